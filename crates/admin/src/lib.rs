@@ -1,0 +1,1 @@
+//! The admin port: metrics, the API behind nodetool, and nodetool itself.

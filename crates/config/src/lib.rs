@@ -1,0 +1,1 @@
+//! cassandra.yaml keys and their validation.

@@ -1,0 +1,1 @@
+//! CQL 3.4.7: lexer, parser, planning and execution of statements.

@@ -1,0 +1,2 @@
+//! The `helenus` program: command line and start-up.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Cassandra's data model: partitions, rows, cells, deletions, and their reconciliation.

@@ -1,0 +1,1 @@
+//! Keyspaces, tables, columns, user types: the immutable snapshot every request reads.

@@ -1,0 +1,1 @@
+//! Workers, connections, requests: introduces protocol, CQL and the cluster to each other.

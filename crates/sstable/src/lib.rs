@@ -1,0 +1,1 @@
+//! SSTables: readers and writers of Cassandra's files.

@@ -1,0 +1,1 @@
+//! Small things the standard library lacks: checked cursors, variable-length integers, hashes.

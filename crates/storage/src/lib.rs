@@ -1,0 +1,1 @@
+//! The local storage engine: commit log, memtables, flush, compaction, reads.

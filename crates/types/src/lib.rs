@@ -1,0 +1,1 @@
+//! CQL types: encodings, orders, text forms, byte-comparable forms, tokens.
