@@ -1,1 +1,97 @@
 //! The one door to clock, disk, network, randomness and tasks, real and simulated.
+//!
+//! Everything else in Helenus receives an [`Env`] and names nothing of the outside by itself: no `std::fs`, no
+//! `Instant::now`, no `thread::spawn`, no socket, no random number (the workspace's `clippy.toml` refuses them and names the
+//! method of this crate to use instead). [`real::env`] is the machine. A simulated machine, computed from a seed,
+//! forgets what was not synced when its power is cut.
+//!
+//! The traits are small and blocking on purpose: who must not block says so by calling [`ReadFile::read_at_nowait`] first,
+//! and hands what would block to [`Env::blocking`].
+//!
+//! `unsafe` occurs once in the workspace: the file map in `real/map.rs`.
+
+// This crate is the door: what is refused elsewhere is what it is made of.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod clock;
+mod disk;
+mod network;
+mod random;
+pub mod real;
+
+mod tasks;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use clock::{Clock, Elapsed, Instant, Sleep};
+pub use disk::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
+pub use network::{Connecting, Listener, Network, Stream, accept};
+pub use random::Random;
+pub use tasks::{
+    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, Next, QueueFull, Step, Tasks, Wake,
+    WakeTarget,
+};
+
+/// Handles to everything outside the process; cheap to clone.
+#[derive(Clone)]
+pub struct Env {
+    /// Wall clock, monotonic clock, timers.
+    pub clock: Arc<dyn Clock>,
+    /// Files and directories.
+    pub disk: Arc<dyn Disk>,
+    /// Random numbers.
+    pub random: Arc<dyn Random>,
+    /// Sockets.
+    pub network: Arc<dyn Network>,
+    /// Threads and background work.
+    pub tasks: Arc<dyn Tasks>,
+}
+
+impl Env {
+    /// The monotonic clock's present reading.
+    pub fn now(&self) -> Instant {
+        Instant::from_nanos(self.clock.monotonic_nanos())
+    }
+
+    /// Time passed since `earlier`.
+    pub fn elapsed(&self, earlier: Instant) -> Duration {
+        self.now().since(earlier)
+    }
+
+    /// Completes after `duration`.
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        self.clock.sleep(duration)
+    }
+
+    /// Awaits `future` for at most `duration`; at the limit the future is dropped.
+    pub async fn timeout<F: Future>(
+        &self,
+        duration: Duration,
+        future: F,
+    ) -> Result<F::Output, Elapsed> {
+        let mut future = std::pin::pin!(future);
+        let mut sleep = self.clock.sleep(duration);
+        std::future::poll_fn(move |context| {
+            if let std::task::Poll::Ready(output) = future.as_mut().poll(context) {
+                return std::task::Poll::Ready(Ok(output));
+            }
+            sleep.as_mut().poll(context).map(|()| Err(Elapsed))
+        })
+        .await
+    }
+
+    /// Runs `job` on the blocking pool and gives its result. [`QueueFull`] when the pool's queue is at its limit (or the
+    /// job was dropped because its machine was killed).
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        name: &str,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, QueueFull> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.tasks
+            .run(name, Box::new(move || drop(sender.send(job()))))?;
+        receiver.await.map_err(|_| QueueFull)
+    }
+}

@@ -1,0 +1,146 @@
+//! Disk: files and directories, with durability asked for explicitly.
+//!
+//! What a caller may rely on, here and in the simulator:
+//! - a write is durable only after [`WriteFile::sync_data`] returned `Ok`; a failed sync is final, the data must be written
+//!   again elsewhere (Linux forgets the dirty pages of a failed sync);
+//! - a created, renamed, linked or removed name is durable only after [`Disk::sync_dir`] of its directory;
+//! - rename within one directory is atomic;
+//! - a write that was not synced may survive a power cut in any subset of its 512-byte sectors.
+//!
+//! Only immutable files may be mapped.
+
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// A machine's file system.
+pub trait Disk: Send + Sync {
+    /// Opens an existing file for positioned reads.
+    fn open_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
+    /// Creates the file, or truncates an existing one.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
+    /// Opens an existing file for positioned writes; the position of `write_all` starts at 0.
+    fn open_write(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
+    /// Renames a file or directory, replacing a file of that name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// A second name for a file.
+    fn hard_link(&self, original: &Path, link: &Path) -> io::Result<()>;
+    /// Removes a file's name.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Creates a directory and those above it; nothing happens when it exists.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Removes a directory with all it holds.
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// The entries of a directory, sorted by name.
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
+    /// Whether a file or directory of that name exists.
+    fn exists(&self, path: &Path) -> bool;
+    /// A file's length in bytes.
+    fn file_len(&self, path: &Path) -> io::Result<u64>;
+    /// Bytes free for us on the file system that holds `path`.
+    fn available_space(&self, path: &Path) -> io::Result<u64>;
+    /// Size in bytes of the file system that holds `path`.
+    fn total_space(&self, path: &Path) -> io::Result<u64>;
+    /// Takes the exclusive lock of a file, creating it; `WouldBlock` when somebody holds it. Released on drop or death.
+    fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+    /// The whole content of a file (also of `/proc` and `/sys`, whose lengths lie); `InvalidData` beyond `size_max` bytes.
+    fn read_all(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>>;
+
+    /// Replaces a small file as one durable step: a synced `<name>.tmp` renamed over it, then the directory synced.
+    fn replace_file(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".tmp");
+        let temporary = Path::new(&temporary);
+        let mut file = self.create(temporary)?;
+        file.write_all(content)?;
+        file.sync_data()?;
+        drop(file);
+        self.rename(temporary, path)?;
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => self.sync_dir(parent),
+            _ => self.sync_dir(Path::new(".")),
+        }
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DirEntry {
+    /// File name without its directory.
+    pub name: String,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+}
+
+/// A file open for reading; shared, positioned reads.
+pub trait ReadFile: Send + Sync {
+    /// Length at the time of opening.
+    fn len(&self) -> u64;
+
+    /// Whether the file was empty when opened.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before. May block on the device.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+    /// As `read_at`, but never waits for the device: `false` when it would have to (the buffer's content is then undefined).
+    fn read_at_nowait(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool>;
+    /// The whole file in memory, paged in by use. Only for files that nobody changes any more.
+    fn map(&self) -> io::Result<Map>;
+    /// The file is going to be read from front to back, once.
+    fn advise_sequential(&self);
+    /// The range will not be wanted again soon: drop it from the kernel's cache (length 0 = to the end).
+    fn drop_cache(&self, offset: u64, length: u64);
+}
+
+/// A file open for writing, by one owner.
+pub trait WriteFile: Send {
+    /// Writes at the position and moves it.
+    fn write_all(&mut self, data: &[u8]) -> io::Result<()>;
+    /// Writes at `offset`; the position stays.
+    fn write_at(&mut self, data: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes all written data (and the length) durable. After an error nothing written since the last success may be relied on,
+    /// not even when a later call succeeds.
+    fn sync_data(&mut self) -> io::Result<()>;
+    /// Cuts or extends (with zeros) the file.
+    fn set_len(&mut self, length: u64) -> io::Result<()>;
+    /// Reserves space up to `length`; the file is extended with zeros. Without support of the file system only the length changes.
+    fn preallocate(&mut self, length: u64) -> io::Result<()>;
+    /// Where the next `write_all` writes.
+    fn position(&self) -> u64;
+    /// What was written will not be read soon: drop it from the kernel's cache (after a sync).
+    fn drop_cache(&mut self);
+}
+
+/// A held file lock; dropping it releases.
+pub trait Lock: Send + Sync {}
+
+/// A file's bytes in memory; clones share them.
+#[derive(Clone, Debug)]
+pub struct Map(Bytes);
+
+impl Map {
+    /// Wraps bytes whose owner keeps the map alive.
+    pub fn new(bytes: Bytes) -> Self {
+        Map(bytes)
+    }
+
+    /// The same memory as `Bytes`, for slices that keep the map alive.
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+}
+
+impl Deref for Map {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}

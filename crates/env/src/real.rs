@@ -1,0 +1,26 @@
+//! The real machine: system clock, file system, kernel randomness, TCP, threads.
+
+mod clock;
+mod disk;
+mod map;
+mod network;
+mod random;
+mod tasks;
+
+use std::sync::Arc;
+
+use crate::Env;
+
+/// The environment of a production process.
+pub fn env() -> Env {
+    Env {
+        clock: Arc::new(clock::SystemClock::new()),
+        disk: Arc::new(disk::FileSystem),
+        random: Arc::new(random::ThreadRandom),
+        network: Arc::new(network::Tcp),
+        tasks: Arc::new(tasks::Threads::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

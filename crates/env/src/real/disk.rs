@@ -1,0 +1,224 @@
+//! The file system, through `std::fs` and `rustix`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IoSliceMut, Read, Write};
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{Advice, FallocateFlags, FlockOperation};
+use rustix::io::ReadWriteFlags;
+
+use crate::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
+
+pub(super) struct FileSystem;
+
+impl Disk for FileSystem {
+    fn open_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Ok(Arc::new(Reader { file, length }))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        Ok(Box::new(Writer {
+            file: File::create(path)?,
+            position: 0,
+        }))
+    }
+
+    fn open_write(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        let file = OpenOptions::new().write(true).open(path)?;
+        Ok(Box::new(Writer { file, position: 0 }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn hard_link(&self, original: &Path, link: &Path) -> io::Result<()> {
+        fs::hard_link(original, link)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // A link to a directory counts as one: data directories are linked to other disks.
+            let is_dir = fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir());
+            entries.push(DirEntry { name, is_dir });
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn file_len(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::metadata(path)?.len())
+    }
+
+    fn available_space(&self, path: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(path)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(path)?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+    }
+
+    fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Box::new(HeldLock { _file: file }))
+    }
+
+    fn read_all(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        File::open(path)?
+            .take(size_max.saturating_add(1))
+            .read_to_end(&mut content)?;
+        if content.len() as u64 > size_max {
+            let message = format!("{} is larger than {size_max} bytes", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        Ok(content)
+    }
+}
+
+/// `flock` is tied to the open file: closing it releases.
+struct HeldLock {
+    _file: File,
+}
+
+impl Lock for HeldLock {}
+
+struct Reader {
+    file: File,
+    length: u64,
+}
+
+impl ReadFile for Reader {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn read_at_nowait(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let rest = buffer
+                .get_mut(filled..)
+                .expect("filled never passes the buffer's end");
+            match rustix::io::preadv2(
+                &self.file,
+                &mut [IoSliceMut::new(rest)],
+                offset + filled as u64,
+                ReadWriteFlags::NOWAIT,
+            ) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                // A short count also comes when the next page is cold: the next call tells.
+                Ok(count) => filled += count,
+                Err(rustix::io::Errno::INTR) => {}
+                // Not in the cache, or a file system that cannot say (tmpfs, overlay): let the caller take the other way.
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::OPNOTSUPP) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    fn map(&self) -> io::Result<Map> {
+        super::map::map(&self.file, self.length)
+    }
+
+    fn advise_sequential(&self) {
+        // A hint: a file system that does not take it loses nothing.
+        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::Sequential);
+    }
+
+    fn drop_cache(&self, offset: u64, length: u64) {
+        let _ = rustix::fs::fadvise(
+            &self.file,
+            offset,
+            NonZeroU64::new(length),
+            Advice::DontNeed,
+        );
+    }
+}
+
+struct Writer {
+    file: File,
+    position: u64,
+}
+
+impl WriteFile for Writer {
+    fn write_all(&mut self, data: &[u8]) -> io::Result<()> {
+        self.file.write_all(data)?;
+        self.position += data.len() as u64;
+        Ok(())
+    }
+
+    fn write_at(&mut self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(data, offset)
+    }
+
+    fn sync_data(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn set_len(&mut self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+
+    fn preallocate(&mut self, length: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, length) {
+            Ok(()) => Ok(()),
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                let now = self.file.metadata()?.len();
+                if now < length {
+                    self.file.set_len(length)
+                } else {
+                    Ok(())
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn drop_cache(&mut self) {
+        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
+    }
+}

@@ -1,0 +1,122 @@
+//! The real machine keeps what the traits promise.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::*;
+use crate::{Next, accept};
+
+#[test]
+fn files_are_written_read_and_mapped() {
+    let (env, dir) = (env(), tempfile::tempdir().expect("a scratch directory"));
+    let path = dir.path().join("a");
+    let mut file = env.disk.create(&path).expect("created");
+    file.preallocate(64).expect("space");
+    file.write_all(b"hello").expect("written");
+    file.write_at(b"J", 0).expect("written");
+    assert_eq!(file.position(), 5);
+    file.set_len(5).expect("cut");
+    file.sync_data().expect("synced");
+    let read = env.disk.open_read(&path).expect("opened");
+    let mut buffer = [0; 5];
+    read.read_at(&mut buffer, 0).expect("read");
+    assert_eq!(&buffer, b"Jello");
+    assert_eq!(
+        read.read_at(&mut buffer, 1).expect_err("short").kind(),
+        io::ErrorKind::UnexpectedEof
+    );
+    if read.read_at_nowait(&mut buffer, 0).expect("no error") {
+        assert_eq!(&buffer, b"Jello");
+    }
+    assert_eq!(&read.map().expect("mapped")[..], b"Jello");
+    env.disk.replace_file(&path, b"other").expect("replaced");
+    assert_eq!(env.disk.read_all(&path, 5).expect("read"), b"other");
+    assert!(env.disk.read_all(&path, 4).is_err());
+    assert!(env.disk.available_space(dir.path()).expect("known") > 0);
+}
+
+#[test]
+fn a_lock_has_one_holder() {
+    let (env, dir) = (env(), tempfile::tempdir().expect("a scratch directory"));
+    let path = dir.path().join("lock");
+    let held = env.disk.lock_file(&path).expect("free");
+    let refused = env.disk.lock_file(&path).err().expect("held");
+    assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+    drop(held);
+    env.disk.lock_file(&path).expect("free again");
+}
+
+#[test]
+fn a_background_task_runs_when_woken_and_ends_with_its_wakers() {
+    let env = env();
+    let (sender, receiver) = mpsc::channel();
+    let wake = env.tasks.background(
+        "test",
+        Box::new(move || {
+            sender.send(()).expect("the test listens");
+            Next::Idle
+        }),
+    );
+    for _ in 0..3 {
+        wake.wake();
+        receiver
+            .recv_timeout(Duration::from_secs(10))
+            .expect("a step ran");
+    }
+    drop(wake);
+    assert_eq!(
+        receiver.recv_timeout(Duration::from_secs(10)),
+        Err(mpsc::RecvTimeoutError::Disconnected)
+    );
+}
+
+#[test]
+fn blocking_jobs_all_run() {
+    let env = env();
+    let count = Arc::new(AtomicUsize::new(0));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    let total: usize = runtime.block_on(async {
+        let mut total = 0;
+        for number in 0..100 {
+            let count = count.clone();
+            let job = move || {
+                count.fetch_add(1, Ordering::Relaxed);
+                number
+            };
+            total += env.blocking("test", job).await.expect("room in the queue");
+        }
+        total
+    });
+    assert_eq!((total, count.load(Ordering::Relaxed)), (4950, 100));
+}
+
+#[test]
+fn streams_carry_bytes_and_sleeps_end() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let env = env();
+        let mut listener = env
+            .network
+            .bind("127.0.0.1:0".parse().expect("an address"), true)
+            .expect("bound");
+        let address = listener.local_address().expect("bound");
+        let mut client = env.network.connect(address).await.expect("connected");
+        let (mut server, _peer) = accept(listener.as_mut()).await.expect("accepted");
+        client.write_all(b"ping").await.expect("written");
+        let mut buffer = [0; 4];
+        server.read_exact(&mut buffer).await.expect("read");
+        assert_eq!(&buffer, b"ping");
+        let before = env.now();
+        let never = std::future::pending::<()>();
+        assert!(env.timeout(Duration::from_millis(5), never).await.is_err());
+        assert!(env.elapsed(before) >= Duration::from_millis(5));
+    });
+}

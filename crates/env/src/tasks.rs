@@ -1,0 +1,100 @@
+//! Tasks: background work, blocking jobs, worker threads.
+//!
+//! - A *background task* is a step function that runs after it was woken and does bounded work each time; wakes coalesce.
+//!   In production it has a thread of its own (the log writer, flush, compaction), so a step may wait for the device.
+//! - A *job* runs once on the blocking pool: cold reads.
+//! - A *worker* is a named thread that runs a request loop.
+//!
+//! A panic in a background task ends the process: replaying the log is the recovery path, a half-dead node is none.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Threads of the blocking pool. Further jobs wait in its queue.
+pub const BLOCKING_THREADS_MAX: usize = 16;
+
+/// Jobs waiting for a thread of the blocking pool. At the limit [`Tasks::run`] refuses with [`QueueFull`], and the caller
+/// answers with an overload error or waits.
+pub const BLOCKING_QUEUE_MAX: usize = 16_384;
+
+/// What a background task wants after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing to do until woken.
+    Idle,
+    /// More to do at once, after others had their turn.
+    Again,
+    /// Run again after this long, or when woken before.
+    After(Duration),
+    /// Never run again; the step function is dropped.
+    Done,
+}
+
+/// A background task's step.
+pub type Step = Box<dyn FnMut() -> Next + Send>;
+
+/// Starts work outside the request path.
+pub trait Tasks: Send + Sync {
+    /// Registers a background task. Its first step runs after the first wake. The task ends with [`Next::Done`], or when the
+    /// last clone of its [`Wake`] is dropped.
+    fn background(&self, name: &str, step: Step) -> Wake;
+
+    /// Runs a job once on the blocking pool.
+    fn run(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
+
+    /// Starts a worker thread.
+    fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable>;
+
+    /// CPU cores this process may use (at least 1).
+    fn cores(&self) -> usize;
+
+    /// Binds the calling thread to a core, if the system allows it.
+    fn pin_to_core(&self, core: usize);
+}
+
+/// A worker that can be waited for.
+pub trait Joinable: Send {
+    /// Waits for its end; `Err` when it panicked.
+    fn join(self: Box<Self>) -> Result<(), String>;
+}
+
+/// Wakes one background task; clones wake the same. Cheap when the task is already awake.
+#[derive(Clone)]
+pub struct Wake(Arc<dyn WakeTarget>);
+
+/// What a [`Wake`] wakes; its drop ends the task.
+pub trait WakeTarget: Send + Sync {
+    /// Makes the task run a step soon.
+    fn wake(&self);
+}
+
+impl Wake {
+    /// For implementations of [`Tasks`].
+    pub fn new(target: Arc<dyn WakeTarget>) -> Self {
+        Wake(target)
+    }
+
+    /// Makes the task run a step soon; several calls before that step are one.
+    pub fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Wake")
+    }
+}
+
+/// The blocking pool's queue is at [`BLOCKING_QUEUE_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueFull;
+
+impl fmt::Display for QueueFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("too many blocking jobs wait")
+    }
+}
+
+impl std::error::Error for QueueFull {}
