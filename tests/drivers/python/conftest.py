@@ -1,0 +1,91 @@
+"""Where the tests connect to, and a keyspace for each file.
+
+HELENUS_TEST_HOST and HELENUS_TEST_PORT name a running server: Helenus, or a real Cassandra, on which every expectation in these
+files was proven. Without them a server is started for the run (see server.py).
+"""
+
+import itertools
+import os
+
+import pytest
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
+
+from server import Server
+
+REQUEST_SECONDS = 30
+
+
+class Contact:
+    def __init__(self, host, port):
+        self.host, self.port = host, port
+
+    def cluster(self, **options):
+        profile = ExecutionProfile(
+            load_balancing_policy=RoundRobinPolicy(), retry_policy=FallthroughRetryPolicy(), request_timeout=REQUEST_SECONDS
+        )
+        options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: profile})
+        options.setdefault("connect_timeout", REQUEST_SECONDS)
+        return Cluster([self.host], port=self.port, **options)
+
+
+@pytest.fixture(scope="session")
+def contact(tmp_path_factory):
+    host = os.environ.get("HELENUS_TEST_HOST")
+    if host:
+        yield Contact(host, int(os.environ.get("HELENUS_TEST_PORT", "9042")))
+        return
+    server = Server(tmp_path_factory.mktemp("server") / "data").start()
+    yield Contact(server.host, server.port)
+    assert server.stop() == 0, server.log_tail()
+
+
+@pytest.fixture(scope="session")
+def is_helenus(contact):
+    """Only for what a user may see differ, such as the text of a trace."""
+    return os.environ.get("HELENUS_TEST_PEER", "helenus") == "helenus"
+
+
+@pytest.fixture(scope="session")
+def cluster(contact):
+    with contact.cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def session(cluster):
+    return cluster.connect()
+
+
+@pytest.fixture(scope="module")
+def keyspace(request, session):
+    name = request.module.__name__.split(".")[-1]
+    session.execute(f"DROP KEYSPACE IF EXISTS {name}")
+    session.execute(f"CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+    yield name
+    session.execute(f"DROP KEYSPACE IF EXISTS {name}")
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def table(keyspace, session):
+    """A function that makes a table of the given columns (and options) and hands back its full name."""
+
+    def create(columns, options=""):
+        name = f"{keyspace}.t{next(_numbers)}"
+        session.execute(f"CREATE TABLE {name} ({columns}) {options}")
+        return name
+
+    return create
+
+
+@pytest.fixture(scope="module")
+def rows(session):
+    """A function that runs a statement and hands back its rows as tuples."""
+
+    def run(query, parameters=None, **options):
+        return [tuple(row) for row in session.execute(query, parameters, **options)]
+
+    return run
