@@ -51,6 +51,20 @@ pub trait Disk: Send + Sync {
     /// The whole content of a file (also of `/proc` and `/sys`, whose lengths lie); `InvalidData` beyond `size_max` bytes.
     fn read_all(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>>;
 
+    /// Creates a directory and those above it, and makes their names durable.
+    fn create_dir_durable(&self, path: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> = path
+            .ancestors()
+            .take_while(|dir| !dir.as_os_str().is_empty() && !self.exists(dir))
+            .collect();
+        self.create_dir_all(path)?;
+        for dir in missing.iter().rev() {
+            let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+            self.sync_dir(parent.unwrap_or(Path::new(".")))?;
+        }
+        Ok(())
+    }
+
     /// Replaces a small file as one durable step: a synced `<name>.tmp` renamed over it, then the directory synced.
     fn replace_file(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let mut temporary = path.as_os_str().to_owned();

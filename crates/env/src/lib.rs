@@ -2,8 +2,8 @@
 //!
 //! Everything else in Helenus receives an [`Env`] and names nothing of the outside by itself: no `std::fs`, no
 //! `Instant::now`, no `thread::spawn`, no socket, no random number (the workspace's `clippy.toml` refuses them and names the
-//! method of this crate to use instead). [`real::env`] is the machine. A simulated machine, computed from a seed,
-//! forgets what was not synced when its power is cut.
+//! method of this crate to use instead). [`real::env`] is the machine; [`sim::Sim`] is a whole
+//! machine computed from a seed, whose disk forgets what was not synced when its power is cut.
 //!
 //! The traits are small and blocking on purpose: who must not block says so by calling [`ReadFile::read_at_nowait`] first,
 //! and hands what would block to [`Env::blocking`].
@@ -18,7 +18,7 @@ mod disk;
 mod network;
 mod random;
 pub mod real;
-
+pub mod sim;
 mod tasks;
 
 use std::future::Future;

@@ -1,0 +1,323 @@
+//! The simulated disk: files in memory, each name and each sector either durable or pending.
+//!
+//! A power cut draws one of three fates: all pending changes are lost, all survive, or each by chance. A pending change is a
+//! 512-byte sector of a file, a file's length, or a change of one directory (a rename within a directory is one change). Pending
+//! changes survive independently of each other and of their order: what ext4 orders by its journal, this disk does not.
+//!
+//! One mutex guards the whole disk: only one thread runs in a simulation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::clock::SimClock;
+use super::faults::{ENOSPC, Fault, Op};
+use super::inode::{Inode, Loss};
+use super::lock;
+use super::random::SimRandom;
+use super::trace::Trace;
+use crate::Random;
+
+mod files;
+mod names;
+
+/// The simulated disk's controls.
+pub struct SimDisk {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    random: SimRandom,
+    clock: Arc<SimClock>,
+    trace: Arc<Trace>,
+}
+
+struct State {
+    life: u64,
+    directories: BTreeMap<PathBuf, Directory>,
+    locks: BTreeSet<PathBuf>,
+    faults: Vec<Fault>,
+    capacity: Option<u64>,
+    cold_percent: u64,
+    sync_delay: Duration,
+    counts: BTreeMap<Op, u64>,
+}
+
+type File = Arc<Mutex<Inode>>;
+
+#[derive(Clone)]
+enum Entry {
+    File(File),
+    Directory,
+}
+
+/// One change of a directory: names set or removed together.
+type Change = Vec<(String, Option<Entry>)>;
+
+#[derive(Default)]
+struct Directory {
+    /// False after removal; kept, because a power cut may bring it back.
+    exists: bool,
+    live: BTreeMap<String, Entry>,
+    durable: BTreeMap<String, Entry>,
+    pending: Vec<Change>,
+}
+
+impl SimDisk {
+    pub(super) fn new(random: SimRandom, clock: Arc<SimClock>, trace: Arc<Trace>) -> Self {
+        let mut directories = BTreeMap::new();
+        let mut root = Directory {
+            exists: true,
+            ..Directory::default()
+        };
+        root.change(vec![("data".to_owned(), Some(Entry::Directory))]);
+        root.sync();
+        directories.insert(PathBuf::from("/"), root);
+        directories.insert(
+            PathBuf::from(super::DATA),
+            Directory {
+                exists: true,
+                ..Directory::default()
+            },
+        );
+        let state = State {
+            life: 0,
+            directories,
+            locks: BTreeSet::new(),
+            faults: Vec::new(),
+            capacity: None,
+            cold_percent: 0,
+            sync_delay: Duration::ZERO,
+            counts: BTreeMap::new(),
+        };
+        SimDisk {
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                random,
+                clock,
+                trace,
+            }),
+        }
+    }
+
+    /// Adds a fault; faults are tried in the order of injection.
+    pub fn inject(&self, fault: Fault) {
+        lock(&self.shared.state).faults.push(fault);
+    }
+
+    /// Takes all faults back.
+    pub fn heal(&self) {
+        lock(&self.shared.state).faults.clear();
+    }
+
+    /// Limits the bytes that all files may hold; beyond, writes fail with `ENOSPC`.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        lock(&self.shared.state).capacity = bytes;
+    }
+
+    /// How many of 100 non-waiting reads find nothing in the cache.
+    pub fn set_cold_percent(&self, percent: u64) {
+        lock(&self.shared.state).cold_percent = percent;
+    }
+
+    /// Virtual time that each sync takes.
+    pub fn set_sync_delay(&self, delay: Duration) {
+        lock(&self.shared.state).sync_delay = delay;
+    }
+
+    /// Flips one bit of a file, counted from its start; false when there is no such file.
+    pub fn flip_bit(&self, path: &Path, bit: usize) -> bool {
+        let state = lock(&self.shared.state);
+        let file = state.file(path);
+        file.is_ok_and(|file| {
+            lock(&file).flip_bit(bit);
+            true
+        })
+    }
+
+    /// How often an operation was asked for.
+    pub fn count(&self, op: Op) -> u64 {
+        lock(&self.shared.state)
+            .counts
+            .get(&op)
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// The disk as the present life of the machine sees it.
+    pub(super) fn handle(&self) -> names::Handle {
+        names::Handle {
+            life: lock(&self.shared.state).life,
+            shared: self.shared.clone(),
+        }
+    }
+
+    /// Invalidates all handles, releases locks, and with `power_cut` draws the fate of what is pending.
+    pub(super) fn end_life(&self, power_cut: bool) {
+        let mut state = lock(&self.shared.state);
+        state.life += 1;
+        state.locks.clear();
+        if power_cut {
+            let loss = match self.shared.random.below(4) {
+                0 => Loss::All,
+                1 => Loss::Nothing,
+                _ => Loss::ByChance,
+            };
+            state.power_cut(loss, &self.shared.random);
+        }
+    }
+}
+
+impl Shared {
+    /// Every operation passes here: counted, traced, refused to earlier lives and by faults.
+    fn begin(&self, life: u64, op: Op, path: &Path, numbers: &[u64]) -> io::Result<()> {
+        let name = path.to_string_lossy();
+        self.trace.record(&name, &[op as u64]);
+        self.trace.record("", numbers);
+        let mut state = lock(&self.state);
+        if state.life != life {
+            return Err(io::Error::other(
+                "this handle belongs to a process that is gone",
+            ));
+        }
+        *state.counts.entry(op).or_default() += 1;
+        match state
+            .faults
+            .iter_mut()
+            .find_map(|fault| fault.strike(op, &name))
+        {
+            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl State {
+    fn directory(&self, path: &Path) -> io::Result<&Directory> {
+        self.directories
+            .get(path)
+            .filter(|directory| directory.exists)
+            .ok_or_else(not_found)
+    }
+
+    fn directory_mut(&mut self, path: &Path) -> io::Result<&mut Directory> {
+        self.directories
+            .get_mut(path)
+            .filter(|directory| directory.exists)
+            .ok_or_else(not_found)
+    }
+
+    fn file(&self, path: &Path) -> io::Result<File> {
+        let (parent, name) = split(path)?;
+        match self.directory(parent)?.live.get(&name) {
+            Some(Entry::File(file)) => Ok(file.clone()),
+            Some(Entry::Directory) => Err(io::ErrorKind::IsADirectory.into()),
+            None => Err(not_found()),
+        }
+    }
+
+    /// Bytes of all files that have a name.
+    fn used(&self) -> u64 {
+        let entries = self
+            .directories
+            .values()
+            .filter(|directory| directory.exists)
+            .flat_map(|d| d.live.values());
+        let files: BTreeMap<usize, u64> = entries
+            .filter_map(|entry| match entry {
+                Entry::File(file) => {
+                    Some((Arc::as_ptr(file).addr(), lock(file).live().len() as u64))
+                }
+                Entry::Directory => None,
+            })
+            .collect();
+        files.values().sum()
+    }
+
+    /// How much of a growth by `wanted` bytes fits.
+    fn room(&self, wanted: u64) -> u64 {
+        self.capacity.map_or(wanted, |capacity| {
+            capacity.saturating_sub(self.used()).min(wanted)
+        })
+    }
+
+    fn power_cut(&mut self, loss: Loss, random: &SimRandom) {
+        for directory in self.directories.values_mut() {
+            directory.power_cut(loss, random);
+        }
+        // A directory is there when the names leading to it are; parents sort before their children.
+        let mut reachable = BTreeSet::from([PathBuf::from("/")]);
+        for (path, directory) in &self.directories {
+            if reachable.contains(path) {
+                let children = directory
+                    .durable
+                    .iter()
+                    .filter(|(_, entry)| matches!(entry, Entry::Directory));
+                reachable.extend(children.map(|(name, _)| path.join(name)));
+            }
+        }
+        self.directories.retain(|path, _| reachable.contains(path));
+        for path in reachable {
+            self.directories.entry(path).or_default().exists = true;
+        }
+        let entries: Vec<Entry> = self
+            .directories
+            .values()
+            .flat_map(|d| d.live.values().cloned())
+            .collect();
+        for entry in entries {
+            if let Entry::File(file) = entry {
+                lock(&file).power_cut(loss, random);
+            }
+        }
+    }
+}
+
+impl Directory {
+    fn change(&mut self, change: Change) {
+        apply(&mut self.live, &change);
+        self.pending.push(change);
+    }
+
+    fn sync(&mut self) {
+        self.pending.clear();
+        self.durable = self.live.clone();
+    }
+
+    fn power_cut(&mut self, loss: Loss, random: &SimRandom) {
+        for change in std::mem::take(&mut self.pending) {
+            if loss.keeps(random) {
+                apply(&mut self.durable, &change);
+            }
+        }
+        self.live = self.durable.clone();
+    }
+}
+
+fn apply(names: &mut BTreeMap<String, Entry>, change: &Change) {
+    for (name, entry) in change {
+        match entry {
+            Some(entry) => drop(names.insert(name.clone(), entry.clone())),
+            None => drop(names.remove(name)),
+        }
+    }
+}
+
+/// A path's directory and name.
+fn split(path: &Path) -> io::Result<(&Path, String)> {
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => Ok((parent, name.to_string_lossy().into_owned())),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+fn not_found() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
+
+fn no_space() -> io::Error {
+    io::Error::from_raw_os_error(ENOSPC)
+}

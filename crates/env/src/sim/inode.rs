@@ -1,0 +1,120 @@
+//! A simulated file's content: what a process sees, and what is on the platter.
+//!
+//! `dirty` sectors were written since the last sync: at a power cut each independently survives or not. `lost` sectors were dirty
+//! when a sync failed: Linux marks such pages clean, so no later sync writes them, and they never survive (unless written again).
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::random::SimRandom;
+
+/// What the device writes as one.
+const SECTOR: usize = 512;
+
+#[derive(Default)]
+pub(super) struct Inode {
+    live: Vec<u8>,
+    durable: Vec<u8>,
+    dirty: BTreeSet<usize>,
+    lost: BTreeSet<usize>,
+}
+
+/// What a power cut does to unsynced changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    All,
+    Nothing,
+    ByChance,
+}
+
+impl Loss {
+    /// Whether one unsynced change survives.
+    pub(super) fn keeps(self, random: &SimRandom) -> bool {
+        match self {
+            Loss::All => false,
+            Loss::Nothing => true,
+            Loss::ByChance => random.chance(50),
+        }
+    }
+}
+
+impl Inode {
+    pub(super) fn live(&self) -> &[u8] {
+        &self.live
+    }
+
+    pub(super) fn write(&mut self, offset: usize, data: &[u8]) {
+        let end = offset + data.len();
+        if end > self.live.len() {
+            self.set_len(end);
+        }
+        self.live
+            .get_mut(offset..end)
+            .expect("extended above")
+            .copy_from_slice(data);
+        self.touch(offset..end);
+    }
+
+    pub(super) fn set_len(&mut self, length: usize) {
+        let old = self.live.len();
+        self.live.resize(length, 0);
+        self.touch(old.min(length)..old.max(length));
+    }
+
+    fn touch(&mut self, bytes: Range<usize>) {
+        if !bytes.is_empty() {
+            let sectors = bytes.start / SECTOR..bytes.end.div_ceil(SECTOR);
+            self.lost.retain(|sector| !sectors.contains(sector));
+            self.dirty.extend(sectors);
+        }
+    }
+
+    pub(super) fn sync(&mut self) {
+        self.durable.resize(self.live.len(), 0);
+        for sector in std::mem::take(&mut self.dirty) {
+            copy_sector(&self.live, &mut self.durable, sector);
+        }
+    }
+
+    pub(super) fn fail_sync(&mut self) {
+        self.lost.append(&mut self.dirty);
+    }
+
+    /// Flips one bit, on the platter and in the cache.
+    pub(super) fn flip_bit(&mut self, bit: usize) {
+        for content in [&mut self.live, &mut self.durable] {
+            if let Some(byte) = content.get_mut(bit / 8) {
+                *byte ^= 1 << (bit % 8);
+            }
+        }
+    }
+
+    pub(super) fn power_cut(&mut self, loss: Loss, random: &SimRandom) {
+        if self.dirty.is_empty() && self.lost.is_empty() && self.live.len() == self.durable.len() {
+            return;
+        }
+        let length = if loss.keeps(random) {
+            self.live.len()
+        } else {
+            self.durable.len()
+        };
+        self.durable.resize(length, 0);
+        self.live.resize(length.max(self.live.len()), 0);
+        for sector in std::mem::take(&mut self.dirty) {
+            if loss.keeps(random) {
+                copy_sector(&self.live, &mut self.durable, sector);
+            }
+        }
+        self.lost.clear();
+        self.live = self.durable.clone();
+    }
+}
+
+/// Copies as much of the sector as both have.
+fn copy_sector(from: &[u8], to: &mut [u8], sector: usize) {
+    let start = sector * SECTOR;
+    let end = (start + SECTOR).min(from.len()).min(to.len());
+    if let (Some(from), Some(to)) = (from.get(start..end), to.get_mut(start..end)) {
+        to.copy_from_slice(from);
+    }
+}
