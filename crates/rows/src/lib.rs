@@ -1,1 +1,34 @@
-//! Cassandra's data model: partitions, rows, cells, deletions, and their reconciliation.
+//! Cassandra's data model: partitions, rows, cells, deletions, their reconciliation and their one serial form.
+//!
+//! A read is a [`PartitionStream`]: partitions in token order, each a head (key, deletion, static row) followed by its
+//! unfiltereds (rows and range tombstone markers) in clustering order. Memtables, SSTables and merges of them all
+//! have that one shape. A write is a [`Mutation`]: per table a [`PartitionUpdate`] of one partition.
+//! Nothing here knows where bytes come from.
+
+pub mod cell;
+pub mod clustering;
+pub mod codec;
+pub mod command;
+pub mod deletion;
+pub mod error;
+pub mod live;
+pub mod merge;
+pub mod purge;
+pub mod range_tombstones;
+pub mod row;
+pub mod stream;
+pub mod unfiltered;
+pub mod update;
+
+pub use cell::{Cell, CellPath, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
+pub use clustering::{Bound, ClusteringPrefix, ClusteringValues, PrefixKind, Slice, Slices};
+pub use command::{ColumnFilter, DataLimits, PartitionRange, ReadCommand, ReadContext, ReadMode, ReadStats, RowFilter};
+pub use deletion::DeletionTime;
+pub use error::{Corruption, ReadError};
+pub use live::{LivePartition, LiveRow, LiveRows};
+pub use merge::MergeStream;
+pub use range_tombstones::RangeTombstoneList;
+pub use row::{ColumnData, ComplexColumn, Liveness, Row};
+pub use stream::{PartitionHead, PartitionStream};
+pub use unfiltered::{RangeTombstoneMarker, Unfiltered};
+pub use update::{Mutation, PartitionUpdate};

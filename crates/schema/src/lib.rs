@@ -1,1 +1,18 @@
-//! Keyspaces, tables, columns, user types: the immutable snapshot every request reads.
+//! Keyspaces, tables, columns and user types: the immutable snapshot that every request reads.
+//!
+//! A [`Schema`] is never changed in place: a schema change builds a new one and publishes it. Nothing here
+//! knows where a schema is stored; `schema::rows_form` (the system_schema tables) turns it into rows and back.
+
+pub mod column;
+pub mod comparator;
+pub mod id;
+pub mod keyspace;
+pub mod params;
+pub mod table;
+
+pub use column::{ColumnId, ColumnKind, ColumnMetadata, DroppedColumn};
+pub use comparator::ClusteringComparator;
+pub use id::TableId;
+pub use keyspace::{KeyspaceMetadata, Replication, Schema};
+pub use params::TableParams;
+pub use table::{TableFlags, TableKind, TableMetadata};

@@ -1,0 +1,217 @@
+//! Clusterings, bounds and slices. Agrees with `org.apache.cassandra.db.{ClusteringPrefix,ClusteringBound,Slice,Slices}`.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+use schema::ClusteringComparator;
+use smallvec::SmallVec;
+
+/// Values of clustering columns; null only in COMPACT STORAGE tables. Two columns stay off the heap.
+pub type ClusteringValues = SmallVec<[Option<Bytes>; 2]>;
+
+/// Kind of a prefix; the discriminants are Cassandra's ordinals on disk.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum PrefixKind {
+    /// End of a range, excluding.
+    ExclEndBound = 0,
+    /// Start of a range, including.
+    InclStartBound = 1,
+    /// One range ends before, another starts at.
+    ExclEndInclStartBoundary = 2,
+    /// The static row.
+    StaticClustering = 3,
+    /// A row.
+    Clustering = 4,
+    /// One range ends at, another starts after.
+    InclEndExclStartBoundary = 5,
+    /// End of a range, including.
+    InclEndBound = 6,
+    /// Start of a range, excluding.
+    ExclStartBound = 7,
+}
+
+impl PrefixKind {
+    /// From its ordinal on disk.
+    pub fn from_ordinal(ordinal: u8) -> Option<Self> {
+        Some(match ordinal {
+            0 => Self::ExclEndBound,
+            1 => Self::InclStartBound,
+            2 => Self::ExclEndInclStartBoundary,
+            3 => Self::StaticClustering,
+            4 => Self::Clustering,
+            5 => Self::InclEndExclStartBoundary,
+            6 => Self::InclEndBound,
+            7 => Self::ExclStartBound,
+            _ => return None,
+        })
+    }
+
+    /// Where it sorts against whatever extends or equals its values: -1 before, 0 is a row, 1 after.
+    #[inline]
+    pub fn side(self) -> i8 {
+        match self {
+            Self::ExclEndBound | Self::InclStartBound | Self::ExclEndInclStartBoundary => -1,
+            Self::StaticClustering => -1,
+            Self::Clustering => 0,
+            Self::InclEndExclStartBoundary | Self::InclEndBound | Self::ExclStartBound => 1,
+        }
+    }
+
+    /// Starts a range.
+    pub fn is_start(self) -> bool {
+        matches!(self, Self::InclStartBound | Self::ExclStartBound)
+    }
+
+    /// Ends a range.
+    pub fn is_end(self) -> bool {
+        matches!(self, Self::InclEndBound | Self::ExclEndBound)
+    }
+
+    /// Ends one range and starts another.
+    pub fn is_boundary(self) -> bool {
+        matches!(self, Self::InclEndExclStartBoundary | Self::ExclEndInclStartBoundary)
+    }
+}
+
+/// A position in the order of a partition: a row's clustering, or a bound with fewer values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClusteringPrefix {
+    /// Row, bound or boundary.
+    pub kind: PrefixKind,
+    /// Leading clustering values.
+    pub values: ClusteringValues,
+}
+
+/// A prefix used as a bound: never `Clustering` or `StaticClustering`.
+pub type Bound = ClusteringPrefix;
+
+impl ClusteringPrefix {
+    /// Before everything in the partition.
+    pub fn bottom() -> Self {
+        Self { kind: PrefixKind::InclStartBound, values: ClusteringValues::new() }
+    }
+
+    /// After everything in the partition.
+    pub fn top() -> Self {
+        Self { kind: PrefixKind::InclEndBound, values: ClusteringValues::new() }
+    }
+
+    /// A row's position.
+    pub fn row(values: ClusteringValues) -> Self {
+        Self { kind: PrefixKind::Clustering, values }
+    }
+
+    /// A start bound.
+    pub fn start(values: ClusteringValues, inclusive: bool) -> Self {
+        Self { kind: if inclusive { PrefixKind::InclStartBound } else { PrefixKind::ExclStartBound }, values }
+    }
+
+    /// An end bound.
+    pub fn end(values: ClusteringValues, inclusive: bool) -> Self {
+        Self { kind: if inclusive { PrefixKind::InclEndBound } else { PrefixKind::ExclEndBound }, values }
+    }
+
+    /// Compares two positions.
+    #[inline]
+    pub fn compare(&self, other: &Self, comparator: &ClusteringComparator) -> Ordering {
+        compare_prefixes(comparator, self.kind, &self.values, other.kind, &other.values)
+    }
+}
+
+/// Compares two positions given by kind and values: values first, then, where one extends or equals the other, the kind.
+#[inline]
+pub fn compare_prefixes(
+    comparator: &ClusteringComparator,
+    a_kind: PrefixKind,
+    a: &[Option<Bytes>],
+    b_kind: PrefixKind,
+    b: &[Option<Bytes>],
+) -> Ordering {
+    let by_values = comparator.compare_values(a, b);
+    if by_values != Ordering::Equal {
+        return by_values;
+    }
+    match a.len().cmp(&b.len()) {
+        Ordering::Equal => a_kind.side().cmp(&b_kind.side()),
+        Ordering::Less => if a_kind.side() < 0 { Ordering::Less } else { Ordering::Greater },
+        Ordering::Greater => if b_kind.side() < 0 { Ordering::Greater } else { Ordering::Less },
+    }
+}
+
+/// A range of positions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Slice {
+    /// Where it starts.
+    pub start: Bound,
+    /// Where it ends.
+    pub end: Bound,
+}
+
+impl Slice {
+    /// The whole partition.
+    pub fn all() -> Self {
+        Self { start: Bound::bottom(), end: Bound::top() }
+    }
+
+    /// One row, or all rows that extend the values.
+    pub fn of_prefix(values: ClusteringValues) -> Self {
+        Self { start: Bound::start(values.clone(), true), end: Bound::end(values, true) }
+    }
+
+    /// True when nothing can lie inside.
+    pub fn is_empty(&self, comparator: &ClusteringComparator) -> bool {
+        self.start.compare(&self.end, comparator) != Ordering::Less
+    }
+
+    /// True when the slice covers everything.
+    pub fn is_all(&self) -> bool {
+        self.start.values.is_empty() && self.end.values.is_empty()
+    }
+
+    /// A row's clustering lies inside.
+    pub fn contains(&self, row: &[Option<Bytes>], comparator: &ClusteringComparator) -> bool {
+        let kind = PrefixKind::Clustering;
+        compare_prefixes(comparator, kind, row, self.start.kind, &self.start.values) == Ordering::Greater
+            && compare_prefixes(comparator, kind, row, self.end.kind, &self.end.values) == Ordering::Less
+    }
+}
+
+/// Disjoint slices in clustering order. An empty list selects no rows (the static row may still be wanted).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Slices(pub Vec<Slice>);
+
+impl Slices {
+    /// The whole partition.
+    pub fn all() -> Self {
+        Self(vec![Slice::all()])
+    }
+
+    /// No rows.
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Sorts, drops empty slices and joins overlapping ones.
+    pub fn normalized(mut slices: Vec<Slice>, comparator: &ClusteringComparator) -> Self {
+        slices.retain(|slice| !slice.is_empty(comparator));
+        slices.sort_by(|a, b| a.start.compare(&b.start, comparator));
+        let mut joined: Vec<Slice> = Vec::with_capacity(slices.len());
+        for slice in slices {
+            match joined.last_mut() {
+                Some(last) if slice.start.compare(&last.end, comparator) != Ordering::Greater => {
+                    if slice.end.compare(&last.end, comparator) == Ordering::Greater {
+                        last.end = slice.end;
+                    }
+                }
+                _ => joined.push(slice),
+            }
+        }
+        Self(joined)
+    }
+
+    /// True when it selects the whole partition.
+    pub fn is_all(&self) -> bool {
+        matches!(self.0.as_slice(), [slice] if slice.is_all())
+    }
+}

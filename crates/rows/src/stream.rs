@@ -1,0 +1,51 @@
+//! The one shape of every read: partitions in order, each a head and then its unfiltereds.
+
+use types::DecoratedKey;
+
+use crate::{DeletionTime, ReadError, Row, Unfiltered};
+
+/// What is known of a partition before its rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PartitionHead {
+    /// Token and key.
+    pub key: DecoratedKey,
+    /// Deletion of the whole partition.
+    pub deletion: DeletionTime,
+    /// The static row, if it holds anything.
+    pub static_row: Option<Row>,
+}
+
+/// Partitions in the order of their decorated keys. Each yields its unfiltereds in clustering order or, where the
+/// read command is reversed, in reversed clustering order (markers keep their `open`/`close` in clustering order).
+///
+/// Range tombstones of a stream are well formed inside what it yields of a partition: each open has its close, clipped to the slices.
+pub trait PartitionStream: Send {
+    /// Moves to the next partition, skipping what is left of the current one.
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError>;
+
+    /// The next unfiltered of the current partition.
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError>;
+}
+
+impl<S: PartitionStream + ?Sized> PartitionStream for Box<S> {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        (**self).next_partition()
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        (**self).next_unfiltered()
+    }
+}
+
+/// No partitions.
+pub struct EmptyStream;
+
+impl PartitionStream for EmptyStream {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        Ok(None)
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        Ok(None)
+    }
+}

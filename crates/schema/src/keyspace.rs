@@ -1,0 +1,85 @@
+//! Keyspaces and the snapshot of all of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use types::UserType;
+
+use crate::{TableId, TableMetadata};
+
+/// Replication of a keyspace: the full class name and its options, as in `system_schema.keyspaces.replication`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replication {
+    /// `org.apache.cassandra.locator.SimpleStrategy` and the like.
+    pub class: String,
+    /// Everything but `class`.
+    pub options: BTreeMap<String, String>,
+}
+
+/// A keyspace with its tables and types.
+#[derive(Clone, PartialEq, Debug)]
+pub struct KeyspaceMetadata {
+    /// Its name.
+    pub name: String,
+    /// `durable_writes`: false skips the commit log.
+    pub durable_writes: bool,
+    /// Where copies lie.
+    pub replication: Replication,
+    /// Tables by name.
+    pub tables: BTreeMap<String, Arc<TableMetadata>>,
+    /// User types by name.
+    pub user_types: BTreeMap<String, Arc<UserType>>,
+    /// Not stored: system_views and system_virtual_schema.
+    pub is_virtual: bool,
+}
+
+/// Everything that exists, at one moment.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Schema {
+    /// Keyspaces by name.
+    pub keyspaces: BTreeMap<String, Arc<KeyspaceMetadata>>,
+    /// Stored tables by id.
+    pub tables_by_id: BTreeMap<TableId, Arc<TableMetadata>>,
+    /// `system.local.schema_version`: a digest of all schema rows.
+    pub version: [u8; 16],
+}
+
+impl Schema {
+    /// A keyspace by name.
+    pub fn keyspace(&self, name: &str) -> Option<&Arc<KeyspaceMetadata>> {
+        self.keyspaces.get(name)
+    }
+
+    /// A table by names.
+    pub fn table(&self, keyspace: &str, table: &str) -> Option<&Arc<TableMetadata>> {
+        self.keyspaces.get(keyspace)?.tables.get(table)
+    }
+
+    /// A table by id.
+    pub fn table_by_id(&self, id: TableId) -> Option<&Arc<TableMetadata>> {
+        self.tables_by_id.get(&id)
+    }
+
+    /// Puts a keyspace in place of the one of its name, and refreshes the index by id.
+    pub fn with_keyspace(&self, keyspace: KeyspaceMetadata) -> Self {
+        let mut next = self.clone();
+        next.forget_tables_of(&keyspace.name);
+        for table in keyspace.tables.values() {
+            next.tables_by_id.insert(table.id, Arc::clone(table));
+        }
+        next.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+        next
+    }
+
+    /// Without the keyspace of this name.
+    pub fn without_keyspace(&self, name: &str) -> Self {
+        let mut next = self.clone();
+        next.forget_tables_of(name);
+        next.keyspaces.remove(name);
+        next
+    }
+
+    fn forget_tables_of(&mut self, keyspace: &str) {
+        self.tables_by_id.retain(|_, table| table.keyspace != keyspace);
+    }
+}

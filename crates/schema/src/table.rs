@@ -1,0 +1,239 @@
+//! A table: its columns in the orders that matter, and its options.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use types::{CqlType, CustomType};
+
+use crate::{ClusteringComparator, ColumnId, ColumnKind, ColumnMetadata, DroppedColumn, TableId, TableParams};
+
+/// What sort of table it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableKind {
+    /// Stored rows.
+    Regular,
+    /// A materialized view.
+    View,
+    /// A legacy secondary index.
+    Index,
+    /// Rows are made when read.
+    Virtual,
+}
+
+/// `system_schema.tables.flags`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableFlags {
+    /// Every CQL table without COMPACT STORAGE.
+    pub compound: bool,
+    /// Counter table.
+    pub counter: bool,
+    /// Dense compact table.
+    pub dense: bool,
+    /// Super column family.
+    pub super_: bool,
+}
+
+impl TableFlags {
+    /// An ordinary CQL table.
+    pub const COMPOUND: Self = Self { compound: true, counter: false, dense: false, super_: false };
+}
+
+/// A table. Built by [`TableMetadata::new`], which puts the columns in order.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TableMetadata {
+    /// Its id: the name of its directory.
+    pub id: TableId,
+    /// Keyspace name.
+    pub keyspace: String,
+    /// Table name.
+    pub name: String,
+    /// What sort of table.
+    pub kind: TableKind,
+    /// Flags.
+    pub flags: TableFlags,
+    /// Options.
+    pub params: TableParams,
+    /// Partition key columns by position.
+    pub partition_key: Vec<ColumnMetadata>,
+    /// Clustering columns by position.
+    pub clustering: Vec<ColumnMetadata>,
+    /// Static columns in file order: simple ones by name, then complex ones by name.
+    pub statics: Vec<ColumnMetadata>,
+    /// Regular columns in file order: simple ones by name, then complex ones by name.
+    pub regulars: Vec<ColumnMetadata>,
+    /// Dropped columns by name.
+    pub dropped: BTreeMap<String, DroppedColumn>,
+    /// The order of rows.
+    pub comparator: ClusteringComparator,
+    /// The partition key's type as one value: the column's, or a composite of them.
+    pub partition_key_type: CqlType,
+    by_name: HashMap<String, (ColumnKind, usize)>,
+    by_id: Vec<Option<(ColumnKind, usize)>>,
+    next_id: u16,
+}
+
+/// A column before it has its id: what CREATE and the schema tables give.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ColumnSpec {
+    /// Name.
+    pub name: String,
+    /// Part.
+    pub kind: ColumnKind,
+    /// Position among key columns of its kind, 0 for others.
+    pub position: usize,
+    /// Type.
+    pub ty: CqlType,
+    /// DESC.
+    pub reversed: bool,
+}
+
+impl TableMetadata {
+    /// Puts columns in order and gives them their ids. `previous` is the same table before an ALTER: columns that
+    /// it had (same name, kind and type) keep their ids.
+    #[allow(clippy::too_many_arguments)]
+    pub fn new(
+        id: TableId,
+        keyspace: &str,
+        name: &str,
+        kind: TableKind,
+        flags: TableFlags,
+        params: TableParams,
+        specs: Vec<ColumnSpec>,
+        dropped: BTreeMap<String, DroppedColumn>,
+        previous: Option<&TableMetadata>,
+    ) -> Self {
+        let mut partition_key = Vec::new();
+        let mut clustering = Vec::new();
+        let mut statics = Vec::new();
+        let mut regulars = Vec::new();
+        for spec in specs {
+            let list = match spec.kind {
+                ColumnKind::PartitionKey => &mut partition_key,
+                ColumnKind::Clustering => &mut clustering,
+                ColumnKind::Static => &mut statics,
+                ColumnKind::Regular => &mut regulars,
+            };
+            list.push(ColumnMetadata {
+                id: ColumnId(u16::MAX),
+                name: spec.name,
+                kind: spec.kind,
+                position: spec.position,
+                ty: spec.ty,
+                reversed: spec.reversed,
+            });
+        }
+        partition_key.sort_by_key(|column| column.position);
+        clustering.sort_by_key(|column| column.position);
+        for list in [&mut statics, &mut regulars] {
+            list.sort_by(|a, b| (a.is_complex(), a.name.as_bytes()).cmp(&(b.is_complex(), b.name.as_bytes())));
+        }
+        let mut next_id = previous.map_or(0, |table| table.next_id);
+        for column in partition_key.iter_mut().chain(&mut clustering).chain(&mut statics).chain(&mut regulars) {
+            column.id = match previous.and_then(|table| table.column_by_name(&column.name)) {
+                Some(old) if old.kind == column.kind && old.is_complex() == column.is_complex() => old.id,
+                _ => {
+                    next_id += 1;
+                    ColumnId(next_id - 1)
+                }
+            };
+        }
+        let comparator =
+            ClusteringComparator::new(clustering.iter().map(|c| (c.ty.clone(), c.reversed)).collect::<Vec<_>>());
+        let partition_key_type = match partition_key.as_slice() {
+            [column] => column.ty.clone(),
+            columns => {
+                let types = columns.iter().map(|column| column.ty.clone()).collect();
+                CqlType::Custom(Arc::new(CustomType::Composite(types)))
+            }
+        };
+        let mut table = Self {
+            id,
+            keyspace: keyspace.to_owned(),
+            name: name.to_owned(),
+            kind,
+            flags,
+            params,
+            partition_key,
+            clustering,
+            statics,
+            regulars,
+            dropped,
+            comparator,
+            partition_key_type,
+            by_name: HashMap::new(),
+            by_id: vec![None; usize::from(next_id)],
+            next_id,
+        };
+        table.index_columns();
+        table
+    }
+
+    fn index_columns(&mut self) {
+        let mut by_name = HashMap::new();
+        for list in [&self.partition_key, &self.clustering, &self.statics, &self.regulars] {
+            for (index, column) in list.iter().enumerate() {
+                by_name.insert(column.name.clone(), (column.kind, index));
+                self.by_id[usize::from(column.id.0)] = Some((column.kind, index));
+            }
+        }
+        self.by_name = by_name;
+    }
+
+    fn at(&self, place: (ColumnKind, usize)) -> &ColumnMetadata {
+        match place.0 {
+            ColumnKind::PartitionKey => &self.partition_key[place.1],
+            ColumnKind::Clustering => &self.clustering[place.1],
+            ColumnKind::Static => &self.statics[place.1],
+            ColumnKind::Regular => &self.regulars[place.1],
+        }
+    }
+
+    /// A column by name.
+    pub fn column_by_name(&self, name: &str) -> Option<&ColumnMetadata> {
+        self.by_name.get(name).map(|place| self.at(*place))
+    }
+
+    /// A column by id; None when it was dropped since.
+    pub fn column(&self, id: ColumnId) -> Option<&ColumnMetadata> {
+        self.by_id.get(usize::from(id.0)).copied().flatten().map(|place| self.at(place))
+    }
+
+    /// One more than the greatest column id ever given.
+    pub fn column_id_end(&self) -> u16 {
+        self.next_id
+    }
+
+    /// All columns in the order of `SELECT *`: keys, then statics and regulars together by name.
+    pub fn columns_in_select_order(&self) -> Vec<&ColumnMetadata> {
+        let mut rest: Vec<_> = self.statics.iter().chain(&self.regulars).collect();
+        rest.sort_by(|a, b| {
+            (a.kind == ColumnKind::Regular, a.name.as_bytes()).cmp(&(b.kind == ColumnKind::Regular, b.name.as_bytes()))
+        });
+        self.partition_key.iter().chain(&self.clustering).chain(rest).collect()
+    }
+
+    /// The specs of all columns, to build an altered table from.
+    pub fn specs(&self) -> Vec<ColumnSpec> {
+        [&self.partition_key, &self.clustering, &self.statics, &self.regulars]
+            .into_iter()
+            .flatten()
+            .map(|column| ColumnSpec {
+                name: column.name.clone(),
+                kind: column.kind,
+                position: column.position,
+                ty: column.ty.clone(),
+                reversed: column.reversed,
+            })
+            .collect()
+    }
+
+    /// Counter table.
+    pub fn is_counter(&self) -> bool {
+        self.flags.counter
+    }
+
+    /// Rows are made when read.
+    pub fn is_virtual(&self) -> bool {
+        self.kind == TableKind::Virtual
+    }
+}
