@@ -1,1 +1,224 @@
-//! placeholder
+//! Several streams made one: equal partitions, rows and cells reconciled, deletions applied across sources.
+//!
+//! 1. The partitions at the front are kept in order of their keys; those equal to the first are read together.
+//! 2. Heads: the strongest partition deletion, the static rows merged under it.
+//! 3. Unfiltereds: the sources are kept in order of their front items; those at one position are taken together.
+//!    Each source has at most one open deletion; the strongest of all is what is open in the output (unless the
+//!    partition deletion is stronger), and a marker is written where that changes.
+//! 4. With one source everything passes unchanged: a stream never holds what its own deletions shadow.
+//!
+//! Agrees with `org.apache.cassandra.db.rows.{UnfilteredRowIterators,RangeTombstoneMarker.Merger}`.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use schema::TableMetadata;
+use types::DecoratedKey;
+
+use crate::range_tombstones::marker_at;
+use crate::{DeletionTime, PartitionHead, PartitionStream, RangeTombstoneMarker, ReadError, Row, Unfiltered};
+
+struct Source {
+    stream: Box<dyn PartitionStream>,
+    head: Option<PartitionHead>,
+    front: Option<Unfiltered>,
+    /// Deletion open in this source at the point that the merge has reached.
+    open: DeletionTime,
+}
+
+/// The merge of several streams of one table, all in the same direction.
+pub struct MergeStream {
+    table: Arc<TableMetadata>,
+    reversed: bool,
+    started: bool,
+    sources: Vec<Source>,
+    /// Sources that have a partition, in order of their keys.
+    by_key: Vec<usize>,
+    /// Sources that are in the current partition and have a front item, in order of those.
+    by_front: Vec<usize>,
+    /// Sources in the current partition.
+    current: Vec<usize>,
+    partition_deletion: DeletionTime,
+    /// Deletion open in the output.
+    open: DeletionTime,
+}
+
+impl MergeStream {
+    /// Merges `streams`; `reversed` says how each orders the rows of a partition.
+    pub fn new(table: Arc<TableMetadata>, streams: Vec<Box<dyn PartitionStream>>, reversed: bool) -> Self {
+        let sources = streams
+            .into_iter()
+            .map(|stream| Source { stream, head: None, front: None, open: DeletionTime::LIVE })
+            .collect();
+        Self {
+            table,
+            reversed,
+            started: false,
+            sources,
+            by_key: Vec::new(),
+            by_front: Vec::new(),
+            current: Vec::new(),
+            partition_deletion: DeletionTime::LIVE,
+            open: DeletionTime::LIVE,
+        }
+    }
+
+    /// The merge of `streams`, or the only one as it is.
+    pub fn boxed(
+        table: &Arc<TableMetadata>,
+        mut streams: Vec<Box<dyn PartitionStream>>,
+        reversed: bool,
+    ) -> Box<dyn PartitionStream> {
+        match streams.len() {
+            0 => Box::new(crate::stream::EmptyStream),
+            1 => streams.remove(0),
+            _ => Box::new(Self::new(Arc::clone(table), streams, reversed)),
+        }
+    }
+
+    fn key(&self, index: usize) -> Option<&DecoratedKey> {
+        self.sources[index].head.as_ref().map(|head| &head.key)
+    }
+
+    fn advance_partition(&mut self, index: usize) -> Result<(), ReadError> {
+        let source = &mut self.sources[index];
+        source.head = source.stream.next_partition()?;
+        if source.head.is_some() {
+            let at = self.by_key.partition_point(|other| self.key(*other) <= self.key(index));
+            self.by_key.insert(at, index);
+        }
+        Ok(())
+    }
+
+    fn compare_fronts(&self, a: usize, b: usize) -> Ordering {
+        let (Some(a), Some(b)) = (&self.sources[a].front, &self.sources[b].front) else { return Ordering::Equal };
+        let order = a.compare(b, &self.table.comparator);
+        if self.reversed { order.reverse() } else { order }
+    }
+
+    fn advance_front(&mut self, index: usize) -> Result<(), ReadError> {
+        let source = &mut self.sources[index];
+        source.front = source.stream.next_unfiltered()?;
+        if source.front.is_none() {
+            return Ok(());
+        }
+        // the source that was just read is usually first again
+        let mut at = 0;
+        while at < self.by_front.len() && self.compare_fronts(self.by_front[at], index) != Ordering::Greater {
+            at += 1;
+        }
+        self.by_front.insert(at, index);
+        Ok(())
+    }
+
+    /// Takes the sources that stand at the first position out of the order.
+    fn take_group(&mut self) -> Vec<usize> {
+        let mut length = 1;
+        while length < self.by_front.len()
+            && self.compare_fronts(self.by_front[0], self.by_front[length]) == Ordering::Equal
+        {
+            length += 1;
+        }
+        self.by_front.drain(..length).collect()
+    }
+
+    fn merge_rows(&mut self, group: &[usize]) -> Option<Row> {
+        let mut merged: Option<Row> = None;
+        for index in group {
+            let Some(Unfiltered::Row(row)) = self.sources[*index].front.take() else { continue };
+            match &mut merged {
+                None => merged = Some(row),
+                Some(target) => target.merge(row, &self.table),
+            }
+        }
+        let mut row = merged?;
+        row.apply_deletion(&self.partition_deletion.merge(self.open));
+        (!row.is_empty()).then_some(row)
+    }
+
+    fn merge_markers(&mut self, group: &[usize]) -> Option<RangeTombstoneMarker> {
+        let mut position = None;
+        for index in group {
+            let Some(Unfiltered::Marker(marker)) = self.sources[*index].front.take() else { continue };
+            let entered = if self.reversed { marker.close } else { marker.open };
+            self.sources[*index].open = entered.unwrap_or(DeletionTime::LIVE);
+            position = Some(marker.position);
+        }
+        let position = position?;
+        let strongest =
+            self.current.iter().fold(DeletionTime::LIVE, |strongest, index| strongest.merge(self.sources[*index].open));
+        let next = if strongest.supersedes(&self.partition_deletion) { strongest } else { DeletionTime::LIVE };
+        let previous = std::mem::replace(&mut self.open, next);
+        if previous == next {
+            return None;
+        }
+        let some = |deletion: DeletionTime| (!deletion.is_live()).then_some(deletion);
+        let (close, open) = if self.reversed { (some(next), some(previous)) } else { (some(previous), some(next)) };
+        let before = position.kind.side() < 0;
+        marker_at(position.values, before, close, open)
+    }
+}
+
+impl PartitionStream for MergeStream {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        if !self.started {
+            self.started = true;
+            for index in 0..self.sources.len() {
+                self.advance_partition(index)?;
+            }
+        } else {
+            for index in std::mem::take(&mut self.current) {
+                self.advance_partition(index)?;
+            }
+        }
+        let Some(first) = self.by_key.first().copied() else { return Ok(None) };
+        let length = self.by_key.iter().take_while(|index| self.key(**index) == self.key(first)).count();
+        self.current = self.by_key.drain(..length).collect();
+        self.by_front.clear();
+        self.open = DeletionTime::LIVE;
+        let mut deletion = DeletionTime::LIVE;
+        let mut static_row: Option<Row> = None;
+        let mut key = None;
+        for position in 0..self.current.len() {
+            let index = self.current[position];
+            let source = &mut self.sources[index];
+            source.open = DeletionTime::LIVE;
+            let Some(head) = source.head.take() else { continue };
+            deletion = deletion.merge(head.deletion);
+            match (&mut static_row, head.static_row) {
+                (Some(target), Some(row)) => target.merge(row, &self.table),
+                (target @ None, row) => *target = row,
+                (Some(_), None) => {}
+            }
+            key = Some(head.key);
+        }
+        self.partition_deletion = deletion;
+        for position in 0..self.current.len() {
+            self.advance_front(self.current[position])?;
+        }
+        if let Some(row) = &mut static_row {
+            row.apply_deletion(&deletion);
+        }
+        let static_row = static_row.filter(|row| !row.is_empty());
+        Ok(key.map(|key| PartitionHead { key, deletion, static_row }))
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        while !self.by_front.is_empty() {
+            let group = self.take_group();
+            let is_row = matches!(self.sources[group[0]].front, Some(Unfiltered::Row(_)));
+            let merged = if is_row {
+                self.merge_rows(&group).map(Unfiltered::Row)
+            } else {
+                self.merge_markers(&group).map(Unfiltered::Marker)
+            };
+            for index in group {
+                self.advance_front(index)?;
+            }
+            if merged.is_some() {
+                return Ok(merged);
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,1 +1,125 @@
-//! placeholder
+//! What compaction may leave out: tombstones and expired data that nothing can need any more.
+//!
+//! A deletion may go when it is older than gc_grace (`local_deletion_time < gc_before`) and no data outside of what is
+//! being compacted could be shadowed by it (`timestamp < max_purgeable`). An expired cell that may not go yet becomes
+//! a tombstone dated back by its TTL. Agrees with `org.apache.cassandra.db.partitions.PurgeFunction`, `AbstractCell.purge`.
+
+use types::DecoratedKey;
+
+use crate::cell::NO_TTL;
+use crate::range_tombstones::marker_at;
+use crate::{
+    Cell, ColumnData, DeletionTime, Liveness, PartitionHead, PartitionStream, RangeTombstoneMarker, ReadError, Row,
+    Unfiltered,
+};
+
+/// Gives for a partition the smallest timestamp of data outside the compaction: deletions below it may go.
+pub type MaxPurgeable = Box<dyn Fn(&DecoratedKey) -> i64 + Send>;
+
+/// A stream without what may go.
+pub struct PurgeStream<S> {
+    stream: S,
+    now: u32,
+    gc_before: u32,
+    max_purgeable: MaxPurgeable,
+    current: Option<i64>,
+    key: Option<DecoratedKey>,
+}
+
+impl<S: PartitionStream> PurgeStream<S> {
+    /// Purges at the time `now`, tombstones from before `gc_before` (both seconds).
+    pub fn new(stream: S, now: u32, gc_before: u32, max_purgeable: MaxPurgeable) -> Self {
+        Self { stream, now, gc_before, max_purgeable, current: None, key: None }
+    }
+
+    fn may_go(&mut self, timestamp: i64, local_deletion_time: u32) -> bool {
+        if local_deletion_time >= self.gc_before {
+            return false;
+        }
+        let Some(key) = &self.key else { return false };
+        let limit = *self.current.get_or_insert_with(|| (self.max_purgeable)(key));
+        timestamp < limit
+    }
+
+    fn deletion(&mut self, deletion: DeletionTime) -> DeletionTime {
+        let gone = !deletion.is_live() && self.may_go(deletion.marked_for_delete_at, deletion.local_deletion_time);
+        if gone { DeletionTime::LIVE } else { deletion }
+    }
+
+    fn cell(&mut self, cell: Cell) -> Option<Cell> {
+        if cell.is_live(self.now) {
+            return Some(cell);
+        }
+        if self.may_go(cell.timestamp, cell.local_deletion_time) {
+            return None;
+        }
+        if !cell.is_expiring() {
+            return Some(cell);
+        }
+        let local_deletion_time = cell.local_deletion_time.saturating_sub(cell.ttl);
+        if self.may_go(cell.timestamp, local_deletion_time) {
+            return None;
+        }
+        Some(Cell { ttl: NO_TTL, local_deletion_time, value: bytes::Bytes::new(), ..cell })
+    }
+
+    fn row(&mut self, mut row: Row) -> Option<Row> {
+        row.deletion = self.deletion(row.deletion);
+        let liveness = row.liveness;
+        if !liveness.is_empty()
+            && !liveness.is_live(self.now)
+            && self.may_go(liveness.timestamp, liveness.local_expiration_time)
+        {
+            row.liveness = Liveness::EMPTY;
+        }
+        let columns = std::mem::take(&mut row.columns);
+        row.columns.reserve(columns.len());
+        for data in columns {
+            match data {
+                ColumnData::Simple(cell) => row.columns.extend(self.cell(cell).map(ColumnData::Simple)),
+                ColumnData::Complex(mut complex) => {
+                    complex.deletion = self.deletion(complex.deletion);
+                    let cells = std::mem::take(&mut complex.cells);
+                    complex.cells = cells.into_iter().filter_map(|cell| self.cell(cell)).collect();
+                    if !complex.cells.is_empty() || !complex.deletion.is_live() {
+                        row.columns.push(ColumnData::Complex(complex));
+                    }
+                }
+            }
+        }
+        (!row.is_empty()).then_some(row)
+    }
+
+    fn marker(&mut self, marker: RangeTombstoneMarker) -> Option<RangeTombstoneMarker> {
+        let mut keep = |deletion: Option<DeletionTime>| {
+            deletion.map(|deletion| self.deletion(deletion)).filter(|deletion| !deletion.is_live())
+        };
+        let (close, open) = (keep(marker.close), keep(marker.open));
+        marker_at(marker.position.values, marker.position.kind.side() < 0, close, open)
+    }
+}
+
+impl<S: PartitionStream> PartitionStream for PurgeStream<S> {
+    /// Partitions that become empty still come; the writer leaves out those without content.
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        let Some(mut head) = self.stream.next_partition()? else { return Ok(None) };
+        self.key = Some(head.key.clone());
+        self.current = None;
+        head.deletion = self.deletion(head.deletion);
+        head.static_row = head.static_row.and_then(|row| self.row(row));
+        Ok(Some(head))
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        loop {
+            let Some(unfiltered) = self.stream.next_unfiltered()? else { return Ok(None) };
+            let kept = match unfiltered {
+                Unfiltered::Row(row) => self.row(row).map(Unfiltered::Row),
+                Unfiltered::Marker(marker) => self.marker(marker).map(Unfiltered::Marker),
+            };
+            if kept.is_some() {
+                return Ok(kept);
+            }
+        }
+    }
+}

@@ -220,3 +220,132 @@ pub fn compare_paths(ty: &types::CqlType, a: &[u8], b: &[u8]) -> Ordering {
         _ => a.cmp(b),
     }
 }
+
+impl Row {
+    /// Merges another row of the same clustering into this one; what the resulting row deletion shadows is dropped.
+    pub fn merge(&mut self, other: Row, table: &TableMetadata) {
+        if other.liveness.supersedes(&self.liveness) {
+            self.liveness = other.liveness;
+        }
+        let deletion = self.deletion.merge(other.deletion);
+        self.deletion = deletion;
+        if self.columns.is_empty() {
+            self.columns = other.columns;
+        } else {
+            for data in other.columns {
+                self.merge_column(data, table);
+            }
+        }
+        if !deletion.is_live() {
+            self.drop_shadowed(&deletion);
+        }
+    }
+
+    fn merge_column(&mut self, data: ColumnData, table: &TableMetadata) {
+        let index = match self.position(data.column()) {
+            Ok(index) => index,
+            Err(index) => {
+                self.columns.insert(index, data);
+                return;
+            }
+        };
+        match (&mut self.columns[index], data) {
+            (ColumnData::Simple(old), ColumnData::Simple(new)) => {
+                if new.reconcile(old) == Ordering::Greater {
+                    *old = new;
+                }
+            }
+            (ColumnData::Complex(old), ColumnData::Complex(new)) => merge_complex(old, *new, table),
+            // a column does not change between simple and complex under one id
+            (ColumnData::Simple(_), ColumnData::Complex(_)) | (ColumnData::Complex(_), ColumnData::Simple(_)) => {}
+        }
+    }
+
+    /// Drops liveness, cells and weaker deletions that a deletion of greater scope, or the row's own, shadows.
+    /// The row's own deletion is kept if it is that deletion or stronger.
+    pub fn drop_shadowed(&mut self, deletion: &DeletionTime) {
+        if self.liveness.timestamp <= deletion.marked_for_delete_at {
+            self.liveness = Liveness::EMPTY;
+        }
+        self.columns.retain_mut(|data| match data {
+            ColumnData::Simple(cell) => !deletion.deletes(cell.timestamp),
+            ColumnData::Complex(complex) => {
+                complex.cells.retain(|cell| !deletion.deletes(cell.timestamp));
+                if !complex.deletion.supersedes(deletion) {
+                    complex.deletion = DeletionTime::LIVE;
+                }
+                !complex.cells.is_empty() || !complex.deletion.is_live()
+            }
+        });
+    }
+
+    /// Applies a deletion from outside the row (partition or range): drops what it shadows, the row's deletion too.
+    pub fn apply_deletion(&mut self, deletion: &DeletionTime) {
+        if deletion.is_live() {
+            return;
+        }
+        if !self.deletion.supersedes(deletion) {
+            self.deletion = DeletionTime::LIVE;
+        }
+        self.drop_shadowed(deletion);
+    }
+
+    /// Something in it is visible at `now`: liveness or a live cell.
+    pub fn is_live(&self, now: u32) -> bool {
+        self.liveness.is_live(now)
+            || self.columns.iter().any(|data| match data {
+                ColumnData::Simple(cell) => cell.is_live(now),
+                ColumnData::Complex(complex) => complex.cells.iter().any(|cell| cell.is_live(now)),
+            })
+    }
+
+    /// Heap bytes, roughly: for memory budgets.
+    pub fn memory_size(&self) -> usize {
+        let cell_size = |cell: &Cell| cell.value.len() + cell.path.as_ref().map_or(0, |path| path.len());
+        let columns: usize = self
+            .columns
+            .iter()
+            .map(|data| match data {
+                ColumnData::Simple(cell) => cell_size(cell),
+                ColumnData::Complex(complex) => {
+                    size_of::<ComplexColumn>()
+                        + complex.cells.iter().map(|cell| size_of::<Cell>() + cell_size(cell)).sum::<usize>()
+                }
+            })
+            .sum();
+        let clustering: usize = self.clustering.iter().flatten().map(bytes::Bytes::len).sum();
+        size_of::<Self>() + self.columns.capacity() * size_of::<ColumnData>() + columns + clustering
+    }
+}
+
+fn merge_complex(old: &mut ComplexColumn, new: ComplexColumn, table: &TableMetadata) {
+    let Some(column) = table.column(old.column) else { return };
+    let deletion = old.deletion.merge(new.deletion);
+    old.deletion = deletion;
+    let left = std::mem::take(&mut old.cells);
+    old.cells = Vec::with_capacity(left.len() + new.cells.len());
+    let mut left = left.into_iter().peekable();
+    let mut right = new.cells.into_iter().peekable();
+    let path = |cell: &Cell| cell.path.clone().unwrap_or_default();
+    loop {
+        let next = match (left.peek(), right.peek()) {
+            (None, None) => break,
+            (Some(_), None) => left.next(),
+            (None, Some(_)) => right.next(),
+            (Some(a), Some(b)) => match compare_paths(&column.ty, &path(a), &path(b)) {
+                Ordering::Less => left.next(),
+                Ordering::Greater => right.next(),
+                Ordering::Equal => {
+                    let keep_right = b.reconcile(a) == Ordering::Greater;
+                    let (a, b) = (left.next(), right.next());
+                    if keep_right { b } else { a }
+                }
+            },
+        };
+        if let Some(cell) = next
+            && !deletion.deletes(cell.timestamp)
+        {
+            old.cells.push(cell);
+        }
+    }
+}

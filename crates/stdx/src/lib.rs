@@ -1,1 +1,11 @@
-//! Small things the standard library lacks: checked cursors, variable-length integers, hashes.
+//! Small things the standard library lacks: a checked cursor, variable-length integers, hashes. No knowledge of Cassandra's model.
+
+pub mod crc24;
+pub mod cursor;
+pub mod murmur3;
+pub mod put;
+
+pub use crc24::crc24;
+pub use cursor::{Cursor, CursorError};
+pub use murmur3::murmur3;
+pub use put::*;

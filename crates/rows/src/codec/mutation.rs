@@ -1,0 +1,259 @@
+//! Mutations as bytes: the record of the commit log and the body of messages between nodes.
+//!
+//! Agrees with `org.apache.cassandra.db.Mutation.MutationSerializer` and `PartitionUpdate.PartitionUpdateSerializer`
+//! (messaging version 5.0); layout in docs/formats, "Mutation and partition update".
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use schema::{TableId, TableMetadata};
+use stdx::{Cursor, put_uvint, put_vbytes};
+use types::{DecoratedKey, Token};
+
+use super::encode::put_deletion_delta;
+use super::{
+    CodecColumn, CodecError, Decoded, DELETION_TIME_EPOCH, EncodingStats, EncodingStatsCollector, Framing, Header,
+    TIMESTAMP_EPOCH, decode_static_row, decode_unfiltered, encode_marker, encode_row, invalid, put_end_of_partition,
+};
+use crate::range_tombstones::{RangeTombstone, RangeTombstoneList, markers};
+use crate::{DeletionTime, Mutation, PartitionUpdate, Row, Slice};
+
+const IS_EMPTY: u8 = 0x01;
+const HAS_PARTITION_DELETION: u8 = 0x04;
+const HAS_STATIC_ROW: u8 = 0x08;
+const HAS_ROW_ESTIMATE: u8 = 0x10;
+
+/// Most updates that one mutation may carry; more is corruption.
+const UPDATES_MAX: u64 = 65_535;
+
+/// Appends a mutation.
+pub fn encode_mutation(out: &mut Vec<u8>, mutation: &Mutation) {
+    put_uvint(out, mutation.updates.len() as u64);
+    for update in &mutation.updates {
+        encode_update(out, update);
+    }
+}
+
+fn encode_update(out: &mut Vec<u8>, update: &PartitionUpdate) {
+    out.extend_from_slice(&update.table.id.0);
+    put_vbytes(out, &update.key.key);
+    if update.is_empty() {
+        out.push(IS_EMPTY);
+        return;
+    }
+    let mut flags = HAS_ROW_ESTIMATE;
+    if !update.deletion.is_live() {
+        flags |= HAS_PARTITION_DELETION;
+    }
+    if update.static_row.is_some() {
+        flags |= HAS_STATIC_ROW;
+    }
+    out.push(flags);
+    let header = header_of(update);
+    put_stats(out, &header.stats);
+    if update.static_row.is_some() {
+        put_columns(out, &header.statics);
+    }
+    put_columns(out, &header.regulars);
+    if !update.deletion.is_live() {
+        put_deletion_delta(out, &update.deletion, &header.stats);
+    }
+    if let Some(row) = &update.static_row {
+        encode_row(out, row, true, &header, Framing::Message);
+    }
+    put_uvint(out, update.rows.len() as u64);
+    encode_unfiltereds(out, update, &header);
+    put_end_of_partition(out);
+}
+
+/// The header of an update: its own bases, and the columns that occur in it.
+fn header_of(update: &PartitionUpdate) -> Header {
+    let table = &update.table;
+    let mut stats = EncodingStatsCollector::default();
+    stats.deletion(&update.deletion);
+    update.static_row.iter().chain(&update.rows).for_each(|row| stats.row(row));
+    update.range_deletions.iter().for_each(|(_, deletion)| stats.deletion(deletion));
+    let occurs = |row: &Row, column: &schema::ColumnMetadata| row.column(column.id).is_some();
+    let statics = table
+        .statics
+        .iter()
+        .filter(|column| update.static_row.as_ref().is_some_and(|row| occurs(row, column)))
+        .map(CodecColumn::of)
+        .collect();
+    let regulars = table
+        .regulars
+        .iter()
+        .filter(|column| update.rows.iter().any(|row| occurs(row, column)))
+        .map(CodecColumn::of)
+        .collect();
+    let clustering = table.clustering.iter().map(|column| column.ty.clone()).collect();
+    Header::new(stats.finish(), clustering, statics, regulars)
+}
+
+fn encode_unfiltereds(out: &mut Vec<u8>, update: &PartitionUpdate, header: &Header) {
+    let comparator = &update.table.comparator;
+    let mut list = RangeTombstoneList::new();
+    for (slice, deletion) in &update.range_deletions {
+        list.insert(comparator, slice.clone(), *deletion);
+    }
+    let tombstones: Vec<RangeTombstone> = list.iter().collect();
+    let markers = markers(&tombstones);
+    let mut markers = markers.iter().peekable();
+    for row in &update.rows {
+        let position = crate::ClusteringPrefix::row(row.clustering.clone());
+        while let Some(marker) =
+            markers.next_if(|marker| marker.position.compare(&position, comparator) == std::cmp::Ordering::Less)
+        {
+            encode_marker(out, marker, header, Framing::Message);
+        }
+        encode_row(out, row, false, header, Framing::Message);
+    }
+    markers.for_each(|marker| encode_marker(out, marker, header, Framing::Message));
+}
+
+fn put_stats(out: &mut Vec<u8>, stats: &EncodingStats) {
+    put_uvint(out, stats.min_timestamp.wrapping_sub(TIMESTAMP_EPOCH) as u64);
+    put_uvint(out, u64::from(stats.min_local_deletion_time.wrapping_sub(DELETION_TIME_EPOCH)));
+    put_uvint(out, u64::from(stats.min_ttl));
+}
+
+fn put_columns(out: &mut Vec<u8>, columns: &[CodecColumn]) {
+    put_uvint(out, columns.len() as u64);
+    for column in columns {
+        put_vbytes(out, column.name.as_bytes());
+    }
+}
+
+/// Decodes a mutation. `table_of` finds tables by id; updates of tables that are gone are passed over, which is
+/// possible only when they are last: None means that nothing of the mutation could be used.
+pub fn decode_mutation(
+    buffer: &Bytes,
+    table_of: &dyn Fn(TableId) -> Option<Arc<TableMetadata>>,
+) -> Result<Option<Mutation>, CodecError> {
+    let mut cursor = Cursor::new(buffer);
+    let count = cursor.uvint()?;
+    if count == 0 || count > UPDATES_MAX {
+        return invalid(format!("a mutation of {count} updates"));
+    }
+    let mut updates: Vec<PartitionUpdate> = Vec::new();
+    let mut offset = cursor.position();
+    for _ in 0..count {
+        let (update, next) = decode_update(buffer, offset, table_of)?;
+        offset = next;
+        match update {
+            Some(update) => updates.push(update),
+            None => break,
+        }
+    }
+    let Some(first) = updates.first() else { return Ok(None) };
+    Ok(Some(Mutation { key: first.key.clone(), updates }))
+}
+
+fn decode_update(
+    buffer: &Bytes,
+    offset: usize,
+    table_of: &dyn Fn(TableId) -> Option<Arc<TableMetadata>>,
+) -> Result<(Option<PartitionUpdate>, usize), CodecError> {
+    let rest = buffer.get(offset..).ok_or(CodecError::Truncated)?;
+    let mut cursor = Cursor::new(rest);
+    let id: [u8; 16] = cursor.take(16)?.try_into().map_err(|_| CodecError::Truncated)?;
+    let Some(table) = table_of(TableId(id)) else { return Ok((None, buffer.len())) };
+    let key = Bytes::copy_from_slice(cursor.vbytes()?);
+    let key = DecoratedKey { token: Token::of_key(&key), key };
+    let flags = cursor.u8()?;
+    let mut update = PartitionUpdate::new(Arc::clone(&table), key);
+    if flags & IS_EMPTY != 0 {
+        return Ok((Some(update), offset + cursor.position()));
+    }
+    let stats = get_stats(&mut cursor)?;
+    let statics = if flags & HAS_STATIC_ROW != 0 { get_columns(&mut cursor, &table, true)? } else { Vec::new() };
+    let regulars = get_columns(&mut cursor, &table, false)?;
+    let clustering = table.clustering.iter().map(|column| column.ty.clone()).collect();
+    let header = Header::new(stats, clustering, statics, regulars);
+    if flags & HAS_PARTITION_DELETION != 0 {
+        let timestamp = stats.min_timestamp.wrapping_add(cursor.uvint()? as i64);
+        let seconds = stats.min_local_deletion_time.wrapping_add(cursor.uvint()? as u32);
+        update.deletion = DeletionTime::new(timestamp, seconds);
+    }
+    let mut offset = offset + cursor.position();
+    if flags & HAS_STATIC_ROW != 0 {
+        let (row, next) = decode_static_row(buffer, offset, &header, false)?;
+        update.static_row = (!row.is_empty()).then_some(row);
+        offset = next;
+    }
+    if flags & HAS_ROW_ESTIMATE != 0 {
+        let mut cursor = Cursor::new(buffer.get(offset..).ok_or(CodecError::Truncated)?);
+        cursor.uvint()?;
+        offset += cursor.position();
+    }
+    let offset = decode_unfiltereds(buffer, offset, &header, &mut update)?;
+    Ok((Some(update), offset))
+}
+
+fn decode_unfiltereds(
+    buffer: &Bytes,
+    mut offset: usize,
+    header: &Header,
+    update: &mut PartitionUpdate,
+) -> Result<usize, CodecError> {
+    let mut open: Option<(crate::ClusteringPrefix, DeletionTime)> = None;
+    loop {
+        let (decoded, next) = decode_unfiltered(buffer, offset, header, false)?;
+        offset = next;
+        match decoded {
+            Decoded::EndOfPartition => return Ok(offset),
+            Decoded::Row(row) if row.is_empty() => {}
+            Decoded::Row(row) => update.rows.push(row),
+            Decoded::Marker(marker) => {
+                if marker.close.is_some() {
+                    let Some((start, deletion)) = open.take() else {
+                        return invalid("a range tombstone ends that did not start");
+                    };
+                    let end = crate::range_tombstones::as_end(&marker.position);
+                    update.range_deletions.push((Slice { start, end }, deletion));
+                }
+                if let Some(deletion) = marker.open {
+                    open = Some((crate::range_tombstones::as_start(&marker.position), deletion));
+                }
+            }
+        }
+    }
+}
+
+fn get_stats(cursor: &mut Cursor<'_>) -> Result<EncodingStats, CodecError> {
+    Ok(EncodingStats {
+        min_timestamp: TIMESTAMP_EPOCH.wrapping_add(cursor.uvint()? as i64),
+        min_local_deletion_time: DELETION_TIME_EPOCH.wrapping_add(cursor.uvint()? as u32),
+        min_ttl: cursor.uvint()? as u32,
+    })
+}
+
+/// Columns of an update by name. One that the table has dropped is decoded with the type it had and forgotten.
+fn get_columns(cursor: &mut Cursor<'_>, table: &TableMetadata, is_static: bool) -> Result<Vec<CodecColumn>, CodecError> {
+    let count = cursor.uvint()?;
+    if count > cursor.remaining() as u64 {
+        return Err(CodecError::Truncated);
+    }
+    let mut columns = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let name = cursor.vbytes()?;
+        let Ok(name) = std::str::from_utf8(name) else { return invalid("a column name that is not text") };
+        let column = match (table.column_by_name(name), table.dropped.get(name)) {
+            (Some(column), dropped) if column.is_static() == is_static => CodecColumn {
+                dropped_time: dropped.map_or(crate::NO_TIMESTAMP, |dropped| dropped.dropped_time),
+                ..CodecColumn::of(column)
+            },
+            (_, Some(dropped)) => CodecColumn {
+                id: None,
+                name: name.to_owned(),
+                complex: dropped.ty.is_multi_cell(),
+                fixed_length: dropped.ty.fixed_length(),
+                ty: dropped.ty.clone(),
+                dropped_time: dropped.dropped_time,
+            },
+            _ => return invalid(format!("{}.{} has no column {name}", table.keyspace, table.name)),
+        };
+        columns.push(column);
+    }
+    Ok(columns)
+}

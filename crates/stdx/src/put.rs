@@ -1,0 +1,97 @@
+//! Appending to a byte vector what [`crate::Cursor`] reads.
+
+/// Length of [`put_uvint`]'s form, 1 to 9.
+#[inline]
+pub fn uvint_len(value: u64) -> usize {
+    let bits = 64 - (value | 1).leading_zeros() as usize;
+    if bits > 56 { 9 } else { bits.div_ceil(7) }
+}
+
+/// Unsigned variable-length integer, shortest form.
+#[inline]
+pub fn put_uvint(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        out.push(value as u8);
+        return;
+    }
+    let length = uvint_len(value);
+    if length == 9 {
+        out.push(0xff);
+        out.extend_from_slice(&value.to_be_bytes());
+        return;
+    }
+    let mut bytes = value.to_be_bytes();
+    let start = 8 - length;
+    bytes[start] |= !(0xffu8 >> (length - 1));
+    out.extend_from_slice(&bytes[start..]);
+}
+
+/// Signed variable-length integer (zig-zag).
+pub fn put_svint(out: &mut Vec<u8>, value: i64) {
+    put_uvint(out, ((value << 1) ^ (value >> 63)) as u64);
+}
+
+/// Two bytes.
+pub fn put_u16(out: &mut Vec<u8>, value: u16) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Two bytes, signed.
+pub fn put_i16(out: &mut Vec<u8>, value: i16) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Four bytes.
+pub fn put_u32(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Four bytes, signed.
+pub fn put_i32(out: &mut Vec<u8>, value: i32) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Eight bytes.
+pub fn put_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Eight bytes, signed.
+pub fn put_i64(out: &mut Vec<u8>, value: i64) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Eight bytes, floating point.
+pub fn put_f64(out: &mut Vec<u8>, value: f64) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// u16 length and bytes. The caller has checked that there are at most 65,535.
+pub fn put_short_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u16::try_from(bytes.len()).expect("checked by the caller: at most 65,535 bytes");
+    put_u16(out, length);
+    out.extend_from_slice(bytes);
+}
+
+/// i32 length and bytes; None is length -1.
+pub fn put_int_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => {
+            let length = i32::try_from(bytes.len()).expect("no value has 2 GiB: frames are bounded below that");
+            put_i32(out, length);
+            out.extend_from_slice(bytes);
+        }
+        None => put_i32(out, -1),
+    }
+}
+
+/// Variable-length length and bytes.
+pub fn put_vbytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_uvint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// u16 length and text.
+pub fn put_utf(out: &mut Vec<u8>, text: &str) {
+    put_short_bytes(out, text.as_bytes());
+}

@@ -1,0 +1,166 @@
+//! Memtables: what was written to one shard of one table and is not yet in an SSTable.
+//!
+//! A memtable sits behind a door, its mutex: [`Memtable::enter`] runs bounded CPU work on the contents and nothing
+//! waits inside. Rows are kept in their serial form (`rows::codec`, message framing, against a header of the memtable's
+//! own) in an arena, in an ordered map from the byte-comparable form of their clustering: a small row costs its bytes,
+//! its key and a map entry. A write to a row that is there decodes, merges and encodes it again.
+//!
+//! A frozen memtable takes no more writes; it stays readable until its SSTable is in the view.
+//! Agrees in role with `org.apache.cassandra.db.memtable.Memtable`; reading it is in `memtable::read`.
+
+mod arena;
+mod partition;
+pub mod read;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rows::codec::{EncodingStats, EncodingStatsCollector, Header};
+use rows::PartitionUpdate;
+use schema::TableMetadata;
+use types::DecoratedKey;
+
+use crate::commitlog::LogPosition;
+use arena::Arena;
+pub use partition::MemtablePartition;
+
+/// Bytes of bookkeeping counted for each partition: key, map entry, maps of its rows.
+const PARTITION_OVERHEAD: usize = 240;
+
+/// What a memtable tells about itself without its door.
+pub struct Memtable {
+    contents: Mutex<Contents>,
+    /// Bytes held, bookkeeping included. Written inside the door.
+    size: AtomicUsize,
+    /// The table as it was when the memtable was made: its header is of these columns.
+    pub table: Arc<TableMetadata>,
+    /// What rows are encoded against.
+    pub header: Header,
+}
+
+/// What is behind the door.
+pub struct Contents {
+    frozen: bool,
+    partitions: BTreeMap<DecoratedKey, MemtablePartition>,
+    arena: Arena,
+    stats: EncodingStatsCollector,
+    rows: usize,
+    /// Positions in the commit log of the first and last write.
+    log_range: Option<(LogPosition, LogPosition)>,
+}
+
+/// The memtable is being flushed: take the table's new one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Frozen;
+
+impl Memtable {
+    /// An empty one. `now_micros` is the base from which timestamps are encoded.
+    pub fn new(table: Arc<TableMetadata>, now_micros: i64) -> Self {
+        let now_seconds = u32::try_from(now_micros / 1_000_000).unwrap_or(0);
+        let stats = EncodingStats {
+            // a minute back: clients' clocks are not ours, and a negative delta takes nine bytes
+            min_timestamp: now_micros - 60_000_000,
+            min_local_deletion_time: now_seconds.saturating_sub(60),
+            min_ttl: 0,
+        };
+        let header = Header::for_table(&table, stats);
+        let contents = Contents {
+            frozen: false,
+            partitions: BTreeMap::new(),
+            arena: Arena::default(),
+            stats: EncodingStatsCollector::default(),
+            rows: 0,
+            log_range: None,
+        };
+        Self { contents: Mutex::new(contents), size: AtomicUsize::new(0), table, header }
+    }
+
+    /// The door. Bounded CPU work only: no disk, no waiting, no other door.
+    fn enter(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().expect("a panic inside a door ends the process")
+    }
+
+    /// Applies an update. `log` is called inside the door and gives the position of the update's record, so that the
+    /// positions of a memtable's writes are exactly those between its first and last.
+    pub fn apply<E>(
+        &self,
+        update: &PartitionUpdate,
+        log: impl FnOnce() -> Result<Option<LogPosition>, E>,
+    ) -> Result<Result<(), E>, Frozen> {
+        let mut contents = self.enter();
+        if contents.frozen {
+            return Err(Frozen);
+        }
+        match log() {
+            Err(error) => return Ok(Err(error)),
+            Ok(None) => {}
+            Ok(Some(position)) => {
+                let first = contents.log_range.map_or(position, |(first, _)| first);
+                contents.log_range = Some((first, position));
+            }
+        }
+        contents.apply(update, &self.table, &self.header);
+        self.size.store(contents.size(), Ordering::Relaxed);
+        Ok(Ok(()))
+    }
+
+    /// Takes no more writes from now on; gives the last position of the commit log that it holds.
+    pub fn freeze(&self) -> Option<LogPosition> {
+        let mut contents = self.enter();
+        contents.frozen = true;
+        contents.log_range.map(|(_, last)| last)
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// Nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.enter().partitions.is_empty()
+    }
+
+    /// Partitions and rows held.
+    pub fn counts(&self) -> (usize, usize) {
+        let contents = self.enter();
+        (contents.partitions.len(), contents.rows)
+    }
+
+    /// Smallest timestamp, deletion time and TTL written.
+    pub fn stats(&self) -> EncodingStatsCollector {
+        self.enter().stats
+    }
+
+    /// Positions in the commit log of the first and last write.
+    pub fn log_range(&self) -> Option<(LogPosition, LogPosition)> {
+        self.enter().log_range
+    }
+}
+
+impl Contents {
+    fn apply(&mut self, update: &PartitionUpdate, table: &TableMetadata, header: &Header) {
+        if !self.partitions.contains_key(&update.key) {
+            // the key of the update is a slice of a request's buffer
+            let key = self.arena.copy(&update.key.key);
+            self.partitions.insert(DecoratedKey { token: update.key.token, key }, MemtablePartition::default());
+            self.arena.account(PARTITION_OVERHEAD);
+        }
+        let partition = self.partitions.get_mut(&update.key).expect("it was put there above");
+        self.stats.deletion(&update.deletion);
+        for row in update.static_row.iter().chain(&update.rows) {
+            self.stats.row(row);
+        }
+        for (_, deletion) in &update.range_deletions {
+            self.stats.deletion(deletion);
+        }
+        self.rows += partition.apply(update, table, header, &mut self.arena);
+    }
+
+    fn size(&self) -> usize {
+        self.arena.size()
+    }
+}

@@ -1,0 +1,100 @@
+//! A partition in a memtable.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use bytes::Bytes;
+use rows::codec::{Decoded, Framing, Header, decode_static_row, decode_unfiltered, encode_row};
+use rows::range_tombstones::{CutKey, prefix_key};
+use rows::{DeletionTime, PartitionUpdate, PrefixKind, RangeTombstoneList, Row};
+use schema::TableMetadata;
+
+use super::arena::Arena;
+
+/// Bytes of bookkeeping counted for each row besides its key and its bytes.
+const ROW_OVERHEAD: usize = 88;
+/// Bytes of bookkeeping counted for each range tombstone.
+const RANGE_TOMBSTONE_OVERHEAD: usize = 320;
+
+/// Rows by the byte-comparable form of their clustering, each in serial form.
+#[derive(Default)]
+pub struct MemtablePartition {
+    pub(super) deletion: DeletionTimeOrLive,
+    pub(super) static_row: Option<Bytes>,
+    pub(super) rows: BTreeMap<CutKey, Bytes>,
+    pub(super) tombstones: RangeTombstoneList,
+}
+
+/// A deletion time that is live by default.
+#[derive(Clone, Copy)]
+pub struct DeletionTimeOrLive(pub DeletionTime);
+
+impl Default for DeletionTimeOrLive {
+    fn default() -> Self {
+        Self(DeletionTime::LIVE)
+    }
+}
+
+impl MemtablePartition {
+    /// Applies an update; gives the number of rows that were not there before.
+    pub(super) fn apply(
+        &mut self,
+        update: &PartitionUpdate,
+        table: &TableMetadata,
+        header: &Header,
+        arena: &mut Arena,
+    ) -> usize {
+        self.deletion.0 = self.deletion.0.merge(update.deletion);
+        for (slice, deletion) in &update.range_deletions {
+            self.tombstones.insert(&table.comparator, slice.clone(), *deletion);
+            arena.account(RANGE_TOMBSTONE_OVERHEAD);
+        }
+        if let Some(row) = &update.static_row {
+            let merged = match self.static_row.as_ref().map(|old| decode_static(old, header)) {
+                Some(mut old) => {
+                    old.merge(row.clone(), table);
+                    encode(&old, true, header, arena)
+                }
+                None => encode(row, true, header, arena),
+            };
+            self.static_row = Some(merged);
+        }
+        let mut added = 0;
+        for row in &update.rows {
+            let key = prefix_key(&table.comparator, &row.clustering, PrefixKind::Clustering);
+            let key_length = key.len();
+            match self.rows.entry(key) {
+                Entry::Vacant(entry) => {
+                    entry.insert(encode(row, false, header, arena));
+                    arena.account(ROW_OVERHEAD + key_length);
+                    added += 1;
+                }
+                Entry::Occupied(mut entry) => {
+                    let mut old = decode(entry.get(), header);
+                    old.merge(row.clone(), table);
+                    let merged = encode(&old, false, header, arena);
+                    entry.insert(merged);
+                }
+            }
+        }
+        added
+    }
+}
+
+fn encode(row: &Row, is_static: bool, header: &Header, arena: &mut Arena) -> Bytes {
+    arena.copy_with(|out| encode_row(out, row, is_static, header, Framing::Message))
+}
+
+/// Decodes a row that this memtable encoded.
+pub(super) fn decode(bytes: &Bytes, header: &Header) -> Row {
+    match decode_unfiltered(bytes, 0, header, false) {
+        Ok((Decoded::Row(row), _)) => row,
+        other => unreachable!("a memtable decodes the rows that it encoded, not {other:?}"),
+    }
+}
+
+/// Decodes a static row that this memtable encoded.
+pub(super) fn decode_static(bytes: &Bytes, header: &Header) -> Row {
+    let (row, _) = decode_static_row(bytes, 0, header, false).expect("a memtable decodes the rows that it encoded");
+    row
+}

@@ -1,0 +1,372 @@
+//! Reading a memtable as a [`PartitionStream`]: bounded entries through the door, decoding outside of it.
+//!
+//! 1. A partition's head is taken in one entry.
+//! 2. Rows of a slice come in batches of at most [`BATCH_ROWS`] rows or [`BATCH_BYTES`] bytes; the next batch goes on behind
+//!    the last key. Range tombstones come in batches of their own, each clipped to begin where the one before ended.
+//! 3. Both are put together outside the door; rows that a range or the partition deletion shadows are dropped.
+//!
+//! A partition that is written while it is read shows each row as it was at some moment of the read.
+
+use std::collections::VecDeque;
+use std::ops::Bound::{Excluded, Included};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rows::command::RingBound;
+use rows::range_tombstones::{CutKey, RangeTombstone, as_end, as_start, marker_at, position_key};
+use rows::{
+    DeletionTime, PartitionHead, PartitionRange, PartitionStream, RangeTombstoneMarker, ReadCommand, ReadError, Row,
+    Slice, Slices, Unfiltered,
+};
+use types::{DecoratedKey, Token};
+
+use super::partition::{MemtablePartition, decode, decode_static};
+use super::{Contents, Memtable};
+
+/// Most rows taken in one entry through the door.
+pub const BATCH_ROWS: usize = 256;
+/// Most bytes of rows taken in one entry (one row may be larger).
+pub const BATCH_BYTES: usize = 64 << 10;
+/// Rows of the first batch of a slice: a read of one row takes little more.
+const FIRST_BATCH_ROWS: usize = 16;
+
+/// Memtables of one table in token order (one a shard), read as one stream.
+pub struct MemtableStream {
+    memtables: VecDeque<Arc<Memtable>>,
+    range: PartitionRange,
+    slices: Arc<Slices>,
+    reversed: bool,
+    last_key: Option<DecoratedKey>,
+    current: Option<PartitionCursor>,
+}
+
+impl MemtableStream {
+    /// Reads what `command` asks for. `memtables` are those of the shards that may hold it, in token order.
+    pub fn new(memtables: Vec<Arc<Memtable>>, command: &ReadCommand) -> Self {
+        Self {
+            memtables: memtables.into(),
+            range: command.range.clone(),
+            slices: Arc::new(command.slices.clone()),
+            reversed: command.reversed,
+            last_key: None,
+            current: None,
+        }
+    }
+
+    /// Everything in the memtables, for a flush.
+    pub fn all(memtables: Vec<Arc<Memtable>>) -> Self {
+        Self {
+            memtables: memtables.into(),
+            range: PartitionRange::all(),
+            slices: Arc::new(Slices::all()),
+            reversed: false,
+            last_key: None,
+            current: None,
+        }
+    }
+
+    fn start_of_range(&self) -> std::ops::Bound<DecoratedKey> {
+        if let Some(last) = &self.last_key {
+            return Excluded(last.clone());
+        }
+        match &self.range {
+            PartitionRange::Key(key) => Included(key.clone()),
+            PartitionRange::Range { start, .. } => match start {
+                RingBound::Open => Included(DecoratedKey { token: Token::MIN, key: Bytes::new() }),
+                RingBound::Token { token, inclusive: true } => {
+                    Included(DecoratedKey { token: *token, key: Bytes::new() })
+                }
+                RingBound::Token { token, inclusive: false } => match token.0.checked_add(1) {
+                    Some(next) => Included(DecoratedKey { token: Token(next), key: Bytes::new() }),
+                    // nothing lies behind the last token
+                    None => Excluded(DecoratedKey { token: *token, key: Bytes::from_static(&[0xff; 64]) }),
+                },
+                RingBound::Key { key, inclusive: true } => Included(key.clone()),
+                RingBound::Key { key, inclusive: false } => Excluded(key.clone()),
+            },
+        }
+    }
+}
+
+impl Contents {
+    fn head(&self, key: &DecoratedKey, partition: &MemtablePartition) -> RawHead {
+        RawHead { key: key.clone(), deletion: partition.deletion.0, static_row: partition.static_row.clone() }
+    }
+}
+
+struct RawHead {
+    key: DecoratedKey,
+    deletion: DeletionTime,
+    static_row: Option<Bytes>,
+}
+
+impl PartitionStream for MemtableStream {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        loop {
+            let Some(memtable) = self.memtables.front().cloned() else { return Ok(None) };
+            let found = {
+                let contents = memtable.enter();
+                match &self.range {
+                    PartitionRange::Key(key) => match &self.last_key {
+                        Some(_) => None,
+                        None => contents.partitions.get_key_value(key).map(|(key, found)| contents.head(key, found)),
+                    },
+                    PartitionRange::Range { .. } => contents
+                        .partitions
+                        .range((self.start_of_range(), std::ops::Bound::Unbounded))
+                        .next()
+                        .map(|(key, partition)| contents.head(key, partition)),
+                }
+            };
+            let Some(head) = found else {
+                self.memtables.pop_front();
+                continue;
+            };
+            if self.range.is_past(&head.key) {
+                self.memtables.clear();
+                return Ok(None);
+            }
+            self.last_key = Some(head.key.clone());
+            let mut static_row = head.static_row.map(|bytes| decode_static(&bytes, &memtable.header));
+            if let Some(row) = &mut static_row {
+                row.apply_deletion(&head.deletion);
+            }
+            let slices = Arc::clone(&self.slices);
+            let cursor = PartitionCursor::new(memtable, head.key.clone(), head.deletion, slices, self.reversed);
+            self.current = Some(cursor);
+            let static_row = static_row.filter(|row| !row.is_empty());
+            return Ok(Some(PartitionHead { key: head.key, deletion: head.deletion, static_row }));
+        }
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        Ok(self.current.as_mut().and_then(PartitionCursor::next))
+    }
+}
+
+/// Reads the slices of one partition in turn.
+struct PartitionCursor {
+    memtable: Arc<Memtable>,
+    key: DecoratedKey,
+    deletion: DeletionTime,
+    slices: Arc<Slices>,
+    next_slice: usize,
+    reversed: bool,
+    slice: Option<SliceCursor>,
+}
+
+impl PartitionCursor {
+    fn new(
+        memtable: Arc<Memtable>,
+        key: DecoratedKey,
+        deletion: DeletionTime,
+        slices: Arc<Slices>,
+        reversed: bool,
+    ) -> Self {
+        Self { memtable, key, deletion, slices, next_slice: 0, reversed, slice: None }
+    }
+
+    fn next(&mut self) -> Option<Unfiltered> {
+        loop {
+            if let Some(slice) = &mut self.slice {
+                if let Some(unfiltered) = slice.next(&self.memtable, &self.key, &self.deletion) {
+                    return Some(unfiltered);
+                }
+                self.slice = None;
+            }
+            let count = self.slices.0.len();
+            let index = if self.reversed { count.checked_sub(self.next_slice + 1)? } else { self.next_slice };
+            let slice = self.slices.0.get(index)?.clone();
+            self.next_slice += 1;
+            self.slice = Some(SliceCursor::new(slice, &self.memtable, self.reversed));
+        }
+    }
+}
+
+/// Rows and range tombstones of one slice, put together.
+struct SliceCursor {
+    reversed: bool,
+    start_key: CutKey,
+    end_key: CutKey,
+    rows: VecDeque<(CutKey, Bytes)>,
+    /// The key behind which the next batch of rows begins (before which, when reversed).
+    rows_from: Option<CutKey>,
+    rows_done: bool,
+    batch_rows: usize,
+    tombstones: VecDeque<RangeTombstone>,
+    /// What is left of the slice to look for tombstones in.
+    tombstones_in: Slice,
+    tombstones_done: bool,
+    /// The tombstone that was entered and not left.
+    open: Option<RangeTombstone>,
+    open_exit_key: CutKey,
+}
+
+impl SliceCursor {
+    fn new(slice: Slice, memtable: &Memtable, reversed: bool) -> Self {
+        let comparator = &memtable.table.comparator;
+        Self {
+            reversed,
+            start_key: position_key(comparator, &slice.start),
+            end_key: position_key(comparator, &slice.end),
+            rows: VecDeque::new(),
+            rows_from: None,
+            rows_done: false,
+            batch_rows: FIRST_BATCH_ROWS,
+            tombstones: VecDeque::new(),
+            tombstones_in: slice,
+            tombstones_done: false,
+            open: None,
+            open_exit_key: CutKey::default(),
+        }
+    }
+
+    fn next(&mut self, memtable: &Memtable, key: &DecoratedKey, deletion: &DeletionTime) -> Option<Unfiltered> {
+        loop {
+            self.fill(memtable, key);
+            let comparator = &memtable.table.comparator;
+            // where the next change of the open tombstone is, if any
+            let marker_key = match (&self.open, self.tombstones.front()) {
+                (Some(_), _) => Some(self.open_exit_key.clone()),
+                (None, Some(next)) => Some(position_key(comparator, self.entry_of(next))),
+                (None, None) => None,
+            };
+            let row_first = match (self.rows.front(), &marker_key) {
+                (None, None) => return None,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (Some((row, _)), Some(marker)) => (row < marker) != self.reversed,
+            };
+            if !row_first {
+                if let Some(marker) = self.take_marker(memtable, deletion) {
+                    return Some(Unfiltered::Marker(marker));
+                }
+                continue;
+            }
+            let (_, bytes) = self.rows.pop_front()?;
+            let mut row: Row = decode(&bytes, &memtable.header);
+            let strongest = self.open.as_ref().map_or(*deletion, |open| open.deletion.merge(*deletion));
+            row.apply_deletion(&strongest);
+            if !row.is_empty() {
+                return Some(Unfiltered::Row(row));
+            }
+        }
+    }
+
+    /// The bound at which a walk in this direction enters a tombstone.
+    fn entry_of<'a>(&self, tombstone: &'a RangeTombstone) -> &'a rows::Bound {
+        if self.reversed { &tombstone.slice.end } else { &tombstone.slice.start }
+    }
+
+    fn exit_of<'a>(&self, tombstone: &'a RangeTombstone) -> &'a rows::Bound {
+        if self.reversed { &tombstone.slice.start } else { &tombstone.slice.end }
+    }
+
+    /// Leaves the open tombstone, enters the next, or both where they meet. None where the partition deletion makes
+    /// the marker pointless.
+    fn take_marker(&mut self, memtable: &Memtable, partition: &DeletionTime) -> Option<RangeTombstoneMarker> {
+        let comparator = &memtable.table.comparator;
+        let left = self.open.take();
+        let position = match &left {
+            Some(open) => self.exit_of(open).clone(),
+            None => self.entry_of(self.tombstones.front()?).clone(),
+        };
+        let position_cut = position_key(comparator, &position);
+        let enters =
+            self.tombstones.front().is_some_and(|next| position_key(comparator, self.entry_of(next)) == position_cut);
+        if enters && let Some(next) = self.tombstones.pop_front() {
+            self.open_exit_key = position_key(comparator, self.exit_of(&next));
+            self.open = Some(next);
+        }
+        let effective = |tombstone: &Option<RangeTombstone>| {
+            tombstone.as_ref().map(|tombstone| tombstone.deletion).filter(|deletion| deletion.supersedes(partition))
+        };
+        let (left, entered) = (effective(&left), effective(&self.open));
+        if left == entered {
+            return None;
+        }
+        let (close, open) = if self.reversed { (entered, left) } else { (left, entered) };
+        marker_at(position.values, position.kind.side() < 0, close, open)
+    }
+
+    fn fill(&mut self, memtable: &Memtable, key: &DecoratedKey) {
+        let want_rows = self.rows.is_empty() && !self.rows_done;
+        let want_tombstones = self.tombstones.is_empty() && !self.tombstones_done;
+        if !want_rows && !want_tombstones {
+            return;
+        }
+        let contents = memtable.enter();
+        let Some(partition) = contents.partitions.get(key) else {
+            self.rows_done = true;
+            self.tombstones_done = true;
+            return;
+        };
+        if want_rows {
+            self.fill_rows(partition);
+        }
+        if want_tombstones {
+            self.fill_tombstones(partition, memtable);
+        }
+    }
+
+    fn fill_rows(&mut self, partition: &MemtablePartition) {
+        let (start, end) = if self.reversed {
+            (Included(&self.start_key), Excluded(self.rows_from.as_ref().unwrap_or(&self.end_key)))
+        } else {
+            match &self.rows_from {
+                Some(from) => (Excluded(from), Excluded(&self.end_key)),
+                None => (Included(&self.start_key), Excluded(&self.end_key)),
+            }
+        };
+        let from = self.rows_from.as_ref();
+        let empty = match self.reversed {
+            false => from.unwrap_or(&self.start_key) >= &self.end_key,
+            true => from.unwrap_or(&self.end_key) <= &self.start_key,
+        };
+        if empty {
+            self.rows_done = true;
+            return;
+        }
+        let range = partition.rows.range::<CutKey, _>((start, end));
+        let mut bytes = 0;
+        let mut take = |(key, row): (&CutKey, &Bytes)| {
+            self.rows.push_back((key.clone(), row.clone()));
+            bytes += row.len();
+            bytes < BATCH_BYTES && self.rows.len() < self.batch_rows
+        };
+        if self.reversed {
+            let _ = range.rev().all(&mut take);
+        } else {
+            let mut range = range;
+            let _ = range.all(&mut take);
+        }
+        self.batch_rows = BATCH_ROWS;
+        match self.rows.back() {
+            Some((key, _)) => self.rows_from = Some(key.clone()),
+            None => self.rows_done = true,
+        }
+    }
+
+    fn fill_tombstones(&mut self, partition: &MemtablePartition, memtable: &Memtable) {
+        if partition.tombstones.is_empty() {
+            self.tombstones_done = true;
+            return;
+        }
+        let comparator = &memtable.table.comparator;
+        let found = if self.reversed {
+            partition.tombstones.within_reversed(comparator, &self.tombstones_in, BATCH_ROWS)
+        } else {
+            partition.tombstones.within(comparator, &self.tombstones_in, BATCH_ROWS)
+        };
+        self.tombstones_done = found.len() < BATCH_ROWS;
+        if let Some(last) = found.last() {
+            // the rest of the slice lies behind the last one
+            if self.reversed {
+                self.tombstones_in.end = as_end(&last.slice.start);
+            } else {
+                self.tombstones_in.start = as_start(&last.slice.end);
+            }
+        }
+        self.tombstones.extend(found);
+    }
+}

@@ -1,0 +1,412 @@
+//! Byte-comparable forms ("OSS50"): byte strings whose unsigned order is the order of the values. Keys of BTI tries and of memtables.
+//!
+//! Agrees with `asComparableBytes` of each class of `org.apache.cassandra.db.marshal` and
+//! `org.apache.cassandra.utils.bytecomparable.ByteSource`; rules in docs/formats (types, byte-comparable form).
+
+use std::borrow::Borrow;
+
+use bytes::Bytes;
+use stdx::Cursor;
+
+use crate::compare::{time_of, to_decimal, trim_sign};
+use crate::{CqlType, CustomType, Token};
+
+/// Ends the clustering of a row.
+pub const TERMINATOR_CLUSTERING: u8 = 0x38;
+/// Ends a bound that sorts before what extends it: INCL_START, EXCL_END and their boundary.
+pub const TERMINATOR_BEFORE: u8 = 0x20;
+/// Ends a bound that sorts after what extends it: EXCL_START, INCL_END and their boundary.
+pub const TERMINATOR_AFTER: u8 = 0x60;
+/// Ends the static clustering.
+pub const TERMINATOR_STATIC: u8 = 0x18;
+
+const NEXT_COMPONENT: u8 = 0x40;
+const NEXT_COMPONENT_NULL: u8 = 0x3e;
+const NEXT_COMPONENT_EMPTY: u8 = 0x3f;
+const NEXT_COMPONENT_EMPTY_REVERSED: u8 = 0x41;
+const TERMINATOR: u8 = 0x38;
+
+/// Appends the form of clustering values; `types` gives type and "is reversed" of each clustering column.
+pub fn encode_clustering(types: &[(CqlType, bool)], values: &[Option<Bytes>], terminator: u8, out: &mut Vec<u8>) {
+    for ((ty, reversed), value) in types.iter().zip(values) {
+        match value {
+            None => out.push(NEXT_COMPONENT_NULL),
+            Some(value) if value.is_empty() && !empty_has_form(ty) => {
+                out.push(if *reversed { NEXT_COMPONENT_EMPTY_REVERSED } else { NEXT_COMPONENT_EMPTY });
+            }
+            Some(value) => {
+                out.push(NEXT_COMPONENT);
+                let start = out.len();
+                encode_value(ty, value, out);
+                if *reversed {
+                    out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+                }
+            }
+        }
+    }
+    out.push(terminator);
+}
+
+/// Appends the form of a decorated key.
+pub fn encode_decorated_key(token: Token, key: &[u8], out: &mut Vec<u8>) {
+    out.push(NEXT_COMPONENT);
+    out.extend_from_slice(&((token.0 as u64) ^ (1 << 63)).to_be_bytes());
+    out.push(NEXT_COMPONENT);
+    escape(key, out);
+    out.push(TERMINATOR);
+}
+
+/// Whether an empty value of the type has a form of its own instead of being a null source.
+fn empty_has_form(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Text | CqlType::Ascii | CqlType::Blob | CqlType::Inet => true,
+        CqlType::Custom(custom) => match custom.as_ref() {
+            CustomType::Unknown(_) => true,
+            CustomType::Reversed(ty) => empty_has_form(ty),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Appends the form of a value that is not empty (or whose type gives the empty value a form).
+pub fn encode_value(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) {
+    match ty {
+        CqlType::Text | CqlType::Ascii | CqlType::Blob | CqlType::Inet => escape(value, out),
+        CqlType::TinyInt | CqlType::SmallInt | CqlType::Int | CqlType::Timestamp => flipped(value, out),
+        CqlType::BigInt | CqlType::Counter => match value.first_chunk::<8>() {
+            Some(bytes) => variable_signed(i64::from_be_bytes(*bytes), out),
+            None => escape(value, out),
+        },
+        CqlType::Varint => varint(value, out),
+        CqlType::Float | CqlType::Double => {
+            let start = out.len();
+            out.extend_from_slice(value);
+            match out.get(start) {
+                Some(first) if *first >= 0x80 => out[start..].iter_mut().for_each(|byte| *byte = !*byte),
+                Some(_) => out[start] ^= 0x80,
+                None => {}
+            }
+        }
+        CqlType::Boolean => out.push(u8::from(value.first().is_some_and(|byte| *byte != 0))),
+        CqlType::Date | CqlType::Time => out.extend_from_slice(value),
+        CqlType::Uuid => uuid(value, out),
+        CqlType::TimeUuid => timeuuid(value, out),
+        CqlType::Decimal => decimal(value, out),
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => collection(value, &[element], out),
+        CqlType::Map { key, value: val, .. } => collection(value, &[key, val], out),
+        CqlType::Tuple(types) => fields(value, &types.iter().collect::<Vec<_>>(), out),
+        CqlType::Udt(udt, _) => fields(value, &udt.fields.iter().map(|(_, ty)| ty).collect::<Vec<_>>(), out),
+        CqlType::Vector { element, dimension } => vector(value, element, *dimension, out),
+        CqlType::Custom(custom) => custom_value(custom, value, out),
+        CqlType::Empty => {}
+        CqlType::Duration => escape(value, out),
+    }
+}
+
+fn flipped(value: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(value);
+    if let Some(first) = out.get_mut(start) {
+        *first ^= 0x80;
+    }
+}
+
+/// Escapes zero bytes so that no form is a prefix of another: see the rules of `E` in docs/formats.
+fn escape(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut in_zeros = false;
+    for byte in bytes {
+        match (in_zeros, *byte) {
+            (false, 0) => {
+                out.push(0x00);
+                in_zeros = true;
+            }
+            (true, 0) => out.push(0xfe),
+            (true, byte) => {
+                out.extend_from_slice(&[0xff, byte]);
+                in_zeros = false;
+            }
+            (false, byte) => out.push(byte),
+        }
+    }
+    out.push(if in_zeros { 0xfe } else { 0x00 });
+}
+
+/// Unsigned, length in the leading ones.
+fn variable_unsigned(value: u64, out: &mut Vec<u8>) {
+    let bits = 64 - (value | 1).leading_zeros() as usize;
+    let extra = (bits - 1) / 7;
+    if extra >= 8 {
+        out.push(0xff);
+        out.extend_from_slice(&value.to_be_bytes());
+        return;
+    }
+    let mut bytes = value.to_be_bytes();
+    let start = 7 - extra;
+    bytes[start] |= !(0xffu16 >> extra) as u8;
+    out.extend_from_slice(&bytes[start..]);
+}
+
+fn variable_signed(value: i64, out: &mut Vec<u8>) {
+    let start = out.len();
+    let magnitude = if value < 0 { !value } else { value } as u64;
+    let bits = 64 - (magnitude | 1).leading_zeros() as usize;
+    let length = bits / 7 + 1;
+    if length >= 9 {
+        out.push(0xff);
+        out.extend_from_slice(&(magnitude | 1 << 63).to_be_bytes());
+    } else {
+        let mut bytes = magnitude.to_be_bytes();
+        let first = 8 - length;
+        // a mask of `length` leading ones over the bytes written
+        let mask = (!0u64 << (64 - length)) >> (8 * first);
+        let masked = (magnitude | mask).to_be_bytes();
+        bytes.copy_from_slice(&masked);
+        out.extend_from_slice(&bytes[first..]);
+    }
+    if value < 0 {
+        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+}
+
+fn varint(value: &[u8], out: &mut Vec<u8>) {
+    const FULL_FORM: usize = 7;
+    let Some(sign) = value.first().map(|byte| if *byte >= 0x80 { 0xffu8 } else { 0x00 }) else { return };
+    // redundant sign bytes go as long as the next byte repeats them; the byte that differs is kept
+    let mut rest = value;
+    while let [first, next, ..] = rest {
+        if *first != sign || next != first {
+            break;
+        }
+        rest = &rest[1..];
+    }
+    if let [first, _, ..] = rest
+        && *first == sign
+    {
+        rest = &rest[1..];
+    }
+    if rest.len() < FULL_FORM {
+        let trimmed = trim_sign(value);
+        let mut wide = [sign; 8];
+        if let Some(tail) = wide.len().checked_sub(trimmed.len()) {
+            wide[tail..].copy_from_slice(trimmed);
+            return variable_signed(i64::from_be_bytes(wide), out);
+        }
+    }
+    out.push(if sign == 0 { 0xff } else { 0x00 });
+    let start = out.len();
+    variable_unsigned((rest.len() - FULL_FORM) as u64, out);
+    if sign != 0 {
+        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    out.extend_from_slice(rest);
+}
+
+fn uuid(value: &[u8], out: &mut Vec<u8>) {
+    let Some(bytes) = value.first_chunk::<16>() else { return escape(value, out) };
+    let high = if bytes[6] >> 4 == 1 {
+        time_of(bytes)
+    } else {
+        let mut first = [0u8; 8];
+        first.copy_from_slice(&bytes[..8]);
+        let first = u64::from_be_bytes(first);
+        let version = u64::from(bytes[6] >> 4);
+        version << 60 | (first >> 4 & 0x0fff_ffff_ffff_f000) | first & 0xfff
+    };
+    out.extend_from_slice(&high.to_be_bytes());
+    out.extend_from_slice(&bytes[8..]);
+}
+
+fn timeuuid(value: &[u8], out: &mut Vec<u8>) {
+    let Some(bytes) = value.first_chunk::<16>() else { return escape(value, out) };
+    out.extend_from_slice(&time_of(bytes).to_be_bytes());
+    out.extend(bytes[8..].iter().map(|byte| byte ^ 0x80));
+}
+
+fn decimal(value: &[u8], out: &mut Vec<u8>) {
+    use num_traits::Zero;
+    let Some(number) = to_decimal(value) else { return escape(value, out) };
+    let (unscaled, scale) = number.as_bigint_and_exponent();
+    if unscaled.is_zero() {
+        out.push(0x80);
+        return;
+    }
+    let negative = unscaled.sign() == num_bigint::Sign::Minus;
+    let digits = unscaled.magnitude().to_string().into_bytes();
+    // value = 0.d1d2d3… × 10^(digits - scale); the exponent of 100 rounds that up to even
+    let exponent_of_ten = digits.len() as i64 - scale;
+    let exponent = exponent_of_ten.div_euclid(2) + exponent_of_ten.rem_euclid(2);
+    let odd = exponent_of_ten.rem_euclid(2) == 1;
+    let signed_exponent = if negative { -exponent } else { exponent };
+    let width = (64 - signed_exponent.unsigned_abs().leading_zeros() as usize).div_ceil(8);
+    let base: i16 = if negative { 0x40 } else { 0xc0 };
+    let header = if signed_exponent < 0 { base - width as i16 } else { base + width as i16 };
+    out.push(header as u8);
+    out.extend_from_slice(&signed_exponent.to_be_bytes()[8 - width..]);
+    put_mantissa(&digits, odd, negative, out);
+}
+
+/// Base-100 digits, each plus 80; negative numbers round toward minus infinity, so all but the last digit borrow.
+fn put_mantissa(digits: &[u8], odd: bool, negative: bool, out: &mut Vec<u8>) {
+    let mut padded = Vec::with_capacity(digits.len() + 2);
+    if odd {
+        padded.push(b'0');
+    }
+    padded.extend_from_slice(digits);
+    if padded.len() % 2 == 1 {
+        padded.push(b'0');
+    }
+    let mut pairs: Vec<i16> =
+        padded.chunks_exact(2).map(|pair| i16::from(pair[0] - b'0') * 10 + i16::from(pair[1] - b'0')).collect();
+    while pairs.last() == Some(&0) {
+        pairs.pop();
+    }
+    let last = pairs.len().saturating_sub(1);
+    for (index, pair) in pairs.iter().enumerate() {
+        // floor(100·m) of a negative mantissa is one less, except where nothing remains; what remains is then positive
+        let digit = match (negative, index) {
+            (false, _) => *pair,
+            (true, 0) => if index == last { -pair } else { -pair - 1 },
+            (true, _) => if index == last { 100 - pair } else { 99 - pair },
+        };
+        out.push((digit + 0x80) as u8);
+    }
+    out.push(0x00);
+}
+
+fn source<T: Borrow<CqlType>>(ty: &T, value: Option<&[u8]>, out: &mut Vec<u8>) {
+    let ty = ty.borrow();
+    match value {
+        Some(value) if !value.is_empty() || empty_has_form(ty) => {
+            out.push(NEXT_COMPONENT);
+            encode_value(ty, value, out);
+        }
+        _ => out.push(NEXT_COMPONENT_NULL),
+    }
+}
+
+fn collection(value: &[u8], types: &[&std::sync::Arc<CqlType>], out: &mut Vec<u8>) {
+    let mut cursor = Cursor::new(value);
+    let count = cursor.i32().unwrap_or(0);
+    'elements: for _ in 0..count {
+        for ty in types {
+            let Ok(element) = cursor.int_bytes() else { break 'elements };
+            source(ty.as_ref(), element, out);
+        }
+    }
+    out.push(TERMINATOR);
+}
+
+impl Borrow<CqlType> for &CqlType {
+    fn borrow(&self) -> &CqlType {
+        self
+    }
+}
+
+fn fields(value: &[u8], types: &[&CqlType], out: &mut Vec<u8>) {
+    let mut cursor = Cursor::new(value);
+    let mut values: Vec<Option<&[u8]>> = Vec::with_capacity(types.len());
+    while values.len() < types.len() && !cursor.is_empty() {
+        let Ok(field) = cursor.int_bytes() else { break };
+        values.push(field);
+    }
+    while values.last().is_some_and(Option::is_none) {
+        values.pop();
+    }
+    for (ty, value) in types.iter().zip(&values) {
+        source(*ty, *value, out);
+    }
+    out.push(TERMINATOR);
+}
+
+fn vector(value: &[u8], element: &CqlType, dimension: u32, out: &mut Vec<u8>) {
+    let mut cursor = Cursor::new(value);
+    for _ in 0..dimension {
+        let item = match element.fixed_length() {
+            Some(length) => cursor.take(length),
+            None => cursor.vbytes(),
+        };
+        let Ok(item) = item else { break };
+        source(element, Some(item), out);
+    }
+    out.push(TERMINATOR);
+}
+
+fn custom_value(custom: &CustomType, value: &[u8], out: &mut Vec<u8>) {
+    match custom {
+        CustomType::Composite(types) => composite(types, value, out),
+        CustomType::DynamicComposite(aliases) => dynamic_composite(aliases, value, out),
+        CustomType::LexicalUuid => {
+            let start = out.len();
+            out.extend_from_slice(value);
+            for index in [start, start + 8] {
+                if let Some(byte) = out.get_mut(index) {
+                    *byte ^= 0x80;
+                }
+            }
+        }
+        CustomType::LegacyDate => out.extend_from_slice(value),
+        CustomType::PartitionerDefinedOrder(_) => encode_decorated_key(Token::of_key(value), value, out),
+        CustomType::Reversed(ty) => {
+            let start = out.len();
+            encode_value(ty, value, out);
+            out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        CustomType::Unknown(_) => escape(value, out),
+    }
+}
+
+fn composite(types: &[CqlType], value: &[u8], out: &mut Vec<u8>) {
+    let mut cursor = Cursor::new(value);
+    if value.starts_with(&[0xff, 0xff]) {
+        let _ = cursor.skip(2);
+        out.push(NEXT_COMPONENT_NULL);
+    } else {
+        // an empty source: nothing between this byte and the next
+        out.push(NEXT_COMPONENT);
+    }
+    for ty in types {
+        let (Ok(component), Ok(end)) = (cursor.short_bytes(), cursor.u8()) else { break };
+        source(ty, Some(component), out);
+        out.extend_from_slice(&[NEXT_COMPONENT, end ^ 0x80]);
+    }
+    out.push(TERMINATOR);
+}
+
+fn dynamic_composite(aliases: &[(u8, CqlType)], value: &[u8], out: &mut Vec<u8>) {
+    let mut cursor = Cursor::new(value);
+    out.push(NEXT_COMPONENT);
+    while !cursor.is_empty() {
+        let Ok(header) = cursor.u16() else { break };
+        let alias = header as u8;
+        let ty = aliases.iter().find(|(name, _)| header & 0x8000 != 0 && *name == alias).map(|(_, ty)| ty);
+        let class = match header & 0x8000 {
+            0 => cursor.take(usize::from(header)).unwrap_or_default().to_vec(),
+            _ => ty.map(class_name).unwrap_or_default().into_bytes(),
+        };
+        let (Ok(component), Ok(end)) = (cursor.short_bytes(), cursor.u8()) else { break };
+        let simple = class.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+        let simple = simple.split(|byte| *byte == b'(').next().unwrap_or_default();
+        out.push(NEXT_COMPONENT);
+        escape(simple, out);
+        out.push(NEXT_COMPONENT);
+        escape(&class, out);
+        source(ty.unwrap_or(&CqlType::Blob), Some(component), out);
+        out.extend_from_slice(&[NEXT_COMPONENT, end ^ 0x80]);
+    }
+    out.push(TERMINATOR);
+}
+
+fn class_name(ty: &CqlType) -> String {
+    let simple = match ty {
+        CqlType::Ascii => "AsciiType",
+        CqlType::BigInt => "LongType",
+        CqlType::Int => "Int32Type",
+        CqlType::Text => "UTF8Type",
+        CqlType::Uuid => "UUIDType",
+        CqlType::TimeUuid => "TimeUUIDType",
+        CqlType::Varint => "IntegerType",
+        _ => "BytesType",
+    };
+    format!("org.apache.cassandra.db.marshal.{simple}")
+}

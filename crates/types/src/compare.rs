@@ -1,0 +1,269 @@
+//! The order of values of a type. Nothing is allocated for scalars. Values that are not valid compare somehow, never panic.
+//!
+//! In every order an empty value sorts before any other. Agrees with the `compareCustom` of each class of
+//! `org.apache.cassandra.db.marshal`; rules in docs/formats (types).
+
+use std::cmp::Ordering;
+
+use stdx::Cursor;
+
+use crate::{CqlType, CustomType};
+
+/// Compares two serialized values of one type.
+#[inline]
+pub fn compare(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
+    match ty {
+        CqlType::Text | CqlType::Ascii | CqlType::Blob | CqlType::Inet => a.cmp(b),
+        CqlType::Date | CqlType::Time => a.cmp(b),
+        CqlType::Int | CqlType::BigInt | CqlType::Timestamp | CqlType::TinyInt | CqlType::SmallInt => signed(a, b),
+        _ => compare_rare(ty, a, b),
+    }
+}
+
+fn compare_rare(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
+    if a.is_empty() || b.is_empty() {
+        return a.len().cmp(&b.len());
+    }
+    match ty {
+        CqlType::Boolean => (a[0] != 0).cmp(&(b[0] != 0)),
+        CqlType::Counter => signed(a, b),
+        CqlType::Float => float_key(a).cmp(&float_key(b)),
+        CqlType::Double => double_key(a).cmp(&double_key(b)),
+        CqlType::Varint => varint(a, b),
+        CqlType::Decimal => decimal(a, b),
+        CqlType::Uuid => uuid(a, b),
+        CqlType::TimeUuid => timeuuid(a, b),
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => sequence(a, b, &[element]),
+        CqlType::Map { key, value, .. } => sequence(a, b, &[key, value]),
+        CqlType::Tuple(types) => fields(a, b, types.iter()),
+        CqlType::Udt(udt, _) => fields(a, b, udt.fields.iter().map(|(_, ty)| ty)),
+        CqlType::Vector { element, dimension } => vector(a, b, element, *dimension),
+        CqlType::Custom(custom) => compare_custom(custom, a, b),
+        _ => a.cmp(b),
+    }
+}
+
+/// Two's complement of equal width; empty first.
+#[inline]
+fn signed(a: &[u8], b: &[u8]) -> Ordering {
+    match (a.first(), b.first()) {
+        (Some(x), Some(y)) => (*x as i8).cmp(&(*y as i8)).then_with(|| a[1..].cmp(&b[1..])),
+        _ => a.len().cmp(&b.len()),
+    }
+}
+
+fn float_key(bytes: &[u8]) -> i32 {
+    let bits = bytes.first_chunk::<4>().map_or(0, |bytes| i32::from_be_bytes(*bytes));
+    // all NaNs are one, the greatest
+    let bits = if f32::from_bits(bits as u32).is_nan() { f32::NAN.to_bits() as i32 & i32::MAX } else { bits };
+    bits ^ (((bits >> 31) as u32) >> 1) as i32
+}
+
+fn double_key(bytes: &[u8]) -> i64 {
+    let bits = bytes.first_chunk::<8>().map_or(0, |bytes| i64::from_be_bytes(*bytes));
+    let bits = if f64::from_bits(bits as u64).is_nan() { f64::NAN.to_bits() as i64 & i64::MAX } else { bits };
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
+}
+
+/// Big-endian two's complement of any width, redundant sign bytes allowed.
+fn varint(a: &[u8], b: &[u8]) -> Ordering {
+    let negative = |bytes: &[u8]| bytes.first().is_some_and(|byte| *byte >= 0x80);
+    match (negative(a), negative(b)) {
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        (sign, _) => {
+            let (a, b) = (trim_sign(a), trim_sign(b));
+            let by_length = a.len().cmp(&b.len());
+            let by_length = if sign { by_length.reverse() } else { by_length };
+            by_length.then_with(|| a.cmp(b))
+        }
+    }
+}
+
+/// Without sign bytes that say nothing.
+pub(crate) fn trim_sign(bytes: &[u8]) -> &[u8] {
+    let Some(sign) = bytes.first().map(|byte| if *byte >= 0x80 { 0xff } else { 0x00 }) else { return bytes };
+    let mut rest = bytes;
+    while let [first, next, ..] = rest {
+        if *first != sign || (next ^ sign) >= 0x80 {
+            break;
+        }
+        rest = &rest[1..];
+    }
+    rest
+}
+
+fn decimal(a: &[u8], b: &[u8]) -> Ordering {
+    match (to_decimal(a), to_decimal(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => a.cmp(b),
+    }
+}
+
+/// The number that a decimal's bytes stand for.
+pub(crate) fn to_decimal(bytes: &[u8]) -> Option<bigdecimal::BigDecimal> {
+    let (scale, unscaled) = bytes.split_first_chunk::<4>()?;
+    let unscaled = num_bigint::BigInt::from_signed_bytes_be(unscaled);
+    Some(bigdecimal::BigDecimal::new(unscaled, i64::from(i32::from_be_bytes(*scale))))
+}
+
+fn uuid(a: &[u8], b: &[u8]) -> Ordering {
+    let (Some(x), Some(y)) = (a.first_chunk::<16>(), b.first_chunk::<16>()) else { return a.cmp(b) };
+    let (version_x, version_y) = (x[6] >> 4, y[6] >> 4);
+    if version_x != version_y {
+        return version_x.cmp(&version_y);
+    }
+    if version_x == 1 {
+        let by_time = time_of(x).cmp(&time_of(y));
+        return by_time.then_with(|| x[8..].cmp(&y[8..]));
+    }
+    x.cmp(y)
+}
+
+/// The fields of a version-1 UUID's time in order, version included.
+pub(crate) fn time_of(uuid: &[u8; 16]) -> u64 {
+    let b = uuid.map(u64::from);
+    b[6] << 56 | b[7] << 48 | b[4] << 40 | b[5] << 32 | b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3]
+}
+
+fn timeuuid(a: &[u8], b: &[u8]) -> Ordering {
+    let (Some(x), Some(y)) = (a.first_chunk::<16>(), b.first_chunk::<16>()) else { return a.cmp(b) };
+    let by_time = (time_of(x) as i64).cmp(&(time_of(y) as i64));
+    let low = |uuid: &[u8; 16]| {
+        let mut bytes = [0u8; 8];
+        bytes.copy_from_slice(&uuid[8..]);
+        u64::from_be_bytes(bytes) ^ 0x8080_8080_8080_8080
+    };
+    by_time.then_with(|| low(x).cmp(&low(y)))
+}
+
+/// Lists, sets, maps: count, then elements with i32 lengths; `types` repeat.
+fn sequence(a: &[u8], b: &[u8], types: &[&CqlType]) -> Ordering {
+    let (mut x, mut y) = (Cursor::new(a), Cursor::new(b));
+    let (Ok(count_x), Ok(count_y)) = (x.i32(), y.i32()) else { return a.cmp(b) };
+    for _ in 0..count_x.min(count_y) {
+        for ty in types {
+            let (Ok(p), Ok(q)) = (x.int_bytes(), y.int_bytes()) else { return a.cmp(b) };
+            let order = nullable(ty, p, q);
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+    }
+    count_x.cmp(&count_y)
+}
+
+fn nullable(ty: &CqlType, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => compare(ty, a, b),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    }
+}
+
+/// Tuples and user types: fields with i32 lengths; missing trailing fields are null.
+fn fields<'a>(a: &[u8], b: &[u8], types: impl Iterator<Item = &'a CqlType>) -> Ordering {
+    let (mut x, mut y) = (Cursor::new(a), Cursor::new(b));
+    for ty in types {
+        let next = |cursor: &mut Cursor<'_>| {
+            if cursor.is_empty() { None } else { cursor.int_bytes().ok().flatten().map(<[u8]>::to_vec) }
+        };
+        if x.is_empty() && y.is_empty() {
+            return Ordering::Equal;
+        }
+        let (p, q) = (next(&mut x), next(&mut y));
+        let order = nullable(ty, p.as_deref(), q.as_deref());
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+fn vector(a: &[u8], b: &[u8], element: &CqlType, dimension: u32) -> Ordering {
+    let (mut x, mut y) = (Cursor::new(a), Cursor::new(b));
+    for _ in 0..dimension {
+        let pair = match element.fixed_length() {
+            Some(length) => (x.take(length), y.take(length)),
+            None => (x.vbytes(), y.vbytes()),
+        };
+        let (Ok(p), Ok(q)) = pair else { return a.cmp(b) };
+        let order = compare(element, p, q);
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+fn compare_custom(custom: &CustomType, a: &[u8], b: &[u8]) -> Ordering {
+    match custom {
+        CustomType::Composite(types) => composite(a, b, types),
+        CustomType::DynamicComposite(aliases) => dynamic_composite(a, b, aliases),
+        CustomType::LexicalUuid => signed(&a[..a.len().min(8)], &b[..b.len().min(8)])
+            .then_with(|| signed(a.get(8..).unwrap_or_default(), b.get(8..).unwrap_or_default())),
+        CustomType::Reversed(ty) => compare(ty, a, b).reverse(),
+        CustomType::PartitionerDefinedOrder(_) => {
+            let key = |bytes: &[u8]| (crate::Token::of_key(bytes), bytes.to_vec());
+            key(a).cmp(&key(b))
+        }
+        CustomType::LegacyDate | CustomType::Unknown(_) => a.cmp(b),
+    }
+}
+
+fn composite(a: &[u8], b: &[u8], types: &[CqlType]) -> Ordering {
+    let (mut x, mut y) = (Cursor::new(a), Cursor::new(b));
+    let is_static = |bytes: &[u8]| bytes.starts_with(&[0xff, 0xff]);
+    if is_static(a) != is_static(b) {
+        return is_static(b).cmp(&is_static(a));
+    }
+    if is_static(a) {
+        let _ = (x.skip(2), y.skip(2));
+    }
+    for ty in types {
+        if x.is_empty() || y.is_empty() {
+            return x.remaining().cmp(&y.remaining());
+        }
+        let (Ok(p), Ok(q)) = (x.short_bytes(), y.short_bytes()) else { return a.cmp(b) };
+        let order = compare(ty, p, q);
+        if order != Ordering::Equal {
+            return order;
+        }
+        let (Ok(p), Ok(q)) = (x.u8(), y.u8()) else { return a.cmp(b) };
+        if p != q {
+            return (p as i8).cmp(&(q as i8));
+        }
+    }
+    x.remaining().cmp(&y.remaining())
+}
+
+fn dynamic_composite(a: &[u8], b: &[u8], aliases: &[(u8, CqlType)]) -> Ordering {
+    let (mut x, mut y) = (Cursor::new(a), Cursor::new(b));
+    loop {
+        if x.is_empty() || y.is_empty() {
+            return x.remaining().cmp(&y.remaining());
+        }
+        let (Ok(p), Ok(q)) = (component_type(&mut x), component_type(&mut y)) else { return a.cmp(b) };
+        if p != q {
+            return p.cmp(&q);
+        }
+        let (Ok(v), Ok(w)) = (x.short_bytes(), y.short_bytes()) else { return a.cmp(b) };
+        let ty = aliases.iter().find(|(alias, _)| p == [*alias]).map(|(_, ty)| ty);
+        let order = ty.map_or_else(|| v.cmp(w), |ty| compare(ty, v, w));
+        if order != Ordering::Equal {
+            return order;
+        }
+        let (Ok(p), Ok(q)) = (x.u8(), y.u8()) else { return a.cmp(b) };
+        if p != q {
+            return (p as i8).cmp(&(q as i8));
+        }
+    }
+}
+
+/// The alias (one byte) or class name in front of a dynamic component.
+fn component_type<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<u8>, stdx::CursorError> {
+    let header = cursor.u16()?;
+    if header & 0x8000 != 0 {
+        return Ok(vec![header as u8]);
+    }
+    Ok(cursor.take(usize::from(header))?.to_vec())
+}
