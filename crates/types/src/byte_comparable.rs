@@ -3,8 +3,6 @@
 //! Agrees with `asComparableBytes` of each class of `org.apache.cassandra.db.marshal` and
 //! `org.apache.cassandra.utils.bytecomparable.ByteSource`; rules in docs/formats (types, byte-comparable form).
 
-use std::borrow::Borrow;
-
 use bytes::Bytes;
 use stdx::Cursor;
 
@@ -274,8 +272,7 @@ fn put_mantissa(digits: &[u8], odd: bool, negative: bool, out: &mut Vec<u8>) {
     out.push(0x00);
 }
 
-fn source<T: Borrow<CqlType>>(ty: &T, value: Option<&[u8]>, out: &mut Vec<u8>) {
-    let ty = ty.borrow();
+fn source(ty: &CqlType, value: Option<&[u8]>, out: &mut Vec<u8>) {
     match value {
         Some(value) if !value.is_empty() || empty_has_form(ty) => {
             out.push(NEXT_COMPONENT);
@@ -297,12 +294,6 @@ fn collection(value: &[u8], types: &[&std::sync::Arc<CqlType>], out: &mut Vec<u8
     out.push(TERMINATOR);
 }
 
-impl Borrow<CqlType> for &CqlType {
-    fn borrow(&self) -> &CqlType {
-        self
-    }
-}
-
 fn fields(value: &[u8], types: &[&CqlType], out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     let mut values: Vec<Option<&[u8]>> = Vec::with_capacity(types.len());
@@ -314,7 +305,7 @@ fn fields(value: &[u8], types: &[&CqlType], out: &mut Vec<u8>) {
         values.pop();
     }
     for (ty, value) in types.iter().zip(&values) {
-        source(*ty, *value, out);
+        source(ty, *value, out);
     }
     out.push(TERMINATOR);
 }

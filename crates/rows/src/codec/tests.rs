@@ -1,0 +1,125 @@
+//! Rows and markers survive the way through their serial form.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use types::{CqlType, DecoratedKey};
+
+use super::*;
+use crate::{ClusteringPrefix, ColumnData, Mutation, PartitionUpdate, Slice};
+
+fn table() -> Arc<TableMetadata> {
+    let spec = |name: &str, kind, position, ty| ColumnSpec { name: name.to_owned(), kind, position, ty, reversed: false };
+    let map = CqlType::Map { key: Arc::new(CqlType::Text), value: Arc::new(CqlType::Int), frozen: false };
+    let specs = vec![
+        spec("pk", ColumnKind::PartitionKey, 0, CqlType::Int),
+        spec("c1", ColumnKind::Clustering, 0, CqlType::Int),
+        spec("c2", ColumnKind::Clustering, 1, CqlType::Text),
+        spec("s", ColumnKind::Static, 0, CqlType::Text),
+        spec("a", ColumnKind::Regular, 0, CqlType::Int),
+        spec("b", ColumnKind::Regular, 0, CqlType::Text),
+        spec("m", ColumnKind::Regular, 0, map),
+    ];
+    let (flags, params) = (TableFlags::COMPOUND, TableParams::default());
+    let id = TableId([7; 16]);
+    Arc::new(TableMetadata::new(id, "ks", "t", TableKind::Regular, flags, params, specs, BTreeMap::new(), None))
+}
+
+fn id(table: &TableMetadata, name: &str) -> schema::ColumnId {
+    table.column_by_name(name).expect("the test's column").id
+}
+
+fn clustering(c1: i32, c2: &str) -> crate::ClusteringValues {
+    [Some(Bytes::copy_from_slice(&c1.to_be_bytes())), Some(Bytes::copy_from_slice(c2.as_bytes()))].into_iter().collect()
+}
+
+fn sample_rows(table: &TableMetadata) -> Vec<Row> {
+    let mut plain = Row::new(clustering(1, "x"));
+    plain.liveness = Liveness::new(TIMESTAMP_EPOCH + 5);
+    plain.add_cell(Cell::live(id(table, "a"), TIMESTAMP_EPOCH + 5, Bytes::from_static(&[0, 0, 0, 9])));
+    plain.add_cell(Cell::live(id(table, "b"), TIMESTAMP_EPOCH + 6, Bytes::from_static(b"")));
+    let mut dying = Row::new(clustering(2, ""));
+    dying.liveness = Liveness::expiring(i64::MIN + 1, 60, DELETION_TIME_EPOCH + 60);
+    dying.add_cell(Cell {
+        ttl: 60,
+        local_deletion_time: DELETION_TIME_EPOCH + 60,
+        ..Cell::live(id(table, "b"), i64::MIN + 1, Bytes::from_static(b"soon"))
+    });
+    dying.add_cell(Cell::tombstone(id(table, "a"), i64::MAX, 5));
+    let mut complex = Row::new(clustering(3, "y"));
+    complex.deletion = DeletionTime::new(77, DELETION_TIME_EPOCH + 1);
+    complex.add_complex_deletion(id(table, "m"), DeletionTime::new(99, DELETION_TIME_EPOCH));
+    for (key, value) in [("k2", 2u8), ("k1", 1)] {
+        let cell = Cell::live(id(table, "m"), 100, Bytes::copy_from_slice(&[0, 0, 0, value]));
+        complex.add_complex_cell(table, cell.at(Bytes::copy_from_slice(key.as_bytes())));
+    }
+    vec![plain, dying, complex, Row::new(clustering(4, "z"))]
+}
+
+#[test]
+fn rows_round_trip_on_disk_and_in_messages() {
+    let table = table();
+    let header = Header::for_table(&table, EncodingStats::default());
+    for row in sample_rows(&table) {
+        for (framing, on_disk) in [(Framing::Disk { previous_size: 300 }, true), (Framing::Message, false)] {
+            let mut out = vec![0xaa];
+            encode_row(&mut out, &row, false, &header, framing);
+            let bytes = Bytes::from(out);
+            let (decoded, end) = decode_unfiltered(&bytes, 1, &header, on_disk).expect("what was encoded decodes");
+            assert_eq!((decoded, end), (Decoded::Row(row.clone()), bytes.len()));
+            for cut in 1..bytes.len() {
+                let result = decode_unfiltered(&bytes.slice(..cut), 1, &header, on_disk);
+                assert_eq!(result, Err(CodecError::Truncated), "cut at {cut}");
+            }
+        }
+    }
+}
+
+#[test]
+fn mutations_round_trip() {
+    let table = table();
+    let key = DecoratedKey::new(Bytes::from_static(&[0, 0, 0, 1]));
+    let mut update = PartitionUpdate::new(Arc::clone(&table), key);
+    update.deletion = DeletionTime::new(3, DELETION_TIME_EPOCH);
+    let mut statics = Row::new(crate::ClusteringValues::new());
+    statics.add_cell(Cell::live(id(&table, "s"), 4, Bytes::from_static(b"static")));
+    update.add_static(statics);
+    sample_rows(&table).into_iter().rev().filter(|row| !row.is_empty()).for_each(|row| update.add_row(row));
+    let slice = Slice {
+        start: ClusteringPrefix::start(clustering(1, "x").into_iter().take(1).collect(), true),
+        end: ClusteringPrefix::end(clustering(9, "x"), false),
+    };
+    update.range_deletions.push((slice, DeletionTime::new(5, DELETION_TIME_EPOCH + 9)));
+    let mutation = Mutation::of(update);
+    let mut out = Vec::new();
+    encode_mutation(&mut out, &mutation);
+    let bytes = Bytes::from(out);
+    let tables = |id: TableId| (id == table.id).then(|| Arc::clone(&table));
+    assert_eq!(decode_mutation(&bytes, &tables), Ok(Some(mutation)));
+    assert_eq!(decode_mutation(&bytes, &|_| None), Ok(None));
+    for cut in 0..bytes.len() {
+        assert!(decode_mutation(&bytes.slice(..cut), &tables).is_err(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn mutated_bytes_never_panic() {
+    let table = table();
+    let header = Header::for_table(&table, EncodingStats::default());
+    for row in sample_rows(&table) {
+        let mut out = Vec::new();
+        encode_row(&mut out, &row, false, &header, Framing::Disk { previous_size: 0 });
+        for position in 0..out.len() {
+            for flip in [0x01, 0x80, 0xff] {
+                let mut bytes = out.clone();
+                bytes[position] ^= flip;
+                if let Ok((Decoded::Row(row), _)) = decode_unfiltered(&Bytes::from(bytes), 0, &header, true) {
+                    assert!(row.columns.is_sorted_by_key(ColumnData::column));
+                }
+            }
+        }
+    }
+}
