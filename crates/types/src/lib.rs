@@ -5,9 +5,13 @@
 
 pub mod byte_comparable;
 pub mod compare;
+pub mod marshal;
 pub mod token;
 pub mod ty;
 
 pub use compare::compare;
 pub use token::{DecoratedKey, Token};
 pub use ty::{CqlType, CustomType, UserType};
+
+#[cfg(test)]
+mod golden;
