@@ -278,7 +278,7 @@ fn put(out: &mut String, ty: &CqlType, bare: bool) {
 }
 
 fn is_freezable(ty: &CqlType) -> bool {
-    ty.is_collection() || matches!(ty, CqlType::Udt(..) | CqlType::Tuple(_))
+    ty.is_collection() || matches!(ty, CqlType::Udt(..))
 }
 
 fn put_complex(out: &mut String, ty: &CqlType) {
