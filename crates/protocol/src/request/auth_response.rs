@@ -1,0 +1,34 @@
+//! AUTH_RESPONSE: the client's next token in the SASL exchange.
+
+use bytes::Bytes;
+
+use crate::decode_error::DecodeError;
+use crate::wire::Reader;
+
+/// The token.
+#[derive(Clone, PartialEq)]
+pub struct AuthResponse {
+    /// What the authenticator reads; `None` is null on the wire.
+    pub token: Option<Bytes>,
+}
+
+impl AuthResponse {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { token: reader.bytes("an authentication token")? })
+    }
+
+    /// User and password of SASL PLAIN: `[authorization id] 0 user 0 password`.
+    pub fn plain(&self) -> Option<(&str, &str)> {
+        let mut parts = self.token.as_deref()?.rsplitn(3, |byte| *byte == 0);
+        let (password, user) = (parts.next()?, parts.next()?);
+        parts.next()?;
+        Some((std::str::from_utf8(user).ok()?, std::str::from_utf8(password).ok()?))
+    }
+}
+
+/// The token is a secret: it is not printed.
+impl std::fmt::Debug for AuthResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AuthResponse(..)")
+    }
+}

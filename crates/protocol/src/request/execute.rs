@@ -1,0 +1,28 @@
+//! EXECUTE: a prepared statement's id with parameters.
+
+use bytes::Bytes;
+
+use super::QueryParameters;
+use crate::decode_error::DecodeError;
+use crate::version::ProtocolVersion;
+use crate::wire::Reader;
+
+/// A prepared statement to execute.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Execute {
+    /// What PREPARE answered.
+    pub id: Bytes,
+    /// From version 5 on: the result metadata that the client knows.
+    pub result_metadata_id: Option<Bytes>,
+    /// Everything else.
+    pub parameters: QueryParameters,
+}
+
+impl Execute {
+    pub(super) fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
+        let id = reader.short_bytes("a statement id")?;
+        let result_metadata_id =
+            if version >= ProtocolVersion::V5 { Some(reader.short_bytes("a result metadata id")?) } else { None };
+        Ok(Self { id, result_metadata_id, parameters: QueryParameters::decode(reader, version)? })
+    }
+}

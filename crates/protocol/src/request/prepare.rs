@@ -1,0 +1,25 @@
+//! PREPARE: a statement's text, and from version 5 on the keyspace to read it in.
+
+use crate::decode_error::DecodeError;
+use crate::version::ProtocolVersion;
+use crate::wire::{Reader, Text};
+
+const KEYSPACE: u32 = 0x01;
+
+/// A statement to prepare.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepare {
+    /// The statement.
+    pub query: Text,
+    /// Overrides the connection's keyspace.
+    pub keyspace: Option<Text>,
+}
+
+impl Prepare {
+    pub(super) fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
+        let query = reader.long_string("a query")?;
+        let flags = if version >= ProtocolVersion::V5 { reader.u32("the flags of PREPARE")? } else { 0 };
+        let keyspace = if flags & KEYSPACE != 0 { Some(reader.string("a keyspace")?) } else { None };
+        Ok(Self { query, keyspace })
+    }
+}

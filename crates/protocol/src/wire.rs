@@ -1,0 +1,325 @@
+//! The protocol's primitive notations: a checked reader over a shared body, and the writers.
+//!
+//! [`Reader`] hands out slices that share the frame's buffer: reading a request copies no value. Nothing is allocated by a
+//! length that has not been checked against what is there. Text is checked to be UTF-8 when it is read.
+//! Agrees with `org.apache.cassandra.transport.CBUtil`.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::Deref;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::consistency::Consistency;
+use crate::decode_error::DecodeError;
+
+type Result<T> = std::result::Result<T, DecodeError>;
+
+/// UTF-8 text that shares the frame's buffer.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Text(Bytes);
+
+impl Text {
+    /// Checks that the bytes are UTF-8.
+    pub fn new(bytes: Bytes) -> Result<Self> {
+        match std::str::from_utf8(&bytes) {
+            Ok(_) => Ok(Self(bytes)),
+            Err(_) => Err(DecodeError::NotUtf8),
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("checked when it was made")
+    }
+
+    /// Its bytes, shared.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+}
+
+impl From<&'static str> for Text {
+    fn from(text: &'static str) -> Self {
+        Self(Bytes::from_static(text.as_bytes()))
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self(Bytes::from(text))
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl PartialEq<str> for Text {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for Text {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == other.as_bytes()
+    }
+}
+
+/// Reads the notations of a message body from its start to its end.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    body: &'a Bytes,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of the body.
+    pub fn new(body: &'a Bytes) -> Self {
+        Self { body, at: 0 }
+    }
+
+    /// The body it reads, for what is shared later.
+    pub fn body(&self) -> &'a Bytes {
+        self.body
+    }
+
+    /// How far it has read.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// How many bytes are left.
+    pub fn remaining(&self) -> usize {
+        self.body.len() - self.at
+    }
+
+    /// Passes over `length` bytes and says where they began.
+    pub fn skip(&mut self, length: usize, what: &'static str) -> Result<usize> {
+        if length > self.remaining() {
+            return Err(DecodeError::Truncated(what));
+        }
+        let start = self.at;
+        self.at += length;
+        Ok(start)
+    }
+
+    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N]> {
+        let rest = self.body.get(self.at..).unwrap_or_default();
+        let array = rest.first_chunk::<N>().ok_or(DecodeError::Truncated(what))?;
+        self.at += N;
+        Ok(*array)
+    }
+
+    /// `[byte]`
+    pub fn u8(&mut self, what: &'static str) -> Result<u8> {
+        Ok(u8::from_be_bytes(self.array(what)?))
+    }
+
+    /// `[short]`
+    pub fn u16(&mut self, what: &'static str) -> Result<u16> {
+        Ok(u16::from_be_bytes(self.array(what)?))
+    }
+
+    /// `[int]`
+    pub fn i32(&mut self, what: &'static str) -> Result<i32> {
+        Ok(i32::from_be_bytes(self.array(what)?))
+    }
+
+    /// `[int]` read as unsigned
+    pub fn u32(&mut self, what: &'static str) -> Result<u32> {
+        Ok(u32::from_be_bytes(self.array(what)?))
+    }
+
+    /// `[long]`
+    pub fn i64(&mut self, what: &'static str) -> Result<i64> {
+        Ok(i64::from_be_bytes(self.array(what)?))
+    }
+
+    fn slice(&mut self, length: usize, what: &'static str) -> Result<Bytes> {
+        let start = self.skip(length, what)?;
+        Ok(self.body.slice(start..self.at))
+    }
+
+    /// `[string]`
+    pub fn string(&mut self, what: &'static str) -> Result<Text> {
+        let length = self.u16(what)?;
+        Text::new(self.slice(usize::from(length), what)?)
+    }
+
+    /// `[long string]`
+    pub fn long_string(&mut self, what: &'static str) -> Result<Text> {
+        let length = self.i32(what)?;
+        let length = usize::try_from(length).map_err(|_| DecodeError::Length(length))?;
+        Text::new(self.slice(length, what)?)
+    }
+
+    /// `[short bytes]`
+    pub fn short_bytes(&mut self, what: &'static str) -> Result<Bytes> {
+        let length = self.u16(what)?;
+        self.slice(usize::from(length), what)
+    }
+
+    /// `[bytes]`: any negative length is null.
+    pub fn bytes(&mut self, what: &'static str) -> Result<Option<Bytes>> {
+        match usize::try_from(self.i32(what)?) {
+            Ok(length) => self.slice(length, what).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// `[string list]`
+    pub fn string_list(&mut self, what: &'static str) -> Result<Vec<Text>> {
+        let count = self.u16(what)?;
+        (0..count).map(|_| self.string(what)).collect()
+    }
+
+    /// `[string map]`, as pairs in the order of the wire
+    pub fn string_map(&mut self, what: &'static str) -> Result<Vec<(Text, Text)>> {
+        let count = self.u16(what)?;
+        (0..count).map(|_| Ok((self.string(what)?, self.string(what)?))).collect()
+    }
+
+    /// `[bytes map]`, as pairs in the order of the wire
+    pub fn bytes_map(&mut self, what: &'static str) -> Result<Vec<(Text, Option<Bytes>)>> {
+        let count = self.u16(what)?;
+        (0..count).map(|_| Ok((self.string(what)?, self.bytes(what)?))).collect()
+    }
+
+    /// `[consistency]`
+    pub fn consistency(&mut self) -> Result<Consistency> {
+        let code = self.u16("a consistency level")?;
+        Consistency::from_code(code).ok_or(DecodeError::Consistency(code))
+    }
+}
+
+/// The longest text that a `[string]` can carry; longer text is cut there, at a character.
+pub const STRING_SIZE_MAX: usize = u16::MAX as usize;
+
+/// `[string]`. Text over [`STRING_SIZE_MAX`] is cut: only error messages and warnings can be that long.
+pub fn put_string(out: &mut BytesMut, text: &str) {
+    let text = &text[..text.floor_char_boundary(STRING_SIZE_MAX)];
+    out.put_u16(text.len() as u16);
+    out.put_slice(text.as_bytes());
+}
+
+/// `[short bytes]`; callers pass ids of 16 bytes.
+pub fn put_short_bytes(out: &mut BytesMut, bytes: &[u8]) {
+    let length = u16::try_from(bytes.len()).expect("ids are short");
+    out.put_u16(length);
+    out.put_slice(bytes);
+}
+
+/// `[bytes]`
+pub fn put_bytes(out: &mut BytesMut, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => {
+            let length = i32::try_from(bytes.len()).expect("values are bounded by the frame size, below 2 GiB");
+            out.put_i32(length);
+            out.put_slice(bytes);
+        }
+        None => out.put_i32(-1),
+    }
+}
+
+/// `[string list]`; of more than 65,535 elements the rest is dropped.
+pub fn put_string_list<S: AsRef<str>>(out: &mut BytesMut, list: &[S]) {
+    let count = u16::try_from(list.len()).unwrap_or(u16::MAX);
+    out.put_u16(count);
+    for text in list.iter().take(usize::from(count)) {
+        put_string(out, text.as_ref());
+    }
+}
+
+/// `[bytes map]`; of more than 65,535 entries the rest is dropped.
+pub fn put_bytes_map(out: &mut BytesMut, map: &[(Text, Option<Bytes>)]) {
+    let count = u16::try_from(map.len()).unwrap_or(u16::MAX);
+    out.put_u16(count);
+    for (key, value) in map.iter().take(usize::from(count)) {
+        put_string(out, key);
+        put_bytes(out, value.as_deref());
+    }
+}
+
+/// `[inetaddr]`
+pub fn put_inet_address(out: &mut BytesMut, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => {
+            out.put_u8(4);
+            out.put_slice(&address.octets());
+        }
+        IpAddr::V6(address) => {
+            out.put_u8(16);
+            out.put_slice(&address.octets());
+        }
+    }
+}
+
+/// `[inet]`
+pub fn put_inet(out: &mut BytesMut, address: IpAddr, port: u16) {
+    put_inet_address(out, address);
+    out.put_i32(i32::from(port));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_is_written() {
+        let mut out = BytesMut::new();
+        put_string(&mut out, "héllo");
+        put_bytes(&mut out, Some(b"abc"));
+        put_bytes(&mut out, None);
+        put_short_bytes(&mut out, b"id");
+        put_string_list(&mut out, &["a", "b"]);
+        put_bytes_map(&mut out, &[(Text::from("k"), Some(Bytes::from_static(b"v")))]);
+        let body = out.freeze();
+        let mut reader = Reader::new(&body);
+        assert_eq!(reader.string("").unwrap(), "héllo");
+        assert_eq!(reader.bytes("").unwrap().unwrap(), "abc");
+        assert_eq!(reader.bytes("").unwrap(), None);
+        assert_eq!(reader.short_bytes("").unwrap(), "id");
+        assert_eq!(reader.string_list("").unwrap(), [Text::from("a"), Text::from("b")]);
+        let map = reader.bytes_map("").unwrap();
+        assert_eq!(map, [(Text::from("k"), Some(Bytes::from_static(b"v")))]);
+        assert_eq!(reader.remaining(), 0);
+        assert_eq!(reader.u8("a flag"), Err(DecodeError::Truncated("a flag")));
+    }
+
+    #[test]
+    fn lengths_beyond_the_body_are_refused() {
+        let body = Bytes::from_static(&[0x7f, 0xff, 0xff, 0xff, 1, 2]);
+        assert_eq!(Reader::new(&body).bytes("a value"), Err(DecodeError::Truncated("a value")));
+        assert_eq!(Reader::new(&body).long_string("a query"), Err(DecodeError::Truncated("a query")));
+        assert_eq!(Reader::new(&body).string_list("names"), Err(DecodeError::Truncated("names")));
+        let negative = Bytes::from_static(&[0xff, 0xff, 0xff, 0xfe]);
+        assert_eq!(Reader::new(&negative).long_string("a query"), Err(DecodeError::Length(-2)));
+        let broken = Bytes::from_static(&[0, 1, 0xff]);
+        assert_eq!(Reader::new(&broken).string("a name"), Err(DecodeError::NotUtf8));
+    }
+
+    #[test]
+    fn long_text_is_cut_at_a_character() {
+        let mut out = BytesMut::new();
+        put_string(&mut out, &"é".repeat(40_000));
+        assert_eq!(out.len(), 2 + 65_534);
+    }
+}
