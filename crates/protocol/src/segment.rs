@@ -15,7 +15,7 @@ pub mod crc;
 pub mod decode;
 pub mod encode;
 
-pub use decode::{SegmentDecoder, Segment};
+pub use decode::{Segment, SegmentDecoder};
 pub use encode::SegmentEncoder;
 
 /// The most bytes that a segment's payload can have.
@@ -57,7 +57,9 @@ impl SegmentFormat {
         let flag = u64::from(self_contained);
         let word = match self {
             Self::Plain => stored as u64 | flag << LENGTH_BITS,
-            Self::Lz4 => stored as u64 | (uncompressed as u64) << LENGTH_BITS | flag << (2 * LENGTH_BITS),
+            Self::Lz4 => {
+                stored as u64 | (uncompressed as u64) << LENGTH_BITS | flag << (2 * LENGTH_BITS)
+            }
         };
         let size = self.word_size();
         let mut header = word.to_le_bytes();

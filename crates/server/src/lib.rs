@@ -1,1 +1,20 @@
 //! Workers, connections, requests: introduces protocol, CQL and the cluster to each other.
+//!
+//! The connection layer: [`server`] starts one [`worker`] per core; a worker accepts connections and runs each as one task
+//! ([`connection`]); requests go to a [`RequestHandler`], of which each worker has its own.
+
+pub mod auth;
+mod connection;
+pub mod event_hub;
+pub mod handler;
+pub mod limits;
+pub mod server;
+pub mod stats;
+mod worker;
+
+pub use auth::{AllowAll, AuthOutcome, Authenticator, PASSWORD_AUTHENTICATOR};
+pub use event_hub::EventHub;
+pub use handler::{ConnectionInfo, RequestHandler};
+pub use limits::ServerLimits;
+pub use server::{Server, ServerOptions};
+pub use stats::{ClientDetails, ConnectionRegistry, ConnectionStats, Counter, Stage, WorkerStats};

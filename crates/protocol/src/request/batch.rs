@@ -39,7 +39,10 @@ pub struct Batch {
 const STATEMENT_SIZE_MIN: usize = 5;
 
 impl Batch {
-    pub(super) fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
+    pub(super) fn decode(
+        reader: &mut Reader<'_>,
+        version: ProtocolVersion,
+    ) -> Result<Self, DecodeError> {
         let kind = match reader.u8("the type of a batch")? {
             0 => BatchKind::Logged,
             1 => BatchKind::Unlogged,
@@ -51,7 +54,11 @@ impl Batch {
         for _ in 0..count {
             statements.push(BatchStatement::decode(reader, version)?);
         }
-        Ok(Self { kind, statements, parameters: QueryParameters::decode_for_batch(reader, version)? })
+        Ok(Self {
+            kind,
+            statements,
+            parameters: QueryParameters::decode_for_batch(reader, version)?,
+        })
     }
 }
 
@@ -62,11 +69,17 @@ impl BatchStatement {
         match kind {
             0 => {
                 let query = reader.long_string("a query")?;
-                Ok(Self::Query { query, values: Values::decode(reader, body, version, false)? })
+                Ok(Self::Query {
+                    query,
+                    values: Values::decode(reader, body, version, false)?,
+                })
             }
             1 => {
                 let id = reader.short_bytes("a statement id")?;
-                Ok(Self::Prepared { id, values: Values::decode(reader, body, version, false)? })
+                Ok(Self::Prepared {
+                    id,
+                    values: Values::decode(reader, body, version, false)?,
+                })
             }
             other => Err(DecodeError::BatchKind(other)),
         }

@@ -1,0 +1,495 @@
+//! A connection: one task that reads, decodes, executes and writes.
+//!
+//! Each turn of [`Connection::poll`] executes every request in the read buffer, collects what has finished, and writes all
+//! responses with one call; then it reads again. Requests are polled once where they are decoded; those that wait are kept aside and answered in the
+//! order in which they finish.
+//!
+//! It stops reading when too many requests or bytes are in flight or the client does not take its responses, and so hands the
+//! pressure to TCP. A broken frame is answered and ends this connection, nothing else.
+//!
+//! Its parts: [`input`] and [`output`] are the buffers with their framing, [`in_flight`] the requests that wait, [`handshake`]
+//! the requests answered here, [`control`] what the worker wants of it.
+//! Agrees with `CQLMessageHandler`, `PreV5Handlers` and `InitialConnectionHandler` as far as the wire shows it.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use env::{Instant, Stream};
+use protocol::frame::{Header, HeaderError, encode_header_error, flags};
+use protocol::{
+    DecodeError, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response,
+    ResponseEnvelope,
+};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+
+use crate::auth::AuthOutcome;
+use crate::handler::RequestHandler;
+use crate::limits::LINGER_SIZE_MAX;
+use crate::stats::{ConnectionStats, Stage};
+use crate::worker::WorkerCore;
+
+pub(crate) mod control;
+mod handshake;
+mod in_flight;
+mod input;
+mod output;
+
+use control::{Control, Verdict};
+use in_flight::{Finished, InFlight, Outcome};
+use input::{Found, Input};
+use output::Output;
+
+/// Where a connection comes from and belongs.
+pub(crate) struct Origin {
+    pub core: Rc<WorkerCore>,
+    pub control: Rc<Control>,
+    pub stats: Arc<ConnectionStats>,
+    pub peer: SocketAddr,
+    /// Over a limit: the answer to whatever it asks first.
+    pub refusal: Option<ErrorMessage>,
+}
+
+/// How a connection comes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    No,
+    /// No more requests; close when those in flight are answered.
+    AfterInFlight,
+    /// Close when the out buffer is written, and not before the client has read it.
+    AfterFlush,
+    /// Everything is written: wait for the client to hang up.
+    Lingering,
+}
+
+/// Why no further envelope was executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopped {
+    /// The read buffer holds no whole one.
+    NeedInput,
+    /// A limit is reached, or the connection closes.
+    Limit,
+}
+
+type AuthFuture = Pin<Box<dyn Future<Output = AuthOutcome>>>;
+
+/// See the module. `M` makes the future `F` of a request.
+pub(crate) struct Connection<H: RequestHandler, M, F> {
+    origin: Origin,
+    handler: Rc<H>,
+    make: M,
+    stream: Box<dyn Stream>,
+    input: Input,
+    output: Output,
+    in_flight: InFlight<F>,
+    client: Option<Rc<H::Client>>,
+    /// Of STARTUP; before it each envelope is answered in its own.
+    version: Option<ProtocolVersion>,
+    throw_on_overload: bool,
+    auth: Option<(i16, AuthFuture)>,
+    closing: Closing,
+    lingered: usize,
+    /// When the last batch was read.
+    now: Instant,
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn serve<H: RequestHandler>(
+    origin: Origin,
+    handler: Rc<H>,
+    stream: Box<dyn Stream>,
+) {
+    let to_make = handler.clone();
+    let make = move |client, request, received| to_make.clone().handle(client, request, received);
+    let mut connection = Connection::new(origin, handler, make, stream);
+    std::future::poll_fn(|context| connection.poll(context)).await;
+}
+
+impl<H, M, F> Connection<H, M, F>
+where
+    H: RequestHandler,
+    M: Fn(Rc<H::Client>, RequestEnvelope, Instant) -> F,
+    F: Future<Output = ResponseEnvelope>,
+{
+    fn new(origin: Origin, handler: Rc<H>, make: M, stream: Box<dyn Stream>) -> Self {
+        let frame_size_max = origin.core.shared.limits.frame_size_max;
+        let now = origin.control.opened;
+        Self {
+            origin,
+            handler,
+            make,
+            stream,
+            input: Input::new(frame_size_max),
+            output: Output::default(),
+            in_flight: InFlight::new(),
+            client: None,
+            version: None,
+            throw_on_overload: false,
+            auth: None,
+            closing: Closing::No,
+            lingered: 0,
+            now,
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.origin.control.set_waker(context.waker());
+        if !self.obey_verdict() {
+            return Poll::Ready(());
+        }
+        loop {
+            let stopped = self.execute_buffered(context);
+            self.collect(context);
+            if self.flush(context).is_err() {
+                return Poll::Ready(());
+            }
+            match self.closing {
+                Closing::No if stopped == Stopped::NeedInput => match self.poll_read(context) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                },
+                Closing::No if self.may_execute() => {}
+                Closing::No => return Poll::Pending,
+                Closing::AfterInFlight if self.is_done() => return Poll::Ready(()),
+                Closing::AfterInFlight => return Poll::Pending,
+                Closing::AfterFlush if self.output.pending() == 0 => {
+                    self.closing = Closing::Lingering;
+                    self.origin
+                        .control
+                        .lingering
+                        .set(Some(self.origin.core.shared.env.now()));
+                }
+                Closing::AfterFlush => return Poll::Pending,
+                Closing::Lingering => return self.poll_linger(context),
+            }
+        }
+    }
+
+    /// `false`: close at once.
+    fn obey_verdict(&mut self) -> bool {
+        match self.origin.control.verdict.get() {
+            None => true,
+            Some(Verdict::Drain) => {
+                if self.closing == Closing::No {
+                    self.closing = Closing::AfterInFlight;
+                }
+                true
+            }
+            Some(verdict) => {
+                tracing::debug!(peer = %self.origin.peer, ?verdict, "connection closed");
+                false
+            }
+        }
+    }
+
+    /// Whether nothing is left to do but to close.
+    fn is_done(&self) -> bool {
+        self.in_flight.len() == 0 && self.auth.is_none() && self.output.pending() == 0
+    }
+
+    /// Whether another request may be executed now.
+    fn may_execute(&self) -> bool {
+        let limits = &self.origin.core.shared.limits;
+        self.closing == Closing::No
+            && self.auth.is_none()
+            && self.output.pending() < limits.out_size_max
+            && self.in_flight.len() < limits.connection_requests_max
+            && self.in_flight.bytes() < limits.connection_bytes_max
+    }
+
+    /// Executes what lies in the read buffer, as far as limits allow.
+    fn execute_buffered(&mut self, context: &mut Context<'_>) -> Stopped {
+        loop {
+            if !self.may_execute() || self.must_pause() {
+                return Stopped::Limit;
+            }
+            match self.input.next() {
+                Found::Nothing => return Stopped::NeedInput,
+                Found::Envelope(header, body) => self.accept(context, &header, body),
+                Found::TooLarge(header) => self.refuse_too_large(&header),
+                Found::Broken(error) => self.refuse_header(&error),
+            }
+        }
+    }
+
+    /// Whether to wait until other requests have finished.
+    fn must_pause(&self) -> bool {
+        let pause = !self.throw_on_overload && self.origin.core.shared.is_overloaded();
+        if pause != self.origin.control.paused.get() {
+            self.origin.control.paused.set(pause);
+        }
+        pause
+    }
+
+    fn accept(&mut self, context: &mut Context<'_>, header: &Header, body: Bytes) {
+        self.origin.stats.requests.add(1);
+        self.origin.core.stats.requests.add(1);
+        if let Some(refusal) = self.origin.refusal.take() {
+            self.push_error(header.stream, header.version, refusal);
+            self.closing = Closing::AfterFlush;
+            return;
+        }
+        let size = body.len();
+        match self.decode(header, &body) {
+            Ok(envelope) => {
+                drop(body);
+                self.execute(context, envelope, size);
+            }
+            Err(error) => self.refuse(header, &error),
+        }
+    }
+
+    fn decode(&self, header: &Header, body: &Bytes) -> Result<RequestEnvelope, DecodeError> {
+        if let Some(version) = self.version.filter(|version| *version != header.version) {
+            let got = header.version;
+            return Err(DecodeError::Version(format!(
+                "Invalid message version. Got {got} but previous messages on this connection had version {version}"
+            )));
+        }
+        if header.flags & flags::COMPRESSED == 0 || header.version.has_segments() {
+            return RequestEnvelope::decode(header, body);
+        }
+        let not_agreed =
+            DecodeError::Compression("Compressed frame without a compression agreed on in STARTUP");
+        let compression = self.output.compression().ok_or(not_agreed)?;
+        let limit = self.origin.core.shared.limits.frame_size_max;
+        RequestEnvelope::decode(header, &compression.decompress(body, limit)?)
+    }
+
+    fn execute(&mut self, context: &mut Context<'_>, envelope: RequestEnvelope, size: usize) {
+        let (stream, version) = (envelope.stream, envelope.version);
+        let client = match (&self.client, &envelope.request) {
+            (
+                Some(client),
+                Request::Query(_) | Request::Prepare(_) | Request::Execute(_) | Request::Batch(_),
+            ) => client,
+            _ => return self.handshake(envelope),
+        };
+        let shared = &self.origin.core.shared;
+        if self.throw_on_overload && shared.is_overloaded() {
+            self.origin.core.stats.overloaded.add(1);
+            let limit = shared.limits.total_bytes_max;
+            let text = format!(
+                "Request breached limit on bytes in flight. (Global: {}/{limit} bytes.) \
+                 Server is currently in an overloaded state and cannot accept more requests.",
+                shared.bytes_in_flight.load(Ordering::Relaxed)
+            );
+            return self.push_error(stream, version, ErrorMessage::overloaded(text));
+        }
+        let future = (self.make)(client.clone(), envelope, self.now);
+        match self
+            .in_flight
+            .start(context, future, stream, size, self.now)
+        {
+            Some(outcome) => self.push_outcome(stream, outcome),
+            None => {
+                shared.bytes_in_flight.fetch_add(size, Ordering::Relaxed);
+                self.origin.core.stats.waited.add(1);
+                if self.origin.control.oldest_request.get().is_none() {
+                    self.origin.control.oldest_request.set(Some(self.now));
+                }
+            }
+        }
+    }
+
+    /// Appends the responses of what has finished, and events.
+    fn collect(&mut self, context: &mut Context<'_>) {
+        self.collect_auth(context);
+        if self.origin.control.check_requests.take() {
+            let env = &self.origin.core.shared.env;
+            let timeout = self.origin.core.shared.limits.request_timeout;
+            let now = env.now();
+            let limit =
+                Instant::from_nanos(now.as_nanos().saturating_sub(timeout.as_nanos() as u64));
+            self.origin
+                .control
+                .oldest_request
+                .set(self.in_flight.expire(limit));
+        }
+        let mut freed = 0;
+        while self.output.pending() < self.origin.core.shared.limits.out_size_max {
+            let Poll::Ready(Finished {
+                stream,
+                size,
+                outcome,
+            }) = self.in_flight.poll_finished(context)
+            else {
+                break;
+            };
+            freed += size;
+            self.push_outcome(stream, outcome);
+        }
+        if freed > 0 {
+            self.origin.core.release(freed);
+        }
+        if self.in_flight.len() == 0 && self.origin.control.oldest_request.get().is_some() {
+            self.origin.control.oldest_request.set(None);
+        }
+        while self.output.pending() < self.origin.core.shared.limits.out_size_max {
+            let Some(event) = self.origin.control.next_event() else {
+                break;
+            };
+            let response = Response::Event(Box::new((*event).clone()));
+            self.push(&ResponseEnvelope::new(-1, response));
+        }
+    }
+
+    fn push_outcome(&mut self, stream: i16, outcome: Outcome) {
+        match outcome {
+            Outcome::Done(mut response) => {
+                response.stream = stream;
+                self.push(&response);
+            }
+            Outcome::Panicked => {
+                self.origin.core.stats.panics.add(1);
+                tracing::error!(peer = %self.origin.peer, stream, "a request panicked");
+                let error = ErrorMessage::server(
+                    "Internal error: the request failed on a broken invariant",
+                );
+                self.push(&ResponseEnvelope::new(stream, error));
+            }
+            Outcome::TimedOut => {
+                self.origin.core.stats.timed_out.add(1);
+                let limit = self.origin.core.shared.limits.request_timeout.as_millis();
+                let error =
+                    ErrorMessage::overloaded(format!("Request did not finish within {limit} ms"));
+                self.push(&ResponseEnvelope::new(stream, error));
+            }
+        }
+    }
+
+    /// Appends a response on a connection whose version is known.
+    fn push(&mut self, response: &ResponseEnvelope) {
+        let version = self.version.unwrap_or(ProtocolVersion::CURRENT);
+        self.output.push(response, version);
+    }
+
+    fn push_error(&mut self, stream: i16, version: ProtocolVersion, error: ErrorMessage) {
+        self.output.push(
+            &ResponseEnvelope::new(stream, error),
+            self.version.unwrap_or(version),
+        );
+    }
+
+    /// The request cannot be decoded: answered, and the end of the connection if nothing after it can be trusted.
+    fn refuse(&mut self, header: &Header, error: &DecodeError) {
+        self.origin.core.stats.protocol_errors.add(1);
+        self.push_error(
+            header.stream,
+            header.version,
+            ErrorMessage::protocol(error.to_string()),
+        );
+        if error.is_fatal() {
+            tracing::debug!(peer = %self.origin.peer, %error, "connection closed: broken request");
+            self.closing = Closing::AfterFlush;
+        }
+    }
+
+    fn refuse_too_large(&mut self, header: &Header) {
+        self.origin.core.stats.protocol_errors.add(1);
+        let length = header.body_size as usize + protocol::frame::HEADER_SIZE;
+        let limit = self.origin.core.shared.limits.frame_size_max;
+        let text =
+            format!("Request is too big: length {length} exceeds maximum allowed length {limit}.");
+        self.push_error(header.stream, header.version, ErrorMessage::invalid(text));
+    }
+
+    fn refuse_header(&mut self, refused: &HeaderError) {
+        self.origin.core.stats.protocol_errors.add(1);
+        tracing::debug!(peer = %self.origin.peer, error = %refused.error, "connection closed: broken frame");
+        let mut envelope = BytesMut::new();
+        encode_header_error(&mut envelope, refused);
+        self.output.push_encoded(&envelope);
+        self.closing = Closing::AfterFlush;
+    }
+
+    fn flush(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.output.pending() == 0 {
+            return Ok(());
+        }
+        let core = &self.origin.core;
+        let (taken, result) = self
+            .output
+            .poll_flush(context, &mut *self.stream, &core.stats);
+        let blocked = &self.origin.control.write_blocked;
+        match result {
+            Poll::Ready(result) => {
+                blocked.set(None);
+                result
+            }
+            Poll::Pending => {
+                if taken > 0 || blocked.get().is_none() {
+                    blocked.set(Some(core.shared.env.now()));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let idle = self.origin.control.shrink.get();
+        if idle {
+            self.input.shrink();
+            self.output.shrink();
+        }
+        self.input.reserve(idle);
+        let read = pin!(self.stream.read_buf(&mut self.input.buffer)).poll(context);
+        let Poll::Ready(result) = read else {
+            return Poll::Pending;
+        };
+        let size = result?;
+        if size == 0 {
+            self.closing = Closing::AfterInFlight;
+            return Poll::Ready(Ok(()));
+        }
+        let core = &self.origin.core;
+        core.stats.reads.add(1);
+        core.stats.bytes_read.add(size as u64);
+        self.now = core.shared.env.now();
+        self.origin.control.last_read.set(self.now);
+        self.origin.control.shrink.set(false);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads on without looking, so that closing with unread bytes does not reset the connection under the last response.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if Pin::new(&mut self.stream)
+            .poll_shutdown(context)
+            .is_pending()
+        {
+            return Poll::Pending;
+        }
+        while self.lingered < LINGER_SIZE_MAX {
+            self.input.buffer.clear();
+            self.input.buffer.reserve(crate::limits::READ_SIZE);
+            match pin!(self.stream.read_buf(&mut self.input.buffer)).poll(context) {
+                Poll::Ready(Ok(size)) if size > 0 => self.lingered += size,
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn stage(&self) -> Stage {
+        self.origin.stats.stage()
+    }
+}
+
+impl<H: RequestHandler, M, F> Drop for Connection<H, M, F> {
+    fn drop(&mut self) {
+        if self.in_flight.bytes() > 0 {
+            self.origin.core.release(self.in_flight.bytes());
+        }
+        if let Some(client) = &self.client {
+            self.handler.disconnect(client);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a connection's task shares with its worker: the worker's ticker looks for timeouts, its event task brings events, and
+//! a drain ends all. All on one thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use env::Instant;
+use protocol::request::EventType;
+use protocol::response::Event;
+
+use crate::limits::{CONNECTION_EVENTS_MAX, LINGER, ServerLimits};
+
+/// Why the worker wants a connection to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing was sent for too long.
+    Idle,
+    /// STARTUP and authentication took too long.
+    StartupTimeout,
+    /// The client does not take its responses.
+    SlowReader,
+    /// It takes too long to hang up after the last response.
+    Lingering,
+    /// More events than it takes.
+    TooManyEvents,
+    /// The server stops: finish what is in flight, then close.
+    Drain,
+    /// The server's patience is at its end.
+    Stop,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Control {
+    pub opened: Instant,
+    pub last_read: Cell<Instant>,
+    pub ready: Cell<bool>,
+    /// Since when the socket has taken nothing of a non-empty out buffer.
+    pub write_blocked: Cell<Option<Instant>>,
+    /// Since when nothing but the client's hang-up is awaited.
+    pub lingering: Cell<Option<Instant>>,
+    /// When the oldest waiting request started, or earlier.
+    pub oldest_request: Cell<Option<Instant>>,
+    /// Set by the ticker when `oldest_request` is too old.
+    pub check_requests: Cell<bool>,
+    /// Set by the ticker when buffers could be given back; cleared by the next read.
+    pub shrink: Cell<bool>,
+    /// Waits until there are bytes left of the server's total.
+    pub paused: Cell<bool>,
+    pub verdict: Cell<Option<Verdict>>,
+    registered: Cell<u8>,
+    events: RefCell<VecDeque<Arc<Event>>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Control {
+    pub fn new(now: Instant) -> Self {
+        Self {
+            opened: now,
+            last_read: Cell::new(now),
+            ready: Cell::new(false),
+            write_blocked: Cell::new(None),
+            lingering: Cell::new(None),
+            oldest_request: Cell::new(None),
+            check_requests: Cell::new(false),
+            shrink: Cell::new(false),
+            paused: Cell::new(false),
+            verdict: Cell::new(None),
+            registered: Cell::new(0),
+            events: RefCell::default(),
+            waker: RefCell::default(),
+        }
+    }
+
+    /// The connection's task is waiting.
+    pub fn set_waker(&self, waker: &Waker) {
+        let mut known = self.waker.borrow_mut();
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+    }
+
+    pub fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Ends the connection. The first verdict stands, but for [`Verdict::Drain`], after which any may follow.
+    pub fn sentence(&self, verdict: Verdict) {
+        if matches!(self.verdict.get(), None | Some(Verdict::Drain)) {
+            self.verdict.set(Some(verdict));
+            self.wake();
+        }
+    }
+
+    /// Asks for events.
+    pub fn register(&self, event: EventType) {
+        self.registered
+            .set(self.registered.get() | 1 << event as u8);
+    }
+
+    pub fn is_registered(&self) -> bool {
+        self.registered.get() != 0
+    }
+
+    /// Brings an event, if it was asked for.
+    pub fn notify(&self, event: &Arc<Event>) {
+        if self.registered.get() & 1 << event.event_type() as u8 == 0 {
+            return;
+        }
+        let mut events = self.events.borrow_mut();
+        if events.len() >= CONNECTION_EVENTS_MAX {
+            self.sentence(Verdict::TooManyEvents);
+        } else {
+            events.push_back(event.clone());
+            self.wake();
+        }
+    }
+
+    pub fn next_event(&self) -> Option<Arc<Event>> {
+        self.events.borrow_mut().pop_front()
+    }
+
+    /// Looks at all timeouts.
+    pub fn tick(&self, now: Instant, limits: &ServerLimits) {
+        let over = |since: Instant, limit| now.since(since) >= limit;
+        if self
+            .lingering
+            .get()
+            .is_some_and(|since| over(since, LINGER))
+        {
+            self.sentence(Verdict::Lingering);
+        } else if self
+            .write_blocked
+            .get()
+            .is_some_and(|since| over(since, limits.write_timeout))
+        {
+            self.sentence(Verdict::SlowReader);
+        } else if !self.ready.get() && over(self.opened, limits.startup_timeout) {
+            self.sentence(Verdict::StartupTimeout);
+        }
+        match self.oldest_request.get() {
+            Some(oldest) if over(oldest, limits.request_timeout) => {
+                self.check_requests.set(true);
+                self.wake();
+            }
+            Some(_) => {}
+            None => self.tick_idle(now, limits),
+        }
+    }
+
+    fn tick_idle(&self, now: Instant, limits: &ServerLimits) {
+        let silent = now.since(self.last_read.get());
+        if limits.idle_timeout.is_some_and(|limit| silent >= limit) {
+            self.sentence(Verdict::Idle);
+        } else if silent >= SHRINK_AFTER && !self.shrink.get() {
+            self.shrink.set(true);
+            self.wake();
+        }
+    }
+}
+
+/// A connection that is silent this long gives its buffers back.
+const SHRINK_AFTER: std::time::Duration = std::time::Duration::from_secs(10);

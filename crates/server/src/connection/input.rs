@@ -1,0 +1,145 @@
+//! The read side of a connection: a buffer, and the framing that finds envelopes in it.
+//!
+//! Bodies are slices of the buffer. It holds 16 KiB, or the frame that is on its way if that is larger; what the client
+//! claims beyond the limit is not stored but thrown away as it comes.
+
+use bytes::{Buf, Bytes, BytesMut};
+use protocol::frame::{HEADER_SIZE, Header, HeaderError, decode_header};
+use protocol::segment::decode::{EnvelopeJoiner, Joined};
+use protocol::segment::{SegmentDecoder, SegmentFormat};
+use protocol::{DecodeError, ProtocolVersion};
+
+use crate::limits::{IDLE_READ_SIZE, READ_SIZE};
+
+/// What is at the start of the buffer.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Not enough for anything: read on.
+    Nothing,
+    /// A whole envelope, its body still compressed if its flag says so.
+    Envelope(Header, Bytes),
+    /// An envelope over the limit; its body is being thrown away.
+    TooLarge(Header),
+    /// What cannot be answered but by closing.
+    Broken(HeaderError),
+}
+
+/// The buffer and its framing.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub buffer: BytesMut,
+    frame_size_max: usize,
+    /// Bytes of a too large body still to be thrown away.
+    discard: usize,
+    /// After STARTUP of version 5.
+    segments: Option<(SegmentDecoder, EnvelopeJoiner)>,
+}
+
+impl Input {
+    pub fn new(frame_size_max: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            frame_size_max,
+            discard: 0,
+            segments: None,
+        }
+    }
+
+    /// From the next byte on there are segments.
+    pub fn start_segments(&mut self, format: SegmentFormat) {
+        self.segments = Some((
+            SegmentDecoder::new(format),
+            EnvelopeJoiner::new(self.frame_size_max),
+        ));
+    }
+
+    /// Makes room for the next read: the rest of the frame at the start of the buffer if that is known, else [`READ_SIZE`],
+    /// or less if the connection is `idle`.
+    pub fn reserve(&mut self, idle: bool) {
+        if idle && self.buffer.is_empty() {
+            self.buffer.reserve(IDLE_READ_SIZE);
+            return;
+        }
+        let missing = match &self.segments {
+            None => match self.buffer.get(5..HEADER_SIZE) {
+                Some(length) => {
+                    let length = length
+                        .iter()
+                        .fold(0usize, |all, byte| all << 8 | usize::from(*byte));
+                    (HEADER_SIZE + length.min(self.frame_size_max))
+                        .saturating_sub(self.buffer.len())
+                }
+                None => 0,
+            },
+            // a segment ends within 128 KiB; reading in steps of the read size costs little
+            Some(_) => 0,
+        };
+        if self.buffer.capacity() - self.buffer.len() < missing.max(READ_SIZE / 4) {
+            self.buffer.reserve(missing.max(READ_SIZE));
+        }
+    }
+
+    /// Gives the buffer back if it holds nothing.
+    pub fn shrink(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
+        }
+    }
+
+    /// Takes what is at the start of the buffer.
+    pub fn next(&mut self) -> Found {
+        let found = match self.segments {
+            None => self.next_bare(),
+            Some(_) => self.next_segmented(),
+        };
+        found.unwrap_or_else(Found::Broken)
+    }
+
+    fn next_bare(&mut self) -> Result<Found, HeaderError> {
+        if self.discard > 0 {
+            let gone = self.discard.min(self.buffer.len());
+            self.buffer.advance(gone);
+            self.discard -= gone;
+        }
+        let Some(header) = decode_header(&self.buffer)? else {
+            return Ok(Found::Nothing);
+        };
+        let size = header.body_size as usize;
+        if size > self.frame_size_max {
+            let held = self.buffer.len().min(HEADER_SIZE + size);
+            self.buffer.advance(held);
+            self.discard = HEADER_SIZE + size - held;
+            return Ok(Found::TooLarge(header));
+        }
+        if self.buffer.len() < HEADER_SIZE + size {
+            return Ok(Found::Nothing);
+        }
+        self.buffer.advance(HEADER_SIZE);
+        Ok(Found::Envelope(header, self.buffer.split_to(size).freeze()))
+    }
+
+    fn next_segmented(&mut self) -> Result<Found, HeaderError> {
+        let Some((decoder, joiner)) = &mut self.segments else {
+            return Ok(Found::Nothing);
+        };
+        loop {
+            match joiner.next()? {
+                Some(Joined::Envelope(header, body)) => return Ok(Found::Envelope(header, body)),
+                Some(Joined::TooLarge(header)) => return Ok(Found::TooLarge(header)),
+                None => {}
+            }
+            match decoder.next(&mut self.buffer).map_err(broken_segment)? {
+                Some(segment) => joiner.push(segment)?,
+                None => return Ok(Found::Nothing),
+            }
+        }
+    }
+}
+
+fn broken_segment(error: DecodeError) -> HeaderError {
+    HeaderError {
+        stream: 0,
+        answer_version: ProtocolVersion::CURRENT.number(),
+        error,
+    }
+}

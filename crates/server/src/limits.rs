@@ -1,0 +1,88 @@
+//! Everything about client connections that has an end, and what happens there.
+//!
+//! The names in brackets are the keys of `cassandra.yaml` they come from; where none is given, the figure is ours.
+
+use std::time::Duration;
+
+/// Limits of the native transport. [`Default`] is Cassandra's default where it has one.
+#[derive(Clone, Debug)]
+pub struct ServerLimits {
+    /// The largest request body, after decompression too. A larger one is thrown away as it comes and answered with INVALID;
+    /// the connection goes on (`native_transport_max_frame_size`).
+    pub frame_size_max: usize,
+    /// Requests of one connection that wait for something. At the limit its socket is not read.
+    pub connection_requests_max: usize,
+    /// Bytes of these requests. At the limit its socket is not read.
+    pub connection_bytes_max: usize,
+    /// Bytes of all waiting requests. At the limit a request is answered OVERLOADED if its client asked for that with
+    /// THROW_ON_OVERLOAD, and otherwise waits unread (`native_transport_max_request_data_in_flight`).
+    pub total_bytes_max: usize,
+    /// Connections. A further one is answered OVERLOADED and closed; `None` is no limit
+    /// (`native_transport_max_concurrent_connections`).
+    pub connections_max: Option<usize>,
+    /// Connections from one address, in the same way (`native_transport_max_concurrent_connections_per_ip`).
+    pub connections_per_ip_max: Option<usize>,
+    /// A connection that sends nothing and waits for nothing this long is closed; `None` is never
+    /// (`native_transport_idle_timeout`).
+    pub idle_timeout: Option<Duration>,
+    /// From accept to READY or AUTH_SUCCESS; then the connection is closed.
+    pub startup_timeout: Duration,
+    /// A request that takes longer is dropped and answered OVERLOADED. Reads and writes have shorter timeouts of their own,
+    /// with better answers; this is the backstop (`native_transport_timeout`).
+    pub request_timeout: Duration,
+    /// Encoded responses that the client does not take. At the limit nothing more is executed or read for it.
+    pub out_size_max: usize,
+    /// A client that takes nothing of a full out buffer for this long is closed.
+    pub write_timeout: Duration,
+    /// How long a drain waits for requests in flight.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            frame_size_max: 16 << 20,
+            connection_requests_max: 1024,
+            connection_bytes_max: 16 << 20,
+            total_bytes_max: 256 << 20,
+            connections_max: None,
+            connections_per_ip_max: None,
+            idle_timeout: None,
+            startup_timeout: Duration::from_secs(30),
+            request_timeout: Duration::from_secs(12),
+            out_size_max: 1 << 20,
+            write_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What one read of a socket takes at most, unless a larger frame is on its way.
+pub(crate) const READ_SIZE: usize = 16 << 10;
+
+/// The same while a connection is idle, so that many idle ones cost little.
+pub(crate) const IDLE_READ_SIZE: usize = 512;
+
+/// An out buffer that grew beyond this is given back when it is empty.
+pub(crate) const OUT_SIZE_KEPT: usize = 256 << 10;
+
+/// Events that wait for one connection. At the limit it is closed: its driver reconnects and reads the state anew.
+pub(crate) const CONNECTION_EVENTS_MAX: usize = 1024;
+
+/// Events on their way to one worker. At the limit all its registered connections are closed.
+pub(crate) const WORKER_EVENTS_MAX: usize = 4096;
+
+/// Connections over the limit that are being told so. Further ones are closed without a word.
+pub(crate) const REFUSALS_MAX: usize = 64;
+
+/// What is still read from a connection after its last response, so that closing it does not destroy that response.
+pub(crate) const LINGER_SIZE_MAX: usize = 1 << 20;
+
+/// For how long.
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
+
+/// How often timeouts are looked at; they are late by up to this much.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+
+/// How long a worker leaves its listener alone after an error of accept (too many open files).
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

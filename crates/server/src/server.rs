@@ -1,0 +1,232 @@
+//! The native transport: its workers, what they share, its start and its end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use env::{Env, Joinable};
+use protocol::ProtocolVersion;
+use tokio::sync::watch;
+
+use crate::auth::{AllowAll, Authenticator};
+use crate::event_hub::EventHub;
+use crate::handler::RequestHandler;
+use crate::limits::ServerLimits;
+use crate::stats::{ConnectionRegistry, WorkerStats};
+use crate::worker::{self, WorkerCore};
+
+/// What a server is started with.
+pub struct ServerOptions {
+    /// Where to listen; port 0 takes any free one.
+    pub address: SocketAddr,
+    /// How many workers; one a core is right.
+    pub workers: usize,
+    /// Bind each worker to a core.
+    pub pin: bool,
+    /// See there.
+    pub limits: ServerLimits,
+    /// Who may connect.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// Where events come from.
+    pub events: Arc<EventHub>,
+    /// What SUPPORTED says besides versions and compressions: `CQL_VERSION` first.
+    pub cql_version: String,
+}
+
+impl ServerOptions {
+    /// One worker on this address, with default limits, for everybody.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            workers: 1,
+            pin: false,
+            limits: ServerLimits::default(),
+            authenticator: Arc::new(AllowAll),
+            events: Arc::default(),
+            cql_version: "3.4.7".to_owned(),
+        }
+    }
+}
+
+/// How far the server is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Serving,
+    Draining,
+}
+
+/// What all workers share. The only thing in it that requests write is the count of bytes in flight, and only those that wait.
+pub(crate) struct Shared {
+    pub env: Env,
+    pub limits: ServerLimits,
+    pub authenticator: Arc<dyn Authenticator>,
+    pub events: Arc<EventHub>,
+    pub registry: Arc<ConnectionRegistry>,
+    pub supported: Vec<(String, Vec<String>)>,
+    /// Of requests that wait for something.
+    pub bytes_in_flight: AtomicUsize,
+}
+
+impl Shared {
+    pub fn is_overloaded(&self) -> bool {
+        self.bytes_in_flight.load(Ordering::Relaxed) >= self.limits.total_bytes_max
+    }
+}
+
+/// A running native transport. Dropping it without [`Server::shutdown`] begins a drain and does not wait for it.
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    workers: Vec<Box<dyn Joinable>>,
+    worker_stats: Vec<Arc<WorkerStats>>,
+    phase: watch::Sender<Phase>,
+}
+
+impl Server {
+    /// Starts the workers; returns when all of them listen. `make_handler` is called on each worker's thread with its number.
+    pub fn start<H: RequestHandler>(
+        env: &Env,
+        options: ServerOptions,
+        make_handler: impl Fn(usize) -> H + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            env: env.clone(),
+            limits: options.limits,
+            authenticator: options.authenticator,
+            events: options.events,
+            registry: Arc::default(),
+            supported: supported(&options.cql_version),
+            bytes_in_flight: AtomicUsize::new(0),
+        });
+        let (phase, receiver) = watch::channel(Phase::Serving);
+        let make_handler = Arc::new(make_handler);
+        let mut server = Self {
+            address: options.address,
+            shared: shared.clone(),
+            workers: Vec::new(),
+            worker_stats: Vec::new(),
+            phase,
+        };
+        for number in 0..options.workers.max(1) {
+            let stats = Arc::new(WorkerStats::default());
+            let seat = Seat {
+                number,
+                pin: options.pin,
+                // the first one chooses the port
+                address: server.address,
+                shared: shared.clone(),
+                stats: stats.clone(),
+                phase: receiver.clone(),
+            };
+            let (tell, told) = std::sync::mpsc::channel();
+            let make_handler = make_handler.clone();
+            let body = move || seat.run(|number| make_handler(number), &tell);
+            server.workers.push(
+                env.tasks
+                    .spawn_worker(&format!("worker-{number}"), Box::new(body)),
+            );
+            server.worker_stats.push(stats);
+            server.address = told
+                .recv()
+                .unwrap_or_else(|_| Err(io::Error::other("a worker ended at its start")))?;
+        }
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The connections open now.
+    pub fn connections(&self) -> &Arc<ConnectionRegistry> {
+        &self.shared.registry
+    }
+
+    /// The counters of each worker.
+    pub fn worker_stats(&self) -> &[Arc<WorkerStats>] {
+        &self.worker_stats
+    }
+
+    /// Bytes of requests that wait for something.
+    pub fn bytes_in_flight(&self) -> usize {
+        self.shared.bytes_in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Stops accepting, lets requests in flight finish within the drain timeout, closes all, and waits for the workers' end.
+    pub fn shutdown(mut self) {
+        self.phase.send_replace(Phase::Draining);
+        for worker in self.workers.drain(..) {
+            if let Err(panic) = worker.join() {
+                tracing::error!(panic, "a worker had panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.phase.send_replace(Phase::Draining);
+    }
+}
+
+/// In the order in which Cassandra sends them.
+fn supported(cql_version: &str) -> Vec<(String, Vec<String>)> {
+    let versions = ProtocolVersion::ALL
+        .map(|version| version.name().to_owned())
+        .to_vec();
+    vec![
+        ("PROTOCOL_VERSIONS".to_owned(), versions),
+        (
+            "COMPRESSION".to_owned(),
+            vec!["snappy".to_owned(), "lz4".to_owned()],
+        ),
+        ("CQL_VERSION".to_owned(), vec![cql_version.to_owned()]),
+    ]
+}
+
+/// What a worker's thread starts with.
+struct Seat {
+    number: usize,
+    pin: bool,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stats: Arc<WorkerStats>,
+    phase: watch::Receiver<Phase>,
+}
+
+impl Seat {
+    fn run<H: RequestHandler>(
+        self,
+        make_handler: impl Fn(usize) -> H,
+        tell: &std::sync::mpsc::Sender<io::Result<SocketAddr>>,
+    ) {
+        if self.pin {
+            self.shared.env.tasks.pin_to_core(self.number);
+        }
+        let built = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(tokio::runtime::LocalOptions::default());
+        let runtime = match built {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(tell.send(Err(error))),
+        };
+        runtime.block_on(async move {
+            let network = &self.shared.env.network;
+            let bound = network.bind(self.address, true).and_then(|listener| {
+                let address = listener.local_address()?;
+                Ok((listener, address))
+            });
+            let (listener, address) = match bound {
+                Ok(bound) => bound,
+                Err(error) => return drop(tell.send(Err(error))),
+            };
+            let core = Rc::new(WorkerCore::new(self.shared.clone(), self.stats));
+            let handler = Rc::new(make_handler(self.number));
+            drop(tell.send(Ok(address)));
+            worker::run(core, handler, listener, self.phase).await;
+        });
+    }
+}
