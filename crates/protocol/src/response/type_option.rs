@@ -4,7 +4,7 @@
 //! Whether a type is frozen is not visible. Agrees with `org.apache.cassandra.transport.DataType`.
 
 use bytes::{BufMut, BytesMut};
-use types::CqlType;
+use types::{CqlType, CustomType};
 
 use crate::version::ProtocolVersion;
 use crate::wire::put_string;
@@ -18,7 +18,7 @@ const TUPLE: u16 = 0x31;
 
 /// The class name of a type, as Cassandra stores it.
 pub(super) fn type_name(cql_type: &CqlType) -> String {
-    types::marshal::print(cql_type)
+    types::marshal::print(cql_type, false)
 }
 
 /// Appends the type option.
@@ -95,6 +95,8 @@ fn scalar(cql_type: &CqlType) -> Option<(u16, ProtocolVersion)> {
         CqlType::SmallInt => (0x13, V4),
         CqlType::TinyInt => (0x14, V4),
         CqlType::Duration => (0x15, V5),
+        // the timestamp of old looks like today's
+        CqlType::Custom(custom) if **custom == CustomType::LegacyDate => (0x0B, V3),
         _ => return None,
     })
 }
