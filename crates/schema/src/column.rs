@@ -32,6 +32,11 @@ impl ColumnKind {
             Self::Regular => "regular",
         }
     }
+
+    /// From the text in `system_schema.columns.kind`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::PartitionKey, Self::Clustering, Self::Static, Self::Regular].into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// A column of a table.

@@ -63,11 +63,7 @@ impl Schema {
     /// Puts a keyspace in place of the one of its name, and refreshes the index by id.
     pub fn with_keyspace(&self, keyspace: KeyspaceMetadata) -> Self {
         let mut next = self.clone();
-        next.forget_tables_of(&keyspace.name);
-        for table in keyspace.tables.values() {
-            next.tables_by_id.insert(table.id, Arc::clone(table));
-        }
-        next.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+        next.put_keyspace(keyspace);
         next
     }
 
@@ -77,6 +73,14 @@ impl Schema {
         next.forget_tables_of(name);
         next.keyspaces.remove(name);
         next
+    }
+
+    pub(crate) fn put_keyspace(&mut self, keyspace: KeyspaceMetadata) {
+        self.forget_tables_of(&keyspace.name);
+        for table in keyspace.tables.values() {
+            self.tables_by_id.insert(table.id, Arc::clone(table));
+        }
+        self.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
     }
 
     fn forget_tables_of(&mut self, keyspace: &str) {

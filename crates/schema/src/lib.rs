@@ -5,14 +5,26 @@
 
 pub mod column;
 pub mod comparator;
+pub mod describe;
+pub mod error;
 pub mod id;
+pub mod ident;
+pub mod index;
 pub mod keyspace;
+pub mod options;
 pub mod params;
+pub mod replication;
+pub mod rows_form;
+pub mod system;
 pub mod table;
+pub mod type_text;
 
 pub use column::{ColumnId, ColumnKind, ColumnMetadata, DroppedColumn};
 pub use comparator::ClusteringComparator;
+pub use error::SchemaError;
 pub use id::TableId;
+pub use index::{IndexKind, IndexMetadata};
 pub use keyspace::{KeyspaceMetadata, Replication, Schema};
+pub use options::{OptionValue, Options};
 pub use params::TableParams;
 pub use table::{TableFlags, TableKind, TableMetadata};

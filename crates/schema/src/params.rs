@@ -4,6 +4,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::TableId;
+use crate::error::{SchemaError, config};
+use crate::ident::java_double;
+use crate::options::Options;
+
+pub mod caching;
+pub mod compaction;
+pub mod compression;
+pub mod speculative;
+
 /// The options of a table. Maps hold what `system_schema.tables` holds, full class names included.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TableParams {
@@ -84,3 +94,200 @@ impl Default for TableParams {
         }
     }
 }
+
+/// Names of the options that WITH takes, besides COMPACT STORAGE and CLUSTERING ORDER. `auto_repair` is known to 5.0.8 but
+/// refused, as there without its system property.
+const OPTION_NAMES: &[&str] = &[
+    "additional_write_policy",
+    "allow_auto_snapshot",
+    "auto_repair",
+    "bloom_filter_fp_chance",
+    "caching",
+    "cdc",
+    "comment",
+    "compaction",
+    "compression",
+    "crc_check_chance",
+    "default_time_to_live",
+    "extensions",
+    "gc_grace_seconds",
+    "id",
+    "incremental_backups",
+    "max_index_interval",
+    "memtable",
+    "memtable_flush_period_in_ms",
+    "min_index_interval",
+    "read_repair",
+    "speculative_retry",
+];
+/// Greatest TTL: 20 years in seconds.
+pub const DEFAULT_TIME_TO_LIVE_MAX: i32 = 20 * 365 * 24 * 60 * 60;
+/// A filter cannot promise less (20 buckets an element, the most hashes).
+const BLOOM_FILTER_FP_CHANCE_MIN: f64 = 6.71e-5;
+
+impl TableParams {
+    /// The options of CREATE TABLE over the defaults, checked.
+    pub fn create(options: &Options) -> Result<Self, SchemaError> {
+        let mut params = Self::default();
+        if let Some(map) = options.map("compaction")? {
+            params.bloom_filter_fp_chance = compaction::default_bloom_filter_fp_chance(&compaction::normalize(map)?);
+        }
+        params.altered(options)
+    }
+
+    /// The options of ALTER TABLE over what the table has, checked.
+    pub fn altered(&self, options: &Options) -> Result<Self, SchemaError> {
+        options.check_names(OPTION_NAMES)?;
+        if options.names().any(|name| name == "auto_repair") {
+            return config(
+                "auto_repair option is not supported unless auto-repair is enabled with -Dcassandra.autorepair.enable=true",
+            );
+        }
+        let mut params = self.clone();
+        params.take_switches(options)?;
+        params.take_maps(options)?;
+        params.take_numbers(options)?;
+        params.take_policies(options)?;
+        params.validate()?;
+        Ok(params)
+    }
+
+    /// `WITH id = …` of CREATE TABLE.
+    pub fn table_id(options: &Options) -> Result<Option<TableId>, SchemaError> {
+        let Some(text) = options.text("id")? else {
+            return Ok(None);
+        };
+        match TableId::from_hex(&text.replace('-', "")) {
+            Some(id) => Ok(Some(id)),
+            None => config("Invalid table id"),
+        }
+    }
+
+    fn take_switches(&mut self, options: &Options) -> Result<(), SchemaError> {
+        if let Some(value) = options.boolean("allow_auto_snapshot")? {
+            self.allow_auto_snapshot = (!value).then_some(false);
+        }
+        if let Some(value) = options.boolean("incremental_backups")? {
+            self.incremental_backups = (!value).then_some(false);
+        }
+        if let Some(value) = options.boolean("cdc")? {
+            self.cdc = value.then_some(true);
+        }
+        if let Some(value) = options.text("comment")? {
+            self.comment = value.to_owned();
+        }
+        Ok(())
+    }
+
+    fn take_maps(&mut self, options: &Options) -> Result<(), SchemaError> {
+        if let Some(map) = options.map("caching")? {
+            self.caching = caching::normalize(map)?;
+        }
+        if let Some(map) = options.map("compaction")? {
+            self.compaction = compaction::normalize(map)?;
+        }
+        if let Some(map) = options.map("compression")? {
+            self.compression = compression::normalize(map)?;
+        }
+        Ok(())
+    }
+
+    fn take_numbers(&mut self, options: &Options) -> Result<(), SchemaError> {
+        for (name, field) in [
+            ("default_time_to_live", &mut self.default_time_to_live),
+            ("gc_grace_seconds", &mut self.gc_grace_seconds),
+            ("max_index_interval", &mut self.max_index_interval),
+            ("memtable_flush_period_in_ms", &mut self.memtable_flush_period_in_ms),
+            ("min_index_interval", &mut self.min_index_interval),
+        ] {
+            if let Some(value) = options.int(name)? {
+                *field = value;
+            }
+        }
+        for (name, field) in [
+            ("bloom_filter_fp_chance", &mut self.bloom_filter_fp_chance),
+            ("crc_check_chance", &mut self.crc_check_chance),
+        ] {
+            if let Some(value) = options.double(name)? {
+                *field = value;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_policies(&mut self, options: &Options) -> Result<(), SchemaError> {
+        if let Some(value) = options.text("speculative_retry")? {
+            self.speculative_retry = speculative::normalize(value)?;
+        }
+        if let Some(value) = options.text("additional_write_policy")? {
+            self.additional_write_policy = speculative::normalize(value)?;
+        }
+        if let Some(value) = options.text("memtable")? {
+            self.memtable = memtable(value)?;
+        }
+        if let Some(value) = options.text("read_repair")? {
+            self.read_repair = match value.to_uppercase().as_str() {
+                upper @ ("NONE" | "BLOCKING") => upper.to_owned(),
+                upper => {
+                    return config(format!(
+                        "No enum constant org.apache.cassandra.service.reads.repair.ReadRepairStrategy.{upper}"
+                    ));
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Limits of the single values and between them.
+    pub fn validate(&self) -> Result<(), SchemaError> {
+        let chance = self.bloom_filter_fp_chance;
+        if !(chance > BLOOM_FILTER_FP_CHANCE_MIN && chance <= 1.0) {
+            return config(format!(
+                "bloom_filter_fp_chance must be larger than {} and less than or equal to 1.0 (got {})",
+                java_double(BLOOM_FILTER_FP_CHANCE_MIN),
+                java_double(chance)
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.crc_check_chance) {
+            return config(format!(
+                "crc_check_chance must be larger than or equal to 0 and smaller than or equal to 1.0 (got {})",
+                java_double(self.crc_check_chance)
+            ));
+        }
+        at_least("default_time_to_live", self.default_time_to_live, 0)?;
+        if self.default_time_to_live > DEFAULT_TIME_TO_LIVE_MAX {
+            return config(format!(
+                "default_time_to_live must be less than or equal to {DEFAULT_TIME_TO_LIVE_MAX} (got {})",
+                self.default_time_to_live
+            ));
+        }
+        at_least("gc_grace_seconds", self.gc_grace_seconds, 0)?;
+        at_least("min_index_interval", self.min_index_interval, 1)?;
+        if self.max_index_interval < self.min_index_interval {
+            return config(format!(
+                "max_index_interval must be greater than or equal to min_index_interval ({}) (got {})",
+                self.min_index_interval, self.max_index_interval
+            ));
+        }
+        at_least("memtable_flush_period_in_ms", self.memtable_flush_period_in_ms, 0)
+    }
+}
+
+/// The memtable configurations that a stock cassandra.yaml defines; all are our one memtable. None: the default.
+fn memtable(name: &str) -> Result<Option<String>, SchemaError> {
+    match name {
+        "default" => Ok(None),
+        "skiplist" | "trie" => Ok(Some(name.to_owned())),
+        _ => config(format!("Memtable configuration \"{name}\" not found.")),
+    }
+}
+
+fn at_least(name: &str, value: i32, min: i32) -> Result<(), SchemaError> {
+    if value >= min {
+        return Ok(());
+    }
+    config(format!("{name} must be greater than or equal to {min} (got {value})"))
+}
+
+#[cfg(test)]
+mod tests;

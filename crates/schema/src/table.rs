@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use types::{CqlType, CustomType};
 
-use crate::{ClusteringComparator, ColumnId, ColumnKind, ColumnMetadata, DroppedColumn, TableId, TableParams};
+use crate::{
+    ClusteringComparator, ColumnId, ColumnKind, ColumnMetadata, DroppedColumn, IndexMetadata, TableId, TableParams,
+};
 
 /// What sort of table it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +38,20 @@ pub struct TableFlags {
 impl TableFlags {
     /// An ordinary CQL table.
     pub const COMPOUND: Self = Self { compound: true, counter: false, dense: false, super_: false };
+
+    /// The set in `system_schema.tables.flags`, in order.
+    pub fn names(self) -> impl Iterator<Item = String> {
+        [("compound", self.compound), ("counter", self.counter), ("dense", self.dense), ("super", self.super_)]
+            .into_iter()
+            .filter(|(_, is_set)| *is_set)
+            .map(|(name, _)| name.to_owned())
+    }
+
+    /// From the set in `system_schema.tables.flags`.
+    pub fn from_names(names: &[String]) -> Self {
+        let has = |name: &str| names.iter().any(|known| known == name);
+        Self { compound: has("compound"), counter: has("counter"), dense: has("dense"), super_: has("super") }
+    }
 }
 
 /// A table. Built by [`TableMetadata::new`], which puts the columns in order.
@@ -63,6 +79,8 @@ pub struct TableMetadata {
     pub regulars: Vec<ColumnMetadata>,
     /// Dropped columns by name.
     pub dropped: BTreeMap<String, DroppedColumn>,
+    /// Secondary indexes by name.
+    pub indexes: BTreeMap<String, IndexMetadata>,
     /// The order of rows.
     pub comparator: ClusteringComparator,
     /// The partition key's type as one value: the column's, or a composite of them.
@@ -158,6 +176,7 @@ impl TableMetadata {
             statics,
             regulars,
             dropped,
+            indexes: previous.map(|table| table.indexes.clone()).unwrap_or_default(),
             comparator,
             partition_key_type,
             by_name: HashMap::new(),

@@ -1,0 +1,219 @@
+//! CREATE statements of what exists, word for word as Cassandra's DESCRIBE prints them.
+//!
+//! Agrees with `toCqlString` of `KeyspaceMetadata`, `TableMetadata`, `TableParams`, `UserType` and `IndexMetadata`. Which elements a
+//! DESCRIBE statement lists is decided in `cql`; the order of user types is here ([`types_by_dependency`]).
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use types::{CqlType, UserType};
+
+use crate::ident::{java_double, map_literal, maybe_quote, qualified, quote_text};
+use crate::index::IndexKind;
+use crate::{ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams, type_text};
+
+/// CREATE KEYSPACE, or the comment that stands for a virtual one.
+pub fn keyspace(keyspace: &KeyspaceMetadata) -> String {
+    let name = maybe_quote(&keyspace.name);
+    if keyspace.is_virtual {
+        return format!(
+            "/*\nWarning: Keyspace {name} is a virtual keyspace and cannot be recreated with CQL.\n\
+             Structure, for reference:\nVIRTUAL KEYSPACE {name};\n*/"
+        );
+    }
+    let replication = &keyspace.replication;
+    let mut map = format!("{{'class': {}", quote_text(replication.short_class()));
+    for (key, value) in &replication.options {
+        map += &format!(", {}: {}", quote_text(key), quote_text(value));
+    }
+    format!("CREATE KEYSPACE {name} WITH replication = {map}}}  AND durable_writes = {};", keyspace.durable_writes)
+}
+
+/// CREATE TYPE.
+pub fn user_type(udt: &UserType) -> String {
+    let fields: Vec<String> = udt.fields.iter().map(|(name, ty)| format!("    {}", name_and_type(name, ty))).collect();
+    format!("CREATE TYPE {} (\n{}\n);", qualified(&udt.keyspace, &udt.name), fields.join(",\n"))
+}
+
+/// CREATE INDEX.
+pub fn index(table: &TableMetadata, index: &IndexMetadata) -> String {
+    let name = maybe_quote(&index.name);
+    let on = qualified(&table.keyspace, &table.name);
+    let target = index.options.get("target").map_or("", String::as_str);
+    if index.kind != IndexKind::Custom {
+        return format!("CREATE INDEX {name} ON {on} ({target});");
+    }
+    let class = index.options.get("class_name").map_or("", String::as_str);
+    let rest: BTreeMap<_, _> =
+        index.options.iter().filter(|(key, _)| !matches!(key.as_str(), "target" | "class_name")).collect();
+    let options = if rest.is_empty() { String::new() } else { format!(" WITH OPTIONS = {}", map_literal(rest)) };
+    format!("CREATE CUSTOM INDEX {name} ON {on} ({target}) USING {}{options};", quote_text(class))
+}
+
+/// CREATE TABLE, or the comment that stands for a virtual one. `internals`: with its id, and with its dropped columns.
+pub fn table(table: &TableMetadata, internals: bool) -> String {
+    let name = qualified(&table.keyspace, &table.name);
+    let mut out = String::new();
+    if table.is_virtual() {
+        out += &format!(
+            "/*\nWarning: Table {name} is a virtual table and cannot be recreated with CQL.\n\
+             Structure, for reference:\nVIRTUAL TABLE {name} (\n"
+        );
+    } else {
+        out += &format!("CREATE TABLE {name} (\n");
+    }
+    out += &column_lines(table, internals).join(",\n");
+    out += "\n) WITH ";
+    out += &option_lines(table, internals).join("\n    AND ");
+    out.push(';');
+    if table.is_virtual() {
+        out += "\n*/";
+    }
+    if internals {
+        drop_statements(table, &name, &mut out);
+    }
+    out
+}
+
+/// User types so that each stands after those it uses, by name otherwise.
+pub fn types_by_dependency(keyspace: &KeyspaceMetadata) -> Vec<Arc<UserType>> {
+    let mut sorted: Vec<Arc<UserType>> = Vec::new();
+    for udt in keyspace.user_types.values() {
+        add_with_dependencies(keyspace, udt, &mut sorted);
+    }
+    sorted
+}
+
+fn add_with_dependencies(keyspace: &KeyspaceMetadata, udt: &Arc<UserType>, sorted: &mut Vec<Arc<UserType>>) {
+    for used in keyspace.user_types.values() {
+        let uses =
+            used.name != udt.name && udt.fields.iter().any(|(_, ty)| type_text::mentions_user_type(ty, &used.name));
+        if uses {
+            add_with_dependencies(keyspace, used, sorted);
+        }
+    }
+    if !sorted.iter().any(|known| known.name == udt.name) {
+        sorted.push(Arc::clone(udt));
+    }
+}
+
+fn name_and_type(name: &str, ty: &CqlType) -> String {
+    format!("{} {}", maybe_quote(name), type_text::print(ty))
+}
+
+fn column_line(column: &ColumnMetadata) -> String {
+    let modifier = if column.is_static() { " static" } else { "" };
+    format!("    {}{modifier}", name_and_type(&column.name, &column.ty))
+}
+
+/// A dropped column that was added again stands here as it was; ALTER statements below drop and add it.
+fn column_lines(table: &TableMetadata, internals: bool) -> Vec<String> {
+    let single_key = table.partition_key.len() == 1 && table.clustering.is_empty();
+    let columns = [&table.partition_key, &table.clustering, &table.statics, &table.regulars].into_iter().flatten();
+    let mut lines: Vec<String> = columns
+        .filter(|column| !internals || !table.dropped.contains_key(&column.name))
+        .map(|column| {
+            let key = if single_key && column.position == 0 && column.is_primary_key() { " PRIMARY KEY" } else { "" };
+            column_line(column) + key
+        })
+        .collect();
+    if internals {
+        lines.extend(table.dropped.values().map(dropped_line));
+    }
+    if !single_key {
+        lines.push(format!("    {}", primary_key(table)));
+    }
+    lines
+}
+
+fn dropped_line(column: &DroppedColumn) -> String {
+    let modifier = if column.kind == crate::ColumnKind::Static { " static" } else { "" };
+    format!("    {}{modifier}", name_and_type(&column.name, &column.ty))
+}
+
+fn primary_key(table: &TableMetadata) -> String {
+    let names = |columns: &[ColumnMetadata]| {
+        columns.iter().map(|column| maybe_quote(&column.name)).collect::<Vec<_>>().join(", ")
+    };
+    let partition_key = match table.partition_key.len() {
+        1 => names(&table.partition_key),
+        _ => format!("({})", names(&table.partition_key)),
+    };
+    if table.clustering.is_empty() {
+        return format!("PRIMARY KEY ({partition_key})");
+    }
+    format!("PRIMARY KEY ({partition_key}, {})", names(&table.clustering))
+}
+
+fn option_lines(table: &TableMetadata, internals: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if internals {
+        lines.push(format!("ID = {}", table.id));
+    }
+    if !table.clustering.is_empty() {
+        let order = |column: &ColumnMetadata| {
+            format!("{} {}", maybe_quote(&column.name), if column.reversed { "DESC" } else { "ASC" })
+        };
+        let orders: Vec<String> = table.clustering.iter().map(order).collect();
+        lines.push(format!("CLUSTERING ORDER BY ({})", orders.join(", ")));
+    }
+    if table.is_virtual() {
+        lines.push(format!("comment = {}", quote_text(&table.params.comment)));
+    } else {
+        lines.extend(params_lines(&table.params));
+    }
+    lines
+}
+
+/// The options in the order in which Cassandra prints them.
+fn params_lines(params: &TableParams) -> Vec<String> {
+    vec![
+        format!("additional_write_policy = {}", quote_text(&params.additional_write_policy)),
+        format!("allow_auto_snapshot = {}", params.allow_auto_snapshot.unwrap_or(true)),
+        format!("bloom_filter_fp_chance = {}", java_double(params.bloom_filter_fp_chance)),
+        format!("caching = {}", map_literal(&params.caching)),
+        format!("cdc = {}", params.cdc.unwrap_or(false)),
+        format!("comment = {}", quote_text(&params.comment)),
+        format!("compaction = {}", map_literal(&params.compaction)),
+        format!("compression = {}", map_literal(&params.compression)),
+        format!("memtable = {}", quote_text(params.memtable.as_deref().unwrap_or("default"))),
+        format!("crc_check_chance = {}", java_double(params.crc_check_chance)),
+        format!("default_time_to_live = {}", params.default_time_to_live),
+        format!("extensions = {}", extensions(&params.extensions)),
+        format!("gc_grace_seconds = {}", params.gc_grace_seconds),
+        format!("incremental_backups = {}", params.incremental_backups.unwrap_or(true)),
+        format!("max_index_interval = {}", params.max_index_interval),
+        format!("memtable_flush_period_in_ms = {}", params.memtable_flush_period_in_ms),
+        format!("min_index_interval = {}", params.min_index_interval),
+        format!("read_repair = {}", quote_text(&params.read_repair)),
+        format!("speculative_retry = {}", quote_text(&params.speculative_retry)),
+    ]
+}
+
+fn extensions(map: &BTreeMap<String, Vec<u8>>) -> String {
+    let pairs: Vec<String> = map
+        .iter()
+        .map(|(key, value)| {
+            let mut hex = String::from("0x");
+            for byte in value {
+                write!(hex, "{byte:02x}").expect("a String takes all");
+            }
+            format!("{}: {hex}", quote_text(key))
+        })
+        .collect();
+    format!("{{{}}}", pairs.join(", "))
+}
+
+fn drop_statements(table: &TableMetadata, name: &str, out: &mut String) {
+    for dropped in table.dropped.values() {
+        let column = maybe_quote(&dropped.name);
+        *out += &format!("\nALTER TABLE {name} DROP {column} USING TIMESTAMP {};", dropped.dropped_time);
+        if let Some(again) = table.column_by_name(&dropped.name) {
+            *out += &format!("\nALTER TABLE {name} ADD {};", column_line(again).trim_start());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Names as CQL text: quoted where they have to be.
+//!
+//! Agrees with `org.apache.cassandra.cql3.ColumnIdentifier.maybeQuote` and `ReservedKeywords`.
+
+use std::fmt::Write;
+
+/// Words that need quotes to be a name, in order.
+const RESERVED: &[&str] = &[
+    "add",
+    "allow",
+    "alter",
+    "and",
+    "apply",
+    "asc",
+    "authorize",
+    "batch",
+    "begin",
+    "by",
+    "columnfamily",
+    "create",
+    "delete",
+    "desc",
+    "describe",
+    "drop",
+    "entries",
+    "execute",
+    "from",
+    "full",
+    "grant",
+    "if",
+    "in",
+    "index",
+    "infinity",
+    "insert",
+    "into",
+    "is",
+    "keyspace",
+    "limit",
+    "materialized",
+    "modify",
+    "nan",
+    "norecursive",
+    "not",
+    "null",
+    "of",
+    "on",
+    "or",
+    "order",
+    "primary",
+    "rename",
+    "revoke",
+    "schema",
+    "select",
+    "set",
+    "table",
+    "to",
+    "token",
+    "truncate",
+    "unlogged",
+    "update",
+    "use",
+    "using",
+    "view",
+    "where",
+    "with",
+];
+
+/// A reserved word of CQL, in any case.
+pub fn is_reserved(text: &str) -> bool {
+    RESERVED.binary_search(&text.to_ascii_lowercase().as_str()).is_ok()
+}
+
+/// The name as CQL text: as it is when it is lower case and no reserved word, else in double quotes.
+pub fn maybe_quote(name: &str) -> String {
+    let mut bytes = name.bytes();
+    let plain = bytes.next().is_some_and(|first| first.is_ascii_lowercase())
+        && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    if plain && !is_reserved(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// `keyspace.table`, each quoted where needed.
+pub fn qualified(keyspace: &str, name: &str) -> String {
+    format!("{}.{}", maybe_quote(keyspace), maybe_quote(name))
+}
+
+/// A text literal: single quotes, doubled inside.
+pub fn quote_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A map literal `{'a': 'b', …}` of texts, in key order.
+pub fn map_literal<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
+    let mut out = String::from("{");
+    for (index, (key, value)) in pairs.into_iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        write!(out, "{comma}{}: {}", quote_text(key), quote_text(value)).expect("a String takes all");
+    }
+    out.push('}');
+    out
+}
+
+/// A double as Java prints it (`Double.toString`): `1.0`, `0.01`, `1.0E-4`.
+pub fn java_double(value: f64) -> String {
+    let magnitude = value.abs();
+    if value.is_nan() || value.is_infinite() {
+        let sign = if value < 0.0 { "-" } else { "" };
+        return if value.is_nan() { "NaN".to_owned() } else { format!("{sign}Infinity") };
+    }
+    if magnitude == 0.0 || (1e-3..1e7).contains(&magnitude) {
+        return format!("{value:?}");
+    }
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').expect("LowerExp writes an exponent");
+    let point = if digits.contains('.') { "" } else { ".0" };
+    format!("{digits}{point}E{exponent}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_only_where_they_must_be() {
+        let cases = [
+            ("simple", "simple"),
+            ("a_1", "a_1"),
+            ("1a", "\"1a\""),
+            ("_a", "\"_a\""),
+            ("Mixed", "\"Mixed\""),
+            ("select", "\"select\""),
+            ("key", "key"),
+            ("white space", "\"white space\""),
+            ("quo\"te", "\"quo\"\"te\""),
+            ("", "\"\""),
+        ];
+        for (name, quoted) in cases {
+            assert_eq!(maybe_quote(name), quoted);
+        }
+        assert!(RESERVED.is_sorted());
+    }
+
+    #[test]
+    fn doubles_are_printed_as_java_does() {
+        let cases =
+            [(1.0, "1.0"), (0.01, "0.01"), (0.0001, "1.0E-4"), (1e7, "1.0E7"), (123456.5, "123456.5"), (0.0, "0.0")];
+        for (value, text) in cases {
+            assert_eq!(java_double(value), text);
+        }
+    }
+}

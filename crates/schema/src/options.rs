@@ -1,0 +1,109 @@
+//! Property lists of CREATE and ALTER (`WITH a = 1 AND b = {…}`) before they mean anything.
+//!
+//! Agrees with `org.apache.cassandra.cql3.statements.PropertyDefinitions`: every simple value is text here.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Result, syntax};
+
+/// The value of a property.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OptionValue {
+    /// A literal, without quotes.
+    Text(String),
+    /// A map literal.
+    Map(BTreeMap<String, String>),
+}
+
+/// The properties of one statement, by name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Options(BTreeMap<String, OptionValue>);
+
+impl Options {
+    /// Adds a property; the same name twice is an error.
+    pub fn add(&mut self, name: &str, value: OptionValue) -> Result<()> {
+        match self.0.insert(name.to_owned(), value) {
+            None => Ok(()),
+            Some(_) => syntax(format!("Multiple definitions for property '{name}'")),
+        }
+    }
+
+    /// No properties.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Refuses names that are not known.
+    pub fn check_names(&self, known: &[&str]) -> Result<()> {
+        match self.names().find(|name| !known.contains(name)) {
+            None => Ok(()),
+            Some(name) => syntax(format!("Unknown property '{name}'")),
+        }
+    }
+
+    /// A text property.
+    pub fn text(&self, name: &str) -> Result<Option<&str>> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(OptionValue::Text(text)) => Ok(Some(text)),
+            Some(OptionValue::Map(_)) => syntax(format!("Invalid value for property '{name}'. It should be a string")),
+        }
+    }
+
+    /// A map property.
+    pub fn map(&self, name: &str) -> Result<Option<&BTreeMap<String, String>>> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(OptionValue::Map(map)) => Ok(Some(map)),
+            Some(OptionValue::Text(_)) => syntax(format!("Invalid value for property '{name}'. It should be a map.")),
+        }
+    }
+
+    /// A boolean property: `1|true|yes` or `0|false|no`.
+    pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
+        let Some(value) = self.text(name)? else {
+            return Ok(None);
+        };
+        match value.to_lowercase().as_str() {
+            "1" | "true" | "yes" => Ok(Some(true)),
+            "0" | "false" | "no" => Ok(Some(false)),
+            _ => syntax(format!(
+                "Invalid boolean value {value} for '{name}'. Positive values can be '1', 'true' or 'yes'. \
+                 Negative values can be '0', 'false' or 'no'."
+            )),
+        }
+    }
+
+    /// An int property.
+    pub fn int(&self, name: &str) -> Result<Option<i32>> {
+        let Some(value) = self.text(name)? else {
+            return Ok(None);
+        };
+        match value.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => syntax(format!("Invalid integer value {value} for '{name}'")),
+        }
+    }
+
+    /// A double property.
+    pub fn double(&self, name: &str) -> Result<Option<f64>> {
+        let Some(value) = self.text(name)? else {
+            return Ok(None);
+        };
+        match value.trim().parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => syntax(format!("Invalid double value {value} for '{name}'")),
+        }
+    }
+}
+
+impl FromIterator<(String, OptionValue)> for Options {
+    fn from_iter<I: IntoIterator<Item = (String, OptionValue)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}

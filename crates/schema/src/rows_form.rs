@@ -1,0 +1,311 @@
+//! Keyspaces, tables and types as rows of the `system_schema` tables, and back.
+//!
+//! Plain rows here: `cluster` turns them into mutations and reads them back from storage. Every column of these tables is simple
+//! (their collections are frozen), so a cell is a name and a value. Agrees with `org.apache.cassandra.schema.SchemaKeyspace`.
+//!
+//! * [`rows_form::rows_of`](rows_of): a keyspace as rows;
+//! * [`rows_form::diff`](diff): what to write when a keyspace changes;
+//! * [`Schema::from_rows`]: the whole schema from what is stored.
+//!
+//! Views, functions, aggregates, triggers and column masks are not executed yet: their rows are reported and left where they are.
+
+use bytes::Bytes;
+use types::{CqlType, UserType};
+
+use crate::{
+    ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams, rows_form::values::*,
+    type_text,
+};
+
+mod decode;
+mod digest;
+pub mod values;
+
+pub use decode::Loaded;
+
+/// One row of a `system_schema` table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SchemaRow {
+    /// Which table.
+    pub table: SchemaTable,
+    /// The partition key: the keyspace's name.
+    pub keyspace: String,
+    /// Values of the clustering columns.
+    pub clustering: Vec<Bytes>,
+    /// Regular columns by name; those that are not named are null.
+    pub cells: Vec<(String, Bytes)>,
+}
+
+/// A write to a `system_schema` table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SchemaWrite {
+    /// Writes a row. `replaces`: what the row held before is deleted first (at the timestamp before).
+    Put {
+        /// The row.
+        row: SchemaRow,
+        /// A row deletion goes with it.
+        replaces: bool,
+    },
+    /// Deletes a row.
+    DeleteRow {
+        /// Which table.
+        table: SchemaTable,
+        /// Partition.
+        keyspace: String,
+        /// Row.
+        clustering: Vec<Bytes>,
+    },
+    /// Deletes a whole partition.
+    DeletePartition {
+        /// Which table.
+        table: SchemaTable,
+        /// Partition.
+        keyspace: String,
+    },
+}
+
+/// The tables of `system_schema`, in the order in which Cassandra digests them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum SchemaTable {
+    /// column_masks
+    ColumnMasks,
+    /// columns
+    Columns,
+    /// triggers
+    Triggers,
+    /// dropped_columns
+    DroppedColumns,
+    /// views
+    Views,
+    /// types
+    Types,
+    /// functions
+    Functions,
+    /// aggregates
+    Aggregates,
+    /// indexes
+    Indexes,
+    /// tables
+    Tables,
+    /// keyspaces
+    Keyspaces,
+}
+
+impl SchemaTable {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::ColumnMasks,
+        Self::Columns,
+        Self::Triggers,
+        Self::DroppedColumns,
+        Self::Views,
+        Self::Types,
+        Self::Functions,
+        Self::Aggregates,
+        Self::Indexes,
+        Self::Tables,
+        Self::Keyspaces,
+    ];
+
+    /// Its name in `system_schema`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ColumnMasks => "column_masks",
+            Self::Columns => "columns",
+            Self::Triggers => "triggers",
+            Self::DroppedColumns => "dropped_columns",
+            Self::Views => "views",
+            Self::Types => "types",
+            Self::Functions => "functions",
+            Self::Aggregates => "aggregates",
+            Self::Indexes => "indexes",
+            Self::Tables => "tables",
+            Self::Keyspaces => "keyspaces",
+        }
+    }
+
+    /// By name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name() == name)
+    }
+}
+
+/// All rows of a keyspace.
+pub fn rows_of(keyspace: &KeyspaceMetadata) -> Vec<SchemaRow> {
+    let mut rows = vec![keyspace_row(keyspace)];
+    rows.extend(keyspace.user_types.values().map(|udt| type_row(&keyspace.name, udt)));
+    for table in keyspace.tables.values() {
+        rows.push(table_row(table));
+        rows.extend(columns(table).map(|column| column_row(table, column)));
+        rows.extend(table.dropped.values().map(|column| dropped_row(table, column)));
+        rows.extend(table.indexes.values().map(|index| index_row(table, index)));
+    }
+    rows
+}
+
+/// What to write so that the stored `before` becomes `after`: None stands for "does not exist".
+///
+/// The keyspace's own row comes along with each change of its content, as Cassandra sends it.
+pub fn diff(before: Option<&KeyspaceMetadata>, after: Option<&KeyspaceMetadata>) -> Vec<SchemaWrite> {
+    match (before, after) {
+        (None, None) => Vec::new(),
+        (Some(before), None) => SchemaTable::ALL
+            .into_iter()
+            .map(|table| SchemaWrite::DeletePartition { table, keyspace: before.name.clone() })
+            .collect(),
+        (None, Some(after)) => rows_of(after).into_iter().map(put).collect(),
+        (Some(before), Some(after)) if before == after => Vec::new(),
+        (Some(before), Some(after)) => diff_content(before, after),
+    }
+}
+
+fn diff_content(before: &KeyspaceMetadata, after: &KeyspaceMetadata) -> Vec<SchemaWrite> {
+    let mut writes = vec![put(keyspace_row(after))];
+    let old_types = before.user_types.values().map(|udt| type_row(&before.name, udt));
+    let new_types = after.user_types.values().map(|udt| type_row(&after.name, udt));
+    diff_rows(old_types, new_types, &mut writes);
+    for (name, old) in &before.tables {
+        if after.tables.get(name).is_none_or(|new| new.id != old.id) {
+            diff_rows(rows_of_table(old), std::iter::empty(), &mut writes);
+        }
+    }
+    for (name, new) in &after.tables {
+        match before.tables.get(name).filter(|old| old.id == new.id) {
+            Some(old) if old == new => {}
+            Some(old) => diff_rows(rows_of_table(old), rows_of_table(new), &mut writes),
+            None => writes.extend(rows_of_table(new).map(put)),
+        }
+    }
+    writes
+}
+
+fn rows_of_table(table: &TableMetadata) -> impl Iterator<Item = SchemaRow> {
+    std::iter::once(table_row(table))
+        .chain(columns(table).map(|column| column_row(table, column)))
+        .chain(table.dropped.values().map(|column| dropped_row(table, column)))
+        .chain(table.indexes.values().map(|index| index_row(table, index)))
+}
+
+fn diff_rows(
+    old: impl Iterator<Item = SchemaRow>,
+    new: impl Iterator<Item = SchemaRow>,
+    writes: &mut Vec<SchemaWrite>,
+) {
+    let (old, new): (Vec<_>, Vec<_>) = (old.collect(), new.collect());
+    let same_place = |a: &SchemaRow, b: &SchemaRow| a.table == b.table && a.clustering == b.clustering;
+    for row in &old {
+        if !new.iter().any(|other| same_place(row, other)) {
+            writes.push(SchemaWrite::DeleteRow {
+                table: row.table,
+                keyspace: row.keyspace.clone(),
+                clustering: row.clustering.clone(),
+            });
+        }
+    }
+    writes.extend(new.into_iter().filter(|row| !old.contains(row)).map(put));
+}
+
+fn put(row: SchemaRow) -> SchemaWrite {
+    let replaces = matches!(row.table, SchemaTable::Tables | SchemaTable::Views);
+    SchemaWrite::Put { row, replaces }
+}
+
+fn columns(table: &TableMetadata) -> impl Iterator<Item = &ColumnMetadata> {
+    [&table.partition_key, &table.clustering, &table.statics, &table.regulars].into_iter().flatten()
+}
+
+fn row(table: SchemaTable, keyspace: &str, clustering: &[&str], cells: Vec<(&str, Bytes)>) -> SchemaRow {
+    SchemaRow {
+        table,
+        keyspace: keyspace.to_owned(),
+        clustering: clustering.iter().map(|name| text(name)).collect(),
+        cells: cells.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    }
+}
+
+fn keyspace_row(keyspace: &KeyspaceMetadata) -> SchemaRow {
+    let cells = vec![
+        ("durable_writes", boolean(keyspace.durable_writes)),
+        ("replication", text_map(&keyspace.replication.as_map())),
+    ];
+    row(SchemaTable::Keyspaces, &keyspace.name, &[], cells)
+}
+
+fn type_row(keyspace: &str, udt: &UserType) -> SchemaRow {
+    let cells = vec![
+        ("field_names", text_list(udt.fields.iter().map(|(name, _)| name.clone()))),
+        ("field_types", text_list(udt.fields.iter().map(|(_, ty)| type_text::print(ty)))),
+    ];
+    row(SchemaTable::Types, keyspace, &[&udt.name], cells)
+}
+
+fn table_row(table: &TableMetadata) -> SchemaRow {
+    let mut cells = vec![("id", Bytes::copy_from_slice(&table.id.0)), ("flags", text_list(table.flags.names()))];
+    params_cells(&table.params, &mut cells);
+    row(SchemaTable::Tables, &table.keyspace, &[&table.name], cells)
+}
+
+/// Columns that a 4.0 node would not know are written only where they differ from the default.
+fn params_cells(params: &TableParams, cells: &mut Vec<(&str, Bytes)>) {
+    cells.extend([
+        ("bloom_filter_fp_chance", double(params.bloom_filter_fp_chance)),
+        ("comment", text(&params.comment)),
+        ("dclocal_read_repair_chance", double(0.0)),
+        ("default_time_to_live", int(params.default_time_to_live)),
+        ("gc_grace_seconds", int(params.gc_grace_seconds)),
+        ("max_index_interval", int(params.max_index_interval)),
+        ("memtable_flush_period_in_ms", int(params.memtable_flush_period_in_ms)),
+        ("min_index_interval", int(params.min_index_interval)),
+        ("read_repair_chance", double(0.0)),
+        ("speculative_retry", text(&params.speculative_retry)),
+        ("additional_write_policy", text(&params.additional_write_policy)),
+        ("crc_check_chance", double(params.crc_check_chance)),
+        ("caching", text_map(&params.caching)),
+        ("compaction", text_map(&params.compaction)),
+        ("compression", text_map(&params.compression)),
+        ("read_repair", text(&params.read_repair)),
+        ("extensions", blob_map(&params.extensions)),
+    ]);
+    let switches = [
+        ("cdc", params.cdc),
+        ("allow_auto_snapshot", params.allow_auto_snapshot),
+        ("incremental_backups", params.incremental_backups),
+    ];
+    cells.extend(switches.into_iter().filter_map(|(name, value)| Some((name, boolean(value?)))));
+    cells.extend(params.memtable.as_ref().map(|name| ("memtable", text(name))));
+}
+
+fn column_row(table: &TableMetadata, column: &ColumnMetadata) -> SchemaRow {
+    let position = if column.is_primary_key() { i32::try_from(column.position).unwrap_or(i32::MAX) } else { -1 };
+    let order = match (column.kind, column.reversed) {
+        (crate::ColumnKind::Clustering, true) => "desc",
+        (crate::ColumnKind::Clustering, false) => "asc",
+        _ => "none",
+    };
+    let cells = vec![
+        ("column_name_bytes", text(&column.name)),
+        ("kind", text(column.kind.name())),
+        ("position", int(position)),
+        ("clustering_order", text(order)),
+        ("type", text(&type_text::print(&column.ty))),
+    ];
+    row(SchemaTable::Columns, &table.keyspace, &[&table.name, &column.name], cells)
+}
+
+fn dropped_row(table: &TableMetadata, column: &DroppedColumn) -> SchemaRow {
+    let ty: CqlType = type_text::expand_user_types(&column.ty);
+    let cells = vec![
+        ("dropped_time", bigint(column.dropped_time.div_euclid(1000))),
+        ("type", text(&type_text::print(&ty))),
+        ("kind", text(column.kind.name())),
+    ];
+    row(SchemaTable::DroppedColumns, &table.keyspace, &[&table.name, &column.name], cells)
+}
+
+fn index_row(table: &TableMetadata, index: &IndexMetadata) -> SchemaRow {
+    let cells = vec![("kind", text(index.kind.name())), ("options", text_map(&index.options))];
+    row(SchemaTable::Indexes, &table.keyspace, &[&table.name, &index.name], cells)
+}
+
+#[cfg(test)]
+mod tests;

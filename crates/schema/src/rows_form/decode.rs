@@ -1,0 +1,282 @@
+//! The whole schema from the rows of the schema tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use types::UserType;
+
+use super::values::*;
+use super::{SchemaRow, SchemaTable};
+use crate::error::{Result, SchemaError};
+use crate::index::IndexKind;
+use crate::table::ColumnSpec;
+use crate::{
+    ColumnKind, DroppedColumn, IndexMetadata, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind,
+    TableMetadata, TableParams, system, type_text,
+};
+
+/// What the rows gave.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The schema, built-in keyspaces included.
+    pub schema: Schema,
+    /// What stands in the rows and is not executed yet: "materialized view ks.name" and the like.
+    pub ignored: Vec<String>,
+}
+
+type RowsByTable<'a> = BTreeMap<SchemaTable, Vec<Row<'a>>>;
+
+impl Schema {
+    /// The schema that these rows describe, on top of the built-in keyspaces. `previous` is the schema before the change: tables
+    /// that it has keep the ids of their columns.
+    ///
+    /// Rows of keyspaces that only the node itself keeps are passed over: their definition is the program's.
+    pub fn from_rows(rows: impl IntoIterator<Item = SchemaRow>, previous: Option<&Schema>) -> Result<Loaded> {
+        let rows: Vec<SchemaRow> = rows.into_iter().collect();
+        let mut keyspaces: BTreeMap<&str, RowsByTable<'_>> = BTreeMap::new();
+        for row in rows.iter().filter(|row| !system::is_local_keyspace(&row.keyspace)) {
+            keyspaces.entry(&row.keyspace).or_default().entry(row.table).or_default().push(Row(row));
+        }
+        let mut schema = match previous {
+            Some(previous) => previous.built_in_only(),
+            None => system::schema(),
+        };
+        let mut ignored = Vec::new();
+        for (name, rows) in &keyspaces {
+            let previous = previous.and_then(|schema| schema.keyspace(name)).map(Arc::as_ref);
+            let Some(keyspace) = read_keyspace(name, rows, previous, &mut ignored)? else {
+                continue;
+            };
+            schema.put_keyspace(keyspace);
+        }
+        schema.version = schema.digest();
+        Ok(Loaded { schema, ignored })
+    }
+
+    /// Built-in keyspaces as they are here, without those of users.
+    fn built_in_only(&self) -> Schema {
+        let mut schema = self.clone();
+        schema.keyspaces.retain(|name, _| system::is_system_keyspace(name));
+        schema.tables_by_id.retain(|_, table| system::is_system_keyspace(&table.keyspace));
+        schema
+    }
+}
+
+/// A row with what is needed to read and to complain.
+#[derive(Clone, Copy)]
+struct Row<'a>(&'a SchemaRow);
+
+impl<'a> Row<'a> {
+    fn cell(self, name: &str) -> Option<&'a Bytes> {
+        self.0.cells.iter().find(|(cell, _)| cell == name).map(|(_, value)| value)
+    }
+
+    /// A column that must be there and readable.
+    fn need<T>(self, name: &str, read: impl Fn(&[u8]) -> Option<T>) -> Result<T> {
+        self.cell(name).and_then(|value| read(value)).ok_or_else(|| self.corrupt(name))
+    }
+
+    /// A column that may be null.
+    fn maybe<T>(self, name: &str, read: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>> {
+        match self.cell(name) {
+            None => Ok(None),
+            Some(value) => read(value).map(Some).ok_or_else(|| self.corrupt(name)),
+        }
+    }
+
+    fn key(self, index: usize) -> Result<String> {
+        let value = self.0.clustering.get(index).and_then(|value| read_text(value));
+        value.ok_or_else(|| self.corrupt("its clustering"))
+    }
+
+    fn corrupt(self, column: &str) -> SchemaError {
+        let names: Vec<_> = self.0.clustering.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        SchemaError::Corrupt(format!(
+            "system_schema.{}: {} of {}.{} is missing or unreadable",
+            self.0.table.name(),
+            column,
+            self.0.keyspace,
+            names.join(".")
+        ))
+    }
+}
+
+fn rows_in<'a, 'b>(rows: &'b RowsByTable<'a>, table: SchemaTable) -> impl Iterator<Item = Row<'a>> + 'b {
+    rows.get(&table).into_iter().flatten().copied()
+}
+
+fn read_keyspace(
+    name: &str,
+    rows: &RowsByTable<'_>,
+    previous: Option<&KeyspaceMetadata>,
+    ignored: &mut Vec<String>,
+) -> Result<Option<KeyspaceMetadata>> {
+    let Some(row) = rows_in(rows, SchemaTable::Keyspaces).next() else {
+        ignored.push(format!("rows of keyspace {name}, which has no row of its own"));
+        return Ok(None);
+    };
+    let replication = Replication::from_stored(row.need("replication", read_text_map)?);
+    let user_types = read_types(name, rows)?;
+    let mut keyspace = KeyspaceMetadata {
+        name: name.to_owned(),
+        durable_writes: row.need("durable_writes", read_boolean)?,
+        replication: replication.ok_or_else(|| row.corrupt("replication"))?,
+        tables: BTreeMap::new(),
+        user_types,
+        is_virtual: false,
+    };
+    for row in rows_in(rows, SchemaTable::Tables) {
+        let table_name = row.key(0)?;
+        let previous = previous.and_then(|keyspace| keyspace.tables.get(&table_name)).map(Arc::as_ref);
+        let table = read_table(&table_name, row, rows, &keyspace.user_types, previous)?;
+        keyspace.tables.insert(table_name, Arc::new(table));
+    }
+    for (table, what) in [
+        (SchemaTable::Views, "materialized view"),
+        (SchemaTable::Functions, "function"),
+        (SchemaTable::Aggregates, "aggregate"),
+        (SchemaTable::Triggers, "trigger on"),
+        (SchemaTable::ColumnMasks, "column mask on"),
+    ] {
+        for row in rows_in(rows, table) {
+            ignored.push(format!("{what} {name}.{}", row.key(0)?));
+        }
+    }
+    Ok(Some(keyspace))
+}
+
+/// User types in the order of their dependencies: each round takes those whose fields are all known.
+fn read_types(keyspace: &str, rows: &RowsByTable<'_>) -> Result<BTreeMap<String, Arc<UserType>>> {
+    let mut waiting: Vec<Row<'_>> = rows_in(rows, SchemaTable::Types).collect();
+    let mut known: BTreeMap<String, Arc<UserType>> = BTreeMap::new();
+    while !waiting.is_empty() {
+        let before = waiting.len();
+        let mut still = Vec::new();
+        for row in waiting {
+            match read_type(keyspace, row, &known)? {
+                Some(udt) => {
+                    known.insert(udt.name.clone(), Arc::new(udt));
+                }
+                None => still.push(row),
+            }
+        }
+        if still.len() == before {
+            return Err(SchemaError::Corrupt(format!(
+                "Cannot resolve UDTs for keyspace {keyspace}: some types are missing"
+            )));
+        }
+        waiting = still;
+    }
+    Ok(known)
+}
+
+fn read_type(keyspace: &str, row: Row<'_>, known: &BTreeMap<String, Arc<UserType>>) -> Result<Option<UserType>> {
+    let names = row.need("field_names", read_text_list)?;
+    let types = row.need("field_types", read_text_list)?;
+    if names.len() != types.len() {
+        return Err(row.corrupt("field_types"));
+    }
+    let types: Option<Vec<_>> =
+        types.iter().map(|text| type_text::parse(text, &|name| known.get(name).cloned())).collect();
+    let Some(types) = types else { return Ok(None) };
+    let fields = names.into_iter().zip(types).collect();
+    Ok(Some(UserType { keyspace: keyspace.to_owned(), name: row.key(0)?, fields }))
+}
+
+fn read_table(
+    name: &str,
+    row: Row<'_>,
+    rows: &RowsByTable<'_>,
+    user_types: &BTreeMap<String, Arc<UserType>>,
+    previous: Option<&TableMetadata>,
+) -> Result<TableMetadata> {
+    let id = row.need("id", |bytes| bytes.try_into().ok().map(TableId))?;
+    let flags = TableFlags::from_names(&row.need("flags", read_text_list)?);
+    let of_table = |row: &Row<'_>| row.0.clustering.first().is_some_and(|table| table == name.as_bytes());
+    let mut specs = Vec::new();
+    for column in rows_in(rows, SchemaTable::Columns).filter(of_table) {
+        specs.push(read_column(column, user_types)?);
+    }
+    if !specs.iter().any(|spec| spec.kind == ColumnKind::PartitionKey) {
+        return Err(SchemaError::Corrupt(format!(
+            "No partition columns found for table {}.{name} in system_schema.columns",
+            row.0.keyspace
+        )));
+    }
+    let mut dropped = BTreeMap::new();
+    for column in rows_in(rows, SchemaTable::DroppedColumns).filter(of_table) {
+        let column = read_dropped(column)?;
+        dropped.insert(column.name.clone(), column);
+    }
+    let params = read_params(row)?;
+    let previous = previous.filter(|table| table.id == id);
+    let mut table =
+        TableMetadata::new(id, &row.0.keyspace, name, TableKind::Regular, flags, params, specs, dropped, previous);
+    table.indexes.clear();
+    for index in rows_in(rows, SchemaTable::Indexes).filter(of_table) {
+        let index = read_index(index)?;
+        table.indexes.insert(index.name.clone(), index);
+    }
+    Ok(table)
+}
+
+fn read_column(row: Row<'_>, user_types: &BTreeMap<String, Arc<UserType>>) -> Result<ColumnSpec> {
+    let ty = row.need("type", read_text)?;
+    let kind = row.need("kind", read_text)?;
+    Ok(ColumnSpec {
+        name: row.key(1)?,
+        kind: ColumnKind::from_name(&kind).ok_or_else(|| row.corrupt("kind"))?,
+        position: usize::try_from(row.need("position", read_int)?).unwrap_or(0),
+        ty: type_text::parse(&ty, &|name| user_types.get(name).cloned()).ok_or_else(|| row.corrupt("type"))?,
+        reversed: row.need("clustering_order", read_text)? == "desc",
+    })
+}
+
+fn read_dropped(row: Row<'_>) -> Result<DroppedColumn> {
+    let ty = row.need("type", read_text)?;
+    let kind = row.maybe("kind", read_text)?;
+    let millis = row.need("dropped_time", read_bigint)?;
+    Ok(DroppedColumn {
+        name: row.key(1)?,
+        ty: type_text::parse(&ty, &|_| None).ok_or_else(|| row.corrupt("type"))?,
+        kind: kind
+            .map_or(Some(ColumnKind::Regular), |kind| ColumnKind::from_name(&kind))
+            .ok_or_else(|| row.corrupt("kind"))?,
+        dropped_time: millis.saturating_mul(1000),
+    })
+}
+
+fn read_index(row: Row<'_>) -> Result<IndexMetadata> {
+    let kind = row.need("kind", read_text)?;
+    Ok(IndexMetadata {
+        name: row.key(1)?,
+        kind: IndexKind::from_name(&kind).ok_or_else(|| row.corrupt("kind"))?,
+        options: row.need("options", read_text_map)?,
+    })
+}
+
+fn read_params(row: Row<'_>) -> Result<TableParams> {
+    let additional = row.maybe("additional_write_policy", read_text)?;
+    Ok(TableParams {
+        comment: row.maybe("comment", read_text)?.unwrap_or_default(),
+        additional_write_policy: additional.unwrap_or_else(|| "99p".to_owned()),
+        allow_auto_snapshot: row.maybe("allow_auto_snapshot", read_boolean)?,
+        bloom_filter_fp_chance: row.need("bloom_filter_fp_chance", read_double)?,
+        caching: row.need("caching", read_text_map)?,
+        cdc: row.maybe("cdc", read_boolean)?,
+        compaction: row.need("compaction", read_text_map)?,
+        compression: row.need("compression", read_text_map)?,
+        crc_check_chance: row.need("crc_check_chance", read_double)?,
+        default_time_to_live: row.need("default_time_to_live", read_int)?,
+        extensions: row.maybe("extensions", read_blob_map)?.unwrap_or_default(),
+        gc_grace_seconds: row.need("gc_grace_seconds", read_int)?,
+        incremental_backups: row.maybe("incremental_backups", read_boolean)?,
+        max_index_interval: row.need("max_index_interval", read_int)?,
+        memtable: row.maybe("memtable", read_text)?,
+        memtable_flush_period_in_ms: row.need("memtable_flush_period_in_ms", read_int)?,
+        min_index_interval: row.need("min_index_interval", read_int)?,
+        read_repair: row.maybe("read_repair", read_text)?.unwrap_or_else(|| "BLOCKING".to_owned()),
+        speculative_retry: row.need("speculative_retry", read_text)?,
+    })
+}

@@ -1,0 +1,122 @@
+//! A keyspace through rows and back, and what is written when it changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::*;
+use crate::table::ColumnSpec;
+use crate::{ColumnKind, Replication, Schema, TableFlags, TableId, TableKind, system};
+
+fn spec(name: &str, kind: ColumnKind, position: usize, ty: CqlType) -> ColumnSpec {
+    ColumnSpec { name: name.to_owned(), kind, position, ty, reversed: kind == ColumnKind::Clustering }
+}
+
+fn udt(name: &str, fields: &[(&str, CqlType)]) -> Arc<UserType> {
+    let fields = fields.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone())).collect();
+    Arc::new(UserType { keyspace: "ks".to_owned(), name: name.to_owned(), fields })
+}
+
+fn keyspace() -> KeyspaceMetadata {
+    let street = udt("street", &[("name", CqlType::Text)]);
+    let address = udt("address", &[("street", CqlType::Udt(Arc::clone(&street), true))]);
+    let specs = vec![
+        spec("k", ColumnKind::PartitionKey, 0, CqlType::Int),
+        spec("c", ColumnKind::Clustering, 0, CqlType::Text),
+        spec("s", ColumnKind::Static, 0, CqlType::Udt(Arc::clone(&address), false)),
+        spec("v", ColumnKind::Regular, 0, CqlType::List { element: Arc::new(CqlType::Int), frozen: false }),
+    ];
+    let dropped = DroppedColumn {
+        name: "gone".to_owned(),
+        ty: CqlType::Text,
+        kind: ColumnKind::Regular,
+        dropped_time: 1_795_254_378_933_000,
+    };
+    let dropped = BTreeMap::from([("gone".to_owned(), dropped)]);
+    let id = TableId([7; 16]);
+    let params = TableParams { cdc: Some(true), ..TableParams::default() };
+    let table =
+        TableMetadata::new(id, "ks", "t", TableKind::Regular, TableFlags::COMPOUND, params, specs, dropped, None);
+    KeyspaceMetadata {
+        name: "ks".to_owned(),
+        durable_writes: true,
+        replication: Replication::simple(1),
+        tables: BTreeMap::from([("t".to_owned(), Arc::new(table))]),
+        user_types: BTreeMap::from([("street".to_owned(), street), ("address".to_owned(), address)]),
+        is_virtual: false,
+    }
+}
+
+#[test]
+fn a_keyspace_comes_back_from_its_rows() {
+    let keyspace = keyspace();
+    let loaded = Schema::from_rows(rows_of(&keyspace), None).expect("readable");
+    assert_eq!(loaded.schema.keyspace("ks").map(Arc::as_ref), Some(&keyspace));
+    assert!(loaded.schema.table_by_id(TableId([7; 16])).is_some());
+    assert!(loaded.schema.table("system", "local").is_some());
+    assert_ne!(loaded.schema.version, system::schema().version);
+    assert_eq!(loaded.schema.version[6] >> 4, 3);
+}
+
+#[test]
+fn column_ids_outlive_a_reload() {
+    let mut schema = system::schema();
+    schema.put_keyspace(keyspace());
+    let loaded = Schema::from_rows(rows_of(&keyspace()), Some(&schema)).expect("readable").schema;
+    assert_eq!(loaded.table("ks", "t"), schema.table("ks", "t"));
+}
+
+#[test]
+fn only_what_changed_is_written() {
+    let before = keyspace();
+    assert_eq!(diff(Some(&before), Some(&before)), []);
+    let mut after = before.clone();
+    let old = Arc::clone(&after.tables["t"]);
+    let mut specs = old.specs();
+    specs.retain(|spec| spec.name != "v");
+    specs.push(spec("w", ColumnKind::Regular, 0, CqlType::Int));
+    let table = TableMetadata::new(
+        old.id,
+        "ks",
+        "t",
+        old.kind,
+        old.flags,
+        old.params.clone(),
+        specs,
+        old.dropped.clone(),
+        Some(&old),
+    );
+    after.tables.insert("t".to_owned(), Arc::new(table));
+    let writes = diff(Some(&before), Some(&after));
+    let shown: Vec<String> = writes
+        .iter()
+        .map(|write| match write {
+            SchemaWrite::Put { row, replaces } => {
+                format!("put {} {:?} {replaces}", row.table.name(), row.clustering)
+            }
+            SchemaWrite::DeleteRow { table, clustering, .. } => format!("delete {} {clustering:?}", table.name()),
+            SchemaWrite::DeletePartition { table, .. } => format!("delete all {}", table.name()),
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        ["put keyspaces [] false", "delete columns [b\"t\", b\"v\"]", "put columns [b\"t\", b\"w\"] false"]
+    );
+    assert_eq!(diff(Some(&before), None).len(), SchemaTable::ALL.len());
+    assert_eq!(diff(None, Some(&before)).len(), rows_of(&before).len());
+}
+
+#[test]
+fn broken_rows_are_named() {
+    let mut rows = rows_of(&keyspace());
+    rows.retain(|row| row.table != SchemaTable::Columns);
+    let error = Schema::from_rows(rows, None).expect_err("no columns");
+    assert_eq!(error.message(), "No partition columns found for table ks.t in system_schema.columns");
+    let mut rows = rows_of(&keyspace());
+    rows.retain(|row| row.table != SchemaTable::Types || row.clustering[0] != "street");
+    let error = Schema::from_rows(rows, None).expect_err("a type is missing");
+    assert_eq!(error.message(), "Cannot resolve UDTs for keyspace ks: some types are missing");
+    let mut rows = rows_of(&keyspace());
+    rows.iter_mut().for_each(|row| row.cells.retain(|(name, _)| name != "gc_grace_seconds"));
+    let error = Schema::from_rows(rows, None).expect_err("a cell is missing");
+    assert_eq!(error.message(), "system_schema.tables: gc_grace_seconds of ks.t is missing or unreadable");
+}
