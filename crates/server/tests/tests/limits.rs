@@ -1,0 +1,210 @@
+//! What happens at each limit.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use server::ServerLimits;
+
+use crate::client::*;
+use crate::handler::{eventually, start_with};
+
+const MILLIS_200: Duration = Duration::from_millis(200);
+
+#[test]
+fn too_large_requests_are_refused_and_passed_over() {
+    let (server, _) = start_with(ServerLimits {
+        frame_size_max: 1000,
+        ..ServerLimits::default()
+    });
+    for version in [3, 4, 5] {
+        for size in [2000, 300_000] {
+            let mut client = Client::ready(server.address(), version);
+            client.query(1, &"x".repeat(size));
+            let answer = client.receive();
+            assert_eq!((answer.stream, answer.error_code()), (1, 0x2200));
+            let text = answer.error_text();
+            assert!(text.starts_with("Request is too big: length "), "{text}");
+            assert!(
+                text.ends_with(" exceeds maximum allowed length 1000."),
+                "{text}"
+            );
+            assert_eq!(client.ask("void").opcode, RESULT);
+        }
+    }
+    // what is small on the wire may be large inside
+    let mut client = Client::ready_with(server.address(), 4, &[("COMPRESSION", "lz4")]);
+    client.query(1, &"x".repeat(2000));
+    assert_eq!(
+        client.receive().error_text(),
+        "Compressed frame exceeds the maximum frame size"
+    );
+}
+
+#[test]
+fn requests_in_flight_per_connection() {
+    let limits = ServerLimits {
+        connection_requests_max: 4,
+        ..ServerLimits::default()
+    };
+    let (server, seen) = start_with(limits);
+    let mut client = Client::ready(server.address(), 4);
+    let requests: Vec<_> = (0..20)
+        .map(|stream| (stream, QUERY, query(4, "slow 20")))
+        .collect();
+    client.send_all(&requests);
+    let mut streams: Vec<i16> = (0..20).map(|_| client.receive().stream).collect();
+    streams.sort_unstable();
+    assert_eq!(streams, (0..20).collect::<Vec<i16>>());
+    assert_eq!(seen.running_max.load(Ordering::SeqCst), 4);
+}
+
+#[test]
+fn bytes_in_flight_per_connection() {
+    let limits = ServerLimits {
+        connection_bytes_max: 1000,
+        ..ServerLimits::default()
+    };
+    let (server, seen) = start_with(limits);
+    let mut client = Client::ready(server.address(), 4);
+    let text = format!("slow 20 {}", "x".repeat(600));
+    let requests: Vec<_> = (0..6)
+        .map(|stream| (stream, QUERY, query(4, &text)))
+        .collect();
+    client.send_all(&requests);
+    for _ in 0..6 {
+        client.receive();
+    }
+    assert_eq!(seen.running_max.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn bytes_in_flight_in_all() {
+    let limits = ServerLimits {
+        total_bytes_max: 10,
+        drain_timeout: MILLIS_200,
+        ..ServerLimits::default()
+    };
+    let (server, _) = start_with(limits);
+    let mut occupant = Client::ready(server.address(), 4);
+    let mut thrower = Client::ready_with(server.address(), 4, &[("THROW_ON_OVERLOAD", "1")]);
+    let mut waiter = Client::ready(server.address(), 5);
+    occupant.query(1, "slow 300");
+    eventually(|| server.bytes_in_flight() > 0);
+    let refused = thrower.ask("void");
+    assert_eq!(refused.error_code(), 0x1001);
+    assert!(refused.error_text().contains("bytes in flight"));
+    waiter.query(2, "void");
+    assert_eq!(occupant.receive().stream, 1);
+    assert_eq!(waiter.receive().stream, 2);
+    assert_eq!(thrower.ask("void").opcode, RESULT);
+    assert_eq!(server.bytes_in_flight(), 0);
+    assert_eq!(server.worker_stats()[0].overloaded.get(), 1);
+    // a connection that goes away gives back what it held
+    occupant.query(1, "slow 60000");
+    eventually(|| server.bytes_in_flight() > 0);
+    server.shutdown();
+}
+
+#[test]
+fn connections_in_all_and_per_address() {
+    let all = ServerLimits {
+        connections_max: Some(2),
+        ..ServerLimits::default()
+    };
+    let per_ip = ServerLimits {
+        connections_per_ip_max: Some(2),
+        ..ServerLimits::default()
+    };
+    for (limits, text) in [
+        (all, "Too many connections: the limit is 2"),
+        (
+            per_ip,
+            "Too many connections from 127.0.0.1: the limit is 2",
+        ),
+    ] {
+        let (server, _) = start_with(limits);
+        let first = Client::ready(server.address(), 4);
+        let mut second = Client::ready(server.address(), 5);
+        for version in [4, 5] {
+            let mut third = Client::connect(server.address(), version);
+            let answer = third.startup(&[]);
+            assert_eq!(
+                (answer.version, answer.error_code()),
+                (0x80 | version, 0x1001)
+            );
+            assert_eq!(answer.error_text(), text);
+            third.assert_closed();
+        }
+        assert_eq!(second.ask("void").opcode, RESULT);
+        drop(first);
+        eventually(|| server.connections().len() == 1);
+        Client::ready(server.address(), 4);
+    }
+}
+
+#[test]
+fn idle_connections_are_closed() {
+    let (server, _) = start_with(ServerLimits {
+        idle_timeout: Some(MILLIS_200),
+        ..ServerLimits::default()
+    });
+    let mut idle = Client::ready(server.address(), 4);
+    let mut busy = Client::ready(server.address(), 4);
+    busy.query(1, "slow 600");
+    idle.assert_closed();
+    assert_eq!(
+        busy.receive().opcode,
+        RESULT,
+        "a connection that waits for an answer is not idle"
+    );
+}
+
+#[test]
+fn startup_takes_its_time_but_not_more() {
+    let (server, _) = start_with(ServerLimits {
+        startup_timeout: MILLIS_200,
+        ..ServerLimits::default()
+    });
+    let mut client = Client::connect(server.address(), 4);
+    let mut ready = Client::ready(server.address(), 4);
+    client.send(0, OPTIONS, &[]);
+    assert_eq!(client.receive().opcode, SUPPORTED);
+    client.assert_closed();
+    assert_eq!(ready.ask("void").opcode, RESULT);
+}
+
+#[test]
+fn requests_time_out() {
+    let (server, seen) = start_with(ServerLimits {
+        request_timeout: MILLIS_200,
+        ..ServerLimits::default()
+    });
+    let mut client = Client::ready(server.address(), 5);
+    client.query(1, "slow 60000");
+    client.query(2, "slow 100");
+    assert_eq!(client.receive().stream, 2);
+    let answer = client.receive();
+    assert_eq!((answer.stream, answer.error_code()), (1, 0x1001));
+    assert_eq!(answer.error_text(), "Request did not finish within 200 ms");
+    assert_eq!(seen.running.load(Ordering::SeqCst), 0);
+    assert_eq!(client.ask("void").opcode, RESULT);
+}
+
+#[test]
+fn slow_readers_stop_being_served_and_are_closed() {
+    let limits = ServerLimits {
+        write_timeout: Duration::from_millis(500),
+        ..ServerLimits::default()
+    };
+    let (server, seen) = start_with(limits);
+    let mut client = Client::ready(server.address(), 4);
+    let requests: Vec<_> = (0..1000)
+        .map(|stream| (stream, QUERY, query(4, "rows 1000000")))
+        .collect();
+    client.send_all(&requests);
+    eventually(|| server.connections().is_empty());
+    // what sockets buffer, and little more
+    let requests = server.worker_stats()[0].requests.get();
+    assert!(requests < 50, "{requests} requests were executed");
+    assert_eq!(seen.disconnected.load(Ordering::SeqCst), 1);
+}

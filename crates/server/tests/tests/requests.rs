@@ -1,0 +1,169 @@
+//! Pipelining, order, broken frames, panics.
+
+use std::sync::atomic::Ordering;
+
+use crate::client::*;
+use crate::handler::{eventually, options, start};
+
+#[test]
+fn pipelined_requests_share_reads_and_writes() {
+    const REQUESTS: i16 = 500;
+    let (server, _) = start(options());
+    for version in [4, 5] {
+        let mut client = Client::ready(server.address(), version);
+        let requests: Vec<_> = (0..REQUESTS)
+            .map(|stream| (stream, QUERY, query(version, "void")))
+            .collect();
+        let stats = &server.worker_stats()[0];
+        let (reads, writes) = (stats.reads.get(), stats.writes.get());
+        client.send_all(&requests);
+        for stream in 0..REQUESTS {
+            let answer = client.receive();
+            assert_eq!((answer.stream, answer.opcode), (stream, RESULT));
+        }
+        // 500 requests of 20 bytes are one or two reads; nothing but their number may force writes
+        let (reads, writes) = (stats.reads.get() - reads, stats.writes.get() - writes);
+        assert!(reads <= 8, "{reads} reads");
+        assert!(writes <= reads + 1, "{writes} writes for {reads} reads");
+    }
+}
+
+#[test]
+fn who_waits_does_not_hold_up_others() {
+    let (server, seen) = start(options());
+    for version in [4, 5] {
+        let mut client = Client::ready(server.address(), version);
+        client.query(1, "slow 200");
+        client.query(2, "slow 100");
+        client.query(3, "void");
+        let order: Vec<i16> = (0..3).map(|_| client.receive().stream).collect();
+        assert_eq!(order, [3, 2, 1]);
+    }
+    assert_eq!(seen.running.load(Ordering::SeqCst), 0);
+    assert_eq!(server.bytes_in_flight(), 0);
+}
+
+#[test]
+fn many_waiting_requests_are_answered_together() {
+    let (server, _) = start(options());
+    let mut client = Client::ready(server.address(), 5);
+    let requests: Vec<_> = (0..200)
+        .map(|stream| (stream, QUERY, query(5, "slow 50")))
+        .collect();
+    let writes = server.worker_stats()[0].writes.get();
+    client.send_all(&requests);
+    let mut streams: Vec<i16> = (0..200).map(|_| client.receive().stream).collect();
+    streams.sort_unstable();
+    assert_eq!(streams, (0..200).collect::<Vec<i16>>());
+    assert!(server.worker_stats()[0].writes.get() - writes <= 20);
+    assert_eq!(server.worker_stats()[0].waited.get(), 200);
+}
+
+#[test]
+fn frames_in_pieces() {
+    let (server, _) = start(options());
+    for version in [4, 5] {
+        let mut client = Client::ready(server.address(), version);
+        let mut other = Client::ready(server.address(), version);
+        // what the other client would send, a byte at a time
+        let bytes = if version == 4 {
+            envelope(4, 0, 7, QUERY, &query(4, "void"))
+        } else {
+            let mut out = bytes::BytesMut::new();
+            let mut encoder =
+                protocol::segment::SegmentEncoder::new(protocol::segment::SegmentFormat::Plain);
+            let envelope = envelope(5, 0, 7, QUERY, &query(5, "void"));
+            encoder.append(&mut out, |out| out.extend_from_slice(&envelope));
+            encoder.finish(&mut out);
+            out.to_vec()
+        };
+        for byte in bytes {
+            client.send_raw(&[byte]);
+        }
+        assert_eq!(client.receive().stream, 7);
+        assert_eq!(other.ask("void").opcode, RESULT);
+    }
+}
+
+#[test]
+fn broken_frames_end_their_connection_and_no_other() {
+    let (server, _) = start(options());
+    let mut bystander = Client::ready(server.address(), 4);
+    let cases: [(&str, Vec<u8>); 6] = [
+        ("a negative length", vec![4, 0, 0, 5, 7, 0xff, 0, 0, 0]),
+        ("a response", envelope(0x84, 0, 5, 7, &[])),
+        ("an unknown opcode", envelope(4, 0, 5, 0x20, &[])),
+        ("a cut body", envelope(4, 0, 5, QUERY, b"\0\0\0\x09void")),
+        (
+            "compression without agreement",
+            envelope(4, 1, 5, QUERY, &query(4, "void")),
+        ),
+        (
+            "another protocol",
+            b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
+        ),
+    ];
+    for (what, bytes) in cases {
+        let mut client = Client::ready(server.address(), 4);
+        client.query(1, "void");
+        client.receive();
+        client.send_raw(&bytes);
+        let answer = client.receive();
+        assert_eq!(answer.error_code(), 0x0A, "{what}");
+        if !bytes.starts_with(b"GET") {
+            assert_eq!(answer.stream, 5, "{what}");
+        }
+        client.assert_closed();
+        assert_eq!(bystander.ask("void").opcode, RESULT);
+    }
+    let mut client = Client::ready(server.address(), 4);
+    client.send(1, REGISTER, b"\0\x01\0\x03BAD");
+    assert_eq!(
+        client.receive().error_text(),
+        "Invalid value 'BAD' for Type"
+    );
+    assert_eq!(
+        client.ask("void").opcode,
+        RESULT,
+        "a refused value does not end the connection"
+    );
+}
+
+#[test]
+fn broken_segments_end_their_connection() {
+    let (server, _) = start(options());
+    let mut out = bytes::BytesMut::new();
+    let mut encoder =
+        protocol::segment::SegmentEncoder::new(protocol::segment::SegmentFormat::Plain);
+    let envelope = envelope(5, 0, 7, QUERY, &query(5, "void"));
+    encoder.append(&mut out, |out| out.extend_from_slice(&envelope));
+    encoder.finish(&mut out);
+    for position in [0, 4, 10, out.len() - 1] {
+        let mut broken = out.clone();
+        broken[position] ^= 0x10;
+        let mut client = Client::ready(server.address(), 5);
+        client.send_raw(&broken);
+        let answer = client.receive();
+        assert_eq!(answer.error_code(), 0x0A);
+        assert!(
+            answer.error_text().contains("checksum"),
+            "{}",
+            answer.error_text()
+        );
+        client.assert_closed();
+    }
+}
+
+#[test]
+fn a_panic_fails_its_request_only() {
+    let (server, seen) = start(options());
+    let mut client = Client::ready(server.address(), 4);
+    client.query(1, "slow 100");
+    client.query(2, "panic");
+    let answer = client.receive();
+    assert_eq!((answer.stream, answer.error_code()), (2, 0));
+    assert_eq!(client.receive().stream, 1);
+    assert_eq!(server.worker_stats()[0].panics.get(), 1);
+    drop(client);
+    eventually(|| seen.disconnected.load(Ordering::SeqCst) == 1);
+}
