@@ -3,3 +3,16 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod coordinator;
+pub mod error;
+pub mod execute;
+pub mod prepare;
+pub mod result;
+
+pub use coordinator::{Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};
+pub use error::{CqlError, WriteKind};
+pub use execute::{BoundValue, ClientState, Limits, QueryOptions, bind_by_name, execute, execute_batch};
+pub use prepare::{Prepared, prepare};
+pub use result::{
+    Answer, ColumnSpec, CqlResult, ResultMetadata, ResultSet, SchemaChangeKind, SchemaEvent, SchemaTarget,
+};

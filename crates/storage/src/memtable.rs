@@ -52,6 +52,24 @@ pub struct Contents {
     log_range: Option<(LogPosition, LogPosition)>,
 }
 
+/// A writer inside the door.
+pub struct WriteGuard<'a> {
+    memtable: &'a Memtable,
+    contents: MutexGuard<'a, Contents>,
+}
+
+impl WriteGuard<'_> {
+    /// Applies an update whose record is at `position` of the commit log (None: not logged).
+    pub fn apply(&mut self, update: &PartitionUpdate, position: Option<LogPosition>) {
+        if let Some(position) = position {
+            let first = self.contents.log_range.map_or(position, |(first, _)| first);
+            self.contents.log_range = Some((first, position));
+        }
+        self.contents.apply(update, &self.memtable.table, &self.memtable.header);
+        self.memtable.size.store(self.contents.size(), Ordering::Relaxed);
+    }
+}
+
 /// The memtable is being flushed: take the table's new one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frozen;
@@ -83,28 +101,11 @@ impl Memtable {
         self.contents.lock().expect("a panic inside a door ends the process")
     }
 
-    /// Applies an update. `log` is called inside the door and gives the position of the update's record, so that the
-    /// positions of a memtable's writes are exactly those between its first and last.
-    pub fn apply<E>(
-        &self,
-        update: &PartitionUpdate,
-        log: impl FnOnce() -> Result<Option<LogPosition>, E>,
-    ) -> Result<Result<(), E>, Frozen> {
-        let mut contents = self.enter();
-        if contents.frozen {
-            return Err(Frozen);
-        }
-        match log() {
-            Err(error) => return Ok(Err(error)),
-            Ok(None) => {}
-            Ok(Some(position)) => {
-                let first = contents.log_range.map_or(position, |(first, _)| first);
-                contents.log_range = Some((first, position));
-            }
-        }
-        contents.apply(update, &self.table, &self.header);
-        self.size.store(contents.size(), Ordering::Relaxed);
-        Ok(Ok(()))
+    /// Enters to write. The caller appends the record to the commit log while it is inside, so that the positions of a
+    /// memtable's writes are exactly those between its first and last.
+    pub fn enter_to_write(&self) -> Result<WriteGuard<'_>, Frozen> {
+        let contents = self.enter();
+        if contents.frozen { Err(Frozen) } else { Ok(WriteGuard { memtable: self, contents }) }
     }
 
     /// Takes no more writes from now on; gives the last position of the commit log that it holds.

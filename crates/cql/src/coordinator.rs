@@ -1,0 +1,142 @@
+//! What the execution of statements needs from the node: the schema, clocks, writes, reads. The border between CQL and
+//! everything that stores: a node of one, later a ring.
+//!
+//! Must hold: no statement assumes that data is local; a mutation and a read command are plain values.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use rows::{Mutation, PartitionStream, ReadCommand};
+use schema::{Schema, TableMetadata};
+
+use crate::error::CqlError;
+use crate::result::SchemaEvent;
+
+/// How many replicas must take part. The discriminants are those of the native protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u16)]
+#[allow(missing_docs)] // the names say it
+pub enum Consistency {
+    Any = 0,
+    #[default]
+    One = 1,
+    Two = 2,
+    Three = 3,
+    Quorum = 4,
+    All = 5,
+    LocalQuorum = 6,
+    EachQuorum = 7,
+    Serial = 8,
+    LocalSerial = 9,
+    LocalOne = 10,
+    NodeLocal = 11,
+}
+
+impl Consistency {
+    /// From its code on the wire.
+    pub fn from_code(code: u16) -> Option<Self> {
+        Some(match code {
+            0 => Self::Any,
+            1 => Self::One,
+            2 => Self::Two,
+            3 => Self::Three,
+            4 => Self::Quorum,
+            5 => Self::All,
+            6 => Self::LocalQuorum,
+            7 => Self::EachQuorum,
+            8 => Self::Serial,
+            9 => Self::LocalSerial,
+            10 => Self::LocalOne,
+            11 => Self::NodeLocal,
+            _ => return None,
+        })
+    }
+
+    /// As Cassandra prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "ANY",
+            Self::One => "ONE",
+            Self::Two => "TWO",
+            Self::Three => "THREE",
+            Self::Quorum => "QUORUM",
+            Self::All => "ALL",
+            Self::LocalQuorum => "LOCAL_QUORUM",
+            Self::EachQuorum => "EACH_QUORUM",
+            Self::Serial => "SERIAL",
+            Self::LocalSerial => "LOCAL_SERIAL",
+            Self::LocalOne => "LOCAL_ONE",
+            Self::NodeLocal => "NODE_LOCAL",
+        }
+    }
+
+    /// SERIAL or LOCAL_SERIAL.
+    pub fn is_serial(self) -> bool {
+        matches!(self, Self::Serial | Self::LocalSerial)
+    }
+}
+
+/// What goes along with a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WriteOptions {
+    /// How many replicas must have it.
+    pub consistency: Consistency,
+    /// The mutations belong to a logged batch of more than one partition: all of them happen, or none.
+    pub logged_batch: bool,
+}
+
+/// What goes along with a read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadOptions {
+    /// How many replicas must answer.
+    pub consistency: Consistency,
+}
+
+/// A change of the schema: a function of the schema as it is when the change has its turn.
+/// Gives the new schema and what is told to clients; None when there is nothing to change (`IF NOT EXISTS`).
+pub struct SchemaChange {
+    /// The function. May be called more than once.
+    #[allow(clippy::type_complexity)]
+    pub apply: Box<dyn Fn(&Schema) -> Result<Option<(Schema, SchemaEvent)>, CqlError> + Send + Sync>,
+}
+
+/// The node, as statements see it.
+pub trait Coordinator {
+    /// The schema of this moment.
+    fn schema(&self) -> Arc<Schema>;
+
+    /// Clock for write timestamps, microseconds since 1970. Never the same twice in a row, never going back.
+    fn now_micros(&self) -> i64;
+
+    /// Clock for expiry and deletion times, seconds since 1970.
+    fn now_seconds(&self) -> u32 {
+        u32::try_from(self.now_micros() / 1_000_000).unwrap_or(0)
+    }
+
+    /// A time UUID never given before, at the present time.
+    fn next_timeuuid(&self) -> [u8; 16];
+
+    /// A random (version 4) UUID.
+    fn random_uuid(&self) -> [u8; 16];
+
+    /// Applies mutations; durable as configured when it returns.
+    fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> impl Future<Output = Result<(), CqlError>>;
+
+    /// Builds something from the stream of a read. Several commands (of one table) are read one after the other, as one stream.
+    /// `build` may be run again from scratch: first it runs on the worker, and in the background when that would wait.
+    fn read<T, F>(
+        &self,
+        commands: Vec<ReadCommand>,
+        options: &ReadOptions,
+        build: F,
+    ) -> impl Future<Output = Result<T, CqlError>>
+    where
+        T: Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static;
+
+    /// Changes the schema; stored, published and in force when it returns. None: there was nothing to change.
+    fn change_schema(&self, change: SchemaChange) -> impl Future<Output = Result<Option<SchemaEvent>, CqlError>>;
+
+    /// Drops all data of a table.
+    fn truncate(&self, table: &Arc<TableMetadata>) -> impl Future<Output = Result<(), CqlError>>;
+}

@@ -1,0 +1,157 @@
+//! Why a statement was refused or failed: Cassandra's error codes with what their bodies hold.
+//!
+//! The server turns a [`CqlError`] into an ERROR frame. Texts are those that Cassandra gives, because clients match on them.
+//! Native protocol specification §9; `org.apache.cassandra.exceptions`.
+
+use std::fmt;
+
+use rows::ReadError;
+
+use crate::coordinator::Consistency;
+
+/// What a write was, for timeouts and failures. The words of the native protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteKind {
+    /// One partition.
+    Simple,
+    /// A logged batch whose batch log was written.
+    Batch,
+    /// An unlogged batch.
+    UnloggedBatch,
+    /// A counter.
+    Counter,
+    /// The batch log itself.
+    BatchLog,
+    /// A lightweight transaction.
+    Cas,
+}
+
+impl WriteKind {
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Simple => "SIMPLE",
+            Self::Batch => "BATCH",
+            Self::UnloggedBatch => "UNLOGGED_BATCH",
+            Self::Counter => "COUNTER",
+            Self::BatchLog => "BATCH_LOG",
+            Self::Cas => "CAS",
+        }
+    }
+}
+
+/// Why a statement was refused or failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)] // fields are named as in the specification
+pub enum CqlError {
+    /// 0000: our fault.
+    Server(String),
+    /// 000A: a request that cannot mean anything.
+    Protocol(String),
+    /// 1000: too few replicas alive.
+    Unavailable { consistency: Consistency, required: i32, alive: i32 },
+    /// 1001.
+    Overloaded(String),
+    /// 1002.
+    Bootstrapping(String),
+    /// 1003.
+    Truncate(String),
+    /// 1100.
+    WriteTimeout { consistency: Consistency, received: i32, block_for: i32, kind: WriteKind },
+    /// 1200.
+    ReadTimeout { consistency: Consistency, received: i32, block_for: i32, data_present: bool },
+    /// 1300. `reason`: 0 unknown, 1 too many tombstones, 2 timeout.
+    ReadFailure { consistency: Consistency, received: i32, block_for: i32, reason: u16, data_present: bool, message: String },
+    /// 1400.
+    FunctionFailure { keyspace: String, function: String, argument_types: Vec<String>, message: String },
+    /// 1500.
+    WriteFailure { consistency: Consistency, received: i32, block_for: i32, reason: u16, kind: WriteKind },
+    /// 2000: not CQL.
+    Syntax(String),
+    /// 2100.
+    Unauthorized(String),
+    /// 2200: CQL, but it cannot be done.
+    Invalid(String),
+    /// 2300: a wrong option of a keyspace or table.
+    Config(String),
+    /// 2400. `table` is empty when the keyspace is what exists.
+    AlreadyExists { keyspace: String, table: String, message: String },
+    /// A read could not go on. [`ReadError::WouldBlock`] never leaves the coordinator; it turns the others into
+    /// [`CqlError::ReadFailure`], [`CqlError::ReadTimeout`] or [`CqlError::Server`].
+    Read(ReadError),
+}
+
+impl CqlError {
+    /// An invalid request.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid(message.into())
+    }
+
+    /// What is part of CQL and not yet of this program.
+    pub fn unsupported(feature: &str) -> Self {
+        Self::Invalid(format!("{feature} not supported yet by this version of Helenus"))
+    }
+
+    /// The code on the wire.
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Server(_) | Self::Read(_) => 0x0000,
+            Self::Protocol(_) => 0x000A,
+            Self::Unavailable { .. } => 0x1000,
+            Self::Overloaded(_) => 0x1001,
+            Self::Bootstrapping(_) => 0x1002,
+            Self::Truncate(_) => 0x1003,
+            Self::WriteTimeout { .. } => 0x1100,
+            Self::ReadTimeout { .. } => 0x1200,
+            Self::ReadFailure { .. } => 0x1300,
+            Self::FunctionFailure { .. } => 0x1400,
+            Self::WriteFailure { .. } => 0x1500,
+            Self::Syntax(_) => 0x2000,
+            Self::Unauthorized(_) => 0x2100,
+            Self::Invalid(_) => 0x2200,
+            Self::Config(_) => 0x2300,
+            Self::AlreadyExists { .. } => 0x2400,
+        }
+    }
+}
+
+impl From<ReadError> for CqlError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl fmt::Display for CqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(message)
+            | Self::Protocol(message)
+            | Self::Overloaded(message)
+            | Self::Bootstrapping(message)
+            | Self::Truncate(message)
+            | Self::Syntax(message)
+            | Self::Unauthorized(message)
+            | Self::Invalid(message)
+            | Self::Config(message)
+            | Self::ReadFailure { message, .. }
+            | Self::FunctionFailure { message, .. }
+            | Self::AlreadyExists { message, .. } => f.write_str(message),
+            Self::Unavailable { consistency, .. } => {
+                write!(f, "Cannot achieve consistency level {}", consistency.name())
+            }
+            Self::WriteTimeout { received, .. } => {
+                write!(f, "Operation timed out - received only {received} responses.")
+            }
+            Self::ReadTimeout { received, data_present, .. } => {
+                let but = if *data_present { "" } else { " (no data received)" };
+                write!(f, "Operation timed out - received only {received} responses{but}.")
+            }
+            Self::WriteFailure { received, .. } => {
+                write!(f, "Operation failed - received {received} responses and 1 failures")
+            }
+            Self::Read(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CqlError {}

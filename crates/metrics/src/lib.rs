@@ -1,0 +1,141 @@
+//! Counters and histograms with Cassandra's buckets. Cheap to write from every worker, no knowledge of who shows them.
+//!
+//! Histogram offsets are those of `org.apache.cassandra.utils.EstimatedHistogram`: 1, then each next is 1.2 times the
+//! one before, rounded, at least one more.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that only grows.
+#[derive(Default, Debug)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// The sum.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Offsets of a histogram: enough for 90 buckets (0 to 25 s in microseconds) as Cassandra's latency histograms.
+pub const LATENCY_BUCKETS: usize = 91;
+
+/// The first `count` offsets.
+pub fn offsets(count: usize) -> Vec<u64> {
+    let mut offsets = Vec::with_capacity(count);
+    let mut last = 1u64;
+    for _ in 0..count {
+        offsets.push(last);
+        let next = (last as f64 * 1.2).round() as u64;
+        last = next.max(last + 1);
+    }
+    offsets
+}
+
+fn latency_offsets() -> &'static [u64] {
+    static OFFSETS: OnceLock<Vec<u64>> = OnceLock::new();
+    OFFSETS.get_or_init(|| offsets(LATENCY_BUCKETS - 1))
+}
+
+/// How often values fell into each bucket. Bucket i counts values in (offset[i-1], offset[i]]; the last is the overflow.
+#[derive(Debug)]
+pub struct Histogram {
+    buckets: [AtomicU64; LATENCY_BUCKETS],
+    sum: AtomicU64,
+    max: AtomicU64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { buckets: std::array::from_fn(|_| AtomicU64::new(0)), sum: AtomicU64::new(0), max: AtomicU64::new(0) }
+    }
+}
+
+/// A histogram at one moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    /// Counts by bucket.
+    pub buckets: Vec<u64>,
+    /// Sum of the values.
+    pub sum: u64,
+    /// Greatest value.
+    pub max: u64,
+}
+
+impl Histogram {
+    /// Counts a value (latencies: microseconds).
+    #[inline]
+    pub fn record(&self, value: u64) {
+        let bucket = latency_offsets().partition_point(|offset| *offset < value);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(value, Ordering::Relaxed);
+        if value > self.max.load(Ordering::Relaxed) {
+            self.max.fetch_max(value, Ordering::Relaxed);
+        }
+    }
+
+    /// What was counted so far.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            buckets: self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect(),
+            sum: self.sum.load(Ordering::Relaxed),
+            max: self.max.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Snapshot {
+    /// How many values.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// The offset below which the given share (0 to 1) of the values lies; 0 without values.
+    pub fn percentile(&self, share: f64) -> u64 {
+        let total = self.count();
+        let wanted = (total as f64 * share).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (index, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if total > 0 && seen >= wanted {
+                return latency_offsets().get(index).copied().unwrap_or(self.max);
+            }
+        }
+        0
+    }
+
+    /// The mean; 0 without values.
+    pub fn mean(&self) -> f64 {
+        match self.count() {
+            0 => 0.0,
+            count => self.sum as f64 / count as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_those_of_cassandra() {
+        assert_eq!(offsets(14), [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24]);
+    }
+
+    #[test]
+    fn percentiles() {
+        let histogram = Histogram::default();
+        (1..=100).for_each(|value| histogram.record(value));
+        let snapshot = histogram.snapshot();
+        assert_eq!((snapshot.count(), snapshot.sum, snapshot.max), (100, 5050, 100));
+        assert_eq!(snapshot.percentile(0.5), 50);
+        assert_eq!(snapshot.percentile(0.05), 5);
+        assert_eq!(Histogram::default().snapshot().percentile(0.99), 0);
+    }
+}

@@ -1,0 +1,22 @@
+//! Compaction: several SSTables of a table become one, and what nothing needs any more is left out.
+//!
+//! A strategy is a function from the table's state to a choice ([`size_tiered`]); the worker (`compaction::worker`) carries
+//! it out. The set of files changes in one step: the new SSTable is complete and synced before the old ones go, and a
+//! transaction log on disk finishes or undoes what a crash interrupts.
+
+pub mod progress;
+pub mod size_tiered;
+pub mod worker;
+
+/// What a strategy sees of an SSTable.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// Its place in the caller's list.
+    pub index: usize,
+    /// Bytes of its data file.
+    pub size: u64,
+    /// Smallest timestamp in it.
+    pub min_timestamp: i64,
+    /// Estimated share of its cells that are droppable tombstones, 0 to 1.
+    pub droppable_tombstones: f64,
+}

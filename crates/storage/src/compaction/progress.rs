@@ -1,0 +1,88 @@
+//! What is being compacted, and what was: for nodetool and the virtual tables.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Finished compactions that are remembered; the oldest is forgotten.
+const HISTORY_MAX: usize = 1000;
+
+/// A compaction that runs.
+pub struct Running {
+    /// Names it.
+    pub id: [u8; 16],
+    /// Keyspace.
+    pub keyspace: String,
+    /// Table.
+    pub table: String,
+    /// "Compaction", "Cleanup" …
+    pub kind: &'static str,
+    /// How many SSTables go in.
+    pub sstables: usize,
+    /// Bytes that go in.
+    pub total: u64,
+    /// Bytes read so far.
+    pub done: AtomicU64,
+    /// Somebody wants it to end.
+    pub stop: AtomicBool,
+}
+
+/// A compaction that ended.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Names it.
+    pub id: [u8; 16],
+    /// Keyspace.
+    pub keyspace: String,
+    /// Table.
+    pub table: String,
+    /// When, milliseconds since 1970.
+    pub at_millis: i64,
+    /// Bytes that went in.
+    pub bytes_in: u64,
+    /// Bytes that came out.
+    pub bytes_out: u64,
+}
+
+/// All of them.
+#[derive(Default)]
+pub struct Compactions {
+    running: Mutex<Vec<Arc<Running>>>,
+    history: Mutex<VecDeque<Finished>>,
+    /// How many ended well.
+    pub completed: AtomicU64,
+    /// Bytes they read.
+    pub bytes_compacted: AtomicU64,
+}
+
+impl Compactions {
+    /// One begins.
+    pub fn begin(&self, running: Running) -> Arc<Running> {
+        let running = Arc::new(running);
+        self.running.lock().expect("no panic inside").push(Arc::clone(&running));
+        running
+    }
+
+    /// It ended; `finished` when it ended well.
+    pub fn end(&self, running: &Arc<Running>, finished: Option<Finished>) {
+        self.running.lock().expect("no panic inside").retain(|other| !Arc::ptr_eq(other, running));
+        let Some(finished) = finished else { return };
+        self.completed.fetch_add(1, Ordering::Relaxed);
+        self.bytes_compacted.fetch_add(finished.bytes_in, Ordering::Relaxed);
+        let mut history = self.history.lock().expect("no panic inside");
+        if history.len() == HISTORY_MAX {
+            history.pop_front();
+        }
+        history.push_back(finished);
+    }
+
+    /// Those that run.
+    pub fn running(&self) -> Vec<Arc<Running>> {
+        self.running.lock().expect("no panic inside").clone()
+    }
+
+    /// Those that ended, oldest first.
+    pub fn history(&self) -> Vec<Finished> {
+        self.history.lock().expect("no panic inside").iter().cloned().collect()
+    }
+}

@@ -1,0 +1,88 @@
+//! Why the engine could not do what it was asked.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rows::{Corruption, ReadError};
+
+/// Why the engine could not do what it was asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StorageError {
+    /// The disk failed.
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's words.
+        message: String,
+    },
+    /// Corrupt bytes in a file.
+    Corrupt(Box<Corruption>),
+    /// A mutation that is larger than the commit log takes.
+    MutationTooLarge {
+        /// Its size.
+        size: usize,
+        /// The limit: max_mutation_size.
+        size_max: usize,
+    },
+    /// The commit log's buffer is full: try again when [`crate::Engine::writable`] says so.
+    Busy,
+    /// Writes are refused: the commit log failed, or the node is draining.
+    WritesStopped {
+        /// Why.
+        why: String,
+    },
+    /// There is no such table.
+    UnknownTable {
+        /// Which.
+        table: String,
+    },
+    /// Another process uses the directory.
+    Locked {
+        /// Which.
+        path: PathBuf,
+    },
+    /// What was asked cannot be done now.
+    Refused {
+        /// Why.
+        why: String,
+    },
+}
+
+impl StorageError {
+    /// A failure of the disk at `path`.
+    pub fn io(path: &Path, error: &std::io::Error) -> Self {
+        Self::Io { path: path.to_owned(), message: error.to_string() }
+    }
+}
+
+impl fmt::Display for StorageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, message } => write!(f, "{}: {message}", path.display()),
+            Self::Corrupt(corruption) => corruption.fmt(f),
+            Self::MutationTooLarge { size, size_max } => write!(
+                f,
+                "a mutation of {size} bytes is too large for the maximum size of {size_max} (max_mutation_size, half of commitlog_segment_size)"
+            ),
+            Self::Busy => write!(f, "the commit log cannot take more at the moment"),
+            Self::WritesStopped { why } => write!(f, "writes are refused: {why}"),
+            Self::UnknownTable { table } => write!(f, "there is no table {table}"),
+            Self::Locked { path } => {
+                write!(f, "{} is in use by another process; is Helenus already running on it?", path.display())
+            }
+            Self::Refused { why } => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for StorageError {}
+
+impl From<ReadError> for StorageError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Corrupt(corruption) => Self::Corrupt(corruption),
+            ReadError::Io { path, message } => Self::Io { path, message },
+            other => Self::Refused { why: other.to_string() },
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A memtable against a naive twin: the same updates in a plain list, read by looking at everything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rows::{
+    Cell, Bound, ClusteringValues, ColumnFilter, DataLimits, DeletionTime, Liveness, PartitionRange, PartitionStream,
+    PartitionUpdate, ReadCommand, Row, Slice, Slices, Unfiltered,
+};
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use types::{CqlType, DecoratedKey};
+
+use super::Memtable;
+use super::read::MemtableStream;
+
+fn table(reversed: bool) -> Arc<TableMetadata> {
+    let spec = |name: &str, kind, reversed| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed };
+    let specs = vec![
+        spec("k", ColumnKind::PartitionKey, false),
+        spec("c", ColumnKind::Clustering, reversed),
+        spec("v", ColumnKind::Regular, false),
+    ];
+    let (flags, params) = (TableFlags::COMPOUND, TableParams::default());
+    Arc::new(TableMetadata::new(TableId([1; 16]), "k", "t", TableKind::Regular, flags, params, specs, BTreeMap::new(), None))
+}
+
+fn int(value: i32) -> Bytes {
+    Bytes::copy_from_slice(&value.to_be_bytes())
+}
+
+fn clustering(value: i32) -> ClusteringValues {
+    [Some(int(value))].into_iter().collect()
+}
+
+/// A small generator: tests need no good one, only the same one each time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: i32) -> i32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) % sides as u64) as i32
+    }
+}
+
+#[derive(Default)]
+struct Twin {
+    rows: Vec<(i32, i64, i32)>,
+    ranges: Vec<(i32, i32, i64)>,
+}
+
+impl Twin {
+    /// Clustering to (timestamp, value) of what is not deleted.
+    fn alive(&self) -> BTreeMap<i32, (i64, i32)> {
+        let mut alive: BTreeMap<i32, (i64, i32)> = BTreeMap::new();
+        for (c, timestamp, value) in &self.rows {
+            let deleted = self.ranges.iter().any(|(from, to, at)| from <= c && c <= to && timestamp <= at);
+            let entry = alive.entry(*c).or_insert((i64::MIN, 0));
+            if !deleted && (*timestamp, value.to_be_bytes()) > (entry.0, entry.1.to_be_bytes()) {
+                *entry = (*timestamp, *value);
+            }
+        }
+        alive.retain(|_, (timestamp, _)| *timestamp != i64::MIN);
+        alive
+    }
+}
+
+fn write(memtable: &Memtable, update: &PartitionUpdate) {
+    memtable.enter_to_write().expect("not frozen").apply(update, None);
+}
+
+fn key() -> DecoratedKey {
+    DecoratedKey::new(int(1))
+}
+
+fn command(table: &Arc<TableMetadata>, slices: Slices, reversed: bool) -> ReadCommand {
+    ReadCommand {
+        table: Arc::clone(table),
+        range: PartitionRange::Key(key()),
+        slices,
+        reversed,
+        columns: ColumnFilter::All,
+        now: 1000,
+        limits: DataLimits::NONE,
+    }
+}
+
+/// Rows of a read as (clustering, timestamp, value); checks that markers are well formed and rows in order.
+fn read(memtable: &Arc<Memtable>, command: &ReadCommand) -> Vec<(i32, (i64, i32))> {
+    let mut stream = MemtableStream::new(vec![Arc::clone(memtable)], command);
+    let mut rows = Vec::new();
+    if stream.next_partition().expect("memory").is_none() {
+        return rows;
+    }
+    let mut open: Option<DeletionTime> = None;
+    let mut last: Option<Unfiltered> = None;
+    while let Some(unfiltered) = stream.next_unfiltered().expect("memory") {
+        if let Some(last) = &last {
+            let order = last.compare(&unfiltered, &memtable.table.comparator);
+            assert_eq!(order, if command.reversed { std::cmp::Ordering::Greater } else { std::cmp::Ordering::Less });
+        }
+        match &unfiltered {
+            Unfiltered::Marker(marker) => {
+                let (left, entered) =
+                    if command.reversed { (marker.open, marker.close) } else { (marker.close, marker.open) };
+                assert_eq!(left, open);
+                open = entered;
+            }
+            Unfiltered::Row(row) => {
+                let rows::ColumnData::Simple(cell) = &row.columns[0] else { panic!("v is simple") };
+                assert!(open.is_none_or(|open| !open.deletes(cell.timestamp)), "a shadowed row was given");
+                let number = |bytes: &Bytes| i32::from_be_bytes(bytes[..].try_into().expect("an int"));
+                let clustering = row.clustering[0].as_ref().expect("a clustering");
+                rows.push((number(clustering), (cell.timestamp, number(&cell.value))));
+            }
+        }
+        last = Some(unfiltered);
+    }
+    assert_eq!(open, None, "an open range tombstone is closed");
+    assert!(stream.next_partition().expect("memory").is_none());
+    rows
+}
+
+#[test]
+fn a_memtable_reads_as_its_naive_twin() {
+    for seed in 0..60u64 {
+        let desc = seed % 2 == 1;
+        let table = table(desc);
+        let v = table.column_by_name("v").expect("v").id;
+        let memtable = Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000));
+        let mut twin = Twin::default();
+        let mut dice = Dice(seed);
+        let span = 700;
+        for _ in 0..600 {
+            let mut update = PartitionUpdate::new(Arc::clone(&table), key());
+            let timestamp = 1 + i64::from(dice.roll(400));
+            if dice.roll(4) == 0 {
+                let (a, b) = (dice.roll(span), dice.roll(60));
+                let (from, to) = (a, a + b);
+                let (first, last) = if desc { (to, from) } else { (from, to) };
+                let slice = Slice { start: Bound::start(clustering(first), true), end: Bound::end(clustering(last), true) };
+                update.range_deletions.push((slice, DeletionTime::new(timestamp, 5)));
+                twin.ranges.push((from, to, timestamp));
+            } else {
+                for _ in 0..=dice.roll(3) {
+                    let (c, value) = (dice.roll(span), dice.roll(1000));
+                    let mut row = Row::new(clustering(c));
+                    row.liveness = Liveness::new(timestamp);
+                    row.add_cell(Cell::live(v, timestamp, int(value)));
+                    update.add_row(row);
+                    twin.rows.push((c, timestamp, value));
+                }
+            }
+            write(&memtable, &update);
+        }
+        let alive = twin.alive();
+        for _ in 0..30 {
+            let (a, b) = (dice.roll(span), dice.roll(span));
+            let (from, to) = (a.min(b), a.max(b));
+            let (first, last) = if desc { (to, from) } else { (from, to) };
+            let slice = Slice { start: Bound::start(clustering(first), true), end: Bound::end(clustering(last), false) };
+            let inside = |c: &i32| if desc { *c > from && *c <= to } else { *c >= from && *c < to };
+            let mut expected: Vec<_> = alive.iter().filter(|(c, _)| inside(c)).map(|(c, found)| (*c, *found)).collect();
+            if desc {
+                expected.reverse();
+            }
+            let slices = Slices::normalized(vec![slice], &table.comparator);
+            assert_eq!(read(&memtable, &command(&table, slices.clone(), false)), expected, "seed {seed}");
+            expected.reverse();
+            assert_eq!(read(&memtable, &command(&table, slices, true)), expected, "seed {seed} reversed");
+        }
+        let everything = read(&memtable, &command(&table, Slices::all(), false));
+        assert_eq!(everything.len(), alive.len());
+    }
+}

@@ -1,0 +1,166 @@
+//! A table's state on this node: its directory, its view, its locks and counters. What is done to a table is elsewhere:
+//! write, read, flush, compaction, snapshot, truncate each have a module that takes a [`TableStore`].
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use arc_swap::ArcSwap;
+use env::Env;
+use schema::{TableId, TableMetadata};
+use sstable::{SSTable, SSTableId};
+
+use crate::memtable::Memtable;
+use crate::metrics::TableMetrics;
+use crate::shards::Shards;
+use crate::view::{FlushSet, View};
+
+/// A table's state on this node.
+pub struct TableStore {
+    /// The outside.
+    pub env: Env,
+    /// Its id.
+    pub id: TableId,
+    /// Where its files lie.
+    pub directory: PathBuf,
+    /// How its partitions are split.
+    pub shards: Shards,
+    /// Counters.
+    pub metrics: TableMetrics,
+    view: ArcSwap<View>,
+    /// Held while the view is replaced; guards what is only changed then.
+    changes: Mutex<Changes>,
+    /// The greatest sequence number an SSTable has had.
+    last_sequence: AtomicU64,
+    /// Dropped: background work leaves it alone.
+    pub dropped: AtomicBool,
+    /// `nodetool disableautocompaction`.
+    pub auto_compaction: AtomicBool,
+}
+
+/// What is only changed together with the view.
+#[derive(Default)]
+pub struct Changes {
+    /// SSTables that a compaction reads: no other may take them.
+    pub compacting: BTreeSet<SSTableId>,
+}
+
+impl TableStore {
+    /// A table with the SSTables that were found in its directory.
+    pub fn new(
+        env: Env,
+        directory: PathBuf,
+        shards: Shards,
+        table: Arc<TableMetadata>,
+        sstables: Vec<Arc<SSTable>>,
+        last_sequence: u64,
+    ) -> Self {
+        let active = new_memtables(&env, shards, &table);
+        let id = table.id;
+        let view = View { table, active, flushing: Vec::new(), sstables: newest_first(sstables) };
+        Self {
+            env,
+            id,
+            directory,
+            shards,
+            metrics: TableMetrics::default(),
+            view: ArcSwap::from_pointee(view),
+            changes: Mutex::new(Changes::default()),
+            last_sequence: AtomicU64::new(last_sequence),
+            dropped: AtomicBool::new(false),
+            auto_compaction: AtomicBool::new(true),
+        }
+    }
+
+    /// The table at this moment.
+    pub fn view(&self) -> Arc<View> {
+        self.view.load_full()
+    }
+
+    /// The schema of the table at this moment.
+    pub fn table(&self) -> Arc<TableMetadata> {
+        Arc::clone(&self.view.load().table)
+    }
+
+    /// `keyspace.table`.
+    pub fn name(&self) -> String {
+        let view = self.view.load();
+        format!("{}.{}", view.table.keyspace, view.table.name)
+    }
+
+    /// A number for a new SSTable.
+    pub fn next_sequence(&self) -> u64 {
+        self.last_sequence.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Notes a sequence number that a file from elsewhere has.
+    pub fn note_sequence(&self, sequence: u64) {
+        self.last_sequence.fetch_max(sequence, Ordering::Relaxed);
+    }
+
+    /// Enters to change the view.
+    pub fn changes(&self) -> MutexGuard<'_, Changes> {
+        self.changes.lock().expect("a panic while the view changes ends the process")
+    }
+
+    /// Replaces the view; `_changes` shows that the caller is the only one.
+    pub fn publish(&self, _changes: &Changes, view: View) {
+        self.view.store(Arc::new(view));
+    }
+
+    /// Puts new memtables in place (of the table's schema `table`) and freezes the old; None when they are empty.
+    pub fn switch_memtables(&self, table: Arc<TableMetadata>) -> Option<Arc<FlushSet>> {
+        let changes = self.changes();
+        let old = self.view();
+        let set = Arc::new(FlushSet { memtables: old.active.clone() });
+        let mut flushing = old.flushing.clone();
+        let empty = old.active.iter().all(|memtable| memtable.size() == 0);
+        flushing.push(Arc::clone(&set));
+        let active = new_memtables(&self.env, self.shards, &table);
+        self.publish(&changes, View { table, active, flushing, sstables: old.sstables.clone() });
+        // a writer that still has the old view finds its memtable frozen and takes the new one
+        for memtable in &set.memtables {
+            memtable.freeze();
+        }
+        drop(changes);
+        if empty && set.memtables.iter().all(|memtable| memtable.is_empty()) {
+            self.finish_flush(&set, None);
+            return None;
+        }
+        Some(set)
+    }
+
+    /// Puts a flushed SSTable (none: nothing was worth writing) in the place of its memtables.
+    pub fn finish_flush(&self, set: &Arc<FlushSet>, sstable: Option<Arc<SSTable>>) {
+        let changes = self.changes();
+        let old = self.view();
+        let flushing = old.flushing.iter().filter(|other| !Arc::ptr_eq(other, set)).map(Arc::clone).collect();
+        let mut sstables = old.sstables.clone();
+        sstables.extend(sstable);
+        let (table, active) = (Arc::clone(&old.table), old.active.clone());
+        self.publish(&changes, View { table, active, flushing, sstables: newest_first(sstables) });
+    }
+
+    /// Puts SSTables in the place of others.
+    pub fn replace_sstables(&self, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
+        let changes = self.changes();
+        let old = self.view();
+        let gone = |sstable: &Arc<SSTable>| old_ones.iter().any(|other| Arc::ptr_eq(other, sstable));
+        let mut sstables: Vec<_> = old.sstables.iter().filter(|sstable| !gone(sstable)).map(Arc::clone).collect();
+        sstables.extend(new_ones);
+        let (table, active) = (Arc::clone(&old.table), old.active.clone());
+        let view = View { table, active, flushing: old.flushing.clone(), sstables: newest_first(sstables) };
+        self.publish(&changes, view);
+    }
+}
+
+fn new_memtables(env: &Env, shards: Shards, table: &Arc<TableMetadata>) -> Vec<Arc<Memtable>> {
+    let now = env.clock.now_micros();
+    (0..shards.count()).map(|_| Arc::new(Memtable::new(Arc::clone(table), now))).collect()
+}
+
+fn newest_first(mut sstables: Vec<Arc<SSTable>>) -> Vec<Arc<SSTable>> {
+    sstables.sort_by_key(|sstable| std::cmp::Reverse(sstable.max_timestamp()));
+    sstables
+}

@@ -1,0 +1,60 @@
+//! What a table consists of at one moment: an immutable snapshot that reads take and changes replace.
+
+use std::sync::Arc;
+
+use rows::{PartitionRange, ReadCommand};
+use schema::TableMetadata;
+use sstable::SSTable;
+
+use crate::memtable::Memtable;
+use crate::shards::Shards;
+
+/// Memtables that are frozen and on their way into one SSTable, in token order.
+pub struct FlushSet {
+    /// One a shard.
+    pub memtables: Vec<Arc<Memtable>>,
+}
+
+/// A table's memtables and SSTables.
+pub struct View {
+    /// The table as it is now.
+    pub table: Arc<TableMetadata>,
+    /// The memtables that take writes, one a shard.
+    pub active: Vec<Arc<Memtable>>,
+    /// Those that are being flushed, oldest first.
+    pub flushing: Vec<Arc<FlushSet>>,
+    /// SSTables, newest data first (by greatest timestamp).
+    pub sstables: Vec<Arc<SSTable>>,
+}
+
+impl View {
+    /// Memtables that may hold what a command asks for: one list (in token order) for the active and for each flush.
+    pub fn memtables(&self, shards: Shards, command: &ReadCommand) -> Vec<Vec<Arc<Memtable>>> {
+        let touched = shards.of_range(&command.range);
+        let sets = self.flushing.iter().map(|set| set.memtables.as_slice()).chain([self.active.as_slice()]);
+        let point = matches!(command.range, PartitionRange::Key(_));
+        sets.filter_map(|memtables| {
+            let list: Vec<_> = memtables
+                .get(touched.clone())
+                .unwrap_or_default()
+                .iter()
+                .filter(|memtable| memtable.size() > 0)
+                .map(Arc::clone)
+                .collect();
+            debug_assert!(!point || list.len() <= 1, "a partition lies in one shard");
+            (!list.is_empty()).then_some(list)
+        })
+        .collect()
+    }
+
+    /// Bytes in memtables, those being flushed included.
+    pub fn memtable_size(&self) -> usize {
+        let flushing = self.flushing.iter().flat_map(|set| &set.memtables);
+        self.active.iter().chain(flushing).map(|memtable| memtable.size()).sum()
+    }
+
+    /// Bytes in the memtables that take writes.
+    pub fn active_size(&self) -> usize {
+        self.active.iter().map(|memtable| memtable.size()).sum()
+    }
+}

@@ -1,0 +1,11 @@
+module helenus/drivertests
+
+go 1.21
+
+require github.com/gocql/gocql v1.7.0
+
+require (
+	github.com/golang/snappy v0.0.3 // indirect
+	github.com/hailocab/go-hostpool v0.0.0-20160125115350-e80d13ce29ed // indirect
+	gopkg.in/inf.v0 v0.9.1 // indirect
+)

@@ -1,0 +1,265 @@
+import com.datastax.oss.driver.api.core.CqlIdentifier;
+import com.datastax.oss.driver.api.core.CqlSession;
+import com.datastax.oss.driver.api.core.CqlSessionBuilder;
+import com.datastax.oss.driver.api.core.config.DefaultDriverOption;
+import com.datastax.oss.driver.api.core.config.DriverConfigLoader;
+import com.datastax.oss.driver.api.core.cql.BatchStatement;
+import com.datastax.oss.driver.api.core.cql.BatchStatementBuilder;
+import com.datastax.oss.driver.api.core.cql.DefaultBatchType;
+import com.datastax.oss.driver.api.core.cql.PreparedStatement;
+import com.datastax.oss.driver.api.core.cql.ResultSet;
+import com.datastax.oss.driver.api.core.cql.Row;
+import com.datastax.oss.driver.api.core.cql.SimpleStatement;
+import com.datastax.oss.driver.api.core.data.CqlVector;
+import com.datastax.oss.driver.api.core.data.TupleValue;
+import com.datastax.oss.driver.api.core.data.UdtValue;
+import com.datastax.oss.driver.api.core.metadata.schema.SchemaChangeListenerBase;
+import com.datastax.oss.driver.api.core.metadata.schema.TableMetadata;
+import com.datastax.oss.driver.api.core.servererrors.AlreadyExistsException;
+import com.datastax.oss.driver.api.core.servererrors.InvalidQueryException;
+import com.datastax.oss.driver.api.core.servererrors.SyntaxError;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/** The Java driver 4.19 with its defaults against a running server; the last line printed is "N passed, N failed". */
+public final class DriverTests {
+    private static final String HOST = System.getenv().getOrDefault("HELENUS_TEST_HOST", "127.0.0.1");
+    private static final int PORT = Integer.parseInt(System.getenv().getOrDefault("HELENUS_TEST_PORT", "9042"));
+
+    private interface Test {
+        void run(CqlSession session) throws Exception;
+    }
+
+    public static void main(String[] args) {
+        Map<String, Test> tests =
+                Map.of(
+                        "defaults", DriverTests::defaults,
+                        "schema and metadata", DriverTests::schemaAndMetadata,
+                        "types", DriverTests::types,
+                        "prepared statements", DriverTests::preparedStatements,
+                        "pages", DriverTests::pages,
+                        "batches", DriverTests::batches,
+                        "events", DriverTests::events,
+                        "compression", DriverTests::compression,
+                        "tracing", DriverTests::tracing,
+                        "errors", DriverTests::errors);
+        int failed = 0;
+        try (CqlSession session = builder().build()) {
+            session.execute("DROP KEYSPACE IF EXISTS java_tests");
+            session.execute(
+                    "CREATE KEYSPACE java_tests WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            for (Map.Entry<String, Test> test : tests.entrySet()) {
+                try {
+                    test.getValue().run(session);
+                    System.out.println("ok    " + test.getKey());
+                } catch (Throwable error) {
+                    failed++;
+                    System.out.println("FAIL  " + test.getKey());
+                    error.printStackTrace(System.out);
+                }
+            }
+            session.execute("DROP KEYSPACE java_tests");
+        }
+        System.out.printf("%d passed, %d failed%n", tests.size() - failed, failed);
+        System.exit(failed == 0 ? 0 : 1);
+    }
+
+    private static CqlSessionBuilder builder() {
+        return CqlSession.builder()
+                .addContactPoint(new InetSocketAddress(HOST, PORT))
+                .withLocalDatacenter("datacenter1")
+                .withConfigLoader(
+                        DriverConfigLoader.programmaticBuilder()
+                                .withDuration(DefaultDriverOption.REQUEST_TIMEOUT, Duration.ofSeconds(20))
+                                .build());
+    }
+
+    private static void same(Object got, Object want) {
+        if (!want.equals(got)) throw new AssertionError("got " + got + ", wanted " + want);
+    }
+
+    private static void defaults(CqlSession session) {
+        same(session.getContext().getProtocolVersion().getCode(), 5);
+        same(session.getMetadata().getNodes().size(), 1);
+        same(session.execute("SELECT key FROM system.local").one().getString(0), "local");
+        same(session.getMetadata().getTokenMap().isPresent(), true);
+    }
+
+    private static void schemaAndMetadata(CqlSession session) {
+        session.execute("CREATE TYPE java_tests.place (name text, number int)");
+        session.execute(
+                "CREATE TABLE java_tests.full_one (a int, b text, c timeuuid, s text static, p frozen<place>, m map<text, frozen<list<int>>>,"
+                        + " PRIMARY KEY ((a, b), c)) WITH CLUSTERING ORDER BY (c DESC) AND comment = 'seen'");
+        TableMetadata table =
+                session.getMetadata().getKeyspace("java_tests").get().getTable("full_one").get();
+        same(table.getPartitionKey().size(), 2);
+        same(table.getClusteringColumns().toString().contains("DESC"), true);
+        same(table.getColumn("m").get().getType().asCql(true, true), "map<text, frozen<list<int>>>");
+        same(table.getColumn("s").get().isStatic(), true);
+        same(table.getOptions().get(CqlIdentifier.fromCql("comment")), "seen");
+        session.execute("ALTER TABLE java_tests.full_one ADD extra int");
+        table = session.getMetadata().getKeyspace("java_tests").get().getTable("full_one").get();
+        same(table.getColumn("extra").isPresent(), true);
+    }
+
+    private static void types(CqlSession session) {
+        session.execute("CREATE TYPE java_tests.street (name text, number int)");
+        session.execute(
+                "CREATE TABLE java_tests.types (k int PRIMARY KEY, a bigint, b blob, c decimal, d date, e timestamp, f uuid, g varint,"
+                        + " h list<int>, i set<text>, j map<text, int>, l tuple<int, text>, m frozen<street>, n vector<float, 2>, o boolean, p double)");
+        PreparedStatement insert =
+                session.prepare(
+                        "INSERT INTO java_tests.types (k, a, b, c, d, e, f, g, h, i, j, l, m, n, o, p) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        UUID id = UUID.randomUUID();
+        Instant now = Instant.ofEpochMilli(1_700_000_000_123L);
+        var definitions = insert.getVariableDefinitions();
+        TupleValue tuple =
+                ((com.datastax.oss.driver.api.core.type.TupleType) definitions.get("l").getType()).newValue(7, "seven");
+        UdtValue street =
+                ((com.datastax.oss.driver.api.core.type.UserDefinedType) definitions.get("m").getType())
+                        .newValue("High", 3);
+        session.execute(
+                insert.bind(
+                        1, Long.MIN_VALUE, ByteBuffer.wrap(new byte[] {0, -1}), new BigDecimal("1.50"), LocalDate.of(2024, 2, 29), now, id,
+                        BigInteger.TEN.pow(30), List.of(3, 1), Set.of("a"), Map.of("x", 1), tuple, street, CqlVector.newInstance(1.5f, -2f), true, 0.5));
+        Row row = session.execute("SELECT * FROM java_tests.types WHERE k = 1").one();
+        same(row.getLong("a"), Long.MIN_VALUE);
+        same(row.getByteBuffer("b").remaining(), 2);
+        same(row.getBigDecimal("c"), new BigDecimal("1.50"));
+        same(row.getLocalDate("d"), LocalDate.of(2024, 2, 29));
+        same(row.getInstant("e"), now);
+        same(row.getUuid("f"), id);
+        same(row.getBigInteger("g"), BigInteger.TEN.pow(30));
+        same(row.getList("h", Integer.class), List.of(3, 1));
+        same(row.getSet("i", String.class), Set.of("a"));
+        same(row.getMap("j", String.class, Integer.class), Map.of("x", 1));
+        same(row.getTupleValue("l").getString(1), "seven");
+        same(row.getUdtValue("m").getInt("number"), 3);
+        same(row.getVector("n", Float.class), CqlVector.newInstance(1.5f, -2f));
+        same(row.getBoolean("o"), true);
+    }
+
+    private static void preparedStatements(CqlSession session) {
+        session.execute("CREATE TABLE java_tests.prepared (k int PRIMARY KEY, a text, b int)");
+        PreparedStatement insert = session.prepare("INSERT INTO java_tests.prepared (k, a, b) VALUES (:k, :a, :b)");
+        session.execute(insert.boundStatementBuilder().setInt("k", 1).setString("a", "x").setInt("b", 2).build());
+        session.execute(insert.boundStatementBuilder().setInt("k", 1).setToNull("a").build());
+        Row row = session.execute("SELECT a, b FROM java_tests.prepared WHERE k = 1").one();
+        same(row.isNull("a"), true);
+        same(row.getInt("b"), 2);
+        PreparedStatement select = session.prepare("SELECT * FROM java_tests.prepared WHERE k = ?");
+        same(session.execute(select.bind(1)).one().getColumnDefinitions().size(), 3);
+        session.execute("ALTER TABLE java_tests.prepared ADD c int");
+        same(session.execute(select.bind(1)).one().getColumnDefinitions().size(), 4);
+        session.execute("DROP TABLE java_tests.prepared");
+        session.execute("CREATE TABLE java_tests.prepared (k int PRIMARY KEY, a text, b int, c int)");
+        session.execute(insert.bind(5, "again", 6));
+        same(session.execute(select.bind(5)).one().getString("a"), "again");
+    }
+
+    private static void pages(CqlSession session) throws Exception {
+        session.execute("CREATE TABLE java_tests.pages (k int, c int, PRIMARY KEY (k, c))");
+        PreparedStatement insert = session.prepare("INSERT INTO java_tests.pages (k, c) VALUES (1, ?)");
+        List<CompletionStage<?>> writes = new ArrayList<>();
+        for (int c = 0; c < 500; c++) writes.add(session.executeAsync(insert.bind(c)));
+        for (CompletionStage<?> write : writes) write.toCompletableFuture().get();
+        for (String order : List.of("ASC", "DESC")) {
+            SimpleStatement select =
+                    SimpleStatement.newInstance("SELECT c FROM java_tests.pages WHERE k = 1 ORDER BY c " + order).setPageSize(33);
+            int seen = 0;
+            for (Row row : session.execute(select)) same(row.getInt(0), order.equals("ASC") ? seen++ : 499 - seen++);
+            same(seen, 500);
+        }
+        SimpleStatement select = SimpleStatement.newInstance("SELECT c FROM java_tests.pages WHERE k = 1").setPageSize(100);
+        ResultSet first = session.execute(select);
+        same(first.getAvailableWithoutFetching(), 100);
+        ByteBuffer state = first.getExecutionInfo().getPagingState();
+        same(session.execute(select.setPagingState(state)).one().getInt(0), 100);
+    }
+
+    private static void batches(CqlSession session) {
+        session.execute("CREATE TABLE java_tests.batches (k int, c int, v text, PRIMARY KEY (k, c))");
+        PreparedStatement insert = session.prepare("INSERT INTO java_tests.batches (k, c, v) VALUES (?, ?, ?)");
+        for (DefaultBatchType type : List.of(DefaultBatchType.LOGGED, DefaultBatchType.UNLOGGED)) {
+            BatchStatementBuilder batch = BatchStatement.builder(type);
+            for (int c = 0; c < 30; c++) batch.addStatement(insert.bind(type.ordinal(), c, "v" + c));
+            session.execute(batch.build());
+            same(session.execute("SELECT c FROM java_tests.batches WHERE k = " + type.ordinal()).all().size(), 30);
+        }
+    }
+
+    private static void events(CqlSession session) throws Exception {
+        CountDownLatch created = new CountDownLatch(1), dropped = new CountDownLatch(1);
+        SchemaChangeListenerBase listener =
+                new SchemaChangeListenerBase() {
+                    @Override
+                    public void onTableCreated(TableMetadata table) {
+                        if (table.getName().asInternal().equals("eventful")) created.countDown();
+                    }
+
+                    @Override
+                    public void onTableDropped(TableMetadata table) {
+                        if (table.getName().asInternal().equals("eventful")) dropped.countDown();
+                    }
+                };
+        try (CqlSession watcher = builder().withSchemaChangeListener(listener).build()) {
+            session.execute("CREATE TABLE java_tests.eventful (k int PRIMARY KEY)");
+            same(created.await(20, TimeUnit.SECONDS), true);
+            session.execute("DROP TABLE java_tests.eventful");
+            same(dropped.await(20, TimeUnit.SECONDS), true);
+            same(watcher.isClosed(), false);
+        }
+    }
+
+    private static void compression(CqlSession session) {
+        for (String algorithm : List.of("lz4", "snappy")) {
+            DriverConfigLoader config =
+                    DriverConfigLoader.programmaticBuilder()
+                            .withString(DefaultDriverOption.PROTOCOL_COMPRESSION, algorithm)
+                            .withString(DefaultDriverOption.PROTOCOL_VERSION, algorithm.equals("lz4") ? "V5" : "V4")
+                            .build();
+            try (CqlSession compressed = builder().withConfigLoader(config).build()) {
+                same(compressed.execute("SELECT * FROM system_schema.columns").all().size() > 100, true);
+            }
+        }
+    }
+
+    private static void tracing(CqlSession session) {
+        SimpleStatement traced = SimpleStatement.newInstance("SELECT key FROM system.local").setTracing(true);
+        var trace = session.execute(traced).getExecutionInfo().getQueryTrace();
+        same(trace.getRequestType(), "Execute CQL3 query");
+        same(trace.getEvents().isEmpty(), false);
+    }
+
+    private static void errors(CqlSession session) {
+        refused(session, "SELEC", SyntaxError.class);
+        refused(session, "SELECT nosuch FROM system.local", InvalidQueryException.class);
+        refused(
+                session,
+                "CREATE KEYSPACE java_tests WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+                AlreadyExistsException.class);
+    }
+
+    private static void refused(CqlSession session, String query, Class<?> error) {
+        try {
+            session.execute(query);
+        } catch (RuntimeException got) {
+            same(got.getClass(), error);
+            return;
+        }
+        throw new AssertionError("not refused: " + query);
+    }
+}
