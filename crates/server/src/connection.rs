@@ -155,7 +155,7 @@ where
                     Poll::Ready(Err(_)) => return Poll::Ready(()),
                     Poll::Pending => return Poll::Pending,
                 },
-                Closing::No if self.may_execute() => {}
+                Closing::No if self.may_execute() && !self.origin.control.paused.get() => {}
                 Closing::No => return Poll::Pending,
                 Closing::AfterInFlight if self.is_done() => return Poll::Ready(()),
                 Closing::AfterInFlight => return Poll::Pending,

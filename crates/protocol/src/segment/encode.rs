@@ -33,6 +33,11 @@ impl SegmentEncoder {
         }
     }
 
+    /// Bytes of envelopes that have not reached the out buffer yet.
+    pub fn buffered(&self) -> usize {
+        self.scratch.len()
+    }
+
     /// Appends the one envelope that `write` writes at the end of the buffer it is given.
     pub fn append(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
         match self.format {

@@ -42,7 +42,7 @@ impl Output {
 
     /// Bytes not yet written.
     pub fn pending(&self) -> usize {
-        self.buffer.len()
+        self.buffer.len() + self.segments.as_ref().map_or(0, SegmentEncoder::buffered)
     }
 
     /// Appends a response.
