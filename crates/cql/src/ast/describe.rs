@@ -1,4 +1,4 @@
-//! `DESCRIBE`.
+//! DESCRIBE: what it describes, and whether with internals.
 //!
 //! Must agree with: Cassandra's rule `describeStatement` and `DescribeStatement`.
 
