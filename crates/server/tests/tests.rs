@@ -1,7 +1,7 @@
 //! The connection layer over real sockets, spoken to in raw bytes.
 
 // A client of these tests stands outside the house.
-#![allow(clippy::disallowed_methods, missing_docs)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)]
 
 #[path = "tests/client.rs"]
 mod client;

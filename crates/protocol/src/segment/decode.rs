@@ -130,7 +130,7 @@ pub struct EnvelopeJoiner {
     discard: usize,
 }
 
-/// What [`EnvelopeJoiner::next`] found.
+/// What [`EnvelopeJoiner::next_envelope`] found.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Joined {
     /// A whole envelope.
@@ -150,7 +150,7 @@ impl EnvelopeJoiner {
         }
     }
 
-    /// Takes the next segment. [`Self::next`] must have returned `None` before.
+    /// Takes the next segment. [`Self::next_envelope`] must have returned `None` before.
     pub fn push(&mut self, segment: Segment) -> Result<(), HeaderError> {
         debug_assert!(
             self.whole.is_empty(),
@@ -174,7 +174,7 @@ impl EnvelopeJoiner {
     }
 
     /// The next envelope; `None` asks for the next segment.
-    pub fn next(&mut self) -> Result<Option<Joined>, HeaderError> {
+    pub fn next_envelope(&mut self) -> Result<Option<Joined>, HeaderError> {
         if !self.whole.is_empty() {
             return self.next_whole().map(Some);
         }

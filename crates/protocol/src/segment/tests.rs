@@ -42,7 +42,7 @@ fn decode(format: SegmentFormat, input: &[u8], step: usize) -> (Vec<(i16, Bytes)
         while let Some(segment) = decoder.next(&mut buffer).unwrap() {
             segments += 1;
             joiner.push(segment).unwrap();
-            while let Some(joined) = joiner.next().unwrap() {
+            while let Some(joined) = joiner.next_envelope().unwrap() {
                 match joined {
                     Joined::Envelope(header, body) => found.push((header.stream, body)),
                     Joined::TooLarge(header) => found.push((header.stream, Bytes::new())),
@@ -161,7 +161,7 @@ fn segments_that_cannot_follow_each_other() {
             self_contained: false,
         })
         .unwrap();
-    assert_eq!(joiner.next().unwrap(), None);
+    assert_eq!(joiner.next_envelope().unwrap(), None);
     assert!(
         joiner
             .push(Segment {
@@ -179,7 +179,7 @@ fn segments_that_cannot_follow_each_other() {
                 self_contained: true,
             })
             .unwrap();
-        assert!(joiner.next().is_err());
+        assert!(joiner.next_envelope().is_err());
     }
 }
 

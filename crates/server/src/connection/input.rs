@@ -123,7 +123,7 @@ impl Input {
             return Ok(Found::Nothing);
         };
         loop {
-            match joiner.next()? {
+            match joiner.next_envelope()? {
                 Some(Joined::Envelope(header, body)) => return Ok(Found::Envelope(header, body)),
                 Some(Joined::TooLarge(header)) => return Ok(Found::TooLarge(header)),
                 None => {}
