@@ -27,7 +27,9 @@ use std::time::Duration;
 
 pub use clock::{Clock, Elapsed, Instant, Sleep};
 pub use disk::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
-pub use network::{Connecting, Listener, Network, Stream, accept};
+pub use network::{
+    Connecting, Detached, Listener, Network, Stream, accept, accept_detached,
+};
 pub use random::Random;
 pub use tasks::{
     BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, Next, QueueFull, Step, Tasks, Wake,

@@ -36,6 +36,35 @@ pub trait Listener: Send {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<(Box<dyn Stream>, SocketAddr)>>;
+
+    /// As [`Listener::poll_accept`], of a connection that another thread may serve.
+    fn poll_accept_detached(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(Box<dyn Detached>, SocketAddr)>> {
+        self.poll_accept(context)
+            .map_ok(|(stream, peer)| (Box::new(stream) as Box<dyn Detached>, peer))
+    }
+}
+
+/// An accepted connection that belongs to no thread's runtime yet, so that it can be handed to the one that has least to do.
+pub trait Detached: Send {
+    /// Makes it a connection of the calling thread's runtime.
+    fn attach(self: Box<Self>) -> io::Result<Box<dyn Stream>>;
+}
+
+/// A stream that any thread may poll.
+impl Detached for Box<dyn Stream> {
+    fn attach(self: Box<Self>) -> io::Result<Box<dyn Stream>> {
+        Ok(*self)
+    }
+}
+
+/// Awaits the next incoming connection without binding it to this thread.
+pub async fn accept_detached(
+    listener: &mut dyn Listener,
+) -> io::Result<(Box<dyn Detached>, SocketAddr)> {
+    std::future::poll_fn(|context| listener.poll_accept_detached(context)).await
 }
 
 /// Awaits the next incoming connection.

@@ -81,6 +81,9 @@ pub(crate) const LINGER_SIZE_MAX: usize = 1 << 20;
 /// For how long.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
+/// Connections on their way from the worker that accepted them to another. At the limit the accepting one keeps them.
+pub(crate) const ARRIVALS_MAX: usize = 1024;
+
 /// How often timeouts are looked at; they are late by up to this much.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 

@@ -6,14 +6,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use env::{Env, Joinable};
+use env::{Detached, Env, Joinable};
 use protocol::ProtocolVersion;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::auth::{AllowAll, Authenticator};
 use crate::event_hub::EventHub;
 use crate::handler::RequestHandler;
-use crate::limits::ServerLimits;
+use crate::limits::{ARRIVALS_MAX, ServerLimits};
 use crate::stats::{ConnectionRegistry, WorkerStats};
 use crate::worker::{self, WorkerCore};
 
@@ -67,6 +67,21 @@ pub(crate) struct Shared {
     pub supported: Vec<(String, Vec<String>)>,
     /// Of requests that wait for something.
     pub bytes_in_flight: AtomicUsize,
+    /// One a worker.
+    pub doors: Vec<Door>,
+}
+
+/// A connection on its way to the worker that will serve it.
+pub(crate) type Arrival = (Box<dyn Detached>, SocketAddr);
+
+/// How connections come to a worker that another one has accepted.
+///
+/// The kernel spreads connections by a hash of their addresses: of few connections, as drivers open them, all may come to one
+/// worker. So the one that accepts hands on what another has more room for.
+pub(crate) struct Door {
+    /// Connections that the worker has or is about to get.
+    pub assigned: AtomicUsize,
+    pub sender: mpsc::Sender<Arrival>,
 }
 
 impl Shared {
@@ -91,6 +106,8 @@ impl Server {
         options: ServerOptions,
         make_handler: impl Fn(usize) -> H + Send + Sync + 'static,
     ) -> io::Result<Self> {
+        let workers = options.workers.max(1);
+        let (doors, receivers): (Vec<Door>, Vec<_>) = (0..workers).map(|_| door()).unzip();
         let shared = Arc::new(Shared {
             env: env.clone(),
             limits: options.limits,
@@ -99,6 +116,7 @@ impl Server {
             registry: Arc::default(),
             supported: supported(&options.cql_version),
             bytes_in_flight: AtomicUsize::new(0),
+            doors,
         });
         let (phase, receiver) = watch::channel(Phase::Serving);
         let make_handler = Arc::new(make_handler);
@@ -109,7 +127,7 @@ impl Server {
             worker_stats: Vec::new(),
             phase,
         };
-        for number in 0..options.workers.max(1) {
+        for (number, arrivals) in receivers.into_iter().enumerate() {
             let stats = Arc::new(WorkerStats::default());
             let seat = Seat {
                 number,
@@ -119,6 +137,7 @@ impl Server {
                 shared: shared.clone(),
                 stats: stats.clone(),
                 phase: receiver.clone(),
+                arrivals,
             };
             let (tell, told) = std::sync::mpsc::channel();
             let make_handler = make_handler.clone();
@@ -172,6 +191,17 @@ impl Drop for Server {
     }
 }
 
+fn door() -> (Door, mpsc::Receiver<Arrival>) {
+    let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
+    (
+        Door {
+            assigned: AtomicUsize::new(0),
+            sender,
+        },
+        receiver,
+    )
+}
+
 /// In the order in which Cassandra sends them.
 fn supported(cql_version: &str) -> Vec<(String, Vec<String>)> {
     let versions = ProtocolVersion::ALL
@@ -195,6 +225,7 @@ struct Seat {
     shared: Arc<Shared>,
     stats: Arc<WorkerStats>,
     phase: watch::Receiver<Phase>,
+    arrivals: mpsc::Receiver<Arrival>,
 }
 
 impl Seat {
@@ -223,10 +254,14 @@ impl Seat {
                 Ok(bound) => bound,
                 Err(error) => return drop(tell.send(Err(error))),
             };
-            let core = Rc::new(WorkerCore::new(self.shared.clone(), self.stats));
+            let core = Rc::new(WorkerCore::new(
+                self.number,
+                self.shared.clone(),
+                self.stats,
+            ));
             let handler = Rc::new(make_handler(self.number));
             drop(tell.send(Ok(address)));
-            worker::run(core, handler, listener, self.phase).await;
+            worker::run(core, handler, listener, self.arrivals, self.phase).await;
         });
     }
 }

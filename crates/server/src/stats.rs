@@ -8,7 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use protocol::ProtocolVersion;
+use protocol::{ErrorMessage, ProtocolVersion};
+
+use crate::limits::ServerLimits;
 
 /// A counter with a single writer.
 #[derive(Debug, Default)]
@@ -187,22 +189,22 @@ impl ConnectionRegistry {
         self.len() == 0
     }
 
-    /// How many there are now in all and from this address.
-    pub(crate) fn counts(&self, address: IpAddr) -> (usize, usize) {
-        let inner = self.lock();
-        (
-            inner.connections.len(),
-            inner.per_ip.get(&address).copied().unwrap_or(0),
-        )
-    }
-
-    pub(crate) fn add(&self, stats: Arc<ConnectionStats>) -> u64 {
+    /// Enters a connection; says what it is told if it may not stay.
+    pub(crate) fn admit(
+        &self,
+        stats: Arc<ConnectionStats>,
+        limits: &ServerLimits,
+    ) -> (u64, Option<ErrorMessage>) {
         let mut inner = self.lock();
+        let address = stats.peer.ip();
+        let all = inner.connections.len();
+        let of_address = inner.per_ip.entry(address).or_default();
+        *of_address += 1;
+        let refusal = refusal(all, *of_address - 1, address, limits);
         let id = inner.next;
         inner.next += 1;
-        *inner.per_ip.entry(stats.peer.ip()).or_default() += 1;
         inner.connections.insert(id, stats);
-        id
+        (id, refusal)
     }
 
     pub(crate) fn remove(&self, id: u64) {
@@ -222,4 +224,21 @@ impl ConnectionRegistry {
     fn lock(&self) -> std::sync::MutexGuard<'_, Registered> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// With so many connections there already.
+fn refusal(
+    all: usize,
+    of_address: usize,
+    address: IpAddr,
+    limits: &ServerLimits,
+) -> Option<ErrorMessage> {
+    let over = |count: usize, limit: Option<usize>| limit.filter(|limit| count >= *limit);
+    if let Some(limit) = over(all, limits.connections_max) {
+        let text = format!("Too many connections: the limit is {limit}");
+        return Some(ErrorMessage::overloaded(text));
+    }
+    let limit = over(of_address, limits.connections_per_ip_max)?;
+    let text = format!("Too many connections from {address}: the limit is {limit}");
+    Some(ErrorMessage::overloaded(text))
 }

@@ -6,25 +6,24 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use env::{Listener, Stream};
-use protocol::ErrorMessage;
-use tokio::sync::{Notify, watch};
+use env::Listener;
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::connection::control::{Control, Verdict};
 use crate::connection::{Origin, serve};
 use crate::event_hub::{Published, Subscription};
 use crate::handler::RequestHandler;
 use crate::limits::{ACCEPT_PAUSE, REFUSALS_MAX, TICK};
-use crate::server::{Phase, Shared};
+use crate::server::{Arrival, Phase, Shared};
 use crate::stats::{ConnectionStats, WorkerStats};
 
 /// What a worker's connections share, whatever its handler is.
 pub(crate) struct WorkerCore {
+    number: usize,
     pub shared: Arc<Shared>,
     pub stats: Arc<WorkerStats>,
     connections: RefCell<BTreeMap<u64, Rc<Control>>>,
@@ -35,8 +34,9 @@ pub(crate) struct WorkerCore {
 }
 
 impl WorkerCore {
-    pub fn new(shared: Arc<Shared>, stats: Arc<WorkerStats>) -> Self {
+    pub fn new(number: usize, shared: Arc<Shared>, stats: Arc<WorkerStats>) -> Self {
         Self {
+            number,
             shared,
             stats,
             connections: RefCell::default(),
@@ -110,23 +110,23 @@ impl WorkerCore {
         }
     }
 
-    /// What a new connection from this address is told, if it may not stay.
-    fn refusal(&self, address: IpAddr) -> Option<ErrorMessage> {
-        let limits = &self.shared.limits;
-        if limits.connections_max.is_none() && limits.connections_per_ip_max.is_none() {
-            return None;
-        }
-        let (all, of_address) = self.shared.registry.counts(address);
-        let over = |count: usize, limit: Option<usize>| limit.filter(|limit| count >= *limit);
-        if let Some(limit) = over(all, limits.connections_max) {
-            return Some(ErrorMessage::overloaded(format!(
-                "Too many connections: the limit is {limit}"
-            )));
-        }
-        let limit = over(of_address, limits.connections_per_ip_max)?;
-        Some(ErrorMessage::overloaded(format!(
-            "Too many connections from {address}: the limit is {limit}"
-        )))
+    /// Gives a new connection to the worker that has the fewest, which this one is in case of doubt; then it comes back.
+    fn hand_on(&self, arrival: Arrival) -> Option<Arrival> {
+        let doors = &self.shared.doors;
+        let load = |number: &usize| doors[*number].assigned.load(Ordering::Relaxed);
+        let others = (0..doors.len()).filter(|number| *number != self.number);
+        let idlest = others
+            .min_by_key(load)
+            .filter(|number| load(number) < load(&self.number));
+        let Some(number) = idlest else {
+            doors[self.number].assigned.fetch_add(1, Ordering::Relaxed);
+            return Some(arrival);
+        };
+        doors[number].assigned.fetch_add(1, Ordering::Relaxed);
+        let refused = doors[number].sender.try_send(arrival).err()?;
+        doors[number].assigned.fetch_sub(1, Ordering::Relaxed);
+        doors[self.number].assigned.fetch_add(1, Ordering::Relaxed);
+        Some(refused.into_inner())
     }
 }
 
@@ -143,6 +143,9 @@ impl Drop for Entry {
         core.connections.borrow_mut().remove(&self.id);
         core.shared.registry.remove(self.id);
         core.stats.connections.subtract(1);
+        core.shared.doors[core.number]
+            .assigned
+            .fetch_sub(1, Ordering::Relaxed);
         if self.refused {
             core.refusals.set(core.refusals.get() - 1);
         }
@@ -158,6 +161,7 @@ pub(crate) async fn run<H: RequestHandler>(
     core: Rc<WorkerCore>,
     handler: Rc<H>,
     mut listener: Box<dyn Listener>,
+    mut arrivals: mpsc::Receiver<Arrival>,
     mut phase: watch::Receiver<Phase>,
 ) {
     let ticker = core.clone();
@@ -168,8 +172,13 @@ pub(crate) async fn run<H: RequestHandler>(
         tokio::select! {
             biased;
             _ = phase.wait_for(|phase| *phase != Phase::Serving) => break,
-            accepted = env::accept(&mut *listener) => match accepted {
-                Ok((stream, peer)) => accept(&core, &handler, stream, peer),
+            Some(arrival) = arrivals.recv() => serve_here(&core, &handler, arrival),
+            accepted = env::accept_detached(&mut *listener) => match accepted {
+                Ok(arrival) => {
+                    if let Some(arrival) = core.hand_on(arrival) {
+                        serve_here(&core, &handler, arrival);
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections");
                     core.shared.env.sleep(ACCEPT_PAUSE).await;
@@ -196,34 +205,40 @@ pub(crate) async fn run<H: RequestHandler>(
     }
 }
 
-fn accept<H: RequestHandler>(
+/// Serves a connection on this thread; it is counted in this worker's door already.
+fn serve_here<H: RequestHandler>(
     core: &Rc<WorkerCore>,
     handler: &Rc<H>,
-    stream: Box<dyn Stream>,
-    peer: SocketAddr,
+    (detached, peer): Arrival,
 ) {
     core.stats.accepted.add(1);
-    let refusal = core.refusal(peer.ip());
-    if let Some(refusal) = &refusal {
-        core.stats.refused.add(1);
-        tracing::warn!(%peer, "{}", refusal.message);
-        if core.refusals.get() >= REFUSALS_MAX {
-            return;
-        }
-        core.refusals.set(core.refusals.get() + 1);
-    }
-    let refused = refusal.is_some();
-    let control = Rc::new(Control::new(core.shared.env.now()));
     let stats = Arc::new(ConnectionStats::new(peer));
-    let id = core.shared.registry.add(stats.clone());
+    let (id, refusal) = core
+        .shared
+        .registry
+        .admit(stats.clone(), &core.shared.limits);
     let entry = Entry {
         core: core.clone(),
         id,
-        refused,
+        refused: refusal.is_some(),
     };
+    let control = Rc::new(Control::new(core.shared.env.now()));
     core.connections.borrow_mut().insert(id, control.clone());
     core.stats.connections.add(1);
+    core.refusals
+        .set(core.refusals.get() + usize::from(entry.refused));
     core.changed.notify_waiters();
+    if let Some(refusal) = &refusal {
+        core.stats.refused.add(1);
+        tracing::warn!(%peer, "{}", refusal.message);
+        if core.refusals.get() > REFUSALS_MAX {
+            return;
+        }
+    }
+    let stream = match detached.attach() {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!(%peer, %error, "cannot serve a connection"),
+    };
     let origin = Origin {
         core: core.clone(),
         control,

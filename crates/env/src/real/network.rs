@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{Connecting, Listener, Network, Stream};
+use crate::{Connecting, Detached, Listener, Network, Stream};
 
 /// Connections that wait to be accepted; the kernel refuses further ones (and bounds this by `somaxconn`).
 const BACKLOG: i32 = 1024;
@@ -52,5 +52,22 @@ impl Listener for TcpListener {
             let _ = stream.set_nodelay(true);
             (Box::new(stream) as Box<dyn Stream>, peer)
         })
+    }
+
+    fn poll_accept_detached(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(Box<dyn Detached>, SocketAddr)>> {
+        TcpListener::poll_accept(self, context).map(|accepted| {
+            let (stream, peer) = accepted?;
+            let _ = stream.set_nodelay(true);
+            Ok((Box::new(stream.into_std()?) as Box<dyn Detached>, peer))
+        })
+    }
+}
+
+impl Detached for std::net::TcpStream {
+    fn attach(self: Box<Self>) -> io::Result<Box<dyn Stream>> {
+        Ok(Box::new(TcpStream::from_std(*self)?))
     }
 }

@@ -1,6 +1,5 @@
 //! Start, several workers, drain.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,16 +21,12 @@ fn workers_share_a_port() {
     for client in &mut clients {
         assert_eq!(client.ask("void").opcode, RESULT);
     }
-    let accepted: BTreeSet<bool> = server
+    let open: Vec<u64> = server
         .worker_stats()
         .iter()
-        .map(|stats| stats.accepted.get() > 0)
+        .map(|stats| stats.connections.get())
         .collect();
-    assert_eq!(
-        accepted,
-        BTreeSet::from([true]),
-        "both workers have connections"
-    );
+    assert_eq!(open, [20, 20], "evenly, whatever the kernel did");
     drop(clients);
     eventually(|| server.connections().is_empty());
     assert_eq!(seen.connected.load(Ordering::SeqCst), 40);
