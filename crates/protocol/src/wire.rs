@@ -10,6 +10,8 @@ use std::ops::Deref;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use stdx::cursor::{Cursor, CursorError};
+
 use crate::consistency::Consistency;
 use crate::decode_error::DecodeError;
 
@@ -83,17 +85,31 @@ impl PartialEq<&str> for Text {
     }
 }
 
+/// The only way in which reading a number or a length of bytes fails.
+trait OrTruncated<T> {
+    fn or_truncated(self, what: &'static str) -> Result<T>;
+}
+
+impl<T> OrTruncated<T> for std::result::Result<T, CursorError> {
+    fn or_truncated(self, what: &'static str) -> Result<T> {
+        self.map_err(|_| DecodeError::Truncated(what))
+    }
+}
+
 /// Reads the notations of a message body from its start to its end.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     body: &'a Bytes,
-    at: usize,
+    cursor: Cursor<'a>,
 }
 
 impl<'a> Reader<'a> {
     /// A reader at the start of the body.
     pub fn new(body: &'a Bytes) -> Self {
-        Self { body, at: 0 }
+        Self {
+            body,
+            cursor: Cursor::new(body),
+        }
     }
 
     /// The body it reads, for what is shared later.
@@ -103,61 +119,49 @@ impl<'a> Reader<'a> {
 
     /// How far it has read.
     pub fn position(&self) -> usize {
-        self.at
+        self.cursor.position()
     }
 
     /// How many bytes are left.
     pub fn remaining(&self) -> usize {
-        self.body.len() - self.at
+        self.cursor.remaining()
     }
 
     /// Passes over `length` bytes and says where they began.
     pub fn skip(&mut self, length: usize, what: &'static str) -> Result<usize> {
-        if length > self.remaining() {
-            return Err(DecodeError::Truncated(what));
-        }
-        let start = self.at;
-        self.at += length;
+        let start = self.position();
+        self.cursor.skip(length).or_truncated(what)?;
         Ok(start)
-    }
-
-    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N]> {
-        let rest = self.body.get(self.at..).unwrap_or_default();
-        let array = rest
-            .first_chunk::<N>()
-            .ok_or(DecodeError::Truncated(what))?;
-        self.at += N;
-        Ok(*array)
     }
 
     /// `[byte]`
     pub fn u8(&mut self, what: &'static str) -> Result<u8> {
-        Ok(u8::from_be_bytes(self.array(what)?))
+        self.cursor.u8().or_truncated(what)
     }
 
     /// `[short]`
     pub fn u16(&mut self, what: &'static str) -> Result<u16> {
-        Ok(u16::from_be_bytes(self.array(what)?))
+        self.cursor.u16().or_truncated(what)
     }
 
     /// `[int]`
     pub fn i32(&mut self, what: &'static str) -> Result<i32> {
-        Ok(i32::from_be_bytes(self.array(what)?))
+        self.cursor.i32().or_truncated(what)
     }
 
     /// `[int]` read as unsigned
     pub fn u32(&mut self, what: &'static str) -> Result<u32> {
-        Ok(u32::from_be_bytes(self.array(what)?))
+        self.cursor.u32().or_truncated(what)
     }
 
     /// `[long]`
     pub fn i64(&mut self, what: &'static str) -> Result<i64> {
-        Ok(i64::from_be_bytes(self.array(what)?))
+        self.cursor.i64().or_truncated(what)
     }
 
     fn slice(&mut self, length: usize, what: &'static str) -> Result<Bytes> {
         let start = self.skip(length, what)?;
-        Ok(self.body.slice(start..self.at))
+        Ok(self.body.slice(start..self.position()))
     }
 
     /// `[string]`
