@@ -4,14 +4,23 @@
 //! says what they mean. Nothing here knows tables or rows.
 
 pub mod byte_comparable;
+pub mod collection;
 pub mod compare;
+pub mod composite;
+pub mod cql_name;
+pub mod error;
+pub mod ident;
+pub mod literal;
 pub mod marshal;
 pub mod token;
 pub mod ty;
+pub mod validate;
 
 pub use compare::compare;
+pub use error::TypeError;
 pub use token::{DecoratedKey, Token};
 pub use ty::{CqlType, CustomType, UserType};
+pub use validate::validate;
 
 #[cfg(test)]
 mod golden;

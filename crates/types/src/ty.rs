@@ -156,4 +156,103 @@ impl CqlType {
             _ => None,
         }
     }
+
+    /// The type as one value: frozen, and everything inside it too. The fields of a user type stay as they were declared.
+    pub fn freeze(&self) -> Self {
+        let inner = |ty: &Arc<Self>| Arc::new(ty.freeze());
+        match self {
+            Self::List { element, .. } => Self::List { element: inner(element), frozen: true },
+            Self::Set { element, .. } => Self::Set { element: inner(element), frozen: true },
+            Self::Map { key, value, .. } => Self::Map { key: inner(key), value: inner(value), frozen: true },
+            Self::Udt(udt, _) => Self::Udt(Arc::clone(udt), true),
+            other => other.clone(),
+        }
+    }
+
+    /// Whether a value of zero length is accepted.
+    pub fn allows_empty(&self) -> bool {
+        match self {
+            Self::TinyInt | Self::SmallInt | Self::Date | Self::Time | Self::Duration => false,
+            Self::List { .. } | Self::Set { .. } | Self::Map { .. } | Self::Vector { .. } => false,
+            Self::Custom(custom) => match custom.as_ref() {
+                CustomType::Reversed(ty) => ty.allows_empty(),
+                _ => true,
+            },
+            _ => true,
+        }
+    }
+
+    /// Whether a value of zero length says something: the empty text, blob, tuple. Elsewhere it reads as no value.
+    pub fn empty_is_meaningful(&self) -> bool {
+        match self {
+            Self::Text | Self::Ascii | Self::Blob | Self::Tuple(_) | Self::Udt(..) => true,
+            Self::Custom(custom) => match custom.as_ref() {
+                CustomType::Reversed(ty) => ty.empty_is_meaningful(),
+                CustomType::LexicalUuid | CustomType::LegacyDate => false,
+                _ => true,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether the type is, or holds, this user type.
+    pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
+        self.any(&mut |ty| matches!(ty, Self::Udt(udt, _) if udt.keyspace == keyspace && udt.name == name))
+    }
+
+    /// Whether the type is, or holds, a duration, which has no order.
+    pub fn references_duration(&self) -> bool {
+        self.any(&mut |ty| matches!(ty, Self::Duration))
+    }
+
+    /// Whether the type, or one it is made of, answers the test.
+    pub fn any(&self, test: &mut dyn FnMut(&Self) -> bool) -> bool {
+        if test(self) {
+            return true;
+        }
+        match self {
+            Self::List { element, .. } | Self::Set { element, .. } | Self::Vector { element, .. } => element.any(test),
+            Self::Map { key, value, .. } => key.any(test) || value.any(test),
+            Self::Tuple(types) => types.iter().any(|ty| ty.any(test)),
+            Self::Udt(udt, _) => udt.fields.iter().any(|(_, ty)| ty.any(test)),
+            Self::Custom(custom) => match custom.as_ref() {
+                CustomType::Composite(types) => types.iter().any(|ty| ty.any(test)),
+                CustomType::DynamicComposite(aliases) => aliases.iter().any(|(_, ty)| ty.any(test)),
+                CustomType::Reversed(ty) | CustomType::PartitionerDefinedOrder(Some(ty)) => ty.any(test),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Type of the cell paths of a column of this type: list cells go by time, sets and maps by key, user types by the
+    /// number of the field. None: one cell without a path.
+    pub fn path_cell_type(&self) -> Option<&Self> {
+        match self {
+            Self::List { frozen: false, .. } => Some(&Self::TimeUuid),
+            Self::Set { element, frozen: false } => Some(element),
+            Self::Map { key, frozen: false, .. } => Some(key),
+            Self::Udt(_, false) => Some(&Self::SmallInt),
+            _ => None,
+        }
+    }
+
+    /// Type of the value of the cell at `path` in a column of this type. None: a user type has no such field.
+    pub fn value_cell_type(&self, path: &[u8]) -> Option<&Self> {
+        match self {
+            Self::List { element, frozen: false } => Some(element),
+            Self::Set { frozen: false, .. } => Some(&Self::Empty),
+            Self::Map { value, frozen: false, .. } => Some(value),
+            Self::Udt(udt, false) => {
+                let field = u16::from_be_bytes(path.try_into().ok()?);
+                udt.fields.get(usize::from(field)).map(|(_, ty)| ty)
+            }
+            other => Some(other),
+        }
+    }
+
+    /// The type as CQL text, `frozen<list<int>>`: see [`crate::cql_name`].
+    pub fn cql_name(&self) -> String {
+        crate::cql_name::print(self)
+    }
 }

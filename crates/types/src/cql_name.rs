@@ -5,9 +5,8 @@
 
 use std::sync::Arc;
 
-use types::{CqlType, UserType};
-
 use crate::ident::maybe_quote;
+use crate::{CqlType, UserType, marshal};
 
 /// Deepest nesting that is read.
 const DEPTH_MAX: usize = 64;
@@ -59,7 +58,7 @@ pub fn print(ty: &CqlType) -> String {
         CqlType::Vector { element, dimension } => {
             format!("vector<{}, {dimension}>", print(element))
         }
-        CqlType::Custom(_) => format!("'{}'", types::marshal::print(ty, false)),
+        CqlType::Custom(_) => format!("'{}'", marshal::print(ty, false)),
         native => NATIVE.iter().find(|(_, known)| known == native).map_or("", |(name, _)| name).to_owned(),
     }
 }
@@ -89,7 +88,7 @@ impl Parser<'_> {
         match lower.as_str() {
             "frozen" if !quoted && self.at('<') => {
                 let mut inner = self.arguments(depth)?;
-                (inner.len() == 1).then(|| freeze(&inner.remove(0)))
+                (inner.len() == 1).then(|| inner.remove(0).freeze())
             }
             "list" | "set" if !quoted && self.at('<') => {
                 let mut inner = self.arguments(depth)?;
@@ -105,7 +104,7 @@ impl Parser<'_> {
                 Some(CqlType::Map { key: Arc::new(key), value: Arc::new(value), frozen: false })
             }
             "tuple" if !quoted && self.at('<') => {
-                let elements: Vec<CqlType> = self.arguments(depth)?.iter().map(freeze).collect();
+                let elements: Vec<CqlType> = self.arguments(depth)?.iter().map(CqlType::freeze).collect();
                 Some(CqlType::Tuple(elements.into()))
             }
             "vector" if !quoted && self.at('<') => self.vector(depth),
@@ -117,7 +116,7 @@ impl Parser<'_> {
 
     fn vector(&mut self, depth: usize) -> Option<CqlType> {
         self.eat('<')?;
-        let element = freeze(&self.ty(depth + 1)?);
+        let element = self.ty(depth + 1)?.freeze();
         self.eat(',')?;
         let (number, _) = self.name()?;
         self.eat('>')?;
@@ -139,7 +138,7 @@ impl Parser<'_> {
     fn class(&mut self) -> Option<CqlType> {
         let (class, rest) = self.rest.strip_prefix('\'')?.split_once('\'')?;
         self.rest = rest.trim_start();
-        types::marshal::parse(class).ok().map(|(ty, _)| ty)
+        marshal::parse(class).ok().map(|(ty, _)| ty)
     }
 
     fn name(&mut self) -> Option<(String, bool)> {
@@ -174,19 +173,6 @@ fn closing_quote(text: &str) -> Option<usize> {
             return Some(at);
         }
         from = at + 2;
-    }
-}
-
-/// The type as one value: frozen, and everything inside it too.
-pub fn freeze(ty: &CqlType) -> CqlType {
-    match ty {
-        CqlType::List { element, .. } => CqlType::List { element: Arc::new(freeze(element)), frozen: true },
-        CqlType::Set { element, .. } => CqlType::Set { element: Arc::new(freeze(element)), frozen: true },
-        CqlType::Map { key, value, .. } => {
-            CqlType::Map { key: Arc::new(freeze(key)), value: Arc::new(freeze(value)), frozen: true }
-        }
-        CqlType::Udt(udt, _) => CqlType::Udt(Arc::clone(udt), true),
-        other => other.clone(),
     }
 }
 

@@ -1,0 +1,84 @@
+//! Keys of several columns as one value: each component `u16 length, bytes, 00`. Partition keys with more than one column
+//! are stored so; one column stands for itself. Agrees with `org.apache.cassandra.db.marshal.CompositeType`.
+
+use stdx::{Cursor, put_short_bytes};
+
+use crate::TypeError;
+
+/// Longest partition key, also the longest component.
+pub const KEY_BYTES_MAX: usize = 65_535;
+
+/// Puts the columns of a partition key together. A key beyond [`KEY_BYTES_MAX`] is refused.
+pub fn compose(components: &[&[u8]]) -> Result<Vec<u8>, TypeError> {
+    let mut out = Vec::new();
+    compose_into(components, &mut out)?;
+    Ok(out)
+}
+
+/// Appends the partition key made of these columns.
+pub fn compose_into(components: &[&[u8]], out: &mut Vec<u8>) -> Result<(), TypeError> {
+    let length = match components {
+        [one] => one.len(),
+        many => many.iter().map(|component| component.len() + 3).sum(),
+    };
+    if length > KEY_BYTES_MAX {
+        return Err(TypeError::Bytes(format!("Key length of {length} is longer than maximum of {KEY_BYTES_MAX}").into()));
+    }
+    if let [one] = components {
+        out.extend_from_slice(one);
+        return Ok(());
+    }
+    out.reserve(length);
+    for component in components {
+        put_short_bytes(out, component);
+        out.push(0);
+    }
+    Ok(())
+}
+
+/// Takes a partition key of `count` columns apart. None: it is no such key.
+pub fn decompose(key: &[u8], count: usize) -> Option<Vec<&[u8]>> {
+    if count == 1 {
+        return Some(vec![key]);
+    }
+    let components: Option<Vec<_>> = components(key).take(count + 1).collect();
+    components.filter(|components| components.len() == count)
+}
+
+/// The components of a composite value, without their end-of-component bytes; None in the place of one that is cut off.
+pub fn components(bytes: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut cursor = Cursor::new(bytes);
+    let mut broken = false;
+    std::iter::from_fn(move || {
+        if broken || cursor.is_empty() {
+            return None;
+        }
+        let component = cursor.short_bytes().ok().filter(|_| cursor.u8().is_ok());
+        broken = component.is_none();
+        Some(component)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_back() {
+        let key = compose(&[&[0, 0, 0, 1], b"a"]).expect("short enough");
+        assert_eq!(key, [0, 4, 0, 0, 0, 1, 0, 0, 1, b'a', 0]);
+        assert_eq!(decompose(&key, 2), Some(vec![&[0, 0, 0, 1][..], b"a"]));
+        assert_eq!(decompose(&key, 3), None);
+        assert_eq!(decompose(&key[..8], 2), None);
+        assert_eq!(compose(&[b"alone"]).as_deref(), Ok(&b"alone"[..]));
+        assert_eq!(decompose(b"alone", 1), Some(vec![&b"alone"[..]]));
+        assert_eq!(decompose(&[0, 0, 0, 0, 0, 0], 2), Some(vec![&b""[..], b""]));
+    }
+
+    #[test]
+    fn keys_have_a_greatest_length() {
+        assert!(compose(&[&vec![0; KEY_BYTES_MAX]]).is_ok());
+        let error = compose(&[&vec![0; KEY_BYTES_MAX], b""]).expect_err("too long");
+        assert_eq!(error.to_string(), "Key length of 65541 is longer than maximum of 65535");
+    }
+}
