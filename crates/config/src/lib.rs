@@ -1,1 +1,266 @@
-//! cassandra.yaml keys and their validation.
+//! The configuration: cassandra.yaml keys, their forms and limits, and what we make of each.
+//!
+//! [`Config::load`] takes the text of a file and `key=value` settings; reading the file is the caller's. All keys of Cassandra 5.0.8 are
+//! known (`catalogue.txt`): honoured ones become fields of [`Config`], others are accepted where they ask for nothing else than what
+//! we do and refused by name where they do. Agrees with `org.apache.cassandra.config.{Config, DatabaseDescriptor}`.
+//!
+//! Defaults are Cassandra's, with these exceptions: acknowledged writes are on disk (`commitlog_sync: batch`), `num_tokens` is 16,
+//! addresses are 127.0.0.1, `sstable.selected_format` is bti and `storage_compatibility_mode` NONE.
+
+mod catalogue;
+mod error;
+mod fields;
+mod load;
+mod settings;
+mod units;
+mod value;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+pub use error::ConfigError;
+
+/// The checked configuration.
+#[derive(Debug)]
+pub struct Config {
+    /// cluster_name
+    pub cluster_name: String,
+    /// num_tokens, 1 to 1536
+    pub num_tokens: u32,
+    /// initial_token, as many as num_tokens when there are any
+    pub initial_tokens: Vec<i64>,
+    /// data_file_directories; None: `data` in the data directory
+    pub data_file_directory: Option<String>,
+    /// commitlog_directory; None: `commitlog` in the data directory
+    pub commitlog_directory: Option<String>,
+    /// listen_address
+    pub listen_address: IpAddr,
+    /// broadcast_address, or the listen address
+    pub broadcast_address: IpAddr,
+    /// rpc_address: where clients connect
+    pub rpc_address: IpAddr,
+    /// broadcast_rpc_address, or the rpc address
+    pub broadcast_rpc_address: IpAddr,
+    /// storage_port: only shown, nothing listens on it yet
+    pub storage_port: u16,
+    /// Client connections.
+    pub native_transport: NativeTransport,
+    /// How long requests may take.
+    pub timeouts: Timeouts,
+    /// Memory of memtables.
+    pub memtable: Memtable,
+    /// The commit log.
+    pub commitlog: CommitLog,
+    /// Compaction.
+    pub compaction: Compaction,
+    /// column_index_size in bytes: the granularity of the row index (16 KiB for bti)
+    pub column_index_size: u64,
+    /// file_cache_size in bytes: the chunk cache; None: from the memory budget
+    pub file_cache_size: Option<u64>,
+    /// flush_compression
+    pub flush_compression: FlushCompression,
+    /// disk_failure_policy
+    pub disk_failure_policy: DiskFailurePolicy,
+    /// auto_snapshot: a snapshot before DROP and TRUNCATE
+    pub auto_snapshot: bool,
+    /// trace_type_query_ttl in seconds
+    pub trace_type_query_ttl: u32,
+    /// prepared_statements_cache_size in bytes; None: from the memory budget
+    pub prepared_statements_cache_size: Option<u64>,
+    /// max_value_size in bytes
+    pub max_value_size: u64,
+    /// Warnings and refusals of single requests.
+    pub thresholds: Thresholds,
+    values: load::Values,
+}
+
+/// Client connections: `native_transport_*`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NativeTransport {
+    /// start_native_transport
+    pub start: bool,
+    /// native_transport_port
+    pub port: u16,
+    /// rpc_keepalive
+    pub keepalive: bool,
+    /// native_transport_max_frame_size in bytes
+    pub max_frame_size: u64,
+    /// native_transport_max_message_size in bytes
+    pub max_message_size: u64,
+    /// native_transport_max_concurrent_connections; None: no limit
+    pub max_concurrent_connections: Option<u64>,
+    /// native_transport_max_concurrent_connections_per_ip; None: no limit
+    pub max_concurrent_connections_per_ip: Option<u64>,
+    /// native_transport_max_request_data_in_flight in bytes; None: from the memory budget
+    pub max_request_data_in_flight: Option<u64>,
+    /// native_transport_max_request_data_in_flight_per_ip in bytes; None: from the memory budget
+    pub max_request_data_in_flight_per_ip: Option<u64>,
+    /// native_transport_idle_timeout; None: connections may be idle for ever
+    pub idle_timeout: Option<Duration>,
+    /// native_transport_allow_older_protocols
+    pub allow_older_protocols: bool,
+    /// native_transport_throw_on_overload
+    pub throw_on_overload: bool,
+}
+
+/// How long requests may take. `nodetool settimeout` changes them while the node runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Timeouts {
+    /// request_timeout
+    pub request: Duration,
+    /// read_request_timeout
+    pub read: Duration,
+    /// range_request_timeout
+    pub range: Duration,
+    /// write_request_timeout
+    pub write: Duration,
+    /// counter_write_request_timeout
+    pub counter_write: Duration,
+    /// cas_contention_timeout
+    pub cas_contention: Duration,
+    /// truncate_request_timeout
+    pub truncate: Duration,
+    /// native_transport_timeout: from the arrival of a request on
+    pub native_transport: Duration,
+    /// slow_query_log_timeout; None: nothing is logged
+    pub slow_query_log: Option<Duration>,
+}
+
+/// Memory of memtables.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Memtable {
+    /// memtable_heap_space and memtable_offheap_space together, in bytes: we have one pool; None: from the memory budget
+    pub space: Option<u64>,
+    /// memtable_cleanup_threshold: the largest memtable is flushed when this share is used
+    pub cleanup_threshold: Option<f64>,
+}
+
+/// The commit log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommitLog {
+    /// commitlog_sync with its time
+    pub sync: CommitLogSync,
+    /// commitlog_segment_size in bytes
+    pub segment_size: u64,
+    /// commitlog_total_space in bytes; None: from the disk
+    pub total_space: Option<u64>,
+    /// max_mutation_size in bytes
+    pub max_mutation_size: u64,
+    /// commit_failure_policy
+    pub failure_policy: CommitFailurePolicy,
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommitLogSync {
+    /// When its log record is on disk; writes that arrive together share a sync.
+    Batch,
+    /// As batch, but a sync waits this long for company.
+    Group(Duration),
+    /// At once; the log is synced this often.
+    Periodic {
+        /// commitlog_sync_period
+        period: Duration,
+        /// periodic_commitlog_sync_lag_block: writes wait when the last sync is older
+        lag_block: Duration,
+    },
+}
+
+/// What a failing commit log does to the node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommitFailurePolicy {
+    /// Shut down gossip and clients, stay for tools.
+    Stop,
+    /// Stop the log, keep serving reads.
+    StopCommit,
+    /// Let the writes fail.
+    Ignore,
+    /// End the process.
+    Die,
+}
+
+/// What a failing disk does to the node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DiskFailurePolicy {
+    /// Answer from what is left.
+    BestEffort,
+    /// Shut down clients, stay for tools.
+    Stop,
+    /// As stop, for single-SSTable errors too.
+    StopParanoid,
+    /// Let requests fail.
+    Ignore,
+    /// End the process.
+    Die,
+}
+
+/// How flushed SSTables are compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlushCompression {
+    /// Not at all.
+    None,
+    /// With LZ4 when the table's compressor is slow.
+    Fast,
+    /// As the table says.
+    Table,
+}
+
+/// Compaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Compaction {
+    /// concurrent_compactors; None: from the number of cores
+    pub concurrent_compactors: Option<u32>,
+    /// compaction_throughput in bytes a second; None: not throttled
+    pub throughput: Option<u64>,
+    /// autocompaction_on_startup_enabled
+    pub on_startup: bool,
+}
+
+/// Warnings and refusals of single requests.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Thresholds {
+    /// tombstone_warn_threshold; None: never
+    pub tombstone_warn: Option<u64>,
+    /// tombstone_failure_threshold; None: never
+    pub tombstone_failure: Option<u64>,
+    /// batch_size_warn_threshold in bytes
+    pub batch_size_warn: u64,
+    /// batch_size_fail_threshold in bytes
+    pub batch_size_fail: u64,
+    /// unlogged_batch_across_partitions_warn_threshold, in partitions
+    pub unlogged_batch_across_partitions_warn: u64,
+}
+
+impl Config {
+    /// Reads a cassandra.yaml's text and `key=value` settings. `lenient`: unknown and unhonoured keys are noted, not refused.
+    pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Self, ConfigError> {
+        fields::build(load::load(yaml, sets, lenient)?)
+    }
+
+    /// What was passed over or has no effect here, for the log.
+    pub fn notes(&self) -> &[String] {
+        &self.values.notes
+    }
+
+    /// The rows of `system_views.settings`: names and values; None: null.
+    pub fn settings(&self) -> Vec<(String, Option<String>)> {
+        settings::settings(self)
+    }
+
+    /// The value of a key, or its default.
+    fn value(&self, key: &catalogue::Key) -> value::Value {
+        match self.values.by_name.get(key.name) {
+            Some(value) if value.what != value::What::Null => value.clone(),
+            _ => value::Value::of_default(key).expect("defaults are checked by a test"),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::load(None, &[], false).expect("the defaults are valid")
+    }
+}
+
+#[cfg(test)]
+mod tests;

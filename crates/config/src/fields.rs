@@ -1,0 +1,354 @@
+//! The fields of [`Config`] from checked values, and the rules between them (`DatabaseDescriptor.applyAll`).
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+
+use crate::catalogue;
+use crate::error::ConfigError;
+use crate::load::Values;
+use crate::value::{Value, What};
+use crate::{
+    CommitFailurePolicy, CommitLog, CommitLogSync, Compaction, Config, DiskFailurePolicy, FlushCompression, Memtable,
+    NativeTransport, Thresholds, Timeouts,
+};
+
+/// Most tokens of a node.
+const NUM_TOKENS_MAX: i64 = 1536;
+/// Timeouts below are raised to this (`LOWEST_ACCEPTED_TIMEOUT`).
+const TIMEOUT_MIN: Duration = Duration::from_millis(10);
+/// Row index granularity of the bti format when column_index_size is not set.
+const COLUMN_INDEX_SIZE_BTI: u64 = 16 << 10;
+
+/// Everything that is wrong is collected, so that one start tells all.
+struct Reader<'a> {
+    values: &'a Values,
+    problems: Vec<String>,
+}
+
+pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
+    let mut reader = Reader { values: &values, problems: Vec::new() };
+    let listen_address = reader.address("listen_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let rpc_address = reader.address("rpc_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let num_tokens = reader.num_tokens();
+    let config = Config {
+        cluster_name: reader.text("cluster_name").unwrap_or_default(),
+        num_tokens,
+        initial_tokens: reader.initial_tokens(num_tokens),
+        data_file_directory: reader.data_file_directory(),
+        commitlog_directory: reader.text("commitlog_directory"),
+        listen_address,
+        broadcast_address: reader.address("broadcast_address").unwrap_or(listen_address),
+        rpc_address,
+        broadcast_rpc_address: reader.broadcast_rpc_address(rpc_address),
+        storage_port: reader.port("storage_port"),
+        native_transport: native_transport(&mut reader),
+        timeouts: timeouts(&mut reader),
+        memtable: memtable(&mut reader),
+        commitlog: commitlog(&mut reader),
+        compaction: compaction(&mut reader),
+        column_index_size: reader.maybe_quantity("column_index_size").unwrap_or(COLUMN_INDEX_SIZE_BTI),
+        file_cache_size: reader.maybe_quantity("file_cache_size"),
+        flush_compression: reader.one_of(
+            "flush_compression",
+            &[("none", FlushCompression::None), ("fast", FlushCompression::Fast), ("table", FlushCompression::Table)],
+        ),
+        disk_failure_policy: reader.one_of(
+            "disk_failure_policy",
+            &[
+                ("stop", DiskFailurePolicy::Stop),
+                ("best_effort", DiskFailurePolicy::BestEffort),
+                ("stop_paranoid", DiskFailurePolicy::StopParanoid),
+                ("ignore", DiskFailurePolicy::Ignore),
+                ("die", DiskFailurePolicy::Die),
+            ],
+        ),
+        auto_snapshot: reader.boolean("auto_snapshot"),
+        trace_type_query_ttl: u32::try_from(reader.duration("trace_type_query_ttl").as_secs()).unwrap_or(u32::MAX),
+        prepared_statements_cache_size: reader.maybe_quantity("prepared_statements_cache_size"),
+        max_value_size: reader.quantity("max_value_size"),
+        thresholds: thresholds(&mut reader),
+        values: Values::default(),
+    };
+    let problems = reader.problems;
+    if problems.is_empty() { Ok(Config { values, ..config }) } else { Err(ConfigError { problems }) }
+}
+
+fn native_transport(reader: &mut Reader<'_>) -> NativeTransport {
+    let max_frame_size = reader.quantity("native_transport_max_frame_size");
+    let max_message_size = reader.maybe_quantity("native_transport_max_message_size").unwrap_or(max_frame_size);
+    let in_flight = reader.maybe_quantity("native_transport_max_request_data_in_flight");
+    if in_flight.is_some_and(|limit| max_message_size > limit) {
+        reader.problem(
+            "native_transport_max_message_size",
+            "must not exceed native_transport_max_request_data_in_flight",
+        );
+    }
+    NativeTransport {
+        start: reader.boolean("start_native_transport"),
+        port: reader.port("native_transport_port"),
+        keepalive: reader.boolean("rpc_keepalive"),
+        max_frame_size,
+        max_message_size,
+        max_concurrent_connections: reader.limit("native_transport_max_concurrent_connections"),
+        max_concurrent_connections_per_ip: reader.limit("native_transport_max_concurrent_connections_per_ip"),
+        max_request_data_in_flight: in_flight,
+        max_request_data_in_flight_per_ip: reader.maybe_quantity("native_transport_max_request_data_in_flight_per_ip"),
+        idle_timeout: Some(reader.duration("native_transport_idle_timeout")).filter(|timeout| !timeout.is_zero()),
+        allow_older_protocols: reader.boolean("native_transport_allow_older_protocols"),
+        throw_on_overload: reader.boolean("native_transport_throw_on_overload"),
+    }
+}
+
+fn timeouts(reader: &mut Reader<'_>) -> Timeouts {
+    let timeout = |name: &str| reader.duration(name).max(TIMEOUT_MIN);
+    Timeouts {
+        request: timeout("request_timeout"),
+        read: timeout("read_request_timeout"),
+        range: timeout("range_request_timeout"),
+        write: timeout("write_request_timeout"),
+        counter_write: timeout("counter_write_request_timeout"),
+        cas_contention: timeout("cas_contention_timeout"),
+        truncate: timeout("truncate_request_timeout"),
+        native_transport: timeout("native_transport_timeout"),
+        slow_query_log: Some(reader.duration("slow_query_log_timeout")).filter(|timeout| !timeout.is_zero()),
+    }
+}
+
+fn memtable(reader: &mut Reader<'_>) -> Memtable {
+    let spaces = [reader.maybe_quantity("memtable_heap_space"), reader.maybe_quantity("memtable_offheap_space")];
+    let space = spaces.iter().flatten().copied().reduce(u64::saturating_add);
+    if space == Some(0) {
+        reader.problem("memtable_heap_space", "must be positive");
+    }
+    let cleanup_threshold = reader.maybe_double("memtable_cleanup_threshold");
+    if cleanup_threshold.is_some_and(|share| !(0.01..=0.99).contains(&share)) {
+        reader.problem("memtable_cleanup_threshold", "must be between 0.01 and 0.99");
+    }
+    Memtable { space, cleanup_threshold }
+}
+
+fn commitlog(reader: &mut Reader<'_>) -> CommitLog {
+    let segment_size = reader.quantity("commitlog_segment_size");
+    if !(1 << 20..2048 << 20).contains(&segment_size) {
+        reader.problem("commitlog_segment_size", "must be at least 1MiB and below 2048MiB");
+    }
+    let max_mutation_size = reader.maybe_quantity("max_mutation_size").unwrap_or(segment_size / 2);
+    if max_mutation_size > segment_size / 2 {
+        reader.problem("commitlog_segment_size", "must be at least twice the size of max_mutation_size");
+    }
+    CommitLog {
+        sync: commitlog_sync(reader),
+        segment_size,
+        total_space: reader.maybe_quantity("commitlog_total_space"),
+        max_mutation_size,
+        failure_policy: reader.one_of(
+            "commit_failure_policy",
+            &[
+                ("stop", CommitFailurePolicy::Stop),
+                ("stop_commit", CommitFailurePolicy::StopCommit),
+                ("ignore", CommitFailurePolicy::Ignore),
+                ("die", CommitFailurePolicy::Die),
+            ],
+        ),
+    }
+}
+
+fn commitlog_sync(reader: &mut Reader<'_>) -> CommitLogSync {
+    let period = reader.duration("commitlog_sync_period");
+    let window = reader.duration("commitlog_sync_group_window");
+    match reader.one_of("commitlog_sync", &[("batch", 0), ("group", 1), ("periodic", 2)]) {
+        0 => {
+            if !period.is_zero() {
+                reader.problem("commitlog_sync_period", "batch sync specified, but commitlog_sync_period found");
+            }
+            CommitLogSync::Batch
+        }
+        1 => {
+            if window.is_zero() {
+                reader.problem("commitlog_sync_group_window", "missing value, needed by commitlog_sync: group");
+            }
+            if !period.is_zero() {
+                reader.problem("commitlog_sync_period", "group sync specified, but commitlog_sync_period found");
+            }
+            CommitLogSync::Group(window)
+        }
+        _ => {
+            if period.is_zero() {
+                reader.problem("commitlog_sync_period", "missing value, needed by commitlog_sync: periodic");
+            }
+            let lag_block = reader.maybe_quantity("periodic_commitlog_sync_lag_block").map(Duration::from_nanos);
+            CommitLogSync::Periodic { period, lag_block: lag_block.unwrap_or(period + period / 2) }
+        }
+    }
+}
+
+fn compaction(reader: &mut Reader<'_>) -> Compaction {
+    let compactors = reader.maybe_int("concurrent_compactors");
+    if compactors.is_some_and(|compactors| compactors <= 0) {
+        reader.problem("concurrent_compactors", "must be strictly greater than 0");
+    }
+    Compaction {
+        concurrent_compactors: compactors.and_then(|compactors| u32::try_from(compactors).ok()),
+        throughput: Some(reader.quantity("compaction_throughput")).filter(|rate| *rate > 0),
+        on_startup: reader.boolean("autocompaction_on_startup_enabled"),
+    }
+}
+
+fn thresholds(reader: &mut Reader<'_>) -> Thresholds {
+    let batch_size_warn = reader.quantity("batch_size_warn_threshold");
+    let batch_size_fail = reader.quantity("batch_size_fail_threshold");
+    if batch_size_fail < batch_size_warn {
+        reader.problem("batch_size_fail_threshold", "must not be below batch_size_warn_threshold");
+    }
+    Thresholds {
+        tombstone_warn: reader.limit("tombstone_warn_threshold"),
+        tombstone_failure: reader.limit("tombstone_failure_threshold"),
+        batch_size_warn,
+        batch_size_fail,
+        unlogged_batch_across_partitions_warn: reader
+            .limit("unlogged_batch_across_partitions_warn_threshold")
+            .unwrap_or(u64::MAX),
+    }
+}
+
+impl Reader<'_> {
+    fn problem(&mut self, name: &str, problem: &str) {
+        self.problems.push(format!("{name}: {problem}"));
+    }
+
+    fn value(&self, name: &str) -> Value {
+        let (key, _) = catalogue::find(name).expect("fields are keys of the catalogue");
+        match self.values.by_name.get(key.name) {
+            Some(value) if value.what != What::Null => value.clone(),
+            _ => Value::of_default(key).expect("defaults are checked by a test"),
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        match self.value(name).what {
+            What::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn boolean(&self, name: &str) -> bool {
+        self.value(name).what == What::Bool(true)
+    }
+
+    fn maybe_int(&self, name: &str) -> Option<i64> {
+        match self.value(name).what {
+            What::Int(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn maybe_double(&self, name: &str) -> Option<f64> {
+        match self.value(name).what {
+            What::Double(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// A count; negative: no limit.
+    fn limit(&self, name: &str) -> Option<u64> {
+        self.maybe_int(name).and_then(|limit| u64::try_from(limit).ok())
+    }
+
+    fn maybe_quantity(&self, name: &str) -> Option<u64> {
+        match self.value(name).what {
+            What::Quantity(quantity) => Some(quantity),
+            _ => None,
+        }
+    }
+
+    fn quantity(&self, name: &str) -> u64 {
+        self.maybe_quantity(name).unwrap_or(0)
+    }
+
+    fn duration(&self, name: &str) -> Duration {
+        Duration::from_nanos(self.quantity(name))
+    }
+
+    fn port(&mut self, name: &str) -> u16 {
+        match self.maybe_int(name).map(u16::try_from) {
+            Some(Ok(port)) if port > 0 => port,
+            _ => {
+                self.problem(name, "must be between 1 and 65535");
+                0
+            }
+        }
+    }
+
+    /// `localhost` or an address; names of other hosts are not looked up.
+    fn address(&mut self, name: &str) -> Option<IpAddr> {
+        let text = self.text(name)?;
+        if text == "localhost" {
+            return Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
+        match text.parse() {
+            Ok(address) => Some(address),
+            Err(_) => {
+                self.problem(name, &format!("'{text}' is not an IP address"));
+                None
+            }
+        }
+    }
+
+    fn broadcast_rpc_address(&mut self, rpc_address: IpAddr) -> IpAddr {
+        let address = self.address("broadcast_rpc_address").unwrap_or(rpc_address);
+        if address.is_unspecified() {
+            self.problem(
+                "broadcast_rpc_address",
+                "if rpc_address is a wildcard address, this must be set to another than a wildcard",
+            );
+        }
+        address
+    }
+
+    /// One of some words; the first stands in where there is a problem.
+    fn one_of<T: Copy, const N: usize>(&mut self, name: &str, words: &[(&str, T); N]) -> T {
+        let text = self.text(name).unwrap_or_default();
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return *value;
+        }
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        self.problem(name, &format!("'{text}' is none of {}", known.join(", ")));
+        words[0].1
+    }
+
+    fn num_tokens(&mut self) -> u32 {
+        let tokens = self.maybe_int("num_tokens").unwrap_or(0);
+        if !(1..=NUM_TOKENS_MAX).contains(&tokens) {
+            self.problem("num_tokens", &format!("must be between 1 and {NUM_TOKENS_MAX}"));
+        }
+        u32::try_from(tokens).unwrap_or(1)
+    }
+
+    fn initial_tokens(&mut self, num_tokens: u32) -> Vec<i64> {
+        let Some(text) = self.text("initial_token") else { return Vec::new() };
+        let tokens: Result<Vec<i64>, _> = text.split(',').map(|token| token.trim().parse()).collect();
+        match tokens {
+            Ok(tokens) if tokens.len() == num_tokens as usize => tokens,
+            Ok(tokens) => {
+                let problem = format!("has {} tokens, but num_tokens is {num_tokens}", tokens.len());
+                self.problem("initial_token", &problem);
+                Vec::new()
+            }
+            Err(_) => {
+                self.problem("initial_token", "must be numbers separated by commas");
+                Vec::new()
+            }
+        }
+    }
+
+    /// One directory: more would spread SSTables over disks, which is not done yet.
+    fn data_file_directory(&mut self) -> Option<String> {
+        let What::Json(Json::Array(items)) = self.value("data_file_directories").what else { return None };
+        if items.len() > 1 {
+            self.problem("data_file_directories", "more than one directory is not honoured yet");
+        }
+        items.first().and_then(Json::as_str).map(str::to_owned)
+    }
+}

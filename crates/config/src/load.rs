@@ -1,0 +1,134 @@
+//! From cassandra.yaml and `--set key=value` to checked values by name.
+//!
+//! Order: defaults, then the file, then `--set` in their order. Three kinds of refusal, all named: a key that Cassandra does not
+//! know, a key that we do not honour at another value than ours, a value of the wrong form. `lenient` turns the first two into notes.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value as Json};
+
+use crate::catalogue::{self, Key, Kind, Treatment};
+use crate::error::ConfigError;
+use crate::value::Value;
+
+/// Checked values by key name; keys that nobody set are missing.
+#[derive(Default, Debug)]
+pub struct Values {
+    /// By current name.
+    pub by_name: BTreeMap<&'static str, Value>,
+    /// What a lenient load passed over, and what was accepted without effect.
+    pub notes: Vec<String>,
+}
+
+/// Reads a file's text and the settings of the command line.
+pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Values, ConfigError> {
+    let mut loader = Loader { values: Values::default(), problems: Vec::new(), lenient };
+    match yaml.map(parse_yaml) {
+        None => {}
+        Some(Ok(map)) => map.iter().for_each(|(name, json)| loader.take(name, json)),
+        Some(Err(problem)) => loader.problems.push(problem),
+    }
+    for set in sets {
+        loader.take_set(set);
+    }
+    if loader.problems.is_empty() {
+        return Ok(loader.values);
+    }
+    Err(ConfigError { problems: loader.problems })
+}
+
+fn parse_yaml(text: &str) -> Result<Map<String, Json>, String> {
+    match serde_saphyr::from_str::<Json>(text) {
+        Ok(Json::Object(map)) => Ok(map),
+        Ok(Json::Null) => Ok(Map::new()),
+        Ok(_) => Err("the configuration is not a list of keys and values".to_owned()),
+        Err(error) => Err(format!("the configuration is not YAML: {error}")),
+    }
+}
+
+struct Loader {
+    values: Values,
+    problems: Vec<String>,
+    lenient: bool,
+}
+
+impl Loader {
+    /// `key=value`; `key.sub=value` sets one sub-key.
+    fn take_set(&mut self, set: &str) {
+        let Some((name, text)) = set.split_once('=') else {
+            self.problems.push(format!("--set {set}: must be key=value"));
+            return;
+        };
+        let json = serde_saphyr::from_str::<Json>(text).unwrap_or_else(|_| Json::String(text.to_owned()));
+        match name.split_once('.') {
+            None => self.take(name.trim(), &json),
+            Some((outer, inner)) => self.take(outer.trim(), &Json::Object(Map::from_iter([(inner.to_owned(), json)]))),
+        }
+    }
+
+    fn take(&mut self, name: &str, json: &Json) {
+        let Some((key, old)) = catalogue::find(name) else {
+            let hint = catalogue::nearest(name).map_or(String::new(), |known| format!(" (did you mean {known}?)"));
+            self.refuse(format!("{name}: no such key{hint}"));
+            return;
+        };
+        let value = match Value::read(key, json, old) {
+            Ok(value) => value,
+            Err(problem) => {
+                self.problems.push(format!("{name}: {problem}"));
+                return;
+            }
+        };
+        match key.treatment {
+            Treatment::Use => {
+                self.values.by_name.insert(key.name, value);
+            }
+            Treatment::Any => {
+                self.values.notes.push(format!("{name}: without effect here"));
+                self.values.by_name.insert(key.name, value);
+            }
+            Treatment::Same if says_what_we_do(key, &value, json) => {
+                self.values.by_name.insert(key.name, value);
+            }
+            Treatment::Same => {
+                let ours = match key.name {
+                    "sstable" => "selected_format: bti",
+                    _ if key.default.is_empty() => "leave it out",
+                    _ => key.default,
+                };
+                self.refuse(format!(
+                    "{name}: exists in Cassandra, but is not honoured yet at this value (ours: {ours})"
+                ));
+            }
+        }
+    }
+
+    fn refuse(&mut self, problem: String) {
+        if self.lenient {
+            self.values.notes.push(format!("{problem}; ignored"));
+        } else {
+            self.problems.push(problem);
+        }
+    }
+}
+
+/// The value equals our behaviour: the default, nothing, or a feature that is switched off.
+fn says_what_we_do(key: &Key, value: &Value, json: &Json) -> bool {
+    if key.name == "sstable" {
+        return json.get("selected_format").is_none_or(|format| format == "bti");
+    }
+    let default = Value::of_default(key).expect("defaults are checked by a test");
+    let nothing = Value { what: crate::value::What::Null, text: String::new() };
+    value.is_same(&default) || value.is_same(&nothing) || (key.kind == Kind::Map && is_switched_off(json))
+}
+
+/// `enabled: false`, or encryption that encrypts nothing. Anything else beside a switch that is off says nothing.
+fn is_switched_off(json: &Json) -> bool {
+    let is_off = |name: &str| match json.get(name) {
+        None => true,
+        Some(Json::Bool(on)) => !on,
+        Some(Json::String(text)) => matches!(text.as_str(), "false" | "none"),
+        Some(_) => false,
+    };
+    ["enabled", "optional", "internode_encryption", "auto_repair_scheduling_enabled"].into_iter().all(is_off)
+}

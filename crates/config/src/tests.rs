@@ -1,0 +1,258 @@
+//! Configurations as people write them.
+
+use std::time::Duration;
+
+use super::*;
+
+fn problems(yaml: &str) -> Vec<String> {
+    Config::load(Some(yaml), &[], false).expect_err(yaml).problems
+}
+
+fn with(sets: &[&str]) -> Result<Config, ConfigError> {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    Config::load(None, &sets, false)
+}
+
+#[test]
+fn defaults_are_safe() {
+    let config = Config::default();
+    assert_eq!(config.commitlog.sync, CommitLogSync::Batch);
+    assert_eq!((config.num_tokens, config.native_transport.port), (16, 9042));
+    assert_eq!(config.timeouts.read, Duration::from_secs(5));
+    assert_eq!(config.thresholds.tombstone_failure, Some(100_000));
+    assert_eq!(config.compaction.throughput, Some(64 << 20));
+    assert_eq!(config.commitlog.max_mutation_size, 16 << 20);
+    assert!(config.notes().is_empty());
+}
+
+#[test]
+fn new_and_old_names_say_the_same() {
+    let new = "commitlog_sync: periodic\ncommitlog_sync_period: 10s\nnative_transport_max_frame_size: 32MiB\n\
+               compaction_throughput: 16MiB/s\nbatch_size_warn_threshold: 64KiB\nbatch_size_fail_threshold: 640KiB\ntrace_type_query_ttl: 1h";
+    let old = "commitlog_sync: periodic\ncommitlog_sync_period_in_ms: 10000\nnative_transport_max_frame_size_in_mb: 32\n\
+               compaction_throughput_mb_per_sec: 16\nbatch_size_warn_threshold_in_kb: 64\nbatch_size_fail_threshold_in_kb: 640\n\
+               tracetype_query_ttl: 3600";
+    for yaml in [new, old] {
+        let config = Config::load(Some(yaml), &[], false).expect(yaml);
+        let (period, lag_block) = (Duration::from_secs(10), Duration::from_secs(15));
+        assert_eq!(config.commitlog.sync, CommitLogSync::Periodic { period, lag_block });
+        assert_eq!(config.native_transport.max_frame_size, 32 << 20);
+        assert_eq!(config.compaction.throughput, Some(16 << 20));
+        assert_eq!((config.thresholds.batch_size_warn, config.trace_type_query_ttl), (64 << 10, 3600));
+    }
+}
+
+#[test]
+fn settings_of_the_command_line_come_last() {
+    let yaml = "num_tokens: 4\ncluster_name: file";
+    let sets = ["num_tokens=8", "sstable.selected_format=bti", "data_file_directories=[/data]"].map(str::to_owned);
+    let config = Config::load(Some(yaml), &sets, false).expect("valid");
+    assert_eq!((config.num_tokens, config.cluster_name.as_str()), (8, "file"));
+    assert_eq!(config.data_file_directory.as_deref(), Some("/data"));
+}
+
+#[test]
+fn refusals_name_the_key() {
+    let cases = [
+        ("num_token: 8", "num_token: no such key (did you mean num_tokens?)"),
+        ("colour_of_the_logo: red", "colour_of_the_logo: no such key"),
+        (
+            "materialized_views_enabled: true",
+            "materialized_views_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false)",
+        ),
+        (
+            "authenticator: PasswordAuthenticator",
+            "authenticator: exists in Cassandra, but is not honoured yet at this value (ours: AllowAllAuthenticator)",
+        ),
+        (
+            "storage_compatibility_mode: CASSANDRA_4",
+            "storage_compatibility_mode: exists in Cassandra, but is not honoured yet at this value (ours: NONE)",
+        ),
+        (
+            "sstable: {selected_format: big}",
+            "sstable: exists in Cassandra, but is not honoured yet at this value (ours: selected_format: bti)",
+        ),
+        (
+            "read_request_timeout: 5000",
+            "read_request_timeout: '5000' is not a number with a unit (accepted: ms, s, m, h, d; case matters, no negative values)",
+        ),
+        ("num_tokens: many", "num_tokens: 'many' is not a whole number"),
+        ("num_tokens: 0", "num_tokens: must be between 1 and 1536"),
+        ("commitlog_sync: sometimes", "commitlog_sync: 'sometimes' is none of batch, group, periodic"),
+        ("commitlog_sync: periodic", "commitlog_sync_period: missing value, needed by commitlog_sync: periodic"),
+        ("max_mutation_size: 32MiB", "commitlog_segment_size: must be at least twice the size of max_mutation_size"),
+        ("rpc_address: somewhere", "rpc_address: 'somewhere' is not an IP address"),
+        (
+            "client_encryption_options: {enabled: true}",
+            "client_encryption_options: exists in Cassandra, but is not honoured yet at this value (ours: leave it out)",
+        ),
+        ("- a\n- b", "the configuration is not a list of keys and values"),
+    ];
+    for (yaml, problem) in cases {
+        assert_eq!(problems(yaml), [problem], "{yaml}");
+    }
+    let sets = with(&["nonsense"]).expect_err("no value").problems;
+    assert_eq!(sets, ["--set nonsense: must be key=value"]);
+    let wildcard = with(&["rpc_address=0.0.0.0"]).expect_err("needs a broadcast address").problems;
+    assert_eq!(wildcard.len(), 1);
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    assert_eq!(problems("num_token: 8\nread_request_timeout: 5\nodd_key: 1").len(), 3);
+}
+
+#[test]
+fn lenient_notes_and_goes_on() {
+    let yaml = "odd_key: 1\nmaterialized_views_enabled: true\nnum_tokens: 4";
+    let config = Config::load(Some(yaml), &[], true).expect("lenient");
+    assert_eq!(config.num_tokens, 4);
+    assert_eq!(
+        config.notes(),
+        [
+            "materialized_views_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false); ignored",
+            "odd_key: no such key; ignored"
+        ]
+    );
+}
+
+/// The keys that a stock file of 5.0 sets, with their values; `storage_compatibility_mode: CASSANDRA_4` is the one we cannot follow.
+const STOCK: &str = "
+cluster_name: 'Test Cluster'
+num_tokens: 16
+allocate_tokens_for_local_replication_factor: 3
+hinted_handoff_enabled: true
+max_hint_window: 3h
+hinted_handoff_throttle: 1024KiB
+max_hints_delivery_threads: 2
+hints_flush_period: 10000ms
+max_hints_file_size: 128MiB
+auto_hints_cleanup_enabled: false
+batchlog_replay_throttle: 1024KiB
+authenticator: {class_name: AllowAllAuthenticator}
+authorizer: {class_name: AllowAllAuthorizer}
+role_manager: {class_name: CassandraRoleManager, parameters: }
+network_authorizer: {class_name: AllowAllNetworkAuthorizer}
+cidr_authorizer: {class_name: AllowAllCIDRAuthorizer}
+roles_validity: 2000ms
+permissions_validity: 2000ms
+credentials_validity: 2000ms
+partitioner: org.apache.cassandra.dht.Murmur3Partitioner
+cdc_enabled: false
+disk_failure_policy: stop
+commit_failure_policy: stop
+prepared_statements_cache_size:
+key_cache_size:
+key_cache_save_period: 4h
+row_cache_size: 0MiB
+row_cache_save_period: 0s
+counter_cache_size:
+counter_cache_save_period: 7200s
+commitlog_sync: periodic
+commitlog_sync_period: 10000ms
+commitlog_segment_size: 32MiB
+seed_provider:
+  - class_name: org.apache.cassandra.locator.SimpleSeedProvider
+    parameters:
+      - seeds: \"127.0.0.1:7000\"
+concurrent_reads: 32
+concurrent_writes: 32
+concurrent_counter_writes: 32
+concurrent_materialized_view_writes: 32
+memtable_allocation_type: heap_buffers
+index_summary_capacity:
+index_summary_resize_interval: 60m
+trickle_fsync: false
+trickle_fsync_interval: 10240KiB
+storage_port: 7000
+ssl_storage_port: 7001
+listen_address: localhost
+start_native_transport: true
+native_transport_port: 9042
+native_transport_allow_older_protocols: true
+rpc_address: localhost
+rpc_keepalive: true
+incremental_backups: false
+snapshot_before_compaction: false
+auto_snapshot: true
+snapshot_links_per_second: 0
+column_index_cache_size: 2KiB
+concurrent_materialized_view_builders: 1
+compaction_throughput: 64MiB/s
+sstable_preemptive_open_interval: 50MiB
+uuid_sstable_identifiers_enabled: false
+read_request_timeout: 5000ms
+range_request_timeout: 10000ms
+write_request_timeout: 2000ms
+counter_write_request_timeout: 5000ms
+cas_contention_timeout: 1000ms
+truncate_request_timeout: 60000ms
+request_timeout: 10000ms
+slow_query_log_timeout: 500ms
+endpoint_snitch: SimpleSnitch
+dynamic_snitch_update_interval: 100ms
+dynamic_snitch_reset_interval: 600000ms
+dynamic_snitch_badness_threshold: 1.0
+server_encryption_options:
+  internode_encryption: none
+  legacy_ssl_storage_port_enabled: false
+  keystore: conf/.keystore
+  require_client_auth: false
+client_encryption_options:
+  enabled: false
+  keystore: conf/.keystore
+  require_client_auth: false
+internode_compression: dc
+inter_dc_tcp_nodelay: false
+trace_type_query_ttl: 1d
+trace_type_repair_ttl: 7d
+user_defined_functions_enabled: false
+transparent_data_encryption_options:
+  enabled: false
+  chunk_length_kb: 64
+tombstone_warn_threshold: 1000
+tombstone_failure_threshold: 100000
+replica_filtering_protection:
+  cached_rows_warn_threshold: 2000
+  cached_rows_fail_threshold: 32000
+batch_size_warn_threshold: 5KiB
+batch_size_fail_threshold: 50KiB
+unlogged_batch_across_partitions_warn_threshold: 10
+audit_logging_options:
+  enabled: false
+  logger:
+    - class_name: BinAuditLogger
+diagnostic_events_enabled: false
+repaired_data_tracking_for_range_reads_enabled: false
+report_unconfirmed_repaired_data_mismatches: false
+materialized_views_enabled: false
+sasi_indexes_enabled: false
+transient_replication_enabled: false
+drop_compact_storage_enabled: false
+dynamic_data_masking_enabled: false
+";
+
+#[test]
+fn a_stock_file_starts() {
+    let config = Config::load(Some(STOCK), &[], false).expect("accepted");
+    assert!(matches!(config.commitlog.sync, CommitLogSync::Periodic { .. }));
+    assert_eq!(config.timeouts.cas_contention, Duration::from_secs(1));
+    let complete = format!("{STOCK}storage_compatibility_mode: CASSANDRA_4\n");
+    assert_eq!(problems(&complete).len(), 1);
+    assert!(Config::load(Some(&complete), &[], true).is_ok());
+    assert!(Config::load(Some(STOCK), &["storage_compatibility_mode=NONE".to_owned()], false).is_ok());
+}
+
+#[test]
+fn settings_show_every_key() {
+    let config = with(&["max_hint_window=1h", "batch_size_warn_threshold=6KiB", "batch_size_fail_threshold=60KiB"])
+        .expect("valid");
+    let settings = config.settings();
+    let value = |name: &str| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_deref());
+    assert_eq!(value("max_hint_window"), Some(Some("1h")));
+    assert_eq!(value("batch_size_warn_threshold_in_kb"), Some(Some("6")));
+    assert_eq!(value("authenticator.class_name"), Some(Some("AllowAllAuthenticator")));
+    assert_eq!(value("broadcast_address"), Some(None));
+    assert!(settings.is_sorted());
+    assert!(settings.len() > 450);
+}

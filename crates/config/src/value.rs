@@ -1,0 +1,140 @@
+//! A value of a key, checked for its form.
+
+use serde_json::Value as Json;
+
+use crate::catalogue::{Key, Kind, OldUnit, old_factor};
+use crate::units::{self, DATA, TIME};
+
+/// A value in its form, and as it was written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Value {
+    /// What it says.
+    pub what: What,
+    /// How it was written; `settings` shows it.
+    pub text: String,
+}
+
+/// What a value says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum What {
+    /// Nothing: the default.
+    Null,
+    /// bool
+    Bool(bool),
+    /// int
+    Int(i64),
+    /// double
+    Double(f64),
+    /// text, or the name of a class
+    Text(String),
+    /// nanoseconds, bytes, bytes a second
+    Quantity(u64),
+    /// list or map
+    Json(Json),
+}
+
+impl Value {
+    /// The default of a key.
+    pub fn of_default(key: &Key) -> Result<Self, String> {
+        match key.default {
+            "" => Ok(Self { what: What::Null, text: String::new() }),
+            text => Self::of_text(key, text),
+        }
+    }
+
+    /// A value as it stands in the file. `old`: the name was an old one, whose plain numbers have this unit.
+    pub fn read(key: &Key, json: &Json, old: Option<OldUnit>) -> Result<Self, String> {
+        if json.is_null() {
+            return Ok(Self { what: What::Null, text: String::new() });
+        }
+        if let (Some(unit), Some(number)) = (old.filter(|unit| !unit.is_empty()), plain_number(json)) {
+            return Self::of_old_number(key, number, unit);
+        }
+        match (key.kind, json) {
+            (Kind::List, Json::Array(items)) => {
+                let items: Vec<String> = items.iter().map(scalar).collect();
+                Ok(Self { what: What::Json(json.clone()), text: format!("[{}]", items.join(", ")) })
+            }
+            (Kind::List, Json::String(text)) => {
+                let items = text.split(',').map(|item| Json::String(item.trim().to_owned())).collect();
+                Ok(Self { what: What::Json(Json::Array(items)), text: format!("[{text}]") })
+            }
+            (Kind::Map, Json::Object(_)) => Ok(Self { what: What::Json(json.clone()), text: json.to_string() }),
+            (Kind::Class, Json::Object(map)) => class_name(map),
+            (Kind::Class, Json::Array(items)) => match items.first() {
+                Some(Json::Object(map)) if items.len() == 1 => class_name(map),
+                _ => Err("must be one class".to_owned()),
+            },
+            (Kind::Map | Kind::List, _) => Err("must be a list or a map of its sub-keys".to_owned()),
+            (_, Json::Object(_) | Json::Array(_)) => Err("must be a single value".to_owned()),
+            _ => Self::of_text(key, &scalar(json)),
+        }
+    }
+
+    fn of_text(key: &Key, text: &str) -> Result<Self, String> {
+        let what = match key.kind {
+            Kind::Bool => match text.to_ascii_lowercase().as_str() {
+                "true" | "yes" | "on" => What::Bool(true),
+                "false" | "no" | "off" => What::Bool(false),
+                _ => return Err(format!("'{text}' is neither true nor false")),
+            },
+            Kind::Int => What::Int(text.parse().map_err(|_| format!("'{text}' is not a whole number"))?),
+            Kind::Double => What::Double(text.parse().map_err(|_| format!("'{text}' is not a number"))?),
+            Kind::Duration(least) => What::Quantity(units::parse(text, TIME, least)?),
+            Kind::Size(least) => What::Quantity(units::parse(text, DATA, least)?),
+            Kind::Rate => What::Quantity(units::parse_rate(text)?),
+            Kind::Text | Kind::Class => What::Text(text.to_owned()),
+            Kind::List | Kind::Map => return Err("must be a list or a map of its sub-keys".to_owned()),
+        };
+        Ok(Self { what, text: text.to_owned() })
+    }
+
+    /// Old names: `-1` stands for "not set", as their converters have it.
+    fn of_old_number(key: &Key, number: f64, unit: OldUnit) -> Result<Self, String> {
+        if number < 0.0 {
+            return Ok(Self { what: What::Null, text: String::new() });
+        }
+        let quantity = (number * old_factor(unit) as f64) as u64;
+        let text = match (key.kind, unit) {
+            (Kind::Rate, "Mbit/s") => format!("{quantity}B/s"),
+            _ => format!("{number}{unit}"),
+        };
+        Ok(Self { what: What::Quantity(quantity), text })
+    }
+
+    /// Says the same as another value; class names count without their package.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.what, &other.what) {
+            (What::Text(a), What::Text(b)) => short_class(a) == short_class(b),
+            (What::Json(Json::Array(items)), What::Null) => items.is_empty(),
+            (a, b) => a == b,
+        }
+    }
+}
+
+/// A class name without its package.
+pub fn short_class(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+fn class_name(map: &serde_json::Map<String, Json>) -> Result<Value, String> {
+    match map.get("class_name").and_then(Json::as_str) {
+        Some(name) => Ok(Value { what: What::Text(name.to_owned()), text: name.to_owned() }),
+        None => Err("must have a class_name".to_owned()),
+    }
+}
+
+fn plain_number(json: &Json) -> Option<f64> {
+    match json {
+        Json::Number(number) => number.as_f64(),
+        Json::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn scalar(json: &Json) -> String {
+    match json {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
