@@ -51,16 +51,26 @@ pub trait Disk: Send + Sync {
     /// The whole content of a file (also of `/proc` and `/sys`, whose lengths lie); `InvalidData` beyond `size_max` bytes.
     fn read_all(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>>;
 
-    /// Creates a directory and those above it, and makes their names durable.
+    /// Creates a directory and those above it, and makes their names durable, also those that an earlier call created and failed to
+    /// sync. Directories above that we may not open (they are not ours, then) or that cannot be synced are passed over.
     fn create_dir_durable(&self, path: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> = path
-            .ancestors()
-            .take_while(|dir| !dir.as_os_str().is_empty() && !self.exists(dir))
-            .collect();
         self.create_dir_all(path)?;
-        for dir in missing.iter().rev() {
-            let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-            self.sync_dir(parent.unwrap_or(Path::new(".")))?;
+        let above = path.ancestors().skip(1).map(|dir| {
+            if dir.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                dir
+            }
+        });
+        for dir in above {
+            match self.sync_dir(dir) {
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+                    ) => {}
+                synced => synced?,
+            }
         }
         Ok(())
     }

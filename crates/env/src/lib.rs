@@ -27,9 +27,7 @@ use std::time::Duration;
 
 pub use clock::{Clock, Elapsed, Instant, Sleep};
 pub use disk::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
-pub use network::{
-    Connecting, Detached, Listener, Network, Stream, accept, accept_detached,
-};
+pub use network::{Connecting, Detached, Listener, Network, Stream, accept, accept_detached};
 pub use random::Random;
 pub use tasks::{
     BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, Next, QueueFull, Step, Tasks, Wake,

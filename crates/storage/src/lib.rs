@@ -1,1 +1,3 @@
 //! The local storage engine: commit log, memtables, flush, compaction, reads.
+
+pub mod commitlog;

@@ -44,6 +44,8 @@ struct State {
     cold_percent: u64,
     sync_delay: Duration,
     counts: BTreeMap<Op, u64>,
+    /// Operations left until the power goes.
+    power_left: Option<u64>,
 }
 
 type File = Arc<Mutex<Inode>>;
@@ -92,6 +94,7 @@ impl SimDisk {
             cold_percent: 0,
             sync_delay: Duration::ZERO,
             counts: BTreeMap::new(),
+            power_left: None,
         };
         SimDisk {
             shared: Arc::new(Shared {
@@ -138,6 +141,12 @@ impl SimDisk {
         })
     }
 
+    /// The power goes in the middle of a step: before the disk's next operation but `operations`. From then on everything fails, until
+    /// the test starts a new life with [`super::Sim::power_cut`].
+    pub fn power_cut_after(&self, operations: u64) {
+        lock(&self.shared.state).power_left = Some(operations);
+    }
+
     /// How often an operation was asked for.
     pub fn count(&self, op: Op) -> u64 {
         lock(&self.shared.state)
@@ -158,16 +167,8 @@ impl SimDisk {
     /// Invalidates all handles, releases locks, and with `power_cut` draws the fate of what is pending.
     pub(super) fn end_life(&self, power_cut: bool) {
         let mut state = lock(&self.shared.state);
-        state.life += 1;
-        state.locks.clear();
-        if power_cut {
-            let loss = match self.shared.random.below(4) {
-                0 => Loss::All,
-                1 => Loss::Nothing,
-                _ => Loss::ByChance,
-            };
-            state.power_cut(loss, &self.shared.random);
-        }
+        state.power_left = None;
+        state.end_life(power_cut, &self.shared.random);
     }
 }
 
@@ -184,6 +185,14 @@ impl Shared {
             ));
         }
         *state.counts.entry(op).or_default() += 1;
+        match &mut state.power_left {
+            Some(0) => {
+                state.end_life(true, &self.random);
+                return Err(io::Error::other("the power is gone"));
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
         match state
             .faults
             .iter_mut()
@@ -242,6 +251,19 @@ impl State {
         self.capacity.map_or(wanted, |capacity| {
             capacity.saturating_sub(self.used()).min(wanted)
         })
+    }
+
+    fn end_life(&mut self, power_cut: bool, random: &SimRandom) {
+        self.life += 1;
+        self.locks.clear();
+        if power_cut {
+            let loss = match random.below(4) {
+                0 => Loss::All,
+                1 => Loss::Nothing,
+                _ => Loss::ByChance,
+            };
+            self.power_cut(loss, random);
+        }
     }
 
     fn power_cut(&mut self, loss: Loss, random: &SimRandom) {

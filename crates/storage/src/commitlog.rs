@@ -1,0 +1,542 @@
+//! Commit log: a write is acknowledged when it is here.
+//!
+//! Stands below memtables and flush. A record (a serialised mutation; this module does not look into it) is copied into the pending
+//! buffer under a short mutex and gets its position at once. One background task, the *writer*, swaps the buffer, writes it as one
+//! section of the current segment, syncs, and releases everybody who waits for a position up to there: many writes share one sync.
+//! A second task, the *allocator*, keeps the next segment ready, removes segments whose content is flushed, and asks for flushes when
+//! the log outgrows its limit.
+//!
+//! Invariants:
+//! - positions grow in the order of appends; a group is contiguous within one section;
+//! - a section is written only after the one before it was synced (in `periodic` mode the unsynced section grows instead), and a segment
+//!   only after the one before it: only the last section of the last segment can be torn, and replay tells tearing from corruption;
+//! - a segment's file holds zeros wherever nothing was written. Recycled files are zeroed before they get their new id: a section's marker
+//!   covers its segment's id, but entries do not, and a torn section over old entries would give them a second life;
+//! - a failed sync is final: what it covered is never reported as durable;
+//! - a segment is removed only when every record in it was flushed, or belongs to nobody.
+//!
+//! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see `format`), plain: compressed and
+//! encrypted segments are refused by name. Not here: what a mutation says, which positions an SSTable covers, truncation records.
+
+mod durable;
+mod format;
+mod pending;
+mod reader;
+mod replay;
+mod segments;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use env::{Env, Wake};
+use schema::TableId;
+
+pub use durable::WaitDurable;
+pub use replay::Replay;
+
+use durable::Durability;
+use pending::Pending;
+use segments::{Allocator, Segment};
+
+/// Bytes appended and not yet written. At the limit [`CommitLog::append`] answers [`LogError::Busy`]; [`CommitLog::ready`] tells when to
+/// try again.
+pub const COMMITLOG_PENDING_BYTES_MAX: usize = 64 << 20;
+
+/// A segment's size is between these; `open` moves an option outside to the nearer one. Offsets are positive 32-bit integers.
+pub const COMMITLOG_SEGMENT_SIZE_MIN: u32 = 4 << 10;
+/// See [`COMMITLOG_SEGMENT_SIZE_MIN`].
+pub const COMMITLOG_SEGMENT_SIZE_MAX: u32 = 1 << 30;
+
+const _: () = assert!(COMMITLOG_SEGMENT_SIZE_MAX <= i32::MAX as u32);
+
+/// The part of a table that is flushed as one: a shard's memtable.
+pub type DirtyKey = (TableId, u16);
+
+/// A place in the log: the end of an entry (Cassandra's `CommitLogPosition`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogPosition {
+    /// The segment's id.
+    pub segment: u64,
+    /// Offset in the segment's file.
+    pub offset: u32,
+}
+
+impl LogPosition {
+    /// Before everything.
+    pub const NONE: LogPosition = LogPosition {
+        segment: 0,
+        offset: 0,
+    };
+}
+
+/// When a record counts as durable (`commitlog_sync`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncMode {
+    /// After a sync that starts as soon as the previous one ended; what came meanwhile shares it.
+    Batch,
+    /// As `Batch`, but a sync waits for company first (`commitlog_sync_group_window`; zero is the same as `Batch`).
+    Group(Duration),
+    /// At once; a sync follows within the period (`commitlog_sync_period`). Data reaches the kernel within 100 ms, so that the death of
+    /// the process alone loses no more than that. When syncs lag more than half a period, writers wait for them.
+    Periodic(Duration),
+}
+
+/// What happens when the log cannot be written (`commit_failure_policy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// Refuse further writes; [`Options::on_failure`] is told, to end client and node traffic too.
+    Stop,
+    /// Refuse further writes.
+    StopCommit,
+    /// The writes that were not synced fail, later ones go to a new segment.
+    Ignore,
+    /// Refuse further writes; [`Options::on_failure`] is told, to end the process.
+    Die,
+}
+
+/// What replay does about corruption (`cassandra.commitlog.ignorereplayerrors`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayPolicy {
+    /// Give the error, then end.
+    Stop,
+    /// Log it and go on behind it.
+    Ignore,
+}
+
+/// Told of tables whose flush would free the oldest segments. Called on the allocator's thread, again whenever a segment is begun while
+/// the log is too large.
+pub type OnPressure = Arc<dyn Fn(&[DirtyKey]) + Send + Sync>;
+
+/// Told once when the log stops; also with policy `Ignore`, each time.
+pub type OnFailure = Arc<dyn Fn(FailurePolicy, &LogError) + Send + Sync>;
+
+/// Settings of a log.
+#[derive(Clone)]
+pub struct Options {
+    /// `commitlog_segment_size`.
+    pub segment_size: u32,
+    /// `max_mutation_size`; never more than half a segment.
+    pub mutation_size_max: u32,
+    /// `commitlog_total_space`.
+    pub total_space: u64,
+    /// `commitlog_sync` and its period or window.
+    pub sync: SyncMode,
+    /// `commit_failure_policy`.
+    pub failure_policy: FailurePolicy,
+    /// About corruption found at start.
+    pub replay_policy: ReplayPolicy,
+    /// Asked for flushes when the log exceeds `total_space`.
+    pub on_pressure: OnPressure,
+    /// Told of failures.
+    pub on_failure: OnFailure,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            segment_size: 32 << 20,
+            mutation_size_max: 16 << 20,
+            total_space: 8 << 30,
+            sync: SyncMode::Batch,
+            failure_policy: FailurePolicy::Stop,
+            replay_policy: ReplayPolicy::Stop,
+            on_pressure: Arc::new(|_| {}),
+            on_failure: Arc::new(|_, _| {}),
+        }
+    }
+}
+
+/// Why the log could not do what was asked.
+#[derive(Clone, Debug)]
+pub enum LogError {
+    /// The record, or the group, is larger than a mutation may be.
+    MutationTooLarge {
+        /// Its size in bytes.
+        size: usize,
+        /// The limit.
+        size_max: usize,
+    },
+    /// The pending buffer is at its limit: wait for [`CommitLog::ready`].
+    Busy,
+    /// The log stopped after a failure; the node must be restarted.
+    Stopped,
+    /// The record was lost by a failed write or sync, which the failure policy ignores.
+    WriteFailed,
+    /// The file system failed.
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What it said.
+        source: Arc<io::Error>,
+    },
+    /// A segment is damaged in a place that was acknowledged as durable.
+    Corrupt {
+        /// The segment's file.
+        path: PathBuf,
+        /// Where the unreadable bytes begin.
+        offset: u32,
+        /// What is wrong with them.
+        reason: &'static str,
+    },
+    /// A segment of a version or with parameters that cannot be read.
+    Unsupported {
+        /// The segment's file.
+        path: PathBuf,
+        /// The version or the parameters.
+        what: String,
+    },
+}
+
+impl LogError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> LogError {
+        |source| LogError::Io {
+            path: path.to_owned(),
+            source: Arc::new(source),
+        }
+    }
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LogError::MutationTooLarge { size, size_max } => {
+                write!(
+                    f,
+                    "a mutation of {size} bytes is too large for the maximum size of {size_max}"
+                )
+            }
+            LogError::Busy => f.write_str("the commit log cannot keep up"),
+            LogError::Stopped => f.write_str("the commit log stopped after a disk failure"),
+            LogError::WriteFailed => {
+                f.write_str("the write was lost by a failure of the commit log's disk")
+            }
+            LogError::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            LogError::Corrupt {
+                path,
+                offset,
+                reason,
+            } => {
+                write!(
+                    f,
+                    "{}: corrupt at offset {offset}: {reason}",
+                    path.display()
+                )
+            }
+            LogError::Unsupported { path, what } => {
+                write!(
+                    f,
+                    "{}: cannot read commit log segments with {what}",
+                    path.display()
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for LogError {}
+
+/// Figures of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Records appended since the start.
+    pub appended: u64,
+    /// Bytes waiting to be written.
+    pub pending_bytes: u64,
+    /// Writes waiting for a sync.
+    pub waiting: u64,
+    /// Syncs since the start.
+    pub syncs: u64,
+    /// Segments that hold something or are being written.
+    pub segments: u64,
+    /// Their size in bytes.
+    pub size: u64,
+}
+
+/// The commit log of a node. Dropping it ends its tasks, without a last sync: see [`CommitLog::sync`].
+pub struct CommitLog {
+    shared: Arc<Shared>,
+    writer: Wake,
+    allocator: Wake,
+}
+
+/// What the handle, the futures and the tasks share.
+struct Shared {
+    env: Env,
+    directory: PathBuf,
+    options: Options,
+    /// Guards the pending buffer and the table of segments: a copy or a look-up, never I/O.
+    state: Mutex<State>,
+    durability: Durability,
+    /// Guards the making of segment files, one at a time: held during I/O, only by the two tasks.
+    allocator: Mutex<Allocator>,
+}
+
+struct State {
+    pending: Pending,
+    /// Segments that hold something, by id; the last one is being filled.
+    segments: BTreeMap<u64, Segment>,
+    /// Segments from here on were made by this process.
+    first_own: u64,
+    /// Segments below are completely written.
+    written: u64,
+    /// Replayed segments are kept until the reader of the replay says so.
+    replaying: bool,
+    waiting_for_room: Vec<Waker>,
+    appended: u64,
+    syncs: u64,
+}
+
+impl CommitLog {
+    /// Opens the log in a directory, making it if needed, and gives what must be replayed. A torn tail is cut here. Appending is possible
+    /// at once; the replayed segments stay until [`CommitLog::finish_replay`].
+    pub fn open(
+        env: &Env,
+        directory: &Path,
+        mut options: Options,
+    ) -> Result<(CommitLog, Replay), LogError> {
+        options.segment_size = options
+            .segment_size
+            .clamp(COMMITLOG_SEGMENT_SIZE_MIN, COMMITLOG_SEGMENT_SIZE_MAX);
+        options.mutation_size_max = options.mutation_size_max.min(options.segment_size / 2);
+        env.disk
+            .create_dir_durable(directory)
+            .map_err(LogError::io(directory))?;
+        let replay = Replay::open(env, directory, options.replay_policy)?;
+        let clock = u64::try_from(env.clock.now_micros() / 1000).unwrap_or(1);
+        let first_own = replay.last_id().map_or(clock, |last| clock.max(last + 1));
+        let mut segments = replay.segments();
+        segments.insert(
+            first_own,
+            Segment::new(directory.join(format::file_name(first_own))),
+        );
+        let mut allocator = Allocator::new(directory, options.segment_size, first_own);
+        allocator.make_at_once(&*env.disk, first_own)?;
+        let state = State {
+            pending: Pending::new(first_own, options.segment_size),
+            segments,
+            first_own,
+            written: first_own,
+            replaying: true,
+            waiting_for_room: Vec::new(),
+            appended: 0,
+            syncs: 0,
+        };
+        let shared = Arc::new(Shared {
+            env: env.clone(),
+            directory: directory.to_owned(),
+            options,
+            state: Mutex::new(state),
+            durability: Durability::new(first_own),
+            allocator: Mutex::new(allocator),
+        });
+        let allocator = segments::start(shared.clone());
+        let writer = writer::start(shared.clone(), allocator.clone());
+        allocator.wake();
+        Ok((
+            CommitLog {
+                shared,
+                writer,
+                allocator,
+            },
+            replay,
+        ))
+    }
+
+    /// Appends a record; `dirty` are the memtables it goes to, which [`CommitLog::mark_flushed`] will name.
+    pub fn append(&self, record: &[u8], dirty: &[DirtyKey]) -> Result<LogPosition, LogError> {
+        self.append_group(&[record], dirty)
+    }
+
+    /// Appends records that are torn apart by no crash in between sections: one contiguous run. Gives the position of the last.
+    pub fn append_group(
+        &self,
+        records: &[&[u8]],
+        dirty: &[DirtyKey],
+    ) -> Result<LogPosition, LogError> {
+        let total = self.check_sizes(records)?;
+        let mut state = self.shared.lock();
+        if self.shared.durability.is_stopped() {
+            return Err(LogError::Stopped);
+        }
+        if state.pending.bytes() + total > COMMITLOG_PENDING_BYTES_MAX {
+            return Err(LogError::Busy);
+        }
+        let wake = state.pending.needs_wake(total);
+        state
+            .pending
+            .note_time(|| self.shared.env.clock.monotonic_nanos());
+        let position = state.pending.append(records, total);
+        state.appended += records.len() as u64;
+        state.mark_dirty(position, dirty, &self.shared.directory);
+        drop(state);
+        if wake {
+            self.writer.wake();
+        }
+        Ok(position)
+    }
+
+    fn check_sizes(&self, records: &[&[u8]]) -> Result<usize, LogError> {
+        let size_max = self.shared.options.mutation_size_max as usize;
+        let too_large = |size, size_max| LogError::MutationTooLarge { size, size_max };
+        let mut total = 0;
+        for record in records {
+            assert!(
+                record.len() >= format::RECORD_SIZE_MIN,
+                "a mutation is never smaller"
+            );
+            if record.len() > size_max {
+                return Err(too_large(record.len(), size_max));
+            }
+            total += record.len() + format::ENTRY_OVERHEAD as usize;
+        }
+        let room =
+            (self.shared.options.segment_size - format::HEADER_LEN - format::MARKER_LEN) as usize;
+        if total > room {
+            Err(too_large(total, room))
+        } else {
+            Ok(total)
+        }
+    }
+
+    /// Completes when the record at `position` is durable by the log's mode.
+    pub fn wait_durable(&self, position: LogPosition) -> WaitDurable {
+        let is_enough = match self.shared.options.sync {
+            SyncMode::Periodic(period) => !self.shared.lags(period),
+            SyncMode::Batch | SyncMode::Group(_) => false,
+        };
+        WaitDurable::new(self.shared.clone(), position, is_enough)
+    }
+
+    /// Syncs everything appended so far, whatever the mode; completes when done.
+    pub fn sync(&self) -> WaitDurable {
+        let position = {
+            let mut state = self.shared.lock();
+            state.pending.force_sync();
+            state.pending.position()
+        };
+        self.writer.wake();
+        WaitDurable::new(self.shared.clone(), position, false)
+    }
+
+    /// Completes when the pending buffer has room again (or the log stopped).
+    pub fn ready(&self) -> impl Future<Output = ()> + Send + use<> {
+        let shared = self.shared.clone();
+        std::future::poll_fn(move |context: &mut Context<'_>| {
+            let mut state = shared.lock();
+            if shared.durability.is_stopped()
+                || state.pending.bytes() <= COMMITLOG_PENDING_BYTES_MAX / 2
+            {
+                return Poll::Ready(());
+            }
+            state.waiting_for_room.push(context.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    /// Where the log ends now: every record appended so far lies at or before.
+    pub fn position(&self) -> LogPosition {
+        self.shared.lock().pending.position()
+    }
+
+    /// Everything that a shard of a table appended up to `up_to` is in SSTables. Flushes of one shard must be reported in their order:
+    /// a later position covers the earlier ones.
+    pub fn mark_flushed(&self, table: TableId, shard: u16, up_to: LogPosition) {
+        let key = (table, shard);
+        self.shared.lock().mark_clean(|dirty| *dirty == key, up_to);
+        self.allocator.wake();
+    }
+
+    /// A table's content up to `up_to` does not matter any more: dropped or truncated.
+    pub fn mark_discarded(&self, table: TableId, up_to: LogPosition) {
+        self.shared
+            .lock()
+            .mark_clean(|dirty| dirty.0 == table, up_to);
+        self.allocator.wake();
+    }
+
+    /// A replayed record went into these memtables: its segment stays until they are flushed.
+    pub fn mark_replayed(&self, position: LogPosition, dirty: &[DirtyKey]) {
+        self.shared
+            .lock()
+            .mark_dirty(position, dirty, &self.shared.directory);
+    }
+
+    /// Everything was replayed, or is flushed: replayed segments to which nobody laid a claim are removed.
+    pub fn finish_replay(&self) {
+        self.shared.lock().replaying = false;
+        self.allocator.wake();
+    }
+
+    /// What must be flushed to free the oldest segment; empty when only the current one holds anything.
+    pub fn needs_flush(&self) -> Vec<DirtyKey> {
+        let state = self.shared.lock();
+        let oldest = state
+            .segments
+            .values()
+            .next()
+            .filter(|_| state.segments.len() > 1);
+        oldest.map(Segment::dirty).unwrap_or_default()
+    }
+
+    /// Figures.
+    pub fn stats(&self) -> Stats {
+        let state = self.shared.lock();
+        let segments = state.segments.len() as u64;
+        Stats {
+            appended: state.appended,
+            pending_bytes: state.pending.bytes() as u64,
+            waiting: self.shared.durability.waiting(),
+            syncs: state.syncs,
+            segments,
+            size: segments * u64::from(self.shared.options.segment_size),
+        }
+    }
+}
+
+impl Shared {
+    /// A panic while the state is locked would leave positions without bytes: nothing may go on.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state
+            .lock()
+            .expect("no step under the log's mutex panics")
+    }
+
+    /// Whether syncs are late by more than half a period.
+    fn lags(&self, period: Duration) -> bool {
+        let Some(oldest) = self.lock().pending.oldest_unsynced() else {
+            return false;
+        };
+        let waited = self.env.clock.monotonic_nanos().saturating_sub(oldest);
+        u128::from(waited) * 2 > period.as_nanos() * 3
+    }
+}
+
+impl State {
+    fn mark_dirty(&mut self, position: LogPosition, dirty: &[DirtyKey], directory: &Path) {
+        let segment = self
+            .segments
+            .entry(position.segment)
+            .or_insert_with(|| Segment::new(directory.join(format::file_name(position.segment))));
+        segment.mark_dirty(position.offset, dirty);
+    }
+
+    fn mark_clean(&mut self, matches: impl Fn(&DirtyKey) -> bool, up_to: LogPosition) {
+        for (id, segment) in self.segments.range_mut(..=up_to.segment) {
+            let offset = if *id == up_to.segment {
+                up_to.offset
+            } else {
+                u32::MAX
+            };
+            segment.mark_clean(&matches, offset);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

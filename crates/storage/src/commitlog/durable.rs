@@ -1,0 +1,209 @@
+//! How far the log is durable, and who waits for it.
+//!
+//! A position is packed into 64 bits (segments counted from the first of this process), so that the common check is one atomic load.
+//! The writer stores the new position *before* it looks at the list, a waiter checks again *after* it is on the list: none is missed.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use super::{LogError, LogPosition, Shared};
+
+/// Ranges remembered as lost under the `Ignore` policy; older ones are forgotten (their waiters were told at once).
+const LOST_RANGES_MAX: usize = 1024;
+
+pub(super) struct Durability {
+    first_segment: u64,
+    /// Everything up to here is durable, except what was lost.
+    position: AtomicU64,
+    stopped: AtomicBool,
+    any_lost: AtomicBool,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    tickets: u64,
+    waiters: Vec<Waiter>,
+    /// Positions from (exclusive) and to (inclusive) that a failed write or sync lost.
+    lost: Vec<(u64, u64)>,
+}
+
+struct Waiter {
+    ticket: u64,
+    position: u64,
+    waker: Waker,
+}
+
+impl Durability {
+    pub(super) fn new(first_segment: u64) -> Self {
+        Durability {
+            first_segment,
+            position: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            any_lost: AtomicBool::new(false),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Positions of earlier processes are durable: zero.
+    fn pack(&self, position: LogPosition) -> u64 {
+        match position.segment.checked_sub(self.first_segment) {
+            Some(number) => (number << 32) | u64::from(position.offset),
+            None => 0,
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(super) fn waiting(&self) -> u64 {
+        self.lock().waiters.len() as u64
+    }
+
+    /// Where the durable part of a segment ends; 0 when nothing in it is durable.
+    pub(super) fn end_in(&self, segment: u64) -> u32 {
+        let packed = self.position.load(Ordering::Acquire);
+        let is_there = segment.checked_sub(self.first_segment) == Some(packed >> 32);
+        if is_there { packed as u32 } else { 0 }
+    }
+
+    /// Everything up to `position` is durable.
+    pub(super) fn advance(&self, position: LogPosition) {
+        self.position.store(self.pack(position), Ordering::Release);
+        self.release();
+    }
+
+    /// Everything after the durable position and up to `to` is lost.
+    pub(super) fn lose(&self, to: LogPosition) {
+        let range = (self.position.load(Ordering::Acquire), self.pack(to));
+        let mut waiting = self.lock();
+        if waiting.lost.len() >= LOST_RANGES_MAX {
+            waiting.lost.remove(0);
+        }
+        waiting.lost.push(range);
+        drop(waiting);
+        self.any_lost.store(true, Ordering::Release);
+        // What comes later is measured from here: what is lost is settled too.
+        self.position.store(range.1, Ordering::Release);
+        self.release();
+    }
+
+    /// Nothing will become durable any more.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.release();
+    }
+
+    fn release(&self) {
+        let released: Vec<Waiter> = {
+            let mut waiting = self.lock();
+            let reached = self.position.load(Ordering::Acquire);
+            let stopped = self.is_stopped();
+            waiting
+                .waiters
+                .extract_if(.., |waiter| stopped || waiter.position <= reached)
+                .collect()
+        };
+        released.into_iter().for_each(|waiter| waiter.waker.wake());
+    }
+
+    fn settled(&self, position: u64) -> Option<Result<(), LogError>> {
+        if self.position.load(Ordering::Acquire) >= position {
+            let is_lost = self.any_lost.load(Ordering::Acquire)
+                && self
+                    .lock()
+                    .lost
+                    .iter()
+                    .any(|(from, to)| *from < position && position <= *to);
+            return Some(if is_lost {
+                Err(LogError::WriteFailed)
+            } else {
+                Ok(())
+            });
+        }
+        self.is_stopped().then_some(Err(LogError::Stopped))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting
+            .lock()
+            .expect("no step under the waiters' mutex panics")
+    }
+}
+
+/// Completes when a position of the log is durable; see [`super::CommitLog::wait_durable`]. Dropping it waits no longer.
+#[must_use = "the write is durable only when this completes"]
+pub struct WaitDurable {
+    shared: Arc<Shared>,
+    position: u64,
+    ticket: Option<u64>,
+    /// The mode asks for no sync before the answer.
+    is_enough: bool,
+}
+
+impl WaitDurable {
+    pub(super) fn new(shared: Arc<Shared>, position: LogPosition, is_enough: bool) -> Self {
+        let position = shared.durability.pack(position);
+        WaitDurable {
+            shared,
+            position,
+            ticket: None,
+            is_enough,
+        }
+    }
+}
+
+impl Future for WaitDurable {
+    type Output = Result<(), LogError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let durability = &this.shared.durability;
+        if let Some(result) = durability.settled(this.position) {
+            this.ticket = None;
+            return Poll::Ready(result);
+        }
+        if this.is_enough {
+            return Poll::Ready(Ok(()));
+        }
+        let mut waiting = durability.lock();
+        let registered = waiting
+            .waiters
+            .iter_mut()
+            .find(|waiter| Some(waiter.ticket) == this.ticket);
+        match registered {
+            Some(waiter) => waiter.waker.clone_from(context.waker()),
+            None => {
+                waiting.tickets += 1;
+                let waiter = Waiter {
+                    ticket: waiting.tickets,
+                    position: this.position,
+                    waker: context.waker().clone(),
+                };
+                this.ticket = Some(waiter.ticket);
+                waiting.waiters.push(waiter);
+            }
+        }
+        drop(waiting);
+        // The writer may have passed between the check and the registration.
+        match durability.settled(this.position) {
+            Some(result) => Poll::Ready(result),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for WaitDurable {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.shared
+                .durability
+                .lock()
+                .waiters
+                .retain(|waiter| waiter.ticket != ticket);
+        }
+    }
+}

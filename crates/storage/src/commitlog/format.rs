@@ -1,0 +1,192 @@
+//! The bytes of a commit log segment, version 8 (Cassandra's `CommitLogDescriptor`, `CommitLogSegment`, `CommitLogFormat`).
+//!
+//! ```text
+//! segment := header section* zeros
+//! header  := i32 version, i64 segment id, u16 length, JSON parameters ("{}" = plain), u32 CRC of these
+//!            (CRC over version, low and high half of the id, the length as 4 bytes, JSON)
+//! section := marker entry*
+//! marker  := i32 offset of the next marker, u32 CRC over low and high half of the id and this marker's own offset
+//! entry   := i32 size, u32 CRC of the size, mutation, u32 CRC of the size and the mutation
+//! ```
+//!
+//! All integers are big-endian, all offsets count from the start of the file. The marker's CRC does not cover the offset it holds.
+
+use crc32fast::Hasher;
+use stdx::Cursor;
+
+/// The version written.
+pub(super) const VERSION: i32 = 8;
+
+/// Versions read: 7 differs from 8 only in the messaging version of its mutations, whose layout is the same.
+pub(super) const VERSIONS_READ: [i32; 2] = [7, 8];
+
+/// Parameters of a plain segment.
+const PARAMETERS: &[u8] = b"{}";
+
+/// Length of a plain segment's header.
+pub(super) const HEADER_LEN: u32 = 4 + 8 + 2 + PARAMETERS.len() as u32 + 4;
+
+/// Length of a section's marker.
+pub(super) const MARKER_LEN: u32 = 8;
+
+/// What an entry adds to its mutation.
+pub(super) const ENTRY_OVERHEAD: u32 = 12;
+
+/// No mutation is smaller; Cassandra refuses smaller entries as garbage.
+pub(super) const RECORD_SIZE_MIN: usize = 10;
+
+const NAME_PREFIX: &str = "CommitLog-";
+const NAME_SUFFIX: &str = ".log";
+
+/// A segment's file name.
+pub(super) fn file_name(id: u64) -> String {
+    format!("{NAME_PREFIX}{VERSION}-{id}{NAME_SUFFIX}")
+}
+
+/// Version and id in a segment's file name.
+pub(super) fn parse_file_name(name: &str) -> Option<(i32, u64)> {
+    let (version, id) = name
+        .strip_prefix(NAME_PREFIX)?
+        .strip_suffix(NAME_SUFFIX)?
+        .split_once('-')?;
+    Some((version.parse().ok()?, id.parse().ok()?))
+}
+
+/// What a segment's header says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub version: i32,
+    pub id: u64,
+    pub parameters: Vec<u8>,
+    /// Where the first marker is.
+    pub len: u32,
+}
+
+impl Header {
+    /// Neither compressed nor encrypted.
+    pub(super) fn is_plain(&self) -> bool {
+        self.parameters == PARAMETERS
+    }
+}
+
+/// The header of a plain segment.
+pub(super) fn header(id: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER_LEN as usize);
+    bytes.extend_from_slice(&VERSION.to_be_bytes());
+    bytes.extend_from_slice(&id.to_be_bytes());
+    bytes.extend_from_slice(&(PARAMETERS.len() as u16).to_be_bytes());
+    bytes.extend_from_slice(PARAMETERS);
+    bytes.extend_from_slice(&header_crc(VERSION, id, PARAMETERS).to_be_bytes());
+    bytes
+}
+
+/// Reads a header; `None` when it is cut short or its checksum differs.
+pub(super) fn read_header(bytes: &[u8]) -> Option<Header> {
+    let mut cursor = Cursor::new(bytes);
+    let version = cursor.i32().ok()?;
+    let id = cursor.u64().ok()?;
+    let length = usize::from(cursor.u16().ok()?);
+    let parameters = cursor.take(length).ok()?;
+    let crc = cursor.u32().ok()?;
+    let len = u32::try_from(cursor.position()).ok()?;
+    (crc == header_crc(version, id, parameters)).then(|| Header {
+        version,
+        id,
+        parameters: parameters.to_vec(),
+        len,
+    })
+}
+
+fn header_crc(version: i32, id: u64, parameters: &[u8]) -> u32 {
+    let mut hasher = Hasher::new();
+    hasher.update(&version.to_be_bytes());
+    hasher.update(&id_low_high(id));
+    hasher.update(&(parameters.len() as u32).to_be_bytes());
+    hasher.update(parameters);
+    hasher.finalize()
+}
+
+/// The low half of the id before the high one, as the checksums take it.
+fn id_low_high(id: u64) -> [u8; 8] {
+    id.rotate_left(32).to_be_bytes()
+}
+
+/// The marker at `offset`, of a section that ends at `next`.
+pub(super) fn marker(id: u64, offset: u32, next: u32) -> [u8; MARKER_LEN as usize] {
+    let mut bytes = [0; MARKER_LEN as usize];
+    let (to_next, to_crc) = bytes.split_at_mut(4);
+    to_next.copy_from_slice(&next.to_be_bytes());
+    to_crc.copy_from_slice(&marker_crc(id, offset).to_be_bytes());
+    bytes
+}
+
+/// Where the next marker is, according to the marker at `offset`; `None` when its checksum differs or the place is impossible.
+pub(super) fn read_marker(segment: &[u8], id: u64, offset: u32) -> Option<u32> {
+    let mut cursor = Cursor::new(segment.get(offset as usize..)?);
+    let next = cursor.u32().ok()?;
+    let crc = cursor.u32().ok()?;
+    let possible = next >= offset.checked_add(MARKER_LEN)? && next as usize <= segment.len();
+    (possible && crc == marker_crc(id, offset)).then_some(next)
+}
+
+fn marker_crc(id: u64, offset: u32) -> u32 {
+    let mut hasher = Hasher::new();
+    hasher.update(&id_low_high(id));
+    hasher.update(&offset.to_be_bytes());
+    hasher.finalize()
+}
+
+/// Appends an entry. The caller has checked that the record's size fits a segment.
+pub(super) fn put_entry(out: &mut Vec<u8>, record: &[u8]) {
+    let size = u32::try_from(record.len())
+        .expect("a record fits a segment")
+        .to_be_bytes();
+    let mut hasher = Hasher::new();
+    hasher.update(&size);
+    out.extend_from_slice(&size);
+    out.extend_from_slice(&hasher.clone().finalize().to_be_bytes());
+    hasher.update(record);
+    out.extend_from_slice(record);
+    out.extend_from_slice(&hasher.finalize().to_be_bytes());
+}
+
+/// The CRC of an entry's size, and of its size and mutation.
+pub(super) fn entry_crcs(size: u32, record: &[u8]) -> (u32, u32) {
+    let mut hasher = Hasher::new();
+    hasher.update(&size.to_be_bytes());
+    let of_size = hasher.clone().finalize();
+    hasher.update(record);
+    (of_size, hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_headers_come_back() {
+        assert_eq!(
+            file_name(1_795_247_686_228),
+            "CommitLog-8-1795247686228.log"
+        );
+        assert_eq!(parse_file_name("CommitLog-7-12.log"), Some((7, 12)));
+        for name in [
+            "CommitLog-8-12.log.tmp",
+            "CommitLog-8-12_cdc.idx",
+            "CommitLog-12.log",
+            "x",
+            "CommitLog-8-y.log",
+        ] {
+            assert_eq!(parse_file_name(name), None, "{name}");
+        }
+        let bytes = header(7);
+        assert_eq!(bytes.len(), HEADER_LEN as usize);
+        let read = read_header(&bytes).expect("valid");
+        assert_eq!((read.version, read.id, read.len), (VERSION, 7, HEADER_LEN));
+        for bit in 0..bytes.len() * 8 {
+            let mut broken = bytes.clone();
+            broken[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read_header(&broken), None, "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The pending buffer: where records wait for the writer, already laid out as they will be on disk.
+//!
+//! Positions are given here, so the buffer knows how full the segment is: a record that does not fit closes the segment and opens the
+//! next id, whose file the writer will find or make. A section's marker is 8 bytes of zeros here until the writer knows its end.
+
+use std::collections::VecDeque;
+
+use super::LogPosition;
+use super::format::{self, HEADER_LEN, MARKER_LEN};
+
+/// In `periodic` mode the writer is woken early at this many bytes.
+const WAKE_BYTES: usize = 4 << 20;
+
+/// A buffer that grew larger is not kept for reuse.
+const REUSE_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes for one place in one segment: a section, or more of the section that is still open.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub segment: u64,
+    /// Where its marker is.
+    pub marker: u32,
+    /// Where `bytes` go; the marker's place unless they continue the section.
+    pub start: u32,
+    pub bytes: Vec<u8>,
+}
+
+impl Section {
+    pub(super) fn end(&self) -> u32 {
+        self.start + u32::try_from(self.bytes.len()).expect("a section fits a segment")
+    }
+}
+
+pub(super) struct Pending {
+    segment_size: u32,
+    /// Sections of segments that are full.
+    closed: VecDeque<Section>,
+    /// The segment being filled, and how far it is allocated.
+    segment: u64,
+    offset: u32,
+    last: LogPosition,
+    /// The open section's marker, when there is one.
+    open: Option<u32>,
+    start: u32,
+    buffer: Vec<u8>,
+    /// A buffer kept for the next swap.
+    spare: Vec<u8>,
+    bytes: usize,
+    /// The writer will come by itself: a wake is not needed.
+    pub armed: bool,
+    forced: bool,
+    first_at: u64,
+    /// When the oldest record that is not synced came (coarsely: the first since the writer last synced).
+    oldest_unsynced: Option<u64>,
+}
+
+impl Pending {
+    pub(super) fn new(segment: u64, segment_size: u32) -> Self {
+        Pending {
+            segment_size,
+            closed: VecDeque::new(),
+            segment,
+            offset: HEADER_LEN,
+            last: LogPosition::NONE,
+            open: None,
+            start: HEADER_LEN,
+            buffer: Vec::new(),
+            spare: Vec::new(),
+            bytes: 0,
+            armed: false,
+            forced: false,
+            first_at: 0,
+            oldest_unsynced: None,
+        }
+    }
+
+    /// Bytes appended and not yet written.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.closed.is_empty() && self.buffer.is_empty()
+    }
+
+    /// Where the last record ends.
+    pub(super) fn position(&self) -> LogPosition {
+        self.last
+    }
+
+    /// Whether the writer must be told of records of this size: when it sleeps, or when it should not wait for its time.
+    pub(super) fn needs_wake(&self, added: usize) -> bool {
+        let passes = self.bytes < WAKE_BYTES && self.bytes + added >= WAKE_BYTES;
+        if self.armed { passes } else { self.is_empty() }
+    }
+
+    /// Notes the time of a record, if it is the first since the writer came, or since it synced.
+    pub(super) fn note_time(&mut self, now: impl FnOnce() -> u64) {
+        if !self.is_empty() && self.oldest_unsynced.is_some() {
+            return;
+        }
+        let now = now();
+        if self.is_empty() {
+            self.first_at = now;
+        }
+        self.oldest_unsynced.get_or_insert(now);
+    }
+
+    pub(super) fn first_at(&self) -> u64 {
+        self.first_at
+    }
+
+    pub(super) fn oldest_unsynced(&self) -> Option<u64> {
+        self.oldest_unsynced
+    }
+
+    /// The next swap must sync.
+    pub(super) fn force_sync(&mut self) {
+        self.forced = true;
+    }
+
+    pub(super) fn is_forced(&self) -> bool {
+        self.forced
+    }
+
+    /// Lays out records whose entries take `total` bytes, which the caller has checked to fit a segment.
+    pub(super) fn append(&mut self, records: &[&[u8]], total: usize) -> LogPosition {
+        let added = u32::try_from(total).expect("fits a segment");
+        if self.offset + added + self.marker_needed() > self.segment_size {
+            self.next_segment();
+        }
+        if self.open.is_none() {
+            self.open = Some(self.offset);
+            self.start = self.offset;
+            self.buffer.extend_from_slice(&[0; MARKER_LEN as usize]);
+            self.offset += MARKER_LEN;
+        } else if self.buffer.is_empty() {
+            self.start = self.offset;
+        }
+        let before = self.buffer.len();
+        records
+            .iter()
+            .for_each(|record| format::put_entry(&mut self.buffer, record));
+        assert_eq!(
+            self.buffer.len() - before,
+            total,
+            "entries take what was announced"
+        );
+        self.offset += added;
+        self.bytes += total;
+        self.last = LogPosition {
+            segment: self.segment,
+            offset: self.offset,
+        };
+        self.last
+    }
+
+    fn marker_needed(&self) -> u32 {
+        if self.open.is_none() { MARKER_LEN } else { 0 }
+    }
+
+    /// Closes the segment and begins the next.
+    fn next_segment(&mut self) {
+        let full = self.cut();
+        self.closed.extend(full);
+        self.open = None;
+        self.segment += 1;
+        self.offset = HEADER_LEN;
+    }
+
+    fn cut(&mut self) -> Option<Section> {
+        if self.buffer.is_empty() {
+            return None;
+        }
+        let marker = self.open.expect("bytes belong to a section");
+        let bytes = std::mem::replace(&mut self.buffer, std::mem::take(&mut self.spare));
+        Some(Section {
+            segment: self.segment,
+            marker,
+            start: self.start,
+            bytes,
+        })
+    }
+
+    /// Takes everything to be written. With `sync` the open section ends: the next record begins another.
+    pub(super) fn take(&mut self, sync: bool) -> VecDeque<Section> {
+        let mut sections = std::mem::take(&mut self.closed);
+        sections.extend(self.cut());
+        if sync {
+            self.open = None;
+            self.forced = false;
+            self.oldest_unsynced = None;
+        }
+        sections
+    }
+
+    /// `sections` are written: their bytes no longer count, one of their buffers is used again.
+    pub(super) fn written(&mut self, sections: VecDeque<Section>) {
+        for Section {
+            mut bytes,
+            start,
+            marker,
+            ..
+        } in sections
+        {
+            let overhead = if start == marker {
+                MARKER_LEN as usize
+            } else {
+                0
+            };
+            self.bytes -= bytes.len() - overhead;
+            if bytes.capacity() <= REUSE_BYTES_MAX {
+                bytes.clear();
+                self.spare = bytes;
+            }
+        }
+    }
+
+    /// After a failure: forgets what waits, and goes on in a new segment.
+    pub(super) fn abandon(&mut self) {
+        self.closed.clear();
+        self.buffer.clear();
+        self.bytes = 0;
+        self.oldest_unsynced = None;
+        self.next_segment();
+    }
+}

@@ -1,0 +1,212 @@
+//! Reading a segment: entries, and what is wrong with it.
+//!
+//! After a crash the last segment may end in a section that was not synced: any subset of its sectors is on disk. Everything before
+//! was synced, because a section is written only after the one before it was. So what cannot be read is
+//! - a *torn tail* when no section begins behind it: it was never acknowledged as durable, and is cut;
+//! - *corruption* when a section does begin behind it: acknowledged data is damaged.
+//!
+//! "A section begins behind it" is decided by looking for a marker with a valid checksum that is followed by an entry with a valid size
+//! checksum: together 64 bits that garbage does not have.
+//!
+//! Zeros end a segment. Zeros in front of a section, as a lost sector leaves them, are corruption too; Cassandra's reader takes them
+//! for the end.
+
+use bytes::Bytes;
+use stdx::Cursor;
+
+use super::LogPosition;
+use super::format::{self, ENTRY_OVERHEAD, MARKER_LEN, RECORD_SIZE_MIN};
+
+/// What comes next in a segment.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Item {
+    /// A mutation and where its entry ends.
+    Entry(LogPosition, Bytes),
+    /// Unreadable bytes.
+    Bad(Bad),
+}
+
+/// Unreadable bytes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bad {
+    pub offset: u32,
+    pub reason: &'static str,
+    /// Whether a section follows: then this is corruption, else it may be a torn tail.
+    pub followed: bool,
+}
+
+/// Reads a segment from front to back. Reading may go on after [`Item::Bad`]: with the next entry where its place is known, else with
+/// the next section.
+pub(super) struct SegmentReader {
+    bytes: Bytes,
+    id: u64,
+    /// The marker that comes after the present section; `None` at the end.
+    marker_at: Option<u32>,
+    /// Rest of the present section.
+    section: Option<(u32, u32)>,
+    last: (u32, u32),
+}
+
+impl SegmentReader {
+    /// A segment's content, whose header was read.
+    pub(super) fn new(bytes: Bytes, id: u64, header_len: u32) -> Self {
+        SegmentReader {
+            bytes,
+            id,
+            marker_at: Some(header_len),
+            section: None,
+            last: (header_len, header_len),
+        }
+    }
+
+    /// Whether nothing was ever written behind the header.
+    pub(super) fn is_blank(&self) -> bool {
+        let rest = self.bytes.get(self.last.0 as usize..).unwrap_or_default();
+        rest.iter().all(|byte| *byte == 0)
+    }
+
+    /// Where the section read last begins, with its marker, and where it ends.
+    pub(super) fn last_section(&self) -> (u32, u32) {
+        self.last
+    }
+
+    /// The segment's content.
+    pub(super) fn content(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    fn next_section(&mut self) -> Option<Item> {
+        let at = self.marker_at?;
+        if let Some(next) = format::read_marker(&self.bytes, self.id, at) {
+            self.section = Some((at + MARKER_LEN, next));
+            self.last = (at, next);
+            self.marker_at = Some(next);
+            return None;
+        }
+        self.marker_at = self.find_section(at);
+        let ends_here = self.marker_at.is_none() && self.has_no_marker(at);
+        (!ends_here).then(|| Item::Bad(self.bad(at, "invalid section marker")))
+    }
+
+    fn next_entry(&mut self, at: u32, end: u32) -> Option<Item> {
+        let section = self.bytes.slice(at as usize..end as usize);
+        let mut cursor = Cursor::new(&section);
+        // Fewer than 4 bytes cannot begin an entry: the section is over.
+        let size = cursor.u32().ok()?;
+        if size == 0 {
+            return self.zeros_in_section(at, &section);
+        }
+        let (Ok(size_crc), Ok(record)) = (cursor.u32(), cursor.take(size as usize)) else {
+            return Some(self.skip_to_section(at, "an entry reaches beyond its section"));
+        };
+        let Ok(record_crc) = cursor.u32() else {
+            return Some(self.skip_to_section(at, "an entry reaches beyond its section"));
+        };
+        let (size_crc_expected, record_crc_expected) = format::entry_crcs(size, record);
+        if record.len() < RECORD_SIZE_MIN || size_crc != size_crc_expected {
+            return Some(self.skip_to_section(at, "an entry's size does not match its checksum"));
+        }
+        let entry_end = at + size + ENTRY_OVERHEAD;
+        self.section = Some((entry_end, end));
+        if record_crc != record_crc_expected {
+            return Some(Item::Bad(
+                self.bad(at, "a mutation does not match its checksum"),
+            ));
+        }
+        let position = LogPosition {
+            segment: self.id,
+            offset: entry_end,
+        };
+        Some(Item::Entry(position, section.slice(8..8 + record.len())))
+    }
+
+    /// Zeros end the last section of a segment, if nothing follows them.
+    fn zeros_in_section(&mut self, at: u32, section: &[u8]) -> Option<Item> {
+        let only_zeros = section.iter().all(|byte| *byte == 0);
+        if only_zeros && self.find_section(at).is_none() {
+            self.marker_at = None;
+            return None;
+        }
+        Some(self.skip_to_section(at, "zeros within a section"))
+    }
+
+    fn skip_to_section(&mut self, at: u32, reason: &'static str) -> Item {
+        self.marker_at = self.find_section(at);
+        self.section = None;
+        Item::Bad(self.bad(at, reason))
+    }
+
+    fn bad(&self, offset: u32, reason: &'static str) -> Bad {
+        Bad {
+            offset,
+            reason,
+            followed: self.find_section(offset).is_some(),
+        }
+    }
+
+    /// Whether the place of a marker holds zeros, or is too close to the end for one.
+    fn has_no_marker(&self, at: u32) -> bool {
+        let rest = self.bytes.get(at as usize..).unwrap_or_default();
+        rest.iter().take(MARKER_LEN as usize).all(|byte| *byte == 0)
+            || rest.len() < MARKER_LEN as usize
+    }
+
+    /// The first section that begins at or behind `from`.
+    fn find_section(&self, from: u32) -> Option<u32> {
+        let begins = |at: u32| {
+            let next = format::read_marker(&self.bytes, self.id, at)?;
+            let first = self.bytes.get((at + MARKER_LEN) as usize..next as usize)?;
+            let mut cursor = Cursor::new(first);
+            let size = cursor.u32().ok()?;
+            (cursor.u32().ok()? == format::entry_crcs(size, &[]).0).then_some(at)
+        };
+        let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
+        let mut at = from;
+        while at < length {
+            let zeros = self
+                .bytes
+                .get(at as usize..)?
+                .iter()
+                .position(|byte| *byte != 0)?;
+            // A marker's first byte may itself be zero: step back over as many as it may have.
+            let candidate = at.max((at + u32::try_from(zeros).ok()?).saturating_sub(3));
+            for at in candidate..(candidate + 4).min(length) {
+                if let Some(found) = begins(at) {
+                    return Some(found);
+                }
+            }
+            at = candidate + 4;
+        }
+        None
+    }
+}
+
+impl Iterator for SegmentReader {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        loop {
+            let item = match self.section {
+                Some((at, end)) if at < end => {
+                    let item = self.next_entry(at, end);
+                    if item.is_none() {
+                        self.section = None;
+                    }
+                    item
+                }
+                _ => {
+                    self.section = None;
+                    self.marker_at?;
+                    let item = self.next_section();
+                    if item.is_none() && self.section.is_none() {
+                        return None;
+                    }
+                    item
+                }
+            };
+            if item.is_some() {
+                return item;
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Replay: what the log holds at start, in order (Cassandra's `CommitLogReplayer`, without looking into mutations).
+//!
+//! Opening cuts a torn tail by zeroing it, before any newer segment can exist; so a second crash finds a clean end there, and from then on
+//! everything unreadable is corruption. Segments that were prepared and never written are empty, and follow the last one in use.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use env::{Disk, Env};
+
+use super::reader::{Bad, Item, SegmentReader};
+use super::segments::{Segment, TEMPORARY};
+use super::{COMMITLOG_SEGMENT_SIZE_MAX, LogError, LogPosition, ReplayPolicy, format};
+
+/// The records of all segments found at start, in order. Ends after an error.
+pub struct Replay {
+    disk: Arc<dyn Disk>,
+    policy: ReplayPolicy,
+    files: Vec<(u64, PathBuf)>,
+    next: usize,
+    current: Option<(PathBuf, SegmentReader)>,
+    failed: bool,
+}
+
+impl Replay {
+    pub(super) fn open(
+        env: &Env,
+        directory: &Path,
+        policy: ReplayPolicy,
+    ) -> Result<Replay, LogError> {
+        let disk = env.disk.clone();
+        let mut files = Vec::new();
+        for entry in disk.list_dir(directory).map_err(LogError::io(directory))? {
+            let path = directory.join(&entry.name);
+            if let Some((_, id)) = format::parse_file_name(&entry.name) {
+                files.push((id, path));
+            } else if entry.name.ends_with(TEMPORARY) {
+                disk.remove_file(&path).map_err(LogError::io(&path))?;
+            }
+        }
+        files.sort();
+        let replay = Replay {
+            disk,
+            policy,
+            files,
+            next: 0,
+            current: None,
+            failed: false,
+        };
+        replay.settle_tail()?;
+        Ok(replay)
+    }
+
+    /// The highest segment id in use.
+    pub(super) fn last_id(&self) -> Option<u64> {
+        self.files.last().map(|(id, _)| *id)
+    }
+
+    pub(super) fn segments(&self) -> BTreeMap<u64, Segment> {
+        self.files
+            .iter()
+            .map(|(id, path)| (*id, Segment::new(path.clone())))
+            .collect()
+    }
+
+    /// Settles the last segment in use: what cannot be read at its end becomes zeros, unless sections follow (then it is not a tail),
+    /// and its last section is written and synced again. That section may be in the kernel's memory only: its writer died before the
+    /// sync, or the sync failed, which Linux forgets. A later power cut would tear it when it is no longer the last.
+    fn settle_tail(&self) -> Result<(), LogError> {
+        for (id, path) in self.files.iter().rev() {
+            let mut reader = match self.read_segment(*id, path) {
+                Ok(Some(reader)) if !reader.is_blank() => reader,
+                Ok(_) => continue,
+                Err(LogError::Corrupt { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let bad = reader.find_map(|item| match item {
+                Item::Entry(..) => None,
+                Item::Bad(bad) => Some(bad),
+            });
+            return match bad {
+                Some(Bad { followed: true, .. }) => Ok(()),
+                bad => self.rewrite_tail(path, &reader, bad),
+            };
+        }
+        Ok(())
+    }
+
+    fn rewrite_tail(
+        &self,
+        path: &Path,
+        reader: &SegmentReader,
+        bad: Option<Bad>,
+    ) -> Result<(), LogError> {
+        let (start, end) = reader.last_section();
+        let mut tail = reader
+            .content()
+            .get(start as usize..)
+            .unwrap_or_default()
+            .to_vec();
+        match bad {
+            Some(Bad { offset, reason, .. }) => {
+                tracing::info!(path = %path.display(), offset, reason, "cutting the torn tail of the commit log");
+                let kept = (offset.saturating_sub(start) as usize).min(tail.len());
+                tail.get_mut(kept..)
+                    .expect("not longer than the tail")
+                    .fill(0);
+            }
+            None => tail.truncate((end - start) as usize),
+        }
+        let mut file = self.disk.open_write(path).map_err(LogError::io(path))?;
+        let written = file.write_at(&tail, u64::from(start));
+        written
+            .and_then(|()| file.sync_data())
+            .map_err(LogError::io(path))
+    }
+
+    /// A reader of a segment; `None` when the file holds only zeros.
+    fn read_segment(&self, id: u64, path: &Path) -> Result<Option<SegmentReader>, LogError> {
+        let content = self
+            .disk
+            .read_all(path, u64::from(COMMITLOG_SEGMENT_SIZE_MAX))
+            .map_err(LogError::io(path))?;
+        let Some(header) = format::read_header(&content) else {
+            if content.iter().all(|byte| *byte == 0) {
+                return Ok(None);
+            }
+            return Err(LogError::Corrupt {
+                path: path.to_owned(),
+                offset: 0,
+                reason: "unreadable segment header",
+            });
+        };
+        if !format::VERSIONS_READ.contains(&header.version) {
+            let what = format!("version {}", header.version);
+            return Err(LogError::Unsupported {
+                path: path.to_owned(),
+                what,
+            });
+        }
+        if !header.is_plain() {
+            let parameters = String::from_utf8_lossy(&header.parameters);
+            let what = format!("parameters {parameters} (only plain segments can be replayed)");
+            return Err(LogError::Unsupported {
+                path: path.to_owned(),
+                what,
+            });
+        }
+        if header.id != id {
+            let reason = "the segment's id differs from its file name";
+            return Err(LogError::Corrupt {
+                path: path.to_owned(),
+                offset: 4,
+                reason,
+            });
+        }
+        Ok(Some(SegmentReader::new(
+            Bytes::from(content),
+            id,
+            header.len,
+        )))
+    }
+
+    /// Opens the next segment; `false` when there is none.
+    fn open_next(&mut self) -> Result<bool, LogError> {
+        let Some((id, path)) = self.files.get(self.next).cloned() else {
+            return Ok(false);
+        };
+        self.next += 1;
+        match self.read_segment(id, &path) {
+            Ok(reader) => self.current = reader.map(|reader| (path, reader)),
+            Err(error @ LogError::Corrupt { .. }) if self.policy == ReplayPolicy::Ignore => {
+                tracing::warn!(%error, "ignored in replay, as configured");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+
+    fn corrupt(&self, path: &Path, bad: Bad) -> Result<(), LogError> {
+        let error = LogError::Corrupt {
+            path: path.to_owned(),
+            offset: bad.offset,
+            reason: bad.reason,
+        };
+        if self.policy == ReplayPolicy::Stop {
+            return Err(error);
+        }
+        tracing::warn!(%error, "ignored in replay, as configured");
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<Option<(LogPosition, Bytes)>, LogError> {
+        loop {
+            let Some((path, mut reader)) = self.current.take() else {
+                if self.open_next()? {
+                    continue;
+                }
+                return Ok(None);
+            };
+            match reader.next() {
+                Some(Item::Entry(position, record)) => {
+                    self.current = Some((path, reader));
+                    return Ok(Some((position, record)));
+                }
+                Some(Item::Bad(bad)) => {
+                    self.corrupt(&path, bad)?;
+                    self.current = Some((path, reader));
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+impl Iterator for Replay {
+    type Item = Result<(LogPosition, Bytes), LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let item = self.advance().transpose();
+        self.failed = matches!(item, Some(Err(_)));
+        item
+    }
+}

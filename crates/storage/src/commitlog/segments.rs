@@ -1,0 +1,270 @@
+//! Segment files: which tables they hold, making them ahead of need, removing and recycling them.
+//!
+//! A file becomes a segment in steps that a crash may cut anywhere: under a temporary name it is filled with zeros and synced (syncs of
+//! files that were written once are 2 to 4 times as fast as those of growing or merely reserved ones), gets its header, is synced again,
+//! then gets its final name, and the directory is synced. Recycling begins with a durable rename to a temporary name: were the name not
+//! durable, a half-zeroed segment could come back. Temporary files found at start are removed.
+//!
+//! The first segment of a process is reserved, not zeroed, so that starting does not wait for the disk.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use env::{Disk, Next, Wake, WriteFile};
+
+use super::{DirtyKey, LogError, Shared, State, format};
+
+/// Suffix of files that are not segments yet, or not any more.
+pub(super) const TEMPORARY: &str = ".tmp";
+
+/// Zeros written by one step; a step ends with a sync, so that the log's own syncs do not queue behind a large one.
+const ZERO_STEP: u32 = 1 << 20;
+
+/// How long the allocator waits after an error before it tries again; the writer meanwhile makes its segments itself, or fails.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A segment that holds something.
+pub(super) struct Segment {
+    path: PathBuf,
+    /// The last record of each memtable in this segment, as long as it is not flushed.
+    dirty: BTreeMap<DirtyKey, u32>,
+}
+
+impl Segment {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Segment {
+            path,
+            dirty: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn dirty(&self) -> Vec<DirtyKey> {
+        self.dirty.keys().copied().collect()
+    }
+
+    pub(super) fn mark_dirty(&mut self, offset: u32, keys: &[DirtyKey]) {
+        for key in keys {
+            let last = self.dirty.entry(*key).or_insert(offset);
+            *last = offset.max(*last);
+        }
+    }
+
+    pub(super) fn mark_clean(&mut self, matches: &impl Fn(&DirtyKey) -> bool, up_to: u32) {
+        self.dirty
+            .retain(|key, last| !(matches(key) && *last <= up_to));
+    }
+}
+
+impl State {
+    /// The oldest segment that nobody needs.
+    fn removable(&self) -> Option<u64> {
+        let is_own = |id: u64| id >= self.first_own;
+        let mut candidates = self.segments.range(..self.written);
+        candidates
+            .find(|(id, segment)| segment.dirty.is_empty() && (is_own(**id) || !self.replaying))
+            .map(|(id, _)| *id)
+    }
+}
+
+/// Makes segment files.
+pub(super) struct Allocator {
+    directory: PathBuf,
+    segment_size: u32,
+    /// Segments up to here have their files.
+    made: u64,
+    /// A file on its way to become a segment.
+    raw: Option<Raw>,
+    /// The segment at whose beginning flushes were last asked for.
+    asked_at: u64,
+}
+
+struct Raw {
+    path: PathBuf,
+    file: Box<dyn WriteFile>,
+    zeroed: u32,
+}
+
+impl Allocator {
+    pub(super) fn new(directory: &Path, segment_size: u32, first: u64) -> Self {
+        Allocator {
+            directory: directory.to_owned(),
+            segment_size,
+            made: first - 1,
+            raw: None,
+            asked_at: first,
+        }
+    }
+
+    /// Makes sure that the file of segment `id` is there, without zeroing: when the writer needs it now.
+    pub(super) fn make_at_once(&mut self, disk: &dyn Disk, id: u64) -> Result<(), LogError> {
+        while self.made < id {
+            let path = self
+                .directory
+                .join(format!("{}{TEMPORARY}", format::file_name(self.made + 1)));
+            let mut file = disk.create(&path).map_err(LogError::io(&path))?;
+            file.preallocate(u64::from(self.segment_size))
+                .map_err(LogError::io(&path))?;
+            self.complete(disk, &path, file)?;
+        }
+        Ok(())
+    }
+
+    /// One step towards the file of segment `id`; `true` when it is there.
+    fn make_ahead(&mut self, disk: &dyn Disk, id: u64) -> Result<bool, LogError> {
+        if self.made >= id {
+            return Ok(true);
+        }
+        let mut raw = match self.raw.take() {
+            Some(raw) => raw,
+            None => self.new_raw(disk)?,
+        };
+        let step = ZERO_STEP.min(self.segment_size - raw.zeroed);
+        let written = raw
+            .file
+            .write_at(&vec![0; step as usize], u64::from(raw.zeroed));
+        written
+            .and_then(|()| raw.file.sync_data())
+            .map_err(LogError::io(&raw.path))?;
+        raw.zeroed += step;
+        if raw.zeroed < self.segment_size {
+            self.raw = Some(raw);
+            return Ok(false);
+        }
+        self.complete(disk, &raw.path, raw.file)?;
+        Ok(self.made >= id)
+    }
+
+    fn new_raw(&self, disk: &dyn Disk) -> Result<Raw, LogError> {
+        let path = self.directory.join(format!("spare{TEMPORARY}"));
+        if disk.exists(&path) {
+            // Left by an error. Never written over: a rename to this name that was not synced may be undone by a crash.
+            disk.remove_file(&path).map_err(LogError::io(&path))?;
+        }
+        let mut file = disk.create(&path).map_err(LogError::io(&path))?;
+        file.preallocate(u64::from(self.segment_size))
+            .map_err(LogError::io(&path))?;
+        Ok(Raw {
+            path,
+            file,
+            zeroed: 0,
+        })
+    }
+
+    /// Gives a file of zeros the header and the name of the next segment.
+    fn complete(
+        &mut self,
+        disk: &dyn Disk,
+        path: &Path,
+        mut file: Box<dyn WriteFile>,
+    ) -> Result<(), LogError> {
+        let id = self.made + 1;
+        let name = self.directory.join(format::file_name(id));
+        let written = file.write_at(&format::header(id), 0);
+        written
+            .and_then(|()| file.sync_data())
+            .map_err(LogError::io(path))?;
+        disk.rename(path, &name).map_err(LogError::io(path))?;
+        disk.sync_dir(&self.directory)
+            .map_err(LogError::io(&self.directory))?;
+        self.made = id;
+        Ok(())
+    }
+
+    /// Removes a segment's file, or keeps it to become the next one.
+    fn retire(&mut self, disk: &dyn Disk, path: &Path) -> Result<(), LogError> {
+        let same_size = disk
+            .file_len(path)
+            .is_ok_and(|length| length == u64::from(self.segment_size));
+        if self.raw.is_none() && same_size {
+            let raw_path = self.directory.join(format!("spare{TEMPORARY}"));
+            disk.rename(path, &raw_path).map_err(LogError::io(path))?;
+            disk.sync_dir(&self.directory)
+                .map_err(LogError::io(&self.directory))?;
+            let file = disk
+                .open_write(&raw_path)
+                .map_err(LogError::io(&raw_path))?;
+            self.raw = Some(Raw {
+                path: raw_path,
+                file,
+                zeroed: 0,
+            });
+            return Ok(());
+        }
+        disk.remove_file(path).map_err(LogError::io(path))?;
+        // An old segment that came back would replay writes over what was since compacted away.
+        disk.sync_dir(&self.directory)
+            .map_err(LogError::io(&self.directory))
+    }
+}
+
+/// Starts the allocator.
+pub(super) fn start(shared: Arc<Shared>) -> Wake {
+    let tasks = shared.env.tasks.clone();
+    tasks.background("commitlog-allocator", Box::new(move || shared.allocate()))
+}
+
+impl Shared {
+    pub(super) fn allocator(&self) -> MutexGuard<'_, Allocator> {
+        self.allocator
+            .lock()
+            .expect("no step of the allocator panics")
+    }
+
+    fn allocate(&self) -> Next {
+        self.ask_for_flushes();
+        match self.allocate_step() {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::warn!(%error, "cannot prepare commit log segments");
+                Next::After(RETRY)
+            }
+        }
+    }
+
+    fn allocate_step(&self) -> Result<Next, LogError> {
+        if self.durability.is_stopped() {
+            return Ok(Next::Done);
+        }
+        let disk = &*self.env.disk;
+        let mut allocator = self.allocator();
+        let (removable, wanted) = {
+            let mut state = self.lock();
+            let id = state.removable();
+            (
+                id.and_then(|id| state.segments.remove(&id)),
+                state.written + 1,
+            )
+        };
+        if let Some(segment) = removable {
+            allocator.retire(disk, &segment.path)?;
+            return Ok(Next::Again);
+        }
+        let is_ready = allocator.make_ahead(disk, wanted)?;
+        Ok(if is_ready { Next::Idle } else { Next::Again })
+    }
+
+    /// When the log is too large, names the memtables that keep its oldest segments.
+    fn ask_for_flushes(&self) {
+        let keys = {
+            let mut allocator = self.allocator();
+            let state = self.lock();
+            let segments_max = self.options.total_space / u64::from(self.options.segment_size);
+            let excess = (state.segments.len() as u64).saturating_sub(segments_max.max(1));
+            if excess == 0 || allocator.asked_at == state.written {
+                return;
+            }
+            allocator.asked_at = state.written;
+            let excess = usize::try_from(excess).unwrap_or(usize::MAX);
+            let oldest = state.segments.values().take(excess);
+            let mut keys: Vec<DirtyKey> = oldest.flat_map(Segment::dirty).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            keys
+        };
+        if !keys.is_empty() {
+            (self.options.on_pressure)(&keys);
+        }
+    }
+}

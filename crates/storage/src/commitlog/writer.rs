@@ -1,0 +1,249 @@
+//! The writer: one background task that brings the pending buffer to the disk.
+//!
+//! A step: swap the buffer; write its sections, syncing a segment before the next is touched; sync; release the waiters. In `periodic`
+//! mode a step may write without syncing; then the section stays open and its marker is written again with each extension.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use env::{Next, Wake, WriteFile};
+
+use super::pending::Section;
+use super::{FailurePolicy, LogError, LogPosition, Shared, SyncMode, format};
+
+/// In `periodic` mode data reaches the kernel after this long (Cassandra's marker interval).
+const WRITE_INTERVAL: Duration = Duration::from_millis(100);
+
+struct Writer {
+    shared: Arc<Shared>,
+    allocator: Wake,
+    current: Option<Current>,
+    /// Where the last written section ends.
+    end: LogPosition,
+    last_sync: u64,
+}
+
+/// The segment being written.
+struct Current {
+    id: u64,
+    file: Box<dyn WriteFile>,
+    unsynced: bool,
+}
+
+/// Starts the writer.
+pub(super) fn start(shared: Arc<Shared>, allocator: Wake) -> Wake {
+    let tasks = shared.env.tasks.clone();
+    let last_sync = shared.env.clock.monotonic_nanos();
+    let mut writer = Writer {
+        shared,
+        allocator,
+        current: None,
+        end: LogPosition::NONE,
+        last_sync,
+    };
+    tasks.background("commitlog-writer", Box::new(move || writer.step()))
+}
+
+/// What to do with the pending buffer now.
+enum Plan {
+    Wait(Duration),
+    Write { sync: bool },
+}
+
+impl Writer {
+    fn step(&mut self) -> Next {
+        if self.shared.durability.is_stopped() {
+            return Next::Done;
+        }
+        let now = self.shared.env.clock.monotonic_nanos();
+        let (sync, mut sections) = {
+            let mut state = self.shared.lock();
+            match self.plan(&state.pending, now) {
+                Plan::Wait(duration) => return Next::After(duration),
+                Plan::Write { sync } => (sync, state.pending.take(sync)),
+            }
+        };
+        if let Err(error) = self.write(&mut sections, sync) {
+            return self.fail(error);
+        }
+        if sync {
+            self.last_sync = now;
+        }
+        self.release_room(sections);
+        self.next(now)
+    }
+
+    fn plan(&self, pending: &super::pending::Pending, now: u64) -> Plan {
+        match self.shared.options.sync {
+            SyncMode::Batch => Plan::Write { sync: true },
+            SyncMode::Group(window) => {
+                let waited = Duration::from_nanos(now.saturating_sub(pending.first_at()));
+                match window.checked_sub(waited) {
+                    Some(rest)
+                        if !rest.is_zero() && !pending.is_forced() && !pending.is_empty() =>
+                    {
+                        Plan::Wait(rest)
+                    }
+                    _ => Plan::Write { sync: true },
+                }
+            }
+            SyncMode::Periodic(period) => {
+                let since = u128::from(now.saturating_sub(self.last_sync));
+                Plan::Write {
+                    sync: pending.is_forced() || since >= period.as_nanos(),
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, sections: &mut VecDeque<Section>, sync: bool) -> Result<(), LogError> {
+        for section in sections {
+            self.enter_segment(section.segment)?;
+            self.write_section(section)?;
+            self.end = LogPosition {
+                segment: section.segment,
+                offset: section.end(),
+            };
+        }
+        if sync { self.sync() } else { Ok(()) }
+    }
+
+    /// Opens a segment's file; the one before is synced and done.
+    fn enter_segment(&mut self, id: u64) -> Result<(), LogError> {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.id == id)
+        {
+            return Ok(());
+        }
+        self.sync()?;
+        let disk = &*self.shared.env.disk;
+        self.shared.allocator().make_at_once(disk, id)?;
+        let path = self.shared.directory.join(format::file_name(id));
+        let file = disk.open_write(&path).map_err(LogError::io(&path))?;
+        self.current = Some(Current {
+            id,
+            file,
+            unsynced: false,
+        });
+        self.shared.lock().written = id;
+        self.allocator.wake();
+        Ok(())
+    }
+
+    fn write_section(&mut self, section: &mut Section) -> Result<(), LogError> {
+        let current = self.current.as_mut().expect("entered before");
+        let marker = format::marker(section.segment, section.marker, section.end());
+        let written = if section.start == section.marker {
+            section
+                .bytes
+                .get_mut(..marker.len())
+                .expect("a section begins with its marker's place")
+                .copy_from_slice(&marker);
+            current
+                .file
+                .write_at(&section.bytes, u64::from(section.start))
+        } else {
+            let continued = current
+                .file
+                .write_at(&section.bytes, u64::from(section.start));
+            continued.and_then(|()| current.file.write_at(&marker, u64::from(section.marker)))
+        };
+        current.unsynced = true;
+        written.map_err(LogError::io(
+            &self
+                .shared
+                .directory
+                .join(format::file_name(section.segment)),
+        ))
+    }
+
+    fn sync(&mut self) -> Result<(), LogError> {
+        let Some(current) = self.current.as_mut().filter(|current| current.unsynced) else {
+            return Ok(());
+        };
+        let synced = current.file.sync_data();
+        synced.map_err(LogError::io(
+            &self.shared.directory.join(format::file_name(current.id)),
+        ))?;
+        current.unsynced = false;
+        self.shared.lock().syncs += 1;
+        self.shared.durability.advance(self.end);
+        Ok(())
+    }
+
+    fn release_room(&self, sections: VecDeque<Section>) {
+        let wakers = {
+            let mut state = self.shared.lock();
+            state.pending.written(sections);
+            let has_room = state.pending.bytes() <= super::COMMITLOG_PENDING_BYTES_MAX / 2;
+            if has_room {
+                std::mem::take(&mut state.waiting_for_room)
+            } else {
+                Vec::new()
+            }
+        };
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    /// When to come again. `armed` tells appends that the writer comes by itself.
+    fn next(&self, now: u64) -> Next {
+        let unsynced = self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.unsynced);
+        let mut state = self.shared.lock();
+        let has_more = !state.pending.is_empty();
+        let SyncMode::Periodic(period) = self.shared.options.sync else {
+            return if has_more { Next::Again } else { Next::Idle };
+        };
+        state.pending.armed = unsynced || has_more;
+        if !state.pending.armed {
+            return Next::Idle;
+        }
+        let elapsed = Duration::from_nanos(now.saturating_sub(self.last_sync));
+        Next::After(period.saturating_sub(elapsed).min(WRITE_INTERVAL))
+    }
+
+    /// A write or a sync failed: nothing since the last sync is durable, and nothing will make it so.
+    fn fail(&mut self, error: LogError) -> Next {
+        let policy = self.shared.options.failure_policy;
+        tracing::error!(%error, ?policy, "the commit log cannot be written");
+        let next = if policy == FailurePolicy::Ignore {
+            self.abandon();
+            self.allocator.wake();
+            Next::Again
+        } else {
+            self.shared.durability.stop();
+            Next::Done
+        };
+        let wakers = std::mem::take(&mut self.shared.lock().waiting_for_room);
+        wakers.into_iter().for_each(std::task::Waker::wake);
+        (self.shared.options.on_failure)(policy, &error);
+        next
+    }
+
+    /// Gives up the segment and everything that waits, and goes on in the next.
+    fn abandon(&mut self) {
+        if let Some(mut current) = self.current.take() {
+            // So that replay ends here quietly instead of finding a torn section that is not the last. The disk just failed:
+            // if this fails too, replay reports the section.
+            let first_lost = self
+                .shared
+                .durability
+                .end_in(current.id)
+                .max(format::HEADER_LEN);
+            let erased = current
+                .file
+                .write_at(&[0; format::MARKER_LEN as usize], u64::from(first_lost));
+            if let Err(error) = erased.and_then(|()| current.file.sync_data()) {
+                tracing::warn!(%error, "cannot erase the lost section of the commit log");
+            }
+        }
+        let mut state = self.shared.lock();
+        self.shared.durability.lose(state.pending.position());
+        state.pending.abandon();
+    }
+}
