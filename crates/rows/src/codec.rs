@@ -134,6 +134,11 @@ impl EncodingStatsCollector {
         self.min_ttl = self.min_ttl.min(other.min_ttl);
     }
 
+    /// Smallest timestamp seen; i64::MAX when none was.
+    pub fn min_timestamp(&self) -> i64 {
+        self.min_timestamp
+    }
+
     /// What was found; the epochs where nothing was.
     pub fn finish(&self) -> EncodingStats {
         let none = EncodingStats::default();

@@ -1,10 +1,12 @@
 //! Compaction: several SSTables of a table become one, and what nothing needs any more is left out.
 //!
-//! A strategy is a function from the table's state to a choice ([`size_tiered`]); the worker (`compaction::worker`) carries
-//! it out. The set of files changes in one step: the new SSTable is complete and synced before the old ones go, and a
-//! transaction log on disk finishes or undoes what a crash interrupts.
+//! A strategy is a function from the table's state to a choice ([`size_tiered`], applied in [`choice`]); [`worker`] has the
+//! tasks, [`run`] carries one compaction out. The set of files changes in one step: the new SSTable is complete and synced
+//! before the old ones go, and a transaction log on disk finishes or undoes what a crash interrupts.
 
+pub mod choice;
 pub mod progress;
+mod run;
 pub mod size_tiered;
 pub mod worker;
 

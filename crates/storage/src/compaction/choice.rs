@@ -1,0 +1,100 @@
+//! From a table's state to the SSTables to compact next. A chosen SSTable is marked, so that no other compaction takes it.
+
+use std::sync::Arc;
+
+use rows::purge::MaxPurgeable;
+use sstable::SSTable;
+
+use super::Candidate;
+use super::size_tiered::{self, SizeTieredOptions};
+use crate::table::TableStore;
+
+/// What strategies see of a table's SSTables.
+fn candidates(store: &TableStore, sstables: &[Arc<SSTable>], now: u32) -> Vec<Candidate> {
+    let gc_before = gc_before(store, now);
+    let candidate = |(index, sstable): (usize, &Arc<SSTable>)| Candidate {
+        index,
+        size: sstable.data_size(),
+        min_timestamp: sstable.min_timestamp(),
+        droppable_tombstones: sstable.droppable_tombstone_ratio(gc_before),
+    };
+    sstables.iter().enumerate().map(candidate).collect()
+}
+
+/// Compactions that the strategy would still do for a table.
+pub fn pending(store: &TableStore, now: u32) -> usize {
+    let view = store.view();
+    let options = SizeTieredOptions::from_map(&view.table.params.compaction);
+    size_tiered::pending(&candidates(store, &view.sstables, now), &options)
+}
+
+/// Takes what the table's strategy chooses.
+pub fn choose_and_mark(store: &TableStore, now: u32) -> Option<Vec<Arc<SSTable>>> {
+    let mut changes = store.changes();
+    let view = store.view();
+    let options = SizeTieredOptions::from_map(&view.table.params.compaction);
+    let free: Vec<_> =
+        view.sstables.iter().filter(|sstable| !changes.compacting.contains(&sstable.id())).cloned().collect();
+    let mut chosen: Vec<_> = size_tiered::choose(&candidates(store, &free, now), &options)
+        .into_iter()
+        .filter_map(|index| free.get(index).cloned())
+        .collect();
+    if let [single] = chosen.as_slice()
+        && !may_drop_alone(&view.sstables, single)
+    {
+        chosen.clear();
+    }
+    changes.compacting.extend(chosen.iter().map(|sstable| sstable.id()));
+    (!chosen.is_empty()).then_some(chosen)
+}
+
+/// Takes all that no compaction has.
+pub fn take_all(store: &TableStore) -> Vec<Arc<SSTable>> {
+    let mut changes = store.changes();
+    let view = store.view();
+    let free: Vec<_> =
+        view.sstables.iter().filter(|sstable| !changes.compacting.contains(&sstable.id())).cloned().collect();
+    changes.compacting.extend(free.iter().map(|sstable| sstable.id()));
+    free
+}
+
+/// Gives SSTables back.
+pub fn unmark(store: &TableStore, inputs: &[Arc<SSTable>]) {
+    let mut changes = store.changes();
+    for sstable in inputs {
+        changes.compacting.remove(&sstable.id());
+    }
+}
+
+/// An SSTable alone is worth a compaction only when no other overlaps it: else its tombstones might have to stay, and it would
+/// be chosen again and again.
+fn may_drop_alone(all: &[Arc<SSTable>], single: &Arc<SSTable>) -> bool {
+    all.iter().all(|other| Arc::ptr_eq(other, single) || !other.overlaps(single))
+}
+
+/// Tombstones from before may go, seconds.
+pub fn gc_before(store: &TableStore, now: u32) -> u32 {
+    let grace = u32::try_from(store.table().params.gc_grace_seconds).unwrap_or(0);
+    now.saturating_sub(grace)
+}
+
+/// Deletions of a partition may go when they are older than everything outside of the compaction that may hold the partition.
+pub fn max_purgeable(store: &Arc<TableStore>, inputs: &[Arc<SSTable>]) -> MaxPurgeable {
+    let store = Arc::clone(store);
+    let inputs = inputs.to_vec();
+    Box::new(move |key| {
+        let view = store.view();
+        let others =
+            view.sstables.iter().filter(|sstable| !inputs.iter().any(|input| Arc::ptr_eq(input, sstable)));
+        let in_sstables =
+            others.filter(|sstable| sstable.may_contain(key)).map(|sstable| sstable.min_timestamp()).min();
+        let shard = store.shards.of(key.token);
+        let flushing = view.flushing.iter().filter_map(|set| set.memtables.get(shard));
+        let in_memtables = flushing
+            .chain(view.active.get(shard))
+            .filter(|memtable| memtable.size() > 0)
+            .map(|memtable| memtable.stats().min_timestamp())
+            .min();
+        in_sstables.unwrap_or(i64::MAX).min(in_memtables.unwrap_or(i64::MAX))
+    })
+}

@@ -1,0 +1,174 @@
+//! One compaction under way: inputs merged, purged and written, a slice of work at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rows::codec::EncodingStats;
+use rows::purge::PurgeStream;
+use rows::{MergeStream, PartitionStream};
+use sstable::{SSTable, SSTableWriter};
+
+use super::choice::{gc_before, max_purgeable, unmark};
+use super::progress::{Finished, Running};
+use super::worker::{Done, could_not_start};
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::files::{self, Transaction};
+use crate::table::TableStore;
+
+/// Bytes written in one slice of work.
+const SLICE_BYTES: u64 = 1 << 20;
+
+/// One compaction under way.
+pub struct Run {
+    store: Arc<TableStore>,
+    inputs: Vec<Arc<SSTable>>,
+    stream: PurgeStream<Box<dyn PartitionStream>>,
+    writer: SSTableWriter,
+    transaction: Transaction,
+    in_partition: bool,
+    progress: Arc<Running>,
+    done: Option<Done>,
+}
+
+struct Parts {
+    stream: PurgeStream<Box<dyn PartitionStream>>,
+    writer: SSTableWriter,
+    transaction: Transaction,
+}
+
+impl Run {
+    /// Opens the inputs and the output; when that fails, says so and gives the inputs back.
+    pub fn start(
+        engine: &Arc<Engine>,
+        store: &Arc<TableStore>,
+        inputs: Vec<Arc<SSTable>>,
+        done: Option<Done>,
+    ) -> Option<Self> {
+        let total = inputs.iter().map(|sstable| sstable.data_size()).sum();
+        let parts = match open(engine, store, &inputs, total) {
+            Ok(parts) => parts,
+            Err(error) => {
+                could_not_start(store, &inputs, error, done);
+                return None;
+            }
+        };
+        let mut id = [0; 16];
+        engine.env.random.fill(&mut id);
+        let table = store.table();
+        let progress = engine.compactions.begin(Running {
+            id,
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            kind: "Compaction",
+            sstables: inputs.len(),
+            total,
+            done: Default::default(),
+            stop: Default::default(),
+        });
+        let Parts { stream, writer, transaction } = parts;
+        let store = Arc::clone(store);
+        Some(Self { store, inputs, stream, writer, transaction, in_partition: false, progress, done })
+    }
+
+    /// `keyspace.table`.
+    pub fn table_name(&self) -> String {
+        self.store.name()
+    }
+
+    /// Does a slice of the work; gives the bytes written, None at the end.
+    pub fn advance(&mut self, engine: &Engine) -> Result<Option<u64>, StorageError> {
+        let start = self.writer.position();
+        loop {
+            if self.progress.stop.load(Ordering::Relaxed) || engine.is_stopped() {
+                return Err(StorageError::Refused { why: "the compaction was stopped".into() });
+            }
+            if self.in_partition {
+                match self.stream.next_unfiltered()? {
+                    Some(unfiltered) => self.writer.append(&unfiltered)?,
+                    None => {
+                        self.writer.end_partition()?;
+                        self.in_partition = false;
+                    }
+                }
+            } else {
+                let Some(head) = self.stream.next_partition()? else { return Ok(None) };
+                self.writer.start_partition(&head)?;
+                self.in_partition = true;
+            }
+            let written = self.writer.position() - start;
+            if written >= SLICE_BYTES {
+                self.progress.done.fetch_add(written, Ordering::Relaxed);
+                return Ok(Some(written));
+            }
+        }
+    }
+
+    /// Puts the output in the place of the inputs.
+    pub fn finish(self, engine: &Arc<Engine>) -> Result<(), StorageError> {
+        let Self { store, inputs, writer, transaction, progress, done, .. } = self;
+        let written = files::finish(engine, &store, transaction, writer, Ok(()), &inputs);
+        unmark(&store, &inputs);
+        let finished = written.as_ref().ok().map(|sstable| Finished {
+            id: progress.id,
+            keyspace: progress.keyspace.clone(),
+            table: progress.table.clone(),
+            at_millis: engine.env.clock.now_micros() / 1000,
+            bytes_in: progress.total,
+            bytes_out: sstable.as_ref().map_or(0, |sstable| sstable.data_size()),
+        });
+        if let Some(finished) = &finished {
+            store.metrics.bytes_compacted.add(finished.bytes_out);
+        }
+        engine.compactions.end(&progress, finished);
+        let result = written.map(|_| ());
+        if let Some(done) = done {
+            // who asked may have gone
+            let _ = done.send(result.clone());
+        }
+        result
+    }
+
+    /// Leaves everything as it was.
+    pub fn abandon(self, engine: &Engine, error: StorageError) {
+        unmark(&self.store, &self.inputs);
+        engine.compactions.end(&self.progress, None);
+        self.writer.abort();
+        self.transaction.abort();
+        if let Some(done) = self.done {
+            let _ = done.send(Err(error));
+        }
+    }
+}
+
+fn open(
+    engine: &Arc<Engine>,
+    store: &Arc<TableStore>,
+    inputs: &[Arc<SSTable>],
+    total: u64,
+) -> Result<Parts, StorageError> {
+    let now = engine.env.clock.now_seconds();
+    let table = store.table();
+    let directory = &store.directory;
+    let available = engine.env.disk.available_space(directory).map_err(|error| StorageError::io(directory, &error))?;
+    if available < total {
+        let why = format!("a compaction of {total} bytes has only {available} bytes of disk");
+        return Err(StorageError::Refused { why });
+    }
+    let streams = inputs.iter().map(|sstable| sstable.scan()).collect::<Result<Vec<_>, _>>()?;
+    let merged = MergeStream::boxed(&table, streams, false);
+    let stream = PurgeStream::new(merged, now, gc_before(store, now), max_purgeable(store, inputs));
+    let mut transaction = files::begin(engine, store, files::Operation::Compaction)?;
+    let keys = inputs.iter().map(|sstable| sstable.partition_count() as usize).sum();
+    let writer = files::writer(engine, store, &mut transaction, &table, stats_of(inputs), keys, None)?;
+    Ok(Parts { stream, writer, transaction })
+}
+
+fn stats_of(inputs: &[Arc<SSTable>]) -> EncodingStats {
+    let least = |a: EncodingStats, b: EncodingStats| EncodingStats {
+        min_timestamp: a.min_timestamp.min(b.min_timestamp),
+        min_local_deletion_time: a.min_local_deletion_time.min(b.min_local_deletion_time),
+        min_ttl: a.min_ttl.min(b.min_ttl),
+    };
+    inputs.iter().map(|sstable| sstable.encoding_stats()).reduce(least).unwrap_or_default()
+}

@@ -1,0 +1,80 @@
+//! Flushing: the frozen memtables of a table become one SSTable.
+//!
+//! 1. New memtables take the place of the old, which are frozen and stay readable.
+//! 2. They are written in token order; a transaction log on disk undoes a half-written SSTable after a crash.
+//! 3. The SSTable takes their place in the view; then the commit log may forget what they held.
+//!
+//! A flush that fails (no space, I/O error) leaves the memtables where they are and is tried again.
+
+use std::sync::Arc;
+
+use rows::PartitionStream;
+use rows::codec::EncodingStatsCollector;
+use sstable::SSTable;
+
+use crate::commitlog::LogPosition;
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::files;
+use crate::memtable::read::MemtableStream;
+use crate::table::TableStore;
+use crate::view::FlushSet;
+
+/// Writes the memtables of a table out. None: there was nothing to write.
+pub fn flush(engine: &Engine, store: &Arc<TableStore>) -> Result<Option<Arc<SSTable>>, StorageError> {
+    let table = store.table();
+    match store.switch_memtables(table) {
+        None => Ok(None),
+        Some(set) => flush_set(engine, store, &set),
+    }
+}
+
+/// Writes frozen memtables out; also the second try of one that failed.
+pub fn flush_set(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    set: &Arc<FlushSet>,
+) -> Result<Option<Arc<SSTable>>, StorageError> {
+    let written = write_set(engine, store, set)?;
+    let size: usize = set.memtables.iter().map(|memtable| memtable.size()).sum();
+    if let Some(sstable) = &written {
+        store.metrics.flushes.add(1);
+        store.metrics.bytes_flushed.add(sstable.data_size());
+        tracing::debug!(table = store.name(), sstable = sstable.name(), bytes = sstable.data_size(), "flushed");
+    }
+    store.finish_flush(set, written.clone());
+    engine.memory.release(size);
+    for (shard, memtable) in set.memtables.iter().enumerate() {
+        if let Some((_, last)) = memtable.log_range() {
+            engine.log.mark_flushed(store.id.0, shard as u16, last);
+        }
+    }
+    Ok(written)
+}
+
+fn write_set(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    set: &Arc<FlushSet>,
+) -> Result<Option<Arc<SSTable>>, StorageError> {
+    if store.dropped.load(std::sync::atomic::Ordering::Acquire) {
+        return Ok(None);
+    }
+    let mut stats = EncodingStatsCollector::default();
+    let mut partitions = 0;
+    let mut log_range: Option<(LogPosition, LogPosition)> = None;
+    for memtable in &set.memtables {
+        stats.merge(&memtable.stats());
+        partitions += memtable.counts().0;
+        if let Some((first, last)) = memtable.log_range() {
+            log_range = Some(log_range.map_or((first, last), |(a, b)| (a.min(first), b.max(last))));
+        }
+    }
+    let table = set.memtables.first().map_or_else(|| store.table(), |memtable| Arc::clone(&memtable.table));
+    let mut transaction = files::begin(engine, store, files::Operation::Flush)?;
+    let mut writer = files::writer(engine, store, &mut transaction, &table, stats.finish(), partitions, log_range)?;
+    let mut stream = MemtableStream::all(set.memtables.clone());
+    let written = files::write_all(&mut writer, &mut stream, || true);
+    files::finish(engine, store, transaction, writer, written, &[])
+}
+

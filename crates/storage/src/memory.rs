@@ -1,0 +1,76 @@
+//! The budget of all memtables together, and what keeps writers within it.
+//!
+//! - from a third of the budget in memtables that take writes, the largest table is flushed, so that flushing overlaps with filling;
+//! - from 60 % on each write waits a little, in proportion to the overshoot;
+//! - at the whole of it writers wait until a flush has ended. Nothing is dropped and nothing fails.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use env::Env;
+use tokio::sync::Notify;
+
+/// Longest pause of one write below the whole budget.
+const PAUSE_MAX: Duration = Duration::from_millis(10);
+
+/// Bytes in memtables, and who waits for less.
+pub struct MemtableMemory {
+    budget: usize,
+    used: AtomicUsize,
+    freed: Notify,
+}
+
+impl MemtableMemory {
+    /// A budget in bytes.
+    pub fn new(budget: usize) -> Self {
+        Self { budget, used: AtomicUsize::new(0), freed: Notify::new() }
+    }
+
+    /// Bytes were added to memtables.
+    #[inline]
+    pub fn take(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Memtables are gone.
+    pub fn release(&self, bytes: usize) {
+        let update = |used: usize| Some(used.saturating_sub(bytes));
+        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
+        self.freed.notify_waiters();
+    }
+
+    /// Bytes used, and allowed.
+    pub fn usage(&self) -> (usize, usize) {
+        (self.used.load(Ordering::Relaxed), self.budget)
+    }
+
+    /// Time to flush something.
+    #[inline]
+    pub fn wants_flush(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.budget / 3
+    }
+
+    /// A write need not wait.
+    #[inline]
+    pub fn is_relaxed(&self) -> bool {
+        self.used.load(Ordering::Relaxed) <= self.budget / 5 * 3
+    }
+
+    /// Waits as the budget demands.
+    pub async fn admit(&self, env: &Env) {
+        loop {
+            let freed = self.freed.notified();
+            let used = self.used.load(Ordering::Relaxed);
+            let relaxed = self.budget / 5 * 3;
+            if used <= relaxed {
+                return;
+            }
+            if used < self.budget {
+                let overshoot = (used - relaxed) as f64 / (self.budget - relaxed).max(1) as f64;
+                env.sleep(PAUSE_MAX.mul_f64(overshoot)).await;
+                return;
+            }
+            freed.await;
+        }
+    }
+}
