@@ -56,15 +56,17 @@ impl ChunkCache {
     }
 }
 
-impl sstable::ChunkCache for ChunkCache {
-    fn get(&self, file: u64, chunk: u32) -> Option<Bytes> {
+impl ChunkCache {
+    /// A chunk, if it is kept.
+    pub fn get(&self, file: u64, chunk: u32) -> Option<Bytes> {
         let found = self.chunks.get(&(file, chunk));
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
         found
     }
 
-    fn insert(&self, file: u64, chunk: u32, content: Bytes) {
+    /// Keeps a chunk.
+    pub fn insert(&self, file: u64, chunk: u32, content: Bytes) {
         self.chunks.insert((file, chunk), content);
     }
 }

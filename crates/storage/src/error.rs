@@ -86,3 +86,16 @@ impl From<ReadError> for StorageError {
         }
     }
 }
+
+impl From<crate::commitlog::LogError> for StorageError {
+    fn from(error: crate::commitlog::LogError) -> Self {
+        use crate::commitlog::LogError;
+        match error {
+            LogError::MutationTooLarge { size, size_max } => Self::MutationTooLarge { size, size_max },
+            LogError::Busy => Self::Busy,
+            LogError::Io { path, source } => Self::io(&path, &source),
+            LogError::Stopped | LogError::WriteFailed => Self::WritesStopped { why: error.to_string() },
+            LogError::Corrupt { .. } | LogError::Unsupported { .. } => Self::Refused { why: error.to_string() },
+        }
+    }
+}

@@ -8,9 +8,8 @@
 
 use std::sync::Arc;
 
-use rows::PartitionStream;
 use rows::codec::EncodingStatsCollector;
-use sstable::SSTable;
+use crate::files::SSTable;
 
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
@@ -46,7 +45,7 @@ pub fn flush_set(
     engine.memory.release(size);
     for (shard, memtable) in set.memtables.iter().enumerate() {
         if let Some((_, last)) = memtable.log_range() {
-            engine.log.mark_flushed(store.id.0, shard as u16, last);
+            engine.log.mark_flushed(store.id, shard as u16, last);
         }
     }
     Ok(written)
@@ -74,7 +73,7 @@ fn write_set(
     let mut transaction = files::begin(engine, store, files::Operation::Flush)?;
     let mut writer = files::writer(engine, store, &mut transaction, &table, stats.finish(), partitions, log_range)?;
     let mut stream = MemtableStream::all(set.memtables.clone());
-    let written = files::write_all(&mut writer, &mut stream, || true);
+    let written = files::write_all(&mut writer, &mut stream);
     files::finish(engine, store, transaction, writer, written, &[])
 }
 

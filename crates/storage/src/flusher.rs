@@ -60,6 +60,15 @@ impl Flusher {
         }
     }
 
+    /// Asks for frozen memtables of a table to be written out.
+    pub fn request_set(&self, store: &Arc<TableStore>, set: Arc<FlushSet>) {
+        let request = Request { store: Arc::clone(store), set: Some(set), done: Vec::new() };
+        self.queue.lock().expect("no panic inside").push_back(request);
+        if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
+            wake.wake();
+        }
+    }
+
     /// How many tables wait.
     pub fn pending(&self) -> usize {
         self.queue.lock().expect("no panic inside").len()

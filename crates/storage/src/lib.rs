@@ -1,3 +1,34 @@
-//! The local storage engine: commit log, memtables, flush, compaction, reads.
+//! The local storage engine: commit log, memtables, flush, compaction, reads. One node's data, with no idea of a ring.
+//!
+//! [`Engine`] holds the parts; each verb (write, read, flush, compaction, snapshot, truncate, schema change) is a module that takes
+//! them. [`open`] is the way from a directory to an engine.
 
+pub mod chunk_cache;
 pub mod commitlog;
+pub mod compaction;
+pub mod engine;
+pub mod error;
+pub mod files;
+pub mod flush;
+mod flusher;
+pub mod layout;
+pub mod memory;
+pub mod memtable;
+pub mod metrics;
+pub mod options;
+mod read;
+mod recovery;
+pub mod schema_change;
+mod schema_tables;
+pub mod shards;
+pub mod snapshot;
+pub mod table;
+pub mod truncate;
+pub mod view;
+mod write;
+
+pub use engine::Engine;
+pub use error::StorageError;
+pub use options::EngineOptions;
+pub use recovery::{Recovered, open};
+pub use table::TableStore;

@@ -60,13 +60,16 @@ pub struct WriteGuard<'a> {
 
 impl WriteGuard<'_> {
     /// Applies an update whose record is at `position` of the commit log (None: not logged).
-    pub fn apply(&mut self, update: &PartitionUpdate, position: Option<LogPosition>) {
+    /// Gives the bytes by which the memtable grew.
+    pub fn apply(&mut self, update: &PartitionUpdate, position: Option<LogPosition>) -> usize {
         if let Some(position) = position {
             let first = self.contents.log_range.map_or(position, |(first, _)| first);
             self.contents.log_range = Some((first, position));
         }
         self.contents.apply(update, &self.memtable.table, &self.memtable.header);
-        self.memtable.size.store(self.contents.size(), Ordering::Relaxed);
+        let size = self.contents.size();
+        let before = self.memtable.size.swap(size, Ordering::Relaxed);
+        size.saturating_sub(before)
     }
 }
 

@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use crate::commitlog::CommitLogOptions;
+use crate::commitlog;
 
 /// The engine's settings.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EngineOptions {
     /// `data_file_directories`: keyspaces and tables lie beneath the first.
     pub data_directory: PathBuf,
     /// Commit log.
-    pub commitlog: CommitLogOptions,
+    pub commitlog: commitlog::Options,
+    /// `commitlog_directory`.
+    pub commitlog_directory: PathBuf,
     /// Doors of a table: a power of two.
     pub shards: usize,
     /// Bytes that all memtables together may take. At a third of it the largest is flushed, at all of it writers wait.
@@ -27,6 +29,8 @@ pub struct EngineOptions {
     pub tombstone_failure_threshold: u64,
     /// `tombstone_warn_threshold`.
     pub tombstone_warn_threshold: u64,
+    /// `auto_snapshot`: a snapshot before a table is dropped or truncated.
+    pub auto_snapshot: bool,
     /// Write nothing.
     pub read_only: bool,
 }

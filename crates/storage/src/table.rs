@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use arc_swap::ArcSwap;
 use env::Env;
 use schema::{TableId, TableMetadata};
-use sstable::{SSTable, SSTableId};
+use crate::files::{SSTable, SSTableId};
 
 use crate::memtable::Memtable;
 use crate::metrics::TableMetrics;

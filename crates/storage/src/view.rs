@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rows::{PartitionRange, ReadCommand};
 use schema::TableMetadata;
-use sstable::SSTable;
+use crate::files::SSTable;
 
 use crate::memtable::Memtable;
 use crate::shards::Shards;

@@ -8,11 +8,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use rows::codec::encode_mutation;
 use rows::{Mutation, PartitionUpdate};
+use smallvec::SmallVec;
 
-use crate::commitlog::{CommitLog, DirtyShard, LogPosition};
+use crate::commitlog::{CommitLog, DirtyKey, LogPosition};
 use crate::error::StorageError;
 use crate::memtable::{Memtable, WriteGuard};
 use crate::table::TableStore;
@@ -22,7 +22,15 @@ struct Target<'a> {
     store: Arc<TableStore>,
     shard: usize,
     update: &'a PartitionUpdate,
-    mutation: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Applied {
+    /// Where the log must be durable up to; None: not logged.
+    pub position: Option<LogPosition>,
+    /// Bytes by which memtables grew.
+    pub added: usize,
 }
 
 /// Applies mutations as one step. `store_of` finds the table of each update. `durable`: false leaves the commit log out.
@@ -31,13 +39,13 @@ pub fn apply(
     log: &CommitLog,
     durable: bool,
     store_of: impl Fn(&PartitionUpdate) -> Result<Arc<TableStore>, StorageError>,
-) -> Result<Option<LogPosition>, StorageError> {
+) -> Result<Applied, StorageError> {
     let mut targets = Vec::with_capacity(mutations.len());
-    for (index, mutation) in mutations.iter().enumerate() {
+    for mutation in mutations {
         for update in &mutation.updates {
             let store = store_of(update)?;
             let shard = store.shards.of(update.key.token);
-            targets.push(Target { store, shard, update, mutation: index });
+            targets.push(Target { store, shard, update });
         }
     }
     targets.sort_by_key(|target| (target.store.id, target.shard));
@@ -53,13 +61,13 @@ pub fn apply(
     }
 }
 
-fn serialize(mutations: &[Mutation]) -> Vec<Bytes> {
+fn serialize(mutations: &[Mutation]) -> Vec<Vec<u8>> {
     mutations
         .iter()
         .map(|mutation| {
             let mut record = Vec::with_capacity(256);
             encode_mutation(&mut record, mutation);
-            Bytes::from(record)
+            record
         })
         .collect()
 }
@@ -68,9 +76,9 @@ fn serialize(mutations: &[Mutation]) -> Vec<Bytes> {
 fn apply_inside(
     targets: &[Target<'_>],
     memtables: &[Arc<Memtable>],
-    records: &[Bytes],
+    records: &[Vec<u8>],
     log: &CommitLog,
-) -> Option<Result<Option<LogPosition>, StorageError>> {
+) -> Option<Result<Applied, StorageError>> {
     let mut guards: Vec<WriteGuard<'_>> = Vec::with_capacity(1);
     let mut guard_of = Vec::with_capacity(targets.len());
     for (index, memtable) in memtables.iter().enumerate() {
@@ -81,31 +89,20 @@ fn apply_inside(
         }
         guard_of.push(guards.len() - 1);
     }
-    let mut positions: Vec<Option<LogPosition>> = Vec::new();
+    let mut position = None;
     if !records.is_empty() {
-        let dirty = |mutation: usize| {
-            targets
-                .iter()
-                .filter(move |target| target.mutation == mutation)
-                .map(|target| DirtyShard { table: target.store.id.0, shard: target.shard as u16 })
-                .collect::<Vec<_>>()
-        };
-        let appended = match records {
-            [record] => log.append(record, &dirty(0)).map(|position| vec![position]),
-            _ => {
-                let group: Vec<_> =
-                    records.iter().enumerate().map(|(index, record)| (record.clone(), dirty(index))).collect();
-                log.append_group(&group)
-            }
-        };
-        match appended {
-            Ok(appended) => positions.extend(appended.into_iter().map(Some)),
+        let dirty: SmallVec<[DirtyKey; 4]> =
+            targets.iter().map(|target| (target.store.id, target.shard as u16)).collect();
+        let records: SmallVec<[&[u8]; 4]> = records.iter().map(Vec::as_slice).collect();
+        match log.append_group(&records, &dirty) {
+            Ok(last) => position = Some(last),
             Err(error) => return Some(Err(error.into())),
         }
     }
+    let mut added = 0;
     for (target, guard) in targets.iter().zip(guard_of) {
-        guards[guard].apply(target.update, positions.get(target.mutation).copied().flatten());
+        added += guards[guard].apply(target.update, position);
         target.store.metrics.writes.add(1);
     }
-    Some(Ok(positions.last().copied().flatten()))
+    Some(Ok(Applied { position, added }))
 }

@@ -53,6 +53,12 @@ impl Replay {
         Ok(replay)
     }
 
+    /// The same records once more, from the first.
+    pub fn again(&self) -> Replay {
+        let (disk, policy, files) = (self.disk.clone(), self.policy, self.files.clone());
+        Replay { disk, policy, files, next: 0, current: None, failed: false }
+    }
+
     /// The highest segment id in use.
     pub(super) fn last_id(&self) -> Option<u64> {
         self.files.last().map(|(id, _)| *id)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rows::purge::MaxPurgeable;
-use sstable::SSTable;
+use crate::files::SSTable;
 
 use super::Candidate;
 use super::size_tiered::{self, SizeTieredOptions};

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use rows::codec::EncodingStats;
 use rows::purge::PurgeStream;
 use rows::{MergeStream, PartitionStream};
-use sstable::{SSTable, SSTableWriter};
+
 
 use super::choice::{gc_before, max_purgeable, unmark};
 use super::progress::{Finished, Running};
 use super::worker::{Done, could_not_start};
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::files::{self, Transaction};
+use crate::files::{self, SSTable, SSTableWriter, Transaction};
 use crate::table::TableStore;
 
 /// Bytes written in one slice of work.

@@ -1,0 +1,237 @@
+//! The engine: tables, commit log, budgets and background tasks of this node, and the schema that says which tables there are.
+//!
+//! It stays thin: what is done with these parts lives beside it (write, read, flush, compaction, recovery, schema_tables, snapshot).
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use env::{Env, Lock};
+use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError};
+use schema::{Schema, TableId};
+use tokio::sync::oneshot;
+
+use crate::chunk_cache::ChunkCache;
+use crate::commitlog::CommitLog;
+use crate::compaction::progress::Compactions;
+use crate::compaction::worker::Compactor;
+use crate::error::StorageError;
+use crate::flusher::Flusher;
+use crate::memory::MemtableMemory;
+use crate::options::EngineOptions;
+use crate::shards::Shards;
+use crate::table::TableStore;
+use crate::write::{self, Applied};
+
+/// The storage of a node.
+pub struct Engine {
+    /// The outside.
+    pub env: Env,
+    /// Settings.
+    pub options: EngineOptions,
+    /// How tables are split.
+    pub shards: Shards,
+    /// The commit log.
+    pub log: CommitLog,
+    /// Decompressed chunks.
+    pub chunk_cache: Arc<ChunkCache>,
+    /// Bytes in memtables.
+    pub memory: MemtableMemory,
+    /// Writes memtables out.
+    pub flusher: Flusher,
+    /// Makes few SSTables of many.
+    pub compactor: Compactor,
+    /// What is compacted, and was.
+    pub compactions: Compactions,
+    pub(crate) schema: ArcSwap<Schema>,
+    pub(crate) tables: ArcSwap<BTreeMap<TableId, Arc<TableStore>>>,
+    /// Held by whoever changes the schema.
+    pub(crate) schema_changes: Mutex<()>,
+    draining: AtomicBool,
+    stopped: AtomicBool,
+    compaction_rate: AtomicU64,
+    /// Held while the process lives.
+    pub(crate) _lock: Box<dyn Lock>,
+}
+
+/// What recovery hands over.
+pub(crate) struct Parts {
+    pub env: Env,
+    pub options: EngineOptions,
+    pub log: CommitLog,
+    pub chunk_cache: Arc<ChunkCache>,
+    pub schema: Schema,
+    pub tables: BTreeMap<TableId, Arc<TableStore>>,
+    pub lock: Box<dyn Lock>,
+}
+
+impl Engine {
+    pub(crate) fn assemble(parts: Parts) -> Arc<Self> {
+        let Parts { env, options, log, chunk_cache, schema, tables, lock } = parts;
+        let engine = Arc::new(Self {
+            shards: Shards::at_least(options.shards),
+            memory: MemtableMemory::new(options.memtable_bytes),
+            compaction_rate: AtomicU64::new(options.compaction_bytes_per_second),
+            env,
+            options,
+            log,
+            chunk_cache,
+            flusher: Flusher::default(),
+            compactor: Compactor::default(),
+            compactions: Compactions::default(),
+            schema: ArcSwap::from_pointee(schema),
+            tables: ArcSwap::from_pointee(tables),
+            schema_changes: Mutex::new(()),
+            draining: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            _lock: lock,
+        });
+        let replayed: usize = engine.tables().iter().map(|store| store.view().memtable_size()).sum();
+        engine.memory.take(replayed);
+        Flusher::start(&engine);
+        Compactor::start(&engine);
+        engine
+    }
+
+    /// The schema at this moment.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.schema.load_full()
+    }
+
+    /// A table's state.
+    pub fn table(&self, id: TableId) -> Option<Arc<TableStore>> {
+        self.tables.load().get(&id).cloned()
+    }
+
+    /// A table's state by names.
+    pub fn table_by_name(&self, keyspace: &str, table: &str) -> Option<Arc<TableStore>> {
+        let schema = self.schema.load();
+        self.table(schema.table(keyspace, table)?.id)
+    }
+
+    /// All tables, by id.
+    pub fn tables(&self) -> Vec<Arc<TableStore>> {
+        self.tables.load().values().cloned().collect()
+    }
+
+    /// Applies mutations as one step: all in the commit log side by side, all in memtables. Durable once [`CommitLog::wait_durable`]
+    /// completes for the position. `durable_writes = false` of a keyspace leaves the log out.
+    pub fn apply(&self, mutations: &[Mutation]) -> Result<Applied, StorageError> {
+        if self.draining.load(Ordering::Acquire) {
+            return Err(StorageError::WritesStopped { why: "the node is draining".into() });
+        }
+        let applied = write::apply(mutations, &self.log, self.is_logged(mutations), |update| self.store_of(update))?;
+        self.memory.take(applied.added);
+        if applied.added > 0 && self.memory.wants_flush() {
+            self.flush_largest();
+        }
+        Ok(applied)
+    }
+
+    fn store_of(&self, update: &PartitionUpdate) -> Result<Arc<TableStore>, StorageError> {
+        self.table(update.table.id).ok_or_else(|| StorageError::UnknownTable {
+            table: format!("{}.{}", update.table.keyspace, update.table.name),
+        })
+    }
+
+    fn is_logged(&self, mutations: &[Mutation]) -> bool {
+        let schema = self.schema.load();
+        mutations.iter().flat_map(|mutation| &mutation.updates).any(|update| {
+            schema.keyspace(&update.table.keyspace).is_none_or(|keyspace| keyspace.durable_writes)
+        })
+    }
+
+    /// Waits as the memtables' budget demands; a write calls it first.
+    pub async fn admit(&self) {
+        if !self.memory.is_relaxed() {
+            self.memory.admit(&self.env).await;
+        }
+    }
+
+    /// The stream of what a command asks for.
+    pub fn read(
+        &self,
+        command: &ReadCommand,
+        context: &ReadContext,
+    ) -> Result<Box<dyn PartitionStream>, ReadError> {
+        match self.table(command.table.id) {
+            Some(store) => crate::read::read(&store, command, context),
+            // dropped since the statement was planned: there is nothing
+            None => Ok(Box::new(rows::stream::EmptyStream)),
+        }
+    }
+
+    /// Asks for the flush of the table with the most in memtables that take writes.
+    fn flush_largest(&self) {
+        if self.flusher.pending() > 0 {
+            return;
+        }
+        let largest = self.tables().into_iter().max_by_key(|store| store.view().active_size());
+        if let Some(store) = largest.filter(|store| store.view().active_size() > 0) {
+            self.flusher.request(&store, None);
+        }
+    }
+
+    /// Flushes a table; completes when it is done.
+    pub fn flush(&self, store: &Arc<TableStore>) -> impl Future<Output = Result<(), StorageError>> + use<> {
+        let (sender, receiver) = oneshot::channel();
+        self.flusher.request(store, Some(sender));
+        ended(receiver)
+    }
+
+    /// Compacts all SSTables of a table into one, after a flush; completes when it is done.
+    pub fn compact(&self, store: &Arc<TableStore>) -> impl Future<Output = Result<(), StorageError>> + use<> {
+        let (sender, receiver) = oneshot::channel();
+        self.compactor.request(store, sender);
+        ended(receiver)
+    }
+
+    /// Refuses writes from now on, flushes everything and syncs the log: a start from here has nothing to replay.
+    pub async fn drain(&self) -> Result<(), StorageError> {
+        self.draining.store(true, Ordering::Release);
+        for store in self.tables() {
+            if store.view().memtable_size() > 0 {
+                self.flush(&store).await?;
+            }
+        }
+        // who waits for a sync is answered; what was appended is durable or was reported as not
+        self.log.sync().await.map_err(StorageError::from)?;
+        self.stopped.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Draining, or drained.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Background work ends as soon as it can.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Stops background work (the process is about to end).
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.compactor.wake();
+    }
+
+    /// Bytes a second that compaction may write; 0: no limit.
+    pub fn compaction_rate(&self) -> u64 {
+        self.compaction_rate.load(Ordering::Relaxed)
+    }
+
+    /// Changes it.
+    pub fn set_compaction_rate(&self, bytes_per_second: u64) {
+        self.compaction_rate.store(bytes_per_second, Ordering::Relaxed);
+    }
+}
+
+async fn ended(receiver: oneshot::Receiver<Result<(), StorageError>>) -> Result<(), StorageError> {
+    match receiver.await {
+        Ok(result) => result,
+        Err(_) => Err(StorageError::Refused { why: "the node is shutting down".into() }),
+    }
+}

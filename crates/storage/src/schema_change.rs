@@ -1,0 +1,140 @@
+//! Changing the schema: rows into the schema tables, tables made, altered and dropped, the new snapshot published.
+//!
+//! One change at a time. The new schema is in force when [`change`] returns; it may be told to a client once its position in
+//! the commit log is durable, and only then may the files of dropped tables go ([`remove_dropped`]).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use schema::rows_form;
+use schema::{KeyspaceMetadata, Schema};
+
+use crate::commitlog::LogPosition;
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::table::TableStore;
+use crate::{recovery, schema_tables, write};
+
+/// What a change did.
+pub struct Changed {
+    /// The schema in force.
+    pub schema: Arc<Schema>,
+    /// Where the log must be durable up to.
+    pub position: Option<LogPosition>,
+    /// Tables whose files may go once it is.
+    pub dropped: Vec<Arc<TableStore>>,
+}
+
+/// Changes the schema by a function of what it is. Ok(Err): the function refuses or has nothing to change.
+pub fn change<R>(
+    engine: &Engine,
+    decide: impl FnOnce(&Schema) -> Result<Schema, R>,
+) -> Result<Result<Changed, R>, StorageError> {
+    let _one_at_a_time = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
+    let before = engine.schema();
+    let after = match decide(&before) {
+        Ok(after) => after,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let position = store_difference(engine, &before, &after)?;
+    let dropped = apply_to_tables(engine, &before, &after)?;
+    let mut after = after;
+    after.version = after.digest();
+    engine.schema.store(Arc::new(after));
+    Ok(Ok(Changed { schema: engine.schema(), position, dropped }))
+}
+
+fn store_difference(engine: &Engine, before: &Schema, after: &Schema) -> Result<Option<LogPosition>, StorageError> {
+    let mut writes = Vec::new();
+    for (name, old) in &before.keyspaces {
+        if !after.keyspaces.contains_key(name) {
+            writes.extend(rows_form::diff(Some(old), None));
+        }
+    }
+    for (name, new) in after.keyspaces.iter().filter(|(_, keyspace)| !keyspace.is_virtual) {
+        writes.extend(rows_form::diff(before.keyspace(name).map(Arc::as_ref), Some(new)));
+    }
+    write_rows(engine, &writes)
+}
+
+fn write_rows(engine: &Engine, writes: &[rows_form::SchemaWrite]) -> Result<Option<LogPosition>, StorageError> {
+    if writes.is_empty() {
+        return Ok(None);
+    }
+    let now = engine.env.clock.now_micros();
+    let mutations = schema_tables::mutations(&schema::system::schema(), writes, now, engine.env.clock.now_seconds())?;
+    let applied = write::apply(&mutations, &engine.log, true, |update| {
+        engine.table(update.table.id).ok_or_else(|| StorageError::UnknownTable { table: update.table.name.clone() })
+    })?;
+    engine.memory.take(applied.added);
+    Ok(applied.position)
+}
+
+fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<Vec<Arc<TableStore>>, StorageError> {
+    let mut tables = engine.tables.load().as_ref().clone();
+    for keyspace in after.keyspaces.values().filter(|keyspace| !keyspace.is_virtual) {
+        for table in keyspace.tables.values() {
+            match (before.table_by_id(table.id), tables.get(&table.id)) {
+                (Some(old), Some(_)) if Arc::ptr_eq(old, table) || old == table => {}
+                (_, Some(store)) => {
+                    let old_size = store.view().active_size();
+                    match store.switch_memtables(Arc::clone(table)) {
+                        Some(set) => engine.flusher.request_set(store, set),
+                        None => engine.memory.release(old_size),
+                    }
+                }
+                (_, None) => {
+                    let store = recovery::open_table(&engine.env, &engine.options, &engine.chunk_cache, table)?;
+                    recovery::make_directory(&engine.env, &engine.options.data_directory, &store.directory)?;
+                    tables.insert(table.id, store);
+                }
+            }
+        }
+    }
+    let mut dropped = Vec::new();
+    tables.retain(|id, store| {
+        let stays = after.table_by_id(*id).is_some();
+        if !stays {
+            dropped.push(Arc::clone(store));
+        }
+        stays
+    });
+    engine.tables.store(Arc::new(tables));
+    Ok(dropped)
+}
+
+/// Takes dropped tables off the disk, after a snapshot where the node is so configured. Their log records count no more.
+pub fn remove_dropped(engine: &Engine, dropped: &[Arc<TableStore>]) -> Result<(), StorageError> {
+    for store in dropped {
+        if engine.options.auto_snapshot {
+            crate::flush::flush(engine, store)?;
+            let tag = format!("dropped-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);
+            crate::snapshot::take(engine, store, &tag)?;
+        }
+        store.dropped.store(true, Ordering::Release);
+        engine.log.mark_discarded(store.id, engine.log.position());
+        engine.memory.release(store.view().memtable_size());
+        crate::truncate::remove_files(engine, store)?;
+    }
+    Ok(())
+}
+
+/// Writes the rows of the built-in keyspaces that are not in the schema tables yet, as Cassandra has them there.
+pub(crate) fn store_built_in(engine: &Engine) -> Result<(), StorageError> {
+    let built_in = schema::system::schema();
+    let stored = built_in
+        .keyspaces
+        .values()
+        .filter(|keyspace| !keyspace.is_virtual)
+        .map(Arc::as_ref)
+        .collect::<Vec<&KeyspaceMetadata>>();
+    let now = engine.env.clock.now_seconds();
+    let present = schema_tables::stored_keyspaces(&built_in, &|table| engine.table(table.id), now)?;
+    let mut writes = Vec::new();
+    for keyspace in stored {
+        if !present.contains(&keyspace.name) {
+            writes.extend(rows_form::diff(None, Some(keyspace)));
+        }
+    }
+    write_rows(engine, &writes).map(|_| ())
+}

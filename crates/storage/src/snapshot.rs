@@ -1,0 +1,118 @@
+//! Snapshots: hard links to the files that a table consists of at a moment, with a manifest and its schema, as Cassandra makes them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::layout;
+use crate::table::TableStore;
+
+/// A snapshot of a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    /// Its name.
+    pub tag: String,
+    /// Keyspace.
+    pub keyspace: String,
+    /// Table.
+    pub table: String,
+    /// Where it lies.
+    pub directory: PathBuf,
+    /// Bytes of its files.
+    pub size: u64,
+    /// Bytes that only it holds: files that the table does not have any more.
+    pub true_size: u64,
+}
+
+/// Links the files of a table into a snapshot. What is in memtables is not part of it: flush first.
+pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathBuf, StorageError> {
+    let disk = &engine.env.disk;
+    let target = layout::snapshot_directory(&store.directory, tag);
+    if tag.is_empty() || tag.contains(['/', '\\']) || tag == "." || tag == ".." {
+        return Err(StorageError::Refused { why: format!("'{tag}' is no name for a snapshot") });
+    }
+    let io = |error: std::io::Error| StorageError::io(&target, &error);
+    disk.create_dir_all(&target).map_err(io)?;
+    // while the links are made no compaction may take the files away
+    let _no_change = store.changes();
+    let view = store.view();
+    let mut data_files = Vec::new();
+    for sstable in &view.sstables {
+        for name in sstable.file_names() {
+            disk.hard_link(&store.directory.join(&name), &target.join(&name)).map_err(io)?;
+        }
+        data_files.push(sstable.data_file_name());
+    }
+    let created = engine.env.clock.now_micros();
+    let manifest = serde_json::json!({
+        "files": data_files,
+        "created_at": iso(created),
+        "expires_at": null,
+        "ephemeral": false,
+    });
+    disk.replace_file(&target.join("manifest.json"), manifest.to_string().as_bytes()).map_err(io)?;
+    let text = schema::describe::table(&view.table, true);
+    disk.replace_file(&target.join("schema.cql"), text.as_bytes()).map_err(io)?;
+    disk.sync_dir(&target).map_err(io)?;
+    Ok(target)
+}
+
+/// The snapshots of a table.
+pub fn list(engine: &Engine, store: &TableStore) -> Result<Vec<Snapshot>, StorageError> {
+    let disk = &engine.env.disk;
+    let above = store.directory.join(layout::SNAPSHOTS);
+    if !disk.exists(&above) {
+        return Ok(Vec::new());
+    }
+    let io = |error: std::io::Error| StorageError::io(&above, &error);
+    let table = store.table();
+    let mut found = Vec::new();
+    for entry in disk.list_dir(&above).map_err(io)?.into_iter().filter(|entry| entry.is_dir) {
+        let directory = above.join(&entry.name);
+        let (mut size, mut true_size) = (0, 0);
+        for file in disk.list_dir(&directory).map_err(io)?.into_iter().filter(|file| !file.is_dir) {
+            let length = disk.file_len(&directory.join(&file.name)).map_err(io)?;
+            size += length;
+            if !disk.exists(&store.directory.join(&file.name)) {
+                true_size += length;
+            }
+        }
+        let (keyspace, table) = (table.keyspace.clone(), table.name.clone());
+        found.push(Snapshot { tag: entry.name, keyspace, table, directory, size, true_size });
+    }
+    Ok(found)
+}
+
+/// Removes a snapshot of a table, or all when there is no tag. Gives how many there were.
+pub fn clear(engine: &Engine, store: &TableStore, tag: Option<&str>) -> Result<usize, StorageError> {
+    let mut cleared = 0;
+    for snapshot in list(engine, store)? {
+        if tag.is_none_or(|tag| tag == snapshot.tag) {
+            let directory = &snapshot.directory;
+            engine.env.disk.remove_dir_all(directory).map_err(|error| StorageError::io(directory, &error))?;
+            cleared += 1;
+        }
+    }
+    Ok(cleared)
+}
+
+/// `2026-11-21T08:11:02.123Z`.
+fn iso(micros: i64) -> String {
+    match jiff::Timestamp::from_millisecond(micros.div_euclid(1000)) {
+        Ok(time) => format!("{time:.3}"),
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::iso;
+
+    #[test]
+    fn times_of_manifests() {
+        assert_eq!(iso(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(iso(1_795_248_662_123_456), "2026-11-21T08:11:02.123Z");
+        assert_eq!(iso(951_782_400_000_000), "2000-02-29T00:00:00.000Z");
+    }
+}
