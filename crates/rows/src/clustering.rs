@@ -134,8 +134,20 @@ pub fn compare_prefixes(
     }
     match a.len().cmp(&b.len()) {
         Ordering::Equal => a_kind.side().cmp(&b_kind.side()),
-        Ordering::Less => if a_kind.side() < 0 { Ordering::Less } else { Ordering::Greater },
-        Ordering::Greater => if b_kind.side() < 0 { Ordering::Greater } else { Ordering::Less },
+        Ordering::Less => {
+            if a_kind.side() < 0 {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        Ordering::Greater => {
+            if b_kind.side() < 0 {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
     }
 }
 

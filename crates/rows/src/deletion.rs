@@ -35,8 +35,7 @@ impl DeletionTime {
     /// The stronger of two deletions of one scope: greater timestamp, then greater local deletion time.
     #[inline]
     pub fn supersedes(&self, other: &Self) -> bool {
-        (self.marked_for_delete_at, self.local_deletion_time)
-            > (other.marked_for_delete_at, other.local_deletion_time)
+        (self.marked_for_delete_at, self.local_deletion_time) > (other.marked_for_delete_at, other.local_deletion_time)
             && !self.is_live()
             || (other.is_live() && !self.is_live())
     }

@@ -50,9 +50,7 @@ impl Liveness {
     /// Keeps the row visible to a read at `now` (seconds).
     #[inline]
     pub fn is_live(&self, now: u32) -> bool {
-        !self.is_empty()
-            && self.ttl != Self::EXPIRED_TTL
-            && (self.ttl == NO_TTL || now < self.local_expiration_time)
+        !self.is_empty() && self.ttl != Self::EXPIRED_TTL && (self.ttl == NO_TTL || now < self.local_expiration_time)
     }
 
     /// Whether `self` wins: greater timestamp; on a tie expiring over not, then the later end.

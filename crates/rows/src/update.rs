@@ -29,7 +29,14 @@ pub struct PartitionUpdate {
 impl PartitionUpdate {
     /// Without changes yet.
     pub fn new(table: Arc<TableMetadata>, key: DecoratedKey) -> Self {
-        Self { table, key, deletion: DeletionTime::LIVE, static_row: None, rows: Vec::new(), range_deletions: Vec::new() }
+        Self {
+            table,
+            key,
+            deletion: DeletionTime::LIVE,
+            static_row: None,
+            rows: Vec::new(),
+            range_deletions: Vec::new(),
+        }
     }
 
     /// Adds a row, merging it with one of the same clustering. Adding in order is cheap.

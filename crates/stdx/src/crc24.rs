@@ -26,9 +26,7 @@ const fn table() -> [u32; 256] {
 
 /// The checksum of a segment header's bytes.
 pub fn crc24(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(INITIAL, |crc, byte| {
-        (crc << 8 & 0xff_ffff) ^ TABLE[((crc >> 16) as u8 ^ byte) as usize]
-    })
+    bytes.iter().fold(INITIAL, |crc, byte| (crc << 8 & 0xff_ffff) ^ TABLE[((crc >> 16) as u8 ^ byte) as usize])
 }
 
 #[cfg(test)]

@@ -138,9 +138,10 @@ impl Engine {
 
     fn is_logged(&self, mutations: &[Mutation]) -> bool {
         let schema = self.schema.load();
-        mutations.iter().flat_map(|mutation| &mutation.updates).any(|update| {
-            schema.keyspace(&update.table.keyspace).is_none_or(|keyspace| keyspace.durable_writes)
-        })
+        mutations
+            .iter()
+            .flat_map(|mutation| &mutation.updates)
+            .any(|update| schema.keyspace(&update.table.keyspace).is_none_or(|keyspace| keyspace.durable_writes))
     }
 
     /// Waits as the memtables' budget demands; a write calls it first.
@@ -151,11 +152,7 @@ impl Engine {
     }
 
     /// The stream of what a command asks for.
-    pub fn read(
-        &self,
-        command: &ReadCommand,
-        context: &ReadContext,
-    ) -> Result<Box<dyn PartitionStream>, ReadError> {
+    pub fn read(&self, command: &ReadCommand, context: &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> {
         match self.table(command.table.id) {
             Some(store) => crate::read::read(&store, command, context),
             // dropped since the statement was planned: there is nothing

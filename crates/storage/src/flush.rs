@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use rows::codec::EncodingStatsCollector;
 use crate::files::SSTable;
+use rows::codec::EncodingStatsCollector;
 
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
@@ -76,4 +76,3 @@ fn write_set(
     let written = files::write_all(&mut writer, &mut stream);
     files::finish(engine, store, transaction, writer, written, &[])
 }
-

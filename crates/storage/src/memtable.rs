@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rows::codec::{EncodingStats, EncodingStatsCollector, Header};
 use rows::PartitionUpdate;
+use rows::codec::{EncodingStats, EncodingStatsCollector, Header};
 use schema::TableMetadata;
 use types::DecoratedKey;
 

@@ -159,11 +159,8 @@ pub(crate) fn open_table(
     table: &Arc<TableMetadata>,
 ) -> Result<Arc<TableStore>, StorageError> {
     let directory = layout::table_directory(&options.data_directory, table);
-    let (sstables, last) = if env.disk.exists(&directory) {
-        files::open_all(env, &directory, table, cache)?
-    } else {
-        (Vec::new(), 0)
-    };
+    let (sstables, last) =
+        if env.disk.exists(&directory) { files::open_all(env, &directory, table, cache)? } else { (Vec::new(), 0) };
     let shards = Shards::at_least(options.shards);
     Ok(Arc::new(TableStore::new(env.clone(), directory, shards, Arc::clone(table), sstables, last)))
 }

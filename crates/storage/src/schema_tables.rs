@@ -6,11 +6,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rows::{
-    Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, Mutation, PartitionUpdate,
-    ReadError, Row,
-};
 use rows::live::{LiveRows, TombstoneLimits};
+use rows::{Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, Mutation, PartitionUpdate, ReadError, Row};
 use schema::rows_form::{SchemaRow, SchemaTable, SchemaWrite};
 use schema::{Schema, TableMetadata};
 use types::DecoratedKey;
@@ -135,7 +132,6 @@ fn fill(update: &mut PartitionUpdate, write: &SchemaWrite, timestamp: i64, now: 
         }
     }
 }
-
 
 /// Names of the keyspaces that have a row.
 pub fn stored_keyspaces(

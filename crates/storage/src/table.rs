@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::files::{SSTable, SSTableId};
 use arc_swap::ArcSwap;
 use env::Env;
 use schema::{TableId, TableMetadata};
-use crate::files::{SSTable, SSTableId};
 
 use crate::memtable::Memtable;
 use crate::metrics::TableMetrics;

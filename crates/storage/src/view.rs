@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::files::SSTable;
 use rows::{PartitionRange, ReadCommand};
 use schema::TableMetadata;
-use crate::files::SSTable;
 
 use crate::memtable::Memtable;
 use crate::shards::Shards;

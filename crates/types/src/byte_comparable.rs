@@ -264,8 +264,20 @@ fn put_mantissa(digits: &[u8], odd: bool, negative: bool, out: &mut Vec<u8>) {
         // floor(100·m) of a negative mantissa is one less, except where nothing remains; what remains is then positive
         let digit = match (negative, index) {
             (false, _) => *pair,
-            (true, 0) => if index == last { -pair } else { -pair - 1 },
-            (true, _) => if index == last { 100 - pair } else { 99 - pair },
+            (true, 0) => {
+                if index == last {
+                    -pair
+                } else {
+                    -pair - 1
+                }
+            }
+            (true, _) => {
+                if index == last {
+                    100 - pair
+                } else {
+                    99 - pair
+                }
+            }
         };
         out.push((digit + 0x80) as u8);
     }

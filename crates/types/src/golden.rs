@@ -73,13 +73,14 @@ fn orders_agree_with_byte_comparable_forms() {
     for same in by_types.values() {
         for a in same {
             for b in same {
-                let order = a.0.iter().zip(a.1.iter().zip(&b.1)).fold(Ordering::Equal, |order, ((ty, reversed), pair)| {
-                    order.then_with(|| match pair {
-                        (Some(x), Some(y)) if *reversed => compare(ty, x, y).reverse(),
-                        (Some(x), Some(y)) => compare(ty, x, y),
-                        (x, y) => x.is_some().cmp(&y.is_some()),
-                    })
-                });
+                let order =
+                    a.0.iter().zip(a.1.iter().zip(&b.1)).fold(Ordering::Equal, |order, ((ty, reversed), pair)| {
+                        order.then_with(|| match pair {
+                            (Some(x), Some(y)) if *reversed => compare(ty, x, y).reverse(),
+                            (Some(x), Some(y)) => compare(ty, x, y),
+                            (x, y) => x.is_some().cmp(&y.is_some()),
+                        })
+                    });
                 assert_eq!(order, a.2.cmp(&b.2), "{:?} {:?} {:?}", a.0, a.1, b.1);
                 pairs += 1;
             }

@@ -194,8 +194,7 @@ impl<'a> Reader<'a> {
     }
 
     fn row(&mut self, flags: u8, is_static: bool, header: &Header, on_disk: bool) -> Result<Row, CodecError> {
-        let clustering =
-            if is_static { ClusteringValues::new() } else { self.clustering_values(&header.clustering)? };
+        let clustering = if is_static { ClusteringValues::new() } else { self.clustering_values(&header.clustering)? };
         self.framing(on_disk)?;
         let mut row = Row::new(clustering);
         row.liveness = self.liveness(flags, &header.stats)?;
@@ -283,8 +282,7 @@ impl<'a> Reader<'a> {
             }
             return Ok(());
         }
-        let mut deletion =
-            if has_complex_deletion { self.deletion_delta(&header.stats)? } else { DeletionTime::LIVE };
+        let mut deletion = if has_complex_deletion { self.deletion_delta(&header.stats)? } else { DeletionTime::LIVE };
         let count = self.cursor.uvint()?;
         // a cell takes at least two bytes: flags and path length
         if count > self.cursor.remaining() as u64 {
@@ -308,18 +306,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn cell(
-        &mut self,
-        column: &CodecColumn,
-        liveness: &Liveness,
-        stats: &EncodingStats,
-    ) -> Result<Cell, CodecError> {
+    fn cell(&mut self, column: &CodecColumn, liveness: &Liveness, stats: &EncodingStats) -> Result<Cell, CodecError> {
         let flags = self.cursor.u8()?;
         let tombstone = flags & CELL_TOMBSTONE != 0;
         let expiring = flags & CELL_EXPIRING != 0;
         let row_ttl = flags & CELL_ROW_TTL != 0;
-        let timestamp =
-            if flags & CELL_ROW_TIMESTAMP != 0 { liveness.timestamp } else { self.timestamp(stats)? };
+        let timestamp = if flags & CELL_ROW_TIMESTAMP != 0 { liveness.timestamp } else { self.timestamp(stats)? };
         let local_deletion_time = if row_ttl {
             liveness.local_expiration_time
         } else if tombstone || expiring {

@@ -18,9 +18,8 @@ type Present<'a> = SmallVec<[(usize, &'a ColumnData); 16]>;
 pub fn encode_row(out: &mut Vec<u8>, row: &Row, is_static: bool, header: &Header, framing: Framing) {
     let columns = header.columns(is_static);
     let present = present_columns(row, header);
-    let has_complex_deletion = present
-        .iter()
-        .any(|(_, data)| matches!(data, ColumnData::Complex(complex) if !complex.deletion.is_live()));
+    let has_complex_deletion =
+        present.iter().any(|(_, data)| matches!(data, ColumnData::Complex(complex) if !complex.deletion.is_live()));
     let mut flags = 0;
     if is_static {
         flags |= EXTENSION;

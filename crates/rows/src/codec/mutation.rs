@@ -12,7 +12,7 @@ use types::{DecoratedKey, Token};
 
 use super::encode::put_deletion_delta;
 use super::{
-    CodecColumn, CodecError, Decoded, DELETION_TIME_EPOCH, EncodingStats, EncodingStatsCollector, Framing, Header,
+    CodecColumn, CodecError, DELETION_TIME_EPOCH, Decoded, EncodingStats, EncodingStatsCollector, Framing, Header,
     TIMESTAMP_EPOCH, decode_static_row, decode_unfiltered, encode_marker, encode_row, invalid, put_end_of_partition,
 };
 use crate::range_tombstones::{RangeTombstone, RangeTombstoneList, markers};
@@ -229,7 +229,11 @@ fn get_stats(cursor: &mut Cursor<'_>) -> Result<EncodingStats, CodecError> {
 }
 
 /// Columns of an update by name. One that the table has dropped is decoded with the type it had and forgotten.
-fn get_columns(cursor: &mut Cursor<'_>, table: &TableMetadata, is_static: bool) -> Result<Vec<CodecColumn>, CodecError> {
+fn get_columns(
+    cursor: &mut Cursor<'_>,
+    table: &TableMetadata,
+    is_static: bool,
+) -> Result<Vec<CodecColumn>, CodecError> {
     let count = cursor.uvint()?;
     if count > cursor.remaining() as u64 {
         return Err(CodecError::Truncated);

@@ -12,7 +12,8 @@ use super::*;
 use crate::{ClusteringPrefix, ColumnData, Mutation, PartitionUpdate, Slice};
 
 fn table() -> Arc<TableMetadata> {
-    let spec = |name: &str, kind, position, ty| ColumnSpec { name: name.to_owned(), kind, position, ty, reversed: false };
+    let spec =
+        |name: &str, kind, position, ty| ColumnSpec { name: name.to_owned(), kind, position, ty, reversed: false };
     let map = CqlType::Map { key: Arc::new(CqlType::Text), value: Arc::new(CqlType::Int), frozen: false };
     let specs = vec![
         spec("pk", ColumnKind::PartitionKey, 0, CqlType::Int),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rows::purge::MaxPurgeable;
 use crate::files::SSTable;
+use rows::purge::MaxPurgeable;
 
 use super::Candidate;
 use super::size_tiered::{self, SizeTieredOptions};
@@ -84,8 +84,7 @@ pub fn max_purgeable(store: &Arc<TableStore>, inputs: &[Arc<SSTable>]) -> MaxPur
     let inputs = inputs.to_vec();
     Box::new(move |key| {
         let view = store.view();
-        let others =
-            view.sstables.iter().filter(|sstable| !inputs.iter().any(|input| Arc::ptr_eq(input, sstable)));
+        let others = view.sstables.iter().filter(|sstable| !inputs.iter().any(|input| Arc::ptr_eq(input, sstable)));
         let in_sstables =
             others.filter(|sstable| sstable.may_contain(key)).map(|sstable| sstable.min_timestamp()).min();
         let shard = store.shards.of(key.token);

@@ -7,7 +7,6 @@ use rows::codec::EncodingStats;
 use rows::purge::PurgeStream;
 use rows::{MergeStream, PartitionStream};
 
-
 use super::choice::{gc_before, max_purgeable, unmark};
 use super::progress::{Finished, Running};
 use super::worker::{Done, could_not_start};

@@ -112,7 +112,12 @@ fn next_run(engine: &Arc<Engine>) -> Option<Run> {
 }
 
 /// Gives inputs back when a compaction could not start.
-pub(super) fn could_not_start(store: &TableStore, inputs: &[Arc<crate::files::SSTable>], error: StorageError, done: Option<Done>) {
+pub(super) fn could_not_start(
+    store: &TableStore,
+    inputs: &[Arc<crate::files::SSTable>],
+    error: StorageError,
+    done: Option<Done>,
+) {
     unmark(store, inputs);
     tracing::error!(table = store.name(), %error, "a compaction could not start");
     if let Some(done) = done {

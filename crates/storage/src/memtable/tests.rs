@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{
-    Cell, Bound, ClusteringValues, ColumnFilter, DataLimits, DeletionTime, Liveness, PartitionRange, PartitionStream,
-    PartitionUpdate, ReadCommand, Row, Slice, Slices, Unfiltered,
+    Bound, Cell, ClusteringValues, ColumnFilter, DataLimits, DeletionTime, Liveness, MergeStream, PartitionRange,
+    PartitionStream, PartitionUpdate, ReadCommand, Row, Slice, Slices, Unfiltered,
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
@@ -16,14 +16,25 @@ use super::Memtable;
 use super::read::MemtableStream;
 
 fn table(reversed: bool) -> Arc<TableMetadata> {
-    let spec = |name: &str, kind, reversed| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed };
+    let spec =
+        |name: &str, kind, reversed| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed };
     let specs = vec![
         spec("k", ColumnKind::PartitionKey, false),
         spec("c", ColumnKind::Clustering, reversed),
         spec("v", ColumnKind::Regular, false),
     ];
     let (flags, params) = (TableFlags::COMPOUND, TableParams::default());
-    Arc::new(TableMetadata::new(TableId([1; 16]), "k", "t", TableKind::Regular, flags, params, specs, BTreeMap::new(), None))
+    Arc::new(TableMetadata::new(
+        TableId([1; 16]),
+        "k",
+        "t",
+        TableKind::Regular,
+        flags,
+        params,
+        specs,
+        BTreeMap::new(),
+        None,
+    ))
 }
 
 fn int(value: i32) -> Bytes {
@@ -87,8 +98,11 @@ fn command(table: &Arc<TableMetadata>, slices: Slices, reversed: bool) -> ReadCo
 }
 
 /// Rows of a read as (clustering, timestamp, value); checks that markers are well formed and rows in order.
-fn read(memtable: &Arc<Memtable>, command: &ReadCommand) -> Vec<(i32, (i64, i32))> {
-    let mut stream = MemtableStream::new(vec![Arc::clone(memtable)], command);
+fn read(memtables: &[Arc<Memtable>], command: &ReadCommand) -> Vec<(i32, (i64, i32))> {
+    let streams = memtables.iter().map(|memtable| -> Box<dyn PartitionStream> {
+        Box::new(MemtableStream::new(vec![Arc::clone(memtable)], command))
+    });
+    let mut stream = MergeStream::boxed(&command.table, streams.collect(), command.reversed);
     let mut rows = Vec::new();
     if stream.next_partition().expect("memory").is_none() {
         return rows;
@@ -97,7 +111,7 @@ fn read(memtable: &Arc<Memtable>, command: &ReadCommand) -> Vec<(i32, (i64, i32)
     let mut last: Option<Unfiltered> = None;
     while let Some(unfiltered) = stream.next_unfiltered().expect("memory") {
         if let Some(last) = &last {
-            let order = last.compare(&unfiltered, &memtable.table.comparator);
+            let order = last.compare(&unfiltered, &command.table.comparator);
             assert_eq!(order, if command.reversed { std::cmp::Ordering::Greater } else { std::cmp::Ordering::Less });
         }
         match &unfiltered {
@@ -108,7 +122,7 @@ fn read(memtable: &Arc<Memtable>, command: &ReadCommand) -> Vec<(i32, (i64, i32)
                 open = entered;
             }
             Unfiltered::Row(row) => {
-                let rows::ColumnData::Simple(cell) = &row.columns[0] else { panic!("v is simple") };
+                let Some(rows::ColumnData::Simple(cell)) = row.columns.first() else { panic!("v is simple and there") };
                 assert!(open.is_none_or(|open| !open.deletes(cell.timestamp)), "a shadowed row was given");
                 let number = |bytes: &Bytes| i32::from_be_bytes(bytes[..].try_into().expect("an int"));
                 let clustering = row.clustering[0].as_ref().expect("a clustering");
@@ -124,53 +138,61 @@ fn read(memtable: &Arc<Memtable>, command: &ReadCommand) -> Vec<(i32, (i64, i32)
 
 #[test]
 fn a_memtable_reads_as_its_naive_twin() {
-    for seed in 0..60u64 {
-        let desc = seed % 2 == 1;
-        let table = table(desc);
-        let v = table.column_by_name("v").expect("v").id;
-        let memtable = Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000));
-        let mut twin = Twin::default();
-        let mut dice = Dice(seed);
-        let span = 700;
-        for _ in 0..600 {
-            let mut update = PartitionUpdate::new(Arc::clone(&table), key());
-            let timestamp = 1 + i64::from(dice.roll(400));
-            if dice.roll(4) == 0 {
-                let (a, b) = (dice.roll(span), dice.roll(60));
-                let (from, to) = (a, a + b);
-                let (first, last) = if desc { (to, from) } else { (from, to) };
-                let slice = Slice { start: Bound::start(clustering(first), true), end: Bound::end(clustering(last), true) };
-                update.range_deletions.push((slice, DeletionTime::new(timestamp, 5)));
-                twin.ranges.push((from, to, timestamp));
-            } else {
-                for _ in 0..=dice.roll(3) {
-                    let (c, value) = (dice.roll(span), dice.roll(1000));
-                    let mut row = Row::new(clustering(c));
-                    row.liveness = Liveness::new(timestamp);
-                    row.add_cell(Cell::live(v, timestamp, int(value)));
-                    update.add_row(row);
-                    twin.rows.push((c, timestamp, value));
-                }
-            }
-            write(&memtable, &update);
-        }
-        let alive = twin.alive();
-        for _ in 0..30 {
-            let (a, b) = (dice.roll(span), dice.roll(span));
-            let (from, to) = (a.min(b), a.max(b));
+    (0..20).for_each(|seed| check_against_twin(seed, 1));
+}
+
+#[test]
+fn merged_memtables_read_as_their_naive_twin() {
+    (100..130).for_each(|seed| check_against_twin(seed, 2 + seed as usize % 4));
+}
+
+/// Random writes spread over some memtables, then slices of all sizes in both directions.
+fn check_against_twin(seed: u64, sources: usize) {
+    let desc = seed % 2 == 1;
+    let table = table(desc);
+    let v = table.column_by_name("v").expect("v").id;
+    let memtables: Vec<_> = (0..sources).map(|_| Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000))).collect();
+    let mut twin = Twin::default();
+    let mut dice = Dice(seed);
+    let span = 700;
+    for _ in 0..600 {
+        let mut update = PartitionUpdate::new(Arc::clone(&table), key());
+        let timestamp = 1 + i64::from(dice.roll(400));
+        if dice.roll(4) == 0 {
+            let (a, b) = (dice.roll(span), dice.roll(60));
+            let (from, to) = (a, a + b);
             let (first, last) = if desc { (to, from) } else { (from, to) };
-            let slice = Slice { start: Bound::start(clustering(first), true), end: Bound::end(clustering(last), false) };
-            let inside = |c: &i32| if desc { *c > from && *c <= to } else { *c >= from && *c < to };
-            let mut expected: Vec<_> = alive.iter().filter(|(c, _)| inside(c)).map(|(c, found)| (*c, *found)).collect();
-            if desc {
-                expected.reverse();
+            let slice = Slice { start: Bound::start(clustering(first), true), end: Bound::end(clustering(last), true) };
+            update.range_deletions.push((slice, DeletionTime::new(timestamp, 5)));
+            twin.ranges.push((from, to, timestamp));
+        } else {
+            for _ in 0..=dice.roll(3) {
+                let (c, value) = (dice.roll(span), dice.roll(1000));
+                let mut row = Row::new(clustering(c));
+                row.liveness = Liveness::new(timestamp);
+                row.add_cell(Cell::live(v, timestamp, int(value)));
+                update.add_row(row);
+                twin.rows.push((c, timestamp, value));
             }
-            let slices = Slices::normalized(vec![slice], &table.comparator);
-            assert_eq!(read(&memtable, &command(&table, slices.clone(), false)), expected, "seed {seed}");
-            expected.reverse();
-            assert_eq!(read(&memtable, &command(&table, slices, true)), expected, "seed {seed} reversed");
         }
-        let everything = read(&memtable, &command(&table, Slices::all(), false));
-        assert_eq!(everything.len(), alive.len());
+        write(&memtables[dice.roll(sources as i32) as usize], &update);
     }
+    let alive = twin.alive();
+    for _ in 0..30 {
+        let (a, b) = (dice.roll(span), dice.roll(span));
+        let (from, to) = (a.min(b), a.max(b));
+        let (first, last) = if desc { (to, from) } else { (from, to) };
+        let slice = Slice { start: Bound::start(clustering(first), true), end: Bound::end(clustering(last), false) };
+        let inside = |c: &i32| if desc { *c > from && *c <= to } else { *c >= from && *c < to };
+        let mut expected: Vec<_> = alive.iter().filter(|(c, _)| inside(c)).map(|(c, found)| (*c, *found)).collect();
+        if desc {
+            expected.reverse();
+        }
+        let slices = Slices::normalized(vec![slice], &table.comparator);
+        assert_eq!(read(&memtables, &command(&table, slices.clone(), false)), expected, "seed {seed}");
+        expected.reverse();
+        assert_eq!(read(&memtables, &command(&table, slices, true)), expected, "seed {seed} reversed");
+    }
+    let everything = read(&memtables, &command(&table, Slices::all(), false));
+    assert_eq!(everything.len(), alive.len());
 }
