@@ -4,14 +4,20 @@
 //! says what they mean. Nothing here knows tables or rows.
 
 pub mod byte_comparable;
+pub mod calendar;
 pub mod collection;
 pub mod compare;
 pub mod composite;
 pub mod cql_name;
+pub mod duration;
 pub mod error;
 pub mod ident;
+pub mod inet;
+pub mod java_number;
 pub mod literal;
 pub mod marshal;
+pub mod temporal;
+pub mod timeuuid;
 pub mod token;
 pub mod ty;
 pub mod validate;

@@ -1,0 +1,109 @@
+//! Time-UUIDs (version 1): the time inside, and those at the ends of a millisecond.
+//! Agrees with `org.apache.cassandra.utils.TimeUUID`, and with `Lists.Prepender` for the paths of prepended elements.
+//!
+//! Clocks, counters and nodes are the caller's.
+
+/// 100 ns units from 1582-10-15, where UUID time begins, to 1970.
+const EPOCH_TICKS: i64 = 122_192_928_000_000_000;
+const TICKS_PER_MICRO: i64 = 10;
+const TICKS_PER_MILLI: i64 = 10_000;
+/// 2010-01-01, around which the times of prepended list elements are mirrored.
+pub const LIST_REFERENCE_MILLIS: i64 = 1_262_304_000_000;
+/// Ticks per millisecond that are given to prepended elements: the tick counts down from here.
+pub const LIST_TICK_MAX: i64 = TICKS_PER_MILLI - 1;
+/// Least clock sequence and node in the order of time-UUIDs, which compares signed bytes.
+const LSB_MIN: u64 = 0x8080_8080_8080_8080;
+const LSB_MAX: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+
+/// A time-UUID of 100 ns units since 1970, with `clock_seq_node` as its last eight bytes.
+pub fn from_parts(unix_ticks: i64, clock_seq_node: u64) -> [u8; 16] {
+    let time = unix_ticks.wrapping_add(EPOCH_TICKS) as u64;
+    let high = time << 32 | time >> 16 & 0xffff_0000 | time >> 48 & 0x0fff | 0x1000;
+    let mut uuid = [0; 16];
+    uuid[..8].copy_from_slice(&high.to_be_bytes());
+    uuid[8..].copy_from_slice(&clock_seq_node.to_be_bytes());
+    uuid
+}
+
+/// A time-UUID of microseconds since 1970.
+pub fn from_micros(unix_micros: i64, clock_seq_node: u64) -> [u8; 16] {
+    from_parts(unix_micros.wrapping_mul(TICKS_PER_MICRO), clock_seq_node)
+}
+
+/// 100 ns units since 1970 of a time-UUID.
+pub fn unix_ticks(uuid: &[u8; 16]) -> i64 {
+    let time = crate::compare::time_of(uuid) & 0x0fff_ffff_ffff_ffff;
+    (time as i64).wrapping_sub(EPOCH_TICKS)
+}
+
+/// Microseconds since 1970 of a time-UUID.
+pub fn unix_micros(uuid: &[u8; 16]) -> i64 {
+    let time = crate::compare::time_of(uuid) & 0x0fff_ffff_ffff_ffff;
+    time as i64 / TICKS_PER_MICRO - EPOCH_TICKS / TICKS_PER_MICRO
+}
+
+/// Milliseconds since 1970 of a time-UUID.
+pub fn unix_millis(uuid: &[u8; 16]) -> i64 {
+    unix_micros(uuid) / 1000
+}
+
+/// The least time-UUID of a millisecond (`minTimeuuid`).
+pub fn min_of_millis(unix_millis: i64) -> [u8; 16] {
+    from_parts(unix_millis.wrapping_mul(TICKS_PER_MILLI), LSB_MIN)
+}
+
+/// The greatest time-UUID of a millisecond (`maxTimeuuid`).
+pub fn max_of_millis(unix_millis: i64) -> [u8; 16] {
+    from_parts(unix_millis.wrapping_add(1).wrapping_mul(TICKS_PER_MILLI).wrapping_sub(1), LSB_MAX)
+}
+
+/// Whether the bytes are a version-1 UUID.
+pub fn is_timeuuid(bytes: &[u8]) -> bool {
+    bytes.len() == 16 && bytes[6] >> 4 == 1
+}
+
+/// The millisecond used for elements prepended at `now_millis`: the later, the earlier.
+pub fn prepend_millis(now_millis: i64) -> i64 {
+    LIST_REFERENCE_MILLIS - (now_millis - LIST_REFERENCE_MILLIS)
+}
+
+/// Path of a prepended list element: the `millis` of [`prepend_millis`], and a tick below 10,000 that the caller counts
+/// down within one millisecond, so that later elements sort earlier.
+pub fn prepend_path(millis: i64, tick: i64, clock_seq_node: u64) -> [u8; 16] {
+    from_parts(millis.wrapping_mul(TICKS_PER_MILLI).wrapping_add(tick), clock_seq_node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CqlType, compare};
+    use std::cmp::Ordering;
+
+    #[test]
+    fn known_time() {
+        // 50554d6e-29bb-11e5-b345-feff819cdc9f
+        let uuid = [0x50, 0x55, 0x4d, 0x6e, 0x29, 0xbb, 0x11, 0xe5, 0xb3, 0x45, 0xfe, 0xff, 0x81, 0x9c, 0xdc, 0x9f];
+        let ticks = unix_ticks(&uuid);
+        assert_eq!(from_parts(ticks, 0xb345_feff_819c_dc9f), uuid);
+        assert_eq!(unix_micros(&uuid), ticks / 10);
+        assert!(is_timeuuid(&uuid));
+    }
+
+    #[test]
+    fn ends_of_a_millisecond_enclose_it() {
+        for millis in [0, 1, 1_700_000_000_000, -1] {
+            let inside = from_micros(millis * 1000 + 500, 0x8000_0000_0000_0000);
+            let order = |a: &[u8; 16], b: &[u8; 16]| compare(&CqlType::TimeUuid, a, b);
+            assert_eq!(order(&min_of_millis(millis), &inside), Ordering::Less);
+            assert_eq!(order(&inside, &max_of_millis(millis)), Ordering::Less);
+            assert_eq!(order(&max_of_millis(millis), &min_of_millis(millis + 1)), Ordering::Less);
+        }
+    }
+
+    #[test]
+    fn later_prepends_sort_earlier() {
+        let (early, late) = (prepend_millis(1_700_000_000_000), prepend_millis(1_700_000_000_001));
+        let paths = [prepend_path(late, 9999, 0), prepend_path(early, 1, 0), prepend_path(early, 2, 0), from_micros(0, 0)];
+        assert!(paths[..3].is_sorted_by(|a, b| compare(&CqlType::TimeUuid, a, b) == Ordering::Less));
+    }
+}
