@@ -105,6 +105,12 @@ pub struct ColumnSpec {
     pub reversed: bool,
 }
 
+/// The order of column names: by bytes, but those whose first byte is not ASCII come first. So it is on disk, since
+/// Cassandra compares the first bytes as one number with its top bit flipped (`ColumnMetadata.comparisonOrder`).
+fn name_order(name: &str) -> (u8, &[u8]) {
+    (name.as_bytes().first().copied().unwrap_or(0) ^ 0x80, name.as_bytes())
+}
+
 impl TableMetadata {
     /// Puts columns in order and gives them their ids. `previous` is the same table before an ALTER: columns that
     /// it had (same name, kind and type) keep their ids.
@@ -143,7 +149,7 @@ impl TableMetadata {
         partition_key.sort_by_key(|column| column.position);
         clustering.sort_by_key(|column| column.position);
         for list in [&mut statics, &mut regulars] {
-            list.sort_by(|a, b| (a.is_complex(), a.name.as_bytes()).cmp(&(b.is_complex(), b.name.as_bytes())));
+            list.sort_by(|a, b| (a.is_complex(), name_order(&a.name)).cmp(&(b.is_complex(), name_order(&b.name))));
         }
         let mut next_id = previous.map_or(0, |table| table.next_id);
         for column in partition_key.iter_mut().chain(&mut clustering).chain(&mut statics).chain(&mut regulars) {
@@ -226,7 +232,8 @@ impl TableMetadata {
     pub fn columns_in_select_order(&self) -> Vec<&ColumnMetadata> {
         let mut rest: Vec<_> = self.statics.iter().chain(&self.regulars).collect();
         rest.sort_by(|a, b| {
-            (a.kind == ColumnKind::Regular, a.name.as_bytes()).cmp(&(b.kind == ColumnKind::Regular, b.name.as_bytes()))
+            (a.kind == ColumnKind::Regular, name_order(&a.name))
+                .cmp(&(b.kind == ColumnKind::Regular, name_order(&b.name)))
         });
         self.partition_key.iter().chain(&self.clustering).chain(rest).collect()
     }

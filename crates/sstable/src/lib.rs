@@ -1,1 +1,37 @@
 //! SSTables: readers and writers of Cassandra's files.
+//!
+//! A file set is named by a [`Descriptor`]. [`SSTableWriter`] writes one in version `da` (BTI); [`SSTable`] opens one and
+//! gives [`rows::PartitionStream`]s. Rooms: `version` (in what versions differ), `descriptor` (names), `compressor` and
+//! `compression_info` and `chunk_reader` and `data_writer` (Data.db as a container), `trie` with `partition_index` and `row_index`,
+//! `filter`, `statistics`, `txn_log` (file sets that appear and vanish as one), `verify`.
+//! The bytes of rows are `rows::codec`'s. Nothing here knows which SSTables a table has, nor when to write one.
+
+mod chunk_reader;
+mod compression_info;
+mod compressor;
+mod data_writer;
+mod descriptor;
+mod error;
+mod filter;
+mod partition_index;
+mod reader;
+mod row_index;
+mod statistics;
+mod trie;
+mod version;
+mod writer;
+
+pub use chunk_reader::{ChunkCache, DataFile, NoCache};
+pub use compression_info::CompressionInfo;
+pub use compressor::{CHUNK_LENGTH_DEFAULT, CompressionParams, Compressor};
+pub use data_writer::DataSummary;
+pub use descriptor::{Component, Descriptor, NotAnSSTable, SSTableId, parse_toc, print_toc};
+pub use error::Error;
+pub use filter::{FilterSpec, KeyHash};
+pub use reader::{SSTable, SSTableStream};
+pub use statistics::{
+    Cardinality, CommitLogPosition, HeaderColumn, HeaderComponent, Histogram, MURMUR3_PARTITIONER, Statistics, Stats,
+    StatsCollector, TombstoneHistogram,
+};
+pub use version::{Format, Version};
+pub use writer::{FinishedSSTable, KEY_LENGTH_MAX, ROW_INDEX_BLOCK_DEFAULT, SSTableWriter, WriterOptions};

@@ -1,0 +1,209 @@
+//! Writes Data.db with its checksums: compressed in chunks (CompressionInfo.db) or as it is (CRC.db), and Digest.crc32.
+//!
+//! Bytes are appended to [`DataWriter::buffer`] and moved on by [`DataWriter::flush_full_chunks`]; what is held in memory is at most a
+//! chunk beyond what was appended since. Agrees with `org.apache.cassandra.io.compress.CompressedSequentialWriter` and
+//! `org.apache.cassandra.io.util.{ChecksummedSequentialWriter,DataIntegrityMetadata}`.
+
+use std::path::{Path, PathBuf};
+
+use env::{Disk, WriteFile};
+use stdx::{put_u32, put_u64};
+
+use crate::compression_info::{CHUNK_CHECKSUM_LEN, put_head};
+use crate::compressor::CompressionParams;
+use crate::descriptor::{Component, Descriptor};
+use crate::error::Error;
+
+/// Bytes that one checksum of CRC.db covers.
+const PLAIN_CHUNK_LENGTH: usize = 64 * 1024;
+/// Offsets and checksums are written when so many bytes of them wait.
+const SIDE_BUFFER: usize = 64 * 1024;
+
+/// A component being written.
+pub(crate) struct ComponentFile {
+    pub path: PathBuf,
+    file: Box<dyn WriteFile>,
+}
+
+impl ComponentFile {
+    pub fn create(disk: &dyn Disk, path: PathBuf) -> Result<Self, Error> {
+        let file = disk.create(&path).map_err(|error| Error::io(&path, error))?;
+        Ok(Self { path, file })
+    }
+
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file.write_all(bytes).map_err(|error| Error::io(&self.path, error))
+    }
+
+    pub fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<(), Error> {
+        self.file.write_at(bytes, offset).map_err(|error| Error::io(&self.path, error))
+    }
+
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.file.sync_data().map_err(|error| Error::io(&self.path, error))
+    }
+
+    /// A whole small file, synced.
+    pub fn write_whole(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+        let mut file = Self::create(disk, path.to_owned())?;
+        file.write(bytes)?;
+        file.sync()
+    }
+}
+
+/// What was written.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DataSummary {
+    /// Bytes of data.
+    pub length: u64,
+    /// Bytes on disk.
+    pub stored_length: u64,
+    /// Compressed bytes by bytes; -1 without compression.
+    pub compression_ratio: f64,
+}
+
+/// Data.db being written.
+pub struct DataWriter {
+    data: ComponentFile,
+    /// CompressionInfo.db or CRC.db.
+    side: ComponentFile,
+    side_buffer: Vec<u8>,
+    compression: Option<CompressionParams>,
+    /// Appended and not yet written. Append here.
+    pub buffer: Vec<u8>,
+    scratch: Vec<u8>,
+    flushed: u64,
+    stored: u64,
+    chunks: u64,
+    digest: crc32fast::Hasher,
+    digest_path: PathBuf,
+}
+
+impl DataWriter {
+    /// Creates the files.
+    pub fn create(
+        disk: &dyn Disk,
+        descriptor: &Descriptor,
+        compression: Option<CompressionParams>,
+    ) -> Result<Self, Error> {
+        let data = ComponentFile::create(disk, descriptor.path(Component::Data))?;
+        let side_component = if compression.is_some() { Component::CompressionInfo } else { Component::Crc };
+        let side = ComponentFile::create(disk, descriptor.path(side_component))?;
+        let mut side_buffer = Vec::new();
+        match &compression {
+            // lengths are filled in at the end
+            Some(params) => put_head(&mut side_buffer, params, 0, 0),
+            None => put_u32(&mut side_buffer, PLAIN_CHUNK_LENGTH as u32),
+        }
+        Ok(Self {
+            data,
+            side,
+            side_buffer,
+            compression,
+            buffer: Vec::new(),
+            scratch: Vec::new(),
+            flushed: 0,
+            stored: 0,
+            chunks: 0,
+            digest: crc32fast::Hasher::new(),
+            digest_path: descriptor.path(Component::Digest),
+        })
+    }
+
+    /// The component beside Data.db.
+    pub fn side_component(&self) -> Component {
+        if self.compression.is_some() { Component::CompressionInfo } else { Component::Crc }
+    }
+
+    /// Where the next appended byte goes.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.flushed + self.buffer.len() as u64
+    }
+
+    /// Bytes on disk so far.
+    pub fn stored_length(&self) -> u64 {
+        self.stored
+    }
+
+    fn chunk_length(&self) -> usize {
+        self.compression.as_ref().map_or(PLAIN_CHUNK_LENGTH, |params| params.chunk_length)
+    }
+
+    /// Writes the chunks that are full.
+    #[inline]
+    pub fn flush_full_chunks(&mut self) -> Result<(), Error> {
+        if self.buffer.len() < self.chunk_length() {
+            return Ok(());
+        }
+        let length = self.chunk_length();
+        let buffer = std::mem::take(&mut self.buffer);
+        let (full, rest) = buffer.split_at(buffer.len() / length * length);
+        for chunk in full.chunks(length) {
+            self.write_chunk(chunk)?;
+        }
+        let rest_len = rest.len();
+        self.buffer = buffer;
+        self.buffer.drain(..self.buffer.len() - rest_len);
+        Ok(())
+    }
+
+    fn write_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        match &self.compression {
+            None => {
+                put_u32(&mut self.side_buffer, crc32fast::hash(chunk));
+                self.digest.update(chunk);
+                self.data.write(chunk)?;
+                self.stored += chunk.len() as u64;
+            }
+            Some(params) => {
+                put_u64(&mut self.side_buffer, self.stored);
+                self.scratch.clear();
+                params.compress(chunk, &mut self.scratch).map_err(|error| Error::io(&self.data.path, error))?;
+                if self.scratch.len() >= params.compressed_length_max {
+                    self.scratch.clear();
+                    self.scratch.extend_from_slice(chunk);
+                    // only a short last chunk: a reader knows by its stored length that it is not compressed
+                    self.scratch.resize(chunk.len().max(params.compressed_length_max), 0);
+                }
+                let checksum = crc32fast::hash(&self.scratch);
+                put_u32(&mut self.scratch, checksum);
+                self.digest.update(&self.scratch);
+                self.data.write(&self.scratch)?;
+                self.stored += self.scratch.len() as u64;
+            }
+        }
+        self.flushed += chunk.len() as u64;
+        self.chunks += 1;
+        if self.side_buffer.len() >= SIDE_BUFFER {
+            self.side.write(&self.side_buffer)?;
+            self.side_buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes the last chunk, the checksums and the digest; all is synced.
+    pub fn finish(mut self, disk: &dyn Disk) -> Result<DataSummary, Error> {
+        self.flush_full_chunks()?;
+        let last = std::mem::take(&mut self.buffer);
+        if !last.is_empty() {
+            self.write_chunk(&last)?;
+        }
+        self.side.write(&self.side_buffer)?;
+        if let Some(params) = &self.compression {
+            let mut head = Vec::new();
+            put_head(&mut head, params, self.flushed, self.chunks);
+            self.side.write_at(&head, 0)?;
+        }
+        self.data.sync()?;
+        self.side.sync()?;
+        let digest = self.digest.finalize().to_string();
+        ComponentFile::write_whole(disk, &self.digest_path, digest.as_bytes())?;
+        let compressed = self.stored - self.chunks * CHUNK_CHECKSUM_LEN * u64::from(self.compression.is_some());
+        let compression_ratio = match self.compression {
+            Some(_) if self.flushed > 0 => compressed as f64 / self.flushed as f64,
+            _ => -1.0,
+        };
+        Ok(DataSummary { length: self.flushed, stored_length: self.stored, compression_ratio })
+    }
+}

@@ -1,0 +1,112 @@
+//! What can go wrong with SSTables: bytes that cannot be right, a disk that fails, a format that is not read yet.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rows::{Corruption, ReadError};
+use rows::codec::CodecError;
+use stdx::CursorError;
+
+/// Why an SSTable could not be opened, written or checked.
+#[derive(Debug)]
+pub enum Error {
+    /// Bytes that cannot be right.
+    Corrupt(Box<Corruption>),
+    /// The disk failed.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A version, format or compressor that this build does not read.
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// What is not read.
+        what: String,
+    },
+}
+
+impl Error {
+    /// Corruption at a place.
+    pub fn corrupt(path: &Path, offset: u64, what: impl Into<String>) -> Self {
+        Self::Corrupt(Box::new(Corruption { path: path.to_owned(), offset, what: what.into() }))
+    }
+
+    /// A failure of the disk.
+    pub fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Corrupt(corruption) => corruption.fmt(f),
+            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Unsupported { path, what } => write!(f, "{}: {what}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Corruption> for Error {
+    fn from(corruption: Corruption) -> Self {
+        Self::Corrupt(Box::new(corruption))
+    }
+}
+
+impl From<Error> for ReadError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Corrupt(corruption) => Self::Corrupt(corruption),
+            Error::Io { path, source } => Self::Io { path, message: source.to_string() },
+            Error::Unsupported { path, what } => Self::Io { path, message: what },
+        }
+    }
+}
+
+/// What is wrong with bytes, before it is known which file they are of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Malformed {
+    /// Offset in the bytes that were looked at.
+    pub offset: u64,
+    /// What was expected and found.
+    pub what: String,
+}
+
+impl Malformed {
+    /// At an offset.
+    pub fn at(offset: u64, what: impl Into<String>) -> Self {
+        Self { offset, what: what.into() }
+    }
+
+    /// The same, where the bytes that were looked at begin at `base`.
+    pub fn behind(mut self, base: u64) -> Self {
+        self.offset = self.offset.saturating_add(base);
+        self
+    }
+
+    /// In a file; `base` is where in the file the bytes begin.
+    pub fn of(self, path: &Path, base: u64) -> Corruption {
+        Corruption { path: path.to_owned(), offset: base.saturating_add(self.offset), what: self.what }
+    }
+}
+
+impl From<CursorError> for Malformed {
+    fn from(error: CursorError) -> Self {
+        let (CursorError::Truncated { offset, .. }
+        | CursorError::NegativeLength { offset }
+        | CursorError::NotText { offset }) = error;
+        Self { offset: offset as u64, what: error.to_string() }
+    }
+}
+
+impl From<CodecError> for Malformed {
+    fn from(error: CodecError) -> Self {
+        Self { offset: 0, what: error.to_string() }
+    }
+}

@@ -1,0 +1,128 @@
+//! A place in the logical stream of Data.db, across chunks.
+//!
+//! What is decoded lies in a window: usually one chunk of the cache, shared, not copied. Where something crosses the
+//! end of the window, what is left of it and the next chunks are joined into a new one. A pin keeps the window from
+//! moving past a place, so that offsets behind it stay valid.
+
+use bytes::Bytes;
+use rows::codec::CodecError;
+use rows::{ReadContext, ReadError};
+
+use super::SSTable;
+
+/// A position with what surrounds it.
+pub(super) struct DataCursor {
+    sstable: SSTable,
+    context: ReadContext,
+    /// Chunks that are read are offered to the cache.
+    caching: bool,
+    window: Bytes,
+    window_start: u64,
+    position: u64,
+    pin: Option<u64>,
+}
+
+impl DataCursor {
+    pub fn new(sstable: SSTable, context: ReadContext, caching: bool) -> Self {
+        Self { sstable, context, caching, window: Bytes::new(), window_start: 0, position: 0, pin: None }
+    }
+
+    pub fn context(&self) -> &ReadContext {
+        &self.context
+    }
+
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes elsewhere; the window stays where it is until something is decoded.
+    #[inline]
+    pub fn seek(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    /// Goes to `position` and keeps everything from there on in the window, until unpinned.
+    pub fn pin(&mut self, position: u64) {
+        self.position = position;
+        self.pin = Some(position);
+    }
+
+    /// Lets the window move again.
+    pub fn unpin(&mut self) {
+        self.pin = None;
+    }
+
+    fn chunk(&self, index: u64) -> Result<Bytes, ReadError> {
+        let data = &self.sstable.shared.data;
+        if self.caching { data.chunk(index, &self.context) } else { data.chunk_for_scan(index, &self.context) }
+    }
+
+    /// Offset of the position in the window, which is moved or extended to have it.
+    #[inline]
+    fn offset(&mut self) -> Result<usize, ReadError> {
+        let base = self.pin.unwrap_or(self.position);
+        if base < self.window_start || base >= self.window_start + self.window.len() as u64 {
+            self.load(base)?;
+        }
+        while self.position >= self.window_start + self.window.len() as u64 {
+            self.extend()?;
+        }
+        Ok((self.position - self.window_start) as usize)
+    }
+
+    fn load(&mut self, position: u64) -> Result<(), ReadError> {
+        let data = &self.sstable.shared.data;
+        if position >= data.length() {
+            return Err(data.corruption(position, "a position behind the end of the data").into());
+        }
+        let index = position / data.chunk_length() as u64;
+        let window = self.chunk(index)?;
+        self.window_start = index * self.sstable.shared.data.chunk_length() as u64;
+        self.window = window;
+        Ok(())
+    }
+
+    /// Joins what is still needed of the window with as many chunks as it takes already, at least one.
+    fn extend(&mut self) -> Result<(), ReadError> {
+        let keep_from = self.pin.unwrap_or(self.position).max(self.window_start);
+        let data = &self.sstable.shared.data;
+        let chunk_length = data.chunk_length() as u64;
+        let end = self.window_start + self.window.len() as u64;
+        if end >= data.length() {
+            return Err(data.corruption(self.position, "the data ends in the middle of a partition").into());
+        }
+        let kept = self.window.slice((keep_from.min(end) - self.window_start) as usize..);
+        let first = end / chunk_length;
+        let last = (data.length() - 1) / chunk_length;
+        let count = (kept.len() as u64 / chunk_length).max(1).min(last - first + 1);
+        let mut joined = Vec::with_capacity(kept.len() + (count * chunk_length) as usize);
+        joined.extend_from_slice(&kept);
+        for index in first..first + count {
+            joined.extend_from_slice(&self.chunk(index)?);
+        }
+        self.window_start = end - kept.len() as u64;
+        self.window = joined.into();
+        Ok(())
+    }
+
+    /// Decodes what stands at the position and moves behind it. `decode` may run again on more bytes.
+    #[inline]
+    pub fn decode<T>(
+        &mut self,
+        mut decode: impl FnMut(&Bytes, usize) -> Result<(T, usize), CodecError>,
+    ) -> Result<T, ReadError> {
+        loop {
+            let offset = self.offset()?;
+            match decode(&self.window, offset) {
+                Ok((value, next)) => {
+                    self.position = self.window_start + next as u64;
+                    return Ok(value);
+                }
+                Err(CodecError::Truncated) => self.extend()?,
+                Err(CodecError::Invalid(what)) => {
+                    return Err(self.sstable.shared.data.corruption(self.position, what).into());
+                }
+            }
+        }
+    }
+}

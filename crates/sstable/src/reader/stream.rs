@@ -1,0 +1,110 @@
+//! The streams of an SSTable: one key, a range of partitions, or everything.
+
+use std::sync::Arc;
+
+use rows::command::RingBound;
+use rows::{PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadStats, Slices, Unfiltered};
+use types::byte_comparable::encode_decorated_key;
+
+use super::SSTable;
+use super::partition::PartitionReader;
+use crate::descriptor::Component;
+use crate::filter::KeyHash;
+use crate::partition_index::{PartitionCursor, PartitionPosition};
+
+/// Partitions of one SSTable.
+pub struct SSTableStream {
+    sstable: SSTable,
+    reader: PartitionReader,
+    range: PartitionRange,
+    source: Source,
+}
+
+enum Source {
+    /// One place, or none.
+    One(Option<PartitionPosition>),
+    /// From a place in the partition index on.
+    Scan(PartitionCursor),
+}
+
+impl SSTableStream {
+    pub(super) fn new(sstable: SSTable, command: &ReadCommand, context: &ReadContext) -> Result<Self, ReadError> {
+        let source = match &command.range {
+            PartitionRange::Key(key) => Source::One(sstable.find(key, KeyHash::of(&key.key))?),
+            PartitionRange::Range { start, .. } => Source::Scan(scan_from(&sstable, start)?),
+        };
+        let reader =
+            PartitionReader::new(sstable.clone(), context, command.slices.clone(), command.reversed, true);
+        ReadStats::add(&context.stats.sstables_considered, 1);
+        if !matches!(source, Source::One(None)) {
+            ReadStats::add(&context.stats.sstables_read, 1);
+        }
+        Ok(Self { sstable, reader, range: command.range.clone(), source })
+    }
+
+    pub(super) fn all(sstable: SSTable, context: &ReadContext) -> Result<Self, ReadError> {
+        let source = Source::Scan(scan_from(&sstable, &RingBound::Open)?);
+        let reader = PartitionReader::new(sstable.clone(), context, Slices::all(), false, false);
+        Ok(Self { sstable, reader, range: PartitionRange::all(), source })
+    }
+}
+
+fn scan_from(sstable: &SSTable, start: &RingBound) -> Result<PartitionCursor, ReadError> {
+    let index = &sstable.shared.partitions;
+    let mut comparable = Vec::new();
+    let cursor = match start {
+        RingBound::Open => index.cursor(),
+        RingBound::Token { token, .. } => {
+            // below every key of the token
+            encode_decorated_key(*token, &[], &mut comparable);
+            comparable.truncate(TOKEN_COMPARABLE_LEN);
+            index.cursor_from(&comparable)
+        }
+        RingBound::Key { key, .. } => {
+            encode_decorated_key(key.token, &key.key, &mut comparable);
+            index.cursor_from(&comparable)
+        }
+    };
+    cursor.map_err(|error| sstable.index_error(error, Component::Partitions))
+}
+
+/// Bytes of the byte-comparable form of a decorated key before those of the key.
+const TOKEN_COMPARABLE_LEN: usize = 9;
+
+impl PartitionStream for SSTableStream {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        let cursor = match &mut self.source {
+            Source::One(position) => {
+                let (Some(position), PartitionRange::Key(key)) = (position.take(), &self.range) else {
+                    return Ok(None);
+                };
+                return self.reader.open(position, Some(key));
+            }
+            Source::Scan(cursor) => cursor,
+        };
+        loop {
+            let next = cursor.next().map_err(|error| self.sstable.index_error(error, Component::Partitions))?;
+            let Some(position) = next else { return Ok(None) };
+            let Some(head) = self.reader.open(position, None)? else { return Ok(None) };
+            if self.range.contains(&head.key) {
+                return Ok(Some(head));
+            }
+            if self.range.is_past(&head.key) {
+                self.source = Source::One(None);
+                return Ok(None);
+            }
+        }
+    }
+
+    #[inline]
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        self.reader.next()
+    }
+}
+
+/// So that streams can be kept beside what they read.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<SSTableStream>();
+    is_send::<Arc<SSTable>>();
+};

@@ -1,0 +1,256 @@
+//! `Rows.db`: inside large partitions, from a clustering to the block that can hold it.
+//!
+//! A partition is in here when it has at least two blocks. First its trie: separators between blocks, each with the offset of
+//! the block from the partition's start and the deletion open there; the first block has the empty key, and behind the last
+//! block one more entry has the offset of the end-of-partition byte. Then the entry that `Partitions.db` points to: key,
+//! position in Data.db, root, number of blocks, partition deletion.
+//! Agrees with `org.apache.cassandra.io.sstable.format.bti.{RowIndexReader,RowIndexWriter,TrieIndexEntry}`.
+
+use bytes::Bytes;
+use rows::DeletionTime;
+use rows::codec::{get_deletion_time, put_deletion_time};
+use smallvec::SmallVec;
+use stdx::{Cursor, put_short_bytes, put_svint, put_uvint};
+
+use crate::error::Malformed;
+use crate::partition_index::{put_sized, read_sized};
+use crate::trie::{Node, PagedBuffer, Payload, Trie, TrieCursor, TrieWriter, common_prefix};
+
+/// Set in the payload flags when the deletion that is open at the start of the block follows.
+const HAS_OPEN_MARKER: u8 = 8;
+
+/// A run of unfiltereds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// Of its first unfiltered, from the partition's start.
+    pub offset: u64,
+    /// The range deletion open there; live: none.
+    pub open: DeletionTime,
+}
+
+/// The row index of a partition.
+#[derive(Clone, Debug)]
+pub struct RowIndexEntry {
+    /// Of the partition in Data.db.
+    pub data_position: u64,
+    /// Of the whole partition.
+    pub deletion: DeletionTime,
+    /// Number of blocks, at least two.
+    pub block_count: u64,
+    trie: Trie,
+}
+
+impl RowIndexEntry {
+    /// The entry at a position of the file, and its key.
+    pub fn read(file: &Bytes, position: u64) -> Result<(Bytes, Self), Malformed> {
+        let bytes = usize::try_from(position).ok().and_then(|start| file.get(start..));
+        let bytes = bytes.ok_or_else(|| Malformed::at(position, "a row index beyond the end of the file"))?;
+        let mut cursor = Cursor::new(bytes);
+        let relative = |mut error: Malformed| {
+            error.offset = error.offset.saturating_add(position);
+            error
+        };
+        let mut read = || -> Result<(Bytes, Self), Malformed> {
+            let key = file.slice_ref(cursor.short_bytes()?);
+            let base = position + cursor.position() as u64;
+            let data_position = cursor.uvint()?;
+            let distance = cursor.svint()?;
+            let root = base.checked_add_signed(distance).filter(|root| *root < base);
+            let root = root.ok_or_else(|| Malformed::at(cursor.position() as u64, format!("a root {distance} away")))?;
+            let block_count = cursor.uvint()?;
+            let deletion = get_deletion_time(&mut cursor)?;
+            Ok((key, Self { data_position, deletion, block_count, trie: Trie::new(file.clone(), root) }))
+        };
+        read().map_err(relative)
+    }
+
+    /// A cursor over the blocks, at none yet.
+    pub fn cursor(&self) -> BlockCursor {
+        BlockCursor { cursor: self.trie.cursor() }
+    }
+}
+
+/// A place in the order of blocks. The end of the last block counts as one more block, without content.
+#[derive(Clone, Debug)]
+pub struct BlockCursor {
+    cursor: TrieCursor,
+}
+
+impl BlockCursor {
+    /// The block in which a position can lie, by its byte-comparable form.
+    pub fn floor(&mut self, comparable: &[u8]) -> Result<Option<Block>, Malformed> {
+        if self.cursor.floor(comparable)? { self.block() } else { Ok(None) }
+    }
+
+    /// The first block.
+    pub fn first(&mut self) -> Result<Option<Block>, Malformed> {
+        if self.cursor.first()? { self.block() } else { Ok(None) }
+    }
+
+    /// The next block.
+    pub fn next(&mut self) -> Result<Option<Block>, Malformed> {
+        if self.cursor.next()? { self.block() } else { Ok(None) }
+    }
+
+    /// The block before.
+    pub fn previous(&mut self) -> Result<Option<Block>, Malformed> {
+        if self.cursor.previous()? { self.block() } else { Ok(None) }
+    }
+
+    /// The end of the partition.
+    pub fn end(&mut self) -> Result<Option<Block>, Malformed> {
+        if self.cursor.last()? { self.block() } else { Ok(None) }
+    }
+
+    fn block(&self) -> Result<Option<Block>, Malformed> {
+        match self.cursor.node()? {
+            Some(node) => read_payload(&node).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+fn read_payload(node: &Node<'_>) -> Result<Block, Malformed> {
+    let flags = node.payload_flags();
+    let mut cursor = Cursor::new(node.payload()?);
+    let offset = read_sized(cursor.take(usize::from(flags & !HAS_OPEN_MARKER))?);
+    let offset = u64::try_from(offset)
+        .map_err(|_| Malformed::at(node.position(), format!("a block {offset} bytes from its partition's start")))?;
+    let open = if flags & HAS_OPEN_MARKER != 0 { get_deletion_time(&mut cursor)? } else { DeletionTime::LIVE };
+    Ok(Block { offset, open })
+}
+
+/// Writes the row indexes of one SSTable.
+#[derive(Debug, Default)]
+pub struct RowIndexWriter {
+    trie: TrieWriter,
+    /// What is to be written to the file.
+    pub out: PagedBuffer,
+    separator: Vec<u8>,
+    last: Vec<u8>,
+    blocks: u64,
+}
+
+impl RowIndexWriter {
+    /// Blocks of the current partition so far.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Adds a block; `first` and `last` are the byte-comparable forms of its ends.
+    pub fn add_block(&mut self, first: &[u8], last: Vec<u8>, block: Block) {
+        if self.blocks > 0 {
+            let common = common_prefix(&self.last, first);
+            self.separator.clear();
+            self.separator.extend_from_slice(&self.last[..common]);
+            let next = self.last.get(common).copied().unwrap_or(0);
+            self.separator.push(next.saturating_add(1));
+        } else {
+            self.separator.clear();
+        }
+        self.trie.add(&self.separator, payload(&block), &mut self.out);
+        self.last = last;
+        self.blocks += 1;
+    }
+
+    /// Ends the partition. Gives the position of its entry; None when it has too few blocks to need one.
+    pub fn finish_partition(
+        &mut self,
+        key: &[u8],
+        data_position: u64,
+        deletion: &DeletionTime,
+        end_offset: u64,
+    ) -> Option<u64> {
+        let blocks = std::mem::take(&mut self.blocks);
+        if blocks < 2 {
+            self.trie.reset();
+            return None;
+        }
+        let end = nudge(&self.last, common_prefix(&self.last, &self.separator));
+        self.trie.add(&end, payload(&Block { offset: end_offset, open: DeletionTime::LIVE }), &mut self.out);
+        let root = self.trie.finish(&mut self.out);
+        let position = self.out.position();
+        put_short_bytes(&mut self.out.bytes, key);
+        let base = self.out.position();
+        put_uvint(&mut self.out.bytes, data_position);
+        put_svint(&mut self.out.bytes, (root as i64).wrapping_sub(base as i64));
+        put_uvint(&mut self.out.bytes, blocks);
+        put_deletion_time(&mut self.out.bytes, deletion);
+        Some(position)
+    }
+}
+
+fn payload(block: &Block) -> Payload {
+    let mut bytes = SmallVec::new();
+    let mut flags = put_sized(&mut bytes, block.offset as i64);
+    if !block.open.is_live() {
+        flags |= HAS_OPEN_MARKER;
+        let mut deletion = Vec::with_capacity(12);
+        put_deletion_time(&mut deletion, &block.open);
+        bytes.extend_from_slice(&deletion);
+    }
+    Payload { flags, bytes }
+}
+
+/// The shortest key above everything that begins as `key` does up to `at`: the byte there increased, or the next that can be.
+fn nudge(key: &[u8], at: usize) -> Vec<u8> {
+    let length = key[at..].iter().position(|byte| *byte < 0xff).map_or(key.len(), |index| at + index);
+    let mut nudged = key[..length].to_vec();
+    nudged.push(key.get(length).map_or(0, |byte| byte + 1));
+    nudged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_found_and_walked() {
+        let mut writer = RowIndexWriter::default();
+        let mut places = Vec::new();
+        for partition in 0..40u32 {
+            for block in 0..partition * 3 {
+                let first = (block * 10).to_be_bytes();
+                let last = (block * 10 + 7).to_be_bytes();
+                let open =
+                    if block % 4 == 1 { DeletionTime::new(i64::from(block), 5) } else { DeletionTime::LIVE };
+                writer.add_block(&first, last.to_vec(), Block { offset: u64::from(block) * 999 + 20, open });
+            }
+            let deletion = DeletionTime::new(77, 88);
+            let place =
+                writer.finish_partition(&partition.to_be_bytes(), 1000, &deletion, u64::from(partition) * 2997 + 20);
+            assert_eq!(place.is_some(), partition > 0);
+            places.extend(place.map(|place| (partition, place)));
+        }
+        let file: Bytes = writer.out.take().into();
+        for (partition, place) in places {
+            let (key, entry) = RowIndexEntry::read(&file, place).unwrap();
+            assert_eq!(key[..], partition.to_be_bytes());
+            assert_eq!((entry.data_position, entry.block_count), (1000, u64::from(partition) * 3));
+            assert_eq!(entry.deletion, DeletionTime::new(77, 88));
+            let mut cursor = entry.cursor();
+            for row in 0..partition * 30 {
+                let block = cursor.floor(&row.to_be_bytes()).unwrap().unwrap();
+                let number = if row % 10 > 7 { (row / 10)..=(row / 10 + 1) } else { (row / 10)..=(row / 10) };
+                assert!(number.map(|number| u64::from(number) * 999 + 20).any(|offset| offset == block.offset));
+            }
+            let mut block = cursor.end().unwrap();
+            for number in (0..=partition * 3).rev() {
+                assert_eq!(block.unwrap().offset, u64::from(number) * 999 + 20);
+                block = cursor.previous().unwrap();
+            }
+            assert_eq!(block, None);
+        }
+    }
+
+    #[test]
+    fn nudges_pass_over_full_bytes() {
+        for (key, at, expected) in [
+            (vec![1, 2, 3], 1, vec![1, 3]),
+            (vec![1, 255, 3], 1, vec![1, 255, 4]),
+            (vec![1, 255, 255], 1, vec![1, 255, 255, 0]),
+        ] {
+            assert_eq!(nudge(&key, at), expected);
+        }
+    }
+}

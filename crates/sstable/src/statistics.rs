@@ -1,0 +1,150 @@
+//! `Statistics.db`: what is known of an SSTable's content without reading it.
+//!
+//! ```text
+//! i32 count; u32 CRC of it; count × { i32 type, i32 offset }; u32 CRC of all so far
+//! per component: body, u32 CRC of the body
+//! ```
+//! Types: 0 validation, 1 compaction, 2 stats, 3 header. A body may end in zeros behind its last field.
+//! Agrees with `org.apache.cassandra.io.sstable.metadata.MetadataSerializer` and its components.
+
+mod cardinality;
+mod collector;
+mod header;
+mod histogram;
+mod stats;
+mod tombstones;
+
+pub use cardinality::Cardinality;
+pub use collector::StatsCollector;
+pub use header::{HeaderColumn, HeaderComponent};
+pub use histogram::Histogram;
+pub use stats::{CommitLogPosition, Stats};
+pub use tombstones::TombstoneHistogram;
+
+use bytes::Bytes;
+use stdx::{Cursor, put_f64, put_u32, put_utf};
+
+use crate::error::Malformed;
+use crate::version::Version;
+
+const VALIDATION: u32 = 0;
+const COMPACTION: u32 = 1;
+const STATS: u32 = 2;
+const HEADER: u32 = 3;
+/// More component types than this are a sign of corruption.
+const COMPONENTS_MAX: u32 = 32;
+
+/// Name of the only partitioner of tables that are written.
+pub const MURMUR3_PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
+
+/// A read Statistics.db, or one to be written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Statistics {
+    /// Class name of the partitioner.
+    pub partitioner: String,
+    /// The table's `bloom_filter_fp_chance` when written.
+    pub filter_chance: f64,
+    /// Sketch of the partition keys; None where it cannot be read, which nothing depends on.
+    pub cardinality: Option<Cardinality>,
+    /// Ranges and counts.
+    pub stats: Stats,
+    /// What rows were written against.
+    pub header: HeaderComponent,
+}
+
+impl Statistics {
+    /// Reads the file.
+    pub fn read(file: &Bytes, version: Version) -> Result<Self, Malformed> {
+        let table = read_table(file)?;
+        let body = |kind: u32, name: &str| -> Result<(Bytes, u64), Malformed> {
+            let found = table.iter().find(|entry| entry.0 == kind);
+            let (_, start, end) = found.ok_or_else(|| Malformed::at(0, format!("no {name} component")))?;
+            checked_body(file, *start, *end)
+        };
+        let (validation, _) = body(VALIDATION, "validation")?;
+        let mut cursor = Cursor::new(&validation);
+        let partitioner = cursor.utf()?.to_owned();
+        let filter_chance = cursor.f64()?;
+        let cardinality = match body(COMPACTION, "compaction") {
+            Ok((compaction, _)) => Cursor::new(&compaction).int_bytes()?.and_then(Cardinality::read),
+            Err(_) => None,
+        };
+        let (stats, at) = body(STATS, "stats")?;
+        let stats = Stats::read(&stats, version).map_err(|error| error.behind(at))?;
+        let (header, at) = body(HEADER, "header")?;
+        let header = HeaderComponent::read(&header).map_err(|error| error.behind(at))?;
+        Ok(Self { partitioner, filter_chance, cardinality, stats, header })
+    }
+
+    /// The file, in the newest form.
+    pub fn write(&self) -> Vec<u8> {
+        let mut validation = Vec::new();
+        put_utf(&mut validation, &self.partitioner);
+        put_f64(&mut validation, self.filter_chance);
+        let mut compaction = Vec::new();
+        let sketch = self.cardinality.clone().unwrap_or_default().write();
+        put_u32(&mut compaction, sketch.len() as u32);
+        compaction.extend_from_slice(&sketch);
+        let bodies = [validation, compaction, self.stats.write(), self.header.write()];
+
+        let mut out = Vec::new();
+        put_u32(&mut out, bodies.len() as u32);
+        let mut checksum = crc32fast::Hasher::new();
+        checksum.update(&out);
+        let count_checksum = checksum.clone().finalize();
+        put_u32(&mut out, count_checksum);
+        let mut table = Vec::new();
+        let mut offset = out.len() + bodies.len() * 8 + 4;
+        for (kind, body) in bodies.iter().enumerate() {
+            put_u32(&mut table, kind as u32);
+            put_u32(&mut table, offset as u32);
+            offset += body.len() + 4;
+        }
+        checksum.update(&table);
+        out.extend_from_slice(&table);
+        put_u32(&mut out, checksum.finalize());
+        for body in &bodies {
+            out.extend_from_slice(body);
+            put_u32(&mut out, crc32fast::hash(body));
+        }
+        out
+    }
+}
+
+/// Type, start and end (behind the checksum) of each component.
+fn read_table(file: &[u8]) -> Result<Vec<(u32, usize, usize)>, Malformed> {
+    let mut cursor = Cursor::new(file);
+    let count = cursor.u32()?;
+    if count > COMPONENTS_MAX {
+        return Err(Malformed::at(0, format!("{count} components")));
+    }
+    let mut checksum = crc32fast::Hasher::new();
+    checksum.update(&count.to_be_bytes());
+    check(cursor.u32()?, checksum.clone().finalize(), 4)?;
+    let bytes = cursor.take(count as usize * 8)?;
+    checksum.update(bytes);
+    let at = cursor.position();
+    check(cursor.u32()?, checksum.finalize(), at)?;
+    let mut entries = Cursor::new(bytes);
+    let mut starts = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        starts.push((entries.u32()?, entries.u32()? as usize));
+    }
+    let ends = starts.iter().skip(1).map(|entry| entry.1).chain([file.len()]);
+    Ok(starts.iter().zip(ends).map(|((kind, start), end)| (*kind, *start, end)).collect())
+}
+
+fn checked_body(file: &Bytes, start: usize, end: usize) -> Result<(Bytes, u64), Malformed> {
+    let body_end = end.checked_sub(4).filter(|body_end| start <= *body_end && end <= file.len());
+    let body_end = body_end.ok_or_else(|| Malformed::at(start as u64, "a component that ends before it starts"))?;
+    let body = file.slice(start..body_end);
+    check(Cursor::new(&file[body_end..]).u32()?, crc32fast::hash(&body), body_end)?;
+    Ok((body, start as u64))
+}
+
+fn check(stored: u32, computed: u32, at: usize) -> Result<(), Malformed> {
+    if stored == computed {
+        return Ok(());
+    }
+    Err(Malformed::at(at as u64, format!("checksum {stored:08x} is stored, {computed:08x} computed")))
+}

@@ -1,0 +1,196 @@
+//! The serialization header: bases of the deltas in Data.db, and the columns that rows may have, by name and type.
+//!
+//! A reader maps the columns to those of the schema by name; what the schema has dropped, or never had, is decoded with the
+//! type written here and passed over. Agrees with `org.apache.cassandra.db.SerializationHeader`.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use rows::NO_TIMESTAMP;
+use rows::codec::{CodecColumn, DELETION_TIME_EPOCH, EncodingStats, Header, TIMESTAMP_EPOCH};
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, ColumnMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use stdx::{Cursor, put_uvint, put_vbytes};
+use types::{CqlType, CustomType, marshal};
+
+use crate::error::Malformed;
+
+/// A column by name and type expression.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeaderColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type with full class names.
+    pub ty: String,
+}
+
+/// As it is written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HeaderComponent {
+    /// Bases of the deltas.
+    pub stats: EncodingStats,
+    /// Type of the partition key.
+    pub key_type: String,
+    /// Types of the clustering columns.
+    pub clustering: Vec<String>,
+    /// Static columns in file order.
+    pub statics: Vec<HeaderColumn>,
+    /// Regular columns in file order.
+    pub regulars: Vec<HeaderColumn>,
+}
+
+fn text(bytes: &[u8], at: usize) -> Result<String, Malformed> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Malformed::at(at as u64, "a name that is not text"))?;
+    Ok(text.to_owned())
+}
+
+fn columns(cursor: &mut Cursor<'_>) -> Result<Vec<HeaderColumn>, Malformed> {
+    let count = cursor.uvint()?;
+    let mut columns = Vec::new();
+    for _ in 0..count {
+        let name = text(cursor.vbytes()?, cursor.position())?;
+        let ty = text(cursor.vbytes()?, cursor.position())?;
+        columns.push(HeaderColumn { name, ty });
+    }
+    Ok(columns)
+}
+
+impl HeaderComponent {
+    /// Of a header of rows that is about to be written.
+    pub fn of(table: &TableMetadata, header: &Header) -> Self {
+        let column = |column: &CodecColumn| HeaderColumn {
+            name: column.name.clone(),
+            ty: marshal::print(&column.ty, false),
+        };
+        Self {
+            stats: header.stats,
+            key_type: marshal::print(&table.partition_key_type, false),
+            clustering: clustering_types(&table.clustering),
+            statics: header.statics.iter().map(column).collect(),
+            regulars: header.regulars.iter().map(column).collect(),
+        }
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(bytes);
+        let stats = EncodingStats {
+            min_timestamp: TIMESTAMP_EPOCH.wrapping_add(cursor.uvint()? as i64),
+            min_local_deletion_time: DELETION_TIME_EPOCH.wrapping_add(cursor.uvint()? as u32),
+            min_ttl: cursor.uvint()? as u32,
+        };
+        let key_type = text(cursor.vbytes()?, cursor.position())?;
+        let count = cursor.uvint()?;
+        let mut clustering = Vec::new();
+        for _ in 0..count {
+            clustering.push(text(cursor.vbytes()?, cursor.position())?);
+        }
+        Ok(Self { stats, key_type, clustering, statics: columns(&mut cursor)?, regulars: columns(&mut cursor)? })
+    }
+
+    pub(super) fn write(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_uvint(&mut out, self.stats.min_timestamp.wrapping_sub(TIMESTAMP_EPOCH) as u64);
+        let seconds = self.stats.min_local_deletion_time.wrapping_sub(DELETION_TIME_EPOCH);
+        put_uvint(&mut out, i64::from(seconds as i32) as u64);
+        put_uvint(&mut out, u64::from(self.stats.min_ttl));
+        put_vbytes(&mut out, self.key_type.as_bytes());
+        put_uvint(&mut out, self.clustering.len() as u64);
+        self.clustering.iter().for_each(|ty| put_vbytes(&mut out, ty.as_bytes()));
+        for columns in [&self.statics, &self.regulars] {
+            put_uvint(&mut out, columns.len() as u64);
+            for column in columns {
+                put_vbytes(&mut out, column.name.as_bytes());
+                put_vbytes(&mut out, column.ty.as_bytes());
+            }
+        }
+        out
+    }
+
+    /// What rows are decoded against, for a table as its schema is now.
+    pub fn resolve(&self, table: &TableMetadata) -> Result<Header, Malformed> {
+        let clustering = self.clustering.iter().map(|ty| parse_type(ty)).collect::<Result<Vec<_>, _>>()?;
+        if clustering.len() != table.clustering.len() {
+            let what = format!("{} clustering columns instead of {}", clustering.len(), table.clustering.len());
+            return Err(Malformed::at(0, what));
+        }
+        let statics = self.statics.iter().map(|column| resolve_column(column, table, true)).collect::<Result<_, _>>()?;
+        let regulars = self.regulars.iter().map(|column| resolve_column(column, table, false)).collect::<Result<_, _>>()?;
+        Ok(Header::new(self.stats, clustering, statics, regulars))
+    }
+}
+
+impl HeaderComponent {
+    /// A table as the header knows it, for tools without schema: key columns get names by their position.
+    pub fn table(&self, keyspace: &str, name: &str) -> Result<TableMetadata, Malformed> {
+        let mut specs = Vec::new();
+        let mut add = |name: String, kind, position, ty, reversed| {
+            specs.push(ColumnSpec { name, kind, position, ty, reversed });
+        };
+        let keys = match parse_type(&self.key_type)? {
+            CqlType::Custom(custom) => match custom.as_ref() {
+                CustomType::Composite(types) => types.clone(),
+                _ => vec![CqlType::Custom(custom)],
+            },
+            ty => vec![ty],
+        };
+        for (position, ty) in keys.into_iter().enumerate() {
+            add(format!("key{}", position + 1), ColumnKind::PartitionKey, position, ty, false);
+        }
+        for (position, ty) in self.clustering.iter().enumerate() {
+            let (ty, reversed) = marshal::parse(ty).map_err(|error| Malformed::at(0, error.to_string()))?;
+            add(format!("column{}", position + 1), ColumnKind::Clustering, position, ty, reversed);
+        }
+        for (columns, kind) in [(&self.statics, ColumnKind::Static), (&self.regulars, ColumnKind::Regular)] {
+            for column in columns {
+                add(column.name.clone(), kind, 0, parse_type(&column.ty)?, false);
+            }
+        }
+        let is_counter = specs.iter().any(|spec| spec.ty.is_counter());
+        let flags = TableFlags { counter: is_counter, ..TableFlags::COMPOUND };
+        Ok(TableMetadata::new(
+            TableId::of_system_table(keyspace, name),
+            keyspace,
+            name,
+            TableKind::Regular,
+            flags,
+            TableParams::default(),
+            specs,
+            BTreeMap::new(),
+            None,
+        ))
+    }
+}
+
+/// Type expressions of clustering columns, order included.
+pub(super) fn clustering_types(columns: &[ColumnMetadata]) -> Vec<String> {
+    columns.iter().map(|column| marshal::print(&column.ty, column.reversed)).collect()
+}
+
+pub(super) fn parse_type(expression: &str) -> Result<CqlType, Malformed> {
+    match marshal::parse(expression) {
+        Ok((ty, _)) => Ok(ty),
+        Err(error) => Err(Malformed::at(0, error.to_string())),
+    }
+}
+
+fn resolve_column(column: &HeaderColumn, table: &TableMetadata, is_static: bool) -> Result<CodecColumn, Malformed> {
+    let ty = parse_type(&column.ty)?;
+    let complex = ty.is_multi_cell();
+    let known = table.column_by_name(&column.name).filter(|known| {
+        !known.is_primary_key() && known.is_static() == is_static && known.is_complex() == complex
+    });
+    let dropped = table.dropped.get(&column.name);
+    Ok(CodecColumn {
+        id: known.map(|known| known.id),
+        name: column.name.clone(),
+        complex,
+        fixed_length: ty.fixed_length(),
+        ty,
+        dropped_time: dropped.map_or(NO_TIMESTAMP, |dropped| dropped.dropped_time),
+    })
+}
+
+/// Bytes kept alive by nothing but themselves: slices of a map that must not outlive it cheaply.
+pub(super) fn detached(bytes: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(bytes)
+}

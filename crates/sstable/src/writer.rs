@@ -1,0 +1,386 @@
+//! Writes one SSTable, partition by partition in the order of their decorated keys, row by row in clustering order.
+//!
+//! Nothing is held back but a chunk of data, the unplaced nodes of the index tries, the Bloom filter and the statistics: memory
+//! does not grow with the size of a partition. Durable order: every component is synced, then TOC.txt, then the
+//! directory. A file set that must appear or vanish as one is the matter of `txn_log`.
+//! Agrees with `org.apache.cassandra.io.sstable.format.{SortedTableWriter,bti.BtiTableWriter,bti.BtiFormatPartitionWriter}`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use env::{Disk, Env};
+use rows::codec::{Framing, Header, encode_marker, encode_row, put_deletion_time, put_end_of_partition};
+use rows::{ClusteringPrefix, DeletionTime, PrefixKind, Row, Unfiltered};
+use schema::{ClusteringComparator, TableMetadata};
+use stdx::put_short_bytes;
+use types::DecoratedKey;
+use types::byte_comparable::{
+    TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering, encode_decorated_key,
+};
+
+use crate::compressor::CompressionParams;
+use crate::data_writer::{ComponentFile, DataSummary, DataWriter};
+use crate::descriptor::{Component, Descriptor, print_toc};
+use crate::error::Error;
+use crate::filter::{FilterBuilder, FilterSpec, KeyHash};
+use crate::partition_index::{PartitionIndexWriter, PartitionPosition};
+use crate::row_index::{Block, RowIndexWriter};
+use crate::statistics::{CommitLogPosition, HeaderComponent, MURMUR3_PARTITIONER, Statistics, StatsCollector};
+
+/// Bytes of rows that make a row index block, where cassandra.yaml says nothing else.
+pub const ROW_INDEX_BLOCK_DEFAULT: usize = 16 * 1024;
+/// Longest partition key.
+pub const KEY_LENGTH_MAX: usize = u16::MAX as usize;
+/// Index bytes wait for so many before they are written.
+const INDEX_BUFFER: usize = 256 * 1024;
+
+/// How an SSTable is to be written, and what its statistics say of its origin.
+#[derive(Clone, Debug)]
+pub struct WriterOptions {
+    /// `column_index_size`.
+    pub row_index_block: usize,
+    /// How Data.db is compressed.
+    pub compression: Option<CompressionParams>,
+    /// The table's `bloom_filter_fp_chance`.
+    pub filter_chance: f64,
+    /// About how many partitions there will be.
+    pub estimated_keys: u64,
+    /// Level of the leveled strategy.
+    pub level: u32,
+    /// Milliseconds; 0: not repaired.
+    pub repaired_at: i64,
+    /// Repair session.
+    pub pending_repair: Option<[u8; 16]>,
+    /// Host id of this node.
+    pub originating_host: Option<[u8; 16]>,
+    /// Parts of the commit log that are in here.
+    pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
+}
+
+impl WriterOptions {
+    /// As a table's schema wants it; errors are of its compression options.
+    pub fn for_table(table: &TableMetadata, estimated_keys: u64) -> Result<Self, String> {
+        Ok(Self {
+            row_index_block: ROW_INDEX_BLOCK_DEFAULT,
+            compression: CompressionParams::from_schema(&table.params.compression)?,
+            filter_chance: table.params.bloom_filter_fp_chance,
+            estimated_keys,
+            level: 0,
+            repaired_at: 0,
+            pending_repair: None,
+            originating_host: None,
+            commit_log_intervals: Vec::new(),
+        })
+    }
+}
+
+/// A complete SSTable on disk.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FinishedSSTable {
+    /// Where.
+    pub descriptor: Descriptor,
+    /// Its files.
+    pub components: Vec<Component>,
+    /// Lengths of Data.db.
+    pub data: DataSummary,
+    /// Number of partitions.
+    pub partitions: u64,
+    /// What Statistics.db holds.
+    pub statistics: Statistics,
+}
+
+/// Where in the open partition the writer is.
+struct OpenPartition {
+    key: DecoratedKey,
+    deletion: DeletionTime,
+    start: u64,
+    awaits_static_row: bool,
+    /// Start of the last unfiltered, from the partition's start.
+    previous: u64,
+    first: Option<ClusteringPrefix>,
+    last: Option<ClusteringPrefix>,
+    /// The row index block being filled.
+    block: Option<OpenBlock>,
+    /// Range deletion that is open behind the last unfiltered.
+    open_marker: DeletionTime,
+}
+
+struct OpenBlock {
+    first: Vec<u8>,
+    block: Block,
+}
+
+/// Writes one SSTable.
+pub struct SSTableWriter {
+    disk: Arc<dyn Disk>,
+    descriptor: Descriptor,
+    table: Arc<TableMetadata>,
+    options: WriterOptions,
+    header: Header,
+    data: DataWriter,
+    partitions: PartitionIndexWriter,
+    partitions_file: ComponentFile,
+    row_index: RowIndexWriter,
+    rows_file: ComponentFile,
+    filter: Option<FilterBuilder>,
+    stats: StatsCollector,
+    partition: Option<OpenPartition>,
+    last_key: Option<DecoratedKey>,
+    count: u64,
+}
+
+impl SSTableWriter {
+    /// Creates the files. `header` has the columns that the rows may have, and the bases of their deltas.
+    pub fn new(
+        env: &Env,
+        descriptor: Descriptor,
+        table: Arc<TableMetadata>,
+        options: WriterOptions,
+        header: Header,
+    ) -> Result<Self, Error> {
+        let disk = Arc::clone(&env.disk);
+        let data = DataWriter::create(&*disk, &descriptor, options.compression.clone())?;
+        let partitions_file = ComponentFile::create(&*disk, descriptor.path(Component::Partitions))?;
+        let rows_file = ComponentFile::create(&*disk, descriptor.path(Component::Rows))?;
+        let filter = FilterSpec::for_chance(options.filter_chance)
+            .map(|spec| FilterBuilder::new(spec, options.estimated_keys));
+        Ok(Self {
+            stats: StatsCollector::new(&table),
+            disk,
+            descriptor,
+            table,
+            options,
+            header,
+            data,
+            partitions: PartitionIndexWriter::default(),
+            partitions_file,
+            row_index: RowIndexWriter::default(),
+            rows_file,
+            filter,
+            partition: None,
+            last_key: None,
+            count: 0,
+        })
+    }
+
+    /// The SSTable being written.
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// Bytes of Data.db on disk so far.
+    pub fn stored_length(&self) -> u64 {
+        self.data.stored_length()
+    }
+
+    /// Begins a partition. Its key must be greater than the one before.
+    pub fn start_partition(&mut self, key: &DecoratedKey, deletion: DeletionTime) {
+        assert!(self.partition.is_none(), "the partition before has ended");
+        assert!(self.last_key.as_ref().is_none_or(|last| last < key), "partitions are written in order");
+        assert!(key.key.len() <= KEY_LENGTH_MAX, "keys are checked where they come in");
+        let start = self.data.position();
+        put_short_bytes(&mut self.data.buffer, &key.key);
+        put_deletion_time(&mut self.data.buffer, &deletion);
+        self.stats.start_partition(&deletion);
+        self.partition = Some(OpenPartition {
+            key: key.clone(),
+            deletion,
+            start,
+            awaits_static_row: !self.header.statics.is_empty(),
+            previous: 0,
+            first: None,
+            last: None,
+            block: None,
+            open_marker: DeletionTime::LIVE,
+        });
+    }
+
+    /// Writes the static row, before any other row.
+    pub fn static_row(&mut self, row: &Row) {
+        let Some(partition) = &mut self.partition else { panic!("a static row outside of a partition") };
+        if !partition.awaits_static_row {
+            debug_assert!(row.is_empty(), "the header has no static columns");
+            return;
+        }
+        partition.awaits_static_row = false;
+        encode_row(&mut self.data.buffer, row, true, &self.header, Framing::Disk { previous_size: 0 });
+        if !row.is_empty() {
+            self.stats.row(row);
+        }
+    }
+
+    /// Writes a row or marker behind those before it in clustering order.
+    pub fn append(&mut self, unfiltered: &Unfiltered) -> Result<(), Error> {
+        self.end_static_row();
+        let position = self.data.position();
+        let Some(partition) = &mut self.partition else { panic!("a row outside of a partition") };
+        let offset = position - partition.start;
+        if partition.block.is_none() {
+            let first = comparable(&self.table.comparator, unfiltered);
+            partition.block = Some(OpenBlock { first, block: Block { offset, open: partition.open_marker } });
+        }
+        let framing = Framing::Disk { previous_size: offset - partition.previous };
+        partition.previous = offset;
+        match unfiltered {
+            Unfiltered::Row(row) => {
+                encode_row(&mut self.data.buffer, row, false, &self.header, framing);
+                self.stats.row(row);
+            }
+            Unfiltered::Marker(marker) => {
+                encode_marker(&mut self.data.buffer, marker, &self.header, framing);
+                self.stats.marker(marker);
+                partition.open_marker = marker.open.unwrap_or(DeletionTime::LIVE);
+            }
+        }
+        let here = ClusteringPrefix { kind: unfiltered.kind(), values: unfiltered.values().clone() };
+        if partition.first.is_none() {
+            partition.first = Some(here.clone());
+        }
+        partition.last = Some(here);
+        let block_start = partition.block.as_ref().map_or(0, |open| open.block.offset);
+        if self.data.position() - partition.start - block_start >= self.options.row_index_block as u64 {
+            self.end_block();
+        }
+        self.data.flush_full_chunks()
+    }
+
+    /// A partition without static row in an SSTable with static columns has an empty one.
+    fn end_static_row(&mut self) {
+        if self.partition.as_ref().is_some_and(|partition| partition.awaits_static_row) {
+            self.static_row(&Row::new(Default::default()));
+        }
+    }
+
+    fn end_block(&mut self) {
+        let Some(partition) = &mut self.partition else { return };
+        let (Some(open), Some(last)) = (partition.block.take(), &partition.last) else { return };
+        let last = prefix_comparable(&self.table.comparator, last);
+        self.row_index.add_block(&open.first, last, open.block);
+    }
+
+    /// Ends the partition.
+    pub fn end_partition(&mut self) -> Result<(), Error> {
+        self.end_static_row();
+        let Some(partition) = &self.partition else { panic!("no partition to end") };
+        let end_offset = self.data.position() - partition.start;
+        put_end_of_partition(&mut self.data.buffer);
+        if self.row_index.blocks() > 0 {
+            self.end_block();
+        }
+        let Some(partition) = self.partition.take() else { return Ok(()) };
+        let key = &partition.key;
+        let entry = self.row_index.finish_partition(&key.key, partition.start, &partition.deletion, end_offset);
+        let place = entry.map_or(PartitionPosition::Data(partition.start), PartitionPosition::Rows);
+        let hash = KeyHash::of(&key.key);
+        if let Some(filter) = &mut self.filter {
+            filter.add(hash);
+        }
+        let mut key_comparable = Vec::with_capacity(key.key.len() + 16);
+        encode_decorated_key(key.token, &key.key, &mut key_comparable);
+        self.partitions.add(&key.key, key_comparable, hash.index_byte(), place);
+        let ends = partition.first.as_ref().zip(partition.last.as_ref());
+        self.stats.end_partition(&key.key, self.data.position() - partition.start, ends);
+        self.last_key = Some(partition.key);
+        self.count += 1;
+        self.flush_indexes(INDEX_BUFFER)?;
+        self.data.flush_full_chunks()
+    }
+
+    fn flush_indexes(&mut self, threshold: usize) -> Result<(), Error> {
+        if self.partitions.out.bytes.len() >= threshold {
+            self.partitions_file.write(&self.partitions.out.take())?;
+        }
+        if self.row_index.out.bytes.len() >= threshold {
+            self.rows_file.write(&self.row_index.out.take())?;
+        }
+        Ok(())
+    }
+
+    /// Partitions so far.
+    pub fn partition_count(&self) -> u64 {
+        self.count
+    }
+
+    /// Completes all components and makes them durable.
+    pub fn finish(mut self) -> Result<FinishedSSTable, Error> {
+        assert!(self.partition.is_none(), "the last partition has ended");
+        assert!(self.count > 0, "an SSTable has at least one partition");
+        self.partitions.finish();
+        self.flush_indexes(0)?;
+        self.partitions_file.sync()?;
+        self.rows_file.sync()?;
+        let disk = &*self.disk;
+        let mut components = vec![
+            Component::Data,
+            self.data.side_component(),
+            Component::Digest,
+            Component::Partitions,
+            Component::Rows,
+            Component::Statistics,
+            Component::Toc,
+        ];
+        if let Some(filter) = self.filter {
+            ComponentFile::write_whole(disk, &self.descriptor.path(Component::Filter), &filter.finish())?;
+            components.push(Component::Filter);
+        }
+        let data = self.data.finish(disk)?;
+        let (mut stats, cardinality) = self.stats.finish();
+        stats.compression_ratio = data.compression_ratio;
+        stats.first_key = self.partitions.first_key().clone();
+        stats.last_key = Bytes::copy_from_slice(self.partitions.last_key());
+        stats.level = self.options.level;
+        stats.repaired_at = self.options.repaired_at;
+        stats.pending_repair = self.options.pending_repair;
+        stats.originating_host = self.options.originating_host;
+        stats.commit_log_intervals = self.options.commit_log_intervals;
+        let statistics = Statistics {
+            partitioner: MURMUR3_PARTITIONER.to_owned(),
+            filter_chance: self.options.filter_chance,
+            cardinality: Some(cardinality),
+            stats,
+            header: HeaderComponent::of(&self.table, &self.header),
+        };
+        ComponentFile::write_whole(disk, &self.descriptor.path(Component::Statistics), &statistics.write())?;
+        components.sort_unstable();
+        let toc = print_toc(&components);
+        ComponentFile::write_whole(disk, &self.descriptor.path(Component::Toc), toc.as_bytes())?;
+        let directory = &self.descriptor.directory;
+        disk.sync_dir(directory).map_err(|error| Error::io(directory, error))?;
+        Ok(FinishedSSTable { descriptor: self.descriptor, components, data, partitions: self.count, statistics })
+    }
+
+    /// Gives up: removes what was written.
+    pub fn abort(self) {
+        let Self { disk, descriptor, .. } = self;
+        for component in Component::ALL {
+            let path = descriptor.path(component);
+            if disk.exists(&path) && let Err(error) = disk.remove_file(&path) {
+                tracing::warn!("{} stays behind: {error}", path.display());
+            }
+        }
+    }
+}
+
+fn comparable(comparator: &ClusteringComparator, unfiltered: &Unfiltered) -> Vec<u8> {
+    values_comparable(comparator, unfiltered.values(), unfiltered.kind())
+}
+
+fn prefix_comparable(comparator: &ClusteringComparator, prefix: &ClusteringPrefix) -> Vec<u8> {
+    values_comparable(comparator, &prefix.values, prefix.kind)
+}
+
+/// The byte-comparable form of a position in a partition.
+pub(crate) fn values_comparable(
+    comparator: &ClusteringComparator,
+    values: &[Option<Bytes>],
+    kind: PrefixKind,
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32);
+    let terminator = match kind.side() {
+        0 => TERMINATOR_CLUSTERING,
+        side if side < 0 => TERMINATOR_BEFORE,
+        _ => TERMINATOR_AFTER,
+    };
+    encode_clustering(&comparator.columns, values, terminator, &mut out);
+    out
+}

@@ -1,0 +1,81 @@
+//! Where the files of Cassandra are: `testdata/`, or a full set named by HELENUS_FIXTURES.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use schema::TableMetadata;
+use sstable::{Component, Descriptor, NoCache, SSTable, Statistics};
+
+/// An SSTable of Cassandra with the name of its table.
+pub struct Fixture {
+    pub table_name: String,
+    pub descriptor: Descriptor,
+}
+
+/// All SSTables of version `da`.
+pub fn all() -> Vec<Fixture> {
+    let (root, full) = match std::env::var_os("HELENUS_FIXTURES") {
+        Some(root) => (PathBuf::from(root), true),
+        None => (Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/da"), false),
+    };
+    let mut found = Vec::new();
+    for table in sorted_entries(&root) {
+        let name = table.file_name().unwrap().to_string_lossy().into_owned();
+        let directory = if full { table.join("da") } else { table };
+        if directory.is_dir() {
+            collect(&directory, &name, &mut found);
+            for inner in sorted_entries(&directory).into_iter().filter(|path| path.is_dir()) {
+                // views; legacy indexes have another partitioner
+                if inner.file_name().unwrap().to_string_lossy().starts_with("view_") {
+                    collect(&inner, &name, &mut found);
+                }
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no fixtures in {}", root.display());
+    found
+}
+
+fn collect(directory: &Path, table_name: &str, found: &mut Vec<Fixture>) {
+    for path in sorted_entries(directory) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if let Some((descriptor, Some(Component::Data))) = Descriptor::parse(directory, &name) {
+            found.push(Fixture { table_name: table_name.to_owned(), descriptor });
+        }
+    }
+}
+
+fn sorted_entries(directory: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<_> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    entries
+}
+
+impl Fixture {
+    pub fn bytes(&self, component: Component) -> Vec<u8> {
+        std::fs::read(self.descriptor.path(component)).unwrap()
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        Statistics::read(&self.bytes(Component::Statistics).into(), self.descriptor.version).unwrap()
+    }
+
+    pub fn table(&self) -> Arc<TableMetadata> {
+        Arc::new(self.statistics().header.table("fx", &self.table_name).unwrap())
+    }
+
+    pub fn open(&self) -> SSTable {
+        SSTable::open(&env::real::env(), self.descriptor.clone(), &self.table(), Arc::new(NoCache)).unwrap()
+    }
+
+    /// What Cassandra says is in it.
+    pub fn golden_lines(&self) -> Vec<serde_json::Value> {
+        let path = self.descriptor.directory.join(format!("{}-cells.jsonl.gz", self.descriptor.prefix()));
+        let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut text = String::new();
+        flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}

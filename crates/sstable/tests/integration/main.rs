@@ -1,0 +1,8 @@
+//! SSTables against files of Cassandra, and against a naive twin.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod dump;
+mod fixtures;
+mod golden;
+mod rewrite;
