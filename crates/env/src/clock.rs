@@ -49,10 +49,7 @@ impl Instant {
 
     /// This point moved forward.
     pub fn plus(self, duration: Duration) -> Instant {
-        Instant(
-            self.0
-                .saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)),
-        )
+        Instant(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 }
 

@@ -55,20 +55,11 @@ pub trait Disk: Send + Sync {
     /// sync. Directories above that we may not open (they are not ours, then) or that cannot be synced are passed over.
     fn create_dir_durable(&self, path: &Path) -> io::Result<()> {
         self.create_dir_all(path)?;
-        let above = path.ancestors().skip(1).map(|dir| {
-            if dir.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                dir
-            }
-        });
+        let above = path.ancestors().skip(1).map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
         for dir in above {
             match self.sync_dir(dir) {
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
-                    ) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput) => {
+                }
                 synced => synced?,
             }
         }

@@ -29,10 +29,7 @@ pub use clock::{Clock, Elapsed, Instant, Sleep};
 pub use disk::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
 pub use network::{Connecting, Detached, Listener, Network, Stream, accept, accept_detached};
 pub use random::Random;
-pub use tasks::{
-    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, Next, QueueFull, Step, Tasks, Wake,
-    WakeTarget,
-};
+pub use tasks::{BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, Next, QueueFull, Step, Tasks, Wake, WakeTarget};
 
 /// Handles to everything outside the process; cheap to clone.
 #[derive(Clone)]
@@ -66,11 +63,7 @@ impl Env {
     }
 
     /// Awaits `future` for at most `duration`; at the limit the future is dropped.
-    pub async fn timeout<F: Future>(
-        &self,
-        duration: Duration,
-        future: F,
-    ) -> Result<F::Output, Elapsed> {
+    pub async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Result<F::Output, Elapsed> {
         let mut future = std::pin::pin!(future);
         let mut sleep = self.clock.sleep(duration);
         std::future::poll_fn(move |context| {
@@ -90,8 +83,7 @@ impl Env {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, QueueFull> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        self.tasks
-            .run(name, Box::new(move || drop(sender.send(job()))))?;
+        self.tasks.run(name, Box::new(move || drop(sender.send(job()))))?;
         receiver.await.map_err(|_| QueueFull)
     }
 }

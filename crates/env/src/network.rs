@@ -32,18 +32,11 @@ pub trait Listener: Send {
     fn local_address(&self) -> io::Result<SocketAddr>;
 
     /// The next incoming connection and its peer's address.
-    fn poll_accept(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<(Box<dyn Stream>, SocketAddr)>>;
+    fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<(Box<dyn Stream>, SocketAddr)>>;
 
     /// As [`Listener::poll_accept`], of a connection that another thread may serve.
-    fn poll_accept_detached(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<(Box<dyn Detached>, SocketAddr)>> {
-        self.poll_accept(context)
-            .map_ok(|(stream, peer)| (Box::new(stream) as Box<dyn Detached>, peer))
+    fn poll_accept_detached(&mut self, context: &mut Context<'_>) -> Poll<io::Result<(Box<dyn Detached>, SocketAddr)>> {
+        self.poll_accept(context).map_ok(|(stream, peer)| (Box::new(stream) as Box<dyn Detached>, peer))
     }
 }
 
@@ -61,9 +54,7 @@ impl Detached for Box<dyn Stream> {
 }
 
 /// Awaits the next incoming connection without binding it to this thread.
-pub async fn accept_detached(
-    listener: &mut dyn Listener,
-) -> io::Result<(Box<dyn Detached>, SocketAddr)> {
+pub async fn accept_detached(listener: &mut dyn Listener) -> io::Result<(Box<dyn Detached>, SocketAddr)> {
     std::future::poll_fn(|context| listener.poll_accept_detached(context)).await
 }
 

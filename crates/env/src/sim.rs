@@ -55,21 +55,13 @@ impl Sim {
         let trace = Arc::new(trace::Trace::default());
         let clock = Arc::new(clock::SimClock::new());
         // Separate streams, so that a fault drawn does not change the numbers that the program sees.
-        let disk = Arc::new(SimDisk::new(
-            SimRandom::new(seed, 1),
-            clock.clone(),
-            trace.clone(),
-        ));
+        let disk = Arc::new(SimDisk::new(SimRandom::new(seed, 1), clock.clone(), trace.clone()));
         let schedule = Arc::new(SimRandom::new(seed, 2));
         Sim {
             seed,
             random: Arc::new(SimRandom::new(seed, 0)),
             network: Arc::new(network::SimNetwork::new(schedule.clone())),
-            tasks: Arc::new(tasks::Queue::new(
-                clock.clone(),
-                schedule.clone(),
-                trace.clone(),
-            )),
+            tasks: Arc::new(tasks::Queue::new(clock.clone(), schedule.clone(), trace.clone())),
             schedule,
             clock,
             disk,
@@ -149,11 +141,7 @@ impl Sim {
                 }
             } else if !woken && !self.step() && !self.clock.advance_to(self.tasks.next_deadline()) {
                 let woken = flag.0.load(Ordering::Acquire);
-                assert!(
-                    woken,
-                    "seed {}: the future waits and nothing is going to wake it",
-                    self.seed
-                );
+                assert!(woken, "seed {}: the future waits and nothing is going to wake it", self.seed);
             }
         }
     }

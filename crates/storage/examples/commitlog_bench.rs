@@ -13,21 +13,11 @@ use storage::commitlog::{CommitLog, Options, SyncMode};
 const RECORD: [u8; 200] = [7; 200];
 
 fn main() {
-    let directory = std::env::args().nth(1).map_or_else(
-        || std::env::temp_dir().join("commitlog-bench"),
-        PathBuf::from,
-    );
+    let directory = std::env::args().nth(1).map_or_else(|| std::env::temp_dir().join("commitlog-bench"), PathBuf::from);
     let env = env::real::env();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let log = open(
-            &env,
-            &directory,
-            SyncMode::Periodic(Duration::from_secs(10)),
-        );
+        let log = open(&env, &directory, SyncMode::Periodic(Duration::from_secs(10)));
         report("append, periodic", 2_000_000, &env, append(&log, 2_000_000)).await;
         drop(log);
         for writers in [1, 16, 128, 1024] {
@@ -35,13 +25,7 @@ fn main() {
             let each = 2000;
             let all = join_all((0..writers).map(|_| write_durably(&log, each)));
             let before = log.stats().syncs;
-            report(
-                &format!("durable, {writers} writers"),
-                writers * each,
-                &env,
-                async { drop(all.await) },
-            )
-            .await;
+            report(&format!("durable, {writers} writers"), writers * each, &env, async { drop(all.await) }).await;
             println!("    {} syncs", log.stats().syncs - before);
         }
     });
@@ -52,16 +36,7 @@ fn open(env: &Env, directory: &std::path::Path, sync: SyncMode) -> CommitLog {
     if env.disk.exists(directory) {
         env.disk.remove_dir_all(directory).expect("removed");
     }
-    CommitLog::open(
-        env,
-        directory,
-        Options {
-            sync,
-            ..Options::default()
-        },
-    )
-    .expect("opened")
-    .0
+    CommitLog::open(env, directory, Options { sync, ..Options::default() }).expect("opened").0
 }
 
 async fn append(log: &CommitLog, count: usize) {

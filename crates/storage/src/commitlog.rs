@@ -69,10 +69,7 @@ pub struct LogPosition {
 
 impl LogPosition {
     /// Before everything.
-    pub const NONE: LogPosition = LogPosition {
-        segment: 0,
-        offset: 0,
-    };
+    pub const NONE: LogPosition = LogPosition { segment: 0, offset: 0 };
 }
 
 /// When a record counts as durable (`commitlog_sync`).
@@ -195,10 +192,7 @@ pub enum LogError {
 
 impl LogError {
     fn io(path: &Path) -> impl FnOnce(io::Error) -> LogError {
-        |source| LogError::Io {
-            path: path.to_owned(),
-            source: Arc::new(source),
-        }
+        |source| LogError::Io { path: path.to_owned(), source: Arc::new(source) }
     }
 }
 
@@ -206,34 +200,17 @@ impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LogError::MutationTooLarge { size, size_max } => {
-                write!(
-                    f,
-                    "a mutation of {size} bytes is too large for the maximum size of {size_max}"
-                )
+                write!(f, "a mutation of {size} bytes is too large for the maximum size of {size_max}")
             }
             LogError::Busy => f.write_str("the commit log cannot keep up"),
             LogError::Stopped => f.write_str("the commit log stopped after a disk failure"),
-            LogError::WriteFailed => {
-                f.write_str("the write was lost by a failure of the commit log's disk")
-            }
+            LogError::WriteFailed => f.write_str("the write was lost by a failure of the commit log's disk"),
             LogError::Io { path, source } => write!(f, "{}: {source}", path.display()),
-            LogError::Corrupt {
-                path,
-                offset,
-                reason,
-            } => {
-                write!(
-                    f,
-                    "{}: corrupt at offset {offset}: {reason}",
-                    path.display()
-                )
+            LogError::Corrupt { path, offset, reason } => {
+                write!(f, "{}: corrupt at offset {offset}: {reason}", path.display())
             }
             LogError::Unsupported { path, what } => {
-                write!(
-                    f,
-                    "{}: cannot read commit log segments with {what}",
-                    path.display()
-                )
+                write!(f, "{}: cannot read commit log segments with {what}", path.display())
             }
         }
     }
@@ -295,26 +272,15 @@ struct State {
 impl CommitLog {
     /// Opens the log in a directory, making it if needed, and gives what must be replayed. A torn tail is cut here. Appending is possible
     /// at once; the replayed segments stay until [`CommitLog::finish_replay`].
-    pub fn open(
-        env: &Env,
-        directory: &Path,
-        mut options: Options,
-    ) -> Result<(CommitLog, Replay), LogError> {
-        options.segment_size = options
-            .segment_size
-            .clamp(COMMITLOG_SEGMENT_SIZE_MIN, COMMITLOG_SEGMENT_SIZE_MAX);
+    pub fn open(env: &Env, directory: &Path, mut options: Options) -> Result<(CommitLog, Replay), LogError> {
+        options.segment_size = options.segment_size.clamp(COMMITLOG_SEGMENT_SIZE_MIN, COMMITLOG_SEGMENT_SIZE_MAX);
         options.mutation_size_max = options.mutation_size_max.min(options.segment_size / 2);
-        env.disk
-            .create_dir_durable(directory)
-            .map_err(LogError::io(directory))?;
+        env.disk.create_dir_durable(directory).map_err(LogError::io(directory))?;
         let replay = Replay::open(env, directory, options.replay_policy)?;
         let clock = u64::try_from(env.clock.now_micros() / 1000).unwrap_or(1);
         let first_own = replay.last_id().map_or(clock, |last| clock.max(last + 1));
         let mut segments = replay.segments();
-        segments.insert(
-            first_own,
-            Segment::new(directory.join(format::file_name(first_own))),
-        );
+        segments.insert(first_own, Segment::new(directory.join(format::file_name(first_own))));
         let mut allocator = Allocator::new(directory, options.segment_size, first_own);
         allocator.make_at_once(&*env.disk, first_own)?;
         let state = State {
@@ -338,14 +304,7 @@ impl CommitLog {
         let allocator = segments::start(shared.clone());
         let writer = writer::start(shared.clone(), allocator.clone());
         allocator.wake();
-        Ok((
-            CommitLog {
-                shared,
-                writer,
-                allocator,
-            },
-            replay,
-        ))
+        Ok((CommitLog { shared, writer, allocator }, replay))
     }
 
     /// Appends a record; `dirty` are the memtables it goes to, which [`CommitLog::mark_flushed`] will name.
@@ -354,11 +313,7 @@ impl CommitLog {
     }
 
     /// Appends records that are torn apart by no crash in between sections: one contiguous run. Gives the position of the last.
-    pub fn append_group(
-        &self,
-        records: &[&[u8]],
-        dirty: &[DirtyKey],
-    ) -> Result<LogPosition, LogError> {
+    pub fn append_group(&self, records: &[&[u8]], dirty: &[DirtyKey]) -> Result<LogPosition, LogError> {
         let total = self.check_sizes(records)?;
         let mut state = self.shared.lock();
         if self.shared.durability.is_stopped() {
@@ -368,9 +323,7 @@ impl CommitLog {
             return Err(LogError::Busy);
         }
         let wake = state.pending.needs_wake(total);
-        state
-            .pending
-            .note_time(|| self.shared.env.clock.monotonic_nanos());
+        state.pending.note_time(|| self.shared.env.clock.monotonic_nanos());
         let position = state.pending.append(records, total);
         state.appended += records.len() as u64;
         state.mark_dirty(position, dirty, &self.shared.directory);
@@ -386,22 +339,14 @@ impl CommitLog {
         let too_large = |size, size_max| LogError::MutationTooLarge { size, size_max };
         let mut total = 0;
         for record in records {
-            assert!(
-                record.len() >= format::RECORD_SIZE_MIN,
-                "a mutation is never smaller"
-            );
+            assert!(record.len() >= format::RECORD_SIZE_MIN, "a mutation is never smaller");
             if record.len() > size_max {
                 return Err(too_large(record.len(), size_max));
             }
             total += record.len() + format::ENTRY_OVERHEAD as usize;
         }
-        let room =
-            (self.shared.options.segment_size - format::HEADER_LEN - format::MARKER_LEN) as usize;
-        if total > room {
-            Err(too_large(total, room))
-        } else {
-            Ok(total)
-        }
+        let room = (self.shared.options.segment_size - format::HEADER_LEN - format::MARKER_LEN) as usize;
+        if total > room { Err(too_large(total, room)) } else { Ok(total) }
     }
 
     /// Completes when the record at `position` is durable by the log's mode.
@@ -429,9 +374,7 @@ impl CommitLog {
         let shared = self.shared.clone();
         std::future::poll_fn(move |context: &mut Context<'_>| {
             let mut state = shared.lock();
-            if shared.durability.is_stopped()
-                || state.pending.bytes() <= COMMITLOG_PENDING_BYTES_MAX / 2
-            {
+            if shared.durability.is_stopped() || state.pending.bytes() <= COMMITLOG_PENDING_BYTES_MAX / 2 {
                 return Poll::Ready(());
             }
             state.waiting_for_room.push(context.waker().clone());
@@ -454,17 +397,13 @@ impl CommitLog {
 
     /// A table's content up to `up_to` does not matter any more: dropped or truncated.
     pub fn mark_discarded(&self, table: TableId, up_to: LogPosition) {
-        self.shared
-            .lock()
-            .mark_clean(|dirty| dirty.0 == table, up_to);
+        self.shared.lock().mark_clean(|dirty| dirty.0 == table, up_to);
         self.allocator.wake();
     }
 
     /// A replayed record went into these memtables: its segment stays until they are flushed.
     pub fn mark_replayed(&self, position: LogPosition, dirty: &[DirtyKey]) {
-        self.shared
-            .lock()
-            .mark_dirty(position, dirty, &self.shared.directory);
+        self.shared.lock().mark_dirty(position, dirty, &self.shared.directory);
     }
 
     /// Everything was replayed, or is flushed: replayed segments to which nobody laid a claim are removed.
@@ -476,11 +415,7 @@ impl CommitLog {
     /// What must be flushed to free the oldest segment; empty when only the current one holds anything.
     pub fn needs_flush(&self) -> Vec<DirtyKey> {
         let state = self.shared.lock();
-        let oldest = state
-            .segments
-            .values()
-            .next()
-            .filter(|_| state.segments.len() > 1);
+        let oldest = state.segments.values().next().filter(|_| state.segments.len() > 1);
         oldest.map(Segment::dirty).unwrap_or_default()
     }
 
@@ -502,9 +437,7 @@ impl CommitLog {
 impl Shared {
     /// A panic while the state is locked would leave positions without bytes: nothing may go on.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("no step under the log's mutex panics")
+        self.state.lock().expect("no step under the log's mutex panics")
     }
 
     /// Whether syncs are late by more than half a period.
@@ -528,11 +461,7 @@ impl State {
 
     fn mark_clean(&mut self, matches: impl Fn(&DirtyKey) -> bool, up_to: LogPosition) {
         for (id, segment) in self.segments.range_mut(..=up_to.segment) {
-            let offset = if *id == up_to.segment {
-                up_to.offset
-            } else {
-                u32::MAX
-            };
+            let offset = if *id == up_to.segment { up_to.offset } else { u32::MAX };
             segment.mark_clean(&matches, offset);
         }
     }

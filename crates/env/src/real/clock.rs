@@ -10,9 +10,7 @@ pub(super) struct SystemClock {
 
 impl SystemClock {
     pub(super) fn new() -> Self {
-        SystemClock {
-            origin: Instant::now(),
-        }
+        SystemClock { origin: Instant::now() }
     }
 }
 

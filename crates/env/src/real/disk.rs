@@ -22,10 +22,7 @@ impl Disk for FileSystem {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        Ok(Box::new(Writer {
-            file: File::create(path)?,
-            position: 0,
-        }))
+        Ok(Box::new(Writer { file: File::create(path)?, position: 0 }))
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
@@ -89,20 +86,14 @@ impl Disk for FileSystem {
     }
 
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Box::new(HeldLock { _file: file }))
     }
 
     fn read_all(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
-        File::open(path)?
-            .take(size_max.saturating_add(1))
-            .read_to_end(&mut content)?;
+        File::open(path)?.take(size_max.saturating_add(1)).read_to_end(&mut content)?;
         if content.len() as u64 > size_max {
             let message = format!("{} is larger than {size_max} bytes", path.display());
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
@@ -135,9 +126,7 @@ impl ReadFile for Reader {
     fn read_at_nowait(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
         let mut filled = 0;
         while filled < buffer.len() {
-            let rest = buffer
-                .get_mut(filled..)
-                .expect("filled never passes the buffer's end");
+            let rest = buffer.get_mut(filled..).expect("filled never passes the buffer's end");
             match rustix::io::preadv2(
                 &self.file,
                 &mut [IoSliceMut::new(rest)],
@@ -166,12 +155,7 @@ impl ReadFile for Reader {
     }
 
     fn drop_cache(&self, offset: u64, length: u64) {
-        let _ = rustix::fs::fadvise(
-            &self.file,
-            offset,
-            NonZeroU64::new(length),
-            Advice::DontNeed,
-        );
+        let _ = rustix::fs::fadvise(&self.file, offset, NonZeroU64::new(length), Advice::DontNeed);
     }
 }
 
@@ -204,11 +188,7 @@ impl WriteFile for Writer {
             Ok(()) => Ok(()),
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
                 let now = self.file.metadata()?.len();
-                if now < length {
-                    self.file.set_len(length)
-                } else {
-                    Ok(())
-                }
+                if now < length { self.file.set_len(length) } else { Ok(()) }
             }
             Err(error) => Err(error.into()),
         }

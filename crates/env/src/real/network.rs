@@ -16,11 +16,7 @@ pub(super) struct Tcp;
 
 impl Network for Tcp {
     fn bind(&self, address: SocketAddr, reuse_port: bool) -> io::Result<Box<dyn Listener>> {
-        let socket = Socket::new(
-            Domain::for_address(address),
-            Type::STREAM,
-            Some(Protocol::TCP),
-        )?;
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
         socket.set_reuse_port(reuse_port)?;
         socket.set_nonblocking(true)?;
@@ -43,10 +39,7 @@ impl Listener for TcpListener {
         self.local_addr()
     }
 
-    fn poll_accept(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<(Box<dyn Stream>, SocketAddr)>> {
+    fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<(Box<dyn Stream>, SocketAddr)>> {
         TcpListener::poll_accept(self, context).map_ok(|(stream, peer)| {
             // Fails only when the peer is already gone, which the first read tells as well.
             let _ = stream.set_nodelay(true);
@@ -54,10 +47,7 @@ impl Listener for TcpListener {
         })
     }
 
-    fn poll_accept_detached(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<(Box<dyn Detached>, SocketAddr)>> {
+    fn poll_accept_detached(&mut self, context: &mut Context<'_>) -> Poll<io::Result<(Box<dyn Detached>, SocketAddr)>> {
         TcpListener::poll_accept(self, context).map(|accepted| {
             let (stream, peer) = accepted?;
             let _ = stream.set_nodelay(true);

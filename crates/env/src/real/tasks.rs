@@ -11,10 +11,7 @@ use std::time::Duration;
 
 use rustix::thread::CpuSet;
 
-use crate::{
-    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, Next, QueueFull, Step, Tasks, Wake,
-    WakeTarget,
-};
+use crate::{BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, Next, QueueFull, Step, Tasks, Wake, WakeTarget};
 
 /// How long a thread of the blocking pool waits for a job before it ends.
 const POOL_IDLE: Duration = Duration::from_secs(10);
@@ -29,27 +26,16 @@ pub(super) struct Threads {
 
 impl Threads {
     pub(super) fn new() -> Self {
-        Threads {
-            pool: Arc::new(Pool {
-                state: Mutex::new(PoolState::default()),
-                available: Condvar::new(),
-            }),
-        }
+        Threads { pool: Arc::new(Pool { state: Mutex::new(PoolState::default()), available: Condvar::new() }) }
     }
 }
 
 impl Tasks for Threads {
     fn background(&self, name: &str, step: Step) -> Wake {
-        let signal = Arc::new(Signal {
-            state: AtomicU8::new(ASLEEP),
-            thread: OnceLock::new(),
-        });
+        let signal = Arc::new(Signal { state: AtomicU8::new(ASLEEP), thread: OnceLock::new() });
         let of_thread = signal.clone();
         let handle = spawn(name, move || run_background(&of_thread, step));
-        signal
-            .thread
-            .set(handle.thread().clone())
-            .expect("set once, here");
+        signal.thread.set(handle.thread().clone()).expect("set once, here");
         Wake::new(Arc::new(Sender(signal)))
     }
 
@@ -74,10 +60,7 @@ impl Tasks for Threads {
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body)
-        .expect("the system has a thread left for this process")
+    thread::Builder::new().name(name.to_owned()).spawn(body).expect("the system has a thread left for this process")
 }
 
 struct Worker(JoinHandle<()>);
@@ -86,8 +69,7 @@ impl Joinable for Worker {
     fn join(self: Box<Self>) -> Result<(), String> {
         self.0.join().map_err(|panic| {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            text.or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_else(|| "panicked".to_owned())
+            text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panicked".to_owned())
         })
     }
 }
@@ -132,10 +114,7 @@ fn run_background(signal: &Signal, mut step: Step) {
             Ok(Next::Done) => return,
             Ok(wanted) => next = wanted,
             Err(_) => {
-                tracing::error!(
-                    task = thread::current().name(),
-                    "a background task panicked: the process ends"
-                );
+                tracing::error!(task = thread::current().name(), "a background task panicked: the process ends");
                 std::process::abort();
             }
         }
@@ -149,10 +128,7 @@ fn wait(signal: &Signal, next: Next) -> bool {
         _ => None,
     };
     loop {
-        match signal
-            .state
-            .compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
-        {
+        match signal.state.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => return true,
             Err(CLOSED) => return false,
             Err(_) if next == Next::Again => return true,
@@ -217,10 +193,7 @@ impl Pool {
                 continue;
             }
             state.idle += 1;
-            let (guard, waited) = self
-                .available
-                .wait_timeout(state, POOL_IDLE)
-                .unwrap_or_else(PoisonError::into_inner);
+            let (guard, waited) = self.available.wait_timeout(state, POOL_IDLE).unwrap_or_else(PoisonError::into_inner);
             state = guard;
             state.idle -= 1;
             if waited.timed_out() && state.jobs.is_empty() {

@@ -23,10 +23,7 @@ fn files_are_written_read_and_mapped() {
     let mut buffer = [0; 5];
     read.read_at(&mut buffer, 0).expect("read");
     assert_eq!(&buffer, b"Jello");
-    assert_eq!(
-        read.read_at(&mut buffer, 1).expect_err("short").kind(),
-        io::ErrorKind::UnexpectedEof
-    );
+    assert_eq!(read.read_at(&mut buffer, 1).expect_err("short").kind(), io::ErrorKind::UnexpectedEof);
     if read.read_at_nowait(&mut buffer, 0).expect("no error") {
         assert_eq!(&buffer, b"Jello");
     }
@@ -61,24 +58,17 @@ fn a_background_task_runs_when_woken_and_ends_with_its_wakers() {
     );
     for _ in 0..3 {
         wake.wake();
-        receiver
-            .recv_timeout(Duration::from_secs(10))
-            .expect("a step ran");
+        receiver.recv_timeout(Duration::from_secs(10)).expect("a step ran");
     }
     drop(wake);
-    assert_eq!(
-        receiver.recv_timeout(Duration::from_secs(10)),
-        Err(mpsc::RecvTimeoutError::Disconnected)
-    );
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
 #[test]
 fn blocking_jobs_all_run() {
     let env = env();
     let count = Arc::new(AtomicUsize::new(0));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let total: usize = runtime.block_on(async {
         let mut total = 0;
         for number in 0..100 {
@@ -97,16 +87,10 @@ fn blocking_jobs_all_run() {
 #[test]
 fn streams_carry_bytes_and_sleeps_end() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let env = env();
-        let mut listener = env
-            .network
-            .bind("127.0.0.1:0".parse().expect("an address"), true)
-            .expect("bound");
+        let mut listener = env.network.bind("127.0.0.1:0".parse().expect("an address"), true).expect("bound");
         let address = listener.local_address().expect("bound");
         let mut client = env.network.connect(address).await.expect("connected");
         let (mut server, _peer) = accept(listener.as_mut()).await.expect("accepted");

@@ -41,10 +41,7 @@ impl SimClock {
 
     /// Moves to the next timer or to `deadline`, whichever comes first; `false` when there is neither.
     pub(super) fn advance_to(&self, deadline: Option<u64>) -> bool {
-        let timer = lock(&self.0)
-            .timers
-            .first_key_value()
-            .map(|((at, _), _)| *at);
+        let timer = lock(&self.0).timers.first_key_value().map(|((at, _), _)| *at);
         let Some(target) = timer.into_iter().chain(deadline).min() else {
             return false;
         };
@@ -71,9 +68,7 @@ impl SimClock {
 impl Clock for SimClock {
     fn now_micros(&self) -> i64 {
         let time = lock(&self.0);
-        WALL_START_MICROS
-            + time.wall_shift_micros
-            + i64::try_from(time.nanos / 1000).unwrap_or(i64::MAX / 2)
+        WALL_START_MICROS + time.wall_shift_micros + i64::try_from(time.nanos / 1000).unwrap_or(i64::MAX / 2)
     }
 
     fn monotonic_nanos(&self) -> u64 {
@@ -84,10 +79,7 @@ impl Clock for SimClock {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let mut time = lock(&self.0);
         time.timers_made += 1;
-        Box::pin(Timer {
-            key: (time.nanos.saturating_add(nanos), time.timers_made),
-            time: self.0.clone(),
-        })
+        Box::pin(Timer { key: (time.nanos.saturating_add(nanos), time.timers_made), time: self.0.clone() })
     }
 }
 

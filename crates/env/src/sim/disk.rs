@@ -71,20 +71,11 @@ struct Directory {
 impl SimDisk {
     pub(super) fn new(random: SimRandom, clock: Arc<SimClock>, trace: Arc<Trace>) -> Self {
         let mut directories = BTreeMap::new();
-        let mut root = Directory {
-            exists: true,
-            ..Directory::default()
-        };
+        let mut root = Directory { exists: true, ..Directory::default() };
         root.change(vec![("data".to_owned(), Some(Entry::Directory))]);
         root.sync();
         directories.insert(PathBuf::from("/"), root);
-        directories.insert(
-            PathBuf::from(super::DATA),
-            Directory {
-                exists: true,
-                ..Directory::default()
-            },
-        );
+        directories.insert(PathBuf::from(super::DATA), Directory { exists: true, ..Directory::default() });
         let state = State {
             life: 0,
             directories,
@@ -96,14 +87,7 @@ impl SimDisk {
             counts: BTreeMap::new(),
             power_left: None,
         };
-        SimDisk {
-            shared: Arc::new(Shared {
-                state: Mutex::new(state),
-                random,
-                clock,
-                trace,
-            }),
-        }
+        SimDisk { shared: Arc::new(Shared { state: Mutex::new(state), random, clock, trace }) }
     }
 
     /// Adds a fault; faults are tried in the order of injection.
@@ -149,19 +133,12 @@ impl SimDisk {
 
     /// How often an operation was asked for.
     pub fn count(&self, op: Op) -> u64 {
-        lock(&self.shared.state)
-            .counts
-            .get(&op)
-            .copied()
-            .unwrap_or(0)
+        lock(&self.shared.state).counts.get(&op).copied().unwrap_or(0)
     }
 
     /// The disk as the present life of the machine sees it.
     pub(super) fn handle(&self) -> names::Handle {
-        names::Handle {
-            life: lock(&self.shared.state).life,
-            shared: self.shared.clone(),
-        }
+        names::Handle { life: lock(&self.shared.state).life, shared: self.shared.clone() }
     }
 
     /// Invalidates all handles, releases locks, and with `power_cut` draws the fate of what is pending.
@@ -180,9 +157,7 @@ impl Shared {
         self.trace.record("", numbers);
         let mut state = lock(&self.state);
         if state.life != life {
-            return Err(io::Error::other(
-                "this handle belongs to a process that is gone",
-            ));
+            return Err(io::Error::other("this handle belongs to a process that is gone"));
         }
         *state.counts.entry(op).or_default() += 1;
         match &mut state.power_left {
@@ -193,11 +168,7 @@ impl Shared {
             Some(left) => *left -= 1,
             None => {}
         }
-        match state
-            .faults
-            .iter_mut()
-            .find_map(|fault| fault.strike(op, &name))
-        {
+        match state.faults.iter_mut().find_map(|fault| fault.strike(op, &name)) {
             Some(errno) => Err(io::Error::from_raw_os_error(errno)),
             None => Ok(()),
         }
@@ -206,17 +177,11 @@ impl Shared {
 
 impl State {
     fn directory(&self, path: &Path) -> io::Result<&Directory> {
-        self.directories
-            .get(path)
-            .filter(|directory| directory.exists)
-            .ok_or_else(not_found)
+        self.directories.get(path).filter(|directory| directory.exists).ok_or_else(not_found)
     }
 
     fn directory_mut(&mut self, path: &Path) -> io::Result<&mut Directory> {
-        self.directories
-            .get_mut(path)
-            .filter(|directory| directory.exists)
-            .ok_or_else(not_found)
+        self.directories.get_mut(path).filter(|directory| directory.exists).ok_or_else(not_found)
     }
 
     fn file(&self, path: &Path) -> io::Result<File> {
@@ -230,16 +195,10 @@ impl State {
 
     /// Bytes of all files that have a name.
     fn used(&self) -> u64 {
-        let entries = self
-            .directories
-            .values()
-            .filter(|directory| directory.exists)
-            .flat_map(|d| d.live.values());
+        let entries = self.directories.values().filter(|directory| directory.exists).flat_map(|d| d.live.values());
         let files: BTreeMap<usize, u64> = entries
             .filter_map(|entry| match entry {
-                Entry::File(file) => {
-                    Some((Arc::as_ptr(file).addr(), lock(file).live().len() as u64))
-                }
+                Entry::File(file) => Some((Arc::as_ptr(file).addr(), lock(file).live().len() as u64)),
                 Entry::Directory => None,
             })
             .collect();
@@ -248,9 +207,7 @@ impl State {
 
     /// How much of a growth by `wanted` bytes fits.
     fn room(&self, wanted: u64) -> u64 {
-        self.capacity.map_or(wanted, |capacity| {
-            capacity.saturating_sub(self.used()).min(wanted)
-        })
+        self.capacity.map_or(wanted, |capacity| capacity.saturating_sub(self.used()).min(wanted))
     }
 
     fn end_life(&mut self, power_cut: bool, random: &SimRandom) {
@@ -274,10 +231,7 @@ impl State {
         let mut reachable = BTreeSet::from([PathBuf::from("/")]);
         for (path, directory) in &self.directories {
             if reachable.contains(path) {
-                let children = directory
-                    .durable
-                    .iter()
-                    .filter(|(_, entry)| matches!(entry, Entry::Directory));
+                let children = directory.durable.iter().filter(|(_, entry)| matches!(entry, Entry::Directory));
                 reachable.extend(children.map(|(name, _)| path.join(name)));
             }
         }
@@ -285,11 +239,7 @@ impl State {
         for path in reachable {
             self.directories.entry(path).or_default().exists = true;
         }
-        let entries: Vec<Entry> = self
-            .directories
-            .values()
-            .flat_map(|d| d.live.values().cloned())
-            .collect();
+        let entries: Vec<Entry> = self.directories.values().flat_map(|d| d.live.values().cloned()).collect();
         for entry in entries {
             if let Entry::File(file) = entry {
                 lock(&file).power_cut(loss, random);

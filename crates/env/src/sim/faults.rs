@@ -55,13 +55,7 @@ pub struct Fault {
 impl Fault {
     /// The next `op` on a path that contains `path` fails with [`EIO`].
     pub fn next(op: Op, path: &str) -> Self {
-        Fault {
-            op,
-            path: path.to_owned(),
-            skip: 0,
-            times: 1,
-            errno: EIO,
-        }
+        Fault { op, path: path.to_owned(), skip: 0, times: 1, errno: EIO }
     }
 
     /// Counts a matching operation; the error number if it fails.

@@ -48,10 +48,7 @@ impl Inode {
         if end > self.live.len() {
             self.set_len(end);
         }
-        self.live
-            .get_mut(offset..end)
-            .expect("extended above")
-            .copy_from_slice(data);
+        self.live.get_mut(offset..end).expect("extended above").copy_from_slice(data);
         self.touch(offset..end);
     }
 
@@ -93,11 +90,7 @@ impl Inode {
         if self.dirty.is_empty() && self.lost.is_empty() && self.live.len() == self.durable.len() {
             return;
         }
-        let length = if loss.keeps(random) {
-            self.live.len()
-        } else {
-            self.durable.len()
-        };
+        let length = if loss.keeps(random) { self.live.len() } else { self.durable.len() };
         self.durable.resize(length, 0);
         self.live.resize(length.max(self.live.len()), 0);
         for sector in std::mem::take(&mut self.dirty) {

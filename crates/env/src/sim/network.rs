@@ -46,10 +46,7 @@ pub(super) struct SimNetwork {
 
 impl SimNetwork {
     pub(super) fn new(schedule: Arc<SimRandom>) -> Self {
-        SimNetwork {
-            state: Arc::default(),
-            schedule,
-        }
+        SimNetwork { state: Arc::default(), schedule }
     }
 
     pub(super) fn end_life(&self) {
@@ -60,25 +57,15 @@ impl SimNetwork {
     fn connect_now(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>> {
         let mut state = lock(&self.state);
         let client_address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), state.port());
-        let keys: Vec<_> = state
-            .listeners
-            .range((address, 0)..=(address, u64::MAX))
-            .map(|(key, _)| *key)
-            .collect();
+        let keys: Vec<_> = state.listeners.range((address, 0)..=(address, u64::MAX)).map(|(key, _)| *key).collect();
         if keys.is_empty() {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        let choice =
-            usize::try_from(self.schedule.below(keys.len() as u64)).expect("below a usize");
+        let choice = usize::try_from(self.schedule.below(keys.len() as u64)).expect("below a usize");
         let key = keys.get(choice).expect("chosen among the keys");
-        let backlog = state
-            .listeners
-            .get_mut(key)
-            .expect("listed under the same lock");
+        let backlog = state.listeners.get_mut(key).expect("listed under the same lock");
         let (client, server) = tokio::io::duplex(PIPE_BYTES);
-        backlog
-            .waiting
-            .push_back((Box::new(server), client_address));
+        backlog.waiting.push_back((Box::new(server), client_address));
         let waker = backlog.waker.take();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
@@ -98,17 +85,8 @@ impl Network for SimNetwork {
         }
         state.made += 1;
         let key = (address, state.made);
-        state.listeners.insert(
-            key,
-            Backlog {
-                reuse_port,
-                ..Backlog::default()
-            },
-        );
-        Ok(Box::new(Bound {
-            key,
-            state: self.state.clone(),
-        }))
+        state.listeners.insert(key, Backlog { reuse_port, ..Backlog::default() });
+        Ok(Box::new(Bound { key, state: self.state.clone() }))
     }
 
     fn connect(&self, address: SocketAddr) -> Connecting {

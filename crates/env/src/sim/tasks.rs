@@ -7,9 +7,7 @@ use super::clock::SimClock;
 use super::lock;
 use super::random::SimRandom;
 use super::trace::Trace;
-use crate::{
-    BLOCKING_QUEUE_MAX, Clock, Joinable, Next, QueueFull, Random, Step, Tasks, Wake, WakeTarget,
-};
+use crate::{BLOCKING_QUEUE_MAX, Clock, Joinable, Next, QueueFull, Random, Step, Tasks, Wake, WakeTarget};
 
 struct Background {
     name: String,
@@ -37,38 +35,23 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new(clock: Arc<SimClock>, schedule: Arc<SimRandom>, trace: Arc<Trace>) -> Self {
-        Queue {
-            state: Arc::default(),
-            clock,
-            schedule,
-            trace,
-        }
+        Queue { state: Arc::default(), clock, schedule, trace }
     }
 
     pub(super) fn handle(&self) -> SimTasks {
-        SimTasks {
-            state: self.state.clone(),
-            life: lock(&self.state).life,
-        }
+        SimTasks { state: self.state.clone(), life: lock(&self.state).life }
     }
 
     /// The earliest deadline of a sleeping task.
     pub(super) fn next_deadline(&self) -> Option<u64> {
-        lock(&self.state)
-            .background
-            .values()
-            .filter_map(|task| task.deadline)
-            .min()
+        lock(&self.state).background.values().filter_map(|task| task.deadline).min()
     }
 
     pub(super) fn end_life(&self) {
         let ended = {
             let mut state = lock(&self.state);
             state.life += 1;
-            (
-                std::mem::take(&mut state.background),
-                std::mem::take(&mut state.jobs),
-            )
+            (std::mem::take(&mut state.background), std::mem::take(&mut state.jobs))
         };
         drop(ended);
     }
@@ -77,33 +60,21 @@ impl Queue {
     pub(super) fn step(&self) -> bool {
         let now = self.clock.monotonic_nanos();
         let mut state = lock(&self.state);
-        let is_ready =
-            |task: &Background| task.awake || task.deadline.is_some_and(|deadline| deadline <= now);
-        let ready: Vec<u64> = state
-            .background
-            .iter()
-            .filter(|(_, task)| is_ready(task))
-            .map(|(id, _)| *id)
-            .collect();
+        let is_ready = |task: &Background| task.awake || task.deadline.is_some_and(|deadline| deadline <= now);
+        let ready: Vec<u64> = state.background.iter().filter(|(_, task)| is_ready(task)).map(|(id, _)| *id).collect();
         let choices = ready.len() + state.jobs.len();
         if choices == 0 {
             return false;
         }
         let choice = usize::try_from(self.schedule.below(choices as u64)).expect("below a usize");
         let Some(id) = ready.get(choice) else {
-            let (name, job) = state
-                .jobs
-                .remove(choice - ready.len())
-                .expect("chosen among the jobs");
+            let (name, job) = state.jobs.remove(choice - ready.len()).expect("chosen among the jobs");
             drop(state);
             self.trace.record(&name, &[]);
             job();
             return true;
         };
-        let task = state
-            .background
-            .get_mut(id)
-            .expect("chosen among the tasks");
+        let task = state.background.get_mut(id).expect("chosen among the tasks");
         task.awake = false;
         task.deadline = None;
         self.trace.record(&task.name, &[*id]);
@@ -127,9 +98,7 @@ impl Queue {
             Next::Idle => {}
             Next::Again => task.awake = true,
             Next::After(duration) => {
-                task.deadline = Some(
-                    now.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)),
-                );
+                task.deadline = Some(now.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)));
             }
             Next::Done => {
                 let ended = state.background.remove(&id);
@@ -165,18 +134,10 @@ impl Tasks for SimTasks {
         state.made += 1;
         let id = state.made;
         if state.life == self.life {
-            let task = Background {
-                name: name.to_owned(),
-                step: Some(step),
-                awake: false,
-                deadline: None,
-            };
+            let task = Background { name: name.to_owned(), step: Some(step), awake: false, deadline: None };
             state.background.insert(id, task);
         }
-        Wake::new(Arc::new(Waker {
-            state: self.state.clone(),
-            id,
-        }))
+        Wake::new(Arc::new(Waker { state: self.state.clone(), id }))
     }
 
     fn run(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {

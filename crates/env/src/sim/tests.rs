@@ -35,10 +35,7 @@ fn a_synced_file_with_a_synced_name_survives_a_power_cut() {
         write(&*env.disk, "/data/a", b"kept", true);
         env.disk.sync_dir(Path::new(DATA)).expect("synced");
         sim.power_cut();
-        format!(
-            "{:?}",
-            read(&*sim.env().disk, "/data/a").map(|content| content.len())
-        )
+        format!("{:?}", read(&*sim.env().disk, "/data/a").map(|content| content.len()))
     });
     assert_eq!(seen, ["Some(4)"]);
 }
@@ -65,16 +62,10 @@ fn names_need_a_sync_of_their_directory() {
         let env = sim.env();
         write(&*env.disk, "/data/tmp", b"x", true);
         env.disk.sync_dir(Path::new(DATA)).expect("synced");
-        env.disk
-            .rename(Path::new("/data/tmp"), Path::new("/data/final"))
-            .expect("renamed");
+        env.disk.rename(Path::new("/data/tmp"), Path::new("/data/final")).expect("renamed");
         sim.power_cut();
         let names = sim.env().disk.list_dir(Path::new(DATA)).expect("listed");
-        names
-            .into_iter()
-            .map(|entry| entry.name)
-            .collect::<Vec<_>>()
-            .join(" ")
+        names.into_iter().map(|entry| entry.name).collect::<Vec<_>>().join(" ")
     });
     assert_eq!(seen, ["final", "tmp"]);
 }
@@ -83,17 +74,13 @@ fn names_need_a_sync_of_their_directory() {
 fn directories_come_and_go_as_their_names_do() {
     let seen = outcomes(|sim| {
         let env = sim.env();
-        env.disk
-            .create_dir_durable(Path::new("/data/ks/t"))
-            .expect("created");
+        env.disk.create_dir_durable(Path::new("/data/ks/t")).expect("created");
         write(&*env.disk, "/data/ks/t/a", b"x", true);
         env.disk.sync_dir(Path::new("/data/ks/t")).expect("synced");
         sim.power_cut();
         let env = sim.env();
         assert_eq!(read(&*env.disk, "/data/ks/t/a").expect("there"), b"x");
-        env.disk
-            .remove_dir_all(Path::new("/data/ks"))
-            .expect("removed");
+        env.disk.remove_dir_all(Path::new("/data/ks")).expect("removed");
         assert!(!env.disk.exists(Path::new("/data/ks/t")));
         env.disk.sync_dir(Path::new(DATA)).expect("synced");
         sim.power_cut();
@@ -114,38 +101,23 @@ fn a_killed_process_loses_locks_and_handles_but_no_bytes() {
     assert!(file.write_all(b"late").is_err() && env.disk.open_read(Path::new("/data/a")).is_err());
     let env = sim.env();
     assert_eq!(read(&*env.disk, "/data/a").expect("there"), b"unsynced");
-    let _held = env
-        .disk
-        .lock_file(Path::new("/data/lock"))
-        .expect("free again");
+    let _held = env.disk.lock_file(Path::new("/data/lock")).expect("free again");
     drop(lock);
-    assert!(
-        env.disk.lock_file(Path::new("/data/lock")).is_err(),
-        "a stale lock releases nothing"
-    );
+    assert!(env.disk.lock_file(Path::new("/data/lock")).is_err(), "a stale lock releases nothing");
 }
 
 #[test]
 fn faults_strike_where_and_when_they_were_told() {
     let sim = Sim::new(1);
     let env = sim.env();
-    sim.disk().inject(Fault {
-        skip: 1,
-        ..Fault::next(Op::Write, "log")
-    });
+    sim.disk().inject(Fault { skip: 1, ..Fault::next(Op::Write, "log") });
     let mut log = env.disk.create(Path::new("/data/log")).expect("created");
     write(&*env.disk, "/data/other", b"x", true);
     log.write_all(b"first").expect("spared");
-    assert_eq!(
-        log.write_all(b"second").expect_err("struck").raw_os_error(),
-        Some(EIO)
-    );
+    assert_eq!(log.write_all(b"second").expect_err("struck").raw_os_error(), Some(EIO));
     log.write_all(b"third").expect("spent");
     sim.disk().set_capacity(Some(10));
-    assert_eq!(
-        log.write_at(&[0; 100], 0).expect_err("full").raw_os_error(),
-        Some(ENOSPC)
-    );
+    assert_eq!(log.write_at(&[0; 100], 0).expect_err("full").raw_os_error(), Some(ENOSPC));
     assert!(sim.disk().flip_bit(Path::new("/data/other"), 0));
     assert_eq!(read(&*env.disk, "/data/other").expect("there"), b"y");
     assert_eq!(sim.disk().count(Op::Write), 5);
@@ -178,12 +150,7 @@ fn program(seed: u64) -> ((u64, u64), u32) {
             let (env, steps) = (env.clone(), steps.clone());
             let step = move || {
                 let path = format!("/data/{number}");
-                write(
-                    &*env.disk,
-                    &path,
-                    &env.random.next_u64().to_le_bytes(),
-                    number == 0,
-                );
+                write(&*env.disk, &path, &env.random.next_u64().to_le_bytes(), number == 0);
                 if steps.fetch_add(1, Ordering::Relaxed) < 20 {
                     Next::After(Duration::from_millis(3))
                 } else {
@@ -201,9 +168,7 @@ fn program(seed: u64) -> ((u64, u64), u32) {
     assert_eq!(sum, 42);
     sim.power_cut();
     assert!(!sim.step(), "a dead machine runs nothing");
-    let content = (0..3)
-        .filter_map(|number| read(&*sim.env().disk, &format!("/data/{number}")))
-        .flatten();
+    let content = (0..3).filter_map(|number| read(&*sim.env().disk, &format!("/data/{number}"))).flatten();
     let digest = content.fold(0u32, |sum, byte| sum.rotate_left(5) ^ u32::from(byte));
     (sim.trace(), digest)
 }
@@ -220,30 +185,15 @@ fn connections_are_pipes() {
     let sim = Sim::new(1);
     sim.block_on(async {
         let env = sim.env();
-        let mut listener = env
-            .network
-            .bind("127.0.0.1:9042".parse().expect("an address"), false)
-            .expect("bound");
-        assert!(
-            env.network
-                .bind("127.0.0.1:9042".parse().expect("an address"), true)
-                .is_err()
-        );
-        let mut client = env
-            .network
-            .connect(listener.local_address().expect("bound"))
-            .await
-            .expect("connected");
+        let mut listener = env.network.bind("127.0.0.1:9042".parse().expect("an address"), false).expect("bound");
+        assert!(env.network.bind("127.0.0.1:9042".parse().expect("an address"), true).is_err());
+        let mut client = env.network.connect(listener.local_address().expect("bound")).await.expect("connected");
         let (mut server, _peer) = accept(listener.as_mut()).await.expect("accepted");
         client.write_all(b"ping").await.expect("written");
         let mut buffer = [0; 4];
         server.read_exact(&mut buffer).await.expect("read");
         assert_eq!(&buffer, b"ping");
-        assert!(
-            env.timeout(Duration::from_secs(3600), server.read_exact(&mut buffer))
-                .await
-                .is_err()
-        );
+        assert!(env.timeout(Duration::from_secs(3600), server.read_exact(&mut buffer)).await.is_err());
         assert_eq!(env.clock.now_seconds(), 1_767_229_200);
     });
 }

@@ -15,12 +15,8 @@ impl Default for Trace {
 impl Trace {
     pub(super) fn record(&self, what: &str, numbers: &[u64]) {
         let mut state = lock(&self.0);
-        let bytes = what
-            .bytes()
-            .chain(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        state.0 = bytes.fold(state.0, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
+        let bytes = what.bytes().chain(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        state.0 = bytes.fold(state.0, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
         state.1 += 1;
     }
 

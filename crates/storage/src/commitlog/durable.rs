@@ -102,10 +102,7 @@ impl Durability {
             let mut waiting = self.lock();
             let reached = self.position.load(Ordering::Acquire);
             let stopped = self.is_stopped();
-            waiting
-                .waiters
-                .extract_if(.., |waiter| stopped || waiter.position <= reached)
-                .collect()
+            waiting.waiters.extract_if(.., |waiter| stopped || waiter.position <= reached).collect()
         };
         released.into_iter().for_each(|waiter| waiter.waker.wake());
     }
@@ -113,24 +110,14 @@ impl Durability {
     fn settled(&self, position: u64) -> Option<Result<(), LogError>> {
         if self.position.load(Ordering::Acquire) >= position {
             let is_lost = self.any_lost.load(Ordering::Acquire)
-                && self
-                    .lock()
-                    .lost
-                    .iter()
-                    .any(|(from, to)| *from < position && position <= *to);
-            return Some(if is_lost {
-                Err(LogError::WriteFailed)
-            } else {
-                Ok(())
-            });
+                && self.lock().lost.iter().any(|(from, to)| *from < position && position <= *to);
+            return Some(if is_lost { Err(LogError::WriteFailed) } else { Ok(()) });
         }
         self.is_stopped().then_some(Err(LogError::Stopped))
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting
-            .lock()
-            .expect("no step under the waiters' mutex panics")
+        self.waiting.lock().expect("no step under the waiters' mutex panics")
     }
 }
 
@@ -147,12 +134,7 @@ pub struct WaitDurable {
 impl WaitDurable {
     pub(super) fn new(shared: Arc<Shared>, position: LogPosition, is_enough: bool) -> Self {
         let position = shared.durability.pack(position);
-        WaitDurable {
-            shared,
-            position,
-            ticket: None,
-            is_enough,
-        }
+        WaitDurable { shared, position, ticket: None, is_enough }
     }
 }
 
@@ -170,19 +152,13 @@ impl Future for WaitDurable {
             return Poll::Ready(Ok(()));
         }
         let mut waiting = durability.lock();
-        let registered = waiting
-            .waiters
-            .iter_mut()
-            .find(|waiter| Some(waiter.ticket) == this.ticket);
+        let registered = waiting.waiters.iter_mut().find(|waiter| Some(waiter.ticket) == this.ticket);
         match registered {
             Some(waiter) => waiter.waker.clone_from(context.waker()),
             None => {
                 waiting.tickets += 1;
-                let waiter = Waiter {
-                    ticket: waiting.tickets,
-                    position: this.position,
-                    waker: context.waker().clone(),
-                };
+                let waiter =
+                    Waiter { ticket: waiting.tickets, position: this.position, waker: context.waker().clone() };
                 this.ticket = Some(waiter.ticket);
                 waiting.waiters.push(waiter);
             }
@@ -199,11 +175,7 @@ impl Future for WaitDurable {
 impl Drop for WaitDurable {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            self.shared
-                .durability
-                .lock()
-                .waiters
-                .retain(|waiter| waiter.ticket != ticket);
+            self.shared.durability.lock().waiters.retain(|waiter| waiter.ticket != ticket);
         }
     }
 }

@@ -45,10 +45,7 @@ pub(super) fn file_name(id: u64) -> String {
 
 /// Version and id in a segment's file name.
 pub(super) fn parse_file_name(name: &str) -> Option<(i32, u64)> {
-    let (version, id) = name
-        .strip_prefix(NAME_PREFIX)?
-        .strip_suffix(NAME_SUFFIX)?
-        .split_once('-')?;
+    let (version, id) = name.strip_prefix(NAME_PREFIX)?.strip_suffix(NAME_SUFFIX)?.split_once('-')?;
     Some((version.parse().ok()?, id.parse().ok()?))
 }
 
@@ -89,12 +86,7 @@ pub(super) fn read_header(bytes: &[u8]) -> Option<Header> {
     let parameters = cursor.take(length).ok()?;
     let crc = cursor.u32().ok()?;
     let len = u32::try_from(cursor.position()).ok()?;
-    (crc == header_crc(version, id, parameters)).then(|| Header {
-        version,
-        id,
-        parameters: parameters.to_vec(),
-        len,
-    })
+    (crc == header_crc(version, id, parameters)).then(|| Header { version, id, parameters: parameters.to_vec(), len })
 }
 
 fn header_crc(version: i32, id: u64, parameters: &[u8]) -> u32 {
@@ -138,9 +130,7 @@ fn marker_crc(id: u64, offset: u32) -> u32 {
 
 /// Appends an entry. The caller has checked that the record's size fits a segment.
 pub(super) fn put_entry(out: &mut Vec<u8>, record: &[u8]) {
-    let size = u32::try_from(record.len())
-        .expect("a record fits a segment")
-        .to_be_bytes();
+    let size = u32::try_from(record.len()).expect("a record fits a segment").to_be_bytes();
     let mut hasher = Hasher::new();
     hasher.update(&size);
     out.extend_from_slice(&size);
@@ -165,18 +155,9 @@ mod tests {
 
     #[test]
     fn names_and_headers_come_back() {
-        assert_eq!(
-            file_name(1_795_247_686_228),
-            "CommitLog-8-1795247686228.log"
-        );
+        assert_eq!(file_name(1_795_247_686_228), "CommitLog-8-1795247686228.log");
         assert_eq!(parse_file_name("CommitLog-7-12.log"), Some((7, 12)));
-        for name in [
-            "CommitLog-8-12.log.tmp",
-            "CommitLog-8-12_cdc.idx",
-            "CommitLog-12.log",
-            "x",
-            "CommitLog-8-y.log",
-        ] {
+        for name in ["CommitLog-8-12.log.tmp", "CommitLog-8-12_cdc.idx", "CommitLog-12.log", "x", "CommitLog-8-y.log"] {
             assert_eq!(parse_file_name(name), None, "{name}");
         }
         let bytes = header(7);

@@ -138,20 +138,11 @@ impl Pending {
             self.start = self.offset;
         }
         let before = self.buffer.len();
-        records
-            .iter()
-            .for_each(|record| format::put_entry(&mut self.buffer, record));
-        assert_eq!(
-            self.buffer.len() - before,
-            total,
-            "entries take what was announced"
-        );
+        records.iter().for_each(|record| format::put_entry(&mut self.buffer, record));
+        assert_eq!(self.buffer.len() - before, total, "entries take what was announced");
         self.offset += added;
         self.bytes += total;
-        self.last = LogPosition {
-            segment: self.segment,
-            offset: self.offset,
-        };
+        self.last = LogPosition { segment: self.segment, offset: self.offset };
         self.last
     }
 
@@ -174,12 +165,7 @@ impl Pending {
         }
         let marker = self.open.expect("bytes belong to a section");
         let bytes = std::mem::replace(&mut self.buffer, std::mem::take(&mut self.spare));
-        Some(Section {
-            segment: self.segment,
-            marker,
-            start: self.start,
-            bytes,
-        })
+        Some(Section { segment: self.segment, marker, start: self.start, bytes })
     }
 
     /// Takes everything to be written. With `sync` the open section ends: the next record begins another.
@@ -196,18 +182,8 @@ impl Pending {
 
     /// `sections` are written: their bytes no longer count, one of their buffers is used again.
     pub(super) fn written(&mut self, sections: VecDeque<Section>) {
-        for Section {
-            mut bytes,
-            start,
-            marker,
-            ..
-        } in sections
-        {
-            let overhead = if start == marker {
-                MARKER_LEN as usize
-            } else {
-                0
-            };
+        for Section { mut bytes, start, marker, .. } in sections {
+            let overhead = if start == marker { MARKER_LEN as usize } else { 0 };
             self.bytes -= bytes.len() - overhead;
             if bytes.capacity() <= REUSE_BYTES_MAX {
                 bytes.clear();

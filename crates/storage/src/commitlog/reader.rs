@@ -50,13 +50,7 @@ pub(super) struct SegmentReader {
 impl SegmentReader {
     /// A segment's content, whose header was read.
     pub(super) fn new(bytes: Bytes, id: u64, header_len: u32) -> Self {
-        SegmentReader {
-            bytes,
-            id,
-            marker_at: Some(header_len),
-            section: None,
-            last: (header_len, header_len),
-        }
+        SegmentReader { bytes, id, marker_at: Some(header_len), section: None, last: (header_len, header_len) }
     }
 
     /// Whether nothing was ever written behind the header.
@@ -109,14 +103,9 @@ impl SegmentReader {
         let entry_end = at + size + ENTRY_OVERHEAD;
         self.section = Some((entry_end, end));
         if record_crc != record_crc_expected {
-            return Some(Item::Bad(
-                self.bad(at, "a mutation does not match its checksum"),
-            ));
+            return Some(Item::Bad(self.bad(at, "a mutation does not match its checksum")));
         }
-        let position = LogPosition {
-            segment: self.id,
-            offset: entry_end,
-        };
+        let position = LogPosition { segment: self.id, offset: entry_end };
         Some(Item::Entry(position, section.slice(8..8 + record.len())))
     }
 
@@ -137,18 +126,13 @@ impl SegmentReader {
     }
 
     fn bad(&self, offset: u32, reason: &'static str) -> Bad {
-        Bad {
-            offset,
-            reason,
-            followed: self.find_section(offset).is_some(),
-        }
+        Bad { offset, reason, followed: self.find_section(offset).is_some() }
     }
 
     /// Whether the place of a marker holds zeros, or is too close to the end for one.
     fn has_no_marker(&self, at: u32) -> bool {
         let rest = self.bytes.get(at as usize..).unwrap_or_default();
-        rest.iter().take(MARKER_LEN as usize).all(|byte| *byte == 0)
-            || rest.len() < MARKER_LEN as usize
+        rest.iter().take(MARKER_LEN as usize).all(|byte| *byte == 0) || rest.len() < MARKER_LEN as usize
     }
 
     /// The first section that begins at or behind `from`.
@@ -163,11 +147,7 @@ impl SegmentReader {
         let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         let mut at = from;
         while at < length {
-            let zeros = self
-                .bytes
-                .get(at as usize..)?
-                .iter()
-                .position(|byte| *byte != 0)?;
+            let zeros = self.bytes.get(at as usize..)?.iter().position(|byte| *byte != 0)?;
             // A marker's first byte may itself be zero: step back over as many as it may have.
             let candidate = at.max((at + u32::try_from(zeros).ok()?).saturating_sub(3));
             for at in candidate..(candidate + 4).min(length) {

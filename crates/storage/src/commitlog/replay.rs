@@ -25,11 +25,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    pub(super) fn open(
-        env: &Env,
-        directory: &Path,
-        policy: ReplayPolicy,
-    ) -> Result<Replay, LogError> {
+    pub(super) fn open(env: &Env, directory: &Path, policy: ReplayPolicy) -> Result<Replay, LogError> {
         let disk = env.disk.clone();
         let mut files = Vec::new();
         for entry in disk.list_dir(directory).map_err(LogError::io(directory))? {
@@ -41,14 +37,7 @@ impl Replay {
             }
         }
         files.sort();
-        let replay = Replay {
-            disk,
-            policy,
-            files,
-            next: 0,
-            current: None,
-            failed: false,
-        };
+        let replay = Replay { disk, policy, files, next: 0, current: None, failed: false };
         replay.settle_tail()?;
         Ok(replay)
     }
@@ -65,10 +54,7 @@ impl Replay {
     }
 
     pub(super) fn segments(&self) -> BTreeMap<u64, Segment> {
-        self.files
-            .iter()
-            .map(|(id, path)| (*id, Segment::new(path.clone())))
-            .collect()
+        self.files.iter().map(|(id, path)| (*id, Segment::new(path.clone()))).collect()
     }
 
     /// Settles the last segment in use: what cannot be read at its end becomes zeros, unless sections follow (then it is not a tail),
@@ -94,79 +80,45 @@ impl Replay {
         Ok(())
     }
 
-    fn rewrite_tail(
-        &self,
-        path: &Path,
-        reader: &SegmentReader,
-        bad: Option<Bad>,
-    ) -> Result<(), LogError> {
+    fn rewrite_tail(&self, path: &Path, reader: &SegmentReader, bad: Option<Bad>) -> Result<(), LogError> {
         let (start, end) = reader.last_section();
-        let mut tail = reader
-            .content()
-            .get(start as usize..)
-            .unwrap_or_default()
-            .to_vec();
+        let mut tail = reader.content().get(start as usize..).unwrap_or_default().to_vec();
         match bad {
             Some(Bad { offset, reason, .. }) => {
                 tracing::info!(path = %path.display(), offset, reason, "cutting the torn tail of the commit log");
                 let kept = (offset.saturating_sub(start) as usize).min(tail.len());
-                tail.get_mut(kept..)
-                    .expect("not longer than the tail")
-                    .fill(0);
+                tail.get_mut(kept..).expect("not longer than the tail").fill(0);
             }
             None => tail.truncate((end - start) as usize),
         }
         let mut file = self.disk.open_write(path).map_err(LogError::io(path))?;
         let written = file.write_at(&tail, u64::from(start));
-        written
-            .and_then(|()| file.sync_data())
-            .map_err(LogError::io(path))
+        written.and_then(|()| file.sync_data()).map_err(LogError::io(path))
     }
 
     /// A reader of a segment; `None` when the file holds only zeros.
     fn read_segment(&self, id: u64, path: &Path) -> Result<Option<SegmentReader>, LogError> {
-        let content = self
-            .disk
-            .read_all(path, u64::from(COMMITLOG_SEGMENT_SIZE_MAX))
-            .map_err(LogError::io(path))?;
+        let content = self.disk.read_all(path, u64::from(COMMITLOG_SEGMENT_SIZE_MAX)).map_err(LogError::io(path))?;
         let Some(header) = format::read_header(&content) else {
             if content.iter().all(|byte| *byte == 0) {
                 return Ok(None);
             }
-            return Err(LogError::Corrupt {
-                path: path.to_owned(),
-                offset: 0,
-                reason: "unreadable segment header",
-            });
+            return Err(LogError::Corrupt { path: path.to_owned(), offset: 0, reason: "unreadable segment header" });
         };
         if !format::VERSIONS_READ.contains(&header.version) {
             let what = format!("version {}", header.version);
-            return Err(LogError::Unsupported {
-                path: path.to_owned(),
-                what,
-            });
+            return Err(LogError::Unsupported { path: path.to_owned(), what });
         }
         if !header.is_plain() {
             let parameters = String::from_utf8_lossy(&header.parameters);
             let what = format!("parameters {parameters} (only plain segments can be replayed)");
-            return Err(LogError::Unsupported {
-                path: path.to_owned(),
-                what,
-            });
+            return Err(LogError::Unsupported { path: path.to_owned(), what });
         }
         if header.id != id {
             let reason = "the segment's id differs from its file name";
-            return Err(LogError::Corrupt {
-                path: path.to_owned(),
-                offset: 4,
-                reason,
-            });
+            return Err(LogError::Corrupt { path: path.to_owned(), offset: 4, reason });
         }
-        Ok(Some(SegmentReader::new(
-            Bytes::from(content),
-            id,
-            header.len,
-        )))
+        Ok(Some(SegmentReader::new(Bytes::from(content), id, header.len)))
     }
 
     /// Opens the next segment; `false` when there is none.
@@ -186,11 +138,7 @@ impl Replay {
     }
 
     fn corrupt(&self, path: &Path, bad: Bad) -> Result<(), LogError> {
-        let error = LogError::Corrupt {
-            path: path.to_owned(),
-            offset: bad.offset,
-            reason: bad.reason,
-        };
+        let error = LogError::Corrupt { path: path.to_owned(), offset: bad.offset, reason: bad.reason };
         if self.policy == ReplayPolicy::Stop {
             return Err(error);
         }

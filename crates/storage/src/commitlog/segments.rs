@@ -34,10 +34,7 @@ pub(super) struct Segment {
 
 impl Segment {
     pub(super) fn new(path: PathBuf) -> Self {
-        Segment {
-            path,
-            dirty: BTreeMap::new(),
-        }
+        Segment { path, dirty: BTreeMap::new() }
     }
 
     pub(super) fn dirty(&self) -> Vec<DirtyKey> {
@@ -52,8 +49,7 @@ impl Segment {
     }
 
     pub(super) fn mark_clean(&mut self, matches: &impl Fn(&DirtyKey) -> bool, up_to: u32) {
-        self.dirty
-            .retain(|key, last| !(matches(key) && *last <= up_to));
+        self.dirty.retain(|key, last| !(matches(key) && *last <= up_to));
     }
 }
 
@@ -88,24 +84,15 @@ struct Raw {
 
 impl Allocator {
     pub(super) fn new(directory: &Path, segment_size: u32, first: u64) -> Self {
-        Allocator {
-            directory: directory.to_owned(),
-            segment_size,
-            made: first - 1,
-            raw: None,
-            asked_at: first,
-        }
+        Allocator { directory: directory.to_owned(), segment_size, made: first - 1, raw: None, asked_at: first }
     }
 
     /// Makes sure that the file of segment `id` is there, without zeroing: when the writer needs it now.
     pub(super) fn make_at_once(&mut self, disk: &dyn Disk, id: u64) -> Result<(), LogError> {
         while self.made < id {
-            let path = self
-                .directory
-                .join(format!("{}{TEMPORARY}", format::file_name(self.made + 1)));
+            let path = self.directory.join(format!("{}{TEMPORARY}", format::file_name(self.made + 1)));
             let mut file = disk.create(&path).map_err(LogError::io(&path))?;
-            file.preallocate(u64::from(self.segment_size))
-                .map_err(LogError::io(&path))?;
+            file.preallocate(u64::from(self.segment_size)).map_err(LogError::io(&path))?;
             self.complete(disk, &path, file)?;
         }
         Ok(())
@@ -121,12 +108,8 @@ impl Allocator {
             None => self.new_raw(disk)?,
         };
         let step = ZERO_STEP.min(self.segment_size - raw.zeroed);
-        let written = raw
-            .file
-            .write_at(&vec![0; step as usize], u64::from(raw.zeroed));
-        written
-            .and_then(|()| raw.file.sync_data())
-            .map_err(LogError::io(&raw.path))?;
+        let written = raw.file.write_at(&vec![0; step as usize], u64::from(raw.zeroed));
+        written.and_then(|()| raw.file.sync_data()).map_err(LogError::io(&raw.path))?;
         raw.zeroed += step;
         if raw.zeroed < self.segment_size {
             self.raw = Some(raw);
@@ -143,59 +126,36 @@ impl Allocator {
             disk.remove_file(&path).map_err(LogError::io(&path))?;
         }
         let mut file = disk.create(&path).map_err(LogError::io(&path))?;
-        file.preallocate(u64::from(self.segment_size))
-            .map_err(LogError::io(&path))?;
-        Ok(Raw {
-            path,
-            file,
-            zeroed: 0,
-        })
+        file.preallocate(u64::from(self.segment_size)).map_err(LogError::io(&path))?;
+        Ok(Raw { path, file, zeroed: 0 })
     }
 
     /// Gives a file of zeros the header and the name of the next segment.
-    fn complete(
-        &mut self,
-        disk: &dyn Disk,
-        path: &Path,
-        mut file: Box<dyn WriteFile>,
-    ) -> Result<(), LogError> {
+    fn complete(&mut self, disk: &dyn Disk, path: &Path, mut file: Box<dyn WriteFile>) -> Result<(), LogError> {
         let id = self.made + 1;
         let name = self.directory.join(format::file_name(id));
         let written = file.write_at(&format::header(id), 0);
-        written
-            .and_then(|()| file.sync_data())
-            .map_err(LogError::io(path))?;
+        written.and_then(|()| file.sync_data()).map_err(LogError::io(path))?;
         disk.rename(path, &name).map_err(LogError::io(path))?;
-        disk.sync_dir(&self.directory)
-            .map_err(LogError::io(&self.directory))?;
+        disk.sync_dir(&self.directory).map_err(LogError::io(&self.directory))?;
         self.made = id;
         Ok(())
     }
 
     /// Removes a segment's file, or keeps it to become the next one.
     fn retire(&mut self, disk: &dyn Disk, path: &Path) -> Result<(), LogError> {
-        let same_size = disk
-            .file_len(path)
-            .is_ok_and(|length| length == u64::from(self.segment_size));
+        let same_size = disk.file_len(path).is_ok_and(|length| length == u64::from(self.segment_size));
         if self.raw.is_none() && same_size {
             let raw_path = self.directory.join(format!("spare{TEMPORARY}"));
             disk.rename(path, &raw_path).map_err(LogError::io(path))?;
-            disk.sync_dir(&self.directory)
-                .map_err(LogError::io(&self.directory))?;
-            let file = disk
-                .open_write(&raw_path)
-                .map_err(LogError::io(&raw_path))?;
-            self.raw = Some(Raw {
-                path: raw_path,
-                file,
-                zeroed: 0,
-            });
+            disk.sync_dir(&self.directory).map_err(LogError::io(&self.directory))?;
+            let file = disk.open_write(&raw_path).map_err(LogError::io(&raw_path))?;
+            self.raw = Some(Raw { path: raw_path, file, zeroed: 0 });
             return Ok(());
         }
         disk.remove_file(path).map_err(LogError::io(path))?;
         // An old segment that came back would replay writes over what was since compacted away.
-        disk.sync_dir(&self.directory)
-            .map_err(LogError::io(&self.directory))
+        disk.sync_dir(&self.directory).map_err(LogError::io(&self.directory))
     }
 }
 
@@ -207,9 +167,7 @@ pub(super) fn start(shared: Arc<Shared>) -> Wake {
 
 impl Shared {
     pub(super) fn allocator(&self) -> MutexGuard<'_, Allocator> {
-        self.allocator
-            .lock()
-            .expect("no step of the allocator panics")
+        self.allocator.lock().expect("no step of the allocator panics")
     }
 
     fn allocate(&self) -> Next {
@@ -232,10 +190,7 @@ impl Shared {
         let (removable, wanted) = {
             let mut state = self.lock();
             let id = state.removable();
-            (
-                id.and_then(|id| state.segments.remove(&id)),
-                state.written + 1,
-            )
+            (id.and_then(|id| state.segments.remove(&id)), state.written + 1)
         };
         if let Some(segment) = removable {
             allocator.retire(disk, &segment.path)?;

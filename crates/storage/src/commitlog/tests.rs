@@ -16,12 +16,7 @@ fn directory() -> PathBuf {
 }
 
 fn small() -> Options {
-    Options {
-        segment_size: 8 << 10,
-        mutation_size_max: 2000,
-        total_space: 64 << 10,
-        ..Options::default()
-    }
+    Options { segment_size: 8 << 10, mutation_size_max: 2000, total_space: 64 << 10, ..Options::default() }
 }
 
 fn key(number: u8) -> DirtyKey {
@@ -36,9 +31,7 @@ fn record(number: u64, len: usize) -> Vec<u8> {
 
 fn open(sim: &Sim, options: Options) -> (CommitLog, Vec<Vec<u8>>) {
     let (log, replay) = CommitLog::open(&sim.env(), &directory(), options).expect("opened");
-    let records = replay
-        .map(|item| item.expect("no corruption").1.to_vec())
-        .collect();
+    let records = replay.map(|item| item.expect("no corruption").1.to_vec()).collect();
     log.finish_replay();
     (log, records)
 }
@@ -47,43 +40,25 @@ fn open(sim: &Sim, options: Options) -> (CommitLog, Vec<Vec<u8>>) {
 fn one_sync_serves_many_writes() {
     let sim = Sim::new(1);
     let (log, _) = open(&sim, small());
-    let positions: Vec<LogPosition> = (0..50)
-        .map(|number| log.append(&record(number, 20), &[key(1)]).expect("room"))
-        .collect();
+    let positions: Vec<LogPosition> =
+        (0..50).map(|number| log.append(&record(number, 20), &[key(1)]).expect("room")).collect();
     let last = *positions.last().expect("appended");
     assert_eq!(log.stats().pending_bytes, 50 * 32);
     sim.block_on(log.wait_durable(last)).expect("durable");
-    assert_eq!(
-        (
-            log.stats().syncs,
-            log.stats().pending_bytes,
-            log.stats().waiting
-        ),
-        (1, 0, 0)
-    );
+    assert_eq!((log.stats().syncs, log.stats().pending_bytes, log.stats().waiting), (1, 0, 0));
 }
 
 #[test]
 fn group_mode_waits_for_company() {
     let sim = Sim::new(1);
-    let options = Options {
-        sync: SyncMode::Group(Duration::from_millis(10)),
-        ..small()
-    };
+    let options = Options { sync: SyncMode::Group(Duration::from_millis(10)), ..small() };
     let (log, _) = open(&sim, options);
     let before = sim.env().now();
     let first = log.append(&record(1, 20), &[]).expect("room");
     sim.run_until_idle();
     sim.advance(Duration::from_millis(5));
     let second = log.append(&record(2, 20), &[]).expect("room");
-    sim.block_on(async {
-        (
-            log.wait_durable(second).await,
-            log.wait_durable(first).await,
-        )
-    })
-    .1
-    .expect("durable");
+    sim.block_on(async { (log.wait_durable(second).await, log.wait_durable(first).await) }).1.expect("durable");
     assert_eq!(sim.env().elapsed(before), Duration::from_millis(10));
     assert_eq!(log.stats().syncs, 1);
 }
@@ -91,10 +66,7 @@ fn group_mode_waits_for_company() {
 #[test]
 fn periodic_mode_answers_at_once_and_syncs_in_time() {
     let sim = Sim::new(1);
-    let options = Options {
-        sync: SyncMode::Periodic(Duration::from_secs(10)),
-        ..small()
-    };
+    let options = Options { sync: SyncMode::Periodic(Duration::from_secs(10)), ..small() };
     let (log, _) = open(&sim, options.clone());
     sim.run_until_idle();
     let position = log.append(&record(1, 20), &[]).expect("room");
@@ -103,11 +75,7 @@ fn periodic_mode_answers_at_once_and_syncs_in_time() {
     sim.block_on(sim.env().sleep(Duration::from_millis(100)));
     log.append(&record(2, 20), &[]).expect("room");
     sim.block_on(sim.env().sleep(Duration::from_millis(100)));
-    assert_eq!(
-        (log.stats().syncs, log.stats().pending_bytes),
-        (0, 0),
-        "written, not synced"
-    );
+    assert_eq!((log.stats().syncs, log.stats().pending_bytes), (0, 0), "written, not synced");
     // The death of the process alone loses nothing that was written.
     sim.kill();
     let (log, records) = open(&sim, options.clone());
@@ -122,10 +90,7 @@ fn periodic_mode_answers_at_once_and_syncs_in_time() {
 #[test]
 fn periodic_mode_waits_when_syncs_lag() {
     let sim = Sim::new(1);
-    let options = Options {
-        sync: SyncMode::Periodic(Duration::from_secs(10)),
-        ..small()
-    };
+    let options = Options { sync: SyncMode::Periodic(Duration::from_secs(10)), ..small() };
     let (log, _) = open(&sim, options);
     log.append(&record(1, 20), &[]).expect("room");
     sim.advance(Duration::from_secs(16));
@@ -140,17 +105,11 @@ fn sizes_are_limited() {
     let (log, _) = open(&sim, small());
     assert!(matches!(
         log.append(&record(1, 2001), &[]),
-        Err(LogError::MutationTooLarge {
-            size: 2001,
-            size_max: 2000
-        })
+        Err(LogError::MutationTooLarge { size: 2001, size_max: 2000 })
     ));
     let records = vec![record(1, 1900); 5];
     let group: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-    assert!(matches!(
-        log.append_group(&group, &[]),
-        Err(LogError::MutationTooLarge { .. })
-    ));
+    assert!(matches!(log.append_group(&group, &[]), Err(LogError::MutationTooLarge { .. })));
     log.append_group(&group[..4], &[]).expect("fits a segment");
 }
 
@@ -173,46 +132,26 @@ fn flushed_segments_are_recycled_and_the_log_asks_for_flushes() {
     let sim = Sim::new(1);
     let asked = Arc::new(Mutex::new(Vec::new()));
     let asked_in_log = asked.clone();
-    let on_pressure =
-        Arc::new(move |keys: &[DirtyKey]| asked_in_log.lock().expect("whole").push(keys.to_vec()));
-    let (log, _) = open(
-        &sim,
-        Options {
-            total_space: 3 * (8 << 10),
-            on_pressure,
-            ..small()
-        },
-    );
+    let on_pressure = Arc::new(move |keys: &[DirtyKey]| asked_in_log.lock().expect("whole").push(keys.to_vec()));
+    let (log, _) = open(&sim, Options { total_space: 3 * (8 << 10), on_pressure, ..small() });
     for number in 0..40u8 {
-        let position = log
-            .append(&record(u64::from(number), 1000), &[key(number / 10)])
-            .expect("room");
+        let position = log.append(&record(u64::from(number), 1000), &[key(number / 10)]).expect("room");
         sim.block_on(log.wait_durable(position)).expect("durable");
     }
     sim.run_until_idle();
     assert_eq!(log.stats().segments, 5);
-    assert_eq!(
-        asked.lock().expect("whole").last(),
-        Some(&vec![key(0), key(1)])
-    );
+    assert_eq!(asked.lock().expect("whole").last(), Some(&vec![key(0), key(1)]));
     assert_eq!(log.needs_flush(), [key(0)]);
     log.mark_flushed(key(0).0, key(0).1, log.position());
     log.mark_discarded(key(2).0, log.position());
     sim.run_until_idle();
     assert_eq!(log.stats().segments, 4, "the first is free");
     let names = sim.env().disk.list_dir(&directory()).expect("listed");
-    assert_eq!(
-        names.len(),
-        6,
-        "one is ready ahead, one waits to be used again: {names:?}"
-    );
+    assert_eq!(names.len(), 6, "one is ready ahead, one waits to be used again: {names:?}");
     sim.power_cut();
     let (_, records) = open(&sim, small());
     let numbers: Vec<u8> = records.iter().map(|record| record[7]).collect();
-    assert!(
-        (10..20).all(|number| numbers.contains(&number))
-            && (30..40).all(|number| numbers.contains(&number))
-    );
+    assert!((10..20).all(|number| numbers.contains(&number)) && (30..40).all(|number| numbers.contains(&number)));
     assert!(!numbers.contains(&0));
 }
 
@@ -263,15 +202,8 @@ fn a_corrupt_middle_is_named_or_ignored() {
             "{offset}: {items:?}"
         );
         sim.kill();
-        let ignore = Options {
-            replay_policy: ReplayPolicy::Ignore,
-            ..small()
-        };
-        assert_eq!(
-            open(&sim, ignore).1,
-            [record(2, 100), record(3, 100)],
-            "{offset}"
-        );
+        let ignore = Options { replay_policy: ReplayPolicy::Ignore, ..small() };
+        assert_eq!(open(&sim, ignore).1, [record(2, 100), record(3, 100)], "{offset}");
     }
 }
 
@@ -287,10 +219,7 @@ fn a_torn_tail_is_cut_for_good() {
     assert_eq!(records.len(), 2);
     sim.run_until_idle();
     sim.kill();
-    assert!(
-        open(&sim, small()).1.is_empty(),
-        "nobody claimed the replayed segment"
-    );
+    assert!(open(&sim, small()).1.is_empty(), "nobody claimed the replayed segment");
 }
 
 fn failing(policy: FailurePolicy, fault: Fault) -> (Sim, CommitLog, Arc<AtomicU64>) {
@@ -300,14 +229,7 @@ fn failing(policy: FailurePolicy, fault: Fault) -> (Sim, CommitLog, Arc<AtomicU6
     let on_failure = Arc::new(move |_, _: &LogError| {
         counted.fetch_add(1, Ordering::Relaxed);
     });
-    let (log, _) = open(
-        &sim,
-        Options {
-            failure_policy: policy,
-            on_failure,
-            ..small()
-        },
-    );
+    let (log, _) = open(&sim, Options { failure_policy: policy, on_failure, ..small() });
     sim.run_until_idle();
     let position = log.append(&record(1, 20), &[]).expect("room");
     sim.block_on(log.wait_durable(position)).expect("durable");
@@ -320,14 +242,8 @@ fn a_failed_sync_stops_the_log() {
     for op in [Op::Sync, Op::Write] {
         let (sim, log, failures) = failing(FailurePolicy::Stop, Fault::next(op, ""));
         let position = log.append(&record(2, 20), &[]).expect("room");
-        assert!(matches!(
-            sim.block_on(log.wait_durable(position)),
-            Err(LogError::Stopped)
-        ));
-        assert!(matches!(
-            log.append(&record(3, 20), &[]),
-            Err(LogError::Stopped)
-        ));
+        assert!(matches!(sim.block_on(log.wait_durable(position)), Err(LogError::Stopped)));
+        assert!(matches!(log.append(&record(3, 20), &[]), Err(LogError::Stopped)));
         assert_eq!(failures.load(Ordering::Relaxed), 1);
         sim.power_cut();
         assert_eq!(open(&sim, small()).1, [record(1, 20)]);
@@ -339,10 +255,7 @@ fn an_ignored_failure_loses_what_it_reported() {
     for op in [Op::Sync, Op::Write] {
         let (sim, log, _) = failing(FailurePolicy::Ignore, Fault::next(op, ""));
         let lost = log.append(&record(2, 20), &[]).expect("room");
-        assert!(matches!(
-            sim.block_on(log.wait_durable(lost)),
-            Err(LogError::WriteFailed)
-        ));
+        assert!(matches!(sim.block_on(log.wait_durable(lost)), Err(LogError::WriteFailed)));
         let kept = log.append(&record(3, 20), &[]).expect("room");
         sim.block_on(log.wait_durable(kept)).expect("durable");
         sim.power_cut();

@@ -35,13 +35,7 @@ struct Current {
 pub(super) fn start(shared: Arc<Shared>, allocator: Wake) -> Wake {
     let tasks = shared.env.tasks.clone();
     let last_sync = shared.env.clock.monotonic_nanos();
-    let mut writer = Writer {
-        shared,
-        allocator,
-        current: None,
-        end: LogPosition::NONE,
-        last_sync,
-    };
+    let mut writer = Writer { shared, allocator, current: None, end: LogPosition::NONE, last_sync };
     tasks.background("commitlog-writer", Box::new(move || writer.step()))
 }
 
@@ -80,19 +74,13 @@ impl Writer {
             SyncMode::Group(window) => {
                 let waited = Duration::from_nanos(now.saturating_sub(pending.first_at()));
                 match window.checked_sub(waited) {
-                    Some(rest)
-                        if !rest.is_zero() && !pending.is_forced() && !pending.is_empty() =>
-                    {
-                        Plan::Wait(rest)
-                    }
+                    Some(rest) if !rest.is_zero() && !pending.is_forced() && !pending.is_empty() => Plan::Wait(rest),
                     _ => Plan::Write { sync: true },
                 }
             }
             SyncMode::Periodic(period) => {
                 let since = u128::from(now.saturating_sub(self.last_sync));
-                Plan::Write {
-                    sync: pending.is_forced() || since >= period.as_nanos(),
-                }
+                Plan::Write { sync: pending.is_forced() || since >= period.as_nanos() }
             }
         }
     }
@@ -101,21 +89,14 @@ impl Writer {
         for section in sections {
             self.enter_segment(section.segment)?;
             self.write_section(section)?;
-            self.end = LogPosition {
-                segment: section.segment,
-                offset: section.end(),
-            };
+            self.end = LogPosition { segment: section.segment, offset: section.end() };
         }
         if sync { self.sync() } else { Ok(()) }
     }
 
     /// Opens a segment's file; the one before is synced and done.
     fn enter_segment(&mut self, id: u64) -> Result<(), LogError> {
-        if self
-            .current
-            .as_ref()
-            .is_some_and(|current| current.id == id)
-        {
+        if self.current.as_ref().is_some_and(|current| current.id == id) {
             return Ok(());
         }
         self.sync()?;
@@ -123,11 +104,7 @@ impl Writer {
         self.shared.allocator().make_at_once(disk, id)?;
         let path = self.shared.directory.join(format::file_name(id));
         let file = disk.open_write(&path).map_err(LogError::io(&path))?;
-        self.current = Some(Current {
-            id,
-            file,
-            unsynced: false,
-        });
+        self.current = Some(Current { id, file, unsynced: false });
         self.shared.lock().written = id;
         self.allocator.wake();
         Ok(())
@@ -142,22 +119,13 @@ impl Writer {
                 .get_mut(..marker.len())
                 .expect("a section begins with its marker's place")
                 .copy_from_slice(&marker);
-            current
-                .file
-                .write_at(&section.bytes, u64::from(section.start))
+            current.file.write_at(&section.bytes, u64::from(section.start))
         } else {
-            let continued = current
-                .file
-                .write_at(&section.bytes, u64::from(section.start));
+            let continued = current.file.write_at(&section.bytes, u64::from(section.start));
             continued.and_then(|()| current.file.write_at(&marker, u64::from(section.marker)))
         };
         current.unsynced = true;
-        written.map_err(LogError::io(
-            &self
-                .shared
-                .directory
-                .join(format::file_name(section.segment)),
-        ))
+        written.map_err(LogError::io(&self.shared.directory.join(format::file_name(section.segment))))
     }
 
     fn sync(&mut self) -> Result<(), LogError> {
@@ -165,9 +133,7 @@ impl Writer {
             return Ok(());
         };
         let synced = current.file.sync_data();
-        synced.map_err(LogError::io(
-            &self.shared.directory.join(format::file_name(current.id)),
-        ))?;
+        synced.map_err(LogError::io(&self.shared.directory.join(format::file_name(current.id))))?;
         current.unsynced = false;
         self.shared.lock().syncs += 1;
         self.shared.durability.advance(self.end);
@@ -179,21 +145,14 @@ impl Writer {
             let mut state = self.shared.lock();
             state.pending.written(sections);
             let has_room = state.pending.bytes() <= super::COMMITLOG_PENDING_BYTES_MAX / 2;
-            if has_room {
-                std::mem::take(&mut state.waiting_for_room)
-            } else {
-                Vec::new()
-            }
+            if has_room { std::mem::take(&mut state.waiting_for_room) } else { Vec::new() }
         };
         wakers.into_iter().for_each(std::task::Waker::wake);
     }
 
     /// When to come again. `armed` tells appends that the writer comes by itself.
     fn next(&self, now: u64) -> Next {
-        let unsynced = self
-            .current
-            .as_ref()
-            .is_some_and(|current| current.unsynced);
+        let unsynced = self.current.as_ref().is_some_and(|current| current.unsynced);
         let mut state = self.shared.lock();
         let has_more = !state.pending.is_empty();
         let SyncMode::Periodic(period) = self.shared.options.sync else {
@@ -230,20 +189,17 @@ impl Writer {
         if let Some(mut current) = self.current.take() {
             // So that replay ends here quietly instead of finding a torn section that is not the last. The disk just failed:
             // if this fails too, replay reports the section.
-            let first_lost = self
-                .shared
-                .durability
-                .end_in(current.id)
-                .max(format::HEADER_LEN);
-            let erased = current
-                .file
-                .write_at(&[0; format::MARKER_LEN as usize], u64::from(first_lost));
+            let first_lost = self.shared.durability.end_in(current.id).max(format::HEADER_LEN);
+            let erased = current.file.write_at(&[0; format::MARKER_LEN as usize], u64::from(first_lost));
             if let Err(error) = erased.and_then(|()| current.file.sync_data()) {
                 tracing::warn!(%error, "cannot erase the lost section of the commit log");
             }
         }
-        let mut state = self.shared.lock();
-        self.shared.durability.lose(state.pending.position());
-        state.pending.abandon();
+        let lost = {
+            let mut state = self.shared.lock();
+            state.pending.abandon();
+            state.pending.position()
+        };
+        self.shared.durability.lose(lost);
     }
 }

@@ -20,13 +20,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(shared: Arc<Shared>, life: u64, path: PathBuf, file: File) -> Self {
         let length = lock(&file).live().len() as u64;
-        Reader {
-            shared,
-            life,
-            path,
-            file,
-            length,
-        }
+        Reader { shared, life, path, file, length }
     }
 }
 
@@ -36,17 +30,10 @@ impl ReadFile for Reader {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.shared.begin(
-            self.life,
-            Op::Read,
-            &self.path,
-            &[offset, buffer.len() as u64],
-        )?;
+        self.shared.begin(self.life, Op::Read, &self.path, &[offset, buffer.len() as u64])?;
         let inode = lock(&self.file);
         let start = usize::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
-        let content = start
-            .checked_add(buffer.len())
-            .and_then(|end| inode.live().get(start..end));
+        let content = start.checked_add(buffer.len()).and_then(|end| inode.live().get(start..end));
         buffer.copy_from_slice(content.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
@@ -79,13 +66,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, life: u64, path: PathBuf, file: File) -> Self {
-        Writer {
-            shared,
-            life,
-            path,
-            file,
-            position: 0,
-        }
+        Writer { shared, life, path, file, position: 0 }
     }
 
     /// How far a file may grow towards `end`.
@@ -112,12 +93,7 @@ impl WriteFile for Writer {
 
     fn write_at(&mut self, data: &[u8], offset: u64) -> io::Result<()> {
         let start = usize::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let begun = self.shared.begin(
-            self.life,
-            Op::Write,
-            &self.path,
-            &[offset, data.len() as u64],
-        );
+        let begun = self.shared.begin(self.life, Op::Write, &self.path, &[offset, data.len() as u64]);
         if let Err(error) = begun {
             if error.raw_os_error().is_some() {
                 self.write_part(data, start);
@@ -125,18 +101,9 @@ impl WriteFile for Writer {
             return Err(error);
         }
         let end = offset + data.len() as u64;
-        let fits = usize::try_from(self.reachable(end).saturating_sub(offset))
-            .expect("not longer than the data");
-        lock(&self.file).write(
-            start,
-            data.get(..fits.min(data.len()))
-                .expect("not longer than the data"),
-        );
-        if fits < data.len() {
-            Err(no_space())
-        } else {
-            Ok(())
-        }
+        let fits = usize::try_from(self.reachable(end).saturating_sub(offset)).expect("not longer than the data");
+        lock(&self.file).write(start, data.get(..fits.min(data.len())).expect("not longer than the data"));
+        if fits < data.len() { Err(no_space()) } else { Ok(()) }
     }
 
     fn sync_data(&mut self) -> io::Result<()> {
@@ -158,8 +125,7 @@ impl WriteFile for Writer {
     }
 
     fn set_len(&mut self, length: u64) -> io::Result<()> {
-        self.shared
-            .begin(self.life, Op::SetLen, &self.path, &[length])?;
+        self.shared.begin(self.life, Op::SetLen, &self.path, &[length])?;
         if self.reachable(length) < length {
             return Err(no_space());
         }

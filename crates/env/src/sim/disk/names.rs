@@ -23,22 +23,12 @@ impl Handle {
     }
 
     fn writer(&self, path: &Path, file: File) -> Box<dyn WriteFile> {
-        Box::new(Writer::new(
-            self.shared.clone(),
-            self.life,
-            path.to_owned(),
-            file,
-        ))
+        Box::new(Writer::new(self.shared.clone(), self.life, path.to_owned(), file))
     }
 
     fn reader(&self, path: &Path) -> io::Result<Reader> {
         let file = lock(&self.shared.state).file(path)?;
-        Ok(Reader::new(
-            self.shared.clone(),
-            self.life,
-            path.to_owned(),
-            file,
-        ))
+        Ok(Reader::new(self.shared.clone(), self.life, path.to_owned(), file))
     }
 }
 
@@ -75,45 +65,23 @@ impl Disk for Handle {
         self.begin(Op::Rename, from)?;
         let mut state = lock(&self.shared.state);
         let ((from_parent, from_name), (to_parent, to_name)) = (split(from)?, split(to)?);
-        let entry = state
-            .directory(from_parent)?
-            .live
-            .get(&from_name)
-            .cloned()
-            .ok_or_else(not_found)?;
+        let entry = state.directory(from_parent)?.live.get(&from_name).cloned().ok_or_else(not_found)?;
         state.directory(to_parent)?;
         if matches!(entry, Entry::Directory) {
-            let inside: Vec<PathBuf> = state
-                .directories
-                .keys()
-                .filter(|path| path.starts_with(from))
-                .cloned()
-                .collect();
+            let inside: Vec<PathBuf> =
+                state.directories.keys().filter(|path| path.starts_with(from)).cloned().collect();
             for path in inside {
-                let rest = path
-                    .strip_prefix(from)
-                    .expect("filtered by this prefix")
-                    .to_owned();
+                let rest = path.strip_prefix(from).expect("filtered by this prefix").to_owned();
                 let directory = state.directories.remove(&path).expect("just listed");
-                let target = if rest.as_os_str().is_empty() {
-                    to.to_owned()
-                } else {
-                    to.join(rest)
-                };
+                let target = if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) };
                 state.directories.insert(target, directory);
             }
         }
         if from_parent == to_parent {
-            state
-                .directory_mut(to_parent)?
-                .change(vec![(from_name, None), (to_name, Some(entry))]);
+            state.directory_mut(to_parent)?.change(vec![(from_name, None), (to_name, Some(entry))]);
         } else {
-            state
-                .directory_mut(from_parent)?
-                .change(vec![(from_name, None)]);
-            state
-                .directory_mut(to_parent)?
-                .change(vec![(to_name, Some(entry))]);
+            state.directory_mut(from_parent)?.change(vec![(from_name, None)]);
+            state.directory_mut(to_parent)?.change(vec![(to_name, Some(entry))]);
         }
         Ok(())
     }
@@ -163,15 +131,10 @@ impl Disk for Handle {
         self.begin(Op::Remove, path)?;
         let mut state = lock(&self.shared.state);
         state.directory(path)?;
-        let inside = state
-            .directories
-            .range_mut(path.to_owned()..)
-            .take_while(|(inner, _)| inner.starts_with(path));
+        let inside = state.directories.range_mut(path.to_owned()..).take_while(|(inner, _)| inner.starts_with(path));
         for (_, directory) in inside {
             let names: Vec<String> = directory.live.keys().cloned().collect();
-            names
-                .into_iter()
-                .for_each(|name| directory.change(vec![(name, None)]));
+            names.into_iter().for_each(|name| directory.change(vec![(name, None)]));
             directory.exists = false;
         }
         let (parent, name) = split(path)?;
@@ -181,9 +144,7 @@ impl Disk for Handle {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         self.begin(Op::SyncDir, path)?;
-        lock(&self.shared.state)
-            .directory_mut(path)
-            .map(Directory::sync)
+        lock(&self.shared.state).directory_mut(path).map(Directory::sync)
     }
 
     fn list_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
@@ -191,12 +152,7 @@ impl Disk for Handle {
         let state = lock(&self.shared.state);
         let entries = state.directory(path)?.live.iter();
         let is_dir = |entry: &Entry| matches!(entry, Entry::Directory);
-        Ok(entries
-            .map(|(name, entry)| DirEntry {
-                name: name.clone(),
-                is_dir: is_dir(entry),
-            })
-            .collect())
+        Ok(entries.map(|(name, entry)| DirEntry { name: name.clone(), is_dir: is_dir(entry) }).collect())
     }
 
     fn exists(&self, path: &Path) -> bool {
@@ -215,9 +171,7 @@ impl Disk for Handle {
     }
 
     fn total_space(&self, _path: &Path) -> io::Result<u64> {
-        Ok(lock(&self.shared.state)
-            .capacity
-            .unwrap_or(SPACE_WITHOUT_LIMIT))
+        Ok(lock(&self.shared.state).capacity.unwrap_or(SPACE_WITHOUT_LIMIT))
     }
 
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
@@ -229,11 +183,7 @@ impl Disk for Handle {
         if !state.locks.insert(path.to_owned()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        Ok(Box::new(HeldLock {
-            shared: self.shared.clone(),
-            life: self.life,
-            path: path.to_owned(),
-        }))
+        Ok(Box::new(HeldLock { shared: self.shared.clone(), life: self.life, path: path.to_owned() }))
     }
 
     fn read_all(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>> {

@@ -18,19 +18,25 @@ fn entries(segment: &'static [u8]) -> Vec<Item> {
 fn every_entry_is_read() {
     let entries = entries(SEGMENT);
     let of_table = |last: u8| {
-        let mut id = [
-            0x6b, 0x0f, 0x6a, 0x3e, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, 0,
-        ];
+        let mut id = [0x6b, 0x0f, 0x6a, 0x3e, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, 0];
         id[15] = last;
         let is_of_table = |item: &&Item| matches!(item, Item::Entry(_, record) if record.get(1..17) == Some(&id[..]));
         entries.iter().filter(is_of_table).count()
     };
     assert_eq!(of_table(0xc1) + of_table(0xc2), 28);
     assert!(entries.iter().all(|item| matches!(item, Item::Entry(..))));
-    let Some(Item::Entry(last, _)) = entries.last() else {
-        panic!("entries")
-    };
+    let Some(Item::Entry(last, _)) = entries.last() else { panic!("entries") };
     assert_eq!(last.offset as usize, SEGMENT.len() - 8);
+}
+
+#[test]
+fn version_7_is_read_too() {
+    let segment = include_bytes!("../../../testdata/commitlog/CommitLog-7-1795247552287.log");
+    let header = format::read_header(segment).expect("a header");
+    assert_eq!((header.version, header.id, header.is_plain()), (7, 1_795_247_552_287, true));
+    let items: Vec<Item> = SegmentReader::new(Bytes::from_static(segment), header.id, header.len).collect();
+    assert_eq!(items.len(), 5);
+    assert!(items.iter().all(|item| matches!(item, Item::Entry(..))));
 }
 
 #[test]
@@ -63,10 +69,6 @@ fn no_flipped_bit_passes_unnoticed() {
         let read: Vec<Item> = SegmentReader::new(Bytes::from(broken), ID, 20).collect();
         let is_invented = |item: &Item| matches!(item, Item::Entry(..)) && !clean.contains(item);
         assert!(!read.iter().any(is_invented), "bit {bit}");
-        assert!(
-            read.iter()
-                .any(|item| matches!(item, Item::Bad(bad) if bad.followed)),
-            "bit {bit}"
-        );
+        assert!(read.iter().any(|item| matches!(item, Item::Bad(bad) if bad.followed)), "bit {bit}");
     }
 }
