@@ -32,3 +32,6 @@ pub use error::StorageError;
 pub use options::EngineOptions;
 pub use recovery::{Recovered, open};
 pub use table::TableStore;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,326 @@
+//! Random histories over many lives of a machine.
+//!
+//! Checked: after every crash the engine shows all acknowledged writes and of those under way at the crash some prefix, nothing else; reads by
+//! partition, slice and range, forwards and reversed, equal the twin's. Not checked here: expiry and purging (gc_grace is never over).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use env::Random;
+use env::sim::{DATA, Sim, SimRandom};
+use rows::command::RingBound;
+use rows::live::{LiveRows, TombstoneLimits};
+use rows::{
+    Bound, Cell, ColumnData, ColumnFilter, DataLimits, DeletionTime, Liveness, Mutation, PartitionRange,
+    PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slice, Slices,
+};
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, KeyspaceMetadata, Replication, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use types::{CqlType, DecoratedKey};
+
+use super::twin::{self, Op, Partition};
+use crate::{Engine, EngineOptions, StorageError, commitlog, schema_change};
+
+const PARTITIONS: i32 = 6;
+const CLUSTERINGS: i32 = 60;
+
+fn options(dice: &SimRandom) -> EngineOptions {
+    EngineOptions {
+        data_directory: PathBuf::from(DATA).join("data"),
+        commitlog: commitlog::Options { segment_size: 64 << 10, total_space: 1 << 20, ..commitlog::Options::default() },
+        commitlog_directory: PathBuf::from(DATA).join("commitlog"),
+        shards: 1 << dice.below(4),
+        memtable_bytes: 1 << 20,
+        chunk_cache_bytes: 64 << 10,
+        concurrent_compactors: 1,
+        compaction_bytes_per_second: 0,
+        column_index_size: 256,
+        tombstone_failure_threshold: u64::MAX,
+        tombstone_warn_threshold: u64::MAX,
+        auto_snapshot: false,
+        read_only: false,
+    }
+}
+
+fn table() -> Arc<TableMetadata> {
+    let spec =
+        |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
+    let specs = vec![
+        spec("k", ColumnKind::PartitionKey),
+        spec("c", ColumnKind::Clustering),
+        spec("s", ColumnKind::Static),
+        spec("v", ColumnKind::Regular),
+    ];
+    let mut params = TableParams::default();
+    params.compression.insert("chunk_length_in_kb".into(), "1".into());
+    let (id, kind, flags) = (TableId([9; 16]), TableKind::Regular, TableFlags::COMPOUND);
+    Arc::new(TableMetadata::new(id, "model", "t", kind, flags, params, specs, BTreeMap::new(), None))
+}
+
+fn keyspace() -> KeyspaceMetadata {
+    let options = BTreeMap::from([("replication_factor".to_owned(), "1".to_owned())]);
+    let class = "org.apache.cassandra.locator.SimpleStrategy".to_owned();
+    KeyspaceMetadata {
+        name: "model".into(),
+        durable_writes: true,
+        replication: Replication { class, options },
+        tables: BTreeMap::from([("t".to_owned(), table())]),
+        user_types: BTreeMap::new(),
+        is_virtual: false,
+    }
+}
+
+fn int(value: i32) -> Bytes {
+    Bytes::copy_from_slice(&value.to_be_bytes())
+}
+
+fn number(bytes: &[u8]) -> i32 {
+    i32::from_be_bytes(bytes.try_into().expect("four bytes"))
+}
+
+fn key(k: i32) -> DecoratedKey {
+    DecoratedKey::new(int(k))
+}
+
+struct Model {
+    sim: Sim,
+    dice: SimRandom,
+    acknowledged: Vec<Op>,
+    clock: i64,
+}
+
+impl Model {
+    fn open(&self) -> Result<Arc<Engine>, StorageError> {
+        let (engine, _) = crate::open(&self.sim.env(), options(&self.dice))?;
+        if engine.schema().keyspace("model").is_none() {
+            let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace())))?;
+            let position = changed.expect("the change is not refused").position.expect("rows were written");
+            self.sim.block_on(engine.log.wait_durable(position))?;
+        }
+        Ok(engine)
+    }
+
+    fn table(&self, engine: &Engine) -> Arc<TableMetadata> {
+        engine.schema().table("model", "t").cloned().expect("the schema survives everything")
+    }
+
+    fn random_op(&mut self) -> Op {
+        let dice = &self.dice;
+        let k = dice.below(PARTITIONS as u64) as i32;
+        let c = dice.below(CLUSTERINGS as u64) as i32;
+        self.clock += 1;
+        // mostly now, sometimes long ago
+        let at = if dice.chance(90) { self.clock } else { dice.below(self.clock as u64) as i64 };
+        match dice.below(20) {
+            0 => Op::DeletePartition { k, at },
+            1..=3 => Op::DeleteRange { k, from: c, to: c + dice.below(20) as i32, at },
+            4..=5 => Op::DeleteRow { k, c, at },
+            6 => Op::Static { k, s: dice.below(1000) as i32, at },
+            _ => Op::Insert { k, c, v: dice.below(1000) as i32, at },
+        }
+    }
+
+    fn mutation(&self, table: &Arc<TableMetadata>, op: &Op, now: u32) -> Mutation {
+        let mut update = PartitionUpdate::new(Arc::clone(table), key(op.k()));
+        let column = |name: &str| table.column_by_name(name).expect("the model's column").id;
+        let clustering = |c: i32| [Some(int(c))].into_iter().collect();
+        match op {
+            Op::Insert { c, v, at, .. } => {
+                let mut row = Row::new(clustering(*c));
+                row.liveness = Liveness::new(*at);
+                row.add_cell(Cell::live(column("v"), *at, int(*v)));
+                update.add_row(row);
+            }
+            Op::Static { s, at, .. } => {
+                let mut row = Row::new(rows::ClusteringValues::new());
+                row.add_cell(Cell::live(column("s"), *at, int(*s)));
+                update.add_static(row);
+            }
+            Op::DeleteRow { c, at, .. } => {
+                let mut row = Row::new(clustering(*c));
+                row.deletion = DeletionTime::new(*at, now);
+                update.add_row(row);
+            }
+            Op::DeleteRange { from, to, at, .. } => {
+                let slice =
+                    Slice { start: Bound::start(clustering(*from), true), end: Bound::end(clustering(*to), true) };
+                update.range_deletions.push((slice, DeletionTime::new(*at, now)));
+            }
+            Op::DeletePartition { at, .. } => update.deletion = DeletionTime::new(*at, now),
+        }
+        Mutation::of(update)
+    }
+
+    /// Writes and waits; false: the machine died or the disk failed.
+    fn write(&mut self, engine: &Arc<Engine>, op: Op) -> bool {
+        let mutation = self.mutation(&self.table(engine), &op, engine.env.clock.now_seconds());
+        self.sim.block_on(engine.admit());
+        let Ok(applied) = engine.apply(&[mutation]) else { return false };
+        let position = applied.position.expect("the keyspace is durable");
+        let durable = self.sim.block_on(engine.log.wait_durable(position)).is_ok();
+        if durable {
+            self.acknowledged.push(op);
+        }
+        durable
+    }
+
+    fn command(&self, engine: &Engine, range: PartitionRange, slices: Slices, reversed: bool) -> ReadCommand {
+        let (columns, limits) = (ColumnFilter::All, DataLimits::NONE);
+        let now = engine.env.clock.now_seconds();
+        ReadCommand { table: self.table(engine), range, slices, reversed, columns, now, limits }
+    }
+
+    /// Partitions of a read, rows in the order in which they came.
+    fn read(
+        &self,
+        engine: &Engine,
+        command: &ReadCommand,
+    ) -> Result<Vec<(i32, Option<i32>, Vec<(i32, i32)>)>, ReadError> {
+        let context = ReadContext::new(ReadMode::Background);
+        let mut stream = engine.read(command, &context)?;
+        let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&command.table), command.now, TombstoneLimits::NONE);
+        let mut partitions = Vec::new();
+        while let Some(partition) = live.next_partition()? {
+            let value = |row: &Row| match row.columns.as_slice() {
+                [ColumnData::Simple(cell)] => number(&cell.value),
+                other => panic!("one cell is expected, not {other:?}"),
+            };
+            let mut rows = Vec::new();
+            while let Some(row) = live.next_row()? {
+                rows.push((number(row.clustering[0].as_ref().expect("a clustering")), value(&row)));
+            }
+            partitions.push((number(&partition.key.key), partition.static_row.as_ref().map(value), rows));
+        }
+        partitions.retain(|(_, s, rows)| s.is_some() || !rows.is_empty());
+        Ok(partitions)
+    }
+
+    /// The whole content, read as one range.
+    fn content(&self, engine: &Engine) -> BTreeMap<i32, Partition> {
+        let command = self.command(engine, PartitionRange::all(), Slices::all(), false);
+        let partitions = self.read(engine, &command).expect("a sound disk reads");
+        let content = partitions.into_iter().map(|(k, s, rows)| {
+            assert!(rows.is_sorted(), "rows come in order");
+            (k, Partition { s, rows: rows.into_iter().collect() })
+        });
+        content.collect()
+    }
+
+    fn expected(ops: &[Op]) -> BTreeMap<i32, Partition> {
+        let all = (0..PARTITIONS).map(|k| (k, twin::partition(k, ops.iter())));
+        all.filter(|(_, partition)| !partition.is_empty()).collect()
+    }
+
+    fn check_slice(&self, engine: &Engine) {
+        let k = self.dice.below(PARTITIONS as u64) as i32;
+        let (a, b) = (self.dice.below(CLUSTERINGS as u64) as i32, self.dice.below(CLUSTERINGS as u64) as i32);
+        let (from, to) = (a.min(b), a.max(b));
+        let clustering = |c: i32| [Some(int(c))].into_iter().collect();
+        let slice = Slice { start: Bound::start(clustering(from), true), end: Bound::end(clustering(to), false) };
+        let slices = Slices::normalized(vec![slice], &self.table(engine).comparator);
+        let reversed = self.dice.chance(50);
+        let found = self
+            .read(engine, &self.command(engine, PartitionRange::Key(key(k)), slices, reversed))
+            .expect("a sound disk reads");
+        let partition = twin::partition(k, self.acknowledged.iter());
+        let mut rows: Vec<_> = partition.rows.range(from..to).map(|(c, v)| (*c, *v)).collect();
+        if reversed {
+            rows.reverse();
+        }
+        let expected = if partition.s.is_none() && rows.is_empty() { vec![] } else { vec![(k, partition.s, rows)] };
+        assert_eq!(found, expected, "seed {} k {k} [{from}, {to}) reversed {reversed}", self.sim.seed());
+    }
+
+    fn check_range(&self, engine: &Engine) {
+        let mut keys: Vec<_> = (0..PARTITIONS).map(|k| (key(k), k)).collect();
+        keys.sort();
+        let from = keys[self.dice.below(PARTITIONS as u64) as usize].0.clone();
+        let range = PartitionRange::Range {
+            start: RingBound::Key { key: from.clone(), inclusive: false },
+            end: RingBound::Open,
+        };
+        let found = self.read(engine, &self.command(engine, range, Slices::all(), false)).expect("a sound disk reads");
+        let found: Vec<_> = found.into_iter().map(|(k, ..)| k).collect();
+        let there = Self::expected(&self.acknowledged);
+        let expected: Vec<_> =
+            keys.into_iter().filter(|(key, k)| *key > from && there.contains_key(k)).map(|(_, k)| k).collect();
+        assert_eq!(found, expected, "seed {}", self.sim.seed());
+    }
+
+    /// One life: writes, flushes, compactions, reads, then some writes that nobody waits for.
+    fn live(&mut self, engine: &Arc<Engine>) -> Vec<Op> {
+        for _ in 0..self.dice.below(120) {
+            match self.dice.below(24) {
+                0 => {
+                    let store = engine.table(TableId([9; 16])).expect("the table is open");
+                    let _ = self.sim.block_on(engine.flush(&store));
+                }
+                1 => {
+                    let store = engine.table(TableId([9; 16])).expect("the table is open");
+                    let _ = self.sim.block_on(engine.compact(&store));
+                }
+                2 => drop(self.sim.run_until_idle()),
+                3..=4 => self.check_slice(engine),
+                5 => self.check_range(engine),
+                _ => {
+                    let op = self.random_op();
+                    assert!(self.write(engine, op), "seed {}: a write failed on a sound disk", self.sim.seed());
+                }
+            }
+        }
+        let mut under_way = Vec::new();
+        for _ in 0..self.dice.below(4) {
+            let op = self.random_op();
+            let mutation = self.mutation(&self.table(engine), &op, engine.env.clock.now_seconds());
+            engine.apply(&[mutation]).expect("a sound disk takes writes");
+            under_way.push(op);
+            for _ in 0..self.dice.below(3) {
+                self.sim.step();
+            }
+        }
+        under_way
+    }
+
+    /// The content after a crash is that of the acknowledged writes and a prefix of those under way.
+    fn check_after_crash(&mut self, engine: &Engine, under_way: Vec<Op>) {
+        let content = self.content(engine);
+        for survivors in 0..=under_way.len() {
+            let mut ops = self.acknowledged.clone();
+            ops.extend_from_slice(&under_way[..survivors]);
+            if Self::expected(&ops) == content {
+                self.acknowledged = ops;
+                return;
+            }
+        }
+        let expected = Self::expected(&self.acknowledged);
+        panic!("seed {}: {content:?} is not {expected:?} (under way: {under_way:?})", self.sim.seed());
+    }
+}
+
+fn run(seed: u64, lives: usize) {
+    let sim = Sim::new(seed);
+    let dice = sim.dice();
+    let mut model = Model { sim, dice, acknowledged: Vec::new(), clock: 1_700_000_000_000_000 };
+    let mut under_way = Vec::new();
+    for _ in 0..lives {
+        let engine = model.open().expect("a sound disk opens");
+        model.check_after_crash(&engine, std::mem::take(&mut under_way));
+        under_way = model.live(&engine);
+        drop(engine);
+        if model.dice.chance(50) {
+            model.sim.kill();
+        } else {
+            model.sim.power_cut();
+        }
+    }
+    let engine = model.open().expect("a sound disk opens");
+    model.check_after_crash(&engine, under_way);
+}
+
+#[test]
+fn histories_with_kills_and_power_cuts() {
+    let seeds: u64 = std::env::var("HELENUS_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
+    (0..seeds).for_each(|seed| run(seed, 4));
+}
