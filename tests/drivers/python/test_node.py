@@ -1,0 +1,191 @@
+"""The node as its operator sees it: started, stopped, killed, asked by nodetool, scraped. Starts servers of its own, so only
+for Helenus."""
+
+import os
+import subprocess
+import urllib.request
+
+import pytest
+
+import server as helenus
+
+if os.environ.get("HELENUS_TEST_PEER", "helenus") != "helenus":
+    pytest.skip("these tests start Helenus themselves", allow_module_level=True)
+
+SCHEMA = [
+    "CREATE KEYSPACE kept WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE TYPE kept.place (name text, number int)",
+    "CREATE TABLE kept.rows (k int, c int, v text, s text static, l list<int>, p frozen<place>, PRIMARY KEY (k, c)) WITH CLUSTERING ORDER BY (c DESC)",
+]
+
+
+def connect(node):
+    from conftest import Contact
+
+    return Contact(node.host, node.port).cluster()
+
+
+def fill(node):
+    with connect(node) as cluster:
+        session = cluster.connect()
+        for statement in SCHEMA:
+            session.execute(statement)
+        insert = session.prepare("INSERT INTO kept.rows (k, c, v, s, l, p) VALUES (?, ?, ?, ?, ?, ?)")
+        for k in range(10):
+            for c in range(30):
+                session.execute(insert, (k, c, f"v{k}-{c}", f"s{k}", [k, c], ("High", c)))
+        session.execute("DELETE FROM kept.rows WHERE k = 3 AND c >= 10 AND c < 20")
+        session.execute("DELETE FROM kept.rows WHERE k = 4")
+        session.execute("DELETE v FROM kept.rows WHERE k = 5 AND c = 5")
+
+
+def content(node):
+    with connect(node) as cluster:
+        session = cluster.connect()
+        rows = session.execute("SELECT k, c, v, s, l, p, writetime(v) FROM kept.rows")
+        return sorted((row.k, row.c, row.v, row.s, tuple(row.l), tuple(row.p), row[6]) for row in rows)
+
+
+@pytest.fixture
+def node(tmp_path):
+    node = helenus.Server(tmp_path / "data").start()
+    yield node
+    if node.process.poll() is None:
+        node.kill()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    node = helenus.Server(tmp_path_factory.mktemp("node") / "data").start()
+    fill(node)
+    yield node
+    assert node.stop() == 0
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "flush and kill", "drain and kill", "compact and stop"])
+def test_what_was_written_is_there_after_a_restart(node, how):
+    fill(node)
+    before = content(node)
+    assert len(before) == 300 - 10 - 30
+    if how != "stop" and how != "kill":
+        done = node.nodetool(how.split()[0])
+        assert done.returncode == 0, done.stderr
+    if "kill" in how:
+        node.kill()
+    else:
+        assert node.stop() == 0, node.log_tail()
+    node.start()
+    assert content(node) == before
+    assert node.stop() == 0, node.log_tail()
+
+
+def test_many_kills(node):
+    fill(node)
+    with connect(node) as cluster:
+        session = cluster.connect()
+        written = 0
+    for round_number in range(5):
+        with connect(node) as cluster:
+            session = cluster.connect()
+            insert = session.prepare("INSERT INTO kept.rows (k, c, v) VALUES (100, ?, 'x')")
+            for _ in range(50):
+                session.execute(insert, (written,))
+                written += 1
+            if round_number % 2:
+                assert node.nodetool("flush").returncode == 0
+        node.kill()
+        node.start()
+    with connect(node) as cluster:
+        rows = cluster.connect().execute("SELECT c FROM kept.rows WHERE k = 100 ORDER BY c ASC")
+        assert [row.c for row in rows] == list(range(written))
+
+
+def test_a_second_server_is_refused(node):
+    command = [helenus.binary(), "serve", "--data-dir", str(node.data_dir), "--port", str(helenus.free_port()), "--admin-port", str(helenus.free_port())]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and str(node.data_dir) in done.stderr
+    command = [helenus.binary(), "serve", "--data-dir", f"{node.data_dir}-2", "--port", str(node.port), "--admin-port", str(helenus.free_port())]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and str(node.port) in done.stderr
+
+
+def test_unknown_settings_are_refused_by_name(tmp_path):
+    command = [helenus.binary(), "serve", "--data-dir", str(tmp_path / "data"), "--port", str(helenus.free_port()), "--set", "no_such_key=1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and "no_such_key" in done.stderr
+
+
+def test_settings_with_old_and_new_names(tmp_path):
+    settings = ["read_request_timeout_in_ms=7000", "write_request_timeout=3s", "cluster_name=Named"]
+    node = helenus.Server(tmp_path / "data", settings).start()
+    try:
+        with connect(node) as cluster:
+            session = cluster.connect()
+            assert session.execute("SELECT cluster_name FROM system.local").one()[0] == "Named"
+        assert "7000 ms" in node.nodetool("gettimeout", "read").stdout
+    finally:
+        assert node.stop() == 0
+
+
+def test_start_is_fast_and_small(node):
+    assert node.seconds_to_ready < 2, "a debug build on a busy machine; a release build needs less than 0.1 s"
+    status = open(f"/proc/{node.process.pid}/status").read()
+    resident = int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) // 1024
+    assert resident < 60, f"{resident} MiB"
+
+
+VERBS = [
+    (["status"], ["Datacenter: datacenter1", "=======================", "Status=Up/Down", "|/ State=Normal/Leaving/Joining/Moving", "UN  127.0.0.1"]),
+    (["info"], ["ID                     : ", "Gossip active          : ", "Native Transport active: true", "Uptime (seconds)       : ", "Data Center            : datacenter1"]),
+    (["version"], ["ReleaseVersion: 5.0"]),
+    (["describecluster"], ["Cluster Information:", "\tName: Test Cluster", "\tPartitioner: org.apache.cassandra.dht.Murmur3Partitioner"]),
+    (["ring"], ["Datacenter: datacenter1", "==========", "Up     Normal"]),
+    (["tablestats", "kept.rows"], ["Total number of tables:", "Keyspace: kept", "\tTable: rows", "\t\tSSTable count: ", "\t\tSpace used (live): ", "\t\tLocal read latency: "]),
+    (["tablehistograms", "kept", "rows"], ["kept/rows histograms", "Percentile", "95%", "Min", "Max"]),
+    (["compactionstats"], ["pending tasks"]),
+    (["getendpoints", "kept", "rows", "7"], ["127.0.0.1"]),
+    (["gettimeout", "read"], ["Current timeout for type read: 5000 ms"]),
+    (["gettraceprobability"], ["Current trace probability: 0.0"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("verb,lines", VERBS, ids=[" ".join(verb) for verb, _ in VERBS])
+def test_nodetool_layouts(shared, verb, lines):
+    done = shared.nodetool(*verb)
+    assert done.returncode == 0, done.stderr
+    for line in lines:
+        assert line in done.stdout, done.stdout
+
+
+def test_snapshots(shared):
+    done = shared.nodetool("snapshot", "-t", "first", "kept")
+    assert done.returncode == 0 and "Requested creating snapshot(s) for [kept] with snapshot name [first]" in done.stdout
+    listed = shared.nodetool("listsnapshots").stdout
+    assert "Snapshot Details:" in listed and any(line.split()[:3] == ["first", "kept", "rows"] for line in listed.splitlines())
+    files = list(shared.data_dir.glob("**/kept/rows-*/snapshots/first/*-Data.db"))
+    assert files, "the snapshot holds the SSTables"
+    assert shared.nodetool("clearsnapshot").returncode == 1
+    assert shared.nodetool("clearsnapshot", "-t", "first").returncode == 0
+    assert "first" not in shared.nodetool("listsnapshots").stdout
+
+
+def test_nodetool_refuses_what_it_does_not_know(shared):
+    for arguments in (["frobnicate"], ["flush", "nosuch"], ["tablestats", "nosuch"], ["settraceprobability", "2"]):
+        done = shared.nodetool(*arguments)
+        assert done.returncode != 0 and (done.stderr + done.stdout).strip(), arguments
+
+
+def test_files_are_cassandras(shared):
+    assert shared.nodetool("flush").returncode == 0
+    [directory] = [path for path in shared.data_dir.glob("**/kept/rows-*") if path.is_dir()]
+    components = {path.name.split("-", 3)[3] for path in directory.iterdir() if path.name.startswith("da-")}
+    assert components >= {"Data.db", "Partitions.db", "Rows.db", "Filter.db", "Statistics.db", "CompressionInfo.db", "Digest.crc32", "TOC.txt"}
+
+
+def test_metrics(shared):
+    with urllib.request.urlopen(f"http://{shared.host}:{shared.admin_port}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    names = {line.split("{")[0].split(" ")[0] for line in text.splitlines() if line and not line.startswith("#")}
+    assert text.count("# TYPE") > 10
+    for part in ("request", "read_latency", "write_latency", "commitlog", "compaction", "memory", "cache"):
+        assert any(part in name for name in names), part
