@@ -12,7 +12,7 @@ pub fn print_double(value: f64) -> String {
         std::num::FpCategory::Nan => "NaN".to_owned(),
         std::num::FpCategory::Infinite => infinity(value.is_sign_negative()),
         _ if is_plain(value.abs()) => format!("{value:?}"),
-        _ => scientific(&format!("{value:e}")),
+        _ => scientific(&format!("{value:e}"), || format!("{value:.1e}")),
     }
 }
 
@@ -22,7 +22,7 @@ pub fn print_float(value: f32) -> String {
         std::num::FpCategory::Nan => "NaN".to_owned(),
         std::num::FpCategory::Infinite => infinity(value.is_sign_negative()),
         _ if is_plain(f64::from(value.abs())) => format!("{value:?}"),
-        _ => scientific(&format!("{value:e}")),
+        _ => scientific(&format!("{value:e}"), || format!("{value:.1e}")),
     }
 }
 
@@ -35,10 +35,9 @@ fn is_plain(magnitude: f64) -> bool {
     magnitude == 0.0 || (1e-3..1e7).contains(&magnitude)
 }
 
-fn scientific(text: &str) -> String {
-    let (digits, exponent) = text.split_once('e').expect("LowerExp writes an exponent");
-    let point = if digits.contains('.') { "" } else { ".0" };
-    format!("{digits}{point}E{exponent}")
+/// Java has at least two digits: where one would do, those two that are nearest (4.9E-324, not 5.0E-324).
+fn scientific(shortest: &str, two_digits: impl Fn() -> String) -> String {
+    if shortest.contains('.') { shortest.replace('e', "E") } else { two_digits().replace('e', "E") }
 }
 
 /// A decimal as Java prints it: plain as long as the scale is not negative and the number not too small.
@@ -151,6 +150,7 @@ mod tests {
             (f64::NEG_INFINITY, "-Infinity"),
             (1.234e-300, "1.234E-300"),
             (f64::MAX, "1.7976931348623157E308"),
+            (5e-324, "4.9E-324"),
         ];
         for (value, text) in cases {
             assert_eq!(print_double(value), text);

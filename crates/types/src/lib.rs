@@ -14,6 +14,7 @@ pub mod error;
 pub mod ident;
 pub mod inet;
 pub mod java_number;
+pub mod json;
 pub mod literal;
 pub mod marshal;
 pub mod temporal;
@@ -23,7 +24,9 @@ pub mod ty;
 pub mod validate;
 
 pub use compare::compare;
+pub use duration::Duration;
 pub use error::TypeError;
+pub use literal::{parse_text, to_text};
 pub use token::{DecoratedKey, Token};
 pub use ty::{CqlType, CustomType, UserType};
 pub use validate::validate;
