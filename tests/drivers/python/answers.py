@@ -1,0 +1,63 @@
+"""CQL scripts and their answers as text: shared by the recorder (tests/oracle/record_answers.py) and the test."""
+
+import pathlib
+
+from cassandra import DriverException
+from cassandra.protocol import ErrorMessage
+
+DIRECTORY = pathlib.Path(__file__).resolve().parents[2] / "answers"
+KEYSPACE = "answers"
+
+
+def statements(text):
+    """Statements end with a semicolon at the end of a line; lines that begin with -- are comments."""
+    lines = [line for line in text.splitlines() if not line.startswith("--")]
+    return [part.strip() for part in ("\n".join(lines) + "\n").split(";\n") if part.strip()]
+
+
+def spell(value):
+    """A value the same in every run: sets and maps in the order that they came in."""
+    if value is None:
+        return "null"
+    if isinstance(value, (bytes, bytearray)):
+        return "0x" + value.hex()
+    if isinstance(value, float):
+        return repr(value)
+    kind = type(value).__name__
+    if kind in ("SortedSet", "set", "frozenset"):
+        return "{" + ", ".join(spell(inner) for inner in value) + "}"
+    if hasattr(value, "items"):
+        return "{" + ", ".join(f"{spell(key)}: {spell(inner)}" for key, inner in value.items()) + "}"
+    if hasattr(value, "_fields"):
+        return "{" + ", ".join(f"{name}: {spell(getattr(value, name))}" for name in value._fields) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(spell(inner) for inner in value) + "]"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(spell(inner) for inner in value) + ")"
+    if isinstance(value, str):
+        return repr(value)
+    return str(value)
+
+
+def answer(session, statement):
+    """`error CODE message`, `done`, or a line of columns with their types and a line per row."""
+    try:
+        result = session.execute(statement)
+    except (ErrorMessage, DriverException) as error:
+        return f"error {type(error).__name__} {' '.join(str(error).split())}"
+    if not result.column_names:
+        return "done"
+    types = [kind.cql_parameterized_type() for kind in result.column_types]
+    lines = [" | ".join(f"{name} {kind}" for name, kind in zip(result.column_names, types))]
+    lines += [" | ".join(spell(value) for value in row) for row in result]
+    return "\n".join(lines)
+
+
+def run(session, script):
+    """Each statement of the script with its answer, in a keyspace made for it and dropped afterwards."""
+    session.execute(f"DROP KEYSPACE IF EXISTS {KEYSPACE}")
+    session.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+    session.execute(f"USE {KEYSPACE}")
+    for statement in statements(script.read_text(encoding="utf-8")):
+        yield statement, answer(session, statement)
+    session.execute(f"DROP KEYSPACE {KEYSPACE}")

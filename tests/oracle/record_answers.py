@@ -1,0 +1,29 @@
+"""Record what a real Cassandra answers to the scripts of tests/answers.
+
+Usage: record_answers.py HOST PORT [NAME...]
+
+For NAME.cql writes NAME.txt beside it: each statement behind "> ", then its answer as `answers.answer` words it. The test
+tests/drivers/python/test_answers.py asks Helenus the same and compares.
+"""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "drivers" / "python"))
+
+import answers  # noqa: E402
+from cassandra.cluster import Cluster  # noqa: E402
+
+
+def main():
+    host, port, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    with Cluster([host], port=port) as cluster:
+        for script in sorted(answers.DIRECTORY.glob("*.cql")):
+            if names and script.stem not in names:
+                continue
+            text = "".join(f"> {statement}\n{answer}\n" for statement, answer in answers.run(cluster.connect(), script))
+            script.with_suffix(".txt").write_text(text, encoding="utf-8")
+            print(script.stem, text.count("\n> ") + 1, "statements,", text.count("\nerror"), "refused")
+
+
+main()
