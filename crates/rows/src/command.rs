@@ -74,6 +74,18 @@ impl PartitionRange {
         }
     }
 
+    /// The key lies before the start.
+    pub fn is_before(&self, key: &DecoratedKey) -> bool {
+        match self {
+            Self::Key(wanted) => key < wanted,
+            Self::Range { start, .. } => match start {
+                RingBound::Open => false,
+                RingBound::Token { token, inclusive } => key.token < *token || (!*inclusive && key.token == *token),
+                RingBound::Key { key: bound, inclusive } => key < bound || (!*inclusive && key == bound),
+            },
+        }
+    }
+
     /// The key lies after the end: a scan may stop.
     pub fn is_past(&self, key: &DecoratedKey) -> bool {
         match self {

@@ -6,7 +6,7 @@ use quick_cache::sync::Cache;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A chunk: the file's number in this process, and the chunk's index in it.
-type Key = (u64, u32);
+type Key = (u64, u64);
 
 /// Bytes counted for a chunk besides its content.
 const OVERHEAD: u64 = 120;
@@ -56,17 +56,15 @@ impl ChunkCache {
     }
 }
 
-impl ChunkCache {
-    /// A chunk, if it is kept.
-    pub fn get(&self, file: u64, chunk: u32) -> Option<Bytes> {
+impl sstable::ChunkCache for ChunkCache {
+    fn get(&self, file: u64, chunk: u64) -> Option<Bytes> {
         let found = self.chunks.get(&(file, chunk));
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
         found
     }
 
-    /// Keeps a chunk.
-    pub fn insert(&self, file: u64, chunk: u32, content: Bytes) {
-        self.chunks.insert((file, chunk), content);
+    fn insert(&self, file: u64, chunk: u64, content: &Bytes) {
+        self.chunks.insert((file, chunk), content.clone());
     }
 }

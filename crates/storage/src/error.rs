@@ -99,3 +99,13 @@ impl From<crate::commitlog::LogError> for StorageError {
         }
     }
 }
+
+impl From<sstable::Error> for StorageError {
+    fn from(error: sstable::Error) -> Self {
+        match error {
+            sstable::Error::Corrupt(corruption) => Self::Corrupt(corruption),
+            sstable::Error::Io { path, source } => Self::io(&path, &source),
+            sstable::Error::Unsupported { .. } => Self::Refused { why: error.to_string() },
+        }
+    }
+}

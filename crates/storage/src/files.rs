@@ -1,142 +1,228 @@
-//! SSTables of a table: opening, writing and replacing them as one step. (Stand-in until crate `sstable` is in place.)
+//! The SSTables of a table on disk: opened at start, written by flush and compaction, replaced as one step.
+//!
+//! The set of files changes atomically: see `sstable::txn_log`. A new SSTable is complete and synced before it is in the
+//! view; the files of a replaced one go when no read holds it any more (the kernel keeps them for whoever has them open).
 
+use std::path::Path;
 use std::sync::Arc;
 
-use rows::codec::EncodingStats;
-use rows::{PartitionHead, PartitionStream, ReadCommand, ReadContext, ReadError, Unfiltered};
+use env::Env;
+use rows::codec::{CodecColumn, EncodingStats, Header};
+use rows::{PartitionStream, ReadContext, ReadMode};
 use schema::TableMetadata;
-use types::DecoratedKey;
+use sstable::{CommitLogPosition, Component, Descriptor, SSTableId, SSTableWriter, WriterOptions};
 
+use crate::chunk_cache::ChunkCache;
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
 
-pub type SSTableId = u64;
-pub enum SSTable {}
-pub enum SSTableWriter {}
-pub enum Transaction {}
+pub use sstable::SSTable;
+
+/// Why the set of files changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
+    /// Memtables become an SSTable.
     Flush,
+    /// SSTables become one.
     Compaction,
 }
 
-impl SSTable {
-    pub fn id(&self) -> SSTableId {
-        match *self {}
-    }
-    pub fn name(&self) -> String {
-        match *self {}
-    }
-    pub fn file_names(&self) -> Vec<String> {
-        match *self {}
-    }
-    pub fn data_file_name(&self) -> String {
-        match *self {}
-    }
-    pub fn data_size(&self) -> u64 {
-        match *self {}
-    }
-    pub fn partition_count(&self) -> u64 {
-        match *self {}
-    }
-    pub fn min_timestamp(&self) -> i64 {
-        match *self {}
-    }
-    pub fn max_timestamp(&self) -> i64 {
-        match *self {}
-    }
-    pub fn encoding_stats(&self) -> EncodingStats {
-        match *self {}
-    }
-    pub fn droppable_tombstone_ratio(&self, _gc_before: u32) -> f64 {
-        match *self {}
-    }
-    pub fn may_contain(&self, _key: &DecoratedKey) -> bool {
-        match *self {}
-    }
-    pub fn overlaps(&self, _other: &SSTable) -> bool {
-        match *self {}
-    }
-    pub fn excludes(&self, _command: &ReadCommand) -> Option<&'static str> {
-        match *self {}
-    }
-    pub fn read(
-        self: &Arc<Self>,
-        _command: &ReadCommand,
-        _context: &ReadContext,
-    ) -> Result<Box<dyn PartitionStream>, ReadError> {
-        match **self {}
-    }
-    pub fn scan(self: &Arc<Self>) -> Result<Box<dyn PartitionStream>, ReadError> {
-        match **self {}
-    }
+/// A change of the set of files under way.
+pub struct Transaction {
+    operation: Operation,
 }
-impl SSTableWriter {
-    pub fn position(&self) -> u64 {
-        match *self {}
-    }
-    pub fn start_partition(&mut self, _head: &PartitionHead) -> Result<(), StorageError> {
-        match *self {}
-    }
-    pub fn append(&mut self, _unfiltered: &Unfiltered) -> Result<(), StorageError> {
-        match *self {}
-    }
-    pub fn end_partition(&mut self) -> Result<(), StorageError> {
-        match *self {}
-    }
-    pub fn abort(self) {
-        match self {}
-    }
-}
+
 impl Transaction {
-    pub fn abort(self) {
-        match self {}
+    /// Leaves the set as it was.
+    pub fn abort(self) {}
+}
+
+/// The SSTables found in a table's directory, and the greatest sequence number seen. What a crash left half done is settled first.
+/// A file set that cannot be opened is named in the log and left out: nothing else is lost.
+pub fn open_all(
+    env: &Env,
+    directory: &Path,
+    table: &Arc<TableMetadata>,
+    cache: &Arc<ChunkCache>,
+) -> Result<(Vec<Arc<SSTable>>, u64), StorageError> {
+    let io = |error: std::io::Error| StorageError::io(directory, &error);
+    let names: Vec<String> = env.disk.list_dir(directory).map_err(io)?.into_iter().map(|entry| entry.name).collect();
+    let mut sstables = Vec::new();
+    let mut last = 0;
+    for name in &names {
+        let Some((descriptor, component)) = Descriptor::parse(directory, name) else { continue };
+        if let SSTableId::Sequence(sequence) = descriptor.id {
+            last = last.max(sequence);
+        }
+        if component != Some(Component::Data) {
+            continue;
+        }
+        if !env.disk.exists(&descriptor.path(Component::Toc)) {
+            tracing::warn!(
+                sstable = descriptor.prefix(),
+                table = table.name,
+                "removing an SSTable that was not completed"
+            );
+            remove_descriptor(env, &descriptor)?;
+            continue;
+        }
+        let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(cache) as _;
+        match SSTable::open(env, descriptor.clone(), table, cache) {
+            Ok(sstable) => sstables.push(Arc::new(sstable)),
+            Err(error) => {
+                tracing::error!(table = format!("{}.{}", table.keyspace, table.name), %error, "an SSTable cannot be opened and is left out");
+            }
+        }
+    }
+    Ok((sstables, last))
+}
+
+/// Begins a change.
+pub fn begin(_engine: &Engine, _store: &TableStore, operation: Operation) -> Result<Transaction, StorageError> {
+    Ok(Transaction { operation })
+}
+
+/// A writer of a new SSTable of the table.
+pub fn writer(
+    engine: &Engine,
+    store: &TableStore,
+    _transaction: &mut Transaction,
+    table: &Arc<TableMetadata>,
+    stats: EncodingStats,
+    keys: usize,
+    log_range: Option<(LogPosition, LogPosition)>,
+) -> Result<SSTableWriter, StorageError> {
+    let mut options = WriterOptions::for_table(table, keys as u64)
+        .map_err(|why| StorageError::Refused { why: format!("the compression options of {}: {why}", store.name()) })?;
+    options.row_index_block = engine.options.column_index_size;
+    options.originating_host = engine.options.host_id;
+    let position = |position: LogPosition| CommitLogPosition {
+        segment: i64::try_from(position.segment).unwrap_or(-1),
+        offset: i32::try_from(position.offset).unwrap_or(0),
+    };
+    options.commit_log_intervals =
+        log_range.map(|(first, last)| (position(first), position(last))).into_iter().collect();
+    crate::recovery::make_directory(&engine.env, &engine.options.data_directory, &store.directory)?;
+    let descriptor = Descriptor::new(&store.directory, SSTableId::Sequence(store.next_sequence()));
+    let header = Header::new(
+        stats,
+        table.clustering.iter().map(|column| column.ty.clone()).collect(),
+        table.statics.iter().map(CodecColumn::of).collect(),
+        table.regulars.iter().map(CodecColumn::of).collect(),
+    );
+    Ok(SSTableWriter::new(&engine.env, descriptor, Arc::clone(table), options, header)?)
+}
+
+/// Writes all that a stream gives.
+pub fn write_all(writer: &mut SSTableWriter, stream: &mut dyn PartitionStream) -> Result<(), StorageError> {
+    while let Some(head) = stream.next_partition()? {
+        let mut partition = PendingPartition::new(head);
+        while let Some(unfiltered) = stream.next_unfiltered()? {
+            partition.begin(writer);
+            writer.append(&unfiltered)?;
+        }
+        partition.end(writer)?;
+    }
+    Ok(())
+}
+
+/// A partition that is written only once there is something in it.
+pub struct PendingPartition {
+    head: rows::PartitionHead,
+    begun: bool,
+}
+
+impl PendingPartition {
+    /// Of a head.
+    pub fn new(head: rows::PartitionHead) -> Self {
+        Self { head, begun: false }
+    }
+
+    /// Something follows: the partition is begun if it was not.
+    pub fn begin(&mut self, writer: &mut SSTableWriter) {
+        if self.begun {
+            return;
+        }
+        self.begun = true;
+        writer.start_partition(&self.head.key, self.head.deletion);
+        if let Some(row) = &self.head.static_row {
+            writer.static_row(row);
+        }
+    }
+
+    /// Nothing follows. A partition without deletion, static row or rows leaves no trace.
+    pub fn end(mut self, writer: &mut SSTableWriter) -> Result<(), StorageError> {
+        if !self.head.deletion.is_live() || self.head.static_row.is_some() {
+            self.begin(writer);
+        }
+        if self.begun {
+            writer.end_partition()?;
+        }
+        Ok(())
     }
 }
 
-fn missing<T>() -> Result<T, StorageError> {
-    Err(StorageError::Refused { why: "SSTables cannot be written yet".into() })
+/// Completes an SSTable and puts it in the place of `replaced`. None: it would be empty. After a flush the caller puts it in the view
+/// (with the memtables it stands for); after a compaction that is done here.
+pub fn finish(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    transaction: Transaction,
+    writer: SSTableWriter,
+    written: Result<(), StorageError>,
+    replaced: &[Arc<SSTable>],
+) -> Result<Option<Arc<SSTable>>, StorageError> {
+    if let Err(error) = written {
+        writer.abort();
+        transaction.abort();
+        return Err(error);
+    }
+    let sstable = if writer.partition_count() == 0 {
+        writer.abort();
+        None
+    } else {
+        let finished = writer.finish()?;
+        let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
+        Some(Arc::new(SSTable::open(&engine.env, finished.descriptor, &store.table(), cache)?))
+    };
+    if transaction.operation == Operation::Compaction {
+        store.replace_sstables(replaced, sstable.iter().cloned().collect());
+        for old in replaced {
+            remove_descriptor(&engine.env, old.descriptor())?;
+        }
+    }
+    Ok(sstable)
 }
 
-/// The SSTables found in a table's directory, and the greatest sequence number seen.
-pub fn open_all(
-    _env: &env::Env,
-    _directory: &std::path::Path,
-    _table: &Arc<TableMetadata>,
-    _cache: &Arc<crate::chunk_cache::ChunkCache>,
-) -> Result<(Vec<Arc<SSTable>>, u64), StorageError> {
-    Ok((Vec::new(), 0))
-}
-pub fn begin(_engine: &Engine, _store: &TableStore, _operation: Operation) -> Result<Transaction, StorageError> {
-    missing()
-}
-pub fn writer(
-    _engine: &Engine,
-    _store: &TableStore,
-    _transaction: &mut Transaction,
-    _table: &Arc<TableMetadata>,
-    _stats: EncodingStats,
-    _keys: usize,
-    _log: Option<(LogPosition, LogPosition)>,
-) -> Result<SSTableWriter, StorageError> {
-    missing()
-}
-pub fn write_all(_writer: &mut SSTableWriter, _stream: &mut dyn PartitionStream) -> Result<(), StorageError> {
-    missing()
-}
-/// Completes the SSTable, puts it in the place of `replaced` on disk, opens it and (for compactions) in the view. None: it would be empty.
-pub fn finish(
-    _engine: &Engine,
-    _store: &Arc<TableStore>,
-    _transaction: Transaction,
-    _writer: SSTableWriter,
-    _written: Result<(), StorageError>,
-    _replaced: &[Arc<SSTable>],
-) -> Result<Option<Arc<SSTable>>, StorageError> {
-    missing()
-}
-pub fn remove(_engine: &Engine, store: &Arc<TableStore>, sstables: &[Arc<SSTable>]) -> Result<(), StorageError> {
+/// Takes SSTables out of the view and off the disk.
+pub fn remove(engine: &Engine, store: &Arc<TableStore>, sstables: &[Arc<SSTable>]) -> Result<(), StorageError> {
     store.replace_sstables(sstables, Vec::new());
+    for sstable in sstables {
+        remove_descriptor(&engine.env, sstable.descriptor())?;
+    }
     Ok(())
+}
+
+/// Names of the files of an SSTable that are there.
+pub fn file_names(env: &Env, sstable: &SSTable) -> Vec<String> {
+    let descriptor = sstable.descriptor();
+    let there = Component::ALL.into_iter().filter(|component| env.disk.exists(&descriptor.path(*component)));
+    there.map(|component| descriptor.file_name(component)).collect()
+}
+
+fn remove_descriptor(env: &Env, descriptor: &Descriptor) -> Result<(), StorageError> {
+    for component in Component::ALL {
+        let path = descriptor.path(component);
+        if env.disk.exists(&path) {
+            env.disk.remove_file(&path).map_err(|error| StorageError::io(&path, &error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Everything in an SSTable.
+pub fn scan(sstable: &SSTable) -> Result<Box<dyn PartitionStream>, StorageError> {
+    Ok(Box::new(sstable.scan_all(&ReadContext::new(ReadMode::Background))?))
 }

@@ -38,8 +38,13 @@ pub fn flush_set(
     let size: usize = set.memtables.iter().map(|memtable| memtable.size()).sum();
     if let Some(sstable) = &written {
         store.metrics.flushes.add(1);
-        store.metrics.bytes_flushed.add(sstable.data_size());
-        tracing::debug!(table = store.name(), sstable = sstable.name(), bytes = sstable.data_size(), "flushed");
+        store.metrics.bytes_flushed.add(sstable.stored_length());
+        tracing::debug!(
+            table = store.name(),
+            sstable = sstable.descriptor().prefix(),
+            bytes = sstable.stored_length(),
+            "flushed"
+        );
     }
     store.finish_flush(set, written.clone());
     engine.memory.release(size);

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use rows::command::ReadStats;
 use rows::{MergeStream, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode};
 
+use sstable::{KeyHash, SSTable};
+
 use crate::memtable::read::MemtableStream;
 use crate::table::TableStore;
 
@@ -30,14 +32,18 @@ pub fn read(
         });
         streams.push(Box::new(MemtableStream::new(memtables, command)));
     }
+    let hash = match &command.range {
+        PartitionRange::Key(key) => Some(KeyHash::of(&key.key)),
+        PartitionRange::Range { .. } => None,
+    };
     let mut read = 0;
     for sstable in &view.sstables {
-        match sstable.excludes(command) {
-            Some(reason) => context.trace(|| format!("SSTable {} skipped: {reason}", sstable.name())),
+        match exclusion(sstable, command, hash) {
+            Some(reason) => context.trace(|| format!("SSTable {} skipped: {reason}", sstable.descriptor().prefix())),
             None => {
-                context.trace(|| format!("SSTable {} may hold an answer", sstable.name()));
+                context.trace(|| format!("SSTable {} may hold an answer", sstable.descriptor().prefix()));
                 read += 1;
-                streams.push(sstable.read(command, context)?);
+                streams.push(Box::new(sstable.read(command, context)?));
             }
         }
     }
@@ -48,6 +54,26 @@ pub fn read(
         ReadMode::Inline => Box::new(budget::InlineBudget::new(stream)),
         ReadMode::Background => stream,
     })
+}
+
+/// Why an SSTable need not be read; None: it must.
+fn exclusion(sstable: &SSTable, command: &ReadCommand, hash: Option<KeyHash>) -> Option<&'static str> {
+    match (&command.range, hash) {
+        (PartitionRange::Key(key), Some(hash)) => {
+            if *key < *sstable.first_key() || *key > *sstable.last_key() {
+                return Some("the key is outside of its range");
+            }
+            if !sstable.may_contain(key, hash) {
+                return Some("its Bloom filter excludes the key");
+            }
+        }
+        _ => {
+            if command.range.is_past(sstable.first_key()) || command.range.is_before(sstable.last_key()) {
+                return Some("its keys are outside of the range");
+            }
+        }
+    }
+    (!sstable.may_match(command)).then_some("its clusterings are outside of the slices")
 }
 
 /// Everything that a table holds, for whoever rebuilds something from it.

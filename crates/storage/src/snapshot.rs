@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sstable::Component;
+
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::layout;
 use crate::table::TableStore;
+use crate::{files, layout};
 
 /// A snapshot of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,10 +41,10 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
     let view = store.view();
     let mut data_files = Vec::new();
     for sstable in &view.sstables {
-        for name in sstable.file_names() {
+        for name in files::file_names(&engine.env, sstable) {
             disk.hard_link(&store.directory.join(&name), &target.join(&name)).map_err(io)?;
         }
-        data_files.push(sstable.data_file_name());
+        data_files.push(sstable.descriptor().file_name(Component::Data));
     }
     let created = engine.env.clock.now_micros();
     let manifest = serde_json::json!({

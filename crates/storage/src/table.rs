@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::files::{SSTable, SSTableId};
 use arc_swap::ArcSwap;
 use env::Env;
 use schema::{TableId, TableMetadata};
+use sstable::{SSTable, SSTableId};
 
 use crate::memtable::Memtable;
 use crate::metrics::TableMetrics;
@@ -118,7 +118,8 @@ impl TableStore {
         let empty = old.active.iter().all(|memtable| memtable.size() == 0);
         flushing.push(Arc::clone(&set));
         let active = new_memtables(&self.env, self.shards, &table);
-        self.publish(&changes, View { table, active, flushing, sstables: old.sstables.clone() });
+        let sstables = self.rebound(&old, &table);
+        self.publish(&changes, View { table, active, flushing, sstables });
         // a writer that still has the old view finds its memtable frozen and takes the new one
         for memtable in &set.memtables {
             memtable.freeze();
@@ -131,13 +132,28 @@ impl TableStore {
         Some(set)
     }
 
+    /// The SSTables under the schema of `table`; what is read through them follows an ALTER.
+    fn rebound(&self, old: &View, table: &Arc<TableMetadata>) -> Vec<Arc<SSTable>> {
+        if Arc::ptr_eq(&old.table, table) {
+            return old.sstables.clone();
+        }
+        let rebind = |sstable: &Arc<SSTable>| match sstable.with_schema(table) {
+            Ok(rebound) => Arc::new(rebound),
+            Err(error) => {
+                tracing::error!(%error, "an SSTable does not fit the table's new schema and is read by the old one");
+                Arc::clone(sstable)
+            }
+        };
+        old.sstables.iter().map(rebind).collect()
+    }
+
     /// Puts a flushed SSTable (none: nothing was worth writing) in the place of its memtables.
     pub fn finish_flush(&self, set: &Arc<FlushSet>, sstable: Option<Arc<SSTable>>) {
         let changes = self.changes();
         let old = self.view();
         let flushing = old.flushing.iter().filter(|other| !Arc::ptr_eq(other, set)).map(Arc::clone).collect();
         let mut sstables = old.sstables.clone();
-        sstables.extend(sstable);
+        sstables.extend(sstable.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
         self.publish(&changes, View { table, active, flushing, sstables: newest_first(sstables) });
     }
@@ -146,9 +162,10 @@ impl TableStore {
     pub fn replace_sstables(&self, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
         let changes = self.changes();
         let old = self.view();
-        let gone = |sstable: &Arc<SSTable>| old_ones.iter().any(|other| Arc::ptr_eq(other, sstable));
+        let gone =
+            |sstable: &Arc<SSTable>| old_ones.iter().any(|other| other.descriptor().id == sstable.descriptor().id);
         let mut sstables: Vec<_> = old.sstables.iter().filter(|sstable| !gone(sstable)).map(Arc::clone).collect();
-        sstables.extend(new_ones);
+        sstables.extend(new_ones.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
         let view = View { table, active, flushing: old.flushing.clone(), sstables: newest_first(sstables) };
         self.publish(&changes, view);
@@ -160,7 +177,15 @@ fn new_memtables(env: &Env, shards: Shards, table: &Arc<TableMetadata>) -> Vec<A
     (0..shards.count()).map(|_| Arc::new(Memtable::new(Arc::clone(table), now))).collect()
 }
 
+/// A new SSTable under the table's present schema: an ALTER may have come since it was begun.
+fn bound_to(table: &Arc<TableMetadata>, sstable: Arc<SSTable>) -> Arc<SSTable> {
+    if Arc::ptr_eq(sstable.table(), table) {
+        return sstable;
+    }
+    sstable.with_schema(table).map_or(sstable, Arc::new)
+}
+
 fn newest_first(mut sstables: Vec<Arc<SSTable>>) -> Vec<Arc<SSTable>> {
-    sstables.sort_by_key(|sstable| std::cmp::Reverse(sstable.max_timestamp()));
+    sstables.sort_by_key(|sstable| std::cmp::Reverse(sstable.statistics().stats.max_timestamp));
     sstables
 }

@@ -42,11 +42,7 @@ impl Peeked<'_> {
 }
 
 /// The position of the unfiltered at `offset` of a partition on disk; None: the partition ends there, with one byte.
-pub fn peek_unfiltered<'a>(
-    buffer: &'a [u8],
-    offset: usize,
-    header: &Header,
-) -> Result<Option<Peeked<'a>>, CodecError> {
+pub fn peek_unfiltered<'a>(buffer: &'a [u8], offset: usize, header: &Header) -> Result<Option<Peeked<'a>>, CodecError> {
     let mut cursor = Cursor::new(buffer.get(offset..).ok_or(CodecError::Truncated)?);
     let flags = cursor.u8()?;
     if flags & END_OF_PARTITION != 0 {

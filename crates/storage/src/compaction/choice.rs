@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::files::SSTable;
 use rows::purge::MaxPurgeable;
+use sstable::{KeyHash, SSTable};
 
 use super::Candidate;
 use super::size_tiered::{self, SizeTieredOptions};
@@ -14,9 +14,9 @@ fn candidates(store: &TableStore, sstables: &[Arc<SSTable>], now: u32) -> Vec<Ca
     let gc_before = gc_before(store, now);
     let candidate = |(index, sstable): (usize, &Arc<SSTable>)| Candidate {
         index,
-        size: sstable.data_size(),
-        min_timestamp: sstable.min_timestamp(),
-        droppable_tombstones: sstable.droppable_tombstone_ratio(gc_before),
+        size: sstable.stored_length(),
+        min_timestamp: sstable.statistics().stats.min_timestamp,
+        droppable_tombstones: droppable_tombstones(sstable, gc_before),
     };
     sstables.iter().enumerate().map(candidate).collect()
 }
@@ -33,8 +33,12 @@ pub fn choose_and_mark(store: &TableStore, now: u32) -> Option<Vec<Arc<SSTable>>
     let mut changes = store.changes();
     let view = store.view();
     let options = SizeTieredOptions::from_map(&view.table.params.compaction);
-    let free: Vec<_> =
-        view.sstables.iter().filter(|sstable| !changes.compacting.contains(&sstable.id())).cloned().collect();
+    let free: Vec<_> = view
+        .sstables
+        .iter()
+        .filter(|sstable| !changes.compacting.contains(&sstable.descriptor().id))
+        .cloned()
+        .collect();
     let mut chosen: Vec<_> = size_tiered::choose(&candidates(store, &free, now), &options)
         .into_iter()
         .filter_map(|index| free.get(index).cloned())
@@ -44,7 +48,7 @@ pub fn choose_and_mark(store: &TableStore, now: u32) -> Option<Vec<Arc<SSTable>>
     {
         chosen.clear();
     }
-    changes.compacting.extend(chosen.iter().map(|sstable| sstable.id()));
+    changes.compacting.extend(chosen.iter().map(|sstable| sstable.descriptor().id));
     (!chosen.is_empty()).then_some(chosen)
 }
 
@@ -52,9 +56,13 @@ pub fn choose_and_mark(store: &TableStore, now: u32) -> Option<Vec<Arc<SSTable>>
 pub fn take_all(store: &TableStore) -> Vec<Arc<SSTable>> {
     let mut changes = store.changes();
     let view = store.view();
-    let free: Vec<_> =
-        view.sstables.iter().filter(|sstable| !changes.compacting.contains(&sstable.id())).cloned().collect();
-    changes.compacting.extend(free.iter().map(|sstable| sstable.id()));
+    let free: Vec<_> = view
+        .sstables
+        .iter()
+        .filter(|sstable| !changes.compacting.contains(&sstable.descriptor().id))
+        .cloned()
+        .collect();
+    changes.compacting.extend(free.iter().map(|sstable| sstable.descriptor().id));
     free
 }
 
@@ -62,14 +70,15 @@ pub fn take_all(store: &TableStore) -> Vec<Arc<SSTable>> {
 pub fn unmark(store: &TableStore, inputs: &[Arc<SSTable>]) {
     let mut changes = store.changes();
     for sstable in inputs {
-        changes.compacting.remove(&sstable.id());
+        changes.compacting.remove(&sstable.descriptor().id);
     }
 }
 
 /// An SSTable alone is worth a compaction only when no other overlaps it: else its tombstones might have to stay, and it would
 /// be chosen again and again.
 fn may_drop_alone(all: &[Arc<SSTable>], single: &Arc<SSTable>) -> bool {
-    all.iter().all(|other| Arc::ptr_eq(other, single) || !other.overlaps(single))
+    all.iter()
+        .all(|other| Arc::ptr_eq(other, single) || !other.overlaps(single.first_key().token, single.last_key().token))
 }
 
 /// Tombstones from before may go, seconds.
@@ -84,9 +93,15 @@ pub fn max_purgeable(store: &Arc<TableStore>, inputs: &[Arc<SSTable>]) -> MaxPur
     let inputs = inputs.to_vec();
     Box::new(move |key| {
         let view = store.view();
-        let others = view.sstables.iter().filter(|sstable| !inputs.iter().any(|input| Arc::ptr_eq(input, sstable)));
-        let in_sstables =
-            others.filter(|sstable| sstable.may_contain(key)).map(|sstable| sstable.min_timestamp()).min();
+        let hash = KeyHash::of(&key.key);
+        let others = view
+            .sstables
+            .iter()
+            .filter(|sstable| !inputs.iter().any(|input| input.descriptor().id == sstable.descriptor().id));
+        let in_sstables = others
+            .filter(|sstable| sstable.may_contain(key, hash))
+            .map(|sstable| sstable.statistics().stats.min_timestamp)
+            .min();
         let shard = store.shards.of(key.token);
         let flushing = view.flushing.iter().filter_map(|set| set.memtables.get(shard));
         let in_memtables = flushing
@@ -96,4 +111,11 @@ pub fn max_purgeable(store: &Arc<TableStore>, inputs: &[Arc<SSTable>]) -> MaxPur
             .min();
         in_sstables.unwrap_or(i64::MAX).min(in_memtables.unwrap_or(i64::MAX))
     })
+}
+
+/// Estimated share of an SSTable's cells that are tombstones from before `gc_before`.
+fn droppable_tombstones(sstable: &SSTable, gc_before: u32) -> f64 {
+    let stats = &sstable.statistics().stats;
+    let cells = stats.cells_per_partition.mean() * stats.cells_per_partition.count() as f64;
+    if cells > 0.0 { stats.tombstones.sum(i64::from(gc_before)) / cells } else { 0.0 }
 }

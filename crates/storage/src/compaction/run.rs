@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use rows::codec::EncodingStats;
 use rows::purge::PurgeStream;
 use rows::{MergeStream, PartitionStream};
+use sstable::SSTableWriter;
 
 use super::choice::{gc_before, max_purgeable, unmark};
 use super::progress::{Finished, Running};
 use super::worker::{Done, could_not_start};
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::files::{self, SSTable, SSTableWriter, Transaction};
+use crate::files::{self, PendingPartition, SSTable, Transaction};
 use crate::table::TableStore;
 
 /// Bytes written in one slice of work.
@@ -25,7 +26,7 @@ pub struct Run {
     stream: PurgeStream<Box<dyn PartitionStream>>,
     writer: SSTableWriter,
     transaction: Transaction,
-    in_partition: bool,
+    partition: Option<PendingPartition>,
     progress: Arc<Running>,
     done: Option<Done>,
 }
@@ -44,7 +45,7 @@ impl Run {
         inputs: Vec<Arc<SSTable>>,
         done: Option<Done>,
     ) -> Option<Self> {
-        let total = inputs.iter().map(|sstable| sstable.data_size()).sum();
+        let total = inputs.iter().map(|sstable| sstable.stored_length()).sum();
         let parts = match open(engine, store, &inputs, total) {
             Ok(parts) => parts,
             Err(error) => {
@@ -67,7 +68,7 @@ impl Run {
         });
         let Parts { stream, writer, transaction } = parts;
         let store = Arc::clone(store);
-        Some(Self { store, inputs, stream, writer, transaction, in_partition: false, progress, done })
+        Some(Self { store, inputs, stream, writer, transaction, partition: None, progress, done })
     }
 
     /// `keyspace.table`.
@@ -77,25 +78,26 @@ impl Run {
 
     /// Does a slice of the work; gives the bytes written, None at the end.
     pub fn advance(&mut self, engine: &Engine) -> Result<Option<u64>, StorageError> {
-        let start = self.writer.position();
+        let start = self.writer.stored_length();
         loop {
             if self.progress.stop.load(Ordering::Relaxed) || engine.is_stopped() {
                 return Err(StorageError::Refused { why: "the compaction was stopped".into() });
             }
-            if self.in_partition {
-                match self.stream.next_unfiltered()? {
-                    Some(unfiltered) => self.writer.append(&unfiltered)?,
-                    None => {
-                        self.writer.end_partition()?;
-                        self.in_partition = false;
+            match self.partition.take() {
+                Some(mut partition) => match self.stream.next_unfiltered()? {
+                    Some(unfiltered) => {
+                        partition.begin(&mut self.writer);
+                        self.writer.append(&unfiltered)?;
+                        self.partition = Some(partition);
                     }
-                }
-            } else {
-                let Some(head) = self.stream.next_partition()? else { return Ok(None) };
-                self.writer.start_partition(&head)?;
-                self.in_partition = true;
+                    None => partition.end(&mut self.writer)?,
+                },
+                None => match self.stream.next_partition()? {
+                    Some(head) => self.partition = Some(PendingPartition::new(head)),
+                    None => return Ok(None),
+                },
             }
-            let written = self.writer.position() - start;
+            let written = self.writer.stored_length() - start;
             if written >= SLICE_BYTES {
                 self.progress.done.fetch_add(written, Ordering::Relaxed);
                 return Ok(Some(written));
@@ -114,7 +116,7 @@ impl Run {
             table: progress.table.clone(),
             at_millis: engine.env.clock.now_micros() / 1000,
             bytes_in: progress.total,
-            bytes_out: sstable.as_ref().map_or(0, |sstable| sstable.data_size()),
+            bytes_out: sstable.as_ref().map_or(0, |sstable| sstable.stored_length()),
         });
         if let Some(finished) = &finished {
             store.metrics.bytes_compacted.add(finished.bytes_out);
@@ -154,7 +156,7 @@ fn open(
         let why = format!("a compaction of {total} bytes has only {available} bytes of disk");
         return Err(StorageError::Refused { why });
     }
-    let streams = inputs.iter().map(|sstable| sstable.scan()).collect::<Result<Vec<_>, _>>()?;
+    let streams = inputs.iter().map(|sstable| files::scan(sstable)).collect::<Result<Vec<_>, _>>()?;
     let merged = MergeStream::boxed(&table, streams, false);
     let stream = PurgeStream::new(merged, now, gc_before(store, now), max_purgeable(store, inputs));
     let mut transaction = files::begin(engine, store, files::Operation::Compaction)?;
@@ -169,5 +171,5 @@ fn stats_of(inputs: &[Arc<SSTable>]) -> EncodingStats {
         min_local_deletion_time: a.min_local_deletion_time.min(b.min_local_deletion_time),
         min_ttl: a.min_ttl.min(b.min_ttl),
     };
-    inputs.iter().map(|sstable| sstable.encoding_stats()).reduce(least).unwrap_or_default()
+    inputs.iter().map(|sstable| sstable.header().stats).reduce(least).unwrap_or_default()
 }

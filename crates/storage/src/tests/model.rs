@@ -31,6 +31,7 @@ fn options(dice: &SimRandom) -> EngineOptions {
         data_directory: PathBuf::from(DATA).join("data"),
         commitlog: commitlog::Options { segment_size: 64 << 10, total_space: 1 << 20, ..commitlog::Options::default() },
         commitlog_directory: PathBuf::from(DATA).join("commitlog"),
+        host_id: None,
         shards: 1 << dice.below(4),
         memtable_bytes: 1 << 20,
         chunk_cache_bytes: 64 << 10,
