@@ -47,8 +47,7 @@ async fn main() -> Result<()> {
     let [address, pid, kind, seconds, under_way] = arguments.as_slice() else {
         return Err(USAGE.into());
     };
-    let (pid, seconds, under_way): (u32, f64, usize) =
-        (pid.parse()?, seconds.parse()?, under_way.parse()?);
+    let (pid, seconds, under_way): (u32, f64, usize) = (pid.parse()?, seconds.parse()?, under_way.parse()?);
     let session = connect(address).await?;
     if kind == "prepare" {
         return work::prepare(&session).await;
@@ -57,17 +56,12 @@ async fn main() -> Result<()> {
     let before = Usage::of(pid)?;
     let begun = Instant::now();
     let until = begun + Duration::from_secs_f64(seconds);
-    let tasks: Vec<_> = (0..under_way as u64)
-        .map(|task| tokio::spawn(run(work.clone(), task, until)))
-        .collect();
+    let tasks: Vec<_> = (0..under_way as u64).map(|task| tokio::spawn(run(work.clone(), task, until))).collect();
     let mut times = histogram();
     for task in tasks {
         times.add(task.await??)?;
     }
-    let (took, used) = (
-        begun.elapsed().as_secs_f64(),
-        Usage::of(pid)?.since(&before),
-    );
+    let (took, used) = (begun.elapsed().as_secs_f64(), Usage::of(pid)?.since(&before));
     let requests = times.len() as f64;
     let line = serde_json::json!({
         "kind": kind, "under_way": under_way, "requests": times.len(), "per_second": requests / took,
@@ -79,8 +73,7 @@ async fn main() -> Result<()> {
 }
 
 fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 60_000_000, 3)
-        .expect("bounds and digits that the histogram takes")
+    Histogram::new_with_bounds(1, 60_000_000, 3).expect("bounds and digits that the histogram takes")
 }
 
 /// One request after another until the time is over.

@@ -35,9 +35,7 @@ pub async fn prepare(session: &Session) -> Result<()> {
         session.query_unpaged(statement, &[]).await?;
     }
     session.await_schema_agreement().await?;
-    let small = session
-        .prepare("INSERT INTO bench.small (key, value) VALUES (?, ?)")
-        .await?;
+    let small = session.prepare("INSERT INTO bench.small (key, value) VALUES (?, ?)").await?;
     let next = Arc::new(AtomicU64::new(0));
     let makers = (0..MAKERS).map(|_| async {
         loop {
@@ -45,24 +43,18 @@ pub async fn prepare(session: &Session) -> Result<()> {
             if key >= SMALL_ROWS {
                 return Ok::<_, Box<dyn std::error::Error + Send + Sync>>(());
             }
-            session
-                .execute_unpaged(&small, (key as i64, value(key)))
-                .await?;
+            session.execute_unpaged(&small, (key as i64, value(key))).await?;
         }
     });
     for made in join_all(makers).await {
         made?;
     }
-    let wide = session
-        .prepare("INSERT INTO bench.wide (key, at, value) VALUES (?, ?, ?)")
-        .await?;
+    let wide = session.prepare("INSERT INTO bench.wide (key, at, value) VALUES (?, ?, ?)").await?;
     let mut batch = Batch::new(BatchType::Unlogged);
     (0..BATCH_ROWS).for_each(|_| batch.append_statement(wide.clone()));
     for key in 0..WIDE_PARTITIONS {
         for first in (0..WIDE_ROWS).step_by(BATCH_ROWS as usize) {
-            let rows: Vec<_> = (first..first + BATCH_ROWS)
-                .map(|at| (key as i64, at as i64, value(at)))
-                .collect();
+            let rows: Vec<_> = (first..first + BATCH_ROWS).map(|at| (key as i64, at as i64, value(at))).collect();
             session.batch(&batch, rows).await?;
         }
     }
@@ -80,20 +72,14 @@ async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output>
             }
             std::task::Poll::Pending => true,
         });
-        if futures.is_empty() {
-            std::task::Poll::Ready(())
-        } else {
-            std::task::Poll::Pending
-        }
+        if futures.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
     })
     .await;
     outputs
 }
 
 fn value(number: u64) -> Vec<u8> {
-    (0..VALUE_BYTES as u64 / 4)
-        .flat_map(|i| (mix(number ^ i) as u32).to_le_bytes())
-        .collect()
+    (0..VALUE_BYTES as u64 / 4).flat_map(|i| (mix(number ^ i) as u32).to_le_bytes()).collect()
 }
 
 /// Numbers that look random and are the same in every run (splitmix64).
@@ -123,38 +109,20 @@ impl Work {
     /// By the name of the kind.
     pub async fn new(session: Session, kind: &str) -> Result<Self> {
         let (kind, text) = match kind {
-            "write" => (
-                Kind::Write,
-                "INSERT INTO bench.small (key, value) VALUES (?, ?)".to_string(),
-            ),
-            "read" => (
-                Kind::Read,
-                "SELECT value FROM bench.small WHERE key = ?".to_string(),
-            ),
-            "slice" => (
-                Kind::Slice,
-                format!(
-                    "SELECT at, value FROM bench.wide WHERE key = ? AND at >= ? LIMIT {SLICE_ROWS}"
-                ),
-            ),
+            "write" => (Kind::Write, "INSERT INTO bench.small (key, value) VALUES (?, ?)".to_string()),
+            "read" => (Kind::Read, "SELECT value FROM bench.small WHERE key = ?".to_string()),
+            "slice" => {
+                (Kind::Slice, format!("SELECT at, value FROM bench.wide WHERE key = ? AND at >= ? LIMIT {SLICE_ROWS}"))
+            }
             "newest" => (
                 Kind::Newest,
-                format!(
-                    "SELECT at, value FROM bench.wide WHERE key = ? ORDER BY at DESC LIMIT {SLICE_ROWS}"
-                ),
+                format!("SELECT at, value FROM bench.wide WHERE key = ? ORDER BY at DESC LIMIT {SLICE_ROWS}"),
             ),
             _ => return Err("no such kind".into()),
         };
         let statement = session.prepare(text).await?;
-        let run = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)?
-            .as_nanos() as u64;
-        Ok(Self {
-            session,
-            statement,
-            kind,
-            run,
-        })
+        let run = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos() as u64;
+        Ok(Self { session, statement, kind, run })
     }
 
     /// One request; an answer with the wrong number of rows is an error.
@@ -163,33 +131,15 @@ impl Work {
         let (session, statement) = (&self.session, &self.statement);
         let (answer, rows) = match self.kind {
             // new keys for the most part, as they come: the table grows
-            Kind::Write => (
-                session
-                    .execute_unpaged(statement, (random as i64, value(random)))
-                    .await?,
-                0,
-            ),
-            Kind::Read => (
-                session
-                    .execute_unpaged(statement, ((random % SMALL_ROWS) as i64,))
-                    .await?,
-                1,
-            ),
+            Kind::Write => (session.execute_unpaged(statement, (random as i64, value(random))).await?, 0),
+            Kind::Read => (session.execute_unpaged(statement, ((random % SMALL_ROWS) as i64,)).await?, 1),
             Kind::Slice => {
                 let at = mix(random) % (WIDE_ROWS - SLICE_ROWS);
-                (
-                    session
-                        .execute_unpaged(statement, ((random % WIDE_PARTITIONS) as i64, at as i64))
-                        .await?,
-                    SLICE_ROWS,
-                )
+                (session.execute_unpaged(statement, ((random % WIDE_PARTITIONS) as i64, at as i64)).await?, SLICE_ROWS)
             }
-            Kind::Newest => (
-                session
-                    .execute_unpaged(statement, ((random % WIDE_PARTITIONS) as i64,))
-                    .await?,
-                SLICE_ROWS,
-            ),
+            Kind::Newest => {
+                (session.execute_unpaged(statement, ((random % WIDE_PARTITIONS) as i64,)).await?, SLICE_ROWS)
+            }
         };
         if rows > 0 && answer.into_rows_result()?.rows_num() as u64 != rows {
             return Err("an answer with the wrong number of rows".into());

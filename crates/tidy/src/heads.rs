@@ -17,10 +17,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
             ));
         }
         if file.path.ends_with("/mod.rs") {
-            wrong.push(format!(
-                "{}: name the module by its file, `name.rs` beside `name/`",
-                file.path
-            ));
+            wrong.push(format!("{}: name the module by its file, `name.rs` beside `name/`", file.path));
         }
     }
     wrong

@@ -30,14 +30,7 @@ pub struct Tree {
 }
 
 /// Names of directories that hold nothing written by hand.
-const SKIPPED: [&str; 6] = [
-    "target",
-    ".git",
-    ".venv",
-    "node_modules",
-    "testdata",
-    "helenus-data",
-];
+const SKIPPED: [&str; 6] = ["target", ".git", ".venv", "node_modules", "testdata", "helenus-data"];
 /// Endings of files that the rules read.
 const READ: [&str; 7] = ["rs", "toml", "md", "py", "sh", "go", "js"];
 
@@ -51,10 +44,7 @@ impl Tree {
         let mut files = Vec::new();
         collect(root, root, &mut files);
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Self {
-            root: root.to_path_buf(),
-            files,
-        }
+        Self { root: root.to_path_buf(), files }
     }
 
     /// The Rust sources.
@@ -64,49 +54,28 @@ impl Tree {
 
     /// The content of a file by its path.
     pub fn text(&self, path: &str) -> Option<&str> {
-        self.files
-            .iter()
-            .find(|file| file.path == path)
-            .map(|file| file.text.as_str())
+        self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
     }
 
     /// The manifests of the crates in `crates/`, with the crate's name.
     pub fn manifests(&self) -> impl Iterator<Item = (&str, &SourceFile)> {
         self.files.iter().filter_map(|file| {
-            let name = file
-                .path
-                .strip_prefix("crates/")?
-                .strip_suffix("/Cargo.toml")?;
+            let name = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
             (!name.contains('/')).then_some((name, file))
         })
     }
 }
 
 fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
-    let entries = std::fs::read_dir(directory)
-        .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let entries = std::fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     for entry in entries.flatten() {
-        let (path, name) = (
-            entry.path(),
-            entry.file_name().to_string_lossy().into_owned(),
-        );
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         let kind = entry.file_type().expect("a listed entry has a type");
         if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
             collect(root, &path, files);
-        } else if kind.is_file()
-            && name
-                .rsplit_once('.')
-                .is_some_and(|(_, ending)| READ.contains(&ending))
-        {
-            let relative = path
-                .strip_prefix(root)
-                .expect("walked from the root")
-                .to_string_lossy()
-                .replace('\\', "/");
-            files.extend(std::fs::read_to_string(&path).ok().map(|text| SourceFile {
-                path: relative,
-                text,
-            }));
+        } else if kind.is_file() && name.rsplit_once('.').is_some_and(|(_, ending)| READ.contains(&ending)) {
+            let relative = path.strip_prefix(root).expect("walked from the root").to_string_lossy().replace('\\', "/");
+            files.extend(std::fs::read_to_string(&path).ok().map(|text| SourceFile { path: relative, text }));
         }
     }
 }

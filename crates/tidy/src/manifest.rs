@@ -5,28 +5,17 @@ use crate::Tree;
 /// Dependencies without a reason or with a version of their own; crates without the workspace's lints.
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut wrong = reasons(tree.text("Cargo.toml").unwrap_or_default());
-    for file in tree
-        .files
-        .iter()
-        .filter(|file| file.path.ends_with("/Cargo.toml"))
-    {
-        if !file.text.contains("[lints]\nworkspace = true") && file.path != "crates/env/Cargo.toml"
-        {
-            wrong.push(format!(
-                "{}: add `[lints] workspace = true`; only `env` has lints of its own",
-                file.path
-            ));
+    for file in tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
+        if !file.text.contains("[lints]\nworkspace = true") && file.path != "crates/env/Cargo.toml" {
+            wrong.push(format!("{}: add `[lints] workspace = true`; only `env` has lints of its own", file.path));
         }
-        let sections = file
-            .text
-            .split("\n[")
-            .filter(|section| section.contains("dependencies]"));
+        let sections = file.text.split("\n[").filter(|section| section.contains("dependencies]"));
         for line in sections.flat_map(|section| section.lines().skip(1)) {
-            if line.contains('=')
-                && !line.trim_start().starts_with('#')
-                && !line.contains("workspace = true")
-            {
-                wrong.push(format!("{}: `{line}`: declare it in the root manifest with its reason, and use `.workspace = true`", file.path));
+            if line.contains('=') && !line.trim_start().starts_with('#') && !line.contains("workspace = true") {
+                wrong.push(format!(
+                    "{}: `{line}`: declare it in the root manifest with its reason, and use `.workspace = true`",
+                    file.path
+                ));
             }
         }
     }
@@ -35,20 +24,11 @@ pub fn check(tree: &Tree) -> Vec<String> {
 
 /// Lines under `[workspace.dependencies]` that name an outside crate and no reason.
 fn reasons(manifest: &str) -> Vec<String> {
-    let section = manifest
-        .lines()
-        .skip_while(|line| line.trim() != "[workspace.dependencies]")
-        .skip(1);
+    let section = manifest.lines().skip_while(|line| line.trim() != "[workspace.dependencies]").skip(1);
     let lines = section.take_while(|line| !line.starts_with('['));
-    let outside = lines
-        .filter(|line| line.contains('=') && !line.starts_with('#') && !line.contains("path = "));
-    let silent = outside.filter(|line| {
-        line.split_once('#')
-            .is_none_or(|(_, why)| why.trim().is_empty())
-    });
-    silent
-        .map(|line| format!("Cargo.toml: `{line}`: add `# why` to its line"))
-        .collect()
+    let outside = lines.filter(|line| line.contains('=') && !line.starts_with('#') && !line.contains("path = "));
+    let silent = outside.filter(|line| line.split_once('#').is_none_or(|(_, why)| why.trim().is_empty()));
+    silent.map(|line| format!("Cargo.toml: `{line}`: add `# why` to its line")).collect()
 }
 
 #[cfg(test)]

@@ -13,12 +13,12 @@ pub fn check(tree: &Tree) -> Vec<String> {
     for file in tree.rust() {
         let lines = file.text.lines().count();
         if lines > LINES_MAX {
-            wrong.push(format!("{}: {lines} lines, more than {LINES_MAX}: split it by subject, or move its tests to `name/tests.rs`", file.path));
-        } else if lines > LINES_WARN {
-            println!(
-                "{}: {lines} lines; past {LINES_WARN} a file wants splitting",
+            wrong.push(format!(
+                "{}: {lines} lines, more than {LINES_MAX}: split it by subject, or move its tests to `name/tests.rs`",
                 file.path
-            );
+            ));
+        } else if lines > LINES_WARN {
+            println!("{}: {lines} lines; past {LINES_WARN} a file wants splitting", file.path);
         }
     }
     wrong

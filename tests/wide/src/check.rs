@@ -53,12 +53,8 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     async fn new(session: &'a Session, table: Table) -> Result<Self, Box<dyn std::error::Error>> {
-        let select = |rest: &str| {
-            session.prepare(format!(
-                "SELECT name, value FROM {} WHERE key = ? {rest}",
-                table.name()
-            ))
-        };
+        let select =
+            |rest: &str| session.prepare(format!("SELECT name, value FROM {} WHERE key = ? {rest}", table.name()));
         let mut all = select("").await?;
         all.set_page_size(PAGE_ROWS);
         Ok(Self {
@@ -106,14 +102,9 @@ impl<'a> Reader<'a> {
             report.check(got == [self.row(width, index)], || {
                 format!("{:?} {width}: name {index} gave {got:?}", self.table)
             });
-            let (got, _) = self
-                .ask(&self.one, (key(width), missing_name(index)))
-                .await?;
+            let (got, _) = self.ask(&self.one, (key(width), missing_name(index))).await?;
             report.check(got.is_empty(), || {
-                format!(
-                    "{:?} {width}: a name after {index} that is not there gave {got:?}",
-                    self.table
-                )
+                format!("{:?} {width}: a name after {index} that is not there gave {got:?}", self.table)
             });
 
             let mut wanted: Vec<u64> = (0..CELLS).map(|i| mix(run * CELLS + i) % width).collect();
@@ -128,12 +119,7 @@ impl<'a> Reader<'a> {
             }
             let want: Answer = wanted.iter().map(|i| self.row(width, *i)).collect();
             report.check(got == want, || {
-                format!(
-                    "{:?} {width}: {} names gave {} rows",
-                    self.table,
-                    wanted.len(),
-                    got.len()
-                )
+                format!("{:?} {width}: {} names gave {} rows", self.table, wanted.len(), got.len())
             });
         }
         report.times(self.table.name(), width, "one name", &mut single);
@@ -148,33 +134,14 @@ impl<'a> Reader<'a> {
             let index = (width - 1) * position / (POSITIONS - 1);
             let (got, took) = self.ask(&self.up, (key(width), name(index))).await?;
             up.push(took);
-            let want: Answer = (index..width.min(index + CELLS))
-                .map(|i| self.row(width, i))
-                .collect();
-            report.check(got == want, || {
-                format!(
-                    "{:?} {width}: up from {index} gave {} rows",
-                    self.table,
-                    got.len()
-                )
-            });
+            let want: Answer = (index..width.min(index + CELLS)).map(|i| self.row(width, i)).collect();
+            report.check(got == want, || format!("{:?} {width}: up from {index} gave {} rows", self.table, got.len()));
 
-            let (got, took) = self
-                .ask(&self.down, (key(width), missing_name(index)))
-                .await?;
+            let (got, took) = self.ask(&self.down, (key(width), missing_name(index))).await?;
             down.push(took);
-            let want: Answer = (0..=index)
-                .rev()
-                .take(CELLS as usize)
-                .map(|i| self.row(width, i))
-                .collect();
-            report.check(got == want, || {
-                format!(
-                    "{:?} {width}: down from {index} gave {} rows",
-                    self.table,
-                    got.len()
-                )
-            });
+            let want: Answer = (0..=index).rev().take(CELLS as usize).map(|i| self.row(width, i)).collect();
+            report
+                .check(got == want, || format!("{:?} {width}: down from {index} gave {} rows", self.table, got.len()));
         }
         report.times(self.table.name(), width, "slice up", &mut up);
         report.times(self.table.name(), width, "slice down", &mut down);
@@ -184,21 +151,12 @@ impl<'a> Reader<'a> {
     /// The last hundred names: reversed in the ascending table, a slice without start in the descending one.
     async fn newest(&self, report: &mut Report, width: u64) -> Outcome {
         let mut times = Vec::new();
-        let want: Answer = (0..width)
-            .rev()
-            .take(CELLS as usize)
-            .map(|i| self.row(width, i))
-            .collect();
+        let want: Answer = (0..width).rev().take(CELLS as usize).map(|i| self.row(width, i)).collect();
         for _ in 0..RUNS {
             let (got, took) = self.ask(&self.newest, (key(width),)).await?;
             times.push(took);
-            report.check(got == want, || {
-                format!(
-                    "{:?} {width}: the newest {CELLS} gave {} rows",
-                    self.table,
-                    got.len()
-                )
-            });
+            report
+                .check(got == want, || format!("{:?} {width}: the newest {CELLS} gave {} rows", self.table, got.len()));
         }
         report.times(self.table.name(), width, "newest 100", &mut times);
         Ok(())
@@ -207,33 +165,18 @@ impl<'a> Reader<'a> {
     /// The partition from end to end, by pages.
     async fn whole(&self, report: &mut Report, width: u64) -> Outcome {
         let begun = Instant::now();
-        let mut rows = self
-            .session
-            .execute_iter(self.all.clone(), (key(width),))
-            .await?
-            .rows_stream::<(String, String)>()?;
+        let mut rows =
+            self.session.execute_iter(self.all.clone(), (key(width),)).await?.rows_stream::<(String, String)>()?;
         let (mut seen, mut wrong) = (0, 0);
         while let Some(row) = rows.try_next().await? {
-            let index = if self.table == Table::Ascending {
-                seen
-            } else {
-                width.saturating_sub(seen + 1)
-            };
+            let index = if self.table == Table::Ascending { seen } else { width.saturating_sub(seen + 1) };
             wrong += u64::from(row != self.row(width, index));
             seen += 1;
         }
         report.check(seen == width && wrong == 0, || {
-            format!(
-                "{:?} {width}: read whole gave {seen} rows, {wrong} of them wrong",
-                self.table
-            )
+            format!("{:?} {width}: read whole gave {seen} rows, {wrong} of them wrong", self.table)
         });
-        report.times(
-            self.table.name(),
-            width,
-            "whole, by pages",
-            &mut [begun.elapsed()],
-        );
+        report.times(self.table.name(), width, "whole, by pages", &mut [begun.elapsed()]);
         Ok(())
     }
 }

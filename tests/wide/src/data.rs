@@ -87,13 +87,7 @@ mod tests {
         assert_eq!(name(9_999_999).len(), 10);
         assert!(name(1) < missing_name(1) && missing_name(1) < name(2));
         assert_eq!(value(Table::Ascending, 100, 7).len(), VALUE_BYTES);
-        assert_ne!(
-            value(Table::Ascending, 100, 7),
-            value(Table::Descending, 100, 7)
-        );
-        assert_ne!(
-            value(Table::Ascending, 100, 7),
-            value(Table::Ascending, 1_200, 7)
-        );
+        assert_ne!(value(Table::Ascending, 100, 7), value(Table::Descending, 100, 7));
+        assert_ne!(value(Table::Ascending, 100, 7), value(Table::Ascending, 1_200, 7));
     }
 }

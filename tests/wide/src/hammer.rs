@@ -26,41 +26,25 @@ const READS: usize = 16;
 
 /// Writes from UNDER_WAY tasks until one is refused; `file` gets what was acknowledged.
 pub async fn write(session: Session, file: &str) -> Outcome {
-    let run = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)?
-        .as_millis() as i64;
-    let create = "CREATE KEYSPACE IF NOT EXISTS hammer WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+    let run = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_millis() as i64;
+    let create =
+        "CREATE KEYSPACE IF NOT EXISTS hammer WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
     session.query_unpaged(create, &[]).await?;
     let create = "CREATE TABLE IF NOT EXISTS hammer.rows (run bigint, part bigint, number bigint, value text, PRIMARY KEY ((run, part), number))";
     session.query_unpaged(create, &[]).await?;
-    let insert = session
-        .prepare("INSERT INTO hammer.rows (run, part, number, value) VALUES (?, ?, ?, ?)")
-        .await?;
+    let insert = session.prepare("INSERT INTO hammer.rows (run, part, number, value) VALUES (?, ?, ?, ?)").await?;
     println!("hammering");
     let (session, insert) = (Arc::new(session), Arc::new(insert));
-    let (next, ended, acked) = (
-        Arc::new(AtomicU64::new(0)),
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(Mutex::new(Vec::new())),
-    );
+    let (next, ended, acked) =
+        (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
     let writers = (0..UNDER_WAY).map(|_| {
-        let (session, insert, next, ended, acked) = (
-            session.clone(),
-            insert.clone(),
-            next.clone(),
-            ended.clone(),
-            acked.clone(),
-        );
+        let (session, insert, next, ended, acked) =
+            (session.clone(), insert.clone(), next.clone(), ended.clone(), acked.clone());
         tokio::spawn(async move {
             while !ended.load(Ordering::Relaxed) {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let part = (number / PARTITION_ROWS) as i64;
-                let row = (
-                    run,
-                    part,
-                    number as i64,
-                    value(Table::Ascending, run as u64, number),
-                );
+                let row = (run, part, number as i64, value(Table::Ascending, run as u64, number));
                 match session.execute_unpaged(&insert, row).await {
                     Ok(_) => acked.lock().expect("no writer panics").push(number),
                     Err(_) => ended.store(true, Ordering::Relaxed),
@@ -99,13 +83,9 @@ pub async fn verify(session: Session, file: &str) -> Outcome {
         let (first, last) = line.split_once(' ').ok_or("a line without two numbers")?;
         acked.extend(first.parse::<u64>()?..=last.parse()?);
     }
-    let select = session
-        .prepare("SELECT number, value FROM hammer.rows WHERE run = ? AND part = ?")
-        .await?;
+    let select = session.prepare("SELECT number, value FROM hammer.rows WHERE run = ? AND part = ?").await?;
     let parts = acked.last().map_or(0, |last| last / PARTITION_ROWS + 1) as i64;
-    let answers = iter(0..parts)
-        .map(|part| session.execute_unpaged(&select, (run, part)))
-        .buffered(READS);
+    let answers = iter(0..parts).map(|part| session.execute_unpaged(&select, (run, part))).buffered(READS);
     let mut found = std::collections::HashMap::new();
     let mut answers = std::pin::pin!(answers);
     while let Some(answer) = answers.next().await {
@@ -118,15 +98,10 @@ pub async fn verify(session: Session, file: &str) -> Outcome {
     let mut report = Report::default();
     for number in &acked {
         let got = found.get(number);
-        report.check(
-            got == Some(&value(Table::Ascending, run as u64, *number)),
-            || format!("acknowledged row {number} is {got:?}"),
-        );
+        report.check(got == Some(&value(Table::Ascending, run as u64, *number)), || {
+            format!("acknowledged row {number} is {got:?}")
+        });
     }
-    println!(
-        "{} acknowledged rows, {} rows found",
-        acked.len(),
-        found.len()
-    );
+    println!("{} acknowledged rows, {} rows found", acked.len(), found.len());
     report.end()
 }

@@ -26,28 +26,18 @@ pub async fn run(session: Session, cells_max: u64) -> Outcome {
             let part = Instant::now();
             partition(&session, table, width).await?;
             rows += width;
-            println!(
-                "{:<16} {width:>9} cells in {:>8.2?}",
-                table.name(),
-                part.elapsed()
-            );
+            println!("{:<16} {width:>9} cells in {:>8.2?}", table.name(), part.elapsed());
         }
     }
     let seconds = begun.elapsed().as_secs_f64();
-    println!(
-        "loaded {rows} rows in {seconds:.1} s, {:.0} rows/s",
-        rows as f64 / seconds
-    );
+    println!("loaded {rows} rows in {seconds:.1} s, {:.0} rows/s", rows as f64 / seconds);
     Ok(())
 }
 
 async fn create(session: &Session) -> Outcome {
-    session
-        .query_unpaged(format!("DROP KEYSPACE IF EXISTS {KEYSPACE}"), &[])
-        .await?;
-    let create = format!(
-        "CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
-    );
+    session.query_unpaged(format!("DROP KEYSPACE IF EXISTS {KEYSPACE}"), &[]).await?;
+    let create =
+        format!("CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}");
     session.query_unpaged(create, &[]).await?;
     for table in Table::ALL {
         let (name, order) = (table.name(), table.order());
@@ -61,19 +51,11 @@ async fn create(session: &Session) -> Outcome {
 }
 
 async fn partition(session: &Arc<Session>, table: Table, width: u64) -> Outcome {
-    let insert = session
-        .prepare(format!(
-            "INSERT INTO {} (key, name, value) VALUES (?, ?, ?)",
-            table.name()
-        ))
-        .await?;
+    let insert = session.prepare(format!("INSERT INTO {} (key, name, value) VALUES (?, ?, ?)", table.name())).await?;
     let mut full = Batch::new(BatchType::Unlogged);
     (0..BATCH_ROWS.min(width)).for_each(|_| full.append_statement(insert.clone()));
     let full = Arc::new(session.prepare_batch(&full).await?);
-    assert!(
-        width.is_multiple_of(BATCH_ROWS.min(width)),
-        "widths are whole numbers of batches"
-    );
+    assert!(width.is_multiple_of(BATCH_ROWS.min(width)), "widths are whole numbers of batches");
     let key = key(width);
     iter(0..width.div_ceil(BATCH_ROWS))
         .map(|number| {

@@ -14,36 +14,26 @@ use scylla::value::{CqlTimestamp, CqlTimeuuid, CqlValue, MaybeUnset};
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn address() -> String {
-    let host = std::env::var("HELENUS_TEST_HOST")
-        .expect("HELENUS_TEST_HOST names the server; tests/run starts one");
+    let host = std::env::var("HELENUS_TEST_HOST").expect("HELENUS_TEST_HOST names the server; tests/run starts one");
     let port = std::env::var("HELENUS_TEST_PORT").unwrap_or_else(|_| "9042".into());
     format!("{host}:{port}")
 }
 
 async fn connect() -> Session {
-    SessionBuilder::new()
-        .known_node(address())
-        .build()
-        .await
-        .expect("the server takes a driver with defaults")
+    SessionBuilder::new().known_node(address()).build().await.expect("the server takes a driver with defaults")
 }
 
 /// A keyspace of the test's own, made anew.
 async fn keyspace(session: &Session, name: &str) -> Outcome {
-    session
-        .query_unpaged(format!("DROP KEYSPACE IF EXISTS {name}"), &[])
-        .await?;
-    let create = format!(
-        "CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
-    );
+    session.query_unpaged(format!("DROP KEYSPACE IF EXISTS {name}"), &[]).await?;
+    let create =
+        format!("CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}");
     session.query_unpaged(create, &[]).await?;
     Ok(())
 }
 
 async fn drop_keyspace(session: &Session, name: &str) -> Outcome {
-    session
-        .query_unpaged(format!("DROP KEYSPACE {name}"), &[])
-        .await?;
+    session.query_unpaged(format!("DROP KEYSPACE {name}"), &[]).await?;
     Ok(())
 }
 
@@ -51,21 +41,14 @@ async fn drop_keyspace(session: &Session, name: &str) -> Outcome {
 async fn defaults_schema_and_metadata() -> Outcome {
     let session = connect().await;
     keyspace(&session, "rust_schema").await?;
-    session
-        .query_unpaged("CREATE TYPE rust_schema.place (name text, number int)", &[])
-        .await?;
+    session.query_unpaged("CREATE TYPE rust_schema.place (name text, number int)", &[]).await?;
     let create = "CREATE TABLE rust_schema.t (k int, c timeuuid, v frozen<place>, s text static, PRIMARY KEY (k, c)) WITH CLUSTERING ORDER BY (c DESC)";
     session.query_unpaged(create, &[]).await?;
     session.refresh_metadata().await?;
     let state = session.get_cluster_state();
-    let keyspace = state
-        .get_keyspace("rust_schema")
-        .expect("the driver has read the schema");
+    let keyspace = state.get_keyspace("rust_schema").expect("the driver has read the schema");
     let table = &keyspace.tables["t"];
-    assert_eq!(
-        (&table.partition_key[..], &table.clustering_key[..]),
-        (&["k".to_string()][..], &["c".to_string()][..])
-    );
+    assert_eq!((&table.partition_key[..], &table.clustering_key[..]), (&["k".to_string()][..], &["c".to_string()][..]));
     assert_eq!(table.columns.len(), 4);
     assert!(keyspace.user_defined_types.contains_key("place"));
     assert_eq!(state.get_nodes_info().len(), 1);
@@ -80,11 +63,12 @@ async fn prepared_statements_and_types() -> Outcome {
     session
         .query_unpaged("CREATE TABLE rust_types.t (k int PRIMARY KEY, a text, b bigint, c blob, d list<int>, e map<text, int>, f tuple<int, text>, g timestamp, h timeuuid, i vector<float, 3>)", &[])
         .await?;
-    let insert = session.prepare("INSERT INTO rust_types.t (k, a, b, c, d, e, f, g, h, i) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").await?;
+    let insert = session
+        .prepare("INSERT INTO rust_types.t (k, a, b, c, d, e, f, g, h, i) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        .await?;
     let map = HashMap::from([("x".to_string(), 1), ("y".to_string(), 2)]);
     let id = CqlTimeuuid::from_bytes([
-        0x8a, 0xc6, 0xd1, 0xdc, 0xfb, 0xeb, 0x11, 0xe9, 0x8f, 0x0b, 0x36, 0x2b, 0x9e, 0x15, 0x56,
-        0x67,
+        0x8a, 0xc6, 0xd1, 0xdc, 0xfb, 0xeb, 0x11, 0xe9, 0x8f, 0x0b, 0x36, 0x2b, 0x9e, 0x15, 0x56, 0x67,
     ]);
     let row = (
         1,
@@ -99,26 +83,10 @@ async fn prepared_statements_and_types() -> Outcome {
         vec![1.5f32, -2.0, 0.0],
     );
     session.execute_unpaged(&insert, row).await?;
-    type Row = (
-        i32,
-        String,
-        i64,
-        Vec<u8>,
-        Vec<i32>,
-        HashMap<String, i32>,
-        (i32, String),
-        CqlTimestamp,
-        CqlTimeuuid,
-        Vec<f32>,
-    );
-    let select = session
-        .prepare("SELECT k, a, b, c, d, e, f, g, h, i FROM rust_types.t WHERE k = ?")
-        .await?;
-    let got = session
-        .execute_unpaged(&select, (1,))
-        .await?
-        .into_rows_result()?
-        .single_row::<Row>()?;
+    type Row =
+        (i32, String, i64, Vec<u8>, Vec<i32>, HashMap<String, i32>, (i32, String), CqlTimestamp, CqlTimeuuid, Vec<f32>);
+    let select = session.prepare("SELECT k, a, b, c, d, e, f, g, h, i FROM rust_types.t WHERE k = ?").await?;
+    let got = session.execute_unpaged(&select, (1,)).await?.into_rows_result()?.single_row::<Row>()?;
     let want = (
         1,
         "text".to_string(),
@@ -133,27 +101,12 @@ async fn prepared_statements_and_types() -> Outcome {
     );
     assert_eq!(got, want);
 
-    let partial = session
-        .prepare("INSERT INTO rust_types.t (k, a, b) VALUES (?, ?, ?)")
-        .await?;
-    session
-        .execute_unpaged(&partial, (1, MaybeUnset::<&str>::Unset, None::<i64>))
-        .await?;
-    let got = session
-        .query_unpaged("SELECT a, b FROM rust_types.t WHERE k = 1", &[])
-        .await?;
-    assert_eq!(
-        got.into_rows_result()?
-            .single_row::<(Option<String>, Option<i64>)>()?,
-        (Some("text".into()), None)
-    );
-    let named = session
-        .prepare("SELECT a FROM rust_types.t WHERE k = :key")
-        .await?;
-    let got = session
-        .execute_unpaged(&named, HashMap::from([("key", 1)]))
-        .await?
-        .into_rows_result()?;
+    let partial = session.prepare("INSERT INTO rust_types.t (k, a, b) VALUES (?, ?, ?)").await?;
+    session.execute_unpaged(&partial, (1, MaybeUnset::<&str>::Unset, None::<i64>)).await?;
+    let got = session.query_unpaged("SELECT a, b FROM rust_types.t WHERE k = 1", &[]).await?;
+    assert_eq!(got.into_rows_result()?.single_row::<(Option<String>, Option<i64>)>()?, (Some("text".into()), None));
+    let named = session.prepare("SELECT a FROM rust_types.t WHERE k = :key").await?;
+    let got = session.execute_unpaged(&named, HashMap::from([("key", 1)])).await?.into_rows_result()?;
     assert_eq!(got.single_row::<(String,)>()?.0, "text");
     drop_keyspace(&session, "rust_types").await
 }
@@ -162,23 +115,14 @@ async fn prepared_statements_and_types() -> Outcome {
 async fn pages_forwards_and_reversed() -> Outcome {
     let session = connect().await;
     keyspace(&session, "rust_pages").await?;
-    session
-        .query_unpaged(
-            "CREATE TABLE rust_pages.t (k int, c int, PRIMARY KEY (k, c))",
-            &[],
-        )
-        .await?;
-    let insert = session
-        .prepare("INSERT INTO rust_pages.t (k, c) VALUES (1, ?)")
-        .await?;
+    session.query_unpaged("CREATE TABLE rust_pages.t (k int, c int, PRIMARY KEY (k, c))", &[]).await?;
+    let insert = session.prepare("INSERT INTO rust_pages.t (k, c) VALUES (1, ?)").await?;
     for c in 0..250 {
         session.execute_unpaged(&insert, (c,)).await?;
     }
     for (order, page) in [("ASC", 7), ("DESC", 7), ("ASC", 250), ("DESC", 1000)] {
-        let statement = Statement::new(format!(
-            "SELECT c FROM rust_pages.t WHERE k = 1 ORDER BY c {order}"
-        ))
-        .with_page_size(page);
+        let statement =
+            Statement::new(format!("SELECT c FROM rust_pages.t WHERE k = 1 ORDER BY c {order}")).with_page_size(page);
         let got: Vec<i32> = session
             .query_iter(statement, &[])
             .await?
@@ -199,33 +143,16 @@ async fn pages_forwards_and_reversed() -> Outcome {
 async fn batches() -> Outcome {
     let session = connect().await;
     keyspace(&session, "rust_batch").await?;
-    session
-        .query_unpaged(
-            "CREATE TABLE rust_batch.t (k int, c int, v text, PRIMARY KEY (k, c))",
-            &[],
-        )
-        .await?;
-    let insert = session
-        .prepare("INSERT INTO rust_batch.t (k, c, v) VALUES (?, ?, ?)")
-        .await?;
+    session.query_unpaged("CREATE TABLE rust_batch.t (k int, c int, v text, PRIMARY KEY (k, c))", &[]).await?;
+    let insert = session.prepare("INSERT INTO rust_batch.t (k, c, v) VALUES (?, ?, ?)").await?;
     for kind in [BatchType::Logged, BatchType::Unlogged] {
         let mut batch = Batch::new(kind);
-        let rows: Vec<(i32, i32, String)> =
-            (0..40).map(|c| (1, c, format!("{kind:?} {c}"))).collect();
-        rows.iter()
-            .for_each(|_| batch.append_statement(insert.clone()));
+        let rows: Vec<(i32, i32, String)> = (0..40).map(|c| (1, c, format!("{kind:?} {c}"))).collect();
+        rows.iter().for_each(|_| batch.append_statement(insert.clone()));
         session.batch(&batch, rows).await?;
-        let got = session
-            .query_unpaged("SELECT c, v FROM rust_batch.t WHERE k = 1", &[])
-            .await?
-            .into_rows_result()?;
+        let got = session.query_unpaged("SELECT c, v FROM rust_batch.t WHERE k = 1", &[]).await?.into_rows_result()?;
         let got: Vec<(i32, String)> = got.rows()?.collect::<Result<_, _>>()?;
-        assert_eq!(
-            got,
-            (0..40)
-                .map(|c| (c, format!("{kind:?} {c}")))
-                .collect::<Vec<_>>()
-        );
+        assert_eq!(got, (0..40).map(|c| (c, format!("{kind:?} {c}"))).collect::<Vec<_>>());
     }
     drop_keyspace(&session, "rust_batch").await
 }
@@ -233,15 +160,8 @@ async fn batches() -> Outcome {
 #[tokio::test]
 async fn compression() -> Outcome {
     for kind in [Compression::Lz4, Compression::Snappy] {
-        let session = SessionBuilder::new()
-            .known_node(address())
-            .compression(Some(kind))
-            .build()
-            .await?;
-        let result = session
-            .query_unpaged("SELECT * FROM system_schema.columns", &[])
-            .await?
-            .into_rows_result()?;
+        let session = SessionBuilder::new().known_node(address()).compression(Some(kind)).build().await?;
+        let result = session.query_unpaged("SELECT * FROM system_schema.columns", &[]).await?.into_rows_result()?;
         assert!(result.rows_num() > 100);
     }
     Ok(())
@@ -253,18 +173,12 @@ async fn compression() -> Outcome {
 async fn another_session_agrees_and_sees_the_schema() -> Outcome {
     let (session, watcher) = (connect().await, connect().await);
     keyspace(&session, "rust_events").await?;
-    session
-        .query_unpaged("CREATE TABLE rust_events.seen (k int PRIMARY KEY)", &[])
-        .await?;
+    session.query_unpaged("CREATE TABLE rust_events.seen (k int PRIMARY KEY)", &[]).await?;
     let agreed = session.await_schema_agreement().await?;
     assert_eq!(watcher.await_schema_agreement().await?, agreed);
     watcher.refresh_metadata().await?;
     let state = watcher.get_cluster_state();
-    assert!(
-        state
-            .get_keyspace("rust_events")
-            .is_some_and(|found| found.tables.contains_key("seen"))
-    );
+    assert!(state.get_keyspace("rust_events").is_some_and(|found| found.tables.contains_key("seen")));
     drop_keyspace(&session, "rust_events").await
 }
 
@@ -273,22 +187,12 @@ async fn tracing_and_errors() -> Outcome {
     let session = connect().await;
     let mut traced = Statement::new("SELECT key FROM system.local");
     traced.set_tracing(true);
-    let id = session
-        .query_unpaged(traced, &[])
-        .await?
-        .tracing_id()
-        .expect("a traced request has a tracing id");
+    let id = session.query_unpaged(traced, &[]).await?.tracing_id().expect("a traced request has a tracing id");
     let info = session.get_tracing_info(&id).await?;
     assert!(!info.events.is_empty());
-    let error = session
-        .query_unpaged("SELECT nosuch FROM system.local", &[])
-        .await
-        .expect_err("no such column");
+    let error = session.query_unpaged("SELECT nosuch FROM system.local", &[]).await.expect_err("no such column");
     assert!(error.to_string().contains("nosuch"), "{error}");
-    let error = session
-        .query_unpaged("SELEC", &[])
-        .await
-        .expect_err("no such statement");
+    let error = session.query_unpaged("SELEC", &[]).await.expect_err("no such statement");
     assert!(error.to_string().contains("line 1"), "{error}");
     Ok(())
 }
@@ -297,31 +201,15 @@ async fn tracing_and_errors() -> Outcome {
 async fn many_requests_on_one_connection() -> Outcome {
     let session = connect().await;
     keyspace(&session, "rust_many").await?;
-    session
-        .query_unpaged("CREATE TABLE rust_many.t (k int PRIMARY KEY, v text)", &[])
-        .await?;
-    let insert = session
-        .prepare("INSERT INTO rust_many.t (k, v) VALUES (?, ?)")
-        .await?;
-    let writes = (0..5000).map(|k| {
-        session
-            .execute_unpaged(&insert, (k, CqlValue::Text(format!("v{k}"))))
-            .into_future()
-    });
+    session.query_unpaged("CREATE TABLE rust_many.t (k int PRIMARY KEY, v text)", &[]).await?;
+    let insert = session.prepare("INSERT INTO rust_many.t (k, v) VALUES (?, ?)").await?;
+    let writes =
+        (0..5000).map(|k| session.execute_unpaged(&insert, (k, CqlValue::Text(format!("v{k}")))).into_future());
     futures_util::future::try_join_all(writes).await?;
-    let select = session
-        .prepare("SELECT v FROM rust_many.t WHERE k = ?")
-        .await?;
+    let select = session.prepare("SELECT v FROM rust_many.t WHERE k = ?").await?;
     let reads = (0..5000).map(|k| session.execute_unpaged(&select, (k,)).into_future());
-    for (k, result) in futures_util::future::try_join_all(reads)
-        .await?
-        .into_iter()
-        .enumerate()
-    {
-        assert_eq!(
-            result.into_rows_result()?.single_row::<(String,)>()?.0,
-            format!("v{k}")
-        );
+    for (k, result) in futures_util::future::try_join_all(reads).await?.into_iter().enumerate() {
+        assert_eq!(result.into_rows_result()?.single_row::<(String,)>()?.0, format!("v{k}"));
     }
     drop_keyspace(&session, "rust_many").await
 }
