@@ -5,4 +5,5 @@
 mod dump;
 mod fixtures;
 mod golden;
+mod model;
 mod rewrite;
