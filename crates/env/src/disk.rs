@@ -40,6 +40,10 @@ pub trait Disk: Send + Sync {
     fn list_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
     /// Whether a file or directory of that name exists.
     fn exists(&self, path: &Path) -> bool;
+    /// When a file was last written, milliseconds since 1970; 0: not known (the simulator keeps no times).
+    fn modified_millis(&self, _path: &Path) -> io::Result<u64> {
+        Ok(0)
+    }
     /// A file's length in bytes.
     fn file_len(&self, path: &Path) -> io::Result<u64>;
     /// Bytes free for us on the file system that holds `path`.

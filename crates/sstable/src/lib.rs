@@ -18,6 +18,8 @@ mod reader;
 mod row_index;
 mod statistics;
 mod trie;
+pub mod txn_log;
+pub mod verify;
 mod version;
 mod writer;
 

@@ -71,6 +71,12 @@ impl Disk for FileSystem {
         path.exists()
     }
 
+    fn modified_millis(&self, path: &Path) -> io::Result<u64> {
+        let modified = fs::metadata(path)?.modified()?;
+        let since = modified.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Ok(since.as_millis() as u64)
+    }
+
     fn file_len(&self, path: &Path) -> io::Result<u64> {
         Ok(fs::metadata(path)?.len())
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod damage;
 mod dump;
 mod fixtures;
 mod golden;
