@@ -45,7 +45,7 @@ impl Pos {
 }
 
 /// A name: of a column, field, keyspace, table, type, function, role.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Ident<'a> {
     /// The name itself: lower case unless it was quoted, quotes removed.
     pub text: Cow<'a, str>,
@@ -76,6 +76,13 @@ impl PartialEq for Ident<'_> {
 
 impl Eq for Ident<'_> {}
 
+/// The name, in quotes if it was: trees stay readable.
+impl fmt::Debug for Ident<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.quoted { write!(f, "\"{}\"", self.text) } else { f.write_str(&self.text) }
+    }
+}
+
 impl fmt::Display for Ident<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -83,7 +90,7 @@ impl fmt::Display for Ident<'_> {
 }
 
 /// `name` or `keyspace.name`: a table, view, index, type, function or aggregate.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct QualifiedName<'a> {
     /// The keyspace, when given.
     pub keyspace: Option<Ident<'a>>,
@@ -95,6 +102,15 @@ impl QualifiedName<'_> {
     /// The keyspace as text, when given.
     pub fn keyspace(&self) -> Option<&str> {
         self.keyspace.as_ref().map(Ident::as_str)
+    }
+}
+
+impl fmt::Debug for QualifiedName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(keyspace) = &self.keyspace {
+            write!(f, "{keyspace:?}.")?;
+        }
+        write!(f, "{:?}", self.name)
     }
 }
 

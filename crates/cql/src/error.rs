@@ -61,7 +61,14 @@ pub enum CqlError {
     /// 1200.
     ReadTimeout { consistency: Consistency, received: i32, block_for: i32, data_present: bool },
     /// 1300. `reason`: 0 unknown, 1 too many tombstones, 2 timeout.
-    ReadFailure { consistency: Consistency, received: i32, block_for: i32, reason: u16, data_present: bool, message: String },
+    ReadFailure {
+        consistency: Consistency,
+        received: i32,
+        block_for: i32,
+        reason: u16,
+        data_present: bool,
+        message: String,
+    },
     /// 1400.
     FunctionFailure { keyspace: String, function: String, argument_types: Vec<String>, message: String },
     /// 1500.

@@ -6,12 +6,15 @@ pub mod ast;
 pub mod coordinator;
 pub mod error;
 pub mod execute;
+mod lexer;
+pub mod parse;
 pub mod prepare;
 pub mod result;
 
 pub use coordinator::{Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 pub use error::{CqlError, WriteKind};
 pub use execute::{BoundValue, ClientState, Limits, QueryOptions, bind_by_name, execute, execute_batch};
+pub use parse::{SyntaxError, parse};
 pub use prepare::{Prepared, prepare};
 pub use result::{
     Answer, ColumnSpec, CqlResult, ResultMetadata, ResultSet, SchemaChangeKind, SchemaEvent, SchemaTarget,

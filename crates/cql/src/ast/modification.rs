@@ -171,9 +171,7 @@ impl<'a> Deletion<'a> {
     /// The column it touches.
     pub fn column(&self) -> &Ident<'a> {
         match self {
-            Deletion::Column(column) | Deletion::Element(column, _) | Deletion::Field(column, _) => {
-                column
-            }
+            Deletion::Column(column) | Deletion::Element(column, _) | Deletion::Field(column, _) => column,
         }
     }
 }

@@ -288,8 +288,6 @@ pub struct CreateView<'a> {
     pub primary_key: PrimaryKey<'a>,
     /// `CLUSTERING ORDER BY`.
     pub clustering_order: Vec<ClusteringOrder<'a>>,
-    /// `COMPACT STORAGE`.
-    pub compact_storage: bool,
     /// The other properties.
     pub properties: Vec<Property<'a>>,
 }

@@ -2,6 +2,9 @@
 //!
 //! Must agree with: Cassandra's `selectStatement` rule, `Selectable.Raw`, `Relation`, `Ordering.Raw`.
 
+use std::fmt;
+
+use super::term::{write_between, write_pairs};
 use super::{Arithmetic, BindMarker, Ident, Literal, NativeType, QualifiedName, Term, TypeName};
 
 /// `SELECT [JSON] [DISTINCT] selectors FROM table …`.
@@ -239,4 +242,67 @@ pub struct Ordering<'a> {
     pub ann_of: Option<Term<'a>>,
     /// Whether `DESC` was given.
     pub descending: bool,
+}
+
+/// The name Cassandra gives to a result column without alias. Three things need the schema and are for
+/// the planner to put right: functions without keyspace are taken for native ones (`system.f`); a cast
+/// to the type its argument has already is named like the argument; the name of a user's function in
+/// the current keyspace.
+impl fmt::Display for Selectable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Selectable::Column(name) => write!(f, "{name}"),
+            Selectable::Literal(literal) => write!(f, "{literal}"),
+            Selectable::Null => f.write_str("NULL"),
+            Selectable::Bind(marker) => write!(f, "{marker}"),
+            Selectable::CountRows => f.write_str("count"),
+            Selectable::CellAttribute(attribute, of) => write!(f, "{}({of})", attribute.name()),
+            Selectable::Cast(of, NativeType::Varchar) => write!(f, "cast({of} as text)"),
+            Selectable::Cast(of, native) => write!(f, "cast({of} as {})", native.name()),
+            Selectable::Function(..) if self.counts_a_constant() => f.write_str("count"),
+            Selectable::Function(name, arguments) => {
+                if name.keyspace.is_none() {
+                    f.write_str("system.")?;
+                }
+                write!(f, "{name}")?;
+                write_between(f, "(", arguments, ")")
+            }
+            Selectable::Field(of, field) => write!(f, "{of}.{field}"),
+            Selectable::Element(of, key) => write!(f, "{of}[{key}]"),
+            Selectable::Slice(of, from, to) => {
+                write!(f, "{of}[{}..{}]", OrNothing(from.as_ref()), OrNothing(to.as_ref()))
+            }
+            Selectable::TypeHint(hint, of) => write!(f, "({hint}){of}"),
+            Selectable::Tuple(elements) if elements.len() == 1 => write!(f, "{}", elements[0]),
+            Selectable::Tuple(elements) => write_between(f, "(", elements, ")"),
+            Selectable::List(elements) => write_between(f, "[", elements, "]"),
+            Selectable::Set(elements) => write_between(f, "{", elements, "}"),
+            Selectable::MapOrUserType(pairs) => write_pairs(f, pairs),
+            Selectable::Negation(of) => write!(f, "-{of}"),
+            Selectable::Operation(left, operator, right) => {
+                write!(f, "{left} {} {right}", operator.symbol())
+            }
+        }
+    }
+}
+
+impl Selectable<'_> {
+    /// Whether this is `count(1)` or the like, which means `count(*)`.
+    pub fn counts_a_constant(&self) -> bool {
+        let Selectable::Function(name, arguments) = self else {
+            return false;
+        };
+        name.name.as_str() == "count"
+            && name.keyspace().is_none_or(|keyspace| keyspace == "system")
+            && matches!(arguments.as_slice(), [Selectable::Literal(_)])
+    }
+}
+
+/// Prints the thing, if there is one.
+struct OrNothing<T>(Option<T>);
+
+impl<T: fmt::Display> fmt::Display for OrNothing<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |thing| write!(f, "{thing}"))
+    }
 }

@@ -30,7 +30,7 @@ pub enum Term<'a> {
     /// `(a, b)`.
     Tuple(Vec<Term<'a>>),
     /// `f(a, b)`.
-    Function(FunctionCall<'a>),
+    Function(Box<FunctionCall<'a>>),
     /// `(type)term`: a hint which type the term has, no conversion.
     TypeHint(TypeName<'a>, Box<Term<'a>>),
     /// `CAST(term AS type)`: a conversion.
@@ -55,26 +55,18 @@ impl<'a> Term<'a> {
         match self {
             Term::Literal(_) | Term::Null => false,
             Term::Bind(_) => true,
-            Term::List(terms) | Term::Set(terms) | Term::Tuple(terms) => {
-                terms.iter().any(Term::contains_bind_marker)
-            }
-            Term::Map(entries) => {
-                entries.iter().any(|(k, v)| k.contains_bind_marker() || v.contains_bind_marker())
-            }
+            Term::List(terms) | Term::Set(terms) | Term::Tuple(terms) => terms.iter().any(Term::contains_bind_marker),
+            Term::Map(entries) => entries.iter().any(|(k, v)| k.contains_bind_marker() || v.contains_bind_marker()),
             Term::UserType(fields) => fields.iter().any(|(_, v)| v.contains_bind_marker()),
             Term::Function(call) => call.arguments.iter().any(Term::contains_bind_marker),
-            Term::TypeHint(_, term) | Term::Cast(term, _) | Term::Negation(term) => {
-                term.contains_bind_marker()
-            }
-            Term::Operation(left, _, right) => {
-                left.contains_bind_marker() || right.contains_bind_marker()
-            }
+            Term::TypeHint(_, term) | Term::Cast(term, _) | Term::Negation(term) => term.contains_bind_marker(),
+            Term::Operation(left, _, right) => left.contains_bind_marker() || right.contains_bind_marker(),
         }
     }
 }
 
 /// A constant as written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Literal<'a> {
     /// Which kind of constant it is.
     pub kind: LiteralKind,
@@ -119,7 +111,7 @@ impl LiteralKind {
 }
 
 /// A bind marker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct BindMarker<'a> {
     /// Its place among the statement's bind markers, from 0.
     pub index: u16,
@@ -130,7 +122,7 @@ pub struct BindMarker<'a> {
 /// `f(a, b)`. `token(…)` and `count(…)` are functions like any other here.
 #[derive(Debug, Clone)]
 pub struct FunctionCall<'a> {
-    /// The function.
+    /// The function; of the system if it has no keyspace and no such one is in the current keyspace.
     pub name: QualifiedName<'a>,
     /// Its arguments.
     pub arguments: Vec<Term<'a>>,
@@ -164,6 +156,21 @@ impl Arithmetic {
     }
 }
 
+impl fmt::Debug for Literal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{:?}", self.kind.name(), self.text)
+    }
+}
+
+impl fmt::Debug for BindMarker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, ":{name:?}#{}", self.index),
+            None => write!(f, "?#{}", self.index),
+        }
+    }
+}
+
 impl fmt::Display for Literal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
@@ -175,10 +182,8 @@ impl fmt::Display for Literal<'_> {
 
 impl fmt::Display for BindMarker<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.name {
-            Some(name) => write!(f, ":{name}"),
-            None => f.write_str("?"),
-        }
+        // Cassandra prints named markers so, too.
+        f.write_str("?")
     }
 }
 
