@@ -128,6 +128,12 @@ impl From<ReadError> for CqlError {
     }
 }
 
+impl From<crate::parse::SyntaxError> for CqlError {
+    fn from(error: crate::parse::SyntaxError) -> Self {
+        Self::Syntax(error.message().to_string())
+    }
+}
+
 impl fmt::Display for CqlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
