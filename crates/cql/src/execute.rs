@@ -2,13 +2,17 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.QueryOptions`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use schema::{TableKind, TableMetadata};
 
 use crate::ast::BatchKind;
 use crate::coordinator::{Consistency, Coordinator};
 use crate::error::CqlError;
-use crate::prepare::Prepared;
-use crate::result::Answer;
+use crate::prepare::{Plan, Prepared};
+use crate::result::{Answer, CqlResult};
+use crate::statements::{batch, modification, other, select};
 
 /// A bound value.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,8 +89,48 @@ pub async fn execute<C: Coordinator>(
     client: &ClientState,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let _ = (prepared, values, options, client, coordinator);
-    Err(CqlError::unsupported("statements are"))
+    check_count(prepared, values)?;
+    match &prepared.plan {
+        Plan::Modification(plan) => {
+            modification::execute(plan, values, options, coordinator).await?;
+            Ok(CqlResult::Void.into())
+        }
+        Plan::Select(plan) => select::execute(plan, &prepared.query, values, options, coordinator).await,
+        Plan::Batch(plan) => batch::execute(plan, values, options, coordinator).await,
+        Plan::Use(keyspace) => match coordinator.schema().keyspace(keyspace) {
+            Some(_) => Ok(CqlResult::SetKeyspace(keyspace.clone()).into()),
+            None => Err(CqlError::invalid(format!("Keyspace '{keyspace}' does not exist"))),
+        },
+        Plan::Truncate(table) => {
+            truncate(table, coordinator).await?;
+            Ok(CqlResult::Void.into())
+        }
+        Plan::Other => other::execute(prepared, client, coordinator).await,
+    }
+}
+
+fn check_count(prepared: &Prepared, values: &[BoundValue]) -> Result<(), CqlError> {
+    if prepared.bind_variables.len() == values.len() {
+        return Ok(());
+    }
+    Err(CqlError::invalid(format!(
+        "there were {} markers(?) in CQL but {} bound variables",
+        prepared.bind_variables.len(),
+        values.len()
+    )))
+}
+
+async fn truncate<C: Coordinator>(table: &Arc<TableMetadata>, coordinator: &C) -> Result<(), CqlError> {
+    match table.kind {
+        TableKind::View => {
+            Err(CqlError::invalid("Cannot TRUNCATE materialized view directly; must truncate base table instead"))
+        }
+        TableKind::Virtual => Err(CqlError::Truncate(format!(
+            "Error during truncate: Truncation is not supported by table {}.{}",
+            table.keyspace, table.name
+        ))),
+        TableKind::Regular | TableKind::Index => coordinator.truncate(table).await,
+    }
 }
 
 /// Executes the statements of a BATCH message.
@@ -96,21 +140,26 @@ pub async fn execute_batch<C: Coordinator>(
     options: &QueryOptions,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let _ = (kind, statements, options, coordinator);
-    Err(CqlError::unsupported("statements are"))
+    let mut plans = Vec::with_capacity(statements.len());
+    for (prepared, values) in statements {
+        check_count(prepared, values)?;
+        let Plan::Modification(plan) = &prepared.plan else {
+            return Err(CqlError::invalid(
+                "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.",
+            ));
+        };
+        plans.push((plan, *values));
+    }
+    let timestamp = modification::default_timestamp(options, coordinator);
+    batch::execute_all(kind, &plans, timestamp, options, coordinator).await
 }
 
-/// Puts values given by name in the order of the bind variables. A name that the statement does not have is ignored, as is
-/// the case of unquoted names.
+/// Puts values given by name in the order of the bind variables.
 pub fn bind_by_name(prepared: &Prepared, values: &[(&str, BoundValue)]) -> Result<Vec<BoundValue>, CqlError> {
     let value_of = |name: &str| values.iter().find(|(given, _)| *given == name).map(|(_, value)| value.clone());
     prepared
         .bind_variables
         .iter()
-        .map(|variable| {
-            value_of(&variable.name).ok_or_else(|| {
-                CqlError::invalid(format!("Invalid value for bind variable {}: no value was given", variable.name))
-            })
-        })
+        .map(|variable| value_of(&variable.name).ok_or_else(|| CqlError::invalid("Invalid amount of bind variables")))
         .collect()
 }

@@ -11,6 +11,17 @@ pub mod parse;
 pub mod prepare;
 pub mod result;
 
+mod context;
+mod functions;
+mod keys;
+mod paging;
+mod restrictions;
+mod scalar;
+mod selection;
+mod statements;
+mod terms;
+mod values;
+
 pub use coordinator::{Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 pub use error::{CqlError, WriteKind};
 pub use execute::{BoundValue, ClientState, Limits, QueryOptions, bind_by_name, execute, execute_batch};

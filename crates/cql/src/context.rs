@@ -1,0 +1,157 @@
+//! What preparing carries along (schema, keyspace, bind markers) and what evaluating needs (bound values, clocks).
+
+use std::sync::Arc;
+
+use schema::{ColumnMetadata, Schema, TableMetadata};
+use types::CqlType;
+
+use crate::ast;
+use crate::coordinator::Coordinator;
+use crate::error::CqlError;
+use crate::execute::BoundValue;
+use crate::result::ColumnSpec;
+
+/// What a value is meant for: the name in error messages and bind variables, and the type.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// Column, `value(l)`, `[limit]`, …
+    pub name: String,
+    /// Its type.
+    pub ty: CqlType,
+}
+
+impl Receiver {
+    /// Of a name and a type.
+    pub fn new(name: impl Into<String>, ty: CqlType) -> Self {
+        Self { name: name.into(), ty }
+    }
+
+    /// A column.
+    pub fn column(column: &ColumnMetadata) -> Self {
+        Self::new(column.name.clone(), column.ty.clone())
+    }
+}
+
+/// Preparing one statement.
+pub(crate) struct Preparing<'a> {
+    /// The schema.
+    pub schema: &'a Arc<Schema>,
+    /// Keyspace of the table; user types and functions are looked up there.
+    pub keyspace: Arc<str>,
+    /// Table that bind variables are said to belong to.
+    pub table: Arc<str>,
+    /// Names of the markers as parsed.
+    names: Vec<Option<String>>,
+    /// What is known of each marker.
+    specs: Vec<Option<ColumnSpec>>,
+}
+
+impl<'a> Preparing<'a> {
+    /// With the markers of a parsed statement.
+    pub fn new(schema: &'a Arc<Schema>, markers: &[Option<ast::Ident<'_>>]) -> Self {
+        let names = markers.iter().map(|marker| marker.as_ref().map(|name| name.as_str().to_owned())).collect();
+        let (keyspace, table) = (Arc::from(""), Arc::from(""));
+        Self { schema, keyspace, table, names, specs: vec![None; markers.len()] }
+    }
+
+    /// The statement is about this table from here on.
+    pub fn enter(&mut self, table: &TableMetadata) {
+        if *self.keyspace != *table.keyspace {
+            self.keyspace = Arc::from(table.keyspace.as_str());
+        }
+        if *self.table != *table.name {
+            self.table = Arc::from(table.name.as_str());
+        }
+    }
+
+    /// A marker stands for a value of the receiver.
+    pub fn bind(&mut self, marker: &ast::BindMarker<'_>, receiver: &Receiver) -> u16 {
+        let index = usize::from(marker.index);
+        let name = self.names.get(index).and_then(|name| name.as_deref()).unwrap_or(&receiver.name);
+        let spec = ColumnSpec {
+            keyspace: Arc::clone(&self.keyspace),
+            table: Arc::clone(&self.table),
+            name: Arc::from(name),
+            ty: receiver.ty.clone(),
+        };
+        if let Some(place) = self.specs.get_mut(index) {
+            *place = Some(spec);
+        }
+        marker.index
+    }
+
+    /// The bind variables in order.
+    pub fn into_bind_variables(self) -> Result<Arc<[ColumnSpec]>, CqlError> {
+        let missing = || CqlError::Server("a bind marker was not prepared".into());
+        self.specs.into_iter().map(|spec| spec.ok_or_else(missing)).collect()
+    }
+
+    /// The table of a name. `keyspace` is the current one.
+    pub fn table(&self, name: &ast::QualifiedName<'_>, keyspace: Option<&str>) -> Result<Arc<TableMetadata>, CqlError> {
+        find_table(self.schema, name, keyspace)
+    }
+}
+
+/// What is said when no keyspace is given nor set.
+pub(crate) const NO_KEYSPACE: &str =
+    "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename";
+
+/// The table of a name.
+pub(crate) fn find_table(
+    schema: &Schema,
+    name: &ast::QualifiedName<'_>,
+    keyspace: Option<&str>,
+) -> Result<Arc<TableMetadata>, CqlError> {
+    let keyspace = name.keyspace().or(keyspace).ok_or_else(|| CqlError::invalid(NO_KEYSPACE))?;
+    let found =
+        schema.keyspace(keyspace).ok_or_else(|| CqlError::invalid(format!("keyspace {keyspace} does not exist")))?;
+    let table = name.name.as_str();
+    found.tables.get(table).cloned().ok_or_else(|| CqlError::invalid(format!("table {table} does not exist")))
+}
+
+/// A column of a table by name.
+pub(crate) fn find_column<'t>(table: &'t TableMetadata, name: &str) -> Result<&'t ColumnMetadata, CqlError> {
+    table.column_by_name(name).ok_or_else(|| {
+        CqlError::invalid(format!("Undefined column name {name} in table {}.{}", table.keyspace, table.name))
+    })
+}
+
+/// Clocks and ids for functions like `now()`.
+pub(crate) trait Sources {
+    /// Microseconds since 1970.
+    fn micros(&self) -> i64;
+    /// A new time UUID.
+    fn timeuuid(&self) -> [u8; 16];
+    /// A new random UUID.
+    fn uuid(&self) -> [u8; 16];
+}
+
+impl<C: Coordinator> Sources for C {
+    fn micros(&self) -> i64 {
+        self.now_micros()
+    }
+    fn timeuuid(&self) -> [u8; 16] {
+        self.next_timeuuid()
+    }
+    fn uuid(&self) -> [u8; 16] {
+        self.random_uuid()
+    }
+}
+
+/// What terms are evaluated with.
+#[derive(Clone, Copy)]
+pub(crate) struct Bindings<'a> {
+    /// Bound values.
+    pub values: &'a [BoundValue],
+    /// Clocks and ids.
+    pub sources: &'a dyn Sources,
+}
+
+impl Bindings<'_> {
+    /// A bound value.
+    pub fn value(&self, index: u16) -> Result<&BoundValue, CqlError> {
+        self.values.get(usize::from(index)).ok_or_else(|| {
+            CqlError::invalid("There were fewer values bound than the statement has bind variables".to_owned())
+        })
+    }
+}

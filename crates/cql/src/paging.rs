@@ -1,0 +1,136 @@
+//! Paging states: where the next page of a SELECT starts. Cassandra's layout, so that a state survives a change of node.
+//!
+//! Native protocol specification §8; `org.apache.cassandra.service.pager.PagingState`.
+
+use bytes::Bytes;
+use rows::ClusteringValues;
+use stdx::Cursor;
+
+use crate::error::CqlError;
+
+/// "No limit" as Cassandra writes it.
+pub(crate) const UNLIMITED: u32 = i32::MAX as u32;
+
+/// Where the next page starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct PagingState {
+    /// Key of the last partition; None where the statement names only one.
+    pub key: Option<Bytes>,
+    /// Clustering of the last row; None between partitions.
+    pub row: Option<ClusteringValues>,
+    /// Rows left of the statement's LIMIT.
+    pub remaining: u32,
+    /// Rows left in the partition.
+    pub remaining_in_partition: u32,
+}
+
+/// Clustering columns whose presence bits share a header.
+const HEADER_COLUMNS: usize = 32;
+
+impl PagingState {
+    /// Serializes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        stdx::put_vbytes(&mut out, self.key.as_deref().unwrap_or_default());
+        let mut mark = Vec::new();
+        if let Some(row) = &self.row {
+            encode_clustering(row, &mut mark);
+        }
+        stdx::put_vbytes(&mut out, &mark);
+        stdx::put_uvint(&mut out, u64::from(self.remaining));
+        stdx::put_uvint(&mut out, u64::from(self.remaining_in_partition));
+        out
+    }
+
+    /// Reads what a client sent back. `columns`: how many clustering columns the table has.
+    pub fn decode(bytes: &[u8], columns: usize) -> Result<Self, CqlError> {
+        Self::read(bytes, columns).ok_or_else(|| CqlError::Protocol("Invalid value for the paging state".into()))
+    }
+
+    fn read(bytes: &[u8], columns: usize) -> Option<Self> {
+        let mut cursor = Cursor::new(bytes);
+        let key = cursor.vbytes().ok()?;
+        let mark = cursor.vbytes().ok()?;
+        let mut count = || u32::try_from(cursor.uvint().ok()?).ok();
+        let (remaining, remaining_in_partition) = (count()?, count()?);
+        if !cursor.is_empty() {
+            return None;
+        }
+        let row = if mark.is_empty() { None } else { Some(decode_clustering(mark, columns)?) };
+        let key = (!key.is_empty()).then(|| Bytes::copy_from_slice(key));
+        Some(Self { key, row, remaining, remaining_in_partition })
+    }
+}
+
+/// A header of two bits a column (1: empty, 2: null) before every 32 columns, then the values that are there.
+fn encode_clustering(values: &[Option<Bytes>], out: &mut Vec<u8>) {
+    for group in values.chunks(HEADER_COLUMNS) {
+        let mut header = 0u64;
+        for (at, value) in group.iter().enumerate() {
+            header |= match value {
+                None => 2 << (2 * at),
+                Some(value) if value.is_empty() => 1 << (2 * at),
+                Some(_) => 0,
+            };
+        }
+        stdx::put_uvint(out, header);
+        for value in group.iter().flatten().filter(|value| !value.is_empty()) {
+            stdx::put_vbytes(out, value);
+        }
+    }
+}
+
+fn decode_clustering(mark: &[u8], columns: usize) -> Option<ClusteringValues> {
+    let mut cursor = Cursor::new(mark);
+    let mut values = ClusteringValues::new();
+    let mut header = 0;
+    for at in 0..columns {
+        if at % HEADER_COLUMNS == 0 {
+            header = cursor.uvint().ok()?;
+        }
+        let bits = header >> (2 * (at % HEADER_COLUMNS)) & 3;
+        values.push(match bits {
+            0 => Some(Bytes::copy_from_slice(cursor.vbytes().ok()?)),
+            1 => Some(Bytes::new()),
+            _ => None,
+        });
+    }
+    cursor.is_empty().then_some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_comes_back_as_it_was() {
+        let row: ClusteringValues = [Some(Bytes::from_static(b"abc")), Some(Bytes::new()), None].into_iter().collect();
+        let cases = [
+            PagingState { key: None, row: None, remaining: UNLIMITED, remaining_in_partition: 0 },
+            PagingState {
+                key: Some(Bytes::from_static(b"k")),
+                row: Some(row),
+                remaining: 7,
+                remaining_in_partition: 9,
+            },
+        ];
+        for state in cases {
+            assert_eq!(PagingState::decode(&state.encode(), 3), Ok(state));
+        }
+    }
+
+    #[test]
+    fn states_have_the_layout_of_cassandra() {
+        let row = [Some(Bytes::from_static(&[0, 0, 0, 5]))].into_iter().collect();
+        let state = PagingState { key: None, row: Some(row), remaining: UNLIMITED, remaining_in_partition: UNLIMITED };
+        let expected = [0, 6, 0, 4, 0, 0, 0, 5, 0xf0, 0x7f, 0xff, 0xff, 0xff, 0xf0, 0x7f, 0xff, 0xff, 0xff];
+        assert_eq!(state.encode(), expected);
+    }
+
+    #[test]
+    fn what_is_no_state_is_refused() {
+        for bytes in [&[][..], &[1], &[0, 0, 0], &[0, 1, 0, 0, 0], &[0, 0, 0, 0, 0], &[255; 9]] {
+            assert!(PagingState::decode(bytes, 1).is_err(), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,551 @@
+//! Sorting relations into restrictions, and refusing what cannot be done.
+//!
+//! Agrees with `org.apache.cassandra.cql3.restrictions.StatementRestrictions`, its messages included.
+
+use schema::{ColumnKind, ColumnMetadata, TableMetadata};
+
+use super::filter::FilterTest;
+use super::relation::{self, Prepared};
+use super::{
+    ClusteringRestriction, ClusteringTest, Filter, InTerms, KeyTest, PartitionRestriction, Restrictions, RowTerm,
+    RowTerms, StatementKind,
+};
+use crate::ast::{Operator, WhereClause};
+use crate::context::Preparing;
+use crate::error::CqlError;
+use crate::selection::Column;
+use crate::terms::Term;
+
+/// What is said when rows must be passed that are not asked for.
+pub(crate) const REQUIRES_ALLOW_FILTERING: &str = "Cannot execute this query as it might involve data filtering \
+and thus may have unpredictable performance. If you want to execute this query despite the performance \
+unpredictability, use ALLOW FILTERING";
+
+fn invalid<T>(message: String) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+/// How a column of the partition key is restricted, while relations are being gathered.
+enum KeyPart {
+    Eq(Term),
+    In(InTerms),
+    Slice(Vec<(Operator, Term)>),
+    Contains(FilterTest),
+}
+
+struct Builder<'t> {
+    kind: StatementKind,
+    table: &'t TableMetadata,
+    allow_filtering: bool,
+    keys: Vec<Option<KeyPart>>,
+    token: Option<(Option<(Term, bool)>, Option<(Term, bool)>)>,
+    clustering: Vec<ClusteringRestriction>,
+    clustering_contains: Vec<(usize, FilterTest)>,
+    others: Vec<(&'t ColumnMetadata, FilterTest)>,
+}
+
+/// Prepares the WHERE of a statement. `only_static`: it reads or changes static columns only.
+pub(crate) fn prepare(
+    preparing: &mut Preparing<'_>,
+    kind: StatementKind,
+    table: &TableMetadata,
+    clause: &WhereClause<'_>,
+    only_static: bool,
+    allow_filtering: bool,
+) -> Result<Restrictions, CqlError> {
+    if !clause.expressions.is_empty() {
+        return match kind {
+            StatementKind::Select => Err(CqlError::unsupported("Custom index expressions are")),
+            _ => invalid(
+                "Custom index expressions cannot be used in WHERE clauses for UPDATE or DELETE statements".into(),
+            ),
+        };
+    }
+    let mut builder = Builder::new(kind, table, allow_filtering);
+    for relation in &clause.relations {
+        let prepared = relation::prepare(preparing, kind, table, relation)?;
+        builder.add(prepared)?;
+    }
+    builder.finish(only_static)
+}
+
+/// Restrictions of an INSERT: each given key column by a term.
+pub(crate) fn of_insert(
+    table: &TableMetadata,
+    keys: Vec<(&ColumnMetadata, Term)>,
+    only_static: bool,
+) -> Result<Restrictions, CqlError> {
+    let mut builder = Builder::new(StatementKind::Insert, table, false);
+    for (column, term) in keys {
+        builder.add_column(column, Operator::Eq, term)?;
+    }
+    builder.finish(only_static)
+}
+
+impl<'t> Builder<'t> {
+    fn new(kind: StatementKind, table: &'t TableMetadata, allow_filtering: bool) -> Self {
+        Self {
+            kind,
+            table,
+            allow_filtering,
+            keys: table.partition_key.iter().map(|_| None).collect(),
+            token: None,
+            clustering: Vec::new(),
+            clustering_contains: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+
+    fn add<'p: 't>(&mut self, prepared: Prepared<'p>) -> Result<(), CqlError> {
+        match prepared {
+            Prepared::Column(column, operator, term) => self.add_column(column, operator, term),
+            Prepared::ColumnIn(column, terms) => match column.kind {
+                ColumnKind::PartitionKey => self.add_key(column, KeyPart::In(terms)),
+                ColumnKind::Clustering => {
+                    let rows = match terms {
+                        InTerms::List(terms) => {
+                            RowTerms::List(terms.into_iter().map(|term| RowTerm::Columns(vec![term])).collect())
+                        }
+                        InTerms::Bind(term) => RowTerms::Bind(term),
+                    };
+                    self.add_clustering(column.position, 1, ClusteringTest::In(rows), false)
+                }
+                ColumnKind::Static | ColumnKind::Regular => self.add_other(column, FilterTest::In(terms)),
+            },
+            Prepared::Entry(column, key, value) => self.add_other(column, FilterTest::Entry(key, value)),
+            Prepared::Token(operator, term) => self.add_token(operator, term),
+            Prepared::Tuple(first, width, operator, row) => {
+                self.add_clustering(first, width, clustering_test(operator, row), true)
+            }
+            Prepared::TupleIn(first, width, rows) => {
+                let test = match rows {
+                    RowTerms::List(mut rows) if rows.len() == 1 => {
+                        ClusteringTest::Eq(rows.pop().expect("there is one"))
+                    }
+                    rows => ClusteringTest::In(rows),
+                };
+                self.add_clustering(first, width, test, true)
+            }
+        }
+    }
+
+    fn add_column(&mut self, column: &'t ColumnMetadata, operator: Operator, term: Term) -> Result<(), CqlError> {
+        let contains = match operator {
+            Operator::Contains => Some(FilterTest::Contains(term.clone())),
+            Operator::ContainsKey => Some(FilterTest::ContainsKey(term.clone())),
+            _ => None,
+        };
+        match column.kind {
+            ColumnKind::PartitionKey => {
+                let part = match (contains, operator) {
+                    (Some(test), _) => KeyPart::Contains(test),
+                    (None, Operator::Eq) => KeyPart::Eq(term),
+                    _ => KeyPart::Slice(vec![(operator, term)]),
+                };
+                self.add_key(column, part)
+            }
+            ColumnKind::Clustering => match contains {
+                Some(test) => {
+                    self.clustering_contains.push((column.position, test));
+                    Ok(())
+                }
+                None => {
+                    let test = clustering_test(operator, RowTerm::Columns(vec![term]));
+                    self.add_clustering(column.position, 1, test, false)
+                }
+            },
+            ColumnKind::Static | ColumnKind::Regular => {
+                self.add_other(column, contains.unwrap_or(FilterTest::Compare(operator, term)))
+            }
+        }
+    }
+
+    fn add_key(&mut self, column: &ColumnMetadata, part: KeyPart) -> Result<(), CqlError> {
+        let name = &column.name;
+        let place = &mut self.keys[column.position];
+        match (place.as_mut(), part) {
+            (None, part) => *place = Some(part),
+            (Some(KeyPart::Eq(_)), _) => return more_than_one(name, "an Equal"),
+            (Some(KeyPart::In(_)), _) => return more_than_one(name, "a IN"),
+            (Some(KeyPart::Slice(bounds)), KeyPart::Slice(more)) => {
+                for (operator, term) in more {
+                    check_bounds(name, bounds.iter().map(|(operator, _)| *operator), operator)?;
+                    bounds.push((operator, term));
+                }
+            }
+            (Some(KeyPart::Slice(_)), _) => return both(name),
+            (Some(KeyPart::Contains(_)), _) => return only_contains(name),
+        }
+        Ok(())
+    }
+
+    fn add_token(&mut self, operator: Operator, term: Term) -> Result<(), CqlError> {
+        let names: Vec<_> = self.table.partition_key.iter().map(|column| column.name.as_str()).collect();
+        let (lower, upper) = self.token.get_or_insert((None, None));
+        let (sets_lower, sets_upper) = match operator {
+            Operator::Eq => (true, true),
+            Operator::Gt | Operator::Gte => (true, false),
+            _ => (false, true),
+        };
+        if sets_lower && lower.is_some() {
+            return invalid(format!("More than one restriction was found for the start bound on {}", names.join(", ")));
+        }
+        if sets_upper && upper.is_some() {
+            return invalid(format!("More than one restriction was found for the end bound on {}", names.join(", ")));
+        }
+        let inclusive = matches!(operator, Operator::Eq | Operator::Gte | Operator::Lte);
+        if sets_lower {
+            *lower = Some((term.clone(), inclusive));
+        }
+        if sets_upper {
+            *upper = Some((term, inclusive));
+        }
+        Ok(())
+    }
+
+    fn names(&self, first: usize, width: usize) -> String {
+        let columns = &self.table.clustering[first..first + width];
+        columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn add_clustering(
+        &mut self,
+        first: usize,
+        width: usize,
+        test: ClusteringTest,
+        multi: bool,
+    ) -> Result<(), CqlError> {
+        let overlaps = |other: &ClusteringRestriction| other.first < first + width && first < other.first + other.width;
+        let Some(at) = self.clustering.iter().position(overlaps) else {
+            let place = self.clustering.partition_point(|other| other.first < first);
+            self.clustering.insert(place, ClusteringRestriction { first, width, test, multi });
+            return Ok(());
+        };
+        let from = first.max(self.clustering[at].first);
+        let until = (first + width).min(self.clustering[at].first + self.clustering[at].width);
+        let common = self.names(from, until - from);
+        let old = &mut self.clustering[at];
+        let ClusteringTest::Slice { lower, upper } = &mut old.test else {
+            let which = if matches!(old.test, ClusteringTest::Eq(_)) { "an Equal" } else { "a IN" };
+            return more_than_one(&common, which);
+        };
+        let ClusteringTest::Slice { lower: new_lower, upper: new_upper } = test else { return both(&common) };
+        if old.first != first {
+            let column = &self.table.clustering[old.first.max(first)].name;
+            return invalid(format!(
+                "Column \"{column}\" cannot be restricted by two inequalities not starting with the same column"
+            ));
+        }
+        if lower.is_some() && new_lower.is_some() {
+            return invalid(format!("More than one restriction was found for the start bound on {common}"));
+        }
+        if upper.is_some() && new_upper.is_some() {
+            return invalid(format!("More than one restriction was found for the end bound on {common}"));
+        }
+        *lower = lower.take().or(new_lower);
+        *upper = upper.take().or(new_upper);
+        old.width = old.width.max(width);
+        old.multi |= multi;
+        Ok(())
+    }
+
+    fn add_other(&mut self, column: &'t ColumnMetadata, test: FilterTest) -> Result<(), CqlError> {
+        let name = &column.name;
+        let is_contains = |test: &FilterTest| {
+            matches!(test, FilterTest::Contains(_) | FilterTest::ContainsKey(_) | FilterTest::Entry(..))
+        };
+        for (_, old) in self.others.iter().filter(|(other, _)| other.name == column.name) {
+            match (old, &test) {
+                (FilterTest::Compare(Operator::Eq, _), _) => return more_than_one(name, "an Equal"),
+                (FilterTest::In(_), _) => return more_than_one(name, "a IN"),
+                (FilterTest::Compare(old, _), FilterTest::Compare(new, _)) if *new != Operator::Eq => {
+                    check_bounds(name, [*old].into_iter(), *new)?;
+                }
+                (FilterTest::Compare(..), _) => return both(name),
+                (_, new) if is_contains(new) => {}
+                _ => return only_contains(name),
+            }
+        }
+        self.others.push((column, test));
+        Ok(())
+    }
+
+    fn finish(mut self, only_static: bool) -> Result<Restrictions, CqlError> {
+        let mut filters = Vec::new();
+        let partition = self.finish_keys(&mut filters)?;
+        let key_in = matches!(&partition, PartitionRestriction::Keys(tests)
+            if tests.iter().any(|test| matches!(test, KeyTest::In(_))));
+        let restricts_clustering = !self.clustering.is_empty() || !self.clustering_contains.is_empty();
+        if only_static && restricts_clustering {
+            match self.kind {
+                StatementKind::Update | StatementKind::Delete => {
+                    return invalid(format!(
+                        "Invalid restrictions on clustering columns since the {} statement modifies only static columns",
+                        self.kind.name()
+                    ));
+                }
+                StatementKind::Select => {
+                    return invalid("Cannot restrict clustering columns when selecting only static columns".into());
+                }
+                StatementKind::Insert => {}
+            }
+        }
+        let clustering = self.finish_clustering(only_static, &mut filters)?;
+        let equal_clustering = self.equal_columns(&clustering);
+        let restricts_regular = self.others.iter().any(|(column, _)| column.kind == ColumnKind::Regular);
+        let only_static_filters = self.others.iter().all(|(column, _)| column.kind == ColumnKind::Static);
+        self.finish_others(&mut filters)?;
+        let is_range = !matches!(partition, PartitionRestriction::Keys(_));
+        let filters_rows = !filters.is_empty() || (is_range && restricts_clustering);
+        if self.kind == StatementKind::Select && is_range && filters_rows && !self.filters_freely() {
+            return invalid(REQUIRES_ALLOW_FILTERING.into());
+        }
+        Ok(Restrictions {
+            partition,
+            clustering,
+            filters,
+            key_in,
+            restricts_clustering,
+            restricts_regular,
+            equal_clustering,
+            only_static_filters,
+        })
+    }
+
+    /// Virtual tables are filtered without being asked to.
+    fn filters_freely(&self) -> bool {
+        self.allow_filtering || self.table.is_virtual()
+    }
+
+    fn equal_columns(&self, clustering: &[ClusteringRestriction]) -> Vec<bool> {
+        let mut equal = vec![false; self.table.clustering.len()];
+        for restriction in clustering {
+            if matches!(restriction.test, ClusteringTest::Eq(_)) {
+                equal[restriction.first..restriction.first + restriction.width].fill(true);
+            }
+        }
+        equal
+    }
+
+    fn finish_keys(&mut self, filters: &mut Vec<Filter>) -> Result<PartitionRestriction, CqlError> {
+        let table = self.table;
+        let keys = std::mem::take(&mut self.keys);
+        let missing: Vec<_> = keys
+            .iter()
+            .zip(&table.partition_key)
+            .filter(|(key, _)| key.is_none())
+            .map(|(_, c)| c.name.as_str())
+            .collect();
+        let plain = |key: &Option<KeyPart>| matches!(key, Some(KeyPart::Eq(_) | KeyPart::In(_)));
+        if self.kind != StatementKind::Select {
+            if self.token.is_some() {
+                return invalid(format!(
+                    "The token function cannot be used in WHERE clauses for {} statements",
+                    self.kind.name()
+                ));
+            }
+            if !missing.is_empty() {
+                return invalid(format!("Some partition key parts are missing: {}", missing.join(", ")));
+            }
+            if !keys.iter().all(plain) {
+                return invalid(format!(
+                    "Only EQ and IN relation are supported on the partition key (unless you use the token() function) for {} statements",
+                    self.kind.name()
+                ));
+            }
+        }
+        if keys.iter().all(plain) && self.token.is_none() {
+            let tests = keys.into_iter().flatten().filter_map(|key| match key {
+                KeyPart::Eq(term) => Some(KeyTest::Eq(term)),
+                KeyPart::In(terms) => Some(KeyTest::In(terms)),
+                KeyPart::Slice(_) | KeyPart::Contains(_) => None,
+            });
+            return Ok(PartitionRestriction::Keys(tests.collect()));
+        }
+        let restricted = keys.iter().any(Option::is_some);
+        if restricted && !self.filters_freely() {
+            return invalid(REQUIRES_ALLOW_FILTERING.into());
+        }
+        for (key, column) in keys.into_iter().zip(&table.partition_key) {
+            let tests = match key {
+                None => continue,
+                Some(KeyPart::Eq(term)) => vec![FilterTest::Compare(Operator::Eq, term)],
+                Some(KeyPart::In(terms)) => vec![FilterTest::In(terms)],
+                Some(KeyPart::Slice(bounds)) => {
+                    bounds.into_iter().map(|(operator, term)| FilterTest::Compare(operator, term)).collect()
+                }
+                Some(KeyPart::Contains(test)) => vec![test],
+            };
+            filters.extend(tests.into_iter().map(|test| filter_of(column, test)));
+        }
+        Ok(match self.token.take() {
+            None => PartitionRestriction::All,
+            Some((lower, upper)) => PartitionRestriction::Token { lower, upper },
+        })
+    }
+
+    fn finish_clustering(
+        &mut self,
+        only_static: bool,
+        filters: &mut Vec<Filter>,
+    ) -> Result<Vec<ClusteringRestriction>, CqlError> {
+        let table = self.table;
+        let all = std::mem::take(&mut self.clustering);
+        self.check_following(&all)?;
+        if matches!(self.kind, StatementKind::Insert | StatementKind::Update) {
+            if all.iter().any(|restriction| matches!(restriction.test, ClusteringTest::Slice { .. })) {
+                return invalid(format!(
+                    "Slice restrictions are not supported on the clustering columns in {} statements",
+                    self.kind.name()
+                ));
+            }
+            let restricted = |position: usize| all.iter().any(|r| (r.first..r.first + r.width).contains(&position));
+            let missing: Vec<_> =
+                table.clustering.iter().filter(|c| !restricted(c.position)).map(|c| c.name.as_str()).collect();
+            if !only_static && !missing.is_empty() {
+                return invalid(format!("Some clustering keys are missing: {}", missing.join(", ")));
+            }
+        }
+        if !self.clustering_contains.is_empty() && !self.filters_freely() {
+            return invalid(
+                "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering".into(),
+            );
+        }
+        let mut leading = Vec::new();
+        let mut position = 0;
+        let mut sliced = false;
+        for restriction in all {
+            if restriction.first == position && !sliced {
+                sliced = matches!(restriction.test, ClusteringTest::Slice { .. });
+                position += restriction.width;
+                leading.push(restriction);
+                continue;
+            }
+            if !self.filters_freely() {
+                return invalid(format!(
+                    "PRIMARY KEY column \"{}\" cannot be restricted as preceding column \"{}\" is not restricted",
+                    table.clustering[restriction.first].name, table.clustering[position].name
+                ));
+            }
+            clustering_filters(table, restriction, filters)?;
+        }
+        for (position, test) in std::mem::take(&mut self.clustering_contains) {
+            filters.push(filter_of(&table.clustering[position], test));
+        }
+        Ok(leading)
+    }
+
+    /// After a range nothing can be restricted, unless by filtering.
+    fn check_following(&self, all: &[ClusteringRestriction]) -> Result<(), CqlError> {
+        if self.filters_freely() {
+            return Ok(());
+        }
+        for pair in all.windows(2) {
+            if matches!(pair[0].test, ClusteringTest::Slice { .. }) {
+                return invalid(format!(
+                    "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+                    self.table.clustering[pair[1].first].name, self.table.clustering[pair[0].first].name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_others(&mut self, filters: &mut Vec<Filter>) -> Result<(), CqlError> {
+        if self.others.is_empty() {
+            return Ok(());
+        }
+        if self.kind != StatementKind::Select {
+            let mut names: Vec<_> = self.others.iter().map(|(column, _)| column.name.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            return invalid(format!("Non PRIMARY KEY columns found in where clause: {} ", names.join(", ")));
+        }
+        if !self.filters_freely() {
+            return invalid(REQUIRES_ALLOW_FILTERING.into());
+        }
+        for (column, test) in std::mem::take(&mut self.others) {
+            filters.push(filter_of(column, test));
+        }
+        Ok(())
+    }
+}
+
+fn filter_of(column: &ColumnMetadata, test: FilterTest) -> Filter {
+    Filter { name: column.name.clone(), column: Column::of(column), test }
+}
+
+fn clustering_filters(
+    table: &TableMetadata,
+    restriction: ClusteringRestriction,
+    filters: &mut Vec<Filter>,
+) -> Result<(), CqlError> {
+    let column = |at: usize| &table.clustering[restriction.first + at];
+    match restriction.test {
+        ClusteringTest::Eq(RowTerm::Columns(terms)) => {
+            for (at, term) in terms.into_iter().enumerate() {
+                filters.push(filter_of(column(at), FilterTest::Compare(Operator::Eq, term)));
+            }
+        }
+        ClusteringTest::Eq(RowTerm::Tuple(_)) => return Err(CqlError::unsupported("Filtering by a bound tuple is")),
+        ClusteringTest::In(_) if restriction.multi => {
+            return invalid("Multicolumn IN filters are not supported".into());
+        }
+        ClusteringTest::In(RowTerms::Bind(term)) => {
+            filters.push(filter_of(column(0), FilterTest::In(InTerms::Bind(term))));
+        }
+        ClusteringTest::In(RowTerms::List(rows)) => {
+            let terms = rows.into_iter().filter_map(|row| match row {
+                RowTerm::Columns(mut terms) => terms.pop(),
+                RowTerm::Tuple(_) => None,
+            });
+            filters.push(filter_of(column(0), FilterTest::In(InTerms::List(terms.collect()))));
+        }
+        ClusteringTest::Slice { .. } if restriction.multi => {
+            return invalid("Multi-column slice restrictions cannot be used for filtering.".into());
+        }
+        ClusteringTest::Slice { lower, upper } => {
+            let ends = [(lower, Operator::Gt, Operator::Gte), (upper, Operator::Lt, Operator::Lte)];
+            for (end, open, closed) in ends {
+                if let Some((RowTerm::Columns(mut terms), inclusive)) = end
+                    && let Some(term) = terms.pop()
+                {
+                    let operator = if inclusive { closed } else { open };
+                    filters.push(filter_of(column(0), FilterTest::Compare(operator, term)));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn clustering_test(operator: Operator, row: RowTerm) -> ClusteringTest {
+    match operator {
+        Operator::Gt => ClusteringTest::Slice { lower: Some((row, false)), upper: None },
+        Operator::Gte => ClusteringTest::Slice { lower: Some((row, true)), upper: None },
+        Operator::Lt => ClusteringTest::Slice { lower: None, upper: Some((row, false)) },
+        Operator::Lte => ClusteringTest::Slice { lower: None, upper: Some((row, true)) },
+        _ => ClusteringTest::Eq(row),
+    }
+}
+
+fn more_than_one<T>(name: &str, which: &str) -> Result<T, CqlError> {
+    invalid(format!("{name} cannot be restricted by more than one relation if it includes {which}"))
+}
+
+fn both<T>(name: &str) -> Result<T, CqlError> {
+    invalid(format!("Column \"{name}\" cannot be restricted by both an equality and an inequality relation"))
+}
+
+fn only_contains<T>(name: &str) -> Result<T, CqlError> {
+    invalid(format!("Collection column {name} can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality"))
+}
+
+fn check_bounds(name: &str, mut old: impl Iterator<Item = Operator>, new: Operator) -> Result<(), CqlError> {
+    let is_lower = |operator: Operator| matches!(operator, Operator::Gt | Operator::Gte);
+    if old.any(|old| is_lower(old) == is_lower(new)) {
+        let end = if is_lower(new) { "start" } else { "end" };
+        return invalid(format!("More than one restriction was found for the {end} bound on {name}"));
+    }
+    Ok(())
+}

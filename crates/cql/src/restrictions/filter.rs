@@ -1,0 +1,130 @@
+//! Conditions on rows that are found but not asked for by their place: ALLOW FILTERING.
+//!
+//! Agrees with `org.apache.cassandra.db.filter.RowFilter` and `cql3.Operator.isSatisfiedBy`.
+
+use bytes::Bytes;
+use types::CqlType;
+
+use super::{InTerms, in_values};
+use crate::ast::Operator;
+use crate::context::Bindings;
+use crate::error::CqlError;
+use crate::execute::BoundValue;
+use crate::selection::{Column, RowView};
+use crate::terms::Term;
+use crate::values;
+
+/// A condition on one column.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    /// The column's name.
+    pub name: String,
+    /// Where its value is.
+    pub column: Column,
+    /// What must hold.
+    pub test: FilterTest,
+}
+
+/// What must hold of a value.
+#[derive(Clone, Debug)]
+pub(crate) enum FilterTest {
+    /// `=`, `<`, …
+    Compare(Operator, Term),
+    /// IN
+    In(InTerms),
+    /// CONTAINS
+    Contains(Term),
+    /// CONTAINS KEY
+    ContainsKey(Term),
+    /// `m[k] = v`
+    Entry(Term, Term),
+}
+
+/// A filter with its values.
+#[derive(Clone, Debug)]
+pub(crate) struct BoundFilter {
+    column: Column,
+    test: BoundTest,
+}
+
+#[derive(Clone, Debug)]
+enum BoundTest {
+    Compare(Operator, Bytes),
+    In(Vec<Bytes>),
+    Contains(Bytes),
+    ContainsKey(Bytes),
+    Entry(Bytes, Bytes),
+}
+
+impl Filter {
+    /// With the values of a request.
+    pub fn bind(&self, bindings: &Bindings<'_>) -> Result<BoundFilter, CqlError> {
+        let value = |term: &Term| match term.eval(bindings)? {
+            BoundValue::Bytes(bytes) => Ok(bytes),
+            BoundValue::Null => Err(CqlError::invalid(format!("Unsupported null value for column {}", self.name))),
+            BoundValue::Unset => Err(CqlError::invalid(format!("Unsupported unset value for column {}", self.name))),
+        };
+        let test = match &self.test {
+            FilterTest::Compare(operator, term) => BoundTest::Compare(*operator, value(term)?),
+            FilterTest::In(terms) => BoundTest::In(in_values(terms, &self.name, bindings)?),
+            FilterTest::Contains(term) => BoundTest::Contains(value(term)?),
+            FilterTest::ContainsKey(term) => BoundTest::ContainsKey(value(term)?),
+            FilterTest::Entry(key, term) => BoundTest::Entry(value(key)?, value(term)?),
+        };
+        Ok(BoundFilter { column: self.column.clone(), test })
+    }
+}
+
+impl BoundFilter {
+    /// The column is the same for all rows of a partition.
+    pub fn is_of_partition(&self) -> bool {
+        matches!(self.column, Column::PartitionKey { .. } | Column::Static { .. })
+    }
+
+    /// Holds for a row. A column without a value satisfies nothing.
+    pub fn holds(&self, row: &RowView<'_>) -> bool {
+        let Some(found) = row.value(&self.column) else { return false };
+        let ty = self.column.ty();
+        match &self.test {
+            BoundTest::Compare(operator, value) => {
+                let order = types::compare(ty, &found, value);
+                match operator {
+                    Operator::Eq => order.is_eq(),
+                    Operator::Lt => order.is_lt(),
+                    Operator::Lte => order.is_le(),
+                    Operator::Gt => order.is_gt(),
+                    Operator::Gte => order.is_ge(),
+                    Operator::Neq => order.is_ne(),
+                    Operator::Like | Operator::Contains | Operator::ContainsKey => false,
+                }
+            }
+            BoundTest::In(values) => values.iter().any(|value| types::compare(ty, &found, value).is_eq()),
+            BoundTest::Contains(value) => contains(ty, &found, value),
+            BoundTest::ContainsKey(key) => match ty {
+                CqlType::Map { key: key_type, .. } => values::split_map(&found)
+                    .is_ok_and(|entries| entries.iter().any(|(k, _)| types::compare(key_type, k, key).is_eq())),
+                _ => false,
+            },
+            BoundTest::Entry(key, value) => match ty {
+                CqlType::Map { key: key_type, value: value_type, .. } => {
+                    values::split_map(&found).is_ok_and(|entries| {
+                        entries.iter().any(|(k, v)| {
+                            types::compare(key_type, k, key).is_eq() && types::compare(value_type, v, value).is_eq()
+                        })
+                    })
+                }
+                _ => false,
+            },
+        }
+    }
+}
+
+fn contains(ty: &CqlType, found: &Bytes, value: &Bytes) -> bool {
+    match ty {
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => values::split_list(found)
+            .is_ok_and(|elements| elements.iter().any(|found| types::compare(element, found, value).is_eq())),
+        CqlType::Map { value: value_type, .. } => values::split_map(found)
+            .is_ok_and(|entries| entries.iter().any(|(_, found)| types::compare(value_type, found, value).is_eq())),
+        _ => false,
+    }
+}

@@ -1,0 +1,308 @@
+//! One relation of a WHERE: its columns looked up, its terms prepared.
+//!
+//! Agrees with `org.apache.cassandra.cql3.{SingleColumnRelation,MultiColumnRelation,TokenRelation}`.
+
+use std::sync::Arc;
+
+use schema::{ColumnKind, ColumnMetadata, TableMetadata};
+use types::CqlType;
+
+use super::{InTerms, RowTerm, RowTerms, StatementKind};
+use crate::ast::{self, InValues, Operator, Relation};
+use crate::context::{Preparing, Receiver, find_column};
+use crate::error::CqlError;
+use crate::scalar::type_name;
+use crate::terms::{self, Term};
+
+/// A prepared relation.
+pub(super) enum Prepared<'t> {
+    /// `column op term`
+    Column(&'t ColumnMetadata, Operator, Term),
+    /// `column IN …`
+    ColumnIn(&'t ColumnMetadata, InTerms),
+    /// `column[key] = term`
+    Entry(&'t ColumnMetadata, Term, Term),
+    /// `token(…) op term`
+    Token(Operator, Term),
+    /// `(columns) op tuple`: first position, width
+    Tuple(usize, usize, Operator, RowTerm),
+    /// `(columns) IN …`
+    TupleIn(usize, usize, RowTerms),
+}
+
+fn invalid<T>(message: String) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+/// Prepares a relation.
+pub(super) fn prepare<'t>(
+    preparing: &mut Preparing<'_>,
+    kind: StatementKind,
+    table: &'t TableMetadata,
+    relation: &Relation<'_>,
+) -> Result<Prepared<'t>, CqlError> {
+    match relation {
+        Relation::Column { column, operator, value } => {
+            let column = find_column(table, column.as_str())?;
+            if matches!(operator, Operator::Contains | Operator::ContainsKey)
+                && matches!(kind, StatementKind::Update | StatementKind::Delete)
+            {
+                return invalid(format!("Cannot use {} with {}", kind.name(), operator.symbol()));
+            }
+            let receiver = column_receiver(column, *operator)?;
+            match operator {
+                Operator::Neq => return invalid(format!("Unsupported \"!=\" relation: {} != {value}", column.name)),
+                Operator::Like => {
+                    return invalid(format!(
+                        "LIKE restriction is only supported on properly indexed columns. {} LIKE {value} is not valid.",
+                        column.name
+                    ));
+                }
+                Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte => refuse_durations(&column.ty)?,
+                Operator::Eq | Operator::Contains | Operator::ContainsKey => {}
+            }
+            let term = terms::prepare(preparing, value, &receiver)?;
+            Ok(Prepared::Column(column, *operator, term))
+        }
+        Relation::ColumnIn { column, values } => {
+            let column = find_column(table, column.as_str())?;
+            check_collection(column, "IN", false)?;
+            prepare_in(preparing, column, values)
+        }
+        Relation::IsNotNull { column } => {
+            find_column(table, column.as_str())?;
+            invalid(format!("Unsupported restriction: {column} IS NOT NULL"))
+        }
+        Relation::Element { column, key, operator, value } => {
+            let column = find_column(table, column.as_str())?;
+            prepare_entry(preparing, column, key, *operator, value)
+        }
+        Relation::Token { columns, operator, value } => prepare_token(preparing, table, columns, *operator, value),
+        Relation::Tuple { columns, operator, value } => {
+            let (first, width) = tuple_columns(table, columns)?;
+            if !matches!(operator, Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte) {
+                return invalid(format!("{} cannot be used for multi-column relations", operator.symbol()));
+            }
+            let row = row_term(preparing, table, first, width, value)?;
+            Ok(Prepared::Tuple(first, width, *operator, row))
+        }
+        Relation::TupleIn { columns, values } => {
+            let (first, width) = tuple_columns(table, columns)?;
+            let rows = match values {
+                InValues::List(list) => {
+                    let rows: Result<Vec<_>, _> =
+                        list.iter().map(|value| row_term(preparing, table, first, width, value)).collect();
+                    RowTerms::List(rows?)
+                }
+                InValues::Bind(marker) => {
+                    let (names, tuple) = tuple_type(table, first, width);
+                    let ty = CqlType::List { element: Arc::new(tuple), frozen: true };
+                    let receiver = Receiver::new(format!("in({names})"), ty.clone());
+                    RowTerms::Bind(Term::Bind { index: preparing.bind(marker, &receiver), ty })
+                }
+            };
+            Ok(Prepared::TupleIn(first, width, rows))
+        }
+    }
+}
+
+fn refuse_durations(ty: &CqlType) -> Result<(), CqlError> {
+    fn has_duration(ty: &CqlType) -> bool {
+        match ty {
+            CqlType::Duration => true,
+            CqlType::List { element, .. } | CqlType::Set { element, .. } => has_duration(element),
+            CqlType::Map { key, value, .. } => has_duration(key) || has_duration(value),
+            CqlType::Tuple(fields) => fields.iter().any(has_duration),
+            CqlType::Udt(udt, _) => udt.fields.iter().any(|(_, ty)| has_duration(ty)),
+            _ => false,
+        }
+    }
+    if !has_duration(ty) {
+        return Ok(());
+    }
+    let what = match ty {
+        CqlType::Duration => return invalid("Slice restrictions are not supported on duration columns".into()),
+        CqlType::Tuple(_) => "tuples",
+        CqlType::Udt(..) => "UDTs",
+        _ => "collections",
+    };
+    invalid(format!("Slice restrictions are not supported on {what} containing durations"))
+}
+
+fn check_collection(column: &ColumnMetadata, operator: &str, legal: bool) -> Result<(), CqlError> {
+    let (name, ty) = (&column.name, &column.ty);
+    if matches!(ty, CqlType::Udt(..)) && ty.is_multi_cell() {
+        return invalid(format!(
+            "Non-frozen UDT column '{name}' ({}) cannot be restricted by any relation",
+            type_name(ty)
+        ));
+    }
+    if ty.is_collection() && ty.is_multi_cell() && !legal {
+        return invalid(format!(
+            "Collection column '{name}' ({}) cannot be restricted by a '{operator}' relation",
+            type_name(ty)
+        ));
+    }
+    Ok(())
+}
+
+/// What the right side of an operator on a column is.
+fn column_receiver(column: &ColumnMetadata, operator: Operator) -> Result<Receiver, CqlError> {
+    let (name, ty) = (&column.name, &column.ty);
+    let element = |part: &str, ty: &Arc<CqlType>| Ok(Receiver::new(format!("{part}({name})"), (**ty).clone()));
+    match operator {
+        Operator::ContainsKey => match ty {
+            CqlType::Map { key, .. } => element("key", key),
+            _ => invalid(format!("Cannot use CONTAINS KEY on non-map column {name}")),
+        },
+        Operator::Contains => match ty {
+            CqlType::List { element: ty, .. } | CqlType::Set { element: ty, .. } => element("value", ty),
+            CqlType::Map { value, .. } => element("value", value),
+            _ => invalid(format!("Cannot use CONTAINS on non-collection column {name}")),
+        },
+        _ => {
+            check_collection(column, operator.symbol(), false)?;
+            Ok(Receiver::column(column))
+        }
+    }
+}
+
+fn prepare_in<'t>(
+    preparing: &mut Preparing<'_>,
+    column: &'t ColumnMetadata,
+    values: &InValues<'_>,
+) -> Result<Prepared<'t>, CqlError> {
+    match values {
+        InValues::List(list) => {
+            let receiver = Receiver::column(column);
+            let terms: Result<Vec<_>, _> =
+                list.iter().map(|value| terms::prepare(preparing, value, &receiver)).collect();
+            let mut terms = terms?;
+            if terms.len() == 1 {
+                let only = terms.pop().expect("there is one");
+                return Ok(Prepared::Column(column, Operator::Eq, only));
+            }
+            Ok(Prepared::ColumnIn(column, InTerms::List(terms)))
+        }
+        InValues::Bind(marker) => {
+            let ty = CqlType::List { element: Arc::new(column.ty.clone()), frozen: true };
+            let receiver = Receiver::new(format!("in({})", column.name), ty.clone());
+            let term = Term::Bind { index: preparing.bind(marker, &receiver), ty };
+            Ok(Prepared::ColumnIn(column, InTerms::Bind(term)))
+        }
+    }
+}
+
+fn prepare_entry<'t>(
+    preparing: &mut Preparing<'_>,
+    column: &'t ColumnMetadata,
+    key: &ast::Term<'_>,
+    operator: Operator,
+    value: &ast::Term<'_>,
+) -> Result<Prepared<'t>, CqlError> {
+    let name = &column.name;
+    match &column.ty {
+        CqlType::List { .. } => {
+            invalid(format!("Indexes on list entries ({name}[index] = value) are not currently supported."))
+        }
+        CqlType::Map { frozen: true, .. } => {
+            invalid(format!("Map-entry equality predicates on frozen map column {name} are not supported"))
+        }
+        CqlType::Map { .. } if operator != Operator::Eq => {
+            invalid("Only EQ relations are supported on map entries".into())
+        }
+        CqlType::Map { key: key_type, value: value_type, .. } => {
+            let key_receiver = Receiver::new(format!("key({name})"), (**key_type).clone());
+            let value_receiver = Receiver::new(format!("value({name})"), (**value_type).clone());
+            let key = terms::prepare(preparing, key, &key_receiver)?;
+            Ok(Prepared::Entry(column, key, terms::prepare(preparing, value, &value_receiver)?))
+        }
+        _ => invalid(format!("Column {name} cannot be used as a map")),
+    }
+}
+
+fn prepare_token<'t>(
+    preparing: &mut Preparing<'_>,
+    table: &TableMetadata,
+    columns: &[ast::Ident<'_>],
+    operator: Operator,
+    value: &ast::Term<'_>,
+) -> Result<Prepared<'t>, CqlError> {
+    let found: Result<Vec<_>, _> = columns.iter().map(|column| find_column(table, column.as_str())).collect();
+    let found = found?;
+    if found.iter().any(|column| column.kind != ColumnKind::PartitionKey) || found.len() != table.partition_key.len() {
+        return invalid("The token() function must contains only partition key components".into());
+    }
+    if found.iter().enumerate().any(|(at, column)| column.position != at) {
+        let names: Vec<_> = table.partition_key.iter().map(|column| column.name.as_str()).collect();
+        return invalid(format!(
+            "The token function arguments must be in the partition key order: {}",
+            names.join(", ")
+        ));
+    }
+    if !matches!(operator, Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte) {
+        return invalid(format!("{} cannot be used with the token function", operator.symbol()));
+    }
+    let receiver = Receiver::new("partition key token", CqlType::BigInt);
+    Ok(Prepared::Token(operator, terms::prepare(preparing, value, &receiver)?))
+}
+
+/// Clustering columns in parentheses: they must follow each other.
+fn tuple_columns(table: &TableMetadata, names: &[ast::Ident<'_>]) -> Result<(usize, usize), CqlError> {
+    let mut first = None;
+    for (at, name) in names.iter().enumerate() {
+        let column = find_column(table, name.as_str())?;
+        if column.kind != ColumnKind::Clustering {
+            return invalid(format!(
+                "Multi-column relations can only be applied to clustering columns but was applied to: {}",
+                column.name
+            ));
+        }
+        if names[..at].iter().any(|other| other == name) {
+            return invalid(format!("Column \"{name}\" appeared twice in a relation"));
+        }
+        let start = *first.get_or_insert(column.position);
+        if column.position != start + at {
+            let list: Vec<_> = names.iter().map(|name| name.as_str()).collect();
+            return invalid(format!(
+                "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: ({})",
+                list.join(", ")
+            ));
+        }
+    }
+    Ok((first.unwrap_or(0), names.len()))
+}
+
+fn tuple_type(table: &TableMetadata, first: usize, width: usize) -> (String, CqlType) {
+    let columns = &table.clustering[first..first + width];
+    let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
+    (names.join(","), CqlType::Tuple(columns.iter().map(|column| column.ty.clone()).collect::<Vec<_>>().into()))
+}
+
+fn row_term(
+    preparing: &mut Preparing<'_>,
+    table: &TableMetadata,
+    first: usize,
+    width: usize,
+    value: &ast::Term<'_>,
+) -> Result<RowTerm, CqlError> {
+    match value {
+        ast::Term::Tuple(parts) => {
+            if parts.len() != width {
+                return invalid(format!("Expected {width} elements in value tuple, but got {}: {value}", parts.len()));
+            }
+            let columns = &table.clustering[first..first + width];
+            let terms: Result<Vec<_>, _> = parts
+                .iter()
+                .zip(columns)
+                .map(|(part, column)| terms::prepare(preparing, part, &Receiver::column(column)))
+                .collect();
+            Ok(RowTerm::Columns(terms?))
+        }
+        other => {
+            let (names, ty) = tuple_type(table, first, width);
+            let receiver = Receiver::new(format!("({names})"), ty);
+            Ok(RowTerm::Tuple(terms::prepare(preparing, other, &receiver)?))
+        }
+    }
+}

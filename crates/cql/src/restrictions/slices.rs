@@ -1,0 +1,294 @@
+//! From clustering restrictions and bound values to slices.
+//!
+//! Agrees with `org.apache.cassandra.cql3.restrictions.ClusteringColumnRestrictions.{valuesAsClustering,boundsAsClustering}`.
+
+use bytes::Bytes;
+use rows::{Bound, ClusteringValues, Slice, Slices};
+use schema::{ClusteringComparator, TableMetadata};
+
+use super::{ClusteringRestriction, ClusteringTest, Restrictions, RowTerm, RowTerms};
+use crate::context::Bindings;
+use crate::error::CqlError;
+use crate::execute::BoundValue;
+use crate::values;
+
+/// The slices of a partition that the restrictions ask for.
+pub(super) fn build(
+    restrictions: &Restrictions,
+    table: &TableMetadata,
+    bindings: &Bindings<'_>,
+) -> Result<Slices, CqlError> {
+    let mut prefixes = vec![ClusteringValues::new()];
+    for restriction in &restrictions.clustering {
+        if let ClusteringTest::Slice { lower, upper } = &restriction.test {
+            let lower = end(restriction, lower.as_ref(), table, bindings)?;
+            let upper = end(restriction, upper.as_ref(), table, bindings)?;
+            return Ok(ranges(&table.comparator, restriction.first, &prefixes, lower, upper));
+        }
+        extend(&mut prefixes, restriction, table, bindings)?;
+    }
+    if let [_] = prefixes.as_slice() {
+        return Ok(Slices(prefixes.into_iter().map(Slice::of_prefix).collect()));
+    }
+    let slices = prefixes.into_iter().map(Slice::of_prefix).collect();
+    Ok(Slices::normalized(slices, &table.comparator))
+}
+
+/// The clusterings (or leading parts of them) that `=` and `IN` give.
+pub(super) fn clusterings(
+    restrictions: &Restrictions,
+    table: &TableMetadata,
+    bindings: &Bindings<'_>,
+) -> Result<Vec<ClusteringValues>, CqlError> {
+    let mut prefixes = vec![ClusteringValues::new()];
+    for restriction in &restrictions.clustering {
+        extend(&mut prefixes, restriction, table, bindings)?;
+    }
+    if prefixes.len() > 1 {
+        prefixes.sort_by(|a, b| table.comparator.compare_values(a, b));
+        prefixes.dedup();
+    }
+    Ok(prefixes)
+}
+
+fn extend(
+    prefixes: &mut Vec<ClusteringValues>,
+    restriction: &ClusteringRestriction,
+    table: &TableMetadata,
+    bindings: &Bindings<'_>,
+) -> Result<(), CqlError> {
+    let rows = match &restriction.test {
+        ClusteringTest::Eq(row) => vec![row_values(row, restriction, table, bindings)?],
+        ClusteringTest::In(rows) => in_rows(rows, restriction, table, bindings)?,
+        ClusteringTest::Slice { .. } => return Ok(()),
+    };
+    if let [row] = rows.as_slice() {
+        for prefix in prefixes {
+            prefix.extend(row.iter().cloned().map(Some));
+        }
+        return Ok(());
+    }
+    let mut longer = Vec::with_capacity(prefixes.len() * rows.len());
+    for prefix in prefixes.iter() {
+        for row in &rows {
+            let mut next = prefix.clone();
+            next.extend(row.iter().cloned().map(Some));
+            longer.push(next);
+        }
+    }
+    *prefixes = longer;
+    Ok(())
+}
+
+fn column_name(table: &TableMetadata, position: usize) -> &str {
+    table.clustering.get(position).map_or("", |column| &column.name)
+}
+
+fn required(
+    value: BoundValue,
+    restriction: &ClusteringRestriction,
+    table: &TableMetadata,
+    position: usize,
+) -> Result<Bytes, CqlError> {
+    let name = column_name(table, position);
+    match value {
+        BoundValue::Bytes(bytes) => Ok(bytes),
+        BoundValue::Null if restriction.multi => {
+            Err(CqlError::invalid(format!("Invalid null value for column {name}")))
+        }
+        BoundValue::Null => Err(CqlError::invalid(format!("Invalid null value in condition for column {name}"))),
+        BoundValue::Unset => Err(CqlError::invalid(format!("Invalid unset value for column {name}"))),
+    }
+}
+
+fn row_values(
+    row: &RowTerm,
+    restriction: &ClusteringRestriction,
+    table: &TableMetadata,
+    bindings: &Bindings<'_>,
+) -> Result<Vec<Bytes>, CqlError> {
+    let first = restriction.first;
+    match row {
+        RowTerm::Columns(terms) => terms
+            .iter()
+            .enumerate()
+            .map(|(at, term)| required(term.eval(bindings)?, restriction, table, first + at))
+            .collect(),
+        RowTerm::Tuple(term) => {
+            let tuple = required(term.eval(bindings)?, restriction, table, first)?;
+            tuple_values(&tuple, restriction, table)
+        }
+    }
+}
+
+fn tuple_values(
+    tuple: &Bytes,
+    restriction: &ClusteringRestriction,
+    table: &TableMetadata,
+) -> Result<Vec<Bytes>, CqlError> {
+    let fields = values::split_tuple(tuple)?;
+    if fields.len() > restriction.width {
+        return Err(CqlError::invalid(format!(
+            "Tuple value contained too many fields (expected {}, got {})",
+            restriction.width,
+            fields.len()
+        )));
+    }
+    let name = |at: usize| column_name(table, restriction.first + at);
+    fields
+        .into_iter()
+        .enumerate()
+        .map(|(at, field)| {
+            field.ok_or_else(|| CqlError::invalid(format!("Invalid null value for column {}", name(at))))
+        })
+        .collect()
+}
+
+fn in_rows(
+    rows: &RowTerms,
+    restriction: &ClusteringRestriction,
+    table: &TableMetadata,
+    bindings: &Bindings<'_>,
+) -> Result<Vec<Vec<Bytes>>, CqlError> {
+    match rows {
+        RowTerms::List(rows) => rows.iter().map(|row| row_values(row, restriction, table, bindings)).collect(),
+        RowTerms::Bind(term) => {
+            let name = column_name(table, restriction.first);
+            let list = match term.eval(bindings)? {
+                BoundValue::Bytes(bytes) => bytes,
+                BoundValue::Null => return Err(CqlError::invalid(format!("Invalid null value for column {name}"))),
+                BoundValue::Unset => return Err(CqlError::invalid(format!("Invalid unset value for column {name}"))),
+            };
+            let elements = values::split_list(&list)?;
+            if !restriction.multi {
+                return Ok(elements.into_iter().map(|element| vec![element]).collect());
+            }
+            elements.iter().map(|tuple| tuple_values(tuple, restriction, table)).collect()
+        }
+    }
+}
+
+/// Values and inclusiveness of one end of a slice.
+type End = Option<(Vec<Bytes>, bool)>;
+
+fn end(
+    restriction: &ClusteringRestriction,
+    end: Option<&(RowTerm, bool)>,
+    table: &TableMetadata,
+    bindings: &Bindings<'_>,
+) -> Result<End, CqlError> {
+    match end {
+        None => Ok(None),
+        Some((row, inclusive)) => Ok(Some((row_values(row, restriction, table, bindings)?, *inclusive))),
+    }
+}
+
+/// The rows of each prefix that lie between two ends which start at a column.
+fn ranges(
+    comparator: &ClusteringComparator,
+    first: usize,
+    prefixes: &[ClusteringValues],
+    lower: End,
+    upper: End,
+) -> Slices {
+    let mut found = Vec::new();
+    for prefix in prefixes {
+        let above = match &lower {
+            Some((values, inclusive)) => beyond(comparator, first, prefix, values, *inclusive, true),
+            None => vec![Slice::of_prefix(prefix.clone())],
+        };
+        let below = match &upper {
+            Some((values, inclusive)) => beyond(comparator, first, prefix, values, *inclusive, false),
+            None => vec![Slice::of_prefix(prefix.clone())],
+        };
+        for one in &above {
+            for other in &below {
+                found.push(intersect(comparator, one, other));
+            }
+        }
+    }
+    Slices::normalized(found, comparator)
+}
+
+fn intersect(comparator: &ClusteringComparator, one: &Slice, other: &Slice) -> Slice {
+    let start = if one.start.compare(&other.start, comparator).is_lt() { &other.start } else { &one.start };
+    let end = if one.end.compare(&other.end, comparator).is_lt() { &one.end } else { &other.end };
+    Slice { start: start.clone(), end: end.clone() }
+}
+
+fn with(prefix: &ClusteringValues, values: &[Bytes]) -> ClusteringValues {
+    prefix.iter().cloned().chain(values.iter().cloned().map(Some)).collect()
+}
+
+/// The rows with a prefix whose next columns are, as a tuple, above (or below) values. Where all those columns have
+/// one order that is one slice; where orders are mixed, one for each column.
+fn beyond(
+    comparator: &ClusteringComparator,
+    first: usize,
+    prefix: &ClusteringValues,
+    values: &[Bytes],
+    inclusive: bool,
+    above: bool,
+) -> Vec<Slice> {
+    let reversed = |at: usize| comparator.columns.get(first + at).is_some_and(|(_, reversed)| *reversed);
+    let slice = |within: &[Bytes], bound: &[Bytes], inclusive: bool, reversed: bool| {
+        let within = with(prefix, within);
+        let bound = with(prefix, bound);
+        if above != reversed {
+            Slice { start: Bound::start(bound, inclusive), end: Bound::end(within, true) }
+        } else {
+            Slice { start: Bound::start(within, true), end: Bound::end(bound, inclusive) }
+        }
+    };
+    if (1..values.len()).all(|at| reversed(at) == reversed(0)) {
+        return vec![slice(&[], values, inclusive, reversed(0))];
+    }
+    (0..values.len())
+        .map(|at| {
+            let last = at + 1 == values.len();
+            slice(&values[..at], &values[..=at], inclusive && last, reversed(at))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::CqlType;
+
+    fn values_of(numbers: &[i32]) -> Vec<Bytes> {
+        numbers.iter().map(|number| Bytes::copy_from_slice(&number.to_be_bytes())).collect()
+    }
+
+    /// Every row of a small space lies in the slices exactly when the comparison of tuples says so.
+    #[test]
+    fn slices_mean_what_the_comparison_of_tuples_means() {
+        for orders in 0..4u8 {
+            let columns: Vec<_> = (0..2).map(|at| (CqlType::Int, orders & (1 << at) != 0)).collect();
+            let comparator = ClusteringComparator::new(columns);
+            for bounds in 0..64 {
+                let (a, b) = (bounds % 4, bounds / 4 % 4);
+                let inclusive = bounds & 16 != 0;
+                let width = 1 + usize::from(bounds & 32 != 0);
+                let values = values_of(&[a, b][..width]);
+                for above in [true, false] {
+                    let slices = Slices::normalized(
+                        beyond(&comparator, 0, &ClusteringValues::new(), &values, inclusive, above),
+                        &comparator,
+                    );
+                    for row in 0..16 {
+                        let numbers = [row % 4, row / 4];
+                        let order = numbers[..width].cmp(&[a, b][..width]);
+                        let expected = match above {
+                            true => order.is_gt() || (inclusive && order.is_eq()),
+                            false => order.is_lt() || (inclusive && order.is_eq()),
+                        };
+                        let row: Vec<_> = values_of(&numbers).into_iter().map(Some).collect();
+                        let found = slices.0.iter().any(|slice| slice.contains(&row, &comparator));
+                        assert_eq!(found, expected, "{numbers:?} {a} {b} {inclusive} {width} {above} {orders}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! What a SELECT shows of each row: selectors, prepared once and then evaluated row by row, straight into wire form.
+//!
+//! Agrees with `org.apache.cassandra.cql3.selection`.
+
+mod aggregate;
+mod prepare;
+mod row;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use schema::{ColumnId, TableMetadata};
+use types::CqlType;
+
+pub(crate) use aggregate::{Aggregate, AggregateState};
+pub(crate) use prepare::prepare;
+pub(crate) use row::{Column, OwnedRow, RowView};
+
+use crate::ast::CellAttribute;
+use crate::context::{Bindings, Sources};
+use crate::error::CqlError;
+use crate::functions::Function;
+use crate::terms::Term;
+use crate::values;
+
+/// Something that has a value for each row.
+#[derive(Clone, Debug)]
+pub(crate) enum Selector {
+    /// A column.
+    Column(Column),
+    /// A constant or a bound value.
+    Term(Term),
+    /// `writetime(c)` and the like, of all of a column or of one element.
+    Attribute(CellAttribute, Column, Option<Box<Part>>),
+    /// A function of others.
+    Call(Function, Vec<Selector>),
+    /// A field of a user type.
+    Field(Box<Selector>, usize),
+    /// An element of a map or set of a type.
+    Element(CqlType, Box<Selector>, Box<Selector>),
+    /// The elements of a map or set between two.
+    Slice(CqlType, Box<Selector>, Option<Box<Selector>>, Option<Box<Selector>>),
+    /// A tuple or user type of others.
+    Tuple(Vec<Selector>),
+    /// A list of others.
+    List(Vec<Selector>),
+    /// A set of others, of elements of a type.
+    Set(CqlType, Vec<Selector>),
+    /// A map of others, with keys of a type.
+    Map(CqlType, Vec<(Selector, Selector)>),
+    /// A vector of others, of elements of a type.
+    Vector(CqlType, Vec<Selector>),
+    /// The value of an aggregate, by its place in [`Selection::aggregates`].
+    Aggregate(usize),
+}
+
+/// Which part of a collection or user type a `writetime` asks about.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// A field.
+    Field(usize),
+    /// The element with this key.
+    Element(Selector),
+}
+
+/// A prepared select clause.
+#[derive(Clone, Debug)]
+pub(crate) struct Selection {
+    /// One for each column of the result.
+    pub selectors: Vec<Selector>,
+    /// Names and types of the result's columns.
+    pub names: Vec<(String, CqlType)>,
+    /// Aggregates that selectors refer to.
+    pub aggregates: Vec<Aggregate>,
+    /// Static and regular columns that are looked at, sorted.
+    pub fetched: Arc<[ColumnId]>,
+    /// Columns that are looked at, for the checks of DISTINCT.
+    pub requested: Vec<Column>,
+    /// Some selector depends on bound values or the time.
+    pub has_terms: bool,
+}
+
+impl Selection {
+    /// The same with its terms evaluated: what background threads can use.
+    pub fn bind(&self, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
+        let mut bound = self.clone();
+        for selector in &mut bound.selectors {
+            selector.bind(bindings)?;
+        }
+        for aggregate in &mut bound.aggregates {
+            if let Some(argument) = &mut aggregate.argument {
+                argument.bind(bindings)?;
+            }
+        }
+        Ok(bound)
+    }
+
+    /// Columns that rows are grouped or filtered by are fetched too.
+    pub fn fetch(&mut self, columns: impl Iterator<Item = ColumnId>) {
+        let mut ids: Vec<_> = self.fetched.iter().copied().chain(columns).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        self.fetched = ids.into();
+    }
+
+    /// Appends a row as one JSON text.
+    pub fn put_json(&self, out: &mut Vec<u8>, row: &RowView<'_>) -> Result<(), CqlError> {
+        let mut json = String::from("{");
+        for (at, (selector, (name, ty))) in self.selectors.iter().zip(&self.names).enumerate() {
+            if at > 0 {
+                json.push_str(", ");
+            }
+            json.push_str(&json_name(name));
+            json.push_str(": ");
+            match selector.value(row)? {
+                Some(value) => json.push_str(&types::json::to_json(ty, &value)),
+                None => json.push_str("null"),
+            }
+        }
+        json.push('}');
+        stdx::put_int_bytes(out, Some(json.as_bytes()));
+        Ok(())
+    }
+
+    /// Appends a row.
+    pub fn put(&self, out: &mut Vec<u8>, row: &RowView<'_>) -> Result<(), CqlError> {
+        for selector in &self.selectors {
+            selector.put(out, row)?;
+        }
+        Ok(())
+    }
+}
+
+/// Functions in a select clause never ask for the time: those that do are evaluated by [`Selection::bind`].
+struct NoSources;
+
+impl Sources for NoSources {
+    fn micros(&self) -> i64 {
+        0
+    }
+    fn timeuuid(&self) -> [u8; 16] {
+        [0; 16]
+    }
+    fn uuid(&self) -> [u8; 16] {
+        [0; 16]
+    }
+}
+
+impl Selector {
+    fn bind(&mut self, bindings: &Bindings<'_>) -> Result<(), CqlError> {
+        match self {
+            Self::Term(term) => *term = Term::Constant(term.eval_option(bindings)?),
+            Self::Column(_) | Self::Aggregate(_) => {}
+            Self::Attribute(_, _, part) => {
+                if let Some(Part::Element(key)) = part.as_deref_mut() {
+                    key.bind(bindings)?;
+                }
+            }
+            Self::Call(function, arguments) => {
+                for argument in arguments.iter_mut() {
+                    argument.bind(bindings)?;
+                }
+                if !function.is_pure() && arguments.is_empty() {
+                    *self = Self::Term(Term::Constant(function.call(&[], bindings.sources)?));
+                }
+            }
+            Self::Field(inner, _) => inner.bind(bindings)?,
+            Self::Element(_, inner, key) => {
+                inner.bind(bindings)?;
+                key.bind(bindings)?;
+            }
+            Self::Slice(_, inner, from, to) => {
+                inner.bind(bindings)?;
+                for end in [from, to].into_iter().flatten() {
+                    end.bind(bindings)?;
+                }
+            }
+            Self::Tuple(parts) | Self::List(parts) | Self::Set(_, parts) | Self::Vector(_, parts) => {
+                for part in parts {
+                    part.bind(bindings)?;
+                }
+            }
+            Self::Map(_, entries) => {
+                for (key, value) in entries {
+                    key.bind(bindings)?;
+                    value.bind(bindings)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends its value: `[int]` length and bytes.
+    fn put(&self, out: &mut Vec<u8>, row: &RowView<'_>) -> Result<(), CqlError> {
+        if let Self::Column(column) = self {
+            row.put(out, column);
+        } else {
+            stdx::put_int_bytes(out, self.value(row)?.as_deref());
+        }
+        Ok(())
+    }
+
+    /// Its value.
+    pub fn value(&self, row: &RowView<'_>) -> Result<Option<Bytes>, CqlError> {
+        Ok(match self {
+            Self::Column(column) => row.value(column),
+            Self::Term(Term::Constant(value)) => value.clone(),
+            Self::Term(_) => return Err(CqlError::Server("a selector was not bound".into())),
+            Self::Attribute(attribute, column, part) => row.attribute(*attribute, column, part.as_deref())?,
+            Self::Call(function, arguments) => {
+                let values: Result<Vec<_>, _> = arguments.iter().map(|argument| argument.value(row)).collect();
+                function.call(&values?, &NoSources)?
+            }
+            Self::Field(inner, field) => match inner.value(row)? {
+                Some(value) => values::split_tuple(&value)?.into_iter().nth(*field).flatten(),
+                None => None,
+            },
+            Self::Element(ty, inner, key) => match (inner.value(row)?, key.value(row)?) {
+                (Some(value), Some(key)) => element(ty, &value, &key)?,
+                _ => None,
+            },
+            Self::Slice(ty, inner, from, to) => {
+                let end = |end: &Option<Box<Selector>>| end.as_ref().map(|end| end.value(row)).transpose();
+                match (inner.value(row)?, end(from)?, end(to)?) {
+                    (None, ..) | (_, Some(None), _) | (_, _, Some(None)) => None,
+                    (Some(value), from, to) => Some(slice(ty, &value, from.flatten(), to.flatten())?),
+                }
+            }
+            Self::Tuple(parts) => {
+                let values: Result<Vec<_>, _> = parts.iter().map(|part| part.value(row)).collect();
+                Some(values::pack_tuple(&values?))
+            }
+            Self::List(parts) => Some(values::pack_list(&elements(parts, row)?)),
+            Self::Set(ty, parts) => {
+                let mut found = elements(parts, row)?;
+                values::sort_set(ty, &mut found);
+                Some(values::pack_list(&found))
+            }
+            Self::Vector(ty, parts) => Some(values::pack_vector(ty, &elements(parts, row)?)),
+            Self::Map(ty, entries) => {
+                let mut found = Vec::with_capacity(entries.len());
+                for (key, value) in entries {
+                    found.push((required(key.value(row)?)?, required(value.value(row)?)?));
+                }
+                values::sort_map(ty, &mut found);
+                Some(values::pack_map(&found))
+            }
+            Self::Aggregate(at) => row.aggregates.get(*at).cloned().flatten(),
+        })
+    }
+}
+
+/// A column's name as JSON: names with capitals are quoted inside, so that they are told from those without.
+fn json_name(name: &str) -> String {
+    let quoted = if name.to_lowercase() == name { name.to_owned() } else { format!("\"{name}\"") };
+    types::json::to_json(&CqlType::Text, quoted.as_bytes())
+}
+
+fn required(value: Option<Bytes>) -> Result<Bytes, CqlError> {
+    value.ok_or_else(|| CqlError::invalid("null is not supported inside collections"))
+}
+
+fn elements(parts: &[Selector], row: &RowView<'_>) -> Result<Vec<Bytes>, CqlError> {
+    parts.iter().map(|part| required(part.value(row)?)).collect()
+}
+
+fn element(ty: &CqlType, value: &Bytes, wanted: &Bytes) -> Result<Option<Bytes>, CqlError> {
+    Ok(match ty {
+        CqlType::Map { key, .. } => values::split_map(value)?
+            .into_iter()
+            .find(|(found, _)| types::compare(key, found, wanted).is_eq())
+            .map(|(_, value)| value),
+        CqlType::Set { element, .. } => {
+            values::split_list(value)?.into_iter().find(|found| types::compare(element, found, wanted).is_eq())
+        }
+        _ => None,
+    })
+}
+
+fn slice(ty: &CqlType, value: &Bytes, from: Option<Bytes>, to: Option<Bytes>) -> Result<Bytes, CqlError> {
+    let within = |ty: &CqlType, found: &Bytes| {
+        from.as_ref().is_none_or(|from| types::compare(ty, found, from).is_ge())
+            && to.as_ref().is_none_or(|to| types::compare(ty, found, to).is_le())
+    };
+    Ok(match ty {
+        CqlType::Map { key, .. } => {
+            let entries: Vec<_> =
+                values::split_map(value)?.into_iter().filter(|(found, _)| within(key, found)).collect();
+            values::pack_map(&entries)
+        }
+        CqlType::Set { element, .. } => {
+            let found: Vec<_> = values::split_list(value)?.into_iter().filter(|found| within(element, found)).collect();
+            values::pack_list(&found)
+        }
+        _ => value.clone(),
+    })
+}
+
+/// The columns that `*` stands for.
+pub(crate) fn wildcard(table: &TableMetadata) -> Selection {
+    let columns: Vec<_> = table.columns_in_select_order();
+    let mut selection = Selection {
+        selectors: columns.iter().map(|column| Selector::Column(Column::of(column))).collect(),
+        names: columns.iter().map(|column| (column.name.clone(), column.ty.clone())).collect(),
+        aggregates: Vec::new(),
+        fetched: Arc::from([]),
+        requested: columns.iter().map(|column| Column::of(column)).collect(),
+        has_terms: false,
+    };
+    selection.fetch(columns.iter().filter(|column| !column.is_primary_key()).map(|column| column.id));
+    selection
+}

@@ -1,0 +1,197 @@
+//! One row as selectors and filters see it: its key, its clustering, the partition's static row, its cells.
+
+use bytes::Bytes;
+use rows::{Cell, ColumnData, Row};
+use schema::{ColumnId, ColumnKind, ColumnMetadata};
+use types::CqlType;
+
+use super::Part;
+use crate::ast::CellAttribute;
+use crate::error::CqlError;
+use crate::values;
+
+/// Where a column's value is.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs)]
+pub(crate) enum Column {
+    PartitionKey { position: usize, ty: CqlType },
+    Clustering { position: usize, ty: CqlType },
+    Static { id: ColumnId, ty: CqlType },
+    Regular { id: ColumnId, ty: CqlType },
+}
+
+impl Column {
+    /// Of a table's column.
+    pub fn of(column: &ColumnMetadata) -> Self {
+        let (position, id, ty) = (column.position, column.id, column.ty.clone());
+        match column.kind {
+            ColumnKind::PartitionKey => Self::PartitionKey { position, ty },
+            ColumnKind::Clustering => Self::Clustering { position, ty },
+            ColumnKind::Static => Self::Static { id, ty },
+            ColumnKind::Regular => Self::Regular { id, ty },
+        }
+    }
+
+    /// Its type.
+    pub fn ty(&self) -> &CqlType {
+        match self {
+            Self::PartitionKey { ty, .. }
+            | Self::Clustering { ty, .. }
+            | Self::Static { ty, .. }
+            | Self::Regular { ty, .. } => ty,
+        }
+    }
+
+    /// The id under which it is fetched; None for key columns.
+    pub fn id(&self) -> Option<ColumnId> {
+        match self {
+            Self::Static { id, .. } | Self::Regular { id, .. } => Some(*id),
+            Self::PartitionKey { .. } | Self::Clustering { .. } => None,
+        }
+    }
+}
+
+/// A row that lives as long as what it was read from.
+#[derive(Clone, Copy)]
+pub(crate) struct RowView<'a> {
+    /// Components of the partition key.
+    pub key: &'a [Bytes],
+    /// Clustering values; empty for a partition that has its static row only.
+    pub clustering: &'a [Option<Bytes>],
+    /// The partition's static row.
+    pub static_row: Option<&'a Row>,
+    /// The row; None for a partition that has its static row only.
+    pub row: Option<&'a Row>,
+    /// The clock of the request, seconds.
+    pub now: u32,
+    /// Values of aggregates, where a group is shown.
+    pub aggregates: &'a [Option<Bytes>],
+}
+
+impl RowView<'_> {
+    fn data(&self, column: &Column) -> Option<&ColumnData> {
+        match column {
+            Column::Static { id, .. } => self.static_row.and_then(|row| row.column(*id)),
+            Column::Regular { id, .. } => self.row.and_then(|row| row.column(*id)),
+            Column::PartitionKey { .. } | Column::Clustering { .. } => None,
+        }
+    }
+
+    /// Appends a column's value in wire form.
+    #[inline]
+    pub fn put(&self, out: &mut Vec<u8>, column: &Column) {
+        match column {
+            Column::PartitionKey { position, .. } => {
+                stdx::put_int_bytes(out, self.key.get(*position).map(AsRef::as_ref));
+            }
+            Column::Clustering { position, .. } => {
+                stdx::put_int_bytes(out, self.clustering.get(*position).and_then(Option::as_deref));
+            }
+            Column::Static { ty, .. } | Column::Regular { ty, .. } => values::put_column(out, ty, self.data(column)),
+        }
+    }
+
+    /// A column's value.
+    pub fn value(&self, column: &Column) -> Option<Bytes> {
+        match column {
+            Column::PartitionKey { position, .. } => self.key.get(*position).cloned(),
+            Column::Clustering { position, .. } => self.clustering.get(*position).cloned().flatten(),
+            Column::Static { ty, .. } | Column::Regular { ty, .. } => values::column_value(ty, self.data(column)),
+        }
+    }
+
+    /// `writetime`, `maxwritetime` or `ttl` of a column or a part of it.
+    pub fn attribute(
+        &self,
+        attribute: CellAttribute,
+        column: &Column,
+        part: Option<&Part>,
+    ) -> Result<Option<Bytes>, CqlError> {
+        let of_cell = |cell: &Cell| cell_attribute(attribute, cell, self.now);
+        let complex = match self.data(column) {
+            None => return Ok(None),
+            Some(ColumnData::Simple(cell)) => return Ok(of_cell(cell)),
+            Some(ColumnData::Complex(complex)) => complex,
+        };
+        if let Some(part) = part {
+            let path = match part {
+                Part::Field(field) => Some(values::field_path(*field)),
+                Part::Element(key) => key.value(self)?,
+            };
+            let found = complex.cells.iter().find(|cell| cell.path == path);
+            return Ok(found.and_then(of_cell));
+        }
+        if attribute == CellAttribute::MaxWriteTime {
+            let newest = complex.cells.iter().map(|cell| cell.timestamp).max();
+            return Ok(newest.map(|timestamp| Bytes::copy_from_slice(&timestamp.to_be_bytes())));
+        }
+        let all: Vec<_> = match column.ty() {
+            CqlType::Udt(udt, _) => (0..udt.fields.len())
+                .map(|field| {
+                    let at = |cell: &&Cell| values::field_index(cell.path.as_ref()) == Some(field);
+                    complex.cells.iter().find(at).and_then(of_cell)
+                })
+                .collect(),
+            _ => complex.cells.iter().map(of_cell).collect(),
+        };
+        Ok(Some(list_with_nulls(&all)))
+    }
+
+    /// A copy that outlives what it was read from.
+    pub fn to_owned_row(self) -> OwnedRow {
+        OwnedRow {
+            key: self.key.to_vec(),
+            clustering: self.clustering.to_vec(),
+            static_row: self.static_row.cloned(),
+            row: self.row.cloned(),
+            now: self.now,
+        }
+    }
+}
+
+/// The lists that `writetime` and `ttl` give of collections may hold nulls.
+fn list_with_nulls(values: &[Option<Bytes>]) -> Bytes {
+    let mut out = Vec::new();
+    stdx::put_i32(&mut out, i32::try_from(values.len()).expect("a collection has less than 2^31 elements"));
+    for value in values {
+        stdx::put_int_bytes(&mut out, value.as_deref());
+    }
+    out.into()
+}
+
+fn cell_attribute(attribute: CellAttribute, cell: &Cell, now: u32) -> Option<Bytes> {
+    match attribute {
+        CellAttribute::WriteTime | CellAttribute::MaxWriteTime => {
+            Some(Bytes::copy_from_slice(&cell.timestamp.to_be_bytes()))
+        }
+        CellAttribute::Ttl => {
+            let left = cell.local_deletion_time.checked_sub(now).filter(|_| cell.is_expiring())?;
+            let left = i32::try_from(left).unwrap_or(i32::MAX);
+            Some(Bytes::copy_from_slice(&left.to_be_bytes()))
+        }
+    }
+}
+
+/// The first row of a group.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedRow {
+    key: Vec<Bytes>,
+    clustering: Vec<Option<Bytes>>,
+    static_row: Option<Row>,
+    row: Option<Row>,
+    now: u32,
+}
+
+impl OwnedRow {
+    /// As selectors see it, with the values of aggregates.
+    pub fn view<'a>(&'a self, aggregates: &'a [Option<Bytes>]) -> RowView<'a> {
+        RowView {
+            key: &self.key,
+            clustering: &self.clustering,
+            static_row: self.static_row.as_ref(),
+            row: self.row.as_ref(),
+            now: self.now,
+            aggregates,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! BATCH: the statements' updates joined per partition, so that each partition is one mutation.
+//!
+//! Agrees with `org.apache.cassandra.cql3.statements.{BatchStatement,BatchUpdatesCollector}`, messages included.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use rows::{Cell, ColumnData, Mutation, PartitionUpdate, Row};
+
+use super::modification::{
+    ExistingRows, ModificationPlan, WriteTime, check_consistency, default_timestamp, prepare_delete, prepare_insert,
+    prepare_update, read_existing, request_seconds,
+};
+use crate::ast::{self, BatchKind, Modification};
+use crate::context::{Bindings, Preparing, Receiver};
+use crate::coordinator::{Coordinator, WriteOptions};
+use crate::error::CqlError;
+use crate::execute::{BoundValue, Limits, QueryOptions};
+use crate::result::{Answer, CqlResult};
+use crate::terms::{self, Term};
+
+/// A prepared BATCH.
+#[derive(Debug)]
+pub(crate) struct BatchPlan {
+    /// Logged, unlogged, counter.
+    pub kind: BatchKind,
+    /// USING TIMESTAMP of the whole.
+    pub timestamp: Option<Term>,
+    /// Its statements.
+    pub statements: Vec<ModificationPlan>,
+}
+
+fn invalid<T>(message: &str) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+/// Prepares a BATCH.
+pub(crate) fn prepare(
+    preparing: &mut Preparing<'_>,
+    batch: &ast::Batch<'_>,
+    keyspace: Option<&str>,
+) -> Result<BatchPlan, CqlError> {
+    if batch.using.ttl.is_some() {
+        return invalid("Global TTL on the BATCH statement is not supported.");
+    }
+    let mut statements = Vec::with_capacity(batch.statements.len());
+    for statement in &batch.statements {
+        statements.push(match statement {
+            Modification::Insert(insert) => prepare_insert(preparing, insert, keyspace)?,
+            Modification::Update(update) => prepare_update(preparing, update, keyspace)?,
+            Modification::Delete(delete) => prepare_delete(preparing, delete, keyspace)?,
+        });
+    }
+    let timestamp = match &batch.using.timestamp {
+        None => None,
+        Some(term) => Some(terms::prepare(preparing, term, &Receiver::new("[timestamp]", types::CqlType::BigInt))?),
+    };
+    if timestamp.is_some() && batch.kind == BatchKind::Counter {
+        return invalid("Cannot provide custom timestamp for counter BATCH");
+    }
+    if timestamp.is_some() && statements.iter().any(ModificationPlan::sets_timestamp) {
+        return invalid("Timestamp must be set either on BATCH or individual statements");
+    }
+    check_kind(batch.kind, !statements.is_empty())?;
+    Ok(BatchPlan { kind: batch.kind, timestamp, statements })
+}
+
+/// Counters cannot be written yet: every statement is one that a counter batch refuses.
+fn check_kind(kind: BatchKind, has_statements: bool) -> Result<(), CqlError> {
+    if kind == BatchKind::Counter && has_statements {
+        return invalid("Cannot include non-counter statement in a counter batch");
+    }
+    Ok(())
+}
+
+/// Executes a BATCH statement.
+pub(crate) async fn execute<C: Coordinator>(
+    plan: &BatchPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+    coordinator: &C,
+) -> Result<Answer, CqlError> {
+    let bindings = Bindings { values, sources: coordinator };
+    let mut timestamp = default_timestamp(options, coordinator);
+    if let Some(term) = &plan.timestamp
+        && let Some(bytes) = term.eval_option(&bindings)?
+    {
+        let bytes = <[u8; 8]>::try_from(bytes.as_ref()).map_err(|_| CqlError::invalid("Invalid timestamp value"))?;
+        timestamp = i64::from_be_bytes(bytes);
+    }
+    let statements: Vec<_> = plan.statements.iter().map(|statement| (statement, values)).collect();
+    execute_all(plan.kind, &statements, timestamp, options, coordinator).await
+}
+
+/// Executes the statements of a batch, each with its values.
+pub(crate) async fn execute_all<C: Coordinator>(
+    kind: BatchKind,
+    statements: &[(&ModificationPlan, &[BoundValue])],
+    timestamp: i64,
+    options: &QueryOptions,
+    coordinator: &C,
+) -> Result<Answer, CqlError> {
+    check_consistency(options.consistency)?;
+    check_kind(kind, !statements.is_empty())?;
+    let now = request_seconds(options, coordinator);
+    let mut gathered = Gathered::default();
+    for (plan, values) in statements {
+        let bindings = Bindings { values, sources: coordinator };
+        let time: WriteTime = plan.write_time(&bindings, timestamp, now)?;
+        let existing = if plan.requires_read {
+            read_existing(plan, &bindings, options, now, coordinator).await?
+        } else {
+            ExistingRows::default()
+        };
+        for update in plan.updates(&bindings, &time, &existing)? {
+            gathered.add(update);
+        }
+    }
+    let mutations = gathered.mutations;
+    if mutations.is_empty() {
+        return Ok(CqlResult::Void.into());
+    }
+    let mut warnings = Vec::new();
+    check_size(&mutations, &options.limits, &mut warnings)?;
+    if kind == BatchKind::Unlogged {
+        warn_of_partitions(&mutations, &options.limits, &mut warnings);
+    }
+    let logged_batch = kind == BatchKind::Logged && mutations.len() > 1;
+    let write = WriteOptions { consistency: options.consistency, logged_batch };
+    coordinator.mutate(mutations, &write).await?;
+    Ok(Answer { result: CqlResult::Void, warnings })
+}
+
+/// Mutations by keyspace and key, in the order in which they were first named.
+#[derive(Default)]
+struct Gathered {
+    mutations: Vec<Mutation>,
+    by_key: BTreeMap<(String, Bytes), usize>,
+}
+
+impl Gathered {
+    fn add(&mut self, update: PartitionUpdate) {
+        if update.is_empty() {
+            return;
+        }
+        let place = (update.table.keyspace.clone(), update.key.key.clone());
+        let Some(index) = self.by_key.get(&place) else {
+            self.by_key.insert(place, self.mutations.len());
+            self.mutations.push(Mutation::of(update));
+            return;
+        };
+        let updates = &mut self.mutations[*index].updates;
+        match updates.iter_mut().find(|other| other.table.id == update.table.id) {
+            Some(other) => other.merge(update),
+            None => updates.push(update),
+        }
+    }
+}
+
+fn table_names(mutations: &[Mutation]) -> (String, usize) {
+    let names: BTreeSet<_> = mutations
+        .iter()
+        .flat_map(|mutation| &mutation.updates)
+        .map(|update| format!("{}.{}", update.table.keyspace, update.table.name))
+        .collect();
+    let count = names.len();
+    (format!("[{}]", names.into_iter().collect::<Vec<_>>().join(", ")), count)
+}
+
+fn check_size(mutations: &[Mutation], limits: &Limits, warnings: &mut Vec<String>) -> Result<(), CqlError> {
+    if mutations.len() <= 1 {
+        return Ok(());
+    }
+    let size: usize = mutations.iter().flat_map(|mutation| &mutation.updates).map(update_size).sum();
+    if size > limits.batch_size_fail {
+        return invalid("Batch too large");
+    }
+    if size > limits.batch_size_warn {
+        let (names, _) = table_names(mutations);
+        let threshold = limits.batch_size_warn;
+        warnings.push(format!(
+            "Batch for {names} is of size {size}, exceeding specified threshold of {threshold} by {}.",
+            size - threshold
+        ));
+    }
+    Ok(())
+}
+
+fn warn_of_partitions(mutations: &[Mutation], limits: &Limits, warnings: &mut Vec<String>) {
+    let keys: BTreeSet<_> = mutations.iter().map(|mutation| &mutation.key.key).collect();
+    if mutations.len() > 1 && keys.len() > limits.unlogged_batch_partitions_warn {
+        let (names, count) = table_names(mutations);
+        let plural = if count == 1 { "" } else { "s" };
+        warnings.push(format!(
+            "Unlogged batch covering {} partitions detected against table{plural} {names}. You should use a logged batch \
+             for atomicity, or asynchronous writes for performance.",
+            keys.len()
+        ));
+    }
+}
+
+/// Bytes of data, as Cassandra counts them for its thresholds: values, paths, clusterings, timestamps.
+fn update_size(update: &PartitionUpdate) -> usize {
+    const DELETION: usize = 12;
+    const TIMESTAMP: usize = 8;
+    const EXPIRY: usize = 8;
+    let cell = |cell: &Cell| {
+        let expiry = if cell.is_expiring() || cell.is_tombstone() { EXPIRY } else { 0 };
+        cell.value.len() + cell.path.as_ref().map_or(0, Bytes::len) + TIMESTAMP + expiry
+    };
+    let row = |row: &Row| {
+        let clustering: usize = row.clustering.iter().flatten().map(Bytes::len).sum();
+        let columns: usize = row
+            .columns
+            .iter()
+            .map(|data| match data {
+                ColumnData::Simple(simple) => cell(simple),
+                ColumnData::Complex(complex) => DELETION + complex.cells.iter().map(cell).sum::<usize>(),
+            })
+            .sum();
+        clustering + TIMESTAMP + DELETION + columns
+    };
+    let rows: usize = update.static_row.iter().chain(&update.rows).map(row).sum();
+    rows + update.range_deletions.len() * 2 * DELETION
+}

@@ -1,0 +1,316 @@
+//! INSERT, UPDATE, DELETE: planning, and turning a plan with bound values into mutations.
+//!
+//! A plan holds column ids and prepared terms: executing looks up no name. The usual statement (every key column by `=`,
+//! simple columns) is a straight line from bound values to one row.
+//! Agrees with `org.apache.cassandra.cql3.statements.{ModificationStatement,UpdateStatement,DeleteStatement}` and
+//! `cql3.{Attributes,UpdateParameters}`.
+
+mod existing;
+mod operation;
+mod plan;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rows::{
+    Cell, ClusteringValues, DeletionTime, Liveness, Mutation, NO_DELETION_TIME, NO_TTL, PartitionUpdate, Row, Slice,
+};
+use schema::TableMetadata;
+
+pub(crate) use existing::{ExistingRows, read as read_existing};
+pub(crate) use operation::Operation;
+pub(crate) use plan::{prepare_delete, prepare_insert, prepare_update};
+
+use crate::context::Bindings;
+use crate::coordinator::{Consistency, Coordinator, WriteOptions};
+use crate::error::CqlError;
+use crate::execute::{BoundValue, QueryOptions};
+use crate::restrictions::{Restrictions, StatementKind};
+use crate::terms::Term;
+
+/// The longest TTL: 20 years.
+pub(crate) const MAX_TTL: i32 = 20 * 365 * 24 * 60 * 60;
+/// The latest local deletion time that is written: what expires later expires then.
+const MAX_DELETION_TIME: i64 = u32::MAX as i64 - 1;
+
+/// A prepared INSERT, UPDATE or DELETE.
+#[derive(Debug)]
+pub(crate) struct ModificationPlan {
+    /// Its table.
+    pub table: Arc<TableMetadata>,
+    /// Which statement.
+    pub kind: StatementKind,
+    /// Which partitions and rows.
+    pub restrictions: Restrictions,
+    /// Changes of static columns, by column id.
+    pub static_operations: Vec<Operation>,
+    /// Changes of regular columns, by column id.
+    pub operations: Vec<Operation>,
+    /// USING TIMESTAMP
+    pub timestamp: Option<Term>,
+    /// USING TTL
+    pub ttl: Option<Term>,
+    /// Some operation looks at what is there (list elements by index or value).
+    pub requires_read: bool,
+}
+
+/// What a statement writes with: its time and how long what it writes lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteTime {
+    /// Microseconds.
+    pub timestamp: i64,
+    /// Seconds to live.
+    pub ttl: u32,
+    /// The clock, seconds.
+    pub now: u32,
+}
+
+impl WriteTime {
+    /// When what is written now expires.
+    pub fn expiration(&self) -> u32 {
+        if self.ttl == NO_TTL {
+            return NO_DELETION_TIME;
+        }
+        let end = (i64::from(self.now) + i64::from(self.ttl)).min(MAX_DELETION_TIME);
+        u32::try_from(end).expect("it was capped")
+    }
+
+    /// A deletion now.
+    pub fn deletion(&self) -> DeletionTime {
+        DeletionTime::new(self.timestamp, self.now)
+    }
+
+    /// A deletion of what was before an assignment of now.
+    pub fn overwrite(&self) -> DeletionTime {
+        DeletionTime::new(self.timestamp.saturating_sub(1), self.now)
+    }
+
+    fn liveness(&self) -> Liveness {
+        if self.ttl == NO_TTL {
+            Liveness::new(self.timestamp)
+        } else {
+            Liveness::expiring(self.timestamp, self.ttl, self.expiration())
+        }
+    }
+}
+
+/// A value to write, or nothing.
+pub(crate) fn cell(column: schema::ColumnId, path: Option<Bytes>, value: Option<Bytes>, time: &WriteTime) -> Cell {
+    match value {
+        Some(value) => Cell {
+            column,
+            timestamp: time.timestamp,
+            ttl: time.ttl,
+            local_deletion_time: time.expiration(),
+            path,
+            value,
+        },
+        None => Cell { path, ..Cell::tombstone(column, time.timestamp, time.now) },
+    }
+}
+
+impl ModificationPlan {
+    /// A statement that gives its own timestamp.
+    pub fn sets_timestamp(&self) -> bool {
+        self.timestamp.is_some()
+    }
+
+    /// The time to write with. `default`: the request's timestamp, or the clock's.
+    pub fn write_time(&self, bindings: &Bindings<'_>, default: i64, now: u32) -> Result<WriteTime, CqlError> {
+        let timestamp = match &self.timestamp {
+            None => default,
+            Some(term) => match term.eval(bindings)? {
+                BoundValue::Bytes(bytes) => <[u8; 8]>::try_from(bytes.as_ref())
+                    .map(i64::from_be_bytes)
+                    .map_err(|_| CqlError::invalid("Invalid timestamp value"))?,
+                BoundValue::Null => return Err(CqlError::invalid("Invalid null value of timestamp")),
+                BoundValue::Unset => default,
+            },
+        };
+        Ok(WriteTime { timestamp, ttl: self.time_to_live(bindings)?, now })
+    }
+
+    fn time_to_live(&self, bindings: &Bindings<'_>) -> Result<u32, CqlError> {
+        let default = self.table.params.default_time_to_live;
+        let Some(term) = &self.ttl else { return Ok(u32::try_from(default).unwrap_or(NO_TTL)) };
+        let value = match term.eval(bindings)? {
+            BoundValue::Bytes(bytes) => <[u8; 4]>::try_from(bytes.as_ref())
+                .map(i32::from_be_bytes)
+                .map_err(|_| CqlError::invalid("Invalid TTL value"))?,
+            // as in Cassandra: null is no TTL at all, unset the table's
+            BoundValue::Null => 0,
+            BoundValue::Unset => default,
+        };
+        if value < 0 {
+            return Err(CqlError::invalid(format!("A TTL must be greater or equal to 0, but was {value}")));
+        }
+        if value > MAX_TTL {
+            return Err(CqlError::invalid(format!("ttl is too large. requested ({value}) maximum ({MAX_TTL})")));
+        }
+        Ok(u32::try_from(value).expect("it is not negative"))
+    }
+
+    /// The updates that the statement makes, one for each partition.
+    pub fn updates(
+        &self,
+        bindings: &Bindings<'_>,
+        time: &WriteTime,
+        existing: &ExistingRows,
+    ) -> Result<Vec<PartitionUpdate>, CqlError> {
+        let keys = self.restrictions.keys(&self.table, bindings)?;
+        let target = self.target(bindings)?;
+        let mut updates = Vec::with_capacity(keys.len());
+        for key in keys {
+            let mut update = PartitionUpdate::new(Arc::clone(&self.table), key);
+            self.fill(&mut update, &target, bindings, time, existing)?;
+            updates.push(update);
+        }
+        Ok(updates)
+    }
+
+    /// What of each partition the statement is about.
+    fn target(&self, bindings: &Bindings<'_>) -> Result<Target, CqlError> {
+        let width = self.restrictions.clustering_width();
+        let all = self.table.clustering.len();
+        if self.kind == StatementKind::Delete && self.operations.is_empty() && self.static_operations.is_empty() {
+            if width == 0 {
+                return Ok(if all == 0 { Target::Partition } else { Target::WholePartition });
+            }
+            if width < all || self.restrictions.has_clustering_slice() {
+                return Ok(Target::Ranges(self.restrictions.slices(&self.table, bindings)?.0));
+            }
+            return Ok(Target::Rows(self.restrictions.clusterings(&self.table, bindings)?));
+        }
+        if self.restrictions.has_clustering_slice()
+            || (!self.operations.is_empty() && self.kind == StatementKind::Delete && width < all)
+        {
+            return Err(CqlError::invalid("Range deletions are not supported for specific columns"));
+        }
+        if width < all {
+            return Ok(Target::StaticOnly);
+        }
+        Ok(Target::Rows(self.restrictions.clusterings(&self.table, bindings)?))
+    }
+
+    fn fill(
+        &self,
+        update: &mut PartitionUpdate,
+        target: &Target,
+        bindings: &Bindings<'_>,
+        time: &WriteTime,
+        existing: &ExistingRows,
+    ) -> Result<(), CqlError> {
+        match target {
+            Target::Partition | Target::WholePartition => {
+                if self.kind == StatementKind::Delete {
+                    update.deletion = time.deletion();
+                    return Ok(());
+                }
+            }
+            Target::Ranges(slices) => {
+                update.range_deletions.extend(slices.iter().cloned().map(|slice| (slice, time.deletion())));
+                return Ok(());
+            }
+            Target::Rows(clusterings) => {
+                for clustering in clusterings {
+                    self.add_row(update, clustering.clone(), bindings, time, existing)?;
+                }
+            }
+            Target::StaticOnly => {}
+        }
+        if !self.static_operations.is_empty() {
+            let mut row = Row::new(ClusteringValues::new());
+            let before = existing.row(&update.key, None);
+            for operation in &self.static_operations {
+                operation.apply(&mut row, &self.table, bindings, time, before)?;
+            }
+            if !row.is_empty() {
+                update.add_static(row);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_row(
+        &self,
+        update: &mut PartitionUpdate,
+        clustering: ClusteringValues,
+        bindings: &Bindings<'_>,
+        time: &WriteTime,
+        existing: &ExistingRows,
+    ) -> Result<(), CqlError> {
+        let before = existing.row(&update.key, Some(&clustering));
+        let mut row = Row::new(clustering);
+        match self.kind {
+            StatementKind::Insert => row.liveness = time.liveness(),
+            StatementKind::Delete if self.operations.is_empty() && self.static_operations.is_empty() => {
+                row.deletion = time.deletion();
+            }
+            _ => {}
+        }
+        row.columns.reserve(self.operations.len());
+        for operation in &self.operations {
+            operation.apply(&mut row, &self.table, bindings, time, before)?;
+        }
+        if !row.is_empty() {
+            update.add_row(row);
+        }
+        Ok(())
+    }
+}
+
+/// What of a partition is changed.
+enum Target {
+    /// All of it: there are no clustering columns, and one row.
+    Partition,
+    /// All of it.
+    WholePartition,
+    /// The rows in ranges.
+    Ranges(Vec<Slice>),
+    /// Rows.
+    Rows(Vec<ClusteringValues>),
+    /// The static row.
+    StaticOnly,
+}
+
+/// The default write timestamp of a request.
+pub(crate) fn default_timestamp<C: Coordinator>(options: &QueryOptions, coordinator: &C) -> i64 {
+    options.timestamp.unwrap_or_else(|| coordinator.now_micros())
+}
+
+/// The clock of a request, seconds.
+pub(crate) fn request_seconds<C: Coordinator>(options: &QueryOptions, coordinator: &C) -> u32 {
+    options.now_in_seconds.unwrap_or_else(|| coordinator.now_seconds())
+}
+
+/// Executes one statement.
+pub(crate) async fn execute<C: Coordinator>(
+    plan: &ModificationPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+    coordinator: &C,
+) -> Result<(), CqlError> {
+    check_consistency(options.consistency)?;
+    let bindings = Bindings { values, sources: coordinator };
+    let now = request_seconds(options, coordinator);
+    let time = plan.write_time(&bindings, default_timestamp(options, coordinator), now)?;
+    let existing = if plan.requires_read {
+        read_existing(plan, &bindings, options, now, coordinator).await?
+    } else {
+        ExistingRows::default()
+    };
+    let updates = plan.updates(&bindings, &time, &existing)?;
+    let mutations: Vec<_> = updates.into_iter().filter(|update| !update.is_empty()).map(Mutation::of).collect();
+    if mutations.is_empty() {
+        return Ok(());
+    }
+    coordinator.mutate(mutations, &WriteOptions { consistency: options.consistency, logged_batch: false }).await
+}
+
+/// SERIAL consistency is for lightweight transactions.
+pub(crate) fn check_consistency(consistency: Consistency) -> Result<(), CqlError> {
+    if consistency.is_serial() {
+        return Err(CqlError::invalid("You must use conditional updates for serializable writes".to_owned()));
+    }
+    Ok(())
+}

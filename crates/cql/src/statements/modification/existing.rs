@@ -1,0 +1,78 @@
+//! Reading before writing: the rows whose lists are changed by index or by value.
+//!
+//! Agrees with `org.apache.cassandra.cql3.statements.ModificationStatement.readRequiredLists`.
+
+use std::sync::Arc;
+
+use rows::live::TombstoneLimits;
+use rows::{ClusteringValues, ColumnFilter, DataLimits, LiveRows, PartitionRange, ReadCommand, Row, Slice, Slices};
+use types::DecoratedKey;
+
+use super::ModificationPlan;
+use crate::context::Bindings;
+use crate::coordinator::{Coordinator, ReadOptions};
+use crate::error::CqlError;
+use crate::execute::QueryOptions;
+
+/// Live rows as they were before the statement.
+#[derive(Default, Debug)]
+pub(crate) struct ExistingRows {
+    rows: Vec<(DecoratedKey, Option<Row>, Vec<Row>)>,
+}
+
+impl ExistingRows {
+    /// The row of a clustering; the static row for None.
+    pub fn row(&self, key: &DecoratedKey, clustering: Option<&ClusteringValues>) -> Option<&Row> {
+        let (_, static_row, rows) = self.rows.iter().find(|(found, ..)| found == key)?;
+        match clustering {
+            None => static_row.as_ref(),
+            Some(wanted) => rows.iter().find(|row| row.clustering == *wanted),
+        }
+    }
+}
+
+/// Reads what a statement must look at.
+pub(crate) async fn read<C: Coordinator>(
+    plan: &ModificationPlan,
+    bindings: &Bindings<'_>,
+    options: &QueryOptions,
+    now: u32,
+    coordinator: &C,
+) -> Result<ExistingRows, CqlError> {
+    let slices = if plan.operations.is_empty() {
+        Slices::none()
+    } else {
+        let clusterings = plan.restrictions.clusterings(&plan.table, bindings)?;
+        Slices::normalized(clusterings.into_iter().map(Slice::of_prefix).collect(), &plan.table.comparator)
+    };
+    let commands: Vec<_> = plan
+        .restrictions
+        .keys(&plan.table, bindings)?
+        .into_iter()
+        .map(|key| ReadCommand {
+            table: Arc::clone(&plan.table),
+            range: PartitionRange::Key(key),
+            slices: slices.clone(),
+            reversed: false,
+            columns: ColumnFilter::All,
+            now,
+            limits: DataLimits::NONE,
+        })
+        .collect();
+    let table = Arc::clone(&plan.table);
+    let limits = TombstoneLimits { failure: options.limits.tombstone_failure };
+    let read_options = ReadOptions { consistency: options.consistency };
+    let build = move |stream: &mut dyn rows::PartitionStream| {
+        let mut live = LiveRows::new(stream, Arc::clone(&table), now, limits);
+        let mut found = ExistingRows::default();
+        while let Some(partition) = live.next_partition()? {
+            let mut rows = Vec::new();
+            while let Some(row) = live.next_row()? {
+                rows.push(row);
+            }
+            found.rows.push((partition.key, partition.static_row, rows));
+        }
+        Ok(found)
+    };
+    coordinator.read(commands, &read_options, build).await
+}

@@ -1,0 +1,347 @@
+//! Preparing INSERT, UPDATE and DELETE.
+//!
+//! Agrees with the `prepare` methods of `org.apache.cassandra.cql3.statements.{UpdateStatement,DeleteStatement}` and of
+//! `cql3.Operation`, messages included.
+
+use std::sync::Arc;
+
+use schema::{ColumnKind, ColumnMetadata, TableKind, TableMetadata};
+use types::CqlType;
+
+use super::operation::Target;
+use super::{ModificationPlan, Operation};
+use crate::ast::{self, AssignmentOperation, Condition, Deletion, InsertSource};
+use crate::context::{Preparing, Receiver, find_column};
+use crate::error::CqlError;
+use crate::restrictions::{self, Restrictions, StatementKind};
+use crate::terms::{self, Term};
+
+fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+fn check_table(table: &TableMetadata) -> Result<(), CqlError> {
+    match table.kind {
+        TableKind::View => return invalid("Cannot directly modify a materialized view"),
+        TableKind::Virtual => return invalid("Modification is not supported by table ".to_owned() + &table.name),
+        TableKind::Regular | TableKind::Index => {}
+    }
+    if table.is_counter() {
+        return Err(CqlError::unsupported("Writes of counters are"));
+    }
+    Ok(())
+}
+
+fn refuse_conditions() -> CqlError {
+    CqlError::unsupported("Conditional statements (lightweight transactions, IF) are")
+}
+
+fn using(
+    preparing: &mut Preparing<'_>,
+    timestamp: Option<&ast::Term<'_>>,
+    ttl: Option<&ast::Term<'_>>,
+) -> Result<(Option<Term>, Option<Term>), CqlError> {
+    let mut prepare = |term: Option<&ast::Term<'_>>, name: &str, ty: CqlType| match term {
+        None => Ok(None),
+        Some(term) => terms::prepare(preparing, term, &Receiver::new(name, ty)).map(Some),
+    };
+    let timestamp = prepare(timestamp, "[timestamp]", CqlType::BigInt)?;
+    Ok((timestamp, prepare(ttl, "[ttl]", CqlType::Int)?))
+}
+
+/// The two lists of operations of a plan, each in the order of column ids.
+#[derive(Default)]
+struct Operations {
+    statics: Vec<Operation>,
+    regulars: Vec<Operation>,
+}
+
+impl Operations {
+    fn add(&mut self, column: &ColumnMetadata, operation: Operation) {
+        let list = if column.is_static() { &mut self.statics } else { &mut self.regulars };
+        list.push(operation);
+    }
+
+    fn only_static(&self) -> bool {
+        !self.statics.is_empty() && self.regulars.is_empty()
+    }
+
+    fn into_plan(
+        mut self,
+        table: Arc<TableMetadata>,
+        kind: StatementKind,
+        restrictions: Restrictions,
+        using: (Option<Term>, Option<Term>),
+    ) -> ModificationPlan {
+        // the order of cells in rows; the sort is stable: changes of one column stay in their order
+        self.statics.sort_by_key(Operation::column);
+        self.regulars.sort_by_key(Operation::column);
+        let requires_read = self.statics.iter().chain(&self.regulars).any(Operation::requires_read);
+        ModificationPlan {
+            table,
+            kind,
+            restrictions,
+            static_operations: self.statics,
+            operations: self.regulars,
+            timestamp: using.0,
+            ttl: using.1,
+            requires_read,
+        }
+    }
+}
+
+/// Prepares an INSERT.
+pub(crate) fn prepare_insert(
+    preparing: &mut Preparing<'_>,
+    insert: &ast::Insert<'_>,
+    keyspace: Option<&str>,
+) -> Result<ModificationPlan, CqlError> {
+    let table = preparing.table(&insert.table, keyspace)?;
+    preparing.enter(&table);
+    if table.is_counter() {
+        return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
+    }
+    check_table(&table)?;
+    if insert.if_not_exists {
+        return Err(refuse_conditions());
+    }
+    let InsertSource::Values { columns, values } = &insert.source else {
+        return Err(CqlError::unsupported("INSERT JSON is"));
+    };
+    if columns.is_empty() {
+        return invalid("No columns provided to INSERT");
+    }
+    if columns.len() != values.len() {
+        return invalid("Unmatched column names/values");
+    }
+    if columns.iter().enumerate().any(|(at, name)| columns[..at].contains(name)) {
+        return invalid("The column names contains duplicates");
+    }
+    let mut operations = Operations::default();
+    let mut keys = Vec::new();
+    let mut sets_clustering = false;
+    for (name, value) in columns.iter().zip(values) {
+        let column = find_column(&table, name.as_str())?;
+        sets_clustering |= column.kind == ColumnKind::Clustering;
+        if column.is_primary_key() {
+            keys.push((column, terms::prepare(preparing, value, &Receiver::column(column))?));
+        } else {
+            let operation = set_value(preparing, column, value)?;
+            operations.add(column, operation);
+        }
+    }
+    let only_static = !sets_clustering && operations.only_static();
+    let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
+    let restrictions = restrictions::of_insert(&table, keys, only_static)?;
+    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using))
+}
+
+/// Prepares an UPDATE.
+pub(crate) fn prepare_update(
+    preparing: &mut Preparing<'_>,
+    update: &ast::Update<'_>,
+    keyspace: Option<&str>,
+) -> Result<ModificationPlan, CqlError> {
+    let table = preparing.table(&update.table, keyspace)?;
+    preparing.enter(&table);
+    check_table(&table)?;
+    if !matches!(update.condition, Condition::None) {
+        return Err(refuse_conditions());
+    }
+    let using = using(preparing, update.using.timestamp.as_ref(), update.using.ttl.as_ref())?;
+    let mut operations = Operations::default();
+    for assignment in &update.assignments {
+        let column = find_column(&table, assignment.column.as_str())?;
+        if column.is_primary_key() {
+            return invalid(format!("PRIMARY KEY part {} found in SET part", column.name));
+        }
+        let operation = assign(preparing, column, &assignment.operation)?;
+        operations.add(column, operation);
+    }
+    let only_static = operations.only_static();
+    let clause = &update.where_clause;
+    let restrictions = restrictions::prepare(preparing, StatementKind::Update, &table, clause, only_static, false)?;
+    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Update, restrictions, using))
+}
+
+/// Prepares a DELETE.
+pub(crate) fn prepare_delete(
+    preparing: &mut Preparing<'_>,
+    delete: &ast::Delete<'_>,
+    keyspace: Option<&str>,
+) -> Result<ModificationPlan, CqlError> {
+    let table = preparing.table(&delete.table, keyspace)?;
+    preparing.enter(&table);
+    check_table(&table)?;
+    if !matches!(delete.condition, Condition::None) {
+        return Err(refuse_conditions());
+    }
+    let using = using(preparing, delete.timestamp.as_ref(), None)?;
+    let mut operations = Operations::default();
+    for deletion in &delete.deletions {
+        let column = find_column(&table, deletion.column().as_str())?;
+        if column.is_primary_key() {
+            return invalid(format!(
+                "Invalid identifier {} for deletion (should not be a PRIMARY KEY part)",
+                column.name
+            ));
+        }
+        let operation = delete_part(preparing, column, deletion)?;
+        operations.add(column, operation);
+    }
+    let only_static = operations.only_static();
+    let clause = &delete.where_clause;
+    let restrictions = restrictions::prepare(preparing, StatementKind::Delete, &table, clause, only_static, false)?;
+    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Delete, restrictions, using))
+}
+
+fn set_value(
+    preparing: &mut Preparing<'_>,
+    column: &ColumnMetadata,
+    value: &ast::Term<'_>,
+) -> Result<Operation, CqlError> {
+    let term = terms::prepare(preparing, value, &Receiver::column(column))?;
+    if column.is_complex() {
+        return Ok(Operation::SetComplex(target(column), term));
+    }
+    Ok(Operation::Set(column.id, term))
+}
+
+fn target(column: &ColumnMetadata) -> Target {
+    Target { id: column.id, ty: column.ty.clone() }
+}
+
+fn shown(column: &ColumnMetadata, operation: &AssignmentOperation<'_>) -> String {
+    let name = &column.name;
+    match operation {
+        AssignmentOperation::Set(term) => format!("{name} = {term}"),
+        AssignmentOperation::Add(term) => format!("{name} = {name} + {term}"),
+        AssignmentOperation::Subtract(term) => format!("{name} = {name} - {term}"),
+        AssignmentOperation::Prepend(term) => format!("{name} = {term} - {name}"),
+        AssignmentOperation::SetElement(key, term) => format!("{name}[{key}] = {term}"),
+        AssignmentOperation::SetField(field, term) => format!("{name}.{field} = {term}"),
+    }
+}
+
+fn assign(
+    preparing: &mut Preparing<'_>,
+    column: &ColumnMetadata,
+    operation: &AssignmentOperation<'_>,
+) -> Result<Operation, CqlError> {
+    let wrong = |what: &str| {
+        invalid(format!("Invalid operation ({}) for {what} column {}", shown(column, operation), column.name))
+    };
+    match operation {
+        AssignmentOperation::Set(term) => set_value(preparing, column, term),
+        AssignmentOperation::Add(term) => match &column.ty {
+            CqlType::Tuple(_) => wrong("tuple"),
+            ty if !ty.is_collection() => wrong("non counter"),
+            ty if !ty.is_multi_cell() => wrong("frozen collection"),
+            _ => {
+                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
+                Ok(Operation::Add(target(column), term))
+            }
+        },
+        AssignmentOperation::Subtract(term) => match &column.ty {
+            ty if !ty.is_collection() => wrong("non counter"),
+            ty if !ty.is_multi_cell() => wrong("frozen collection"),
+            CqlType::List { .. } => {
+                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
+                Ok(Operation::DiscardFromList(column.id, term))
+            }
+            CqlType::Map { key, .. } => {
+                // what is taken from a map is a set of its keys
+                let keys = CqlType::Set { element: Arc::clone(key), frozen: false };
+                if !terms::is_assignable(preparing, term, &keys) {
+                    return invalid(format!("Value for a map substraction has to be a set, but was: '{term}'"));
+                }
+                let receiver = Receiver::new(column.name.clone(), keys);
+                Ok(Operation::Discard(target(column), terms::prepare(preparing, term, &receiver)?))
+            }
+            _ => {
+                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
+                Ok(Operation::Discard(target(column), term))
+            }
+        },
+        AssignmentOperation::Prepend(term) => match &column.ty {
+            CqlType::List { frozen: true, .. } => wrong("frozen list"),
+            CqlType::List { .. } => {
+                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
+                Ok(Operation::Prepend(target(column), term))
+            }
+            _ => wrong("non list"),
+        },
+        AssignmentOperation::SetElement(key, term) => match &column.ty {
+            ty if !ty.is_collection() => wrong("non collection"),
+            ty if !ty.is_multi_cell() => wrong("frozen collection"),
+            CqlType::List { element, .. } => {
+                let index = Receiver::new(format!("idx({})", column.name), CqlType::Int);
+                let value = Receiver::new(format!("value({})", column.name), (**element).clone());
+                let index = terms::prepare(preparing, key, &index)?;
+                Ok(Operation::SetIndex(column.id, index, terms::prepare(preparing, term, &value)?))
+            }
+            CqlType::Map { key: key_type, value, .. } => {
+                let key_receiver = Receiver::new(format!("key({})", column.name), (**key_type).clone());
+                let value_receiver = Receiver::new(format!("value({})", column.name), (**value).clone());
+                let key = terms::prepare(preparing, key, &key_receiver)?;
+                Ok(Operation::SetKey(column.id, key, terms::prepare(preparing, term, &value_receiver)?))
+            }
+            _ => wrong("set"),
+        },
+        AssignmentOperation::SetField(field, term) => match &column.ty {
+            CqlType::Udt(_, true) => wrong("frozen UDT"),
+            CqlType::Udt(udt, _) => {
+                let index = field_index(column, udt, field)?;
+                let receiver = terms::field_receiver(&column.name, udt, index);
+                Ok(Operation::SetField(column.id, index, terms::prepare(preparing, term, &receiver)?))
+            }
+            _ => wrong("non-UDT"),
+        },
+    }
+}
+
+fn field_index(column: &ColumnMetadata, udt: &types::UserType, field: &ast::Ident<'_>) -> Result<usize, CqlError> {
+    udt.fields
+        .iter()
+        .position(|(name, _)| name == field.as_str())
+        .ok_or_else(|| CqlError::invalid(format!("UDT column {} does not have a field named {field}", column.name)))
+}
+
+fn delete_part(
+    preparing: &mut Preparing<'_>,
+    column: &ColumnMetadata,
+    deletion: &Deletion<'_>,
+) -> Result<Operation, CqlError> {
+    let name = &column.name;
+    match deletion {
+        Deletion::Column(_) => Ok(Operation::Delete(column.id, column.is_complex())),
+        Deletion::Element(_, key) => {
+            let receiver = |part: &str, ty: &CqlType| Receiver::new(format!("{part}({name})"), ty.clone());
+            match &column.ty {
+                ty if !ty.is_collection() => {
+                    invalid(format!("Invalid deletion operation for non collection column {name}"))
+                }
+                ty if !ty.is_multi_cell() => {
+                    invalid(format!("Invalid deletion operation for frozen collection column {name}"))
+                }
+                CqlType::Set { element, .. } => {
+                    let term = terms::prepare(preparing, key, &receiver("value", element))?;
+                    Ok(Operation::DeleteKey(target(column), term))
+                }
+                CqlType::Map { key: key_type, .. } => {
+                    let term = terms::prepare(preparing, key, &receiver("key", key_type))?;
+                    Ok(Operation::DeleteKey(target(column), term))
+                }
+                _ => {
+                    let term = terms::prepare(preparing, key, &receiver("idx", &CqlType::Int))?;
+                    Ok(Operation::DeleteIndex(column.id, term))
+                }
+            }
+        }
+        Deletion::Field(_, field) => match &column.ty {
+            CqlType::Udt(_, true) => invalid(format!("Frozen UDT column {name} does not support field deletions")),
+            CqlType::Udt(udt, _) => Ok(Operation::DeleteField(column.id, field_index(column, udt, field)?)),
+            _ => invalid(format!("Invalid field deletion operation for non-UDT column {name}")),
+        },
+    }
+}

@@ -1,0 +1,278 @@
+//! SELECT: from a plan and bound values to read commands, and from what they read to a page of rows.
+//!
+//! Agrees with `org.apache.cassandra.cql3.statements.SelectStatement` and `service.pager`.
+
+mod page;
+mod plan;
+
+use std::sync::Arc;
+
+use rows::command::RingBound;
+use rows::live::TombstoneLimits;
+use rows::{Bound, ClusteringValues, ColumnFilter, DataLimits, PartitionRange, ReadCommand, Slice, Slices};
+use schema::TableMetadata;
+use types::DecoratedKey;
+
+pub(crate) use plan::prepare;
+
+use crate::context::Bindings;
+use crate::coordinator::{Coordinator, ReadOptions};
+use crate::error::CqlError;
+use crate::execute::{BoundValue, QueryOptions};
+use crate::paging::{PagingState, UNLIMITED};
+use crate::restrictions::{PartitionRestriction, Restrictions};
+use crate::result::{Answer, CqlResult, ResultMetadata, ResultSet};
+use crate::selection::{Column, Selection};
+use crate::statements::modification::request_seconds;
+use crate::terms::Term;
+use page::{Job, Page};
+
+/// A prepared SELECT.
+#[derive(Debug)]
+pub(crate) struct SelectPlan {
+    /// Its table.
+    pub table: Arc<TableMetadata>,
+    /// What is shown.
+    pub selection: Arc<Selection>,
+    /// Which partitions and rows.
+    pub restrictions: Restrictions,
+    /// Columns of the result.
+    pub metadata: Arc<ResultMetadata>,
+    /// SELECT DISTINCT
+    pub distinct: bool,
+    /// SELECT JSON
+    pub json: bool,
+    /// GROUP BY the partition key and this many clustering columns.
+    pub group_by: Option<usize>,
+    /// Rows in the reversed order of the table.
+    pub reversed: bool,
+    /// Rows of several partitions are put in the order of these; true: descending.
+    pub post_order: Vec<(Column, bool)>,
+    /// LIMIT
+    pub limit: Option<Term>,
+    /// PER PARTITION LIMIT
+    pub per_partition_limit: Option<Term>,
+}
+
+fn limit_value(term: Option<&Term>, bindings: &Bindings<'_>) -> Result<u32, CqlError> {
+    let Some(term) = term else { return Ok(UNLIMITED) };
+    let bytes = match term.eval(bindings)? {
+        BoundValue::Bytes(bytes) => bytes,
+        BoundValue::Null => return Err(CqlError::invalid("Invalid null value of limit")),
+        BoundValue::Unset => return Ok(UNLIMITED),
+    };
+    let value = <[u8; 4]>::try_from(bytes.as_ref()).map_err(|_| CqlError::invalid("Invalid limit value"))?;
+    match u32::try_from(i32::from_be_bytes(value)) {
+        Ok(limit) if limit > 0 => Ok(limit),
+        _ => Err(CqlError::invalid("LIMIT must be strictly positive")),
+    }
+}
+
+impl SelectPlan {
+    fn aggregates(&self) -> bool {
+        !self.selection.aggregates.is_empty() || self.group_by.is_some()
+    }
+
+    fn aggregates_everything(&self) -> bool {
+        self.group_by.is_none() && !self.selection.aggregates.is_empty()
+    }
+
+    fn empty(&self) -> Page {
+        Page { rows: Vec::new(), row_count: 0, paging_state: None, tombstones: 0, live_rows: 0 }
+    }
+}
+
+/// Which partitions a request is about.
+enum Partitions {
+    Keys(Vec<DecoratedKey>),
+    Range(PartitionRange),
+}
+
+/// Executes a SELECT: one page of it.
+pub(crate) async fn execute<C: Coordinator>(
+    plan: &SelectPlan,
+    query: &str,
+    values: &[BoundValue],
+    options: &QueryOptions,
+    coordinator: &C,
+) -> Result<Answer, CqlError> {
+    let bindings = Bindings { values, sources: coordinator };
+    let page_size = options.page_size.filter(|size| *size > 0);
+    if page_size.is_some() && !plan.post_order.is_empty() {
+        return Err(CqlError::invalid(
+            "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove \
+             the ORDER BY or the IN and sort client side, or disable paging for this query",
+        ));
+    }
+    let partitions = match &plan.restrictions.partition {
+        PartitionRestriction::Keys(_) => Some(Partitions::Keys(plan.restrictions.keys(&plan.table, &bindings)?)),
+        _ => plan.restrictions.range(&bindings)?.map(Partitions::Range),
+    };
+    let slices = plan.restrictions.slices(&plan.table, &bindings)?;
+    let mut job = job(plan, &bindings, options, page_size, request_seconds(options, coordinator))?;
+    if let Some(Partitions::Keys(keys)) = &partitions {
+        job.single_key = keys.len() == 1;
+        job.last_key = keys.last().map(|key| key.key.clone());
+    }
+    let commands = match partitions {
+        None => Vec::new(),
+        Some(_) if slices.0.is_empty() => Vec::new(),
+        Some(partitions) => commands(plan, partitions, &slices, &job),
+    };
+    let page = if commands.is_empty() && !plan.aggregates_everything() {
+        plan.empty()
+    } else {
+        let read_options = ReadOptions { consistency: options.consistency };
+        let job = Arc::new(job);
+        coordinator.read(commands, &read_options, move |stream| page::build(&job, stream)).await?
+    };
+    let warnings = warnings(plan, query, options, &page);
+    let result = CqlResult::Rows(ResultSet {
+        metadata: Arc::clone(&plan.metadata),
+        rows: page.rows,
+        row_count: page.row_count,
+        paging_state: page.paging_state.map(|state| state.encode()),
+    });
+    Ok(Answer { result, warnings })
+}
+
+fn warnings(plan: &SelectPlan, query: &str, options: &QueryOptions, page: &Page) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if plan.aggregates_everything() && !plan.table.keyspace.starts_with("system") {
+        if matches!(plan.restrictions.partition, PartitionRestriction::All) {
+            warnings.push("Aggregation query used without partition key".to_owned());
+        } else if plan.restrictions.key_in {
+            warnings.push("Aggregation query used on multiple partition keys (IN restriction)".to_owned());
+        }
+    }
+    if page.tombstones > options.limits.tombstone_warn {
+        warnings.push(format!(
+            "Read {} live rows and {} tombstone cells for query {query} (see tombstone_warn_threshold)",
+            page.live_rows, page.tombstones
+        ));
+    }
+    warnings
+}
+
+fn job(
+    plan: &SelectPlan,
+    bindings: &Bindings<'_>,
+    options: &QueryOptions,
+    page_size: Option<u32>,
+    now: u32,
+) -> Result<Job, CqlError> {
+    let user_limit = limit_value(plan.limit.as_ref(), bindings)?;
+    let per_partition = limit_value(plan.per_partition_limit.as_ref(), bindings)?;
+    let selection =
+        if plan.selection.has_terms { Arc::new(plan.selection.bind(bindings)?) } else { Arc::clone(&plan.selection) };
+    let filters: Result<Vec<_>, _> = plan.restrictions.filters.iter().map(|filter| filter.bind(bindings)).collect();
+    let (partition_filters, row_filters) = filters?.into_iter().partition(|filter| filter.is_of_partition());
+    let paged = page_size.filter(|size| *size < user_limit && !plan.aggregates_everything());
+    let resume = match (&options.paging_state, paged) {
+        (Some(state), Some(_)) => Some(PagingState::decode(state, plan.table.clustering.len())?),
+        _ => None,
+    };
+    let remaining = resume.as_ref().map_or(user_limit, |state| state.remaining.min(user_limit));
+    Ok(Job {
+        table: Arc::clone(&plan.table),
+        selection,
+        json: plan.json,
+        partition_filters,
+        row_filters,
+        group_by: plan.group_by,
+        aggregates: plan.aggregates(),
+        post_order: plan.post_order.clone(),
+        shows_static_only: plan.restrictions.shows_static_only(),
+        per_partition: if plan.distinct { 1 } else { per_partition },
+        remaining,
+        page: paged,
+        resume,
+        last_key: None,
+        single_key: false,
+        now,
+        tombstones: TombstoneLimits { failure: options.limits.tombstone_failure },
+    })
+}
+
+/// The commands that read a page, in order.
+fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Job) -> Vec<ReadCommand> {
+    let hint = if !job.row_filters.is_empty() || !job.partition_filters.is_empty() || job.aggregates {
+        u32::MAX
+    } else if job.post_order.is_empty() {
+        job.row_limit()
+    } else {
+        u32::MAX
+    };
+    let per_partition = if job.row_filters.is_empty() && !job.aggregates { job.per_partition } else { u32::MAX };
+    let command = |range: PartitionRange, slices: Slices| ReadCommand {
+        table: Arc::clone(&plan.table),
+        range,
+        slices,
+        reversed: plan.reversed,
+        columns: ColumnFilter::Some(Arc::clone(&plan.selection.fetched)),
+        now: job.now,
+        limits: DataLimits { rows: hint, per_partition },
+    };
+    let resume = job.resume.as_ref();
+    match partitions {
+        Partitions::Keys(keys) => {
+            let mut commands = Vec::with_capacity(keys.len());
+            let mut keys = keys.into_iter();
+            if let Some(state) = resume {
+                let wanted = state.key.as_ref();
+                // the key where the last page ended; a statement of one key does not name it
+                let found = keys.by_ref().find(|key| wanted.is_none_or(|wanted| *wanted == key.key));
+                if let Some(key) = found
+                    && state.remaining_in_partition > 0
+                {
+                    let slices = match &state.row {
+                        Some(row) => after(plan, slices, row),
+                        None => slices.clone(),
+                    };
+                    if !slices.0.is_empty() {
+                        commands.push(command(PartitionRange::Key(key), slices));
+                    }
+                }
+            }
+            commands.extend(keys.map(|key| command(PartitionRange::Key(key), slices.clone())));
+            commands
+        }
+        Partitions::Range(range) => {
+            let Some((state, key)) = resume.and_then(|state| Some((state, state.key.clone()?))) else {
+                return vec![command(range, slices.clone())];
+            };
+            let key = DecoratedKey::new(key);
+            let mut commands = Vec::with_capacity(2);
+            if let Some(row) = state.row.as_ref().filter(|_| state.remaining_in_partition > 0) {
+                let slices = after(plan, slices, row);
+                if !slices.0.is_empty() {
+                    commands.push(command(PartitionRange::Key(key.clone()), slices));
+                }
+            }
+            let end = match range {
+                PartitionRange::Range { end, .. } => end,
+                PartitionRange::Key(_) => RingBound::Open,
+            };
+            let start = RingBound::Key { key, inclusive: false };
+            commands.push(command(PartitionRange::Range { start, end }, slices.clone()));
+            commands
+        }
+    }
+}
+
+/// What of the slices comes after a row in the order of the statement.
+fn after(plan: &SelectPlan, slices: &Slices, row: &ClusteringValues) -> Slices {
+    let comparator = &plan.table.comparator;
+    let cut = |slice: &Slice| {
+        if plan.reversed {
+            let end = Bound::end(row.clone(), false);
+            let end = if end.compare(&slice.end, comparator).is_lt() { end } else { slice.end.clone() };
+            Slice { start: slice.start.clone(), end }
+        } else {
+            let start = Bound::start(row.clone(), false);
+            let start = if start.compare(&slice.start, comparator).is_gt() { start } else { slice.start.clone() };
+            Slice { start, end: slice.end.clone() }
+        }
+    };
+    Slices(slices.0.iter().map(cut).filter(|slice| !slice.is_empty(comparator)).collect())
+}

@@ -1,0 +1,228 @@
+//! Preparing a SELECT.
+//!
+//! Agrees with `org.apache.cassandra.cql3.statements.SelectStatement.RawStatement.prepare`, messages included.
+
+use std::sync::Arc;
+
+use schema::{ColumnKind, TableMetadata};
+use types::CqlType;
+
+use super::SelectPlan;
+use crate::ast::{self, Selectable};
+use crate::context::{Preparing, Receiver, find_column};
+use crate::error::CqlError;
+use crate::restrictions::{self, Restrictions, StatementKind};
+use crate::result::{ColumnSpec, ResultMetadata};
+use crate::selection::{self, Column, Selection};
+use crate::terms::{self, Term};
+
+fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+/// Prepares a SELECT.
+pub(crate) fn prepare(
+    preparing: &mut Preparing<'_>,
+    select: &ast::Select<'_>,
+    keyspace: Option<&str>,
+) -> Result<SelectPlan, CqlError> {
+    let table = preparing.table(&select.table, keyspace)?;
+    preparing.enter(&table);
+    let mut selection = selection::prepare(preparing, &table, &select.selectors)?;
+    let only_static = selects_only_static(&table, &select.selectors, &selection);
+    let clause = &select.where_clause;
+    let restrictions =
+        restrictions::prepare(preparing, StatementKind::Select, &table, clause, only_static, select.allow_filtering)?;
+    let limit = prepare_limit(preparing, select.limit.as_ref(), "[limit]")?;
+    let per_partition_limit = prepare_limit(preparing, select.per_partition_limit.as_ref(), "[per_partition_limit]")?;
+    if select.distinct {
+        if per_partition_limit.is_some() {
+            return invalid("PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
+        }
+        check_distinct(&table, &selection, &restrictions)?;
+    }
+    let group_by = prepare_groups(&table, select, &restrictions)?;
+    if !selection.aggregates.is_empty() && group_by.is_none() && per_partition_limit.is_some() {
+        return invalid("PER PARTITION LIMIT is not allowed with aggregate queries.");
+    }
+    let (reversed, post_order) = prepare_order(&table, select, &restrictions)?;
+    let fetched: Vec<_> = restrictions.filters.iter().filter_map(|filter| filter.column.id()).collect();
+    selection.fetch(fetched.into_iter());
+    let metadata = metadata(preparing, &selection, select.json);
+    Ok(SelectPlan {
+        table,
+        selection: Arc::new(selection),
+        restrictions,
+        metadata,
+        distinct: select.distinct,
+        json: select.json,
+        group_by,
+        reversed,
+        post_order,
+        limit,
+        per_partition_limit,
+    })
+}
+
+fn metadata(preparing: &Preparing<'_>, selection: &Selection, json: bool) -> Arc<ResultMetadata> {
+    let spec = |name: &str, ty: &CqlType| ColumnSpec {
+        keyspace: Arc::clone(&preparing.keyspace),
+        table: Arc::clone(&preparing.table),
+        name: Arc::from(name),
+        ty: ty.clone(),
+    };
+    let columns = if json {
+        vec![spec("[json]", &CqlType::Text)]
+    } else {
+        selection.names.iter().map(|(name, ty)| spec(name, ty)).collect()
+    };
+    Arc::new(ResultMetadata { columns })
+}
+
+fn prepare_limit(
+    preparing: &mut Preparing<'_>,
+    limit: Option<&ast::Term<'_>>,
+    name: &str,
+) -> Result<Option<Term>, CqlError> {
+    limit.map(|term| terms::prepare(preparing, term, &Receiver::new(name, CqlType::Int))).transpose()
+}
+
+/// Static columns, perhaps with key columns, and no others.
+fn selects_only_static(table: &TableMetadata, selectors: &[ast::Selector<'_>], selection: &Selection) -> bool {
+    if table.statics.is_empty() || selectors.is_empty() {
+        return false;
+    }
+    let requested = &selection.requested;
+    requested.iter().any(|column| matches!(column, Column::Static { .. }))
+        && requested.iter().all(|column| matches!(column, Column::Static { .. } | Column::PartitionKey { .. }))
+}
+
+fn check_distinct(table: &TableMetadata, selection: &Selection, restrictions: &Restrictions) -> Result<(), CqlError> {
+    if restrictions.restricts_clustering || !restrictions.only_static_filters {
+        return invalid(
+            "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.",
+        );
+    }
+    for column in &selection.requested {
+        let name = match column {
+            Column::Clustering { position, .. } => &table.clustering[*position].name,
+            Column::Regular { id, .. } => table.column(*id).map_or(&table.name, |column| &column.name),
+            Column::PartitionKey { .. } | Column::Static { .. } => continue,
+        };
+        return invalid(format!(
+            "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {name})"
+        ));
+    }
+    // one column of the key would do for the server; Cassandra asks for all
+    for column in &table.partition_key {
+        if restrictions.is_key_range() && !selection.requested.contains(&Column::of(column)) {
+            return invalid(format!(
+                "SELECT DISTINCT queries must request all the partition key columns (missing {})",
+                column.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn prepare_groups(
+    table: &TableMetadata,
+    select: &ast::Select<'_>,
+    restrictions: &Restrictions,
+) -> Result<Option<usize>, CqlError> {
+    if select.group_by.is_empty() {
+        return Ok(None);
+    }
+    const ORDER: &str =
+        "Group by currently only support groups of columns following their declared order in the PRIMARY KEY";
+    let keys: Vec<_> = table.partition_key.iter().chain(&table.clustering).collect();
+    let mut at = 0;
+    let mut clustering = 0;
+    for selectable in &select.group_by {
+        let Selectable::Column(name) = selectable else {
+            return Err(CqlError::unsupported("Functions in GROUP BY are"));
+        };
+        let column = find_column(table, name.as_str())?;
+        if !column.is_primary_key() {
+            return invalid(format!(
+                "Group by is currently only supported on the columns of the PRIMARY KEY, got {}",
+                column.name
+            ));
+        }
+        loop {
+            let Some(key) = keys.get(at) else { return invalid(ORDER) };
+            at += 1;
+            if key.kind == ColumnKind::Clustering {
+                clustering += 1;
+            }
+            if key.name == column.name {
+                break;
+            }
+            let equal = match key.kind {
+                ColumnKind::Clustering => restrictions.equal_clustering[key.position],
+                _ => restrictions.is_key_equal(key.position),
+            };
+            if !equal {
+                return invalid(ORDER);
+            }
+        }
+    }
+    if keys.get(at).is_some_and(|key| key.kind == ColumnKind::PartitionKey) {
+        return invalid("Group by is not supported on only a part of the partition key");
+    }
+    if clustering > 0 && select.distinct {
+        return invalid("Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
+    }
+    Ok(Some(clustering))
+}
+
+/// Whether rows are read in reverse, and by what rows of several partitions are sorted.
+fn prepare_order(
+    table: &TableMetadata,
+    select: &ast::Select<'_>,
+    restrictions: &Restrictions,
+) -> Result<(bool, Vec<(Column, bool)>), CqlError> {
+    if select.order_by.is_empty() {
+        return Ok((false, Vec::new()));
+    }
+    let mut columns = Vec::with_capacity(select.order_by.len());
+    for ordering in &select.order_by {
+        if ordering.ann_of.is_some() {
+            return Err(CqlError::unsupported("ORDER BY … ANN OF is"));
+        }
+        columns.push(find_column(table, ordering.column.as_str())?);
+    }
+    if restrictions.is_key_range() {
+        return invalid("ORDER BY is only supported when the partition key is restricted by an EQ or an IN.");
+    }
+    let mut position = 0;
+    let mut reversed = None;
+    for (column, ordering) in columns.iter().zip(&select.order_by) {
+        if column.kind != ColumnKind::Clustering {
+            return invalid(format!(
+                "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got {}",
+                column.name
+            ));
+        }
+        while position != column.position {
+            if !restrictions.equal_clustering.get(position).copied().unwrap_or(false) {
+                return invalid(
+                    "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY",
+                );
+            }
+            position += 1;
+        }
+        position += 1;
+        let wants = ordering.descending != column.reversed;
+        if *reversed.get_or_insert(wants) != wants {
+            return invalid("Unsupported order by relation");
+        }
+    }
+    let post_order = if restrictions.key_in {
+        let pairs = columns.iter().zip(&select.order_by);
+        pairs.map(|(column, ordering)| (Column::of(column), ordering.descending)).collect()
+    } else {
+        Vec::new()
+    };
+    Ok((reversed.unwrap_or(false), post_order))
+}

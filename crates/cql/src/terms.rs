@@ -1,0 +1,199 @@
+//! Terms: values that need no row. Prepared against a receiver (which gives their type), evaluated with bound values.
+//!
+//! Agrees with `org.apache.cassandra.cql3.{Term,Constants,Lists,Sets,Maps,Tuples,UserTypes,Vectors,TypeCast}`.
+
+mod assign;
+mod literal;
+mod types_of;
+
+use bytes::Bytes;
+use types::CqlType;
+
+pub(crate) use assign::{is_assignable, is_value_compatible};
+pub(crate) use literal::{field_receiver, fold_call, prepare};
+pub(crate) use types_of::{exact_type, native_type, resolve_type};
+
+use crate::context::Bindings;
+use crate::error::CqlError;
+use crate::execute::BoundValue;
+use crate::functions::Function;
+use crate::{scalar, values};
+
+/// A prepared term.
+#[derive(Clone, Debug)]
+pub(crate) enum Term {
+    /// Known.
+    Constant(Option<Bytes>),
+    /// A bound value, checked against its type.
+    Bind {
+        /// Which.
+        index: u16,
+        /// Its type.
+        ty: CqlType,
+    },
+    /// A composite with parts that are not known yet.
+    Composite(Box<Composite>),
+    /// A function of terms.
+    Call {
+        /// The function.
+        function: Function,
+        /// Its arguments.
+        arguments: Vec<Term>,
+    },
+}
+
+/// A composite value of terms.
+#[derive(Clone, Debug)]
+pub(crate) enum Composite {
+    /// A list.
+    List(Vec<Term>),
+    /// A set of elements of a type.
+    Set(CqlType, Vec<Term>),
+    /// A map with keys of a type.
+    Map(CqlType, Vec<(Term, Term)>),
+    /// A tuple.
+    Tuple(Vec<Term>),
+    /// A user type: its name, its field names, whether it is stored cell by cell.
+    Udt(String, Vec<String>, bool, Vec<Term>),
+    /// A vector of elements of a type.
+    Vector(CqlType, Vec<Term>),
+}
+
+impl Term {
+    /// null
+    pub const NULL: Self = Self::Constant(None);
+
+    /// Nothing in it depends on bound values or on the time.
+    pub fn is_constant(&self) -> bool {
+        matches!(self, Self::Constant(_))
+    }
+
+    /// Evaluates. A marker inside a composite cannot be unset.
+    pub fn eval(&self, bindings: &Bindings<'_>) -> Result<BoundValue, CqlError> {
+        match self {
+            Self::Constant(Some(value)) => Ok(BoundValue::Bytes(value.clone())),
+            Self::Constant(None) => Ok(BoundValue::Null),
+            Self::Bind { index, ty } => {
+                let value = bindings.value(*index)?;
+                if let BoundValue::Bytes(bytes) = value {
+                    scalar::validate(ty, bytes)?;
+                }
+                Ok(value.clone())
+            }
+            Self::Composite(composite) => composite.eval(bindings),
+            Self::Call { function, arguments } => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(match argument.eval(bindings)? {
+                        BoundValue::Bytes(bytes) => Some(bytes),
+                        BoundValue::Null => None,
+                        BoundValue::Unset => {
+                            return Err(CqlError::invalid(format!(
+                                "Invalid unset value for argument in call to function {}",
+                                function.name()
+                            )));
+                        }
+                    });
+                }
+                let value = function.call(&values, bindings.sources)?;
+                Ok(value.map_or(BoundValue::Null, BoundValue::Bytes))
+            }
+        }
+    }
+
+    /// Evaluates where null and unset are the same: nothing.
+    pub fn eval_option(&self, bindings: &Bindings<'_>) -> Result<Option<Bytes>, CqlError> {
+        Ok(match self.eval(bindings)? {
+            BoundValue::Bytes(bytes) => Some(bytes),
+            BoundValue::Null | BoundValue::Unset => None,
+        })
+    }
+}
+
+/// A value of a collection: null is refused, None is unset.
+fn element(term: &Term, bindings: &Bindings<'_>) -> Result<Option<Bytes>, CqlError> {
+    match term.eval(bindings)? {
+        BoundValue::Bytes(bytes) => Ok(Some(bytes)),
+        BoundValue::Null => Err(CqlError::invalid("null is not supported inside collections")),
+        BoundValue::Unset => Ok(None),
+    }
+}
+
+impl Composite {
+    fn eval(&self, bindings: &Bindings<'_>) -> Result<BoundValue, CqlError> {
+        let value = match self {
+            Self::List(terms) => {
+                let Some(elements) = elements(terms, bindings)? else { return Ok(BoundValue::Unset) };
+                values::pack_list(&elements)
+            }
+            Self::Set(ty, terms) => {
+                let Some(mut elements) = elements(terms, bindings)? else { return Ok(BoundValue::Unset) };
+                values::sort_set(ty, &mut elements);
+                values::pack_list(&elements)
+            }
+            Self::Map(ty, terms) => {
+                let mut entries = Vec::with_capacity(terms.len());
+                for (key, value) in terms {
+                    let key = element(key, bindings)?
+                        .ok_or_else(|| CqlError::invalid("unset value is not supported for map keys"))?;
+                    let Some(value) = element(value, bindings)? else { return Ok(BoundValue::Unset) };
+                    entries.push((key, value));
+                }
+                values::sort_map(ty, &mut entries);
+                values::pack_map(&entries)
+            }
+            Self::Tuple(terms) => {
+                let unset = |at| format!("Invalid unset value for tuple field number {at}");
+                values::pack_tuple(&fields(terms, bindings, true, unset)?)
+            }
+            Self::Udt(name, names, multi_cell, terms) => {
+                let unset =
+                    |at: usize| format!("Invalid unset value for field '{}' of user defined type {name}", names[at]);
+                values::pack_tuple(&fields(terms, bindings, !*multi_cell, unset)?)
+            }
+            Self::Vector(ty, terms) => {
+                let mut elements = Vec::with_capacity(terms.len());
+                for term in terms {
+                    match term.eval(bindings)? {
+                        BoundValue::Bytes(bytes) => elements.push(bytes),
+                        BoundValue::Null => return Err(CqlError::invalid("null is not supported inside vectors")),
+                        BoundValue::Unset => {
+                            return Err(CqlError::invalid("unset is not supported inside vectors"));
+                        }
+                    }
+                }
+                values::pack_vector(ty, &elements)
+            }
+        };
+        Ok(BoundValue::Bytes(value))
+    }
+}
+
+fn elements(terms: &[Term], bindings: &Bindings<'_>) -> Result<Option<Vec<Bytes>>, CqlError> {
+    let mut elements = Vec::with_capacity(terms.len());
+    for term in terms {
+        match element(term, bindings)? {
+            Some(value) => elements.push(value),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(elements))
+}
+
+fn fields(
+    terms: &[Term],
+    bindings: &Bindings<'_>,
+    refuse_unset: bool,
+    unset: impl Fn(usize) -> String,
+) -> Result<Vec<Option<Bytes>>, CqlError> {
+    let mut fields = Vec::with_capacity(terms.len());
+    for (at, term) in terms.iter().enumerate() {
+        fields.push(match term.eval(bindings)? {
+            BoundValue::Bytes(bytes) => Some(bytes),
+            BoundValue::Null => None,
+            BoundValue::Unset if refuse_unset => return Err(CqlError::invalid(unset(at))),
+            BoundValue::Unset => None,
+        });
+    }
+    Ok(fields)
+}

@@ -1,0 +1,303 @@
+//! Preparing terms against their receiver.
+//!
+//! Agrees with the `prepare` methods of Cassandra's `Term.Raw` classes, their messages included.
+
+use types::{CqlType, UserType};
+
+use super::{Composite, Term, is_assignable, resolve_type};
+use crate::ast;
+use crate::context::{Bindings, Preparing, Receiver, Sources};
+use crate::error::CqlError;
+use crate::execute::BoundValue;
+use crate::functions::{self, Function};
+use crate::scalar::{self, type_name};
+
+/// Prepares a term for a receiver.
+pub(crate) fn prepare(
+    preparing: &mut Preparing<'_>,
+    term: &ast::Term<'_>,
+    receiver: &Receiver,
+) -> Result<Term, CqlError> {
+    match term {
+        ast::Term::Literal(literal) => prepare_literal(literal, receiver),
+        ast::Term::Null if receiver.ty == CqlType::Counter => {
+            Err(CqlError::invalid("Invalid null value for counter increment/decrement"))
+        }
+        ast::Term::Null => Ok(Term::NULL),
+        ast::Term::Bind(marker) => Ok(Term::Bind { index: preparing.bind(marker, receiver), ty: receiver.ty.clone() }),
+        ast::Term::List(elements) => prepare_list(preparing, elements, receiver),
+        ast::Term::Set(elements) => prepare_set(preparing, elements, receiver),
+        ast::Term::Map(entries) => prepare_map(preparing, entries, receiver),
+        ast::Term::UserType(fields) => prepare_udt(preparing, fields, receiver),
+        ast::Term::Tuple(fields) => prepare_tuple(preparing, fields, receiver),
+        ast::Term::Function(call) => functions::prepare_call(preparing, call, receiver),
+        ast::Term::TypeHint(name, inner) => {
+            let hint = resolve_type(preparing, name)?;
+            if !super::assign::is_value_compatible(&receiver.ty, &hint) {
+                let (name, ty) = (&receiver.name, type_name(&receiver.ty));
+                return Err(CqlError::invalid(format!("Cannot assign value {term} to {name} of type {ty}")));
+            }
+            let hinted = Receiver::new(type_name(&hint), hint);
+            if !is_assignable(preparing, inner, &hinted.ty) {
+                let ty = type_name(&hinted.ty);
+                return Err(CqlError::invalid(format!("Cannot cast value {inner} to type {ty}")));
+            }
+            prepare(preparing, inner, &hinted)
+        }
+        ast::Term::Cast(inner, native) => functions::prepare_cast(preparing, inner, *native, receiver),
+        ast::Term::Negation(_) | ast::Term::Operation(..) => {
+            Err(CqlError::unsupported("Arithmetic operators outside of constants are"))
+        }
+    }
+}
+
+fn prepare_literal(literal: &ast::Literal<'_>, receiver: &Receiver) -> Result<Term, CqlError> {
+    if !super::assign::literal_fits(literal.kind, &receiver.ty) {
+        return Err(CqlError::invalid(format!(
+            "Invalid {} constant ({}) for \"{}\" of type {}",
+            literal.kind.name(),
+            literal.text,
+            receiver.name,
+            type_name(&receiver.ty)
+        )));
+    }
+    let ty = if literal.kind == ast::LiteralKind::Hex { &CqlType::Blob } else { &receiver.ty };
+    let ty = if *ty == CqlType::Counter { &CqlType::BigInt } else { ty };
+    let text = match literal.kind {
+        ast::LiteralKind::Hex => literal.text.get(2..).unwrap_or_default(),
+        _ => &literal.text,
+    };
+    Ok(Term::Constant(Some(scalar::parse_text(ty, text)?)))
+}
+
+/// Where constants are put together there is nothing bound and no clock is asked.
+struct NoSources;
+
+impl Sources for NoSources {
+    fn micros(&self) -> i64 {
+        0
+    }
+    fn timeuuid(&self) -> [u8; 16] {
+        [0; 16]
+    }
+    fn uuid(&self) -> [u8; 16] {
+        [0; 16]
+    }
+}
+
+/// A composite whose parts are all known is known itself.
+fn fold(composite: Composite, constant: bool) -> Result<Term, CqlError> {
+    let term = Term::Composite(Box::new(composite));
+    if !constant {
+        return Ok(term);
+    }
+    Ok(match term.eval(&Bindings { values: &[], sources: &NoSources })? {
+        BoundValue::Bytes(bytes) => Term::Constant(Some(bytes)),
+        BoundValue::Null | BoundValue::Unset => Term::NULL,
+    })
+}
+
+/// A pure function of constants is a constant.
+pub(crate) fn fold_call(function: Function, arguments: Vec<Term>) -> Result<Term, CqlError> {
+    let constant = function.is_pure() && arguments.iter().all(Term::is_constant);
+    let term = Term::Call { function, arguments };
+    if !constant {
+        return Ok(term);
+    }
+    Ok(match term.eval(&Bindings { values: &[], sources: &NoSources })? {
+        BoundValue::Bytes(bytes) => Term::Constant(Some(bytes)),
+        BoundValue::Null | BoundValue::Unset => Term::NULL,
+    })
+}
+
+fn wrong_literal(kind: &str, receiver: &Receiver) -> CqlError {
+    CqlError::invalid(format!("Invalid {kind} literal for {} of type {}", receiver.name, type_name(&receiver.ty)))
+}
+
+fn wrong_part(kind: &str, receiver: &Receiver, part: &str, term: &ast::Term<'_>, ty: &CqlType) -> CqlError {
+    let name = &receiver.name;
+    CqlError::invalid(format!("Invalid {kind} literal for {name}: {part} {term} is not of type {}", type_name(ty)))
+}
+
+fn refuse_markers(kind: &str, receiver: &Receiver, term: &ast::Term<'_>) -> Result<(), CqlError> {
+    if term.contains_bind_marker() {
+        return Err(CqlError::invalid(format!(
+            "Invalid {kind} literal for {}: bind variables are not supported inside collection literals",
+            receiver.name
+        )));
+    }
+    Ok(())
+}
+
+fn prepare_parts(
+    preparing: &mut Preparing<'_>,
+    kind: &str,
+    elements: &[ast::Term<'_>],
+    receiver: &Receiver,
+    element: &CqlType,
+) -> Result<Vec<Term>, CqlError> {
+    for term in elements {
+        if !is_assignable(preparing, term, element) {
+            return Err(wrong_part(kind, receiver, "value", term, element));
+        }
+    }
+    let value = Receiver::new(format!("value({})", receiver.name), element.clone());
+    let mut terms = Vec::with_capacity(elements.len());
+    for term in elements {
+        if kind != "vector" {
+            refuse_markers(kind, receiver, term)?;
+        }
+        terms.push(prepare(preparing, term, &value)?);
+    }
+    Ok(terms)
+}
+
+fn prepare_list(
+    preparing: &mut Preparing<'_>,
+    elements: &[ast::Term<'_>],
+    receiver: &Receiver,
+) -> Result<Term, CqlError> {
+    match &receiver.ty {
+        CqlType::List { element, .. } => {
+            let terms = prepare_parts(preparing, "list", elements, receiver, element)?;
+            let constant = terms.iter().all(Term::is_constant);
+            fold(Composite::List(terms), constant)
+        }
+        CqlType::Vector { element, dimension } => {
+            if elements.len() != *dimension as usize {
+                return Err(CqlError::invalid(format!(
+                    "Invalid vector literal for {} of type {}; expected {dimension} elements, but given {}",
+                    receiver.name,
+                    type_name(&receiver.ty),
+                    elements.len()
+                )));
+            }
+            let terms = prepare_parts(preparing, "vector", elements, receiver, element)?;
+            let constant = terms.iter().all(Term::is_constant);
+            fold(Composite::Vector((**element).clone(), terms), constant)
+        }
+        _ => Err(wrong_literal("list", receiver)),
+    }
+}
+
+fn prepare_set(
+    preparing: &mut Preparing<'_>,
+    elements: &[ast::Term<'_>],
+    receiver: &Receiver,
+) -> Result<Term, CqlError> {
+    match &receiver.ty {
+        CqlType::Set { element, .. } => {
+            let terms = prepare_parts(preparing, "set", elements, receiver, element)?;
+            let constant = terms.iter().all(Term::is_constant);
+            fold(Composite::Set((**element).clone(), terms), constant)
+        }
+        CqlType::Map { key, .. } if elements.is_empty() => fold(Composite::Map((**key).clone(), Vec::new()), true),
+        _ => Err(wrong_literal("set", receiver)),
+    }
+}
+
+fn prepare_map(
+    preparing: &mut Preparing<'_>,
+    entries: &[(ast::Term<'_>, ast::Term<'_>)],
+    receiver: &Receiver,
+) -> Result<Term, CqlError> {
+    let CqlType::Map { key, value, .. } = &receiver.ty else { return Err(wrong_literal("map", receiver)) };
+    for (k, v) in entries {
+        if !is_assignable(preparing, k, key) {
+            return Err(wrong_part("map", receiver, "key", k, key));
+        }
+        if !is_assignable(preparing, v, value) {
+            return Err(wrong_part("map", receiver, "value", v, value));
+        }
+    }
+    let key_receiver = Receiver::new(format!("key({})", receiver.name), (**key).clone());
+    let value_receiver = Receiver::new(format!("value({})", receiver.name), (**value).clone());
+    let mut terms = Vec::with_capacity(entries.len());
+    for (k, v) in entries {
+        refuse_markers("map", receiver, k)?;
+        refuse_markers("map", receiver, v)?;
+        terms.push((prepare(preparing, k, &key_receiver)?, prepare(preparing, v, &value_receiver)?));
+    }
+    let constant = terms.iter().all(|(k, v)| k.is_constant() && v.is_constant());
+    fold(Composite::Map((**key).clone(), terms), constant)
+}
+
+/// The receiver of a field of a user type.
+pub(crate) fn field_receiver(receiver: &str, udt: &UserType, field: usize) -> Receiver {
+    let (name, ty) = &udt.fields[field];
+    Receiver::new(format!("{receiver}.{name}"), ty.clone())
+}
+
+fn prepare_udt(
+    preparing: &mut Preparing<'_>,
+    fields: &[(ast::Ident<'_>, ast::Term<'_>)],
+    receiver: &Receiver,
+) -> Result<Term, CqlError> {
+    let CqlType::Udt(udt, frozen) = &receiver.ty else { return Err(wrong_literal("user type", receiver)) };
+    let given = |name: &str| fields.iter().find(|(field, _)| field.as_str() == name).map(|(_, term)| term);
+    for (name, ty) in &udt.fields {
+        if let Some(term) = given(name)
+            && !is_assignable(preparing, term, ty)
+        {
+            return Err(CqlError::invalid(format!(
+                "Invalid user type literal for {}: field {name} is not of type {}",
+                receiver.name,
+                type_name(ty)
+            )));
+        }
+    }
+    for (name, _) in fields {
+        if !udt.fields.iter().any(|(field, _)| field == name.as_str()) {
+            let ty = &udt.name;
+            return Err(CqlError::invalid(format!("Unknown field '{name}' in value of user defined type {ty}")));
+        }
+    }
+    let mut terms = Vec::with_capacity(udt.fields.len());
+    for (at, (name, _)) in udt.fields.iter().enumerate() {
+        terms.push(match given(name) {
+            Some(term) => prepare(preparing, term, &field_receiver(&receiver.name, udt, at))?,
+            None => Term::NULL,
+        });
+    }
+    let names = udt.fields.iter().map(|(name, _)| name.clone()).collect();
+    let constant = terms.iter().all(Term::is_constant);
+    fold(Composite::Udt(udt.name.clone(), names, !*frozen, terms), constant)
+}
+
+fn prepare_tuple(
+    preparing: &mut Preparing<'_>,
+    fields: &[ast::Term<'_>],
+    receiver: &Receiver,
+) -> Result<Term, CqlError> {
+    let CqlType::Tuple(types) = &receiver.ty else {
+        // one element in parentheses: the parser cannot tell it from a tuple
+        if let [term] = fields {
+            return prepare(preparing, term, receiver);
+        }
+        let (name, ty) = (&receiver.name, type_name(&receiver.ty));
+        return Err(CqlError::invalid(format!("Invalid tuple type literal for {name} of type {ty}")));
+    };
+    if fields.len() > types.len() {
+        return Err(CqlError::invalid(format!(
+            "Invalid tuple literal for {}: too many elements. Type {} expects {} but got {}",
+            receiver.name,
+            type_name(&receiver.ty),
+            types.len(),
+            fields.len()
+        )));
+    }
+    let mut terms = Vec::with_capacity(fields.len());
+    for (at, (term, ty)) in fields.iter().zip(types.iter()).enumerate() {
+        if !is_assignable(preparing, term, ty) {
+            return Err(CqlError::invalid(format!(
+                "Invalid tuple literal for {}: component {at} is not of type {}",
+                receiver.name,
+                type_name(ty)
+            )));
+        }
+        let component = Receiver::new(format!("{}[{at}]", receiver.name), ty.clone());
+        terms.push(prepare(preparing, term, &component)?);
+    }
+    let constant = terms.iter().all(Term::is_constant);
+    fold(Composite::Tuple(terms), constant)
+}
