@@ -20,24 +20,7 @@ use crate::table::TableStore;
 
 pub use sstable::SSTable;
 
-/// Why the set of files changes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operation {
-    /// Memtables become an SSTable.
-    Flush,
-    /// SSTables become one.
-    Compaction,
-}
-
-/// A change of the set of files under way.
-pub struct Transaction {
-    operation: Operation,
-}
-
-impl Transaction {
-    /// Leaves the set as it was.
-    pub fn abort(self) {}
-}
+pub use sstable::txn_log::{Operation, Transaction};
 
 /// The SSTables found in a table's directory, and the greatest sequence number seen. What a crash left half done is settled first.
 /// A file set that cannot be opened is named in the log and left out: nothing else is lost.
@@ -47,6 +30,10 @@ pub fn open_all(
     table: &Arc<TableMetadata>,
     cache: &Arc<ChunkCache>,
 ) -> Result<(Vec<Arc<SSTable>>, u64), StorageError> {
+    for transaction in sstable::txn_log::recover(env, directory)? {
+        let what = if transaction.committed { "completed" } else { "taken back" };
+        tracing::info!(log = transaction.log, "a change of SSTables that was interrupted is {what}");
+    }
     let io = |error: std::io::Error| StorageError::io(directory, &error);
     let names: Vec<String> = env.disk.list_dir(directory).map_err(io)?.into_iter().map(|entry| entry.name).collect();
     let mut sstables = Vec::new();
@@ -80,15 +67,18 @@ pub fn open_all(
 }
 
 /// Begins a change.
-pub fn begin(_engine: &Engine, _store: &TableStore, operation: Operation) -> Result<Transaction, StorageError> {
-    Ok(Transaction { operation })
+pub fn begin(engine: &Engine, store: &TableStore, operation: Operation) -> Result<Transaction, StorageError> {
+    crate::recovery::make_directory(&engine.env, &engine.options.data_directory, &store.directory)?;
+    let node_and_sequence = engine.env.random.next_u64();
+    let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), node_and_sequence);
+    Ok(Transaction::begin(&engine.env, &store.directory, operation, id)?)
 }
 
 /// A writer of a new SSTable of the table.
 pub fn writer(
     engine: &Engine,
     store: &TableStore,
-    _transaction: &mut Transaction,
+    transaction: &mut Transaction,
     table: &Arc<TableMetadata>,
     stats: EncodingStats,
     keys: usize,
@@ -104,8 +94,8 @@ pub fn writer(
     };
     options.commit_log_intervals =
         log_range.map(|(first, last)| (position(first), position(last))).into_iter().collect();
-    crate::recovery::make_directory(&engine.env, &engine.options.data_directory, &store.directory)?;
     let descriptor = Descriptor::new(&store.directory, SSTableId::Sequence(store.next_sequence()));
+    transaction.add(&descriptor)?;
     let header = Header::new(
         stats,
         table.clustering.iter().map(|column| column.ty.clone()).collect(),
@@ -169,40 +159,66 @@ impl PendingPartition {
 pub fn finish(
     engine: &Engine,
     store: &Arc<TableStore>,
-    transaction: Transaction,
+    mut transaction: Transaction,
     writer: SSTableWriter,
     written: Result<(), StorageError>,
     replaced: &[Arc<SSTable>],
 ) -> Result<Option<Arc<SSTable>>, StorageError> {
-    if let Err(error) = written {
-        writer.abort();
-        transaction.abort();
-        return Err(error);
-    }
-    let sstable = if writer.partition_count() == 0 {
-        writer.abort();
-        None
-    } else {
-        let finished = writer.finish()?;
-        let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
-        Some(Arc::new(SSTable::open(&engine.env, finished.descriptor, &store.table(), cache)?))
-    };
-    if transaction.operation == Operation::Compaction {
-        store.replace_sstables(replaced, sstable.iter().cloned().collect());
-        for old in replaced {
-            remove_descriptor(&engine.env, old.descriptor())?;
+    let completed = written.and_then(|()| complete(engine, store, writer, &mut transaction, replaced));
+    let sstable = match completed {
+        Ok(sstable) => sstable,
+        Err(error) => {
+            abort(transaction);
+            return Err(error);
         }
+    };
+    // from here on the new SSTable counts, also after a crash
+    let committed = transaction.commit()?;
+    if !replaced.is_empty() {
+        store.replace_sstables(replaced, sstable.iter().cloned().collect());
     }
+    committed.finish()?;
     Ok(sstable)
 }
 
-/// Takes SSTables out of the view and off the disk.
-pub fn remove(engine: &Engine, store: &Arc<TableStore>, sstables: &[Arc<SSTable>]) -> Result<(), StorageError> {
-    store.replace_sstables(sstables, Vec::new());
-    for sstable in sstables {
-        remove_descriptor(&engine.env, sstable.descriptor())?;
+fn complete(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    writer: SSTableWriter,
+    transaction: &mut Transaction,
+    replaced: &[Arc<SSTable>],
+) -> Result<Option<Arc<SSTable>>, StorageError> {
+    for old in replaced {
+        transaction.remove(old.descriptor())?;
     }
-    Ok(())
+    if writer.partition_count() == 0 {
+        writer.abort();
+        return Ok(None);
+    }
+    let finished = writer.finish()?;
+    let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
+    Ok(Some(Arc::new(SSTable::open(&engine.env, finished.descriptor, &store.table(), cache)?)))
+}
+
+/// Takes back what a transaction added. What cannot be removed now is removed at the next start.
+pub fn abort(transaction: Transaction) {
+    if let Err(error) = transaction.abort() {
+        tracing::warn!(%error, "files of an interrupted change stay behind until the next start");
+    }
+}
+
+/// Takes SSTables out of the view and off the disk, all or none.
+pub fn remove(engine: &Engine, store: &Arc<TableStore>, sstables: &[Arc<SSTable>]) -> Result<(), StorageError> {
+    if sstables.is_empty() {
+        return Ok(());
+    }
+    let mut transaction = begin(engine, store, Operation::Write)?;
+    for sstable in sstables {
+        transaction.remove(sstable.descriptor())?;
+    }
+    let committed = transaction.commit()?;
+    store.replace_sstables(sstables, Vec::new());
+    Ok(committed.finish()?)
 }
 
 /// Names of the files of an SSTable that are there.

@@ -135,7 +135,7 @@ impl Run {
         unmark(&self.store, &self.inputs);
         engine.compactions.end(&self.progress, None);
         self.writer.abort();
-        self.transaction.abort();
+        files::abort(self.transaction);
         if let Some(done) = self.done {
             let _ = done.send(Err(error));
         }
