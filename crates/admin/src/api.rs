@@ -1,0 +1,261 @@
+//! What nodetool, `/metrics` and the console may ask of a node.
+//!
+//! [`AdminApi`] stands on both ends: the node implements it, [`crate::http::Client`] is it over HTTP, and each nodetool verb is written
+//! against it. Calls block: the HTTP server runs them on the blocking pool.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    ClientLatencies, CompactionHistoryEntry, CompactionStats, KeyspaceInfo, NodeInfo, NodeMetrics, PoolStats,
+    SnapshotInfo, SnapshotRequest, TableSelection, TableStats,
+};
+
+/// Why a call failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum AdminError {
+    /// The caller asked wrongly; nodetool shows it as a usage error.
+    Invalid(String),
+    /// The node failed to do it.
+    Failed(String),
+    /// No answer: not started, another address.
+    Unreachable(String),
+}
+
+impl AdminError {
+    /// The text.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Invalid(message) | Self::Failed(message) | Self::Unreachable(message) => message,
+        }
+    }
+}
+
+impl fmt::Display for AdminError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl std::error::Error for AdminError {}
+
+/// The result of a call.
+pub type Result<T> = std::result::Result<T, AdminError>;
+
+/// A node, seen by its operator.
+pub trait AdminApi: Send + Sync {
+    /// The node itself.
+    fn node(&self) -> Result<NodeInfo>;
+
+    /// All stored keyspaces.
+    fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>>;
+
+    /// Figures of all stored tables.
+    fn tables(&self) -> Result<Vec<TableStats>>;
+
+    /// Latencies of clients' requests since the start.
+    fn client_latencies(&self) -> Result<ClientLatencies>;
+
+    /// Compaction.
+    fn compactions(&self) -> Result<CompactionStats>;
+
+    /// Rows of `system.compaction_history`, in any order.
+    fn compaction_history(&self) -> Result<Vec<CompactionHistoryEntry>>;
+
+    /// Pools of work.
+    fn pools(&self) -> Result<Vec<PoolStats>>;
+
+    /// Figures for monitoring.
+    fn metrics(&self) -> Result<NodeMetrics>;
+
+    /// Addresses of the replicas of a partition; the key as CQL writes it, components separated by colons.
+    fn endpoints(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>>;
+
+    /// Data files that may hold a partition.
+    fn sstables(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>>;
+
+    /// Writes memtables to SSTables; returns when they are on disk.
+    fn flush(&self, tables: &TableSelection) -> Result<()>;
+
+    /// Merges all SSTables of each table; returns when done.
+    fn compact(&self, tables: &TableSelection) -> Result<()>;
+
+    /// Refuses writes from now on and flushes all.
+    fn drain(&self) -> Result<()>;
+
+    /// All snapshots.
+    fn snapshots(&self) -> Result<Vec<SnapshotInfo>>;
+
+    /// Takes a snapshot. A name that exists is refused.
+    fn take_snapshot(&self, request: &SnapshotRequest) -> Result<()>;
+
+    /// Removes snapshots: of a name, or all; of some keyspaces, or all.
+    fn clear_snapshots(&self, name: Option<&str>, keyspaces: &[String]) -> Result<()>;
+
+    /// Share of requests that are traced, 0 to 1.
+    fn trace_probability(&self) -> Result<f64>;
+
+    /// Sets it.
+    fn set_trace_probability(&self, probability: f64) -> Result<()>;
+
+    /// A timeout in milliseconds.
+    fn timeout(&self, kind: TimeoutKind) -> Result<u64>;
+
+    /// Sets it.
+    fn set_timeout(&self, kind: TimeoutKind, millis: u64) -> Result<()>;
+
+    /// Bytes a second that compaction may write; 0: not throttled.
+    fn compaction_throughput(&self) -> Result<u64>;
+
+    /// Sets it.
+    fn set_compaction_throughput(&self, bytes_a_second: u64) -> Result<()>;
+
+    /// Loggers with their levels, the root first.
+    fn logging_levels(&self) -> Result<Vec<(String, String)>>;
+
+    /// Sets a logger's level; without a level, back to the start.
+    fn set_logging_level(&self, logger: &str, level: &str) -> Result<()>;
+}
+
+impl<T: AdminApi + ?Sized> AdminApi for std::sync::Arc<T> {
+    fn node(&self) -> Result<NodeInfo> {
+        (**self).node()
+    }
+
+    fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
+        (**self).keyspaces()
+    }
+
+    fn tables(&self) -> Result<Vec<TableStats>> {
+        (**self).tables()
+    }
+
+    fn client_latencies(&self) -> Result<ClientLatencies> {
+        (**self).client_latencies()
+    }
+
+    fn compactions(&self) -> Result<CompactionStats> {
+        (**self).compactions()
+    }
+
+    fn compaction_history(&self) -> Result<Vec<CompactionHistoryEntry>> {
+        (**self).compaction_history()
+    }
+
+    fn pools(&self) -> Result<Vec<PoolStats>> {
+        (**self).pools()
+    }
+
+    fn metrics(&self) -> Result<NodeMetrics> {
+        (**self).metrics()
+    }
+
+    fn endpoints(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {
+        (**self).endpoints(keyspace, table, key)
+    }
+
+    fn sstables(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {
+        (**self).sstables(keyspace, table, key)
+    }
+
+    fn flush(&self, tables: &TableSelection) -> Result<()> {
+        (**self).flush(tables)
+    }
+
+    fn compact(&self, tables: &TableSelection) -> Result<()> {
+        (**self).compact(tables)
+    }
+
+    fn drain(&self) -> Result<()> {
+        (**self).drain()
+    }
+
+    fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
+        (**self).snapshots()
+    }
+
+    fn take_snapshot(&self, request: &SnapshotRequest) -> Result<()> {
+        (**self).take_snapshot(request)
+    }
+
+    fn clear_snapshots(&self, name: Option<&str>, keyspaces: &[String]) -> Result<()> {
+        (**self).clear_snapshots(name, keyspaces)
+    }
+
+    fn trace_probability(&self) -> Result<f64> {
+        (**self).trace_probability()
+    }
+
+    fn set_trace_probability(&self, probability: f64) -> Result<()> {
+        (**self).set_trace_probability(probability)
+    }
+
+    fn timeout(&self, kind: TimeoutKind) -> Result<u64> {
+        (**self).timeout(kind)
+    }
+
+    fn set_timeout(&self, kind: TimeoutKind, millis: u64) -> Result<()> {
+        (**self).set_timeout(kind, millis)
+    }
+
+    fn compaction_throughput(&self) -> Result<u64> {
+        (**self).compaction_throughput()
+    }
+
+    fn set_compaction_throughput(&self, bytes_a_second: u64) -> Result<()> {
+        (**self).set_compaction_throughput(bytes_a_second)
+    }
+
+    fn logging_levels(&self) -> Result<Vec<(String, String)>> {
+        (**self).logging_levels()
+    }
+
+    fn set_logging_level(&self, logger: &str, level: &str) -> Result<()> {
+        (**self).set_logging_level(logger, level)
+    }
+}
+
+/// The timeouts that can be read and set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TimeoutKind {
+    /// read_request_timeout
+    Read,
+    /// range_request_timeout
+    Range,
+    /// write_request_timeout
+    Write,
+    /// counter_write_request_timeout
+    CounterWrite,
+    /// cas_contention_timeout
+    CasContention,
+    /// truncate_request_timeout
+    Truncate,
+    /// request_timeout
+    Misc,
+}
+
+impl TimeoutKind {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Read, Self::Range, Self::Write, Self::CounterWrite, Self::CasContention, Self::Truncate, Self::Misc];
+
+    /// The word that nodetool uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Range => "range",
+            Self::Write => "write",
+            Self::CounterWrite => "counterwrite",
+            Self::CasContention => "cascontention",
+            Self::Truncate => "truncate",
+            Self::Misc => "misc",
+        }
+    }
+
+    /// By word.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}

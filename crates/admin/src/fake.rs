@@ -1,0 +1,357 @@
+//! A node that is not there: the figures of the recorded run, for the tests of nodetool and of the HTTP API.
+
+use std::sync::Mutex;
+
+use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
+use crate::model::histogram_tests::of;
+use crate::model::*;
+
+/// What was asked of it, and what was set.
+#[derive(Default)]
+pub struct Settings {
+    pub calls: Vec<String>,
+    pub trace_probability: f64,
+    pub levels: Vec<(String, String)>,
+    pub snapshots: Vec<SnapshotInfo>,
+    pub throughput: u64,
+}
+
+/// The node.
+pub struct FakeNode(pub Mutex<Settings>);
+
+impl Default for FakeNode {
+    fn default() -> Self {
+        let settings = Settings { throughput: 64 << 20, ..Settings::default() };
+        Self(Mutex::new(settings))
+    }
+}
+
+const TOKENS: [i64; 16] = [
+    -9221494177246114148,
+    -7631489624732215510,
+    -6012466329035172212,
+    -5034320876519058137,
+    -3255686575695471008,
+    -2159644675460532719,
+    -1068347564768320459,
+    -223970917277158703,
+    1216297312625424535,
+    2287797928965457348,
+    3305649333707884363,
+    4123321266320235158,
+    5199077147545814697,
+    5934992840256708338,
+    7014365647704309996,
+    8257885653384901968,
+];
+
+impl FakeNode {
+    fn called(&self, call: String) -> Result<()> {
+        self.0.lock().expect("no panic inside").calls.push(call);
+        Ok(())
+    }
+}
+
+fn orders() -> TableStats {
+    let mut read_latency = of(&[(103, 10), (149, 70), (258, 16), (310, 2), (446, 1), (535, 1)]);
+    read_latency.sum = 14_334;
+    let mut write_latency = of(&[(3, 10), (17, 1000), (24, 500), (35, 390), (42, 70), (60, 29), (446, 1)]);
+    write_latency.sum = 38_083;
+    TableStats {
+        keyspace: "shop".to_owned(),
+        table: "orders".to_owned(),
+        sstable_count: 1,
+        max_sstable_size: 29_304,
+        space_used_live: 29_304,
+        space_used_total: 29_304,
+        compression_ratio: 0.365_505_544_266_124_75,
+        estimated_partitions: 100,
+        memtable_switch_count: 1,
+        read_latency,
+        write_latency,
+        sstables_per_read: of(&[]),
+        live_rows_per_read: of(&[(20, 100)]),
+        tombstones_per_read: of(&[(1, 100)]),
+        partition_size: of(&[(642, 99), (535, 0), (642, 1)]),
+        cell_count: of(&[(42, 100)]),
+        bytes_unrepaired: 62_497,
+        bloom_filter_space_used: 136,
+        bloom_filter_memory: 128,
+        compression_metadata_memory: 32,
+        min_partition_size: 536,
+        max_partition_size: 642,
+        mean_partition_size: 642,
+        ..TableStats::default()
+    }
+}
+
+fn items() -> TableStats {
+    let mut write_latency = of(&[(10, 1), (17, 5), (20, 4), (535, 1)]);
+    write_latency.sum = 715;
+    TableStats {
+        keyspace: "shop".to_owned(),
+        table: "items".to_owned(),
+        sstable_count: 1,
+        max_sstable_size: 5286,
+        space_used_live: 5286,
+        space_used_total: 5286,
+        compression_ratio: 0.7343,
+        estimated_partitions: 10,
+        memtable_switch_count: 1,
+        read_latency: of(&[]),
+        write_latency,
+        partition_size: of(&[(20, 1), (24, 9)]),
+        cell_count: of(&[(1, 10)]),
+        bytes_unrepaired: 207,
+        bloom_filter_space_used: 24,
+        bloom_filter_memory: 16,
+        compression_metadata_memory: 8,
+        min_partition_size: 18,
+        max_partition_size: 24,
+        mean_partition_size: 24,
+        ..TableStats::default()
+    }
+}
+
+fn keyspace(name: &str, class: &str, factor: Option<u32>, tables: &[&str]) -> KeyspaceInfo {
+    KeyspaceInfo {
+        name: name.to_owned(),
+        replication_class: class.to_owned(),
+        replication_options: factor
+            .map(|factor| ("replication_factor".to_owned(), factor.to_string()))
+            .into_iter()
+            .collect(),
+        tables: tables.iter().map(|table| (*table).to_owned()).collect(),
+    }
+}
+
+fn entry(
+    id: &str,
+    names: (&str, &str),
+    at: i64,
+    bytes: (u64, u64),
+    merged: (u32, u64),
+    kind: &str,
+) -> CompactionHistoryEntry {
+    CompactionHistoryEntry {
+        id: id.to_owned(),
+        keyspace: names.0.to_owned(),
+        table: names.1.to_owned(),
+        compacted_at: at,
+        bytes_in: bytes.0,
+        bytes_out: bytes.1,
+        rows_merged: vec![merged],
+        properties: vec![("compaction_type".to_owned(), kind.to_owned())],
+    }
+}
+
+impl AdminApi for FakeNode {
+    fn node(&self) -> Result<NodeInfo> {
+        Ok(NodeInfo {
+            host_id: "3cba1d95-7197-4a36-adab-d6f7139b492b".to_owned(),
+            cluster_name: "Test Cluster".to_owned(),
+            release_version: "5.0.8".to_owned(),
+            helenus_version: "0.1.0".to_owned(),
+            snitch: "org.apache.cassandra.locator.SimpleSnitch".to_owned(),
+            partitioner: "org.apache.cassandra.dht.Murmur3Partitioner".to_owned(),
+            data_center: "datacenter1".to_owned(),
+            rack: "rack1".to_owned(),
+            address: "127.0.0.1".to_owned(),
+            storage_port: 7000,
+            rpc_address: "127.0.0.1".to_owned(),
+            native_port: 9042,
+            gossip_active: true,
+            native_transport_active: true,
+            mode: "NORMAL".to_owned(),
+            schema_version: "ae161058-45b9-3f9a-a388-15618625d21f".to_owned(),
+            load: 151_265,
+            uncompressed_load: 230_738,
+            generation: 1_795_253_870,
+            uptime_seconds: 374,
+            memory_used: 126_437_294,
+            memory_max: 1 << 30,
+            exceptions: 0,
+            chunk_cache: CacheInfo::default(),
+            percent_repaired: 100.0,
+            tokens: TOKENS.to_vec(),
+            bootstrap_state: "COMPLETED".to_owned(),
+        })
+    }
+
+    fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
+        Ok(vec![
+            keyspace("system_traces", "SimpleStrategy", Some(2), &["events", "sessions"]),
+            keyspace("system_distributed", "SimpleStrategy", Some(3), &[]),
+            keyspace("system_auth", "SimpleStrategy", Some(1), &[]),
+            keyspace("shop", "SimpleStrategy", Some(1), &["items", "orders"]),
+            keyspace("system_schema", "LocalStrategy", None, &[]),
+            keyspace("system", "LocalStrategy", None, &["local"]),
+        ])
+    }
+
+    fn tables(&self) -> Result<Vec<TableStats>> {
+        Ok(vec![orders(), items()])
+    }
+
+    fn client_latencies(&self) -> Result<ClientLatencies> {
+        Ok(ClientLatencies {
+            read: of(&[(124, 4), (372, 46), (642, 25), (1597, 20), (2759, 4), (3311, 1)]),
+            write: of(&[(86, 10), (258, 50), (310, 20), (535, 15), (924, 3), (1109, 1), (8239, 1)]),
+            range: of(&[(642, 4), (2299, 46), (5722, 25), (14237, 20), (29521, 5)]),
+            ..ClientLatencies::default()
+        })
+    }
+
+    fn compactions(&self) -> Result<CompactionStats> {
+        Ok(CompactionStats {
+            concurrent_compactors: 2,
+            completed: 4,
+            bytes_compacted: 48_117,
+            fifteen_minute_rate: 8.2 / 60.0,
+            mean_rate: 38.83 / 3600.0,
+            throughput: 64 << 20,
+            ..CompactionStats::default()
+        })
+    }
+
+    fn compaction_history(&self) -> Result<Vec<CompactionHistoryEntry>> {
+        let schema = |table| ("system_schema", table);
+        Ok(vec![
+            entry(
+                "116d40a0-e590-11f1-8d07-ad9415c13406",
+                schema("keyspaces"),
+                1_795_254_235_595,
+                (553, 267),
+                (1, 6),
+                "Compaction",
+            ),
+            entry(
+                "1176dd90-e590-11f1-8d07-ad9415c13406",
+                schema("columns"),
+                1_795_254_235_688,
+                (8282, 8018),
+                (1, 6),
+                "Compaction",
+            ),
+            entry(
+                "118164e0-e590-11f1-8d07-ad9415c13406",
+                schema("tables"),
+                1_795_254_235_715,
+                (4387, 3842),
+                (1, 6),
+                "Compaction",
+            ),
+            entry(
+                "258328c0-e590-11f1-8d07-ad9415c13406",
+                ("shop", "orders"),
+                1_795_254_269_282,
+                (22843, 22843),
+                (1, 100),
+                "Major compaction",
+            ),
+            entry(
+                "3a15d770-e58f-11f1-8d07-ad9415c13406",
+                ("system", "local"),
+                1_795_253_874_337,
+                (810, 687),
+                (7, 1),
+                "Compaction",
+            ),
+        ])
+    }
+
+    fn pools(&self) -> Result<Vec<PoolStats>> {
+        let pool = |name: &str, completed| PoolStats {
+            name: name.to_owned(),
+            active: 0,
+            pending: 0,
+            completed,
+            blocked: 0,
+            all_time_blocked: 0,
+        };
+        Ok(vec![pool("MutationStage", 2012), pool("ReadStage", 245), pool("Native-Transport-Auth-Requests", 0)])
+    }
+
+    fn metrics(&self) -> Result<NodeMetrics> {
+        Ok(NodeMetrics { connections: 3, requests: vec![("QUERY".to_owned(), 7)], ..NodeMetrics::default() })
+    }
+
+    fn endpoints(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {
+        self.called(format!("endpoints {keyspace} {table} {key}"))?;
+        Ok(vec!["127.0.0.1".to_owned()])
+    }
+
+    fn sstables(&self, keyspace: &str, table: &str, _key: &str) -> Result<Vec<String>> {
+        let directory = format!("/var/lib/cassandra/data/{keyspace}/{table}-117297d0e59011f18d07ad9415c13406");
+        Ok(vec![format!("{directory}/da-1-bti-Data.db")])
+    }
+
+    fn flush(&self, tables: &TableSelection) -> Result<()> {
+        self.called(format!("flush {:?} {:?}", tables.keyspaces, tables.tables))
+    }
+
+    fn compact(&self, tables: &TableSelection) -> Result<()> {
+        self.called(format!("compact {:?} {:?}", tables.keyspaces, tables.tables))
+    }
+
+    fn drain(&self) -> Result<()> {
+        self.called("drain".to_owned())
+    }
+
+    fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
+        Ok(self.0.lock().expect("no panic inside").snapshots.clone())
+    }
+
+    fn take_snapshot(&self, request: &SnapshotRequest) -> Result<()> {
+        if request.name == "taken" {
+            return Err(AdminError::Failed("Snapshot taken already exists.".to_owned()));
+        }
+        self.called(format!("snapshot {request:?}"))
+    }
+
+    fn clear_snapshots(&self, name: Option<&str>, keyspaces: &[String]) -> Result<()> {
+        self.called(format!("clear {name:?} {keyspaces:?}"))
+    }
+
+    fn trace_probability(&self) -> Result<f64> {
+        Ok(self.0.lock().expect("no panic inside").trace_probability)
+    }
+
+    fn set_trace_probability(&self, probability: f64) -> Result<()> {
+        self.0.lock().expect("no panic inside").trace_probability = probability;
+        Ok(())
+    }
+
+    fn timeout(&self, kind: TimeoutKind) -> Result<u64> {
+        Ok(match kind {
+            TimeoutKind::Read | TimeoutKind::CounterWrite => 5000,
+            TimeoutKind::Range | TimeoutKind::Misc => 10_000,
+            TimeoutKind::Write => 2000,
+            TimeoutKind::CasContention => 1800,
+            TimeoutKind::Truncate => 60_000,
+        })
+    }
+
+    fn set_timeout(&self, kind: TimeoutKind, millis: u64) -> Result<()> {
+        self.called(format!("timeout {} {millis}", kind.name()))
+    }
+
+    fn compaction_throughput(&self) -> Result<u64> {
+        Ok(self.0.lock().expect("no panic inside").throughput)
+    }
+
+    fn set_compaction_throughput(&self, bytes_a_second: u64) -> Result<()> {
+        self.0.lock().expect("no panic inside").throughput = bytes_a_second;
+        Ok(())
+    }
+
+    fn logging_levels(&self) -> Result<Vec<(String, String)>> {
+        let levels = &self.0.lock().expect("no panic inside").levels;
+        Ok(std::iter::once(("ROOT".to_owned(), "INFO".to_owned())).chain(levels.iter().cloned()).collect())
+    }
+
+    fn set_logging_level(&self, logger: &str, level: &str) -> Result<()> {
+        self.0.lock().expect("no panic inside").levels.push((logger.to_owned(), level.to_owned()));
+        Ok(())
+    }
+}

@@ -1,0 +1,419 @@
+//! `helenus nodetool VERB`: Cassandra's verbs, flags, layouts and exit codes over the admin API.
+//!
+//! A verb is a file of [`nodetool`](self): its arguments, what it prints. Verbs of Cassandra that are not here are refused by name.
+//! Agrees with `org.apache.cassandra.tools.NodeTool` and `tools.nodetool.*`. JMX options (user, password) are accepted without effect.
+
+use std::io::{self, Write};
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use crate::api::{AdminApi, AdminError};
+
+mod text;
+
+mod clearsnapshot;
+mod compactionhistory;
+mod compactionstats;
+mod describecluster;
+mod describering;
+mod getcompactionthroughput;
+mod getendpoints;
+mod getlogginglevels;
+mod getsstables;
+mod gettimeout;
+mod gossipinfo;
+mod info;
+mod listsnapshots;
+mod netstats;
+mod proxyhistograms;
+mod ring;
+mod selection;
+mod snapshot;
+mod status;
+mod switches;
+mod tablehistograms;
+mod tablestats;
+mod tpstats;
+mod traceprobability;
+
+/// Exit code of a wrong call.
+const EXIT_USAGE: u8 = 1;
+/// Exit code of a failure.
+const EXIT_FAILURE: u8 = 2;
+
+#[derive(Parser)]
+#[command(name = "nodetool", about = "Talks to a node's admin port", disable_help_flag = true)]
+struct NodeTool {
+    /// Node hostname or ip address
+    #[arg(short = 'h', long, global = true, default_value = "127.0.0.1")]
+    host: String,
+    /// Admin port of the node
+    #[arg(short = 'p', long, global = true, default_value_t = crate::http::PORT)]
+    port: u16,
+    /// Accepted for Cassandra's sake, without effect
+    #[arg(short = 'u', long, global = true, hide = true)]
+    username: Option<String>,
+    /// Accepted for Cassandra's sake, without effect
+    #[arg(long, global = true, hide = true)]
+    password: Option<String>,
+    /// Accepted for Cassandra's sake, without effect
+    #[arg(long, global = true, hide = true)]
+    password_file: Option<String>,
+    /// Show hosts with their ports
+    #[arg(long, global = true)]
+    print_port: bool,
+    /// Show help
+    #[arg(long, global = true, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Print cluster information (state, load, IDs, ...)
+    Status(status::Args),
+    /// Print node information (uptime, load, ...)
+    Info(info::Args),
+    /// Print cassandra version
+    Version(info::VersionArgs),
+    /// Flush one or more tables
+    Flush(selection::Flush),
+    /// Force a (major) compaction on one or more tables
+    Compact(selection::Compact),
+    /// Drain the node (stop accepting writes and flush all tables)
+    Drain(selection::Drain),
+    /// Print statistics on tables
+    #[command(alias = "cfstats")]
+    Tablestats(tablestats::Args),
+    /// Print statistic histograms for a given table
+    #[command(alias = "cfhistograms")]
+    Tablehistograms(tablehistograms::Args),
+    /// Print statistic histograms for network operations
+    Proxyhistograms(proxyhistograms::Args),
+    /// Print statistics on compactions
+    Compactionstats(compactionstats::Args),
+    /// Print history of compaction
+    Compactionhistory(compactionhistory::Args),
+    /// Print the end points that owns the key
+    Getendpoints(getendpoints::Args),
+    /// Print the sstable filenames that own the key
+    Getsstables(getsstables::Args),
+    /// Print the name, snitch, partitioner and schema version of a cluster
+    Describecluster(describecluster::Args),
+    /// Shows the token ranges info of a given keyspace
+    Describering(describering::Args),
+    /// Print information about the token ring
+    Ring(ring::Args),
+    /// Take a snapshot of specified keyspaces or a snapshot of the specified table
+    Snapshot(snapshot::Args),
+    /// Lists all the snapshots along with the size on disk and true size
+    Listsnapshots(listsnapshots::Args),
+    /// Remove the snapshot with the given name from the given keyspaces
+    Clearsnapshot(clearsnapshot::Args),
+    /// Print the current trace probability value
+    Gettraceprobability(traceprobability::Get),
+    /// Sets the probability for tracing any given request to value
+    Settraceprobability(traceprobability::Set),
+    /// Print the timeout of the given type in ms
+    Gettimeout(gettimeout::Get),
+    /// Set the specified timeout in ms
+    Settimeout(gettimeout::Set),
+    /// Print usage statistics of thread pools
+    Tpstats(tpstats::Args),
+    /// Print the MiB/s throughput cap for compaction in the system
+    Getcompactionthroughput(getcompactionthroughput::Get),
+    /// Set the MiB/s throughput cap for compaction in the system, or 0 to disable throttling
+    Setcompactionthroughput(getcompactionthroughput::Set),
+    /// Get the runtime logging levels
+    Getlogginglevels(getlogginglevels::Get),
+    /// Set the log level threshold for a given logger
+    Setlogginglevel(getlogginglevels::Set),
+    /// Status of native transport (binary protocol)
+    Statusbinary(switches::Binary),
+    /// Status of gossip
+    Statusgossip(switches::Gossip),
+    /// Status of incremental backup
+    Statusbackup(switches::Backup),
+    /// Status of storing future hints on the current node
+    Statushandoff(switches::Handoff),
+    /// Shows the gossip information for the cluster
+    Gossipinfo(gossipinfo::Args),
+    /// Print network information on provided host (connecting node by default)
+    Netstats(netstats::Args),
+}
+
+/// Verbs of Cassandra 5.0.8 that we do not have.
+const REFUSED: &[&str] = &[
+    "assassinate",
+    "autorepairstatus",
+    "bootstrap",
+    "checktokenmetadata",
+    "cidrfilteringstats",
+    "cleanup",
+    "clientstats",
+    "datapaths",
+    "decommission",
+    "disableauditlog",
+    "disableautocompaction",
+    "disablebackup",
+    "disablebinary",
+    "disablefullquerylog",
+    "disablegossip",
+    "disablehandoff",
+    "disablehintsfordc",
+    "disableoldprotocolversions",
+    "dropcidrgroup",
+    "enableauditlog",
+    "enableautocompaction",
+    "enablebackup",
+    "enablebinary",
+    "enablefullquerylog",
+    "enablegossip",
+    "enablehandoff",
+    "enablehintsfordc",
+    "enableoldprotocolversions",
+    "failuredetector",
+    "forcecompact",
+    "garbagecollect",
+    "gcstats",
+    "getauditlog",
+    "getauthcacheconfig",
+    "getautorepairconfig",
+    "getbatchlogreplaythrottle",
+    "getcidrgroupsofip",
+    "getcolumnindexsize",
+    "getcompactionthreshold",
+    "getconcurrency",
+    "getconcurrentcompactors",
+    "getconcurrentviewbuilders",
+    "getdefaultrf",
+    "getfullquerylog",
+    "getguardrailsconfig",
+    "getinterdcstreamthroughput",
+    "getmaxhintwindow",
+    "getseeds",
+    "getsnapshotthrottle",
+    "getstreamthroughput",
+    "import",
+    "invalidatecidrpermissionscache",
+    "invalidatecountercache",
+    "invalidatecredentialscache",
+    "invalidatejmxpermissionscache",
+    "invalidatekeycache",
+    "invalidatenetworkpermissionscache",
+    "invalidatepermissionscache",
+    "invalidaterolescache",
+    "invalidaterowcache",
+    "join",
+    "listcidrgroups",
+    "listpendinghints",
+    "move",
+    "pausehandoff",
+    "profileload",
+    "rangekeysample",
+    "rebuild",
+    "rebuild_index",
+    "recompress_sstables",
+    "refresh",
+    "refreshsizeestimates",
+    "reloadcidrgroupscache",
+    "reloadlocalschema",
+    "reloadseeds",
+    "reloadssl",
+    "reloadtriggers",
+    "relocatesstables",
+    "removenode",
+    "repair",
+    "repair_admin",
+    "replaybatchlog",
+    "resetfullquerylog",
+    "resetlocalschema",
+    "resumehandoff",
+    "scrub",
+    "setauthcacheconfig",
+    "setautorepairconfig",
+    "setbatchlogreplaythrottle",
+    "setcachecapacity",
+    "setcachekeystosave",
+    "setcolumnindexsize",
+    "setcompactionthreshold",
+    "setconcurrency",
+    "setconcurrentcompactors",
+    "setconcurrentviewbuilders",
+    "setdefaultrf",
+    "sethintedhandoffthrottlekb",
+    "setinterdcstreamthroughput",
+    "setmaxhintwindow",
+    "setsnapshotthrottle",
+    "setstreamthroughput",
+    "sjk",
+    "sstablerepairedset",
+    "statusautocompaction",
+    "stop",
+    "stopdaemon",
+    "toppartitions",
+    "truncatehints",
+    "updatecidrgroup",
+    "upgradesstables",
+    "verify",
+    "viewbuildstatus",
+];
+
+/// What a verb needs besides its arguments.
+pub(crate) struct Context<'a> {
+    /// The node.
+    pub api: &'a dyn AdminApi,
+    /// Standard output.
+    pub out: &'a mut dyn Write,
+    /// The wall clock, milliseconds since 1970.
+    pub now_millis: i64,
+    /// Show hosts with their ports.
+    pub print_port: bool,
+}
+
+/// Why a verb did not do what was asked.
+#[derive(Debug)]
+pub(crate) enum VerbError {
+    /// A wrong call.
+    Usage(String),
+    /// The node failed or is not there.
+    Api(AdminError),
+    /// Standard output failed.
+    Output(io::Error),
+}
+
+impl From<AdminError> for VerbError {
+    fn from(error: AdminError) -> Self {
+        Self::Api(error)
+    }
+}
+
+impl From<io::Error> for VerbError {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// The result of a verb.
+pub(crate) type Outcome = Result<(), VerbError>;
+
+/// A wrong call.
+pub(crate) fn usage<T>(message: impl Into<String>) -> Result<T, VerbError> {
+    Err(VerbError::Usage(message.into()))
+}
+
+/// Makes an API of host and port.
+pub type Connect<'a> = &'a dyn Fn(&str, u16) -> Box<dyn AdminApi>;
+
+/// Runs a command line (without the program's name) and gives its exit code.
+pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let parsed =
+        NodeTool::try_parse_from(std::iter::once("nodetool".to_owned()).chain(args.iter().map(|arg| long_form(arg))));
+    let tool = match parsed {
+        Ok(tool) => tool,
+        Err(error) => return report_parse_error(&error, out, err),
+    };
+    let api = connect(&tool.host, tool.port);
+    let mut context = Context { api: api.as_ref(), out, now_millis, print_port: tool.print_port };
+    match dispatch(tool.verb, &mut context) {
+        Ok(()) => 0,
+        Err(error) => report(&error, err),
+    }
+}
+
+/// Cassandra's options of one dash and several letters.
+fn long_form(arg: &str) -> String {
+    let long = match arg {
+        "-pp" => "--print-port",
+        "-pw" => "--password",
+        "-pwf" => "--password-file",
+        "-cf" => "--table",
+        "-kt" | "-kc" => "--kt-list",
+        "-sf" => "--skip-flush",
+        other => other,
+    };
+    long.to_owned()
+}
+
+fn report_parse_error(error: &clap::Error, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let shown = write!(out, "{error}");
+            if shown.is_ok() { 0 } else { EXIT_FAILURE }
+        }
+        ErrorKind::InvalidSubcommand => {
+            let verb =
+                error.get(clap::error::ContextKind::InvalidSubcommand).map(ToString::to_string).unwrap_or_default();
+            let message = if REFUSED.contains(&verb.as_str()) {
+                format!("{verb} exists in Cassandra, but is not supported yet")
+            } else {
+                format!("Found unexpected parameters: [{verb}]")
+            };
+            report(&VerbError::Usage(message), err)
+        }
+        _ => {
+            let text = error.to_string();
+            let first = text.split("\n\n").next().unwrap_or_default();
+            let message = first.trim_start_matches("error: ").replace('\n', " ");
+            report(&VerbError::Usage(message), err)
+        }
+    }
+}
+
+/// When standard error fails too, the exit code is all that is left.
+fn report(error: &VerbError, err: &mut dyn Write) -> u8 {
+    let (text, code) = match error {
+        VerbError::Usage(message) | VerbError::Api(AdminError::Invalid(message)) => {
+            (format!("nodetool: {message}\nSee 'nodetool help' or 'nodetool help <command>'.\n"), EXIT_USAGE)
+        }
+        VerbError::Api(AdminError::Unreachable(message)) => (format!("nodetool: {message}\n"), EXIT_USAGE),
+        VerbError::Api(AdminError::Failed(message)) => (format!("error: {message}\n"), EXIT_FAILURE),
+        VerbError::Output(error) => (format!("error: {error}\n"), EXIT_FAILURE),
+    };
+    let _ = err.write_all(text.as_bytes());
+    code
+}
+
+fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
+    match verb {
+        Verb::Status(args) => args.run(context),
+        Verb::Info(args) => args.run(context),
+        Verb::Version(args) => args.run(context),
+        Verb::Flush(args) => args.run(context),
+        Verb::Compact(args) => args.run(context),
+        Verb::Drain(args) => args.run(context),
+        Verb::Tablestats(args) => args.run(context),
+        Verb::Tablehistograms(args) => args.run(context),
+        Verb::Proxyhistograms(args) => args.run(context),
+        Verb::Compactionstats(args) => args.run(context),
+        Verb::Compactionhistory(args) => args.run(context),
+        Verb::Getendpoints(args) => args.run(context),
+        Verb::Getsstables(args) => args.run(context),
+        Verb::Describecluster(args) => args.run(context),
+        Verb::Describering(args) => args.run(context),
+        Verb::Ring(args) => args.run(context),
+        Verb::Snapshot(args) => args.run(context),
+        Verb::Listsnapshots(args) => args.run(context),
+        Verb::Clearsnapshot(args) => args.run(context),
+        Verb::Gettraceprobability(args) => args.run(context),
+        Verb::Settraceprobability(args) => args.run(context),
+        Verb::Gettimeout(args) => args.run(context),
+        Verb::Settimeout(args) => args.run(context),
+        Verb::Tpstats(args) => args.run(context),
+        Verb::Getcompactionthroughput(args) => args.run(context),
+        Verb::Setcompactionthroughput(args) => args.run(context),
+        Verb::Getlogginglevels(args) => args.run(context),
+        Verb::Setlogginglevel(args) => args.run(context),
+        Verb::Statusbinary(args) => args.run(context),
+        Verb::Statusgossip(args) => args.run(context),
+        Verb::Statusbackup(args) => args.run(context),
+        Verb::Statushandoff(args) => args.run(context),
+        Verb::Gossipinfo(args) => args.run(context),
+        Verb::Netstats(args) => args.run(context),
+    }
+}
+
+#[cfg(test)]
+mod tests;

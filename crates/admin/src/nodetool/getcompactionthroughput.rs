@@ -1,0 +1,38 @@
+//! `nodetool getcompactionthroughput` and `setcompactionthroughput`.
+
+use crate::AdminError;
+use crate::nodetool::{Context, Outcome, VerbError};
+
+#[derive(clap::Args)]
+pub struct Get {
+    /// Print throughput as double
+    #[arg(short = 'd', long = "precise-mib")]
+    precise: bool,
+}
+
+#[derive(clap::Args)]
+pub struct Set {
+    /// Value in MiB per second, 0 to disable throttling
+    value: u32,
+}
+
+impl Get {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        let rate = context.api.compaction_throughput()? as f64 / (1 << 20) as f64;
+        if self.precise {
+            let rate = schema::ident::java_double(rate);
+            return Ok(writeln!(context.out, "Current compaction throughput: {rate} MiB/s")?);
+        }
+        if rate.fract() != 0.0 {
+            let message = "Use the -d flag to quiet this error and get the exact throughput in MiB/s";
+            return Err(VerbError::Api(AdminError::Failed(message.to_owned())));
+        }
+        Ok(writeln!(context.out, "Current compaction throughput: {rate} MB/s")?)
+    }
+}
+
+impl Set {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        Ok(context.api.set_compaction_throughput(u64::from(self.value) << 20)?)
+    }
+}

@@ -1,0 +1,34 @@
+//! `nodetool getendpoints`: the replicas of a partition.
+
+use crate::nodetool::{Context, Outcome, VerbError, usage};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The keyspace, the table, and the partition key for which we need to find the endpoint
+    args: Vec<String>,
+}
+
+impl Args {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        let [keyspace, table, key] = self.args.as_slice() else {
+            return usage("getendpoints requires keyspace, table and partition key arguments");
+        };
+        check_table(context, keyspace, table)?;
+        for endpoint in context.api.endpoints(keyspace, table, key)? {
+            writeln!(context.out, "{endpoint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a table that does not exist.
+pub(super) fn check_table(context: &Context<'_>, keyspace: &str, table: &str) -> Result<(), VerbError> {
+    let keyspaces = context.api.keyspaces()?;
+    match keyspaces.iter().find(|known| known.name == keyspace) {
+        None => usage(format!("Unknown keyspace '{keyspace}'")),
+        Some(known) if !known.tables.iter().any(|known| known == table) => {
+            usage(format!("Unknown table '{table}' in keyspace '{keyspace}'"))
+        }
+        Some(_) => Ok(()),
+    }
+}

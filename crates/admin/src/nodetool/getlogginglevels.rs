@@ -1,0 +1,32 @@
+//! `nodetool getlogginglevels` and `setlogginglevel`.
+
+use crate::nodetool::{Context, Outcome};
+
+#[derive(clap::Args)]
+pub struct Get {}
+
+#[derive(clap::Args)]
+pub struct Set {
+    /// The logger; without one, all go back to the levels of the start
+    #[arg(default_value = "")]
+    logger: String,
+    /// The level
+    #[arg(default_value = "")]
+    level: String,
+}
+
+impl Get {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        writeln!(context.out, "\n{:<50}{:>10}", "Logger Name", "Log Level")?;
+        for (logger, level) in context.api.logging_levels()? {
+            writeln!(context.out, "{logger:<50}{level:>10}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Set {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        Ok(context.api.set_logging_level(&self.logger, &self.level)?)
+    }
+}

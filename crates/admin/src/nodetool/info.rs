@@ -1,0 +1,97 @@
+//! `nodetool info` and `nodetool version`: the node itself.
+//!
+//! Key, row and counter caches are shown empty: their part is the chunk cache's.
+
+use crate::model::NodeInfo;
+use crate::nodetool::text::{decimals, file_size};
+use crate::nodetool::{Context, Outcome};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Display all tokens
+    #[arg(short = 'T', long)]
+    tokens: bool,
+}
+
+#[derive(clap::Args)]
+pub struct VersionArgs {
+    /// Include additional information
+    #[arg(short = 'v', long)]
+    verbose: bool,
+}
+
+impl VersionArgs {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        let node = context.api.node()?;
+        writeln!(context.out, "ReleaseVersion: {}", node.release_version)?;
+        if self.verbose {
+            writeln!(context.out, "HelenusVersion: {}", node.helenus_version)?;
+        }
+        Ok(())
+    }
+}
+
+impl Args {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        let node = context.api.node()?;
+        for (name, value) in self.lines(&node) {
+            writeln!(context.out, "{name:<23}: {value}")?;
+        }
+        Ok(())
+    }
+
+    fn lines(&self, node: &NodeInfo) -> Vec<(&'static str, String)> {
+        let megabytes = |bytes: u64| bytes as f64 / (1 << 20) as f64;
+        let mut lines = vec![
+            ("ID", node.host_id.clone()),
+            ("Gossip active", node.gossip_active.to_string()),
+            ("Native Transport active", node.native_transport_active.to_string()),
+            ("Load", file_size(node.load)),
+            ("Uncompressed load", file_size(node.uncompressed_load)),
+            ("Generation No", node.generation.to_string()),
+            ("Uptime (seconds)", node.uptime_seconds.to_string()),
+            ("Heap Memory (MB)", format!("{:.2} / {:.2}", megabytes(node.memory_used), megabytes(node.memory_max))),
+            ("Off Heap Memory (MB)", "0.00".to_owned()),
+            ("Data Center", node.data_center.clone()),
+            ("Rack", node.rack.clone()),
+            ("Exceptions", node.exceptions.to_string()),
+        ];
+        lines.extend([("Key Cache", 14_400), ("Row Cache", 0), ("Counter Cache", 7200)].map(|(name, save_period)| {
+            let empty = "entries 0, size 0 bytes, capacity 0 bytes, 0 hits, 0 requests, NaN recent hit rate";
+            (name, format!("{empty}, {save_period} save period in seconds"))
+        }));
+        lines.extend(chunk_cache(node));
+        lines.push(("Percent Repaired", format!("{}%", schema::ident::java_double(node.percent_repaired))));
+        lines.extend(self.token_lines(&node.tokens));
+        lines.push(("Bootstrap state", node.bootstrap_state.clone()));
+        for name in ["Bootstrap failed", "Decommissioning", "Decommission failed"] {
+            lines.push((name, "false".to_owned()));
+        }
+        lines
+    }
+
+    fn token_lines(&self, tokens: &[i64]) -> Vec<(&'static str, String)> {
+        if self.tokens || tokens.len() == 1 {
+            return tokens.iter().map(|token| ("Token", token.to_string())).collect();
+        }
+        vec![("Token", format!("(invoke with -T/--tokens to see all {} tokens)", tokens.len()))]
+    }
+}
+
+fn chunk_cache(node: &NodeInfo) -> Option<(&'static str, String)> {
+    let cache = &node.chunk_cache;
+    if cache.capacity == 0 {
+        return None;
+    }
+    let rate = (cache.requests > 0).then(|| cache.hits as f64 / cache.requests as f64);
+    let text = format!(
+        "entries {}, size {}, capacity {}, {} misses, {} requests, {} recent hit rate, NaN microseconds miss latency",
+        cache.entries,
+        file_size(cache.size),
+        file_size(cache.capacity),
+        cache.requests - cache.hits.min(cache.requests),
+        cache.requests,
+        decimals(rate, 3)
+    );
+    Some(("Chunk Cache", text))
+}

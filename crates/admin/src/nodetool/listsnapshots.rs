@@ -1,0 +1,40 @@
+//! `nodetool listsnapshots`: snapshots with their sizes.
+
+use crate::nodetool::text::{Table, date_time, file_size};
+use crate::nodetool::{Context, Outcome};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Skip snapshots with TTL
+    #[arg(long)]
+    no_ttl: bool,
+}
+
+impl Args {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        let snapshots = context.api.snapshots()?;
+        writeln!(context.out, "Snapshot Details: ")?;
+        if snapshots.is_empty() {
+            return Ok(writeln!(context.out, "There are no snapshots")?);
+        }
+        let mut table = Table::new();
+        table.add([
+            "Snapshot name",
+            "Keyspace name",
+            "Column family name",
+            "True size",
+            "Size on disk",
+            "Creation time",
+            "Expiration time",
+        ]);
+        for snapshot in &snapshots {
+            let created = snapshot.created_at.map_or(String::new(), |at| format!("{}Z", date_time(at)));
+            let (true_size, on_disk) = (file_size(snapshot.true_size), file_size(snapshot.size_on_disk));
+            table.add([&snapshot.name, &snapshot.keyspace, &snapshot.table, &true_size, &on_disk, &created, ""]);
+        }
+        table.print(context.out)?;
+        let total: u64 = snapshots.iter().map(|snapshot| snapshot.true_size).sum();
+        writeln!(context.out, "\nTotal TrueDiskSpaceUsed: {}\n", file_size(total))?;
+        Ok(())
+    }
+}

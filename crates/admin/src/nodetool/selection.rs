@@ -1,0 +1,52 @@
+//! `nodetool flush`, `compact`, `drain`: verbs for tables that print nothing.
+
+use crate::model::TableSelection;
+use crate::nodetool::{Context, Outcome, VerbError, usage};
+
+#[derive(clap::Args)]
+pub struct Flush {
+    /// The keyspace followed by one or many tables
+    args: Vec<String>,
+}
+
+#[derive(clap::Args)]
+pub struct Compact {
+    /// The keyspace followed by one or many tables
+    args: Vec<String>,
+}
+
+#[derive(clap::Args)]
+pub struct Drain {}
+
+impl Flush {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        let tables = selection(&self.args, context)?;
+        Ok(context.api.flush(&tables)?)
+    }
+}
+
+impl Compact {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        let tables = selection(&self.args, context)?;
+        Ok(context.api.compact(&tables)?)
+    }
+}
+
+impl Drain {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        Ok(context.api.drain()?)
+    }
+}
+
+/// A keyspace and its tables; without arguments everything.
+fn selection(args: &[String], context: &Context<'_>) -> Result<TableSelection, VerbError> {
+    let Some((keyspace, tables)) = args.split_first() else { return Ok(TableSelection::default()) };
+    let keyspaces = context.api.keyspaces()?;
+    let Some(known) = keyspaces.iter().find(|known| known.name == *keyspace) else {
+        return usage(format!("Keyspace [{keyspace}] does not exist."));
+    };
+    if let Some(table) = tables.iter().find(|table| !known.tables.contains(table)) {
+        return usage(format!("Unknown keyspace/cf pair ({keyspace}.{table})"));
+    }
+    Ok(TableSelection { keyspaces: vec![keyspace.clone()], tables: tables.to_vec() })
+}

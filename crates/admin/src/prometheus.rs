@@ -1,0 +1,270 @@
+//! `/metrics`: the node's figures in Prometheus' text form (version 0.0.4), named after Cassandra's metrics.
+//!
+//! `Table.ReadLatency` becomes `cassandra_table_read_latency_seconds` with labels `keyspace` and `table`; counters end in `_total`.
+//! Histograms have Cassandra's buckets up to the last used one.
+
+use std::fmt::Write;
+
+use crate::api::{AdminApi, Result};
+use crate::model::{CacheInfo, HistogramData, TableStats};
+
+/// The content type of the text.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Asks the node for everything and writes it down.
+pub fn collect(api: &dyn AdminApi) -> Result<String> {
+    let mut out = Text::default();
+    node(api, &mut out)?;
+    clients(api, &mut out)?;
+    compaction(api, &mut out)?;
+    tables(&api.tables()?, &mut out);
+    Ok(out.0)
+}
+
+fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
+    let node = api.node()?;
+    let version =
+        [("release_version", node.release_version.as_str()), ("helenus_version", node.helenus_version.as_str())];
+    out.family("cassandra_node_info", "gauge", "Versions of the node.").sample("", &version, 1.0);
+    out.one("cassandra_node_uptime_seconds", "gauge", "Seconds since the start.", node.uptime_seconds as f64);
+    out.one("cassandra_storage_load_bytes", "gauge", "Bytes of live SSTables.", node.load as f64);
+    out.one(
+        "cassandra_storage_exceptions_total",
+        "counter",
+        "Errors that no request reported.",
+        node.exceptions as f64,
+    );
+    out.one("process_resident_memory_bytes", "gauge", "Resident memory.", node.memory_used as f64);
+    cache("chunk", &node.chunk_cache, out);
+    let metrics = api.metrics()?;
+    out.one("process_cpu_seconds_total", "counter", "CPU time used.", metrics.cpu_millis as f64 / 1000.0);
+    out.family("cassandra_memory_bytes", "gauge", "Memory by what holds it.").by("what", &metrics.memory);
+    let log = &metrics.commitlog;
+    out.one("cassandra_commitlog_total_size_bytes", "gauge", "Bytes of the commit log's segments.", log.size as f64);
+    out.one("cassandra_commitlog_segments", "gauge", "Segments of the commit log.", log.segments as f64);
+    out.one("cassandra_commitlog_syncs_total", "counter", "Syncs of the commit log.", log.syncs as f64);
+    out.one("cassandra_commitlog_pending_tasks", "gauge", "Records that wait for a sync.", log.pending as f64);
+    out.family("cassandra_commitlog_waiting_on_commit_seconds", "histogram", "How long writes waited for a sync.")
+        .latency(&[], &log.waiting_on_commit);
+    out.one("cassandra_client_connected_native_clients", "gauge", "Connected clients.", metrics.connections as f64);
+    out.one(
+        "cassandra_client_connections_total",
+        "counter",
+        "Connections since the start.",
+        metrics.connections_total as f64,
+    );
+    out.one(
+        "cassandra_client_received_bytes_total",
+        "counter",
+        "Bytes received from clients.",
+        metrics.received_bytes as f64,
+    );
+    out.one("cassandra_client_sent_bytes_total", "counter", "Bytes sent to clients.", metrics.sent_bytes as f64);
+    out.family("cassandra_client_messages_total", "counter", "Requests by opcode.").by("opcode", &metrics.requests);
+    out.family("cassandra_client_errors_total", "counter", "Errors answered, by name.").by("error", &metrics.errors);
+    let prepared = metrics.prepared_statements as f64;
+    out.one("cassandra_cql_prepared_statements", "gauge", "Prepared statements in the cache.", prepared);
+    let evicted = metrics.prepared_statements_evicted as f64;
+    out.one("cassandra_cql_prepared_statements_evicted_total", "counter", "Prepared statements evicted.", evicted);
+    Ok(())
+}
+
+fn cache(name: &str, cache: &CacheInfo, out: &mut Text) {
+    let labels = [("cache", name)];
+    for (family, kind, help, value) in [
+        ("cassandra_cache_entries", "gauge", "Entries of a cache.", cache.entries),
+        ("cassandra_cache_size_bytes", "gauge", "Bytes in a cache.", cache.size),
+        ("cassandra_cache_capacity_bytes", "gauge", "Bytes that a cache may hold.", cache.capacity),
+        ("cassandra_cache_hits_total", "counter", "Lookups that found.", cache.hits),
+        ("cassandra_cache_requests_total", "counter", "Lookups.", cache.requests),
+    ] {
+        out.family(family, kind, help).sample("", &labels, value as f64);
+    }
+}
+
+fn clients(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
+    let latencies = api.client_latencies()?;
+    let mut family =
+        out.family("cassandra_client_request_latency_seconds", "histogram", "Latency of clients' requests by kind.");
+    for (request, histogram) in [
+        ("read", &latencies.read),
+        ("write", &latencies.write),
+        ("range_slice", &latencies.range),
+        ("cas_read", &latencies.cas_read),
+        ("cas_write", &latencies.cas_write),
+        ("view_write", &latencies.view_write),
+    ] {
+        family.latency(&[("request", request)], histogram);
+    }
+    Ok(())
+}
+
+fn compaction(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
+    let stats = api.compactions()?;
+    let pending: u64 = stats.pending.iter().map(|(_, _, count)| count).sum();
+    out.one("cassandra_compaction_pending_tasks", "gauge", "Compactions that should run.", pending as f64);
+    out.one("cassandra_compaction_running_tasks", "gauge", "Compactions that run.", stats.running.len() as f64);
+    out.one("cassandra_compaction_completed_total", "counter", "Compactions that ended.", stats.completed as f64);
+    out.one(
+        "cassandra_compaction_bytes_compacted_total",
+        "counter",
+        "Bytes read by compactions.",
+        stats.bytes_compacted as f64,
+    );
+    out.one("cassandra_compaction_aborted_total", "counter", "Compactions that were stopped.", stats.aborted as f64);
+    Ok(())
+}
+
+type Figure = (&'static str, &'static str, &'static str, fn(&TableStats) -> f64);
+
+const TABLE_FIGURES: &[Figure] = &[
+    ("live_sstable_count", "gauge", "SSTables.", |t| t.sstable_count as f64),
+    ("live_disk_space_used_bytes", "gauge", "Bytes of live SSTables.", |t| t.space_used_live as f64),
+    ("total_disk_space_used_bytes", "gauge", "Bytes of all SSTables.", |t| t.space_used_total as f64),
+    ("snapshots_size_bytes", "gauge", "Bytes that only snapshots keep.", |t| t.space_used_by_snapshots as f64),
+    ("compression_ratio", "gauge", "Compressed over uncompressed size.", |t| t.compression_ratio),
+    ("estimated_partition_count", "gauge", "Estimate of the partitions.", |t| t.estimated_partitions as f64),
+    ("memtable_columns_count", "gauge", "Cells in memtables.", |t| t.memtable_cells as f64),
+    ("memtable_live_data_size_bytes", "gauge", "Bytes in memtables.", |t| t.memtable_data_size as f64),
+    ("memtable_switch_count_total", "counter", "Flushes.", |t| t.memtable_switch_count as f64),
+    ("pending_flushes", "gauge", "Memtables being flushed.", |t| t.pending_flushes as f64),
+    ("pending_compactions", "gauge", "Compactions that should run.", |t| t.pending_compactions as f64),
+    ("bloom_filter_false_positives_total", "counter", "Reads a bloom filter let pass in vain.", |t| {
+        t.bloom_filter_false_positives as f64
+    }),
+    ("bloom_filter_disk_space_used_bytes", "gauge", "Bytes of bloom filters.", |t| t.bloom_filter_space_used as f64),
+    ("max_partition_size_bytes", "gauge", "Greatest partition.", |t| t.max_partition_size as f64),
+    ("mean_partition_size_bytes", "gauge", "Mean partition.", |t| t.mean_partition_size as f64),
+    ("bytes_flushed_total", "counter", "Bytes flushed.", |t| t.bytes_flushed as f64),
+    ("compaction_bytes_written_total", "counter", "Bytes that compactions wrote.", |t| t.bytes_compacted as f64),
+];
+
+type Distribution = (&'static str, &'static str, fn(&TableStats) -> &HistogramData);
+
+const TABLE_LATENCIES: &[Distribution] = &[
+    ("read_latency_seconds", "Local reads.", |t| &t.read_latency),
+    ("write_latency_seconds", "Local writes.", |t| &t.write_latency),
+    ("range_latency_seconds", "Local range reads.", |t| &t.range_latency),
+];
+
+const TABLE_COUNTS: &[Distribution] = &[
+    ("sstables_per_read", "SSTables of a read.", |t| &t.sstables_per_read),
+    ("live_scanned", "Live rows of a read.", |t| &t.live_rows_per_read),
+    ("tombstone_scanned", "Tombstones of a read.", |t| &t.tombstones_per_read),
+];
+
+fn tables(tables: &[TableStats], out: &mut Text) {
+    for (name, kind, help, figure) in TABLE_FIGURES {
+        let mut family = out.family(&format!("cassandra_table_{name}"), kind, help);
+        for table in tables {
+            family.sample("", &labels(table), figure(table));
+        }
+    }
+    for (name, help, histogram) in TABLE_LATENCIES {
+        let mut family = out.family(&format!("cassandra_table_{name}"), "histogram", help);
+        tables.iter().for_each(|table| family.latency(&labels(table), histogram(table)));
+    }
+    for (name, help, histogram) in TABLE_COUNTS {
+        let mut family = out.family(&format!("cassandra_table_{name}"), "histogram", help);
+        tables.iter().for_each(|table| family.histogram(&labels(table), histogram(table), 1.0));
+    }
+}
+
+fn labels(table: &TableStats) -> [(&str, &str); 2] {
+    [("keyspace", &table.keyspace), ("table", &table.table)]
+}
+
+/// The text so far.
+#[derive(Default)]
+struct Text(String);
+
+/// Samples of one name.
+struct Family<'a> {
+    out: &'a mut String,
+    name: String,
+}
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str, help: &str) -> Family<'_> {
+        write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n").expect("a String takes all");
+        Family { out: &mut self.0, name: name.to_owned() }
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
+        self.family(name, kind, help).sample("", &[], value);
+    }
+}
+
+impl Family<'_> {
+    fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) {
+        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        writeln!(self.out, "{}{suffix}{labels} {value}", self.name).expect("a String takes all");
+    }
+
+    fn by(&mut self, label: &str, values: &[(String, u64)]) {
+        for (name, value) in values {
+            self.sample("", &[(label, name)], *value as f64);
+        }
+    }
+
+    /// Microseconds as seconds.
+    fn latency(&mut self, labels: &[(&str, &str)], histogram: &HistogramData) {
+        self.histogram(labels, histogram, 1e6);
+    }
+
+    fn histogram(&mut self, labels: &[(&str, &str)], histogram: &HistogramData, units: f64) {
+        let last = histogram.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        let mut seen = 0;
+        for (offset, count) in histogram.offsets().iter().zip(&histogram.buckets).take(last) {
+            seen += count;
+            self.bucket(labels, &(*offset as f64 / units).to_string(), seen);
+        }
+        self.bucket(labels, "+Inf", histogram.count());
+        self.sample("_sum", labels, histogram.sum as f64 / units);
+        self.sample("_count", labels, histogram.count() as f64);
+    }
+
+    fn bucket(&mut self, labels: &[(&str, &str)], bound: &str, count: u64) {
+        let mut labels = labels.to_vec();
+        labels.push(("le", bound));
+        self.sample("_bucket", &labels, count as f64);
+    }
+}
+
+fn escape(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeNode;
+
+    #[test]
+    fn figures_are_written_once_a_name() {
+        let text = collect(&FakeNode::default()).expect("figures");
+        let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+        let mut unique = names.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), names.len());
+        for line in [
+            "cassandra_table_live_sstable_count{keyspace=\"shop\",table=\"orders\"} 1",
+            "cassandra_table_read_latency_seconds_bucket{keyspace=\"shop\",table=\"orders\",le=\"0.000149\"} 80",
+            "cassandra_table_read_latency_seconds_bucket{keyspace=\"shop\",table=\"orders\",le=\"+Inf\"} 100",
+            "cassandra_table_read_latency_seconds_count{keyspace=\"shop\",table=\"orders\"} 100",
+            "cassandra_compaction_completed_total 4",
+            "cassandra_client_connected_native_clients 3",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}");
+        }
+    }
+
+    #[test]
+    fn labels_are_escaped() {
+        let mut text = Text::default();
+        text.family("a", "gauge", "b").sample("", &[("l", "x\"\\\n")], 1.0);
+        assert_eq!(text.0, "# HELP a b\n# TYPE a gauge\na{l=\"x\\\"\\\\\\n\"} 1\n");
+    }
+}
