@@ -6,7 +6,8 @@
 use bytes::Bytes;
 use stdx::Cursor;
 
-use crate::compare::{time_of, to_decimal, trim_sign};
+use crate::compare::{class_names, time_of, trim_sign};
+use crate::decimal::Decimal;
 use crate::{CqlType, CustomType, Token};
 
 /// Ends the clustering of a row.
@@ -112,22 +113,22 @@ fn flipped(value: &[u8], out: &mut Vec<u8>) {
 
 /// Escapes zero bytes so that no form is a prefix of another: see the rules of `E` in docs/formats.
 fn escape(bytes: &[u8], out: &mut Vec<u8>) {
-    let mut in_zeros = false;
-    for byte in bytes {
-        match (in_zeros, *byte) {
-            (false, 0) => {
-                out.push(0x00);
-                in_zeros = true;
-            }
-            (true, 0) => out.push(0xfe),
-            (true, byte) => {
-                out.extend_from_slice(&[0xff, byte]);
-                in_zeros = false;
-            }
-            (false, byte) => out.push(byte),
+    out.reserve(bytes.len() + 1);
+    let mut rest = bytes;
+    while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
+        out.extend_from_slice(&rest[..=zero]);
+        rest = &rest[zero + 1..];
+        let zeros = rest.iter().take_while(|byte| **byte == 0).count();
+        out.resize(out.len() + zeros, 0xfe);
+        rest = &rest[zeros..];
+        if rest.is_empty() {
+            out.push(0xfe);
+            return;
         }
+        out.push(0xff);
     }
-    out.push(if in_zeros { 0xfe } else { 0x00 });
+    out.extend_from_slice(rest);
+    out.push(0x00);
 }
 
 /// Unsigned, length in the leading ones.
@@ -223,8 +224,7 @@ fn timeuuid(value: &[u8], out: &mut Vec<u8>) {
 
 fn decimal(value: &[u8], out: &mut Vec<u8>) {
     use num_traits::Zero;
-    let Some(number) = to_decimal(value) else { return escape(value, out) };
-    let (unscaled, scale) = number.as_bigint_and_exponent();
+    let Some(Decimal { unscaled, scale }) = Decimal::decode(value) else { return escape(value, out) };
     if unscaled.is_zero() {
         out.push(0x80);
         return;
@@ -232,7 +232,7 @@ fn decimal(value: &[u8], out: &mut Vec<u8>) {
     let negative = unscaled.sign() == num_bigint::Sign::Minus;
     let digits = unscaled.magnitude().to_string().into_bytes();
     // value = 0.d1d2d3… × 10^(digits - scale); the exponent of 100 rounds that up to even
-    let exponent_of_ten = digits.len() as i64 - scale;
+    let exponent_of_ten = digits.len() as i64 - i64::from(scale);
     let exponent = exponent_of_ten.div_euclid(2) + exponent_of_ten.rem_euclid(2);
     let odd = exponent_of_ten.rem_euclid(2) == 1;
     let signed_exponent = if negative { -exponent } else { exponent };
@@ -383,33 +383,15 @@ fn dynamic_composite(aliases: &[(u8, CqlType)], value: &[u8], out: &mut Vec<u8>)
         let Ok(header) = cursor.u16() else { break };
         let alias = header as u8;
         let ty = aliases.iter().find(|(name, _)| header & 0x8000 != 0 && *name == alias).map(|(_, ty)| ty);
-        let class = match header & 0x8000 {
-            0 => cursor.take(usize::from(header)).unwrap_or_default().to_vec(),
-            _ => ty.map(class_name).unwrap_or_default().into_bytes(),
-        };
+        let class = if header & 0x8000 == 0 { cursor.take(usize::from(header)).unwrap_or_default() } else { &[] };
         let (Ok(component), Ok(end)) = (cursor.short_bytes(), cursor.u8()) else { break };
-        let simple = class.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
-        let simple = simple.split(|byte| *byte == b'(').next().unwrap_or_default();
-        out.push(NEXT_COMPONENT);
-        escape(simple, out);
-        out.push(NEXT_COMPONENT);
-        escape(&class, out);
+        let (simple, full) = class_names(ty, class);
+        for name in [simple, full] {
+            out.push(NEXT_COMPONENT);
+            escape(&name, out);
+        }
         source(ty.unwrap_or(&CqlType::Blob), Some(component), out);
         out.extend_from_slice(&[NEXT_COMPONENT, end ^ 0x80]);
     }
     out.push(TERMINATOR);
-}
-
-fn class_name(ty: &CqlType) -> String {
-    let simple = match ty {
-        CqlType::Ascii => "AsciiType",
-        CqlType::BigInt => "LongType",
-        CqlType::Int => "Int32Type",
-        CqlType::Text => "UTF8Type",
-        CqlType::Uuid => "UUIDType",
-        CqlType::TimeUuid => "TimeUUIDType",
-        CqlType::Varint => "IntegerType",
-        _ => "BytesType",
-    };
-    format!("org.apache.cassandra.db.marshal.{simple}")
 }

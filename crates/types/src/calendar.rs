@@ -46,11 +46,7 @@ impl Date {
         let march_month = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * march_month + 2) / 5 + 1;
         let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-        Self {
-            year: year_of_era + era * YEARS_PER_ERA + i64::from(month <= 2),
-            month: month as u8,
-            day: day as u8,
-        }
+        Self { year: year_of_era + era * YEARS_PER_ERA + i64::from(month <= 2), month: month as u8, day: day as u8 }
     }
 
     /// Days since 1970-01-01.

@@ -201,9 +201,9 @@ pub fn put_count(out: &mut Vec<u8>, count: usize) {
 pub fn get<'a>(ty: &CqlType, bytes: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     match ty {
         CqlType::Set { element, .. } => elements(bytes).find(|item| compare(element, item, key) == Ordering::Equal),
-        CqlType::Map { key: key_type, .. } => entries(bytes)
-            .find(|(found, _)| compare(key_type, found, key) == Ordering::Equal)
-            .map(|(_, value)| value),
+        CqlType::Map { key: key_type, .. } => {
+            entries(bytes).find(|(found, _)| compare(key_type, found, key) == Ordering::Equal).map(|(_, value)| value)
+        }
         _ => None,
     }
 }

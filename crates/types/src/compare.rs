@@ -30,7 +30,7 @@ fn compare_rare(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
         CqlType::Float => float_key(a).cmp(&float_key(b)),
         CqlType::Double => double_key(a).cmp(&double_key(b)),
         CqlType::Varint => varint(a, b),
-        CqlType::Decimal => decimal(a, b),
+        CqlType::Decimal => crate::decimal::compare(a, b),
         CqlType::Uuid => uuid(a, b),
         CqlType::TimeUuid => timeuuid(a, b),
         CqlType::List { element, .. } | CqlType::Set { element, .. } => sequence(a, b, &[element]),
@@ -46,8 +46,14 @@ fn compare_rare(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
 /// Two's complement of equal width; empty first.
 #[inline]
 fn signed(a: &[u8], b: &[u8]) -> Ordering {
-    match (a.first(), b.first()) {
-        (Some(x), Some(y)) => (*x as i8).cmp(&(*y as i8)).then_with(|| a[1..].cmp(&b[1..])),
+    if let (Ok(x), Ok(y)) = (<[u8; 8]>::try_from(a), <[u8; 8]>::try_from(b)) {
+        return i64::from_be_bytes(x).cmp(&i64::from_be_bytes(y));
+    }
+    if let (Ok(x), Ok(y)) = (<[u8; 4]>::try_from(a), <[u8; 4]>::try_from(b)) {
+        return i32::from_be_bytes(x).cmp(&i32::from_be_bytes(y));
+    }
+    match (a.split_first(), b.split_first()) {
+        (Some((x, a)), Some((y, b))) => (*x as i8).cmp(&(*y as i8)).then_with(|| a.cmp(b)),
         _ => a.len().cmp(&b.len()),
     }
 }
@@ -91,20 +97,6 @@ pub(crate) fn trim_sign(bytes: &[u8]) -> &[u8] {
         rest = &rest[1..];
     }
     rest
-}
-
-fn decimal(a: &[u8], b: &[u8]) -> Ordering {
-    match (to_decimal(a), to_decimal(b)) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        _ => a.cmp(b),
-    }
-}
-
-/// The number that a decimal's bytes stand for.
-pub(crate) fn to_decimal(bytes: &[u8]) -> Option<bigdecimal::BigDecimal> {
-    let (scale, unscaled) = bytes.split_first_chunk::<4>()?;
-    let unscaled = num_bigint::BigInt::from_signed_bytes_be(unscaled);
-    Some(bigdecimal::BigDecimal::new(unscaled, i64::from(i32::from_be_bytes(*scale))))
 }
 
 fn uuid(a: &[u8], b: &[u8]) -> Ordering {
@@ -164,19 +156,19 @@ fn nullable(ty: &CqlType, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
 fn fields<'a>(a: &[u8], b: &[u8], types: impl Iterator<Item = &'a CqlType>) -> Ordering {
     let (mut x, mut y) = (Cursor::new(a), Cursor::new(b));
     for ty in types {
-        let next = |cursor: &mut Cursor<'_>| {
-            if cursor.is_empty() { None } else { cursor.int_bytes().ok().flatten().map(<[u8]>::to_vec) }
-        };
         if x.is_empty() && y.is_empty() {
             return Ordering::Equal;
         }
-        let (p, q) = (next(&mut x), next(&mut y));
-        let order = nullable(ty, p.as_deref(), q.as_deref());
+        let order = nullable(ty, next_field(&mut x), next_field(&mut y));
         if order != Ordering::Equal {
             return order;
         }
     }
     Ordering::Equal
+}
+
+fn next_field<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    if cursor.is_empty() { None } else { cursor.int_bytes().ok().flatten() }
 }
 
 fn vector(a: &[u8], b: &[u8], element: &CqlType, dimension: u32) -> Ordering {
@@ -242,13 +234,14 @@ fn dynamic_composite(a: &[u8], b: &[u8], aliases: &[(u8, CqlType)]) -> Ordering 
         if x.is_empty() || y.is_empty() {
             return x.remaining().cmp(&y.remaining());
         }
-        let (Ok(p), Ok(q)) = (component_type(&mut x), component_type(&mut y)) else { return a.cmp(b) };
+        let (Ok(p), Ok(q)) = (component_class(&mut x, aliases), component_class(&mut y, aliases)) else {
+            return a.cmp(b);
+        };
         if p != q {
-            return p.cmp(&q);
+            return class_names(p.0, p.1).cmp(&class_names(q.0, q.1));
         }
         let (Ok(v), Ok(w)) = (x.short_bytes(), y.short_bytes()) else { return a.cmp(b) };
-        let ty = aliases.iter().find(|(alias, _)| p == [*alias]).map(|(_, ty)| ty);
-        let order = ty.map_or_else(|| v.cmp(w), |ty| compare(ty, v, w));
+        let order = p.0.map_or_else(|| v.cmp(w), |ty| compare(ty, v, w));
         if order != Ordering::Equal {
             return order;
         }
@@ -259,11 +252,22 @@ fn dynamic_composite(a: &[u8], b: &[u8], aliases: &[(u8, CqlType)]) -> Ordering 
     }
 }
 
-/// The alias (one byte) or class name in front of a dynamic component.
-fn component_type<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<u8>, stdx::CursorError> {
+/// In front of a dynamic component: an alias, given as the type that it stands for, or a class name.
+fn component_class<'a, 't>(
+    cursor: &mut Cursor<'a>,
+    aliases: &'t [(u8, CqlType)],
+) -> Result<(Option<&'t CqlType>, &'a [u8]), stdx::CursorError> {
     let header = cursor.u16()?;
-    if header & 0x8000 != 0 {
-        return Ok(vec![header as u8]);
+    if header & 0x8000 == 0 {
+        return Ok((None, cursor.take(usize::from(header))?));
     }
-    Ok(cursor.take(usize::from(header))?.to_vec())
+    Ok((aliases.iter().find(|(alias, _)| *alias == header as u8).map(|(_, ty)| ty), &[]))
+}
+
+/// Simple and full class name of a dynamic component: components of different classes go by these.
+pub(crate) fn class_names(ty: Option<&CqlType>, class: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let full = ty.map_or_else(|| class.to_vec(), |ty| crate::marshal::print(ty, false).into_bytes());
+    let end = full.iter().position(|byte| *byte == b'(').unwrap_or(full.len());
+    let start = full[..end].iter().rposition(|byte| *byte == b'.').map_or(0, |dot| dot + 1);
+    (full[start..end].to_vec(), full)
 }

@@ -22,7 +22,9 @@ pub fn compose_into(components: &[&[u8]], out: &mut Vec<u8>) -> Result<(), TypeE
         many => many.iter().map(|component| component.len() + 3).sum(),
     };
     if length > KEY_BYTES_MAX {
-        return Err(TypeError::Bytes(format!("Key length of {length} is longer than maximum of {KEY_BYTES_MAX}").into()));
+        return Err(TypeError::Bytes(
+            format!("Key length of {length} is longer than maximum of {KEY_BYTES_MAX}").into(),
+        ));
     }
     if let [one] = components {
         out.extend_from_slice(one);

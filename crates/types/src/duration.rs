@@ -208,9 +208,17 @@ impl Builder {
         self.seen = unit + 1;
         let number: Option<i64> = number.parse().ok();
         let fits = number.and_then(|number| number.checked_mul(size)).and_then(|count| match part {
-            Part::Months => i32::try_from(count).ok().and_then(|count| self.duration.months.checked_add(count)).map(|sum| self.duration.months = sum),
-            Part::Days => i32::try_from(count).ok().and_then(|count| self.duration.days.checked_add(count)).map(|sum| self.duration.days = sum),
-            Part::Nanoseconds => self.duration.nanoseconds.checked_add(count).map(|sum| self.duration.nanoseconds = sum),
+            Part::Months => i32::try_from(count)
+                .ok()
+                .and_then(|count| self.duration.months.checked_add(count))
+                .map(|sum| self.duration.months = sum),
+            Part::Days => i32::try_from(count)
+                .ok()
+                .and_then(|count| self.duration.days.checked_add(count))
+                .map(|sum| self.duration.days = sum),
+            Part::Nanoseconds => {
+                self.duration.nanoseconds.checked_add(count).map(|sum| self.duration.nanoseconds = sum)
+            }
         });
         let counted = match part {
             Part::Months => "months",
@@ -324,7 +332,10 @@ mod tests {
             ("1h1h", "Invalid duration. The hours are specified multiple times"),
             ("1m1h", "Invalid duration. The minutes should be after hours"),
             ("178956971y", "Invalid duration. The total number of months must be less or equal to 2147483647"),
-            ("99999999999999999999h", "Invalid duration. The total number of nanoseconds must be less or equal to 2147483647"),
+            (
+                "99999999999999999999h",
+                "Invalid duration. The total number of nanoseconds must be less or equal to 2147483647",
+            ),
         ];
         for (text, message) in cases {
             assert_eq!(Duration::parse(text).expect_err(text).to_string(), message);
@@ -339,7 +350,10 @@ mod tests {
         let two_hours = Duration::parse("2h").expect("valid");
         assert_eq!(two_hours.negated().add_to(january), january - 7_200_000);
         assert_eq!(two_hours.floor_timestamp(7_300_000, 0), Ok(7_200_000));
-        assert_eq!(month.floor_timestamp(january, 0), Ok(Date { year: 2024, month: 1, day: 1 }.days() * MILLIS_PER_DAY));
+        assert_eq!(
+            month.floor_timestamp(january, 0),
+            Ok(Date { year: 2024, month: 1, day: 1 }.days() * MILLIS_PER_DAY)
+        );
         assert!(two_hours.floor_timestamp(0, 1).is_err());
         assert_eq!(two_hours.floor_time(NANOS_PER_HOUR * 3), Ok(NANOS_PER_HOUR * 2));
     }

@@ -162,8 +162,21 @@ mod tests {
     #[test]
     fn decimals_go_there_and_back() {
         let texts = [
-            "0", "1", "-1", "1.0", "0.00", "-0.5", "123.456", "0.000001", "1E-7", "1.5E-7", "1E+3", "-1.23E+300",
-            "0E+3", "0E-7", "100",
+            "0",
+            "1",
+            "-1",
+            "1.0",
+            "0.00",
+            "-0.5",
+            "123.456",
+            "0.000001",
+            "1E-7",
+            "1.5E-7",
+            "1E+3",
+            "-1.23E+300",
+            "0E+3",
+            "0E-7",
+            "100",
         ];
         for text in texts {
             let (unscaled, scale) = parse_decimal(text).expect(text);
@@ -173,7 +186,9 @@ mod tests {
             let (unscaled, scale) = parse_decimal(text).expect(text);
             assert_eq!(print_decimal(&unscaled, scale), canonical);
         }
-        for text in ["", ".", "-", "1e", "e1", "1.2.3", "1_000", "+-1", "--1", "1e99999999999", "1e3000000000", "0x1", " 1"] {
+        for text in
+            ["", ".", "-", "1e", "e1", "1.2.3", "1_000", "+-1", "--1", "1e99999999999", "1e3000000000", "0x1", " 1"]
+        {
             assert_eq!(parse_decimal(text), None, "{text}");
         }
     }

@@ -9,6 +9,7 @@ pub mod collection;
 pub mod compare;
 pub mod composite;
 pub mod cql_name;
+pub mod decimal;
 pub mod duration;
 pub mod error;
 pub mod ident;
@@ -17,6 +18,7 @@ pub mod java_number;
 pub mod json;
 pub mod literal;
 pub mod marshal;
+pub mod number;
 pub mod temporal;
 pub mod timeuuid;
 pub mod token;
@@ -33,3 +35,5 @@ pub use validate::validate;
 
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod random;

@@ -143,7 +143,8 @@ fn tuple(ty: &CqlType, types: &[&CqlType], text: &str) -> Result<Vec<u8>, TypeEr
     }
     let mut fields = Vec::with_capacity(parts.len());
     for (part, ty) in parts.iter().zip(types) {
-        let field = if part == "@" { None } else { Some(parse_text(ty, &part.replace("\\:", ":").replace("\\@", "@"))?) };
+        let field =
+            if part == "@" { None } else { Some(parse_text(ty, &part.replace("\\:", ":").replace("\\@", "@"))?) };
         fields.push(field);
     }
     Ok(collection::build_tuple(&fields))

@@ -173,7 +173,9 @@ pub fn print_timestamp(millis: i64, separator: char) -> String {
 /// The day number of a date text: `yyyy-mm-dd`, or the number itself.
 pub fn parse_date(text: &str) -> Result<u32, TypeError> {
     if whole_number(text) {
-        return text.parse().map_err(|_| TypeError::Text(format!("Unable to make unsigned int (for date) from: '{text}'")));
+        return text
+            .parse()
+            .map_err(|_| TypeError::Text(format!("Unable to make unsigned int (for date) from: '{text}'")));
     }
     let mut reader = Reader(text);
     let date = iso_date(&mut reader).filter(|_| reader.0.is_empty());
@@ -261,9 +263,23 @@ mod tests {
             assert_eq!(print_timestamp(millis, 'T'), printed, "{text}");
         }
         let refused = [
-            "", "x", "2011-13-01", "2011-02-32", "2011-02-03 25:00", "2011-02-03 04:60", "2011-02-03 04:05:60",
-            "2011-02-03 04:05.5", "2011-02-03T", "11-02-03", "12011-02-03", "2011-02-03 04:05+1", "2011-02-03 24:01",
-            "2011-02-03 04:05+19:00", "99999999999999999999", "2011-02-03 04:05 Europe/Prague", "now",
+            "",
+            "x",
+            "2011-13-01",
+            "2011-02-32",
+            "2011-02-03 25:00",
+            "2011-02-03 04:60",
+            "2011-02-03 04:05:60",
+            "2011-02-03 04:05.5",
+            "2011-02-03T",
+            "11-02-03",
+            "12011-02-03",
+            "2011-02-03 04:05+1",
+            "2011-02-03 24:01",
+            "2011-02-03 04:05+19:00",
+            "99999999999999999999",
+            "2011-02-03 04:05 Europe/Prague",
+            "now",
         ];
         for text in refused {
             assert!(parse_timestamp(text).is_err(), "{text}");
@@ -277,7 +293,9 @@ mod tests {
         }
         assert_eq!(parse_date("2147483648"), Ok(1 << 31));
         assert_eq!(parse_date("4294967295"), Ok(u32::MAX));
-        for text in ["", "-1", "4294967296", "2023-02-29", "2023-2-1", "-5877641-06-22", "+5881580-07-12", "20230-01-01"] {
+        for text in
+            ["", "-1", "4294967296", "2023-02-29", "2023-2-1", "-5877641-06-22", "+5881580-07-12", "20230-01-01"]
+        {
             assert!(parse_date(text).is_err(), "{text}");
         }
     }
@@ -293,7 +311,17 @@ mod tests {
         for (text, printed) in cases {
             assert_eq!(print_time(parse_time(text).expect(text)), printed);
         }
-        for text in ["", "24:00:00", "10:60:00", "10:00:60", "10:00", "10:00:00.", "10:00:00.1234567890", "86400000000000", "-1"] {
+        for text in [
+            "",
+            "24:00:00",
+            "10:60:00",
+            "10:00:60",
+            "10:00",
+            "10:00:00.",
+            "10:00:00.1234567890",
+            "86400000000000",
+            "-1",
+        ] {
             assert!(parse_time(text).is_err(), "{text}");
         }
     }

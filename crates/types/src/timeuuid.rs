@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn later_prepends_sort_earlier() {
         let (early, late) = (prepend_millis(1_700_000_000_000), prepend_millis(1_700_000_000_001));
-        let paths = [prepend_path(late, 9999, 0), prepend_path(early, 1, 0), prepend_path(early, 2, 0), from_micros(0, 0)];
+        let paths =
+            [prepend_path(late, 9999, 0), prepend_path(early, 1, 0), prepend_path(early, 2, 0), from_micros(0, 0)];
         assert!(paths[..3].is_sorted_by(|a, b| compare(&CqlType::TimeUuid, a, b) == Ordering::Less));
     }
 }

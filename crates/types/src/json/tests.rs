@@ -52,8 +52,16 @@ fn what_is_refused_says_what_cassandra_says() {
         (&CqlType::Int, "3000000000", "Expected an int value, but got a Long: 3000000000"),
         (&CqlType::Int, "\"x\"", "Unable to make int from 'x'"),
         (&CqlType::Text, "[1, \"a\"]", "Expected a UTF-8 string, but got a ArrayList: [1, a]"),
-        (&CqlType::Blob, "\"ab\"", "Value 'ab' is not a valid blob representation: String representation of blob is missing 0x prefix: ab"),
-        (&CqlType::Timestamp, "5", "Expected a long or a datestring representation of a timestamp value, but got a Integer: 5"),
+        (
+            &CqlType::Blob,
+            "\"ab\"",
+            "Value 'ab' is not a valid blob representation: String representation of blob is missing 0x prefix: ab",
+        ),
+        (
+            &CqlType::Timestamp,
+            "5",
+            "Expected a long or a datestring representation of a timestamp value, but got a Integer: 5",
+        ),
         (&list, "[1, null]", "Invalid null element in list"),
         (&list, "{\"a\": 1}", "Expected a list, but got a LinkedHashMap: {a=1}"),
         (&tuple, "[1]", "Tuple is missing items (expected 2): [1]"),

@@ -1,0 +1,187 @@
+//! Functions of one number: `abs`, `exp`, `log`, `log10`, `round`. The result has the type of the argument.
+
+use num_bigint::BigInt;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+
+use super::convert::{Number, integer};
+use crate::decimal::{Decimal, Rounding};
+use crate::{CqlType, TypeError};
+
+/// Digits that decimal functions give at least, and at most.
+const PRECISION_MIN: i64 = 32;
+const PRECISION_MAX: i64 = 10_000;
+/// Digits that are calculated beyond those that are kept.
+const GUARD_DIGITS: i64 = 12;
+/// Largest argument of a decimal `exp`: its result has an exponent that still fits.
+const EXP_ARGUMENT_MAX: i64 = 4_000_000_000;
+/// How often the argument of `exp` is halved before its series: each makes the series shorter and costs a squaring.
+const EXP_HALVINGS: u32 = 8;
+
+/// A function of one number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Function {
+    /// Absolute value.
+    Abs,
+    /// e to the power of the number.
+    Exp,
+    /// Natural logarithm.
+    Log,
+    /// Logarithm to base 10.
+    Log10,
+    /// To the nearest whole number.
+    Round,
+}
+
+/// Applies a function to a value of a numeric type. None: there is no value.
+pub fn apply(function: Function, ty: &CqlType, value: &[u8]) -> Result<Option<Vec<u8>>, TypeError> {
+    let Some(number) = Number::decode(ty, value) else { return Ok(None) };
+    Ok(Some(match number {
+        Number::Long(value) => integer(ty, of_long(function, ty, value)),
+        Number::Float(value) => of_float(function, value).to_be_bytes().to_vec(),
+        Number::Double(value) => of_double(function, value).to_be_bytes().to_vec(),
+        Number::Decimal(value) => of_decimal(function, &value)?.encode(),
+        Number::Varint(value) => match function {
+            Function::Abs => value.abs().to_signed_bytes_be(),
+            Function::Round => value.to_signed_bytes_be(),
+            _ => of_decimal(function, &Decimal { unscaled: value, scale: 0 })?.to_integer()?.to_signed_bytes_be(),
+        },
+    }))
+}
+
+/// Whole numbers go through doubles, and back as Java casts them: to an int first where the type is narrower than that.
+fn of_long(function: Function, ty: &CqlType, value: i64) -> i64 {
+    let result = match function {
+        Function::Abs => return value.wrapping_abs(),
+        Function::Round => return value,
+        Function::Exp | Function::Log | Function::Log10 => of_double(function, value as f64),
+    };
+    match ty {
+        CqlType::BigInt | CqlType::Counter => result as i64,
+        _ => i64::from(result as i32),
+    }
+}
+
+fn of_float(function: Function, value: f32) -> f32 {
+    match function {
+        Function::Abs => value.abs(),
+        Function::Round => round_half_toward_positive(f64::from(value)) as i32 as f32,
+        _ => of_double(function, f64::from(value)) as f32,
+    }
+}
+
+fn of_double(function: Function, value: f64) -> f64 {
+    match function {
+        Function::Abs => value.abs(),
+        Function::Exp => value.exp(),
+        Function::Log => value.ln(),
+        Function::Log10 => value.log10(),
+        Function::Round => round_half_toward_positive(value) as i64 as f64,
+    }
+}
+
+/// As Java's `Math.round`.
+fn round_half_toward_positive(value: f64) -> f64 {
+    let floor = value.floor();
+    if value - floor >= 0.5 { floor + 1.0 } else { floor }
+}
+
+fn of_decimal(function: Function, value: &Decimal) -> Result<Decimal, TypeError> {
+    let refuse = |message: &'static str| Err(TypeError::Arithmetic(message.into()));
+    let precision = value.precision().clamp(PRECISION_MIN, PRECISION_MAX);
+    match function {
+        Function::Abs => Ok(Decimal { unscaled: value.unscaled.abs(), scale: value.scale }),
+        Function::Round => value.with_scale(0, Rounding::HalfUp),
+        Function::Exp => exp(value, precision),
+        Function::Log if !value.unscaled.is_positive() => refuse("Natural log of number zero or less"),
+        Function::Log10 if !value.unscaled.is_positive() => refuse("Log10 of number zero or less"),
+        Function::Log => logarithm(value, precision, false),
+        Function::Log10 => logarithm(value, precision, true),
+    }
+}
+
+/// Numbers with a fixed count of digits behind the point.
+struct Fixed {
+    one: BigInt,
+    digits: i64,
+}
+
+impl Fixed {
+    fn new(digits: i64) -> Self {
+        let exponent = u32::try_from(digits).expect("precision is bounded far below");
+        Self { one: BigInt::from(10u8).pow(exponent), digits }
+    }
+
+    fn multiply(&self, a: &BigInt, b: &BigInt) -> BigInt {
+        a * b / &self.one
+    }
+
+    /// ln((1 + z) / (1 - z)) of z = numerator / denominator, by its series.
+    fn ln_of_ratio(&self, numerator: &BigInt, denominator: &BigInt) -> BigInt {
+        let z = numerator * &self.one / denominator;
+        let square = self.multiply(&z, &z);
+        let (mut power, mut sum, mut odd) = (z.clone(), z, 1u32);
+        loop {
+            power = self.multiply(&power, &square);
+            odd += 2;
+            let term = &power / odd;
+            if term.is_zero() {
+                return sum * 2;
+            }
+            sum += term;
+        }
+    }
+
+    /// ln 10 = 3 ln 2 + ln 1.25
+    fn ln_ten(&self) -> BigInt {
+        let one = BigInt::one();
+        self.ln_of_ratio(&one, &BigInt::from(3)) * 3 + self.ln_of_ratio(&one, &BigInt::from(9))
+    }
+
+    fn result(self, value: BigInt, exponent: i64, precision: i64) -> Result<Decimal, TypeError> {
+        let scale = i32::try_from(self.digits - exponent).map_err(|_| TypeError::Arithmetic("Overflow".into()))?;
+        Decimal { unscaled: value, scale }.round_to(precision, Rounding::HalfEven)
+    }
+}
+
+/// e^x = 10^k · e^r with x = k ln 10 + r.
+fn exp(value: &Decimal, precision: i64) -> Result<Decimal, TypeError> {
+    if value.unscaled.is_zero() {
+        return Ok(Decimal { unscaled: BigInt::one(), scale: 0 });
+    }
+    let whole = value.to_integer()?.to_i64().filter(|whole| whole.abs() <= EXP_ARGUMENT_MAX);
+    let Some(whole) = whole else { return Err(TypeError::Arithmetic("Overflow".into())) };
+    let fixed = Fixed::new(precision + GUARD_DIGITS + i64::from(whole.unsigned_abs().max(1).ilog10()));
+    let x = value.with_scale(fixed.digits as i32, Rounding::Down)?.unscaled;
+    let ln_ten = fixed.ln_ten();
+    let exponent = &x / &ln_ten;
+    let rest: BigInt = (x - &exponent * ln_ten) >> EXP_HALVINGS;
+    let (mut term, mut sum, mut count) = (fixed.one.clone(), fixed.one.clone(), 0u32);
+    while !term.is_zero() {
+        count += 1;
+        term = fixed.multiply(&term, &rest) / count;
+        sum += &term;
+    }
+    for _ in 0..EXP_HALVINGS {
+        sum = fixed.multiply(&sum, &sum);
+    }
+    let exponent = exponent.to_i64().expect("smaller than the argument");
+    fixed.result(sum, exponent, precision)
+}
+
+/// ln(m · 10^k) = ln m + k ln 10, with m between 1 and 10.
+fn logarithm(value: &Decimal, precision: i64, base_ten: bool) -> Result<Decimal, TypeError> {
+    let digits = value.precision();
+    if value.clone().strip_zeros() == (Decimal { unscaled: BigInt::one(), scale: 0 }) {
+        return Ok(Decimal::zero());
+    }
+    let fixed = Fixed::new(precision + digits.min(PRECISION_MAX) + GUARD_DIGITS);
+    let exponent = digits - 1 - i64::from(value.scale);
+    let scale = i32::try_from(digits - 1).map_err(|_| TypeError::Arithmetic("Overflow".into()))?;
+    let mantissa = Decimal { unscaled: value.unscaled.clone(), scale };
+    let mantissa = mantissa.with_scale(fixed.digits as i32, Rounding::Down)?.unscaled;
+    let ln_mantissa = fixed.ln_of_ratio(&(&mantissa - &fixed.one), &(&mantissa + &fixed.one));
+    let ln_ten = fixed.ln_ten();
+    let ln = ln_mantissa + &ln_ten * exponent;
+    let result = if base_ten { ln * &fixed.one / ln_ten } else { ln };
+    fixed.result(result, 0, precision)
+}

@@ -1,0 +1,150 @@
+//! Calculations by their texts: operands and results as literals.
+
+use super::*;
+use crate::{parse_text, to_text};
+
+fn calculated(left: (&CqlType, &str), symbol: char, right: (&CqlType, &str)) -> Result<(CqlType, String), String> {
+    use Operator::{Add, Divide, Modulo, Multiply, Subtract};
+    let operator = [Add, Subtract, Multiply, Divide, Modulo].into_iter().find(|operator| operator.symbol() == symbol);
+    let operator = operator.expect("an operator");
+    let value = |(ty, text): (&CqlType, &str)| parse_text(ty, text).expect(text);
+    let ty = result_type(operator, left.0, right.0).expect("an operation");
+    let result =
+        calculate(operator, (left.0, &value(left)), (right.0, &value(right))).map_err(|error| error.to_string())?;
+    let text = result.map_or_else(|| "null".to_owned(), |result| to_text(&ty, &result));
+    Ok((ty, text))
+}
+
+#[test]
+fn operations() {
+    use CqlType::{
+        Ascii, BigInt, Counter, Date, Decimal, Double, Duration, Float, Int, SmallInt, Text, Timestamp, TinyInt, Varint,
+    };
+    let cases = [
+        ((Int, "7"), '+', (Int, "5"), (Int, "12")),
+        ((TinyInt, "127"), '+', (TinyInt, "1"), (TinyInt, "-128")),
+        ((TinyInt, "-128"), '/', (TinyInt, "-1"), (TinyInt, "-128")),
+        ((Int, "2147483647"), '*', (SmallInt, "2"), (Int, "-2")),
+        ((BigInt, "-7"), '/', (Int, "2"), (BigInt, "-3")),
+        ((BigInt, "-7"), '%', (Int, "2"), (BigInt, "-1")),
+        ((Counter, "0000000000000001"), '+', (TinyInt, "1"), (BigInt, "2")),
+        ((Varint, "99999999999999999999"), '*', (BigInt, "10"), (Varint, "999999999999999999990")),
+        ((Int, "1"), '/', (Float, "4"), (Float, "0.25")),
+        ((BigInt, "1"), '/', (Float, "4"), (Double, "0.25")),
+        ((Double, "1"), '/', (Double, "0"), (Double, "Infinity")),
+        ((Double, "5.5"), '%', (Double, "2"), (Double, "1.5")),
+        ((Varint, "1"), '+', (Float, "0.5"), (Decimal, "1.5")),
+        ((Decimal, "1.5"), '+', (Int, "1"), (Decimal, "2.5")),
+        ((Decimal, "1"), '+', (Int, "1"), (Decimal, "2.0")),
+        ((Decimal, "1"), '/', (Varint, "3"), (Decimal, "0.33333333333333333333333333333333")),
+        ((Int, ""), '+', (Int, "1"), (Int, "null")),
+        ((Text, "a"), '+', (Ascii, "b"), (Text, "'ab'")),
+        ((Ascii, "a"), '+', (Ascii, "b"), (Ascii, "'ab'")),
+        ((Timestamp, "2024-01-31"), '+', (Duration, "1mo"), (Timestamp, "'2024-02-29T00:00:00.000Z'")),
+        ((Timestamp, "2024-01-31"), '-', (Duration, "1d1ms"), (Timestamp, "'2024-01-29T23:59:59.999Z'")),
+        ((Date, "2024-03-01"), '-', (Duration, "1d"), (Date, "'2024-02-29'")),
+        ((Date, "1969-03-01"), '-', (Duration, "1mo1d"), (Date, "'1969-01-31'")),
+    ];
+    for (left, symbol, right, (ty, text)) in &cases {
+        let result = calculated((&left.0, left.1), *symbol, (&right.0, right.1));
+        assert_eq!(result, Ok((ty.clone(), (*text).to_owned())), "{left:?} {symbol} {right:?}");
+    }
+}
+
+#[test]
+fn what_fails_says_what_cassandra_says() {
+    use CqlType::{Date, Decimal, Double, Duration, Int, Timestamp, Varint};
+    let cases = [
+        ((Int, "1"), '/', (Int, "0"), "the operation 'int / int' failed: / by zero"),
+        ((Varint, "1"), '%', (Int, "0"), "the operation 'varint % int' failed: BigInteger divide by zero"),
+        ((Decimal, "1"), '/', (Decimal, "0"), "the operation 'decimal / decimal' failed: / by zero"),
+        (
+            (Decimal, "1"),
+            '+',
+            (Double, "NaN"),
+            "the operation 'decimal + double' failed: A NaN cannot be converted into a decimal",
+        ),
+        (
+            (Date, "2024-03-01"),
+            '+',
+            (Duration, "1h"),
+            "the operation 'date + duration' failed: The duration must have a day precision. Was: 1h",
+        ),
+        (
+            (Timestamp, "2024-03-01"),
+            '+',
+            (Duration, "1us"),
+            "the operation 'timestamp + duration' failed: The duration must have a millisecond precision. Was: 1us",
+        ),
+    ];
+    for (left, symbol, right, message) in &cases {
+        assert_eq!(calculated((&left.0, left.1), *symbol, (&right.0, right.1)), Err((*message).to_owned()));
+    }
+    assert_eq!(result_type(Operator::Multiply, &CqlType::Text, &CqlType::Int), None);
+    assert_eq!(result_type(Operator::Subtract, &CqlType::Text, &CqlType::Text), None);
+}
+
+#[test]
+fn functions() {
+    use CqlType::{BigInt, Decimal, Double, Float, Int, TinyInt, Varint};
+    let cases = [
+        (Function::Abs, Int, "-5", "5"),
+        (Function::Abs, TinyInt, "-128", "-128"),
+        (Function::Abs, Decimal, "-1.50", "1.50"),
+        (Function::Round, Double, "2.5", "3.0"),
+        (Function::Round, Double, "-2.5", "-2.0"),
+        (Function::Round, Float, "1e20", "2.1474836E9"),
+        (Function::Round, Decimal, "2.5", "3"),
+        (Function::Round, Decimal, "-2.5", "-3"),
+        (Function::Exp, Int, "2", "7"),
+        (Function::Exp, BigInt, "100", "9223372036854775807"),
+        (Function::Exp, Decimal, "1", "2.7182818284590452353602874713527"),
+        (Function::Exp, Decimal, "-10.5", "0.000027536449349747157857411097102426"),
+        (Function::Exp, Varint, "10", "22026"),
+        (Function::Log, Decimal, "2", "0.69314718055994530941723212145818"),
+        (Function::Log, Decimal, "1E-20", "-46.051701859880913680359829093687"),
+        (Function::Log, Decimal, "1.00", "0"),
+        (Function::Log10, Decimal, "1000000.5", "6.0000002171471866648337715157128"),
+        (Function::Log10, Varint, "1000", "3"),
+        (Function::Log10, Double, "1000", "3.0"),
+        (Function::Log, Int, "0", "-2147483648"),
+    ];
+    for (function, ty, text, expected) in cases {
+        let value = apply(function, &ty, &parse_text(&ty, text).expect(text)).expect("in range").expect("not null");
+        let printed = to_text(&ty, &value);
+        assert_eq!(printed, expected, "{function:?} {text}");
+    }
+    assert!(apply(Function::Log, &Decimal, &parse_text(&Decimal, "0").expect("zero")).is_err());
+    assert!(apply(Function::Exp, &Decimal, &parse_text(&Decimal, "1e10").expect("much")).is_err());
+}
+
+#[test]
+fn casts() {
+    use CqlType::{
+        BigInt, Boolean, Date, Decimal, Double, Float, Int, SmallInt, Text, TimeUuid, Timestamp, TinyInt, Varint,
+    };
+    let cases = [
+        (Int, "300", TinyInt, "44"),
+        (Double, "1e10", Int, "2147483647"),
+        (Double, "1e10", SmallInt, "-1"),
+        (Double, "NaN", BigInt, "0"),
+        (Float, "0.1", Decimal, "0.1"),
+        (Double, "0.1", Decimal, "0.1"),
+        (Int, "5", Decimal, "5"),
+        (Decimal, "12345678901234567890.9", BigInt, "-6101065172474983726"),
+        (Decimal, "7.9", Varint, "7"),
+        (Varint, "18446744073709551617", Int, "1"),
+        (Int, "-1", Text, "'-1'"),
+        (Boolean, "true", Text, "'true'"),
+        (Timestamp, "2024-02-29 10:00", Date, "'2024-02-29'"),
+        (Date, "2024-02-29", Timestamp, "'2024-02-29T00:00:00.000Z'"),
+        (TimeUuid, "50554d6e-29bb-11e5-b345-feff819cdc9f", Date, "'2015-07-14'"),
+        (Timestamp, "2024-02-29", Text, "'2024-02-29T00:00:00.000Z'"),
+    ];
+    for (from, text, to, expected) in cases {
+        let value = cast(&from, &to, &parse_text(&from, text).expect(text)).expect("exists").expect("not null");
+        assert_eq!(to_text(&to, &value), expected, "{text}");
+    }
+    assert!(cast(&Text, &Int, b"1").is_err());
+    assert_eq!(cast(&Int, &Text, b""), Ok(None));
+}
