@@ -1,1 +1,24 @@
-//! The ring as this node sees it: tokens, replicas, the coordinator of reads and writes.
+//! The ring as this node sees it: who it is, its tokens, replicas and levels, the coordinator of reads and writes.
+//!
+//! Today the ring has one node. [`Node`] is what requests use: a clock that never repeats, ids, writes that are durable when they
+//! return, reads that go to the background when they would wait. Knows nothing of CQL or of connections: `server::coordinator`
+//! puts these verbs behind the trait that statements use.
+
+pub mod batchlog;
+pub mod clock;
+pub mod error;
+pub mod identity;
+pub mod node;
+pub mod read;
+pub mod replication;
+pub mod schema_changes;
+pub mod system_rows;
+pub mod write;
+
+pub use clock::{TimeUuids, WriteClock};
+pub use error::NodeError;
+pub use identity::{Identity, IdentityOptions};
+pub use node::{Node, Timeouts};
+pub use read::{ReadOutcome, ReadRequest};
+pub use replication::{Level, Shortage};
+pub use write::WriteError;

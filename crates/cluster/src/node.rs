@@ -1,0 +1,112 @@
+//! The node: the engine with an identity, clocks and ids, as requests use it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use env::Env;
+use schema::Schema;
+use storage::Engine;
+
+use crate::clock::{TimeUuids, WriteClock};
+use crate::error::NodeError;
+use crate::identity::{Identity, IdentityOptions, local_table};
+use crate::replication::{self, Level, Shortage};
+use crate::system_rows::SystemRow;
+
+/// How long requests may take. Changed at run time by `nodetool settimeout`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timeouts {
+    /// read_request_timeout
+    pub read: Duration,
+    /// range_request_timeout
+    pub range: Duration,
+    /// write_request_timeout
+    pub write: Duration,
+    /// truncate_request_timeout
+    pub truncate: Duration,
+}
+
+impl Default for Timeouts {
+    /// What cassandra.yaml of 5.0 says.
+    fn default() -> Self {
+        Self {
+            read: Duration::from_secs(5),
+            range: Duration::from_secs(10),
+            write: Duration::from_secs(2),
+            truncate: Duration::from_secs(60),
+        }
+    }
+}
+
+/// This node.
+pub struct Node {
+    /// Its storage.
+    pub engine: Arc<Engine>,
+    /// The outside.
+    pub env: Env,
+    /// Who it is.
+    pub identity: Identity,
+    /// Write timestamps.
+    pub clock: WriteClock,
+    /// Ids.
+    pub uuids: TimeUuids,
+    timeouts: ArcSwap<Timeouts>,
+}
+
+impl Node {
+    /// A node on an engine: finds or makes its identity, writes `system.local`, applies batches that a crash left.
+    pub fn open(engine: Arc<Engine>, options: IdentityOptions, timeouts: Timeouts) -> Result<Arc<Self>, NodeError> {
+        let env = engine.env.clone();
+        let uuids = TimeUuids::new(&env);
+        let identity = Identity::find(&engine, &env, &uuids, options)?;
+        let clock = WriteClock::new(&env);
+        let node = Self { engine, env, identity, clock, uuids, timeouts: ArcSwap::from_pointee(timeouts) };
+        let replayed = node.replay_batches()?;
+        if replayed > 0 {
+            tracing::info!(batches = replayed, "logged batches that were under way are applied");
+        }
+        node.write_local()?;
+        Ok(Arc::new(node))
+    }
+
+    fn write_local(&self) -> Result<(), NodeError> {
+        let table = local_table(&self.engine);
+        let version = self.engine.schema().version;
+        self.engine.apply(&[self.identity.row(&table, version, self.clock.next_micros())])?;
+        Ok(())
+    }
+
+    /// `system.local.schema_version` becomes that of the schema in force.
+    pub(crate) fn write_schema_version(&self) {
+        let table = local_table(&self.engine);
+        let version = self.engine.schema().version.to_vec();
+        let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);
+        if let Err(error) = self.engine.apply(&[row.set("schema_version", version).finish()]) {
+            tracing::error!(%error, "the schema version cannot be written to system.local");
+        }
+    }
+
+    /// The schema in force.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.engine.schema()
+    }
+
+    /// The present timeouts.
+    pub fn timeouts(&self) -> Timeouts {
+        **self.timeouts.load()
+    }
+
+    /// Changes them.
+    pub fn set_timeouts(&self, timeouts: Timeouts) {
+        self.timeouts.store(Arc::new(timeouts));
+    }
+
+    /// Whether enough replicas of a keyspace are there. Gives how many the level waits for.
+    pub fn check_level(&self, keyspace: &str, level: Level) -> Result<u32, Shortage> {
+        match self.schema().keyspace(keyspace) {
+            Some(keyspace) => replication::check(keyspace, level, &self.identity.data_center),
+            None => Ok(1),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Writes on this node: into the engine, and durable as configured when they return.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use env::Env;
+use rows::Mutation;
+use storage::StorageError;
+use storage::commitlog::LogError;
+
+use crate::node::Node;
+
+/// Why a write is not known to be durable.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WriteError {
+    /// It took longer than its timeout. It may become durable yet.
+    TimedOut,
+    /// The engine refused it, or the log failed.
+    Storage(StorageError),
+}
+
+impl From<StorageError> for WriteError {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<LogError> for WriteError {
+    fn from(error: LogError) -> Self {
+        Self::Storage(error.into())
+    }
+}
+
+impl Node {
+    /// Applies mutations as one step; they are durable when it returns.
+    pub async fn write(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
+        let timeout = self.timeouts().write;
+        within(&self.env, timeout, self.write_now(mutations)).await.unwrap_or(Err(WriteError::TimedOut))
+    }
+
+    async fn write_now(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
+        if let Some(position) = self.apply(mutations).await? {
+            self.engine.log.wait_durable(position).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies mutations as one step, and gives the position that the log must be durable up to.
+    pub(crate) async fn apply(
+        &self,
+        mutations: &[Mutation],
+    ) -> Result<Option<storage::commitlog::LogPosition>, WriteError> {
+        self.engine.admit().await;
+        loop {
+            let begun = self.env.now();
+            match self.engine.apply(mutations) {
+                Err(StorageError::Busy) => self.engine.log.ready().await,
+                Ok(applied) => {
+                    self.record_write_latency(mutations, begun);
+                    return Ok(applied.position);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn record_write_latency(&self, mutations: &[Mutation], begun: env::Instant) {
+        let micros = u64::try_from(self.env.elapsed(begun).as_micros()).unwrap_or(u64::MAX);
+        // of a batch the first table stands for all
+        if let Some(store) = mutations.first().and_then(|m| m.updates.first()).and_then(|u| self.engine.table(u.table.id)) {
+            store.metrics.write_latency.record(micros);
+        }
+    }
+}
+
+/// Awaits a future for at most `limit`; what is done at the first poll needs no timer. `None`: time is over.
+pub(crate) async fn within<F: Future>(env: &Env, limit: Duration, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut timer = None;
+    std::future::poll_fn(move |context| {
+        if let Poll::Ready(output) = future.as_mut().poll(context) {
+            return Poll::Ready(Some(output));
+        }
+        let timer = timer.get_or_insert_with(|| env.sleep(limit));
+        timer.as_mut().poll(context).map(|()| None)
+    })
+    .await
+}
