@@ -5,16 +5,26 @@
 
 pub mod auth;
 mod connection;
+pub mod coordinator;
+pub mod errors;
 pub mod event_hub;
+pub mod events;
 pub mod handler;
 pub mod limits;
+pub mod prepared;
+pub mod request;
 pub mod server;
+pub mod services;
 pub mod stats;
+pub mod trace;
+pub mod virtual_tables;
 mod worker;
 
 pub use auth::{AllowAll, AuthOutcome, Authenticator, PASSWORD_AUTHENTICATOR};
 pub use event_hub::EventHub;
 pub use handler::{ConnectionInfo, RequestHandler};
 pub use limits::ServerLimits;
+pub use request::CqlHandler;
 pub use server::{Server, ServerOptions};
+pub use services::Services;
 pub use stats::{ClientDetails, ConnectionRegistry, ConnectionStats, Counter, Stage, WorkerStats};

@@ -1,0 +1,175 @@
+//! The node behind the trait that statements use: [`cql::Coordinator`] over [`cluster::Node`].
+//!
+//! One [`RequestCoordinator`] a request: it knows the request's trace. Tables whose rows are made up are read here too.
+
+use std::sync::{Arc, Mutex};
+
+use cluster::{Level, ReadRequest};
+use cql::{
+    Consistency, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent, WriteKind, WriteOptions,
+};
+use rows::command::TraceSink;
+use rows::{Mutation, PartitionStream, ReadCommand, ReadError};
+use schema::{Schema, TableMetadata};
+
+use crate::errors;
+use crate::events;
+use crate::services::Services;
+use crate::trace::TraceSession;
+use crate::virtual_tables;
+
+/// The node, for one request.
+pub struct RequestCoordinator {
+    /// What all requests share.
+    pub services: Arc<Services>,
+    /// Set when the request is traced.
+    pub trace: Option<Arc<TraceSession>>,
+}
+
+impl RequestCoordinator {
+    fn check(&self, keyspace: &str, consistency: Consistency) -> Result<i32, CqlError> {
+        let required = self
+            .services
+            .node
+            .check_level(keyspace, level(consistency))
+            .map_err(|shortage| errors::unavailable(consistency, shortage))?;
+        Ok(i32::try_from(required).unwrap_or(i32::MAX))
+    }
+
+    fn trace(&self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &self.trace {
+            trace.event(line());
+        }
+    }
+}
+
+fn level(consistency: Consistency) -> Level {
+    match consistency {
+        Consistency::Any => Level::Any,
+        Consistency::One | Consistency::LocalOne | Consistency::NodeLocal => Level::Count(1),
+        Consistency::Two => Level::Count(2),
+        Consistency::Three => Level::Count(3),
+        Consistency::Quorum | Consistency::Serial => Level::Quorum,
+        Consistency::LocalQuorum | Consistency::LocalSerial => Level::LocalQuorum,
+        Consistency::EachQuorum => Level::EachQuorum,
+        Consistency::All => Level::All,
+    }
+}
+
+fn would_block(error: &CqlError) -> bool {
+    matches!(error, CqlError::Read(ReadError::WouldBlock))
+}
+
+/// What a schema change's function answered when it gave no schema.
+enum Refused {
+    NothingToDo,
+    Failed(CqlError),
+}
+
+impl Coordinator for RequestCoordinator {
+    fn schema(&self) -> Arc<Schema> {
+        self.services.node.schema()
+    }
+
+    fn now_micros(&self) -> i64 {
+        self.services.node.clock.next_micros()
+    }
+
+    fn now_seconds(&self) -> u32 {
+        self.services.node.env.clock.now_seconds()
+    }
+
+    fn next_timeuuid(&self) -> [u8; 16] {
+        self.services.node.uuids.next()
+    }
+
+    fn random_uuid(&self) -> [u8; 16] {
+        self.services.node.uuids.random()
+    }
+
+    async fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> Result<(), CqlError> {
+        let consistency = options.consistency;
+        let mut block_for = 1;
+        for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
+            block_for = self.check(&update.table.keyspace, consistency)?;
+        }
+        let node = &self.services.node;
+        let count = mutations.len();
+        let (kind, written) = if options.logged_batch && count > 1 {
+            self.trace(|| format!("Writing a logged batch of {count} mutations with its record in system.batches"));
+            (WriteKind::BatchLog, node.write_logged_batch(mutations).await)
+        } else {
+            self.trace(|| describe(&mutations, node.engine.shards));
+            let kind = if count > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple };
+            (kind, node.write(&mutations).await)
+        };
+        written.map_err(|error| errors::of_write(error, consistency, block_for, kind))?;
+        self.trace(|| "In the commit log and in memtables".to_owned());
+        Ok(())
+    }
+
+    async fn read<T, F>(&self, commands: Vec<ReadCommand>, options: &ReadOptions, build: F) -> Result<T, CqlError>
+    where
+        T: Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
+    {
+        let consistency = options.consistency;
+        let mut block_for = 1;
+        let mut open = None;
+        if let Some(command) = commands.first() {
+            if command.table.is_virtual() {
+                open = Some(virtual_tables::opener(&self.services));
+            } else {
+                block_for = self.check(&command.table.keyspace, consistency)?;
+            }
+        }
+        let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
+        let request = ReadRequest { commands, trace, open };
+        let node = &self.services.node;
+        let broadcast = node.identity.broadcast;
+        let read = node.read(request, would_block, build).await;
+        read.map_err(|outcome| errors::of_read(outcome, consistency, block_for, broadcast))
+    }
+
+    async fn change_schema(&self, change: SchemaChange) -> Result<Option<SchemaEvent>, CqlError> {
+        let event = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&event);
+        let decide = move |schema: &Schema| match (change.apply)(schema) {
+            Ok(Some((after, event))) => {
+                *told.lock().expect("nothing panics inside") = Some(event);
+                Ok(after)
+            }
+            Ok(None) => Err(Refused::NothingToDo),
+            Err(error) => Err(Refused::Failed(error)),
+        };
+        match self.services.node.change_schema(decide).await.map_err(errors::of_change)? {
+            Err(Refused::NothingToDo) => Ok(None),
+            Err(Refused::Failed(error)) => Err(error),
+            Ok(_) => {
+                let event = event.lock().expect("nothing panics inside").take();
+                if let Some(event) = &event {
+                    self.services.events.publish(events::of_schema(event));
+                }
+                Ok(event)
+            }
+        }
+    }
+
+    async fn truncate(&self, table: &Arc<TableMetadata>) -> Result<(), CqlError> {
+        let truncated = self.services.node.truncate(&table.keyspace, &table.name).await;
+        truncated.map_err(|error| CqlError::Truncate(match errors::of_change(error) {
+            CqlError::Server(message) => format!("Error during truncate: {message}"),
+            other => other.to_string(),
+        }))
+    }
+}
+
+fn describe(mutations: &[Mutation], shards: storage::shards::Shards) -> String {
+    match mutations {
+        [one] => {
+            let tables: Vec<&str> = one.updates.iter().map(|update| update.table.name.as_str()).collect();
+            format!("Writing to shard {}: {}", shards.of(one.key.token), tables.join(", "))
+        }
+        several => format!("Writing {} mutations", several.len()),
+    }
+}

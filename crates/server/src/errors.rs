@@ -1,0 +1,158 @@
+//! What went wrong, as clients are told: [`CqlError`] to ERROR messages, and failures of the node to [`CqlError`].
+//!
+//! Agrees with `org.apache.cassandra.exceptions` and `ErrorMessage.java`; texts as Cassandra's where it has the case.
+
+use std::net::IpAddr;
+
+use cluster::{ReadOutcome, Shortage, WriteError};
+use cql::{Consistency, CqlError, WriteKind};
+use protocol::{ErrorKind, ErrorMessage, ReplicaFailure, WriteType};
+use rows::ReadError;
+use storage::StorageError;
+
+/// `RequestFailureReason.UNKNOWN`
+const UNKNOWN: u16 = 0;
+/// `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`
+const TOO_MANY_TOMBSTONES: u16 = 1;
+
+/// The ERROR message of a failed statement. `endpoint` is this node, where one is named.
+pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
+    let text = error.to_string();
+    let failures = |reason: u16| vec![ReplicaFailure { endpoint, reason }];
+    let kind = match error {
+        CqlError::Server(_) => ErrorKind::Server,
+        CqlError::Read(error) => {
+            tracing::error!(%error, "a read failed");
+            ErrorKind::Server
+        }
+        CqlError::Protocol(_) => ErrorKind::Protocol,
+        CqlError::Unavailable { consistency, required, alive } => {
+            ErrorKind::Unavailable { consistency: level(*consistency), required: *required, alive: *alive }
+        }
+        CqlError::Overloaded(_) => ErrorKind::Overloaded,
+        CqlError::Bootstrapping(_) => ErrorKind::IsBootstrapping,
+        CqlError::Truncate(_) => ErrorKind::Truncate,
+        CqlError::WriteTimeout { consistency, received, block_for, kind } => ErrorKind::WriteTimeout {
+            consistency: level(*consistency),
+            received: *received,
+            block_for: *block_for,
+            write_type: write_type(*kind),
+            contentions: None,
+        },
+        CqlError::ReadTimeout { consistency, received, block_for, data_present } => ErrorKind::ReadTimeout {
+            consistency: level(*consistency),
+            received: *received,
+            block_for: *block_for,
+            data_present: *data_present,
+        },
+        CqlError::ReadFailure { consistency, received, block_for, reason, data_present, .. } => {
+            ErrorKind::ReadFailure {
+                consistency: level(*consistency),
+                received: *received,
+                block_for: *block_for,
+                failures: failures(*reason),
+                data_present: *data_present,
+            }
+        }
+        CqlError::FunctionFailure { keyspace, function, argument_types, .. } => ErrorKind::FunctionFailure {
+            keyspace: keyspace.clone(),
+            function: function.clone(),
+            argument_types: argument_types.clone(),
+        },
+        CqlError::WriteFailure { consistency, received, block_for, reason, kind } => ErrorKind::WriteFailure {
+            consistency: level(*consistency),
+            received: *received,
+            block_for: *block_for,
+            failures: failures(*reason),
+            write_type: write_type(*kind),
+        },
+        CqlError::Syntax(_) => ErrorKind::Syntax,
+        CqlError::Unauthorized(_) => ErrorKind::Unauthorized,
+        CqlError::Invalid(_) => ErrorKind::Invalid,
+        CqlError::Config(_) => ErrorKind::Config,
+        CqlError::AlreadyExists { keyspace, table, .. } => {
+            ErrorKind::AlreadyExists { keyspace: keyspace.clone(), table: table.clone() }
+        }
+    };
+    ErrorMessage::new(kind, text)
+}
+
+fn level(consistency: Consistency) -> protocol::Consistency {
+    protocol::Consistency::from_code(consistency as u16).expect("the same codes")
+}
+
+fn write_type(kind: WriteKind) -> WriteType {
+    match kind {
+        WriteKind::Simple => WriteType::Simple,
+        WriteKind::Batch => WriteType::Batch,
+        WriteKind::UnloggedBatch => WriteType::UnloggedBatch,
+        WriteKind::Counter => WriteType::Counter,
+        WriteKind::BatchLog => WriteType::BatchLog,
+        WriteKind::Cas => WriteType::Cas,
+    }
+}
+
+/// Too few replicas.
+pub(crate) fn unavailable(consistency: Consistency, shortage: Shortage) -> CqlError {
+    let count = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+    CqlError::Unavailable { consistency, required: count(shortage.required), alive: count(shortage.alive) }
+}
+
+/// A write that failed.
+pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i32, kind: WriteKind) -> CqlError {
+    match error {
+        WriteError::TimedOut => CqlError::WriteTimeout { consistency, received: 0, block_for, kind },
+        WriteError::Storage(StorageError::MutationTooLarge { size, size_max }) => {
+            CqlError::Invalid(format!("Rejected an oversized mutation ({size}/{size_max})"))
+        }
+        WriteError::Storage(StorageError::UnknownTable { table }) => {
+            CqlError::Invalid(format!("table {table} does not exist"))
+        }
+        WriteError::Storage(error) => {
+            tracing::error!(%error, "a write failed");
+            CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }
+        }
+    }
+}
+
+/// A schema change or truncation that the node could not carry out.
+pub(crate) fn of_change(error: WriteError) -> CqlError {
+    match error {
+        WriteError::TimedOut => CqlError::Server("the change took longer than its timeout".to_owned()),
+        WriteError::Storage(error) => CqlError::Server(error.to_string()),
+    }
+}
+
+/// A read that failed. `endpoint` is this node with its storage port.
+pub(crate) fn of_read(
+    outcome: ReadOutcome<CqlError>,
+    consistency: Consistency,
+    block_for: i32,
+    endpoint: std::net::SocketAddr,
+) -> CqlError {
+    let failure = |reason: u16, name: &str| CqlError::ReadFailure {
+        consistency,
+        received: 0,
+        block_for,
+        reason,
+        data_present: false,
+        message: format!("Operation failed - received 0 responses and 1 failures: {name} from /{endpoint}"),
+    };
+    let timeout = || CqlError::ReadTimeout { consistency, received: 0, block_for, data_present: false };
+    match outcome {
+        ReadOutcome::TimedOut | ReadOutcome::Failed(CqlError::Read(ReadError::TimedOut)) => timeout(),
+        ReadOutcome::Overloaded => CqlError::Overloaded("Too many reads wait for the disk".to_owned()),
+        ReadOutcome::Failed(CqlError::Read(error)) => match error {
+            ReadError::TooManyTombstones { .. } => {
+                tracing::warn!("{error}");
+                failure(TOO_MANY_TOMBSTONES, "READ_TOO_MANY_TOMBSTONES")
+            }
+            ReadError::Stopped => CqlError::Overloaded(error.to_string()),
+            ReadError::Corrupt(_) | ReadError::Io { .. } | ReadError::WouldBlock | ReadError::TimedOut => {
+                tracing::error!(%error, "a read failed");
+                failure(UNKNOWN, "UNKNOWN")
+            }
+        },
+        ReadOutcome::Failed(other) => other,
+    }
+}

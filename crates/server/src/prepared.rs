@@ -1,0 +1,137 @@
+//! Prepared statements of this node: found by id, planned anew when the schema has changed, forgotten when there are too many.
+//!
+//! Shared by all workers, so that a statement is prepared once however many connections its client has. Agrees with
+//! `org.apache.cassandra.cql3.QueryProcessor`; `prepared_statements_cache_size` is the bound.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cql::{CqlError, Prepared};
+use protocol::response;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use schema::Schema;
+
+/// Bytes counted for a statement besides its text.
+const OVERHEAD: u64 = 1024;
+/// Bytes counted for a column of the result or a bind variable.
+const PER_COLUMN: u64 = 128;
+
+/// The id of a statement.
+pub type StatementId = [u8; 16];
+
+/// A statement with its columns in the protocol's form.
+pub struct Statement {
+    /// The plan.
+    pub prepared: Prepared,
+    /// Bind variables.
+    pub markers: Arc<[response::ColumnSpec]>,
+    /// Columns of the result.
+    pub result: Arc<response::ResultMetadata>,
+    /// Clients below version 5 may know other columns, from before a schema change: they are always told.
+    pub columns_changed: bool,
+    /// What it was planned against.
+    schema: Arc<Schema>,
+}
+
+impl Statement {
+    /// Plans a statement.
+    pub fn plan(query: &str, keyspace: Option<&str>, schema: Arc<Schema>) -> Result<Self, CqlError> {
+        let prepared = cql::prepare(query, keyspace, &schema)?;
+        let markers = prepared.bind_variables.iter().map(column).collect();
+        let result = Arc::new(result_metadata(&prepared.result_metadata));
+        Ok(Self { prepared, markers, result, columns_changed: false, schema })
+    }
+}
+
+/// Columns in the protocol's form.
+pub fn result_metadata(metadata: &cql::ResultMetadata) -> response::ResultMetadata {
+    response::ResultMetadata::new(metadata.columns.iter().map(column).collect())
+}
+
+fn column(spec: &cql::ColumnSpec) -> response::ColumnSpec {
+    response::ColumnSpec {
+        keyspace: Arc::clone(&spec.keyspace),
+        table: Arc::clone(&spec.table),
+        name: Arc::clone(&spec.name),
+        cql_type: spec.ty.clone(),
+    }
+}
+
+#[derive(Clone)]
+struct Weight;
+
+impl Weighter<StatementId, Arc<Statement>> for Weight {
+    fn weight(&self, _: &StatementId, statement: &Arc<Statement>) -> u64 {
+        let columns = statement.markers.len() + statement.result.columns().len();
+        OVERHEAD + statement.prepared.query.len() as u64 * 2 + columns as u64 * PER_COLUMN
+    }
+}
+
+/// All prepared statements.
+pub struct PreparedStatements {
+    cache: Cache<StatementId, Arc<Statement>, Weight>,
+    added: AtomicU64,
+}
+
+impl PreparedStatements {
+    /// Keeps at most about `bytes`.
+    pub fn new(bytes: u64) -> Self {
+        let estimate = usize::try_from(bytes / (OVERHEAD * 2)).unwrap_or(usize::MAX).clamp(16, 100_000);
+        Self { cache: Cache::with_weighter(estimate, bytes, Weight), added: AtomicU64::new(0) }
+    }
+
+    /// Prepares a statement, or finds it prepared.
+    pub fn prepare(
+        &self,
+        query: &str,
+        keyspace: Option<&str>,
+        schema: Arc<Schema>,
+    ) -> Result<Arc<Statement>, CqlError> {
+        let statement = Arc::new(Statement::plan(query, keyspace, schema)?);
+        let id = statement.prepared.id;
+        match self.cache.get(&id) {
+            Some(known) if Arc::ptr_eq(&known.schema, &statement.schema) => Ok(known),
+            _ => {
+                self.added.fetch_add(1, Ordering::Relaxed);
+                self.cache.insert(id, Arc::clone(&statement));
+                Ok(statement)
+            }
+        }
+    }
+
+    /// A statement by its id, planned against the schema in force. None: it must be prepared again.
+    pub fn get(&self, id: &[u8], schema: &Arc<Schema>) -> Option<Result<Arc<Statement>, CqlError>> {
+        let id = StatementId::try_from(id).ok()?;
+        let known = self.cache.get(&id)?;
+        if Arc::ptr_eq(&known.schema, schema) {
+            return Some(Ok(known));
+        }
+        Some(self.plan_again(id, &known, schema))
+    }
+
+    fn plan_again(
+        &self,
+        id: StatementId,
+        known: &Statement,
+        schema: &Arc<Schema>,
+    ) -> Result<Arc<Statement>, CqlError> {
+        let old = &known.prepared;
+        let mut again = Statement::plan(&old.query, old.keyspace.as_deref(), Arc::clone(schema))?;
+        again.columns_changed = known.columns_changed || again.result.id() != known.result.id();
+        let again = Arc::new(again);
+        self.cache.insert(id, Arc::clone(&again));
+        Ok(again)
+    }
+
+    /// How many there are, and how many have been forgotten.
+    pub fn count_and_evicted(&self) -> (u64, u64) {
+        let count = self.cache.len() as u64;
+        (count, self.added.load(Ordering::Relaxed).saturating_sub(count))
+    }
+
+    /// Bytes kept and allowed.
+    pub fn usage(&self) -> (u64, u64) {
+        (self.cache.weight(), self.cache.capacity())
+    }
+}

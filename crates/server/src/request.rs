@@ -1,0 +1,317 @@
+//! Requests to statements: QUERY, PREPARE, EXECUTE and BATCH over the executor of CQL.
+//!
+//! One [`CqlHandler`] a worker; what it needs is shared ([`Services`]). Agrees with `org.apache.cassandra.transport.messages`.
+
+mod batch;
+mod options;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cql::{Answer, BoundValue, ClientState, CqlError, CqlResult};
+use env::Instant;
+use metrics::Histogram;
+use protocol::request::{Execute, Prepare, Query, QueryParameters, Request};
+use protocol::response::{self, ResponseExtras};
+use protocol::{ErrorMessage, ProtocolVersion, RequestEnvelope, Response, ResponseEnvelope};
+
+use crate::coordinator::RequestCoordinator;
+use crate::errors;
+use crate::events;
+use crate::handler::{ConnectionInfo, RequestHandler};
+use crate::prepared::{Statement, result_metadata};
+use crate::services::Services;
+use crate::trace::{Subject, TraceSession};
+
+/// Executes requests of one worker's connections.
+pub struct CqlHandler {
+    services: Arc<Services>,
+}
+
+impl CqlHandler {
+    /// A worker's handler.
+    pub fn new(services: Arc<Services>) -> Self {
+        Self { services }
+    }
+}
+
+/// What is remembered of a connection.
+pub struct Client {
+    info: ConnectionInfo,
+    state: RefCell<Rc<ClientState>>,
+}
+
+impl Client {
+    fn state(&self) -> Rc<ClientState> {
+        Rc::clone(&self.state.borrow())
+    }
+
+    /// The state with the keyspace that a request gives.
+    fn state_in(&self, keyspace: Option<&str>) -> Rc<ClientState> {
+        match keyspace {
+            None => self.state(),
+            Some(keyspace) => Rc::new(ClientState { keyspace: Some(keyspace.to_owned()) }),
+        }
+    }
+
+    fn use_keyspace(&self, keyspace: &str) {
+        self.info.stats.set_keyspace(keyspace);
+        *self.state.borrow_mut() = Rc::new(ClientState { keyspace: Some(keyspace.to_owned()) });
+    }
+}
+
+/// Why a request was not answered.
+enum Failure {
+    Cql(CqlError),
+    Unprepared(Bytes),
+}
+
+impl From<CqlError> for Failure {
+    fn from(error: CqlError) -> Self {
+        Self::Cql(error)
+    }
+}
+
+/// An answer with what goes around it.
+struct Reply {
+    response: Response,
+    warnings: Vec<String>,
+}
+
+impl From<Response> for Reply {
+    fn from(response: Response) -> Self {
+        Self { response, warnings: Vec::new() }
+    }
+}
+
+impl RequestHandler for CqlHandler {
+    type Client = Client;
+
+    fn connect(&self, info: ConnectionInfo) -> Rc<Client> {
+        Rc::new(Client { info, state: RefCell::default() })
+    }
+
+    fn disconnect(&self, _client: &Client) {}
+
+    async fn handle(
+        self: Rc<Self>,
+        client: Rc<Client>,
+        envelope: RequestEnvelope,
+        received: Instant,
+    ) -> ResponseEnvelope {
+        let services = &self.services;
+        let trace = self.trace(&envelope, received);
+        let coordinator = RequestCoordinator { services: Arc::clone(services), trace: trace.clone() };
+        let running = Running { services, client: &client, coordinator: &coordinator, version: envelope.version };
+        let result = running.answer(&envelope.request).await;
+        running.record(&envelope.request, &result, received);
+        let reply = result.unwrap_or_else(|failure| running.refusal(failure).into());
+        if let Some(trace) = &trace {
+            trace.finish(&self.subject(&client, &envelope.request));
+        }
+        let tracing_id = trace.filter(|_| envelope.tracing).map(|trace| trace.id);
+        let extras = (tracing_id.is_some() || !reply.warnings.is_empty()).then(|| {
+            Box::new(ResponseExtras { tracing_id, warnings: reply.warnings, custom_payload: Vec::new() })
+        });
+        ResponseEnvelope { stream: envelope.stream, extras, response: reply.response }
+    }
+}
+
+impl CqlHandler {
+    fn trace(&self, envelope: &RequestEnvelope, received: Instant) -> Option<Arc<TraceSession>> {
+        let probability = self.services.trace_probability();
+        let node = &self.services.node;
+        let wanted = envelope.tracing
+            || (probability > 0.0 && (node.env.random.next_u64() as f64) < probability * u64::MAX as f64);
+        wanted.then(|| TraceSession::begin(node, received, self.services.config.trace_type_query_ttl))
+    }
+
+    fn subject(&self, client: &Client, request: &Request) -> Subject {
+        let mut parameters = Vec::new();
+        let request = match request {
+            Request::Query(query) => {
+                parameters.push(("query".to_owned(), query.query.to_string()));
+                options::describe(&query.parameters, &mut parameters);
+                "Execute CQL3 query"
+            }
+            Request::Execute(execute) => {
+                if let Some(Ok(statement)) = self.services.prepared.get(&execute.id, &self.services.node.schema()) {
+                    parameters.push(("query".to_owned(), statement.prepared.query.to_string()));
+                }
+                options::describe(&execute.parameters, &mut parameters);
+                "Execute CQL3 prepared query"
+            }
+            Request::Prepare(prepare) => {
+                parameters.push(("query".to_owned(), prepare.query.to_string()));
+                "Preparing CQL3 query"
+            }
+            Request::Batch(batch) => {
+                options::describe(&batch.parameters, &mut parameters);
+                "Execute batch of CQL3 queries"
+            }
+            _ => "",
+        };
+        Subject { request, client: client.info.peer.ip(), parameters }
+    }
+}
+
+/// One request on its way.
+struct Running<'a> {
+    services: &'a Arc<Services>,
+    client: &'a Client,
+    coordinator: &'a RequestCoordinator,
+    version: ProtocolVersion,
+}
+
+impl Running<'_> {
+    async fn answer(&self, request: &Request) -> Result<Reply, Failure> {
+        match request {
+            Request::Query(query) => self.query(query).await,
+            Request::Prepare(prepare) => self.prepare(prepare),
+            Request::Execute(execute) => self.execute(execute).await,
+            Request::Batch(batch) => self.batch(batch).await,
+            // the connection layer answers the others itself
+            _ => Err(CqlError::Protocol("Unexpected message after the start of the connection".to_owned()).into()),
+        }
+    }
+
+    fn trace(&self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &self.coordinator.trace {
+            rows::command::TraceSink::event(&**trace, line());
+        }
+    }
+
+    async fn query(&self, query: &Query) -> Result<Reply, Failure> {
+        self.services.requests.regular_statements.add(1);
+        let state = self.client.state_in(query.parameters.keyspace.as_deref());
+        self.trace(|| format!("Parsing {}", shortened(&query.query)));
+        let statement = Statement::plan(&query.query, state.keyspace.as_deref(), self.services.node.schema())?;
+        self.trace(|| "Planned".to_owned());
+        let answer = self.run(&statement, &query.parameters, &state).await?;
+        Ok(self.reply(answer, &statement, false, false))
+    }
+
+    fn prepare(&self, prepare: &Prepare) -> Result<Reply, Failure> {
+        let state = self.client.state_in(prepare.keyspace.as_deref());
+        self.trace(|| format!("Parsing {}", shortened(&prepare.query)));
+        let schema = self.services.node.schema();
+        let statement = self.services.prepared.prepare(&prepare.query, state.keyspace.as_deref(), schema)?;
+        let prepared = response::Prepared {
+            id: Bytes::copy_from_slice(&statement.prepared.id),
+            markers: Arc::clone(&statement.markers),
+            partition_key_markers: Arc::clone(&statement.prepared.partition_key_bind_indexes),
+            result: Arc::clone(&statement.result),
+        };
+        Ok(Response::Prepared(Box::new(prepared)).into())
+    }
+
+    async fn execute(&self, execute: &Execute) -> Result<Reply, Failure> {
+        self.services.requests.prepared_statements.add(1);
+        let statement = self.prepared(&execute.id)?;
+        self.trace(|| format!("Executing prepared {}", shortened(&statement.prepared.query)));
+        let state = self.client.state_in(execute.parameters.keyspace.as_deref());
+        let answer = self.run(&statement, &execute.parameters, &state).await?;
+        let (skip, changed) = match &execute.result_metadata_id {
+            Some(known) if known.as_ref() == statement.result.id() => (execute.parameters.skip_metadata, false),
+            Some(_) => (false, true),
+            None => (execute.parameters.skip_metadata && !statement.columns_changed, false),
+        };
+        Ok(self.reply(answer, &statement, skip, changed))
+    }
+
+    fn prepared(&self, id: &Bytes) -> Result<Arc<Statement>, Failure> {
+        let schema = self.services.node.schema();
+        let found = self.services.prepared.get(id, &schema).ok_or_else(|| Failure::Unprepared(id.clone()))?;
+        Ok(found?)
+    }
+
+    async fn run(
+        &self,
+        statement: &Statement,
+        parameters: &QueryParameters,
+        state: &ClientState,
+    ) -> Result<Answer, CqlError> {
+        let values = self.values(statement, parameters)?;
+        let options = options::of(parameters, self.version, self.services.limits)?;
+        cql::execute(&statement.prepared, &values, &options, state, self.coordinator).await
+    }
+
+    fn values(&self, statement: &Statement, parameters: &QueryParameters) -> Result<Vec<BoundValue>, CqlError> {
+        let given = &parameters.values;
+        if !given.names().is_empty() {
+            let named: Vec<(&str, BoundValue)> =
+                given.names().iter().map(|name| &**name).zip(given.iter().map(options::bound)).collect();
+            return cql::bind_by_name(&statement.prepared, &named);
+        }
+        options::by_position(given, &statement.prepared)
+    }
+
+    fn reply(&self, answer: Answer, statement: &Statement, skip_metadata: bool, metadata_changed: bool) -> Reply {
+        let response = match answer.result {
+            CqlResult::Void => Response::Void,
+            CqlResult::SetKeyspace(keyspace) => {
+                self.client.use_keyspace(&keyspace);
+                Response::SetKeyspace(keyspace)
+            }
+            CqlResult::SchemaChange(event) => Response::SchemaChange(Box::new(events::schema_change(&event))),
+            CqlResult::Rows(rows) => {
+                let planned = Arc::ptr_eq(&rows.metadata, &statement.prepared.result_metadata);
+                let metadata =
+                    if planned { Arc::clone(&statement.result) } else { Arc::new(result_metadata(&rows.metadata)) };
+                Response::Rows(Box::new(response::Rows {
+                    metadata,
+                    skip_metadata: skip_metadata && planned,
+                    metadata_changed: metadata_changed && planned,
+                    paging_state: rows.paging_state.map(Bytes::from),
+                    row_count: rows.row_count,
+                    body: Bytes::from(rows.rows),
+                }))
+            }
+        };
+        Reply { response, warnings: answer.warnings }
+    }
+
+    fn refusal(&self, failure: Failure) -> Response {
+        let error = match failure {
+            Failure::Unprepared(id) => ErrorMessage::unprepared(id),
+            Failure::Cql(error) => errors::message(&error, self.services.node.identity.broadcast.ip()),
+        };
+        self.trace(|| format!("Failed: {}", error.message));
+        Response::Error(error)
+    }
+
+    /// Counts the request, and how long it took.
+    fn record(&self, request: &Request, result: &Result<Reply, Failure>, received: Instant) {
+        let figures = &self.services.requests;
+        let micros = u64::try_from(self.services.node.env.elapsed(received).as_micros()).unwrap_or(u64::MAX);
+        let histogram: &Histogram = match (request, result) {
+            (Request::Prepare(_), _) => &figures.prepare,
+            (Request::Batch(_), _) => &figures.batch,
+            (_, Ok(Reply { response: Response::Rows(_), .. })) => &figures.read,
+            (_, Ok(Reply { response: Response::Void, .. })) => &figures.write,
+            _ => &figures.other,
+        };
+        histogram.record(micros);
+        if let Err(failure) = result {
+            figures.errors.add(1);
+            let counter = match failure {
+                Failure::Cql(CqlError::Unavailable { .. }) => &figures.unavailable,
+                Failure::Cql(CqlError::WriteTimeout { .. } | CqlError::ReadTimeout { .. }) => &figures.timeouts,
+                Failure::Cql(CqlError::WriteFailure { .. } | CqlError::ReadFailure { .. }) => &figures.failures,
+                _ => return,
+            };
+            counter.add(1);
+        }
+    }
+}
+
+/// A statement in a trace: its beginning.
+fn shortened(query: &str) -> String {
+    const SHOWN: usize = 200;
+    match query.char_indices().nth(SHOWN) {
+        None => query.to_owned(),
+        Some((end, _)) => format!("{}…", &query[..end]),
+    }
+}

@@ -1,0 +1,60 @@
+//! Parameters of a request as statements take them.
+//!
+//! Agrees with `org.apache.cassandra.cql3.QueryOptions`.
+
+use cql::{BoundValue, Consistency, CqlError, Limits, Prepared, QueryOptions};
+use protocol::ProtocolVersion;
+use protocol::request::{QueryParameters, Value, Values};
+
+/// The options of a request.
+pub(super) fn of(
+    parameters: &QueryParameters,
+    version: ProtocolVersion,
+    limits: Limits,
+) -> Result<QueryOptions, CqlError> {
+    let serial_consistency = parameters.serial_consistency.map(level).transpose()?;
+    Ok(QueryOptions {
+        consistency: level(parameters.consistency)?,
+        serial_consistency,
+        page_size: parameters.page_size.and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0),
+        paging_state: parameters.paging_state.clone(),
+        timestamp: parameters.timestamp,
+        now_in_seconds: parameters.now_in_seconds,
+        protocol_version: version as u8,
+        limits,
+    })
+}
+
+fn level(level: protocol::Consistency) -> Result<Consistency, CqlError> {
+    Consistency::from_code(level.code()).ok_or_else(|| CqlError::Protocol("Unknown consistency level".to_owned()))
+}
+
+/// A value of the wire.
+pub(super) fn bound(value: Value) -> BoundValue {
+    match value {
+        Value::Bytes(bytes) => BoundValue::Bytes(bytes),
+        Value::Null => BoundValue::Null,
+        Value::Unset => BoundValue::Unset,
+    }
+}
+
+/// Values by position: as many as the statement has markers.
+pub(super) fn by_position(values: &Values, prepared: &Prepared) -> Result<Vec<BoundValue>, CqlError> {
+    let markers = prepared.bind_variables.len();
+    if values.len() != markers {
+        let given = values.len();
+        return Err(CqlError::invalid(format!("there were {markers} markers(?) in CQL but {given} bound variables")));
+    }
+    Ok(values.iter().map(bound).collect())
+}
+
+/// What a trace says of parameters.
+pub(super) fn describe(parameters: &QueryParameters, out: &mut Vec<(String, String)>) {
+    out.push(("consistency_level".to_owned(), parameters.consistency.name().to_owned()));
+    if let Some(size) = parameters.page_size {
+        out.push(("page_size".to_owned(), size.to_string()));
+    }
+    if let Some(serial) = parameters.serial_consistency {
+        out.push(("serial_consistency_level".to_owned(), serial.name().to_owned()));
+    }
+}

@@ -1,0 +1,111 @@
+//! What all requests share, on all workers: the node, prepared statements, events, limits, figures.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use cluster::Node;
+use config::Config;
+use metrics::{Counter, Histogram};
+
+use crate::event_hub::EventHub;
+use crate::prepared::PreparedStatements;
+use crate::stats::ConnectionRegistry;
+
+/// What all requests share.
+pub struct Services {
+    /// The node.
+    pub node: Arc<Node>,
+    /// The configuration it was started with.
+    pub config: Config,
+    /// Where clients are told of changes.
+    pub events: Arc<EventHub>,
+    /// Statements that EXECUTE finds by id.
+    pub prepared: PreparedStatements,
+    /// Thresholds for statements.
+    pub limits: cql::Limits,
+    /// Figures of requests.
+    pub requests: RequestMetrics,
+    /// `nodetool settraceprobability`, as the bits of an f64.
+    trace_probability: AtomicU64,
+    begun: env::Instant,
+    /// Open connections; set once the native transport runs.
+    connections: OnceLock<Arc<ConnectionRegistry>>,
+}
+
+/// Figures of requests. Latencies in microseconds, from the arrival of the frame to the answer.
+#[derive(Default)]
+pub struct RequestMetrics {
+    /// SELECT.
+    pub read: Histogram,
+    /// INSERT, UPDATE, DELETE.
+    pub write: Histogram,
+    /// BATCH messages.
+    pub batch: Histogram,
+    /// PREPARE.
+    pub prepare: Histogram,
+    /// Schema changes, USE and the like.
+    pub other: Histogram,
+    /// QUERY messages.
+    pub regular_statements: Counter,
+    /// EXECUTE messages.
+    pub prepared_statements: Counter,
+    /// Requests answered by an error.
+    pub errors: Counter,
+    /// Of them: 0x1000.
+    pub unavailable: Counter,
+    /// Of them: 0x1100 and 0x1200.
+    pub timeouts: Counter,
+    /// Of them: 0x1300 and 0x1500.
+    pub failures: Counter,
+}
+
+impl Services {
+    /// For a node.
+    pub fn new(node: Arc<Node>, config: Config, events: Arc<EventHub>, prepared_bytes: u64) -> Self {
+        let thresholds = &config.thresholds;
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let limits = cql::Limits {
+            batch_size_warn: size(thresholds.batch_size_warn),
+            batch_size_fail: size(thresholds.batch_size_fail),
+            unlogged_batch_partitions_warn: size(thresholds.unlogged_batch_across_partitions_warn),
+            tombstone_warn: thresholds.tombstone_warn.unwrap_or(u64::MAX),
+            tombstone_failure: thresholds.tombstone_failure.unwrap_or(u64::MAX),
+        };
+        Self {
+            begun: node.env.now(),
+            node,
+            config,
+            events,
+            prepared: PreparedStatements::new(prepared_bytes),
+            limits,
+            requests: RequestMetrics::default(),
+            trace_probability: AtomicU64::new(0f64.to_bits()),
+            connections: OnceLock::new(),
+        }
+    }
+
+    /// The native transport runs, with these connections.
+    pub fn set_connections(&self, connections: Arc<ConnectionRegistry>) {
+        let _ = self.connections.set(connections);
+    }
+
+    /// Open connections, once the native transport runs.
+    pub fn connections(&self) -> Option<&Arc<ConnectionRegistry>> {
+        self.connections.get()
+    }
+
+    /// Seconds since the start.
+    pub fn uptime_seconds(&self) -> u64 {
+        self.node.env.elapsed(self.begun).as_secs()
+    }
+
+    /// The share of requests that are traced without being asked to.
+    pub fn trace_probability(&self) -> f64 {
+        f64::from_bits(self.trace_probability.load(Ordering::Relaxed))
+    }
+
+    /// Changes it.
+    pub fn set_trace_probability(&self, probability: f64) {
+        self.trace_probability.store(probability.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
+    }
+}

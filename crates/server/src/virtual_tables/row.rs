@@ -1,0 +1,67 @@
+//! A made-up row: values by column name, keys included.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+/// A made-up row. Columns that are not set are null.
+#[derive(Clone, Debug, Default)]
+pub(super) struct VirtualRow {
+    values: Vec<(&'static str, Bytes)>,
+}
+
+impl VirtualRow {
+    /// The value of a column.
+    pub fn get(&self, column: &str) -> Option<&Bytes> {
+        self.values.iter().find(|(name, _)| *name == column).map(|(_, value)| value)
+    }
+
+    /// Sets a serialized value.
+    pub fn bytes(mut self, column: &'static str, value: impl Into<Bytes>) -> Self {
+        self.values.push((column, value.into()));
+        self
+    }
+
+    /// text
+    pub fn text(self, column: &'static str, value: &str) -> Self {
+        self.bytes(column, Bytes::copy_from_slice(value.as_bytes()))
+    }
+
+    /// text or null
+    pub fn maybe_text(self, column: &'static str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.text(column, value),
+            None => self,
+        }
+    }
+
+    /// int
+    pub fn int(self, column: &'static str, value: i32) -> Self {
+        self.bytes(column, value.to_be_bytes().to_vec())
+    }
+
+    /// bigint, timestamp
+    pub fn bigint(self, column: &'static str, value: i64) -> Self {
+        self.bytes(column, value.to_be_bytes().to_vec())
+    }
+
+    /// bigint of a count
+    pub fn count(self, column: &'static str, value: u64) -> Self {
+        self.bigint(column, i64::try_from(value).unwrap_or(i64::MAX))
+    }
+
+    /// double
+    pub fn double(self, column: &'static str, value: f64) -> Self {
+        self.bytes(column, value.to_be_bytes().to_vec())
+    }
+
+    /// boolean
+    pub fn boolean(self, column: &'static str, value: bool) -> Self {
+        self.bytes(column, vec![u8::from(value)])
+    }
+
+    /// inet
+    pub fn inet(self, column: &'static str, value: IpAddr) -> Self {
+        self.bytes(column, cluster::identity::inet(value))
+    }
+}
