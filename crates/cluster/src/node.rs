@@ -87,6 +87,16 @@ impl Node {
         }
     }
 
+    /// The native transport has chosen its port.
+    pub fn set_native_port(&self, port: u16) {
+        let table = local_table(&self.engine);
+        let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);
+        let row = row.set("rpc_port", i32::from(port).to_be_bytes().to_vec());
+        if let Err(error) = self.engine.apply(&[row.finish()]) {
+            tracing::error!(%error, "the port cannot be written to system.local");
+        }
+    }
+
     /// The schema in force.
     pub fn schema(&self) -> Arc<Schema> {
         self.engine.schema()

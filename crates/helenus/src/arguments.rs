@@ -1,0 +1,86 @@
+//! The command line.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Apache Cassandra 5.0 without the JVM.
+#[derive(Parser)]
+#[command(name = "helenus", version, about, args_conflicts_with_subcommands = true)]
+pub struct Program {
+    /// What to do; a node is served when nothing is given.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub serve: Serve,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Serve a node (also without this word).
+    Serve(Serve),
+    /// Ask a running node, with the verbs of Cassandra's nodetool.
+    #[command(disable_help_flag = true)]
+    Nodetool {
+        /// Verb and options.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Look into SSTable files.
+    #[command(disable_help_flag = true)]
+    Sstable {
+        /// Verb and files.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// A CQL prompt.
+    #[command(disable_help_flag = true)]
+    Shell {
+        /// Host, port, options.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Load a node.
+    #[command(disable_help_flag = true)]
+    Stress {
+        /// Options.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+/// Options of a node.
+#[derive(Args)]
+pub struct Serve {
+    /// Where everything is kept.
+    #[arg(long, value_name = "DIR", default_value = "helenus-data")]
+    pub data_dir: PathBuf,
+    /// A cassandra.yaml.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address that clients connect to [default: rpc_address of the configuration, 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<IpAddr>,
+    /// Port that clients connect to [default: native_transport_port of the configuration, 9042].
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Port of metrics and nodetool; on the loopback address.
+    #[arg(long, default_value_t = 9180)]
+    pub admin_port: u16,
+    /// Doors of each table: a power of two [default: four a core].
+    #[arg(long)]
+    pub shards: Option<usize>,
+    /// Memory to use, such as 512M or 4G [default: what the control group or the machine has].
+    #[arg(long, value_name = "SIZE", value_parser = server::memory::parse_size)]
+    pub memory: Option<u64>,
+    /// A key of cassandra.yaml.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Report unknown keys of the configuration and go on.
+    #[arg(long)]
+    pub lenient: bool,
+    /// Write nothing: comes with a later version.
+    #[arg(long)]
+    pub read_only: bool,
+}

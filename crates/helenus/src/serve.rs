@@ -1,0 +1,128 @@
+//! `helenus serve`: configuration, start, the line that says it is ready, and the end on a signal.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+
+use config::Config;
+use env::Env;
+use server::memory::MemoryBudget;
+use server::running::{self, RunningNode, StartOptions};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::arguments::Serve;
+
+/// A cassandra.yaml is shorter.
+const CONFIG_SIZE_MAX: u64 = 16 << 20;
+
+/// Serves a node until a signal ends it.
+pub fn run(options: Serve) -> ExitCode {
+    log_to_stderr();
+    match serve(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("helenus: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_env("HELENUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+}
+
+fn serve(options: Serve) -> Result<(), String> {
+    if options.read_only {
+        return Err("--read-only comes with a later version".to_owned());
+    }
+    let env = env::real::env();
+    let config = load(&env, &options)?;
+    for note in config.notes() {
+        tracing::warn!("{note}");
+    }
+    let address = options.listen.unwrap_or(config.rpc_address);
+    let listen = SocketAddr::new(address, options.port.unwrap_or(config.native_transport.port));
+    let memory = options.memory.map_or_else(|| MemoryBudget::of_machine(&env), MemoryBudget::of);
+    let start = StartOptions {
+        env: env.clone(),
+        data_dir: options.data_dir.clone(),
+        config,
+        listen,
+        workers: None,
+        shards: options.shards,
+        memory,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    // signals count from here on: one that comes during the start ends the node after it
+    let mut signals = runtime.block_on(async { Signals::new() }).map_err(|error| error.to_string())?;
+    let node = running::start(start).map_err(|error| error.to_string())?;
+    tell_ready(&node);
+    runtime.block_on(async {
+        signals.next().await;
+        end(node, &mut signals).await
+    })
+}
+
+fn load(env: &Env, options: &Serve) -> Result<Config, String> {
+    let text = options.config.as_deref().map(|path| read_config(env, path)).transpose()?;
+    let mut sets = options.sets.clone();
+    sets.extend(options.listen.map(|address| format!("rpc_address={address}")));
+    sets.extend(options.port.filter(|port| *port > 0).map(|port| format!("native_transport_port={port}")));
+    Config::load(text.as_deref(), &sets, options.lenient).map_err(|error| error.to_string())
+}
+
+fn read_config(env: &Env, path: &Path) -> Result<String, String> {
+    let bytes = env.disk.read_all(path, CONFIG_SIZE_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
+    String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", path.display()))
+}
+
+/// The one line on stdout.
+fn tell_ready(node: &RunningNode) {
+    let mut out = std::io::stdout().lock();
+    // nobody may be listening; the node serves all the same
+    let _ = writeln!(out, "helenus ready: CQL on {}", node.address());
+    let _ = out.flush();
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => tracing::info!("SIGTERM: draining"),
+            _ = self.interrupt.recv() => tracing::info!("SIGINT: draining"),
+        }
+    }
+}
+
+/// Drains; a second signal ends the process at once.
+async fn end(node: RunningNode, signals: &mut Signals) -> Result<(), String> {
+    let (sender, drained) = tokio::sync::oneshot::channel();
+    let env = node.services.node.env.clone();
+    let drain = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let result = match runtime {
+            Ok(runtime) => runtime.block_on(node.shutdown()).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        drop(sender.send(result));
+    };
+    let _drain = env.tasks.spawn_worker("drain", Box::new(drain));
+    tokio::select! {
+        result = drained => result.unwrap_or_else(|_| Err("the drain failed".to_owned())),
+        () = signals.next() => {
+            tracing::warn!("a second signal: not waiting for the drain");
+            std::process::exit(1)
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! A whole node in one process: engine, node, native transport. What `helenus serve` and whole-node tests start.
+//!
+//! Order of the start: port looked at, directory locked, schema read, log replayed, identity found, workers listen. The end in
+//! reverse: workers drain, memtables are flushed, the log is synced.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use cluster::{IdentityOptions, Node, NodeError, Timeouts};
+use config::{CommitFailurePolicy, CommitLogSync, Config};
+use env::Env;
+use storage::commitlog::{self, DirtyKey, FailurePolicy, LogError, ReplayPolicy, SyncMode};
+use storage::{Engine, EngineOptions, StorageError};
+
+use crate::event_hub::EventHub;
+use crate::limits::ServerLimits;
+use crate::memory::MemoryBudget;
+use crate::request::CqlHandler;
+use crate::server::{Server, ServerOptions};
+use crate::services::Services;
+
+/// What a node is started with besides its configuration.
+pub struct StartOptions {
+    /// The outside.
+    pub env: Env,
+    /// Data and commit log lie beneath, unless the configuration says otherwise.
+    pub data_dir: PathBuf,
+    /// cassandra.yaml and `--set`.
+    pub config: Config,
+    /// Where clients connect; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Workers; `None`: one a core.
+    pub workers: Option<usize>,
+    /// Shards of a table; `None`: four a core.
+    pub shards: Option<usize>,
+    /// Bytes to use.
+    pub memory: MemoryBudget,
+}
+
+/// Why a node did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The client port.
+    Port(SocketAddr, io::Error),
+    /// Directory, log, schema, identity.
+    Node(NodeError),
+    /// Workers.
+    Workers(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
+                write!(f, "{address} is in use; is Helenus or Cassandra already running there? (--port)")
+            }
+            Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            Self::Node(error) => error.fmt(f),
+            Self::Workers(error) => write!(f, "cannot start the workers: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<StorageError> for StartError {
+    fn from(error: StorageError) -> Self {
+        Self::Node(error.into())
+    }
+}
+
+impl From<NodeError> for StartError {
+    fn from(error: NodeError) -> Self {
+        Self::Node(error)
+    }
+}
+
+/// A running node. Dropping it is like the death of the process: nothing is flushed.
+pub struct RunningNode {
+    /// What its requests share.
+    pub services: Arc<Services>,
+    server: Server,
+}
+
+/// Starts a node.
+pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
+    let StartOptions { env, data_dir, config, listen, workers, shards, memory } = options;
+    check_port(&env, listen)?;
+    let cores = env.tasks.cores();
+    let engine_slot: Arc<OnceLock<Weak<Engine>>> = Arc::default();
+    let engine_options = engine_options(&config, &data_dir, &memory, shards.unwrap_or(4 * cores), cores, &engine_slot);
+    let (engine, recovered) = storage::open(&env, engine_options)?;
+    let _ = engine_slot.set(Arc::downgrade(&engine));
+    tracing::info!(
+        records = recovered.records,
+        skipped = recovered.skipped,
+        sstables = recovered.sstables,
+        "storage is open"
+    );
+    let node = Node::open(engine, identity(&config, listen), timeouts(&config))?;
+    let events: Arc<EventHub> = Arc::default();
+    let limits = server_limits(&config, &memory);
+    let prepared = config.prepared_statements_cache_size.unwrap_or(memory.prepared);
+    let services = Arc::new(Services::new(node, config, Arc::clone(&events), prepared));
+    let mut server_options = ServerOptions::new(listen);
+    server_options.workers = workers.unwrap_or(cores);
+    server_options.pin = cores >= PIN_FROM_CORES;
+    server_options.limits = limits;
+    server_options.events = events;
+    let for_handlers = Arc::clone(&services);
+    let server = Server::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
+        .map_err(StartError::Workers)?;
+    services.set_connections(Arc::clone(server.connections()));
+    if server.address() != listen {
+        services.node.set_native_port(server.address().port());
+    }
+    Ok(RunningNode { services, server })
+}
+
+/// Workers are bound to cores from this number of cores on.
+const PIN_FROM_CORES: usize = 8;
+
+impl RunningNode {
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Lets requests in flight end, closes connections, flushes memtables: the next start has nothing to replay.
+    pub async fn shutdown(self) -> Result<(), StorageError> {
+        self.server.shutdown();
+        let engine = &self.services.node.engine;
+        let drained = engine.drain().await;
+        engine.stop();
+        drained
+    }
+}
+
+/// Workers share their port (SO_REUSEPORT), so a second program would not be refused by itself: look before.
+fn check_port(env: &Env, listen: SocketAddr) -> Result<(), StartError> {
+    if listen.port() == 0 {
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(StartError::Workers)?;
+    let bound = runtime.block_on(async { env.network.bind(listen, false).map(drop) });
+    bound.map_err(|error| StartError::Port(listen, error))
+}
+
+fn identity(config: &Config, listen: SocketAddr) -> IdentityOptions {
+    IdentityOptions {
+        cluster_name: config.cluster_name.clone(),
+        num_tokens: config.num_tokens,
+        initial_tokens: config.initial_tokens.clone(),
+        listen: SocketAddr::new(config.listen_address, config.storage_port),
+        broadcast: SocketAddr::new(config.broadcast_address, config.storage_port),
+        native: SocketAddr::new(config.broadcast_rpc_address, listen.port()),
+    }
+}
+
+fn timeouts(config: &Config) -> Timeouts {
+    let timeouts = &config.timeouts;
+    Timeouts { read: timeouts.read, range: timeouts.range, write: timeouts.write, truncate: timeouts.truncate }
+}
+
+fn server_limits(config: &Config, memory: &MemoryBudget) -> ServerLimits {
+    let transport = &config.native_transport;
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let count = |limit: Option<u64>| limit.map(size);
+    let defaults = ServerLimits::default();
+    ServerLimits {
+        frame_size_max: size(transport.max_frame_size),
+        total_bytes_max: size(transport.max_request_data_in_flight.unwrap_or(memory.in_flight)),
+        connections_max: count(transport.max_concurrent_connections),
+        connections_per_ip_max: count(transport.max_concurrent_connections_per_ip),
+        idle_timeout: transport.idle_timeout,
+        // a truncation may take longer than any other request
+        request_timeout: config.timeouts.native_transport.max(config.timeouts.truncate + Duration::from_secs(2)),
+        ..defaults
+    }
+}
+
+fn engine_options(
+    config: &Config,
+    data_dir: &Path,
+    memory: &MemoryBudget,
+    shards: usize,
+    cores: usize,
+    engine: &Arc<OnceLock<Weak<Engine>>>,
+) -> EngineOptions {
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let directory = |given: &Option<String>, name: &str| data_dir.join(given.as_deref().unwrap_or(name));
+    EngineOptions {
+        data_directory: directory(&config.data_file_directory, "data"),
+        commitlog: log_options(config, cores, engine),
+        commitlog_directory: directory(&config.commitlog_directory, "commitlog"),
+        shards,
+        memtable_bytes: size(config.memtable.space.unwrap_or(memory.memtables)),
+        chunk_cache_bytes: size(config.file_cache_size.unwrap_or(memory.chunk_cache)),
+        concurrent_compactors: config.compaction.concurrent_compactors.unwrap_or(1) as usize,
+        compaction_bytes_per_second: config.compaction.throughput.unwrap_or(0),
+        column_index_size: size(config.column_index_size),
+        tombstone_failure_threshold: config.thresholds.tombstone_failure.unwrap_or(u64::MAX),
+        tombstone_warn_threshold: config.thresholds.tombstone_warn.unwrap_or(u64::MAX),
+        auto_snapshot: config.auto_snapshot,
+        read_only: false,
+    }
+}
+
+/// Bytes of log for each core when the configuration says nothing: what replays in about a second.
+const LOG_BYTES_A_CORE: u64 = 64 << 20;
+/// But never fewer segments than this.
+const LOG_SEGMENTS_MIN: u64 = 4;
+
+fn log_options(config: &Config, cores: usize, engine: &Arc<OnceLock<Weak<Engine>>>) -> commitlog::Options {
+    let log = &config.commitlog;
+    let limit = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let (for_pressure, wanted) = (Arc::clone(engine), LOG_SEGMENTS_MIN * log.segment_size);
+    commitlog::Options {
+        segment_size: limit(log.segment_size),
+        mutation_size_max: limit(log.max_mutation_size),
+        total_space: log.total_space.unwrap_or((LOG_BYTES_A_CORE * cores as u64).max(wanted)),
+        sync: match log.sync {
+            CommitLogSync::Batch => SyncMode::Batch,
+            CommitLogSync::Group(window) => SyncMode::Group(window),
+            CommitLogSync::Periodic { period, .. } => SyncMode::Periodic(period),
+        },
+        failure_policy: match log.failure_policy {
+            CommitFailurePolicy::Stop => FailurePolicy::Stop,
+            CommitFailurePolicy::StopCommit => FailurePolicy::StopCommit,
+            CommitFailurePolicy::Ignore => FailurePolicy::Ignore,
+            CommitFailurePolicy::Die => FailurePolicy::Die,
+        },
+        replay_policy: ReplayPolicy::Stop,
+        on_pressure: Arc::new(move |keys| flush_for_room(&for_pressure, keys)),
+        on_failure: Arc::new(log_failed),
+    }
+}
+
+/// The log is too large: the tables that hold its oldest segments are flushed.
+fn flush_for_room(engine: &OnceLock<Weak<Engine>>, keys: &[DirtyKey]) {
+    let Some(engine) = engine.get().and_then(Weak::upgrade) else { return };
+    let mut tables: Vec<_> = keys.iter().map(|(table, _)| *table).collect();
+    tables.sort();
+    tables.dedup();
+    for store in tables.into_iter().filter_map(|table| engine.table(table)) {
+        engine.flusher.request(&store, None);
+    }
+}
+
+fn log_failed(policy: FailurePolicy, error: &LogError) {
+    tracing::error!(%error, ?policy, "the commit log cannot be written");
+    if policy == FailurePolicy::Die {
+        std::process::exit(1);
+    }
+}
