@@ -60,6 +60,7 @@ impl Node {
         let env = engine.env.clone();
         let uuids = TimeUuids::new(&env);
         let identity = Identity::find(&engine, &env, &uuids, options)?;
+        engine.set_host_id(identity.host_id);
         let clock = WriteClock::new(&env);
         let node = Self { engine, env, identity, clock, uuids, timeouts: ArcSwap::from_pointee(timeouts) };
         let replayed = node.replay_batches()?;

@@ -196,6 +196,8 @@ fn engine_options(
     EngineOptions {
         data_directory: directory(&config.data_file_directory, "data"),
         commitlog: log_options(config, cores, engine),
+        // known once the engine is open: the node tells it
+        host_id: None,
         commitlog_directory: directory(&config.commitlog_directory, "commitlog"),
         shards,
         memtable_bytes: size(config.memtable.space.unwrap_or(memory.memtables)),

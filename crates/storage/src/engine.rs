@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 use env::{Env, Lock};
@@ -52,6 +52,7 @@ pub struct Engine {
     draining: AtomicBool,
     stopped: AtomicBool,
     compaction_rate: AtomicU64,
+    host_id: OnceLock<[u8; 16]>,
     /// Held while the process lives.
     pub(crate) _lock: Box<dyn Lock>,
 }
@@ -74,6 +75,7 @@ impl Engine {
             shards: Shards::at_least(options.shards),
             memory: MemtableMemory::new(options.memtable_bytes),
             compaction_rate: AtomicU64::new(options.compaction_bytes_per_second),
+            host_id: options.host_id.map(OnceLock::from).unwrap_or_default(),
             env,
             options,
             log,
@@ -213,6 +215,16 @@ impl Engine {
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.compactor.wake();
+    }
+
+    /// This node, in the statistics of the SSTables that it writes; it is itself kept in one of the tables, so it comes after the start.
+    pub fn set_host_id(&self, host_id: [u8; 16]) {
+        let _ = self.host_id.set(host_id);
+    }
+
+    /// This node, once it is known.
+    pub fn host_id(&self) -> Option<[u8; 16]> {
+        self.host_id.get().copied()
     }
 
     /// Bytes a second that compaction may write; 0: no limit.

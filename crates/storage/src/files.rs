@@ -87,7 +87,7 @@ pub fn writer(
     let mut options = WriterOptions::for_table(table, keys as u64)
         .map_err(|why| StorageError::Refused { why: format!("the compression options of {}: {why}", store.name()) })?;
     options.row_index_block = engine.options.column_index_size;
-    options.originating_host = engine.options.host_id;
+    options.originating_host = engine.host_id();
     let position = |position: LogPosition| CommitLogPosition {
         segment: i64::try_from(position.segment).unwrap_or(-1),
         offset: i32::try_from(position.offset).unwrap_or(0),

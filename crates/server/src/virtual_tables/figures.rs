@@ -36,11 +36,11 @@ pub(super) fn of_tables(services: &Services, view: &str) -> Vec<VirtualRow> {
 }
 
 fn disk_size(store: &TableStore) -> u64 {
-    store.view().sstables.iter().map(|sstable| sstable.data_size()).sum()
+    store.view().sstables.iter().map(|sstable| sstable.stored_length()).sum()
 }
 
 fn greatest_sstable(store: &TableStore) -> u64 {
-    store.view().sstables.iter().map(|sstable| sstable.data_size()).max().unwrap_or(0)
+    store.view().sstables.iter().map(|sstable| sstable.stored_length()).max().unwrap_or(0)
 }
 
 /// Rounded up, as Cassandra does.
