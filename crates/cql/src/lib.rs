@@ -4,6 +4,7 @@
 
 pub mod ast;
 pub mod coordinator;
+pub mod ddl;
 pub mod error;
 pub mod execute;
 mod lexer;

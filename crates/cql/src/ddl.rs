@@ -1,0 +1,197 @@
+//! Statements that change the schema: keyspaces, tables, user types.
+//!
+//! A change is a pure function: statement, schema and a [`DdlContext`] in; a new schema and what clients are told of it
+//! out, or `None` where there is nothing to change (`IF NOT EXISTS`). Nothing is stored here: the coordinator gives the
+//! function its turn, stores the difference and publishes the result. Indexes, views, functions, triggers and roles are
+//! refused by name.
+//!
+//! Must agree with: `org.apache.cassandra.cql3.statements.schema` and the checks of `ClientState`, in their order and in
+//! their words.
+
+mod alter_table;
+mod create_table;
+mod drop;
+mod keyspace;
+mod properties;
+mod type_name;
+mod user_type;
+
+use std::sync::Arc;
+
+use schema::{KeyspaceMetadata, Schema, SchemaError, TableId, system};
+
+use crate::ast::{QualifiedName, Statement};
+use crate::coordinator::SchemaChange;
+use crate::error::CqlError;
+use crate::result::{SchemaChangeKind, SchemaEvent, SchemaTarget};
+
+/// What a change needs besides statement and schema.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DdlContext {
+    /// The keyspace of the connection.
+    pub keyspace: Option<String>,
+    /// Microseconds since 1970: the time of a dropped column.
+    pub now_micros: i64,
+    /// The id of a table that does not say its own: a time UUID.
+    pub new_table_id: TableId,
+    /// The datacenters that have nodes.
+    pub datacenters: Vec<String>,
+}
+
+/// A new schema with what is told of it; None: nothing changes.
+pub type Changed = Option<(Schema, SchemaEvent)>;
+
+/// Whether a statement is executed here (even if only to be refused).
+pub fn is_ddl(statement: &Statement<'_>) -> bool {
+    !matches!(
+        statement,
+        Statement::Select(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Batch(_)
+            | Statement::Use(_)
+            | Statement::Truncate(_)
+            | Statement::Describe(_)
+            | Statement::ListRoles(_)
+            | Statement::ListPermissions(_)
+    )
+}
+
+/// The change that a statement asks for, as the coordinator takes it. The text is parsed again when its turn comes: a tree
+/// borrows from it.
+pub fn change(query: Arc<str>, context: DdlContext) -> SchemaChange {
+    SchemaChange {
+        apply: Box::new(move |schema| {
+            let parsed = crate::parse(&query)?;
+            apply(&parsed.statement, &context, schema)
+        }),
+    }
+}
+
+/// Applies a statement to a schema.
+pub fn apply(statement: &Statement<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let changed = match statement {
+        Statement::CreateKeyspace(create) => keyspace::create(create, context, schema)?,
+        Statement::AlterKeyspace(alter) => keyspace::alter(alter, context, schema)?,
+        Statement::DropKeyspace(drop) => drop::keyspace(drop, schema)?,
+        Statement::CreateTable(create) => create_table::create(create, context, schema)?,
+        Statement::AlterTable(alter) => alter_table::alter(alter, context, schema)?,
+        Statement::DropTable(drop) => drop::table(drop, context, schema)?,
+        Statement::CreateType(create) => user_type::create(create, context, schema)?,
+        Statement::AlterType(alter) => user_type::alter(alter, context, schema)?,
+        Statement::DropType(drop) => drop::user_type(drop, context, schema)?,
+        other => return Err(CqlError::unsupported(unsupported(other))),
+    };
+    Ok(changed.filter(|(after, _)| after.keyspaces != schema.keyspaces))
+}
+
+/// What a statement that is parsed and not executed is about.
+fn unsupported(statement: &Statement<'_>) -> &'static str {
+    match statement {
+        Statement::CreateIndex(_) | Statement::DropIndex(_) => "Secondary indexes are",
+        Statement::CreateView(_) | Statement::AlterView(_) | Statement::DropView(_) => "Materialized views are",
+        Statement::CreateFunction(_) | Statement::DropFunction(_) => "User-defined functions are",
+        Statement::CreateAggregate(_) | Statement::DropAggregate(_) => "User-defined aggregates are",
+        Statement::CreateTrigger(_) | Statement::DropTrigger(_) => "Triggers are",
+        _ => "Roles and permissions are",
+    }
+}
+
+/// What is done to an object, in the words of Cassandra's `Permission`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Act {
+    Create,
+    Alter,
+    Drop,
+}
+
+impl Act {
+    fn name(self) -> &'static str {
+        match self {
+            Act::Create => "CREATE",
+            Act::Alter => "ALTER",
+            Act::Drop => "DROP",
+        }
+    }
+}
+
+/// On what: `DataResource.toString`.
+enum Target<'a> {
+    Keyspace,
+    AllTables,
+    Table(&'a str),
+}
+
+/// The keyspace of a name: given, or that of the connection.
+fn keyspace_of<'a>(name: &'a QualifiedName<'_>, context: &'a DdlContext) -> Result<&'a str, CqlError> {
+    name.keyspace().or(context.keyspace.as_deref()).ok_or_else(|| {
+        CqlError::invalid("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename")
+    })
+}
+
+/// Refuses changes of built-in keyspaces, and names that no keyspace may have.
+fn check_changeable(keyspace: &str, act: Act, target: Target<'_>) -> Result<(), CqlError> {
+    if system::is_local_keyspace(keyspace) {
+        return Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
+    }
+    if system::REPLICATED_KEYSPACES.contains(&keyspace) && !(act == Act::Alter && matches!(target, Target::Keyspace)) {
+        let on = match target {
+            Target::Keyspace => format!("<keyspace {keyspace}>"),
+            Target::AllTables => format!("<all tables in {keyspace}>"),
+            Target::Table(table) => format!("<table {keyspace}.{table}>"),
+        };
+        return Err(CqlError::Unauthorized(format!("Cannot {} {on}", act.name())));
+    }
+    if system::VIRTUAL_KEYSPACES.contains(&keyspace) {
+        return Err(CqlError::invalid(format!("Virtual keyspace '{keyspace}' is not user-modifiable")));
+    }
+    check_keyspace_name(keyspace)
+}
+
+/// The longest name of a keyspace, as in Cassandra: it is part of file names.
+const KEYSPACE_NAME_SIZE_MAX: usize = 48;
+
+fn check_keyspace_name(name: &str) -> Result<(), CqlError> {
+    if !is_word(name) {
+        return Err(CqlError::invalid(format!(
+            "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"{name}\")"
+        )));
+    }
+    if name.len() > KEYSPACE_NAME_SIZE_MAX {
+        return Err(CqlError::invalid(format!(
+            "Keyspace name must not be more than {KEYSPACE_NAME_SIZE_MAX} characters long (got {} characters for \"{name}\")",
+            name.len()
+        )));
+    }
+    Ok(())
+}
+
+/// Letters, digits and underscores, at least one.
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn existing_keyspace<'a>(schema: &'a Schema, name: &str) -> Result<&'a KeyspaceMetadata, CqlError> {
+    match schema.keyspace(name) {
+        Some(keyspace) => Ok(keyspace),
+        None => Err(CqlError::invalid(format!("Keyspace '{name}' doesn't exist"))),
+    }
+}
+
+fn event(change: SchemaChangeKind, target: SchemaTarget, keyspace: &str, name: &str) -> SchemaEvent {
+    SchemaEvent { change, target, keyspace: keyspace.to_owned(), name: name.to_owned(), argument_types: Vec::new() }
+}
+
+/// What `schema` refuses, with the protocol's code.
+fn refused(error: SchemaError) -> CqlError {
+    match error {
+        SchemaError::Syntax(message) => CqlError::Syntax(message),
+        SchemaError::Invalid(message) => CqlError::Invalid(message),
+        SchemaError::Config(message) => CqlError::Config(message),
+        SchemaError::Corrupt(message) => CqlError::Server(message),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! ALTER TABLE.
+//!
+//! Must agree with: `AlterTableStatement`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use schema::table::ColumnSpec;
+use schema::{
+    ColumnKind, ColumnMetadata, DroppedColumn, KeyspaceMetadata, Schema, TableKind, TableMetadata, TableParams,
+};
+use types::CqlType;
+
+use super::create_table::{MASKS_ARE_OFF, has_unfrozen_fields};
+use super::{Act, Changed, DdlContext, Target, check_changeable, event, keyspace_of, properties, refused, type_name};
+use crate::ast::{AlterTable, ColumnDefinition, Ident, Property, TableAlteration};
+use crate::error::CqlError;
+use crate::result::{SchemaChangeKind, SchemaTarget};
+
+pub(super) fn alter(alter: &AlterTable<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let (keyspace_name, name) = (keyspace_of(&alter.name, context)?, alter.name.name.as_str());
+    check_changeable(keyspace_name, Act::Alter, Target::Table(name))?;
+    let found = schema.keyspace(keyspace_name).and_then(|keyspace| Some((keyspace, keyspace.tables.get(name)?)));
+    let Some((keyspace, table)) = found else {
+        if alter.if_exists {
+            return Ok(None);
+        }
+        return Err(CqlError::invalid(format!("Table '{keyspace_name}.{name}' doesn't exist")));
+    };
+    if table.kind == TableKind::View {
+        return Err(CqlError::invalid(
+            "Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead",
+        ));
+    }
+    let altered = altered(&alter.alteration, keyspace, table, context)?;
+    let mut after = KeyspaceMetadata::clone(keyspace);
+    after.tables.insert(name.to_owned(), Arc::new(altered));
+    let event = event(SchemaChangeKind::Updated, SchemaTarget::Table, keyspace_name, name);
+    Ok(Some((schema.with_keyspace(after), event)))
+}
+
+fn altered(
+    alteration: &TableAlteration<'_>,
+    keyspace: &KeyspaceMetadata,
+    table: &TableMetadata,
+    context: &DdlContext,
+) -> Result<TableMetadata, CqlError> {
+    match alteration {
+        TableAlteration::AlterColumn { .. } => Err(CqlError::invalid("Altering column types is no longer supported")),
+        TableAlteration::MaskColumn { if_exists, column, mask } => unmasked(table, column, *if_exists, mask.is_some()),
+        TableAlteration::Add { if_not_exists, columns } => with_columns(keyspace, table, columns, *if_not_exists),
+        TableAlteration::Drop { if_exists, columns, timestamp } => {
+            without_columns(table, columns, *if_exists, timestamp.unwrap_or(context.now_micros))
+        }
+        TableAlteration::Rename { if_exists, columns } => renamed(table, columns, *if_exists),
+        TableAlteration::DropCompactStorage if !is_compact(table) => {
+            Err(CqlError::invalid("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE"))
+        }
+        TableAlteration::DropCompactStorage => {
+            Err(CqlError::invalid("DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use."))
+        }
+        TableAlteration::With(properties) => with_options(table, properties),
+    }
+}
+
+/// The table with other columns, which keep their ids where they are the same.
+fn rebuilt(
+    table: &TableMetadata,
+    specs: Vec<ColumnSpec>,
+    dropped: BTreeMap<String, DroppedColumn>,
+    params: TableParams,
+) -> TableMetadata {
+    let (keyspace, name) = (&table.keyspace, &table.name);
+    TableMetadata::new(table.id, keyspace, name, table.kind, table.flags, params, specs, dropped, Some(table))
+}
+
+fn is_compact(table: &TableMetadata) -> bool {
+    table.flags.dense || table.flags.super_ || !table.flags.compound
+}
+
+/// No column has a mask: dropping one changes nothing, setting one is refused.
+fn unmasked(
+    table: &TableMetadata,
+    column: &Ident<'_>,
+    if_exists: bool,
+    has_mask: bool,
+) -> Result<TableMetadata, CqlError> {
+    if has_mask {
+        return Err(CqlError::invalid(MASKS_ARE_OFF));
+    }
+    if table.column_by_name(column.as_str()).is_none() && !if_exists {
+        return Err(CqlError::invalid(format!("Column with name '{column}' doesn't exist on table '{}'", table.name)));
+    }
+    Ok(table.clone())
+}
+
+fn with_columns(
+    keyspace: &KeyspaceMetadata,
+    table: &TableMetadata,
+    columns: &[ColumnDefinition<'_>],
+    if_not_exists: bool,
+) -> Result<TableMetadata, CqlError> {
+    if columns.iter().any(|column| column.mask.is_some()) {
+        return Err(CqlError::invalid(MASKS_ARE_OFF));
+    }
+    let mut specs = table.specs();
+    for column in columns {
+        let name = column.name.as_str();
+        let ty = type_name::prepare(&type_name::normalize(&column.type_name), keyspace)?;
+        if specs.iter().any(|spec| spec.name == name) {
+            if if_not_exists {
+                continue;
+            }
+            return Err(CqlError::invalid(format!("Column with name '{name}' already exists")));
+        }
+        check_added(table, column, &ty)?;
+        let kind = if column.is_static { ColumnKind::Static } else { ColumnKind::Regular };
+        specs.push(ColumnSpec { name: name.to_owned(), kind, position: 0, ty, reversed: false });
+    }
+    Ok(rebuilt(table, specs, table.dropped.clone(), table.params.clone()))
+}
+
+fn check_added(table: &TableMetadata, column: &ColumnDefinition<'_>, ty: &CqlType) -> Result<(), CqlError> {
+    let name = &column.name;
+    if is_compact(table) {
+        return Err(CqlError::invalid("Cannot add new column to a COMPACT STORAGE table"));
+    }
+    if column.is_static && table.clustering.is_empty() {
+        return Err(CqlError::invalid(
+            "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
+        ));
+    }
+    if has_unfrozen_fields(ty) {
+        return Err(CqlError::invalid(format!(
+            "Non-frozen UDTs with nested non-frozen collections are not supported for column {name}"
+        )));
+    }
+    if let Some(dropped) = table.dropped.get(name.as_str()) {
+        check_added_again(table, column, ty, dropped)?;
+    }
+    match (table.is_counter(), ty.is_counter()) {
+        (true, false) => Err(CqlError::Config(format!(
+            "{}.{}: Cannot have a non counter column (\"{name}\") in a counter table",
+            table.keyspace, table.name
+        ))),
+        (false, true) => Err(CqlError::Config(format!(
+            "{}.{}: Cannot have a counter column (\"{name}\") in a non counter table",
+            table.keyspace, table.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A column that was dropped may come back if what is left of it in SSTables can be read.
+fn check_added_again(
+    table: &TableMetadata,
+    column: &ColumnDefinition<'_>,
+    ty: &CqlType,
+    dropped: &DroppedColumn,
+) -> Result<(), CqlError> {
+    let name = &column.name;
+    if !reads_as(ty, &dropped.ty) {
+        return Err(CqlError::invalid(format!(
+            "Cannot add a column '{name}' of type {}, incompatible with previously dropped column '{name}' of type {}",
+            ty.cql_name(),
+            dropped.ty.cql_name()
+        )));
+    }
+    if (dropped.kind == ColumnKind::Static) != column.is_static {
+        let kind = |is_static: bool| if is_static { "STATIC" } else { "REGULAR" };
+        return Err(CqlError::invalid(format!(
+            "Cannot re-add previously dropped column '{name}' of kind {}, incompatible with previous kind {}",
+            kind(column.is_static),
+            kind(dropped.kind == ColumnKind::Static)
+        )));
+    }
+    if table.is_counter() {
+        return Err(CqlError::invalid(format!("Cannot re-add previously dropped counter column {name}")));
+    }
+    Ok(())
+}
+
+/// `AbstractType.isSerializationCompatibleWith`: values of the old type are values of the new, in the same form.
+fn reads_as(new: &CqlType, old: &CqlType) -> bool {
+    let new = &types::cql_name::expand_user_types(new);
+    if new == old {
+        return true;
+    }
+    if new.is_multi_cell() != old.is_multi_cell() || new.fixed_length() != old.fixed_length() {
+        return false;
+    }
+    match (new, old) {
+        (CqlType::Blob, _) => true,
+        (CqlType::Text, CqlType::Ascii) | (CqlType::Uuid, CqlType::TimeUuid) => true,
+        (CqlType::BigInt, CqlType::Timestamp) | (CqlType::Timestamp, CqlType::BigInt) => true,
+        (CqlType::List { element: new, .. }, CqlType::List { element: old, .. })
+        | (CqlType::Set { element: new, .. }, CqlType::Set { element: old, .. }) => reads_as(new, old),
+        (CqlType::Map { key, value, .. }, CqlType::Map { key: old_key, value: old_value, .. }) => {
+            key == old_key && reads_as(value, old_value)
+        }
+        _ => false,
+    }
+}
+
+fn without_columns(
+    table: &TableMetadata,
+    columns: &[Ident<'_>],
+    if_exists: bool,
+    dropped_time: i64,
+) -> Result<TableMetadata, CqlError> {
+    let mut dropped = table.dropped.clone();
+    let mut gone = BTreeSet::new();
+    for name in columns {
+        let Some(column) = table.column_by_name(name.as_str()) else {
+            if if_exists {
+                continue;
+            }
+            return Err(CqlError::invalid(format!("Column {name} was not found in table '{}'", full_name(table))));
+        };
+        check_droppable(table, column)?;
+        gone.insert(name.as_str());
+        let ty = types::cql_name::expand_user_types(&column.ty);
+        let record = DroppedColumn { name: column.name.clone(), ty, kind: column.kind, dropped_time };
+        dropped.insert(column.name.clone(), record);
+    }
+    let specs = table.specs().into_iter().filter(|spec| !gone.contains(spec.name.as_str())).collect();
+    Ok(rebuilt(table, specs, dropped, table.params.clone()))
+}
+
+fn check_droppable(table: &TableMetadata, column: &ColumnMetadata) -> Result<(), CqlError> {
+    let name = &column.name;
+    if column.is_primary_key() {
+        return Err(CqlError::invalid(format!("Cannot drop PRIMARY KEY column {name}")));
+    }
+    if matches!(column.ty, CqlType::Udt(_, false)) {
+        return Err(CqlError::invalid(format!(
+            "Cannot drop non-frozen column {name} of user type {}",
+            column.ty.cql_name()
+        )));
+    }
+    check_not_indexed(table, column, |indexes| {
+        format!("Cannot drop column {name} because it has dependent secondary indexes ({indexes})")
+    })
+}
+
+fn check_not_indexed(
+    table: &TableMetadata,
+    column: &ColumnMetadata,
+    refusal: impl Fn(&str) -> String,
+) -> Result<(), CqlError> {
+    let quoted = types::ident::maybe_quote(&column.name);
+    let targets_column = |target: &String| {
+        let inside = target.split_once('(').map_or(target.as_str(), |(_, inside)| inside.trim_end_matches(')'));
+        inside == quoted || inside == column.name
+    };
+    let names: Vec<&str> = table
+        .indexes
+        .values()
+        .filter(|index| index.options.get("target").is_some_and(targets_column))
+        .map(|index| index.name.as_str())
+        .collect();
+    if names.is_empty() { Ok(()) } else { Err(CqlError::invalid(refusal(&names.join(", ")))) }
+}
+
+fn renamed(
+    table: &TableMetadata,
+    columns: &[(Ident<'_>, Ident<'_>)],
+    if_exists: bool,
+) -> Result<TableMetadata, CqlError> {
+    let mut specs = table.specs();
+    for (old, new) in columns {
+        let Some(column) = table.column_by_name(old.as_str()) else {
+            if if_exists {
+                continue;
+            }
+            return Err(CqlError::invalid(format!("Undefined column name {old} in table {}", full_name(table))));
+        };
+        if !column.is_primary_key() {
+            return Err(CqlError::invalid(format!("Cannot rename non PRIMARY KEY column {old}")));
+        }
+        if specs.iter().any(|spec| spec.name == new.as_str()) {
+            return Err(CqlError::invalid(format!(
+                "Cannot rename column {old} to {new} in table '{}'; another column with that name already exists",
+                full_name(table)
+            )));
+        }
+        check_not_indexed(table, column, |indexes| {
+            format!("Can't rename column {old} because it has dependent secondary indexes ({indexes})")
+        })?;
+        for spec in specs.iter_mut().filter(|spec| spec.name == old.as_str()) {
+            spec.name = new.as_str().to_owned();
+        }
+    }
+    Ok(rebuilt(table, specs, table.dropped.clone(), table.params.clone()))
+}
+
+fn with_options(table: &TableMetadata, properties: &[Property<'_>]) -> Result<TableMetadata, CqlError> {
+    let options = properties::options(properties)?;
+    let params = table.params.altered(&options).map_err(refused)?;
+    if TableParams::table_id(&options).map_err(refused)?.is_some() {
+        return Err(CqlError::Config("Cannot alter table id.".to_owned()));
+    }
+    if table.is_counter() && params.default_time_to_live > 0 {
+        return Err(CqlError::invalid("Cannot set default_time_to_live on a table with counters"));
+    }
+    let mut altered = table.clone();
+    altered.params = params;
+    Ok(altered)
+}
+
+/// As Cassandra prints a table in messages.
+fn full_name(table: &TableMetadata) -> String {
+    types::ident::qualified(&table.keyspace, &table.name)
+}

@@ -1,0 +1,86 @@
+//! DROP KEYSPACE, DROP TABLE, DROP TYPE.
+//!
+//! Must agree with: `DropKeyspaceStatement`, `DropTableStatement`, `DropTypeStatement`.
+
+use schema::{KeyspaceMetadata, Schema, TableKind};
+
+use super::{Act, Changed, DdlContext, Target, check_changeable, event, keyspace_of};
+use crate::ast::{DropKeyspace, DropNamed};
+use crate::error::CqlError;
+use crate::result::{SchemaChangeKind, SchemaTarget};
+
+pub(super) fn keyspace(drop: &DropKeyspace<'_>, schema: &Schema) -> Result<Changed, CqlError> {
+    let name = drop.name.as_str();
+    check_changeable(name, Act::Drop, Target::Keyspace)?;
+    if schema.keyspace(name).is_none() {
+        if drop.if_exists {
+            return Ok(None);
+        }
+        return Err(CqlError::invalid(format!("Keyspace '{name}' doesn't exist")));
+    }
+    let event = event(SchemaChangeKind::Dropped, SchemaTarget::Keyspace, name, "");
+    Ok(Some((schema.without_keyspace(name), event)))
+}
+
+pub(super) fn table(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let (keyspace, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
+    check_changeable(keyspace, Act::Drop, Target::Table(name))?;
+    let Some(table) = schema.table(keyspace, name) else {
+        if drop.if_exists {
+            return Ok(None);
+        }
+        return Err(CqlError::invalid(format!("Table '{keyspace}.{name}' doesn't exist")));
+    };
+    if table.kind == TableKind::View {
+        return Err(CqlError::invalid(
+            "Cannot use DROP TABLE on a materialized view. Please use DROP MATERIALIZED VIEW instead.",
+        ));
+    }
+    let mut after = KeyspaceMetadata::clone(super::existing_keyspace(schema, keyspace)?);
+    after.tables.remove(name);
+    let event = event(SchemaChangeKind::Dropped, SchemaTarget::Table, keyspace, name);
+    Ok(Some((schema.with_keyspace(after), event)))
+}
+
+pub(super) fn user_type(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let (keyspace, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
+    check_changeable(keyspace, Act::Drop, Target::AllTables)?;
+    let before = match schema.keyspace(keyspace) {
+        Some(before) if before.user_types.contains_key(name) => before,
+        _ if drop.if_exists => return Ok(None),
+        _ => return Err(CqlError::invalid(format!("Type '{keyspace}.{name}' doesn't exist"))),
+    };
+    check_unused(before, name)?;
+    let mut after = KeyspaceMetadata::clone(before);
+    after.user_types.remove(name);
+    let event = event(SchemaChangeKind::Dropped, SchemaTarget::Type, keyspace, name);
+    Ok(Some((schema.with_keyspace(after), event)))
+}
+
+/// Refuses if another type or a table is made with the type.
+fn check_unused(keyspace: &KeyspaceMetadata, name: &str) -> Result<(), CqlError> {
+    let types: Vec<&str> = keyspace
+        .user_types
+        .values()
+        .filter(|other| other.fields.iter().any(|(_, ty)| ty.references_udt(&keyspace.name, name)))
+        .map(|other| other.name.as_str())
+        .collect();
+    let tables: Vec<&str> = keyspace
+        .tables
+        .values()
+        .filter(|table| {
+            table.columns_in_select_order().iter().any(|column| column.ty.references_udt(&keyspace.name, name))
+        })
+        .map(|table| table.name.as_str())
+        .collect();
+    for (what, users) in [("user types", types), ("tables", tables)] {
+        if !users.is_empty() {
+            return Err(CqlError::invalid(format!(
+                "Cannot drop user type '{}.{name}' as it is still used by {what} {}",
+                keyspace.name,
+                users.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! `testdata/ddl.txt`: statements over one schema, each after `> `, with the event it gives, `nothing`, or the code and text
+//! of its error. The texts of errors in the first part are those that Cassandra 5.0.8 gave to the same statements.
+
+use schema::{Schema, TableId, system};
+
+use super::{DdlContext, apply};
+use crate::error::CqlError;
+use crate::result::{SchemaChangeKind, SchemaTarget};
+
+fn context(number: u8) -> DdlContext {
+    DdlContext {
+        keyspace: Some("answers".to_owned()),
+        now_micros: 1_700_000_000_000_000,
+        new_table_id: TableId([number; 16]),
+        datacenters: vec!["datacenter1".to_owned()],
+    }
+}
+
+fn answer(statement: &str, number: u8, schema: &mut Schema) -> String {
+    let applied = crate::parse(statement)
+        .map_err(CqlError::from)
+        .and_then(|parsed| apply(&parsed.statement, &context(number), schema));
+    match applied {
+        Ok(None) => "nothing".to_owned(),
+        Ok(Some((after, event))) => {
+            *schema = after;
+            format!("{:?} {:?} {} {}", event.change, event.target, event.keyspace, event.name).trim_end().to_owned()
+        }
+        Err(error) => format!("error {:04x} {error}", error.code()),
+    }
+}
+
+#[test]
+fn statements_change_the_schema_or_are_refused() {
+    let mut schema = system::schema();
+    let file = include_str!("../../testdata/ddl.txt");
+    let mut lines = file.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut number = 0;
+    while let Some(line) = lines.next() {
+        let statement = line.strip_prefix("> ").expect("a statement");
+        let expected = lines.next().expect("its answer");
+        number += 1;
+        let is = answer(statement, number, &mut schema);
+        assert_eq!(is, expected, "{statement}");
+    }
+    assert!(number > 100, "{number}");
+}
+
+fn changed(schema: &Schema, statement: &str) -> Schema {
+    let parsed = crate::parse(statement).expect(statement);
+    let (after, _) = apply(&parsed.statement, &context(9), schema).expect(statement).expect("a change");
+    after
+}
+
+#[test]
+fn the_script_of_describe_makes_its_schema() {
+    let mut schema = system::schema();
+    for (number, statement) in include_str!("../../testdata/describe/schema.cql").split(";\n").enumerate() {
+        let text = statement.trim();
+        let done_elsewhere = ["CREATE INDEX", "CREATE MATERIALIZED", "CREATE FUNCTION", "CREATE AGGREGATE"];
+        if text.is_empty() || done_elsewhere.iter().any(|start| text.starts_with(start)) {
+            continue;
+        }
+        let parsed = crate::parse(text).expect(text);
+        if !super::is_ddl(&parsed.statement) {
+            continue;
+        }
+        let context = DdlContext { new_table_id: TableId([number as u8; 16]), ..context(0) };
+        match apply(&parsed.statement, &context, &schema) {
+            Ok(Some((after, _))) => schema = after,
+            Ok(None) => panic!("{text} changes nothing"),
+            Err(error) => assert!(error.to_string().contains("not supported"), "{text}: {error}"),
+        }
+    }
+    assert!(schema.table("shop", "every_type").is_some());
+}
+
+#[test]
+fn an_altered_type_is_altered_where_it_is_used() {
+    let mut schema = system::schema();
+    for statement in [
+        "CREATE KEYSPACE answers WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TYPE inner (a int)",
+        "CREATE TYPE outer (i frozen<inner>)",
+        "CREATE TABLE t (k int PRIMARY KEY, o frozen<outer>, l list<frozen<inner>>, n int)",
+        "ALTER TYPE inner ADD b text",
+    ] {
+        schema = changed(&schema, statement);
+    }
+    let table = schema.table("answers", "t").expect("a table");
+    for column in ["o", "l"] {
+        let ty = &table.column_by_name(column).expect("a column").ty;
+        let fields = |ty: &types::CqlType| matches!(ty, types::CqlType::Udt(udt, _) if udt.fields.len() == 2);
+        assert!(ty.any(&mut |inner| fields(inner)), "{column}: {ty:?}");
+    }
+}
+
+#[test]
+fn columns_keep_their_ids_when_others_change() {
+    let mut schema = system::schema();
+    for statement in [
+        "CREATE KEYSPACE answers WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE t (k int PRIMARY KEY, a int, c int)",
+    ] {
+        schema = changed(&schema, statement);
+    }
+    let id = |schema: &Schema, column: &str| {
+        schema.table("answers", "t").expect("a table").column_by_name(column).expect("a column").id
+    };
+    let (a, c) = (id(&schema, "a"), id(&schema, "c"));
+    let after = changed(&changed(&schema, "ALTER TABLE t ADD b int"), "ALTER TABLE t DROP a");
+    assert_eq!(id(&after, "c"), c);
+    let again = changed(&after, "ALTER TABLE t ADD a int");
+    assert_ne!(id(&again, "a"), a);
+    let dropped = &again.table("answers", "t").expect("a table").dropped["a"];
+    assert_eq!(dropped.dropped_time, 1_700_000_000_000_000);
+}
+
+#[test]
+fn events_say_what_happened() {
+    let schema = system::schema();
+    let parsed = crate::parse("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy'}").expect("valid");
+    let (_, event) = apply(&parsed.statement, &context(1), &schema).expect("valid").expect("a change");
+    assert_eq!((event.change, event.target), (SchemaChangeKind::Created, SchemaTarget::Keyspace));
+    assert_eq!((event.keyspace.as_str(), event.name.as_str()), ("k", ""));
+}

@@ -1,0 +1,176 @@
+//! CREATE TYPE and ALTER TYPE. A changed type is put in place in every type and table that is made with it.
+//!
+//! Must agree with: `CreateTypeStatement`, `AlterTypeStatement`, `KeyspaceMetadata.withUpdatedUserType`.
+
+use std::sync::Arc;
+
+use schema::{KeyspaceMetadata, Schema, TableMetadata};
+use types::UserType;
+use types::ident::qualified;
+
+use super::{Act, Changed, DdlContext, Target, check_changeable, event, existing_keyspace, keyspace_of, type_name};
+use crate::ast::{AlterType, CreateType, Ident, TypeAlteration, TypeName};
+use crate::error::CqlError;
+use crate::result::{SchemaChangeKind, SchemaTarget};
+
+pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
+    check_changeable(keyspace_name, Act::Create, Target::AllTables)?;
+    let keyspace = existing_keyspace(schema, keyspace_name)?;
+    if keyspace.user_types.contains_key(name) {
+        if create.if_not_exists {
+            return Ok(None);
+        }
+        return Err(CqlError::invalid(format!("A user type with name '{name}' already exists")));
+    }
+    for (at, (field, _)) in create.fields.iter().enumerate() {
+        if create.fields[..at].iter().any(|(other, _)| other == field) {
+            return Err(CqlError::invalid(format!("Duplicate field name '{field}' in type '{name}'")));
+        }
+    }
+    let normalized: Vec<(&Ident<'_>, TypeName<'_>)> =
+        create.fields.iter().map(|(field, ty)| (field, type_name::normalize(ty))).collect();
+    normalized.iter().try_for_each(|(_, ty)| check_field_type(ty))?;
+    let mut fields = Vec::new();
+    for (field, ty) in &normalized {
+        fields.push((field.as_str().to_owned(), type_name::prepare(ty, keyspace)?));
+    }
+    let udt = UserType { keyspace: keyspace_name.to_owned(), name: name.to_owned(), fields };
+    let mut after = keyspace.clone();
+    after.user_types.insert(name.to_owned(), Arc::new(udt));
+    let event = event(SchemaChangeKind::Created, SchemaTarget::Type, keyspace_name, name);
+    Ok(Some((schema.with_keyspace(after), event)))
+}
+
+fn check_field_type(ty: &TypeName<'_>) -> Result<(), CqlError> {
+    if ty.is_counter() {
+        return Err(CqlError::invalid("A user type cannot contain counters"));
+    }
+    if type_name::is_unfrozen_user_type(ty) {
+        return Err(CqlError::invalid("A user type cannot contain non-frozen UDTs"));
+    }
+    Ok(())
+}
+
+pub(super) fn alter(alter: &AlterType<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let (keyspace_name, name) = (keyspace_of(&alter.name, context)?, alter.name.name.as_str());
+    check_changeable(keyspace_name, Act::Alter, Target::AllTables)?;
+    let found = schema.keyspace(keyspace_name).and_then(|keyspace| Some((keyspace, keyspace.user_types.get(name)?)));
+    let Some((keyspace, udt)) = found else {
+        if alter.if_exists {
+            return Ok(None);
+        }
+        return Err(CqlError::invalid(format!("Type {keyspace_name}.{name} doesn't exist")));
+    };
+    let altered = match &alter.alteration {
+        TypeAlteration::AlterField(..) => {
+            return Err(CqlError::invalid("Altering field types is no longer supported"));
+        }
+        TypeAlteration::Add { if_not_exists, field, type_name } => {
+            with_field(keyspace, udt, field, type_name, *if_not_exists)?
+        }
+        TypeAlteration::Rename { if_exists, fields } => with_renamed_fields(udt, fields, *if_exists)?,
+    };
+    let event = event(SchemaChangeKind::Updated, SchemaTarget::Type, keyspace_name, name);
+    Ok(Some((schema.with_keyspace(with_user_type(keyspace, altered)), event)))
+}
+
+fn with_field(
+    keyspace: &KeyspaceMetadata,
+    udt: &UserType,
+    field: &Ident<'_>,
+    type_name: &TypeName<'_>,
+    if_not_exists: bool,
+) -> Result<UserType, CqlError> {
+    let normalized = type_name::normalize(type_name);
+    check_field_type(&normalized)?;
+    let full_name = qualified(&udt.keyspace, &udt.name);
+    if udt.fields.iter().any(|(name, _)| name == field.as_str()) {
+        if if_not_exists {
+            return Ok(udt.clone());
+        }
+        return Err(CqlError::invalid(format!(
+            "Cannot add field {field} to type {full_name}: a field with name {field} already exists"
+        )));
+    }
+    let ty = type_name::prepare(&normalized, keyspace)?;
+    if ty.references_udt(&udt.keyspace, &udt.name) {
+        return Err(CqlError::invalid(format!(
+            "Cannot add new field {field} of type {normalized} to user type {full_name} as it would create a circular \
+             reference"
+        )));
+    }
+    let in_keys: Vec<String> = keyspace
+        .tables
+        .values()
+        .filter(|table| table.partition_key.iter().any(|column| column.ty.references_udt(&udt.keyspace, &udt.name)))
+        .map(|table| qualified(&table.keyspace, &table.name))
+        .collect();
+    if !in_keys.is_empty() {
+        return Err(CqlError::invalid(format!(
+            "Cannot add new field {field} of type {normalized} to user type {full_name} as the type is being used in \
+             partition key by the following tables: {}",
+            in_keys.join(", ")
+        )));
+    }
+    let mut altered = udt.clone();
+    altered.fields.push((field.as_str().to_owned(), ty));
+    Ok(altered)
+}
+
+fn with_renamed_fields(
+    udt: &UserType,
+    renames: &[(Ident<'_>, Ident<'_>)],
+    if_exists: bool,
+) -> Result<UserType, CqlError> {
+    let full_name = qualified(&udt.keyspace, &udt.name);
+    let mut altered = udt.clone();
+    for (old, new) in renames {
+        match udt.fields.iter().position(|(name, _)| name == old.as_str()) {
+            Some(at) => altered.fields[at].0 = new.as_str().to_owned(),
+            None if if_exists => {}
+            None => return Err(CqlError::invalid(format!("Unkown field {old} in user type {full_name}"))),
+        }
+    }
+    for (at, (name, _)) in altered.fields.iter().enumerate() {
+        if altered.fields[..at].iter().any(|(other, _)| other == name) {
+            return Err(CqlError::invalid(format!("Duplicate field name {name} in type {}", udt.keyspace)));
+        }
+    }
+    Ok(altered)
+}
+
+/// The keyspace with a user type in place of the one of its name, wherever it is used.
+fn with_user_type(keyspace: &KeyspaceMetadata, udt: UserType) -> KeyspaceMetadata {
+    let udt = Arc::new(udt);
+    let mut after = keyspace.clone();
+    for other in after.user_types.values_mut() {
+        let uses = other.fields.iter().any(|(_, ty)| ty.references_udt(&udt.keyspace, &udt.name));
+        if uses {
+            *other = Arc::new(type_name::user_type_with(other, &udt));
+        }
+    }
+    for table in after.tables.values_mut() {
+        if let Some(altered) = table_with_user_type(table, &udt) {
+            *table = Arc::new(altered);
+        }
+    }
+    after.user_types.insert(udt.name.clone(), udt);
+    after
+}
+
+fn table_with_user_type(table: &TableMetadata, udt: &Arc<UserType>) -> Option<TableMetadata> {
+    let mut specs = table.specs();
+    let mut changed = false;
+    for spec in &mut specs {
+        if let Some(ty) = type_name::with_user_type(&spec.ty, udt) {
+            spec.ty = ty;
+            changed = true;
+        }
+    }
+    let (keyspace, name) = (&table.keyspace, &table.name);
+    let (params, dropped) = (table.params.clone(), table.dropped.clone());
+    changed.then(|| {
+        TableMetadata::new(table.id, keyspace, name, table.kind, table.flags, params, specs, dropped, Some(table))
+    })
+}
