@@ -37,6 +37,15 @@ pub fn all() -> Vec<Fixture> {
     found
 }
 
+/// A directory for what a test writes; kept, under a name, in the one that HELENUS_KEEP names (to show it to Cassandra's tools).
+pub fn output(name: &str) -> tempfile::TempDir {
+    let Some(root) = std::env::var_os("HELENUS_KEEP") else { return tempfile::tempdir().unwrap() };
+    std::fs::create_dir_all(&root).unwrap();
+    let mut directory = tempfile::Builder::new().prefix(&format!("{name}-")).tempdir_in(root).unwrap();
+    directory.disable_cleanup(true);
+    directory
+}
+
 fn collect(directory: &Path, table_name: &str, found: &mut Vec<Fixture>) {
     for path in sorted_entries(directory) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();

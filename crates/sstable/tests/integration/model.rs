@@ -283,7 +283,7 @@ fn run(seed: u64) {
     let mut random = Random::new(seed);
     let table = table(&mut random);
     let partitions = partitions(&table, &mut random);
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::fixtures::output(&format!("model-{seed}"));
     let sstable = write(&table, &partitions, &mut random, directory.path());
     for reversed in [false, true] {
         check(&sstable, &partitions, &command(&table, PartitionRange::all(), Slices::all(), reversed), seed);

@@ -63,7 +63,7 @@ fn what_is_written_again_is_equal() {
     let mut failures = Vec::new();
     for fixture in fixtures::all() {
         let original = fixture.open();
-        let directory = tempfile::tempdir().unwrap();
+        let directory = fixtures::output(&format!("{}-{}", fixture.table_name, fixture.descriptor.id));
         let finished = rewrite(&fixture, &original, directory.path());
         let env = env::real::env();
         let copy =
