@@ -35,8 +35,6 @@ pub struct RowIndexEntry {
     pub data_position: u64,
     /// Of the whole partition.
     pub deletion: DeletionTime,
-    /// Number of blocks, at least two.
-    pub block_count: u64,
     trie: Trie,
 }
 
@@ -57,9 +55,10 @@ impl RowIndexEntry {
             let distance = cursor.svint()?;
             let root = base.checked_add_signed(distance).filter(|root| *root < base);
             let root = root.ok_or_else(|| Malformed::at(cursor.position() as u64, format!("a root {distance} away")))?;
-            let block_count = cursor.uvint()?;
+            // number of blocks: nothing needs it
+            cursor.uvint()?;
             let deletion = get_deletion_time(&mut cursor)?;
-            Ok((key, Self { data_position, deletion, block_count, trie: Trie::new(file.clone(), root) }))
+            Ok((key, Self { data_position, deletion, trie: Trie::new(file.clone(), root) }))
         };
         read().map_err(relative)
     }
@@ -226,7 +225,7 @@ mod tests {
         for (partition, place) in places {
             let (key, entry) = RowIndexEntry::read(&file, place).unwrap();
             assert_eq!(key[..], partition.to_be_bytes());
-            assert_eq!((entry.data_position, entry.block_count), (1000, u64::from(partition) * 3));
+            assert_eq!(entry.data_position, 1000);
             assert_eq!(entry.deletion, DeletionTime::new(77, 88));
             let mut cursor = entry.cursor();
             for row in 0..partition * 30 {

@@ -41,6 +41,80 @@ impl Peeked<'_> {
     }
 }
 
+/// Passes over rows from `offset` on that stand before `bound`.
+/// Gives how many, and the offset of the first that does not, or is a marker, or the end, or is not wholly peekable in this
+/// buffer; `Truncated` where that is so for the first. A row's content may lie behind the buffer: so may the offset.
+pub fn pass_rows_before(
+    buffer: &[u8],
+    offset: usize,
+    header: &Header,
+    comparator: &ClusteringComparator,
+    bound: &ClusteringPrefix,
+) -> Result<(u32, usize), CodecError> {
+    let mut passed = 0;
+    let mut at = offset;
+    loop {
+        match row_order(buffer, at, header, comparator, bound) {
+            Ok(Some((Ordering::Less, end))) => {
+                passed += 1;
+                at = end;
+                if at >= buffer.len() {
+                    return Ok((passed, at));
+                }
+            }
+            Ok(_) => return Ok((passed, at)),
+            Err(CodecError::Truncated) if passed > 0 => return Ok((passed, at)),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Where the row at `offset` stands against a bound, and where it ends; None: there is no row. Compares as it reads.
+#[inline]
+fn row_order(
+    buffer: &[u8],
+    offset: usize,
+    header: &Header,
+    comparator: &ClusteringComparator,
+    bound: &ClusteringPrefix,
+) -> Result<Option<(Ordering, usize)>, CodecError> {
+    let mut cursor = Cursor::new(buffer.get(offset..).ok_or(CodecError::Truncated)?);
+    let flags = cursor.u8()?;
+    if flags & (END_OF_PARTITION | IS_MARKER | EXTENSION) != 0 {
+        return Ok(None);
+    }
+    let mut order = Ordering::Equal;
+    let mut bits = 0;
+    for (index, ty) in header.clustering.iter().enumerate() {
+        if index.is_multiple_of(32) {
+            bits = cursor.uvint()?;
+        }
+        let value = match bits & 3 {
+            0 => Some(match ty.fixed_length() {
+                Some(length) => cursor.take(length)?,
+                None => cursor.vbytes()?,
+            }),
+            1 => Some(Default::default()),
+            _ => None,
+        };
+        bits >>= 2;
+        if order == Ordering::Equal
+            && let Some(wanted) = bound.values.get(index)
+        {
+            order = comparator.compare_component(index, value, wanted.as_deref());
+        }
+    }
+    if order == Ordering::Equal {
+        order = if bound.kind.side() < 0 { Ordering::Greater } else { Ordering::Less };
+    }
+    let size = cursor.uvint()?;
+    let end = usize::try_from(size).ok().and_then(|size| (offset + cursor.position()).checked_add(size));
+    match end {
+        Some(end) => Ok(Some((order, end))),
+        None => invalid(format!("an unfiltered of {size} bytes")),
+    }
+}
+
 /// The position of the unfiltered at `offset` of a partition on disk; None: the partition ends there, with one byte.
 pub fn peek_unfiltered<'a>(buffer: &'a [u8], offset: usize, header: &Header) -> Result<Option<Peeked<'a>>, CodecError> {
     let mut cursor = Cursor::new(buffer.get(offset..).ok_or(CodecError::Truncated)?);

@@ -8,11 +8,10 @@ use bytes::Bytes;
 use rows::codec::CodecError;
 use rows::{ReadContext, ReadError};
 
-use super::SSTable;
+use crate::chunk_reader::DataFile;
 
 /// A position with what surrounds it.
 pub(super) struct DataCursor {
-    sstable: SSTable,
     context: ReadContext,
     /// Chunks that are read are offered to the cache.
     caching: bool,
@@ -23,8 +22,8 @@ pub(super) struct DataCursor {
 }
 
 impl DataCursor {
-    pub fn new(sstable: SSTable, context: ReadContext, caching: bool) -> Self {
-        Self { sstable, context, caching, window: Bytes::new(), window_start: 0, position: 0, pin: None }
+    pub fn new(context: ReadContext, caching: bool) -> Self {
+        Self { context, caching, window: Bytes::new(), window_start: 0, position: 0, pin: None }
     }
 
     pub fn context(&self) -> &ReadContext {
@@ -52,40 +51,37 @@ impl DataCursor {
         self.pin = None;
     }
 
-    fn chunk(&self, index: u64) -> Result<Bytes, ReadError> {
-        let data = &self.sstable.shared.data;
+    fn chunk(&self, data: &DataFile, index: u64) -> Result<Bytes, ReadError> {
         if self.caching { data.chunk(index, &self.context) } else { data.chunk_for_scan(index, &self.context) }
     }
 
     /// Offset of the position in the window, which is moved or extended to have it.
     #[inline]
-    fn offset(&mut self) -> Result<usize, ReadError> {
+    fn offset(&mut self, data: &DataFile) -> Result<usize, ReadError> {
         let base = self.pin.unwrap_or(self.position);
         if base < self.window_start || base >= self.window_start + self.window.len() as u64 {
-            self.load(base)?;
+            self.load(data, base)?;
         }
         while self.position >= self.window_start + self.window.len() as u64 {
-            self.extend()?;
+            self.extend(data)?;
         }
         Ok((self.position - self.window_start) as usize)
     }
 
-    fn load(&mut self, position: u64) -> Result<(), ReadError> {
-        let data = &self.sstable.shared.data;
+    fn load(&mut self, data: &DataFile, position: u64) -> Result<(), ReadError> {
         if position >= data.length() {
             return Err(data.corruption(position, "a position behind the end of the data").into());
         }
         let index = position / data.chunk_length() as u64;
-        let window = self.chunk(index)?;
-        self.window_start = index * self.sstable.shared.data.chunk_length() as u64;
+        let window = self.chunk(data, index)?;
+        self.window_start = index * data.chunk_length() as u64;
         self.window = window;
         Ok(())
     }
 
     /// Joins what is still needed of the window with as many chunks as it takes already, at least one.
-    fn extend(&mut self) -> Result<(), ReadError> {
+    fn extend(&mut self, data: &DataFile) -> Result<(), ReadError> {
         let keep_from = self.pin.unwrap_or(self.position).max(self.window_start);
-        let data = &self.sstable.shared.data;
         let chunk_length = data.chunk_length() as u64;
         let end = self.window_start + self.window.len() as u64;
         if end >= data.length() {
@@ -98,7 +94,7 @@ impl DataCursor {
         let mut joined = Vec::with_capacity(kept.len() + (count * chunk_length) as usize);
         joined.extend_from_slice(&kept);
         for index in first..first + count {
-            joined.extend_from_slice(&self.chunk(index)?);
+            joined.extend_from_slice(&self.chunk(data, index)?);
         }
         self.window_start = end - kept.len() as u64;
         self.window = joined.into();
@@ -109,18 +105,19 @@ impl DataCursor {
     #[inline]
     pub fn decode<T>(
         &mut self,
+        data: &DataFile,
         mut decode: impl FnMut(&Bytes, usize) -> Result<(T, usize), CodecError>,
     ) -> Result<T, ReadError> {
         loop {
-            let offset = self.offset()?;
+            let offset = self.offset(data)?;
             match decode(&self.window, offset) {
                 Ok((value, next)) => {
                     self.position = self.window_start + next as u64;
                     return Ok(value);
                 }
-                Err(CodecError::Truncated) => self.extend()?,
+                Err(CodecError::Truncated) => self.extend(data)?,
                 Err(CodecError::Invalid(what)) => {
-                    return Err(self.sstable.shared.data.corruption(self.position, what).into());
+                    return Err(data.corruption(self.position, what).into());
                 }
             }
         }

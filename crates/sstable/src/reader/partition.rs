@@ -6,7 +6,9 @@
 
 use std::cmp::Ordering;
 
-use rows::codec::{Decoded, decode_static_row, decode_unfiltered, get_deletion_time, peek_unfiltered};
+use rows::codec::{
+    Decoded, decode_static_row, decode_unfiltered, get_deletion_time, pass_rows_before, peek_unfiltered,
+};
 use rows::{Bound, DeletionTime, PartitionHead, PrefixKind, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered};
 use stdx::Cursor;
 use types::DecoratedKey;
@@ -46,10 +48,14 @@ pub(super) struct PartitionReader {
 }
 
 impl PartitionReader {
+    pub fn sstable(&self) -> &SSTable {
+        &self.sstable
+    }
+
     pub fn new(sstable: SSTable, context: &ReadContext, slices: Slices, reversed: bool, caching: bool) -> Self {
         let comparator = sstable.schema.table.comparator.clone();
         Self {
-            cursor: DataCursor::new(sstable.clone(), context.clone(), caching),
+            cursor: DataCursor::new(context.clone(), caching),
             clip: Clip::new(comparator, slices, reversed),
             sstable,
             reversed,
@@ -125,7 +131,7 @@ impl PartitionReader {
 
     fn read_head(&mut self, wanted: Option<&DecoratedKey>) -> Result<Option<PartitionHead>, ReadError> {
         self.cursor.seek(self.start);
-        let (key, deletion) = self.cursor.decode(|window, offset| {
+        let (key, deletion) = self.cursor.decode(&self.sstable.shared.data, |window, offset| {
             let rest = window.get(offset..).unwrap_or_default();
             let mut cursor = Cursor::new(rest);
             let key = window.slice_ref(cursor.short_bytes()?);
@@ -139,7 +145,7 @@ impl PartitionReader {
         let static_row = if header.statics.is_empty() {
             None
         } else {
-            let row = self.cursor.decode(|window, offset| decode_static_row(window, offset, header, true))?;
+            let row = self.cursor.decode(&self.sstable.shared.data, |window, offset| decode_static_row(window, offset, header, true))?;
             (!row.is_empty()).then_some(row)
         };
         self.body = self.cursor.position();
@@ -172,7 +178,7 @@ impl PartitionReader {
                 continue;
             };
             match self.clip.step(unfiltered) {
-                Step::Pass => self.pass()?,
+                Step::Pass => self.pass(1)?,
                 Step::Give(unfiltered) | Step::GiveLast(unfiltered) => return Ok(Some(unfiltered)),
                 Step::GiveFirst(marker, unfiltered) => {
                     self.held = Some(unfiltered);
@@ -183,8 +189,8 @@ impl PartitionReader {
         }
     }
 
-    fn pass(&mut self) -> Result<(), ReadError> {
-        self.passed += 1;
+    fn pass(&mut self, count: u32) -> Result<(), ReadError> {
+        self.passed += count;
         if self.passed > INLINE_PASSED_MAX && self.cursor.context().mode == ReadMode::Inline {
             return Err(ReadError::WouldBlock);
         }
@@ -236,21 +242,13 @@ impl PartitionReader {
             let Self { cursor, clip, sstable, .. } = self;
             let Some(bound) = clip.awaited() else { return Ok(()) };
             let header = &sstable.schema.header;
-            let is_before = cursor.decode(|window, offset| {
-                Ok(match peek_unfiltered(window, offset, header)? {
-                    Some(peeked)
-                        if peeked.kind == PrefixKind::Clustering
-                            && peeked.compare(bound, clip.comparator()) == Ordering::Less =>
-                    {
-                        (true, peeked.end)
-                    }
-                    _ => (false, offset),
-                })
+            let passed = cursor.decode(&sstable.shared.data, |window, offset| {
+                pass_rows_before(window, offset, header, clip.comparator(), bound)
             })?;
-            if !is_before {
+            if passed == 0 {
                 return Ok(());
             }
-            self.pass()?;
+            self.pass(passed)?;
         }
     }
 
@@ -258,7 +256,7 @@ impl PartitionReader {
         let Self { cursor, sstable, .. } = self;
         let header = &sstable.schema.header;
         loop {
-            match cursor.decode(|window, offset| decode_unfiltered(window, offset, header, true))? {
+            match cursor.decode(&sstable.shared.data, |window, offset| decode_unfiltered(window, offset, header, true))? {
                 // all it held was of dropped columns
                 Decoded::Row(row) if row.is_empty() => {}
                 Decoded::Row(row) => return Ok(Some(Unfiltered::Row(row))),
@@ -278,7 +276,7 @@ impl PartitionReader {
             let (Some(bound), Some(start)) = (clip.awaited(), starts.last()) else { return Ok(()) };
             let header = &sstable.schema.header;
             cursor.seek(*start);
-            let is_after = cursor.decode(|window, offset| {
+            let is_after = cursor.decode(&sstable.shared.data, |window, offset| {
                 let peeked = peek_unfiltered(window, offset, header)?;
                 let is_after = peeked.is_some_and(|peeked| {
                     peeked.kind == PrefixKind::Clustering
@@ -290,7 +288,7 @@ impl PartitionReader {
                 return Ok(());
             }
             self.starts.pop();
-            self.pass()?;
+            self.pass(1)?;
         }
     }
 
@@ -303,7 +301,7 @@ impl PartitionReader {
             let Self { cursor, sstable, .. } = self;
             let header = &sstable.schema.header;
             cursor.seek(start);
-            match cursor.decode(|window, offset| decode_unfiltered(window, offset, header, true))? {
+            match cursor.decode(&sstable.shared.data, |window, offset| decode_unfiltered(window, offset, header, true))? {
                 Decoded::Row(row) if row.is_empty() => {}
                 Decoded::Row(row) => return Ok(Some(Unfiltered::Row(row))),
                 Decoded::Marker(marker) => return Ok(Some(Unfiltered::Marker(marker))),
@@ -354,7 +352,7 @@ impl PartitionReader {
         starts.clear();
         while end.is_none_or(|end| cursor.position() < end) {
             let position = cursor.position();
-            let is_end = cursor.decode(|window, offset| {
+            let is_end = cursor.decode(&sstable.shared.data, |window, offset| {
                 Ok(match peek_unfiltered(window, offset, header)? {
                     Some(peeked) => (false, peeked.end),
                     None => (true, offset + 1),

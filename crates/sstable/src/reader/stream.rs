@@ -14,7 +14,6 @@ use crate::partition_index::{PartitionCursor, PartitionPosition};
 
 /// Partitions of one SSTable.
 pub struct SSTableStream {
-    sstable: SSTable,
     reader: PartitionReader,
     range: PartitionRange,
     source: Source,
@@ -34,18 +33,18 @@ impl SSTableStream {
             PartitionRange::Range { start, .. } => Source::Scan(scan_from(&sstable, start)?),
         };
         let reader =
-            PartitionReader::new(sstable.clone(), context, command.slices.clone(), command.reversed, true);
+            PartitionReader::new(sstable, context, command.slices.clone(), command.reversed, true);
         ReadStats::add(&context.stats.sstables_considered, 1);
         if !matches!(source, Source::One(None)) {
             ReadStats::add(&context.stats.sstables_read, 1);
         }
-        Ok(Self { sstable, reader, range: command.range.clone(), source })
+        Ok(Self { reader, range: command.range.clone(), source })
     }
 
     pub(super) fn all(sstable: SSTable, context: &ReadContext) -> Result<Self, ReadError> {
         let source = Source::Scan(scan_from(&sstable, &RingBound::Open)?);
-        let reader = PartitionReader::new(sstable.clone(), context, Slices::all(), false, false);
-        Ok(Self { sstable, reader, range: PartitionRange::all(), source })
+        let reader = PartitionReader::new(sstable, context, Slices::all(), false, false);
+        Ok(Self { reader, range: PartitionRange::all(), source })
     }
 }
 
@@ -83,7 +82,9 @@ impl PartitionStream for SSTableStream {
             Source::Scan(cursor) => cursor,
         };
         loop {
-            let next = cursor.next().map_err(|error| self.sstable.index_error(error, Component::Partitions))?;
+            let next = cursor.next();
+            let next =
+                next.map_err(|error| self.reader.sstable().index_error(error, Component::Partitions))?;
             let Some(position) = next else { return Ok(None) };
             let Some(head) = self.reader.open(position, None)? else { return Ok(None) };
             if self.range.contains(&head.key) {

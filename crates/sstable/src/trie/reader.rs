@@ -208,7 +208,7 @@ mod tests {
         let mut out = PagedBuffer::default();
         let mut file = vec![0; 100];
         out.bytes = std::mem::take(&mut file);
-        let mut writer = TrieWriter::new();
+        let mut writer = TrieWriter::default();
         for (key, value) in entries {
             let payload = Payload { flags: 4, bytes: value.to_be_bytes().as_slice().into() };
             writer.add(key, payload, &mut out);

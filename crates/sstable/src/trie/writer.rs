@@ -252,11 +252,6 @@ impl Default for TrieWriter {
 }
 
 impl TrieWriter {
-    /// An empty one.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Keys so far.
     pub fn count(&self) -> u64 {
         self.count
