@@ -21,6 +21,8 @@ mod scalar;
 mod selection;
 mod statements;
 mod terms;
+#[cfg(test)]
+mod testing;
 mod values;
 
 pub use coordinator::{Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};

@@ -53,6 +53,7 @@ pub(super) fn prepare<'t>(
             match operator {
                 Operator::Neq => return invalid(format!("Unsupported \"!=\" relation: {} != {value}", column.name)),
                 Operator::Like => {
+                    terms::prepare(preparing, value, &receiver)?;
                     return invalid(format!(
                         "LIKE restriction is only supported on properly indexed columns. {} LIKE {value} is not valid.",
                         column.name
@@ -79,7 +80,7 @@ pub(super) fn prepare<'t>(
         }
         Relation::Token { columns, operator, value } => prepare_token(preparing, table, columns, *operator, value),
         Relation::Tuple { columns, operator, value } => {
-            let (first, width) = tuple_columns(table, columns)?;
+            let (first, width) = tuple_columns(table, columns, &|| format!("{} {value}", operator.symbol()))?;
             if !matches!(operator, Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte) {
                 return invalid(format!("{} cannot be used for multi-column relations", operator.symbol()));
             }
@@ -87,7 +88,7 @@ pub(super) fn prepare<'t>(
             Ok(Prepared::Tuple(first, width, *operator, row))
         }
         Relation::TupleIn { columns, values } => {
-            let (first, width) = tuple_columns(table, columns)?;
+            let (first, width) = tuple_columns(table, columns, &|| format!("IN {}", in_text(values)))?;
             let rows = match values {
                 InValues::List(list) => {
                     let rows: Result<Vec<_>, _> =
@@ -230,7 +231,13 @@ fn prepare_token<'t>(
 ) -> Result<Prepared<'t>, CqlError> {
     let found: Result<Vec<_>, _> = columns.iter().map(|column| find_column(table, column.as_str())).collect();
     let found = found?;
-    if found.iter().any(|column| column.kind != ColumnKind::PartitionKey) || found.len() != table.partition_key.len() {
+    if !table.partition_key.iter().all(|key| found.iter().any(|column| column.name == key.name)) {
+        return invalid("The token() function must be applied to all partition key components or none of them".into());
+    }
+    if found.iter().enumerate().any(|(at, column)| found[..at].iter().any(|other| other.name == column.name)) {
+        return invalid("The token() function contains duplicate partition key components".into());
+    }
+    if found.iter().any(|column| column.kind != ColumnKind::PartitionKey) {
         return invalid("The token() function must contains only partition key components".into());
     }
     if found.iter().enumerate().any(|(at, column)| column.position != at) {
@@ -248,7 +255,11 @@ fn prepare_token<'t>(
 }
 
 /// Clustering columns in parentheses: they must follow each other.
-fn tuple_columns(table: &TableMetadata, names: &[ast::Ident<'_>]) -> Result<(usize, usize), CqlError> {
+fn tuple_columns(
+    table: &TableMetadata,
+    names: &[ast::Ident<'_>],
+    rest: &dyn Fn() -> String,
+) -> Result<(usize, usize), CqlError> {
     let mut first = None;
     for (at, name) in names.iter().enumerate() {
         let column = find_column(table, name.as_str())?;
@@ -265,12 +276,20 @@ fn tuple_columns(table: &TableMetadata, names: &[ast::Ident<'_>]) -> Result<(usi
         if column.position != start + at {
             let list: Vec<_> = names.iter().map(|name| name.as_str()).collect();
             return invalid(format!(
-                "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: ({})",
-                list.join(", ")
+                "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: ({}) {}",
+                list.join(", "),
+                rest()
             ));
         }
     }
     Ok((first.unwrap_or(0), names.len()))
+}
+
+fn in_text(values: &InValues<'_>) -> String {
+    match values {
+        InValues::List(list) => format!("({})", list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+        InValues::Bind(marker) => marker.to_string(),
+    }
 }
 
 fn tuple_type(table: &TableMetadata, first: usize, width: usize) -> (String, CqlType) {

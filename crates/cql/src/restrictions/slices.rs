@@ -168,8 +168,8 @@ fn in_rows(
     }
 }
 
-/// Values and inclusiveness of one end of a slice.
-type End = Option<(Vec<Bytes>, bool)>;
+/// Values and inclusiveness of one end of a slice. A null lies before every value.
+type End = Option<(Vec<Option<Bytes>>, bool)>;
 
 fn end(
     restriction: &ClusteringRestriction,
@@ -177,10 +177,15 @@ fn end(
     table: &TableMetadata,
     bindings: &Bindings<'_>,
 ) -> Result<End, CqlError> {
-    match end {
-        None => Ok(None),
-        Some((row, inclusive)) => Ok(Some((row_values(row, restriction, table, bindings)?, *inclusive))),
+    let Some((row, inclusive)) = end else { return Ok(None) };
+    if let (RowTerm::Columns(terms), false) = (row, restriction.multi)
+        && let [term] = terms.as_slice()
+        && term.eval(bindings)? == BoundValue::Null
+    {
+        return Ok(Some((vec![None], *inclusive)));
     }
+    let values = row_values(row, restriction, table, bindings)?;
+    Ok(Some((values.into_iter().map(Some).collect(), *inclusive)))
 }
 
 /// The rows of each prefix that lie between two ends which start at a column.
@@ -216,8 +221,8 @@ fn intersect(comparator: &ClusteringComparator, one: &Slice, other: &Slice) -> S
     Slice { start: start.clone(), end: end.clone() }
 }
 
-fn with(prefix: &ClusteringValues, values: &[Bytes]) -> ClusteringValues {
-    prefix.iter().cloned().chain(values.iter().cloned().map(Some)).collect()
+fn with(prefix: &ClusteringValues, values: &[Option<Bytes>]) -> ClusteringValues {
+    prefix.iter().cloned().chain(values.iter().cloned()).collect()
 }
 
 /// The rows with a prefix whose next columns are, as a tuple, above (or below) values. Where all those columns have
@@ -226,12 +231,12 @@ fn beyond(
     comparator: &ClusteringComparator,
     first: usize,
     prefix: &ClusteringValues,
-    values: &[Bytes],
+    values: &[Option<Bytes>],
     inclusive: bool,
     above: bool,
 ) -> Vec<Slice> {
     let reversed = |at: usize| comparator.columns.get(first + at).is_some_and(|(_, reversed)| *reversed);
-    let slice = |within: &[Bytes], bound: &[Bytes], inclusive: bool, reversed: bool| {
+    let slice = |within: &[Option<Bytes>], bound: &[Option<Bytes>], inclusive: bool, reversed: bool| {
         let within = with(prefix, within);
         let bound = with(prefix, bound);
         if above != reversed {
@@ -256,8 +261,8 @@ mod tests {
     use super::*;
     use types::CqlType;
 
-    fn values_of(numbers: &[i32]) -> Vec<Bytes> {
-        numbers.iter().map(|number| Bytes::copy_from_slice(&number.to_be_bytes())).collect()
+    fn values_of(numbers: &[i32]) -> Vec<Option<Bytes>> {
+        numbers.iter().map(|number| Some(Bytes::copy_from_slice(&number.to_be_bytes()))).collect()
     }
 
     /// Every row of a small space lies in the slices exactly when the comparison of tuples says so.
@@ -283,7 +288,7 @@ mod tests {
                             true => order.is_gt() || (inclusive && order.is_eq()),
                             false => order.is_lt() || (inclusive && order.is_eq()),
                         };
-                        let row: Vec<_> = values_of(&numbers).into_iter().map(Some).collect();
+                        let row = values_of(&numbers);
                         let found = slices.0.iter().any(|slice| slice.contains(&row, &comparator));
                         assert_eq!(found, expected, "{numbers:?} {a} {b} {inclusive} {width} {above} {orders}");
                     }

@@ -279,6 +279,10 @@ impl Builder<'_, '_, '_> {
                 arguments.len()
             ));
         };
+        // count(1) and count(?) are other spellings of count(*)
+        if kind == AggregateKind::Count && is_row_count(argument) {
+            return self.prepare(&Selectable::CountRows, None);
+        }
         let before = self.aggregates.len();
         let inner = self.prepare(argument, None)?;
         if self.aggregates.len() != before {
@@ -292,11 +296,11 @@ impl Builder<'_, '_, '_> {
                  system.{name} : (int) -> int, system.{name} : (bigint) -> bigint, \
                  system.{name} : (float) -> float, system.{name} : (double) -> double, \
                  system.{name} : (decimal) -> decimal, system.{name} : (varint) -> varint, \
-                 system.{name} : (counter) -> bigint)"
+                 system.{name} : (counter) -> counter)"
             ));
         }
         let returns = match (kind, &inner.ty) {
-            (AggregateKind::Count | AggregateKind::CountRows, _) | (_, CqlType::Counter) => CqlType::BigInt,
+            (AggregateKind::Count | AggregateKind::CountRows, _) => CqlType::BigInt,
             (_, ty) => ty.clone(),
         };
         let ty = if inner.ty == CqlType::Counter { CqlType::BigInt } else { inner.ty };
@@ -511,6 +515,11 @@ impl Builder<'_, '_, '_> {
             Selectable::Cast(inner, native) => {
                 format!("cast({} as {})", self.name(inner), type_name(&terms::native_type(*native)))
             }
+            Selectable::Function(name, arguments)
+                if is_native(name) && name.name.as_str() == "count" && arguments.iter().all(is_row_count) =>
+            {
+                "count".into()
+            }
             Selectable::Function(name, arguments) => {
                 let shown = functions::shown_name(self.preparing, name);
                 format!("{shown}({})", list(arguments))
@@ -536,6 +545,10 @@ impl Builder<'_, '_, '_> {
             }
         }
     }
+}
+
+fn is_row_count(argument: &Selectable<'_>) -> bool {
+    matches!(argument, Selectable::Literal(literal) if literal.kind == LiteralKind::Integer)
 }
 
 fn cannot_infer<T>(what: &str) -> Result<T, CqlError> {

@@ -176,7 +176,10 @@ fn prepare_list(
             let constant = terms.iter().all(Term::is_constant);
             fold(Composite::Vector((**element).clone(), terms), constant)
         }
-        _ => Err(wrong_literal("list", receiver)),
+        other => Err(CqlError::invalid(format!(
+            "Unexpected receiver type '{}'; only list and vector are expected",
+            type_name(other)
+        ))),
     }
 }
 

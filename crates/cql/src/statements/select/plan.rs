@@ -48,6 +48,10 @@ pub(crate) fn prepare(
     let (reversed, post_order) = prepare_order(&table, select, &restrictions)?;
     let fetched: Vec<_> = restrictions.filters.iter().filter_map(|filter| filter.column.id()).collect();
     selection.fetch(fetched.into_iter());
+    if restrictions.shows_static_only() {
+        // whether a partition without rows is shown hangs on any of them
+        selection.fetch(table.statics.iter().map(|column| column.id));
+    }
     let metadata = metadata(preparing, &selection, select.json);
     Ok(SelectPlan {
         table,

@@ -1,0 +1,191 @@
+//! A node of one in memory: every write is kept as it came, every read merges them all from the start. The naive twin
+//! that statements are tested against.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use rows::{
+    ColumnFilter, DeletionTime, Mutation, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
+    ReadError, Row, Unfiltered,
+};
+use schema::{Schema, TableId, TableMetadata};
+use types::DecoratedKey;
+
+use crate::coordinator::{Coordinator, ReadOptions, SchemaChange, WriteOptions};
+use crate::error::CqlError;
+use crate::result::SchemaEvent;
+
+/// Polls a future that never waits.
+pub(super) fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("nothing in memory waits"),
+    }
+}
+
+/// The node.
+pub(super) struct Memory {
+    pub schema: RefCell<Arc<Schema>>,
+    writes: RefCell<BTreeMap<TableId, BTreeMap<DecoratedKey, Vec<PartitionUpdate>>>>,
+    /// Microseconds.
+    pub clock: Cell<i64>,
+}
+
+impl Memory {
+    pub fn new() -> Self {
+        Self {
+            schema: RefCell::new(Arc::new(Schema::default())),
+            writes: RefCell::default(),
+            clock: Cell::new(1_700_000_000_000_000),
+        }
+    }
+
+    fn tick(&self) -> i64 {
+        self.clock.set(self.clock.get() + 1);
+        self.clock.get()
+    }
+
+    fn partitions(&self, command: &ReadCommand) -> Vec<(PartitionHead, Vec<Unfiltered>)> {
+        let writes = self.writes.borrow();
+        let Some(partitions) = writes.get(&command.table.id) else { return Vec::new() };
+        let wanted = partitions.iter().filter(|(key, _)| match &command.range {
+            PartitionRange::Key(one) => one == *key,
+            range => range.contains(key),
+        });
+        wanted.map(|(key, updates)| merge(command, key, updates)).collect()
+    }
+}
+
+fn merge(command: &ReadCommand, key: &DecoratedKey, updates: &[PartitionUpdate]) -> (PartitionHead, Vec<Unfiltered>) {
+    let table = &command.table;
+    let deletion = updates.iter().fold(DeletionTime::LIVE, |deletion, update| deletion.merge(update.deletion));
+    let fetched = |mut row: Row| {
+        if let ColumnFilter::Some(ids) = &command.columns {
+            // a row without liveness is alive by its cells: those that are not fetched count too
+            let alive = row.is_live(command.now);
+            row.columns.retain(|data| ids.contains(&data.column()));
+            if alive && !row.is_live(command.now) {
+                row.liveness = rows::Liveness::new(0);
+            }
+        }
+        row
+    };
+    let mut static_row: Option<Row> = None;
+    let mut rows: Vec<Row> = Vec::new();
+    for update in updates {
+        if let Some(row) = &update.static_row {
+            match &mut static_row {
+                Some(old) => old.merge(row.clone(), table),
+                None => static_row = Some(row.clone()),
+            }
+        }
+        for row in &update.rows {
+            match rows.iter_mut().find(|old| old.clustering == row.clustering) {
+                Some(old) => old.merge(row.clone(), table),
+                None => rows.push(row.clone()),
+            }
+        }
+    }
+    if let Some(row) = &mut static_row {
+        row.apply_deletion(&deletion);
+    }
+    rows.sort_by(|a, b| table.comparator.compare_values(&a.clustering, &b.clustering));
+    rows.retain(|row| command.slices.0.iter().any(|slice| slice.contains(&row.clustering, &table.comparator)));
+    for row in &mut rows {
+        row.apply_deletion(&deletion);
+        for (slice, deletion) in updates.iter().flat_map(|update| &update.range_deletions) {
+            if slice.contains(&row.clustering, &table.comparator) {
+                row.apply_deletion(deletion);
+            }
+        }
+    }
+    rows.retain(|row| !row.is_empty());
+    if command.reversed {
+        rows.reverse();
+    }
+    let static_row = static_row.map(|row| {
+        let mut row = fetched(row);
+        row.liveness = rows::Liveness::EMPTY;
+        row
+    });
+    let head = PartitionHead { key: key.clone(), deletion, static_row: static_row.filter(|row| !row.is_empty()) };
+    (head, rows.into_iter().map(|row| Unfiltered::Row(fetched(row))).collect())
+}
+
+/// Partitions that lie ready.
+struct Ready {
+    partitions: std::vec::IntoIter<(PartitionHead, Vec<Unfiltered>)>,
+    rows: std::vec::IntoIter<Unfiltered>,
+}
+
+impl PartitionStream for Ready {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        let Some((head, rows)) = self.partitions.next() else { return Ok(None) };
+        self.rows = rows.into_iter();
+        Ok(Some(head))
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        Ok(self.rows.next())
+    }
+}
+
+impl Coordinator for Memory {
+    fn schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.schema.borrow())
+    }
+
+    fn now_micros(&self) -> i64 {
+        self.tick()
+    }
+
+    fn next_timeuuid(&self) -> [u8; 16] {
+        types::timeuuid::from_micros(self.tick(), 0x8123_0102_0304_0506)
+    }
+
+    fn random_uuid(&self) -> [u8; 16] {
+        let mut uuid = [0x44; 16];
+        uuid[8..].copy_from_slice(&self.tick().to_be_bytes());
+        uuid[8] = 0x80;
+        uuid
+    }
+
+    async fn mutate(&self, mutations: Vec<Mutation>, _options: &WriteOptions) -> Result<(), CqlError> {
+        for update in mutations.into_iter().flat_map(|mutation| mutation.updates) {
+            for row in update.rows.iter().chain(&update.static_row) {
+                assert!(row.columns.is_sorted_by_key(rows::ColumnData::column), "cells of a row are in order");
+            }
+            let mut writes = self.writes.borrow_mut();
+            writes.entry(update.table.id).or_default().entry(update.key.clone()).or_default().push(update);
+        }
+        Ok(())
+    }
+
+    async fn read<T, F>(&self, commands: Vec<ReadCommand>, _options: &ReadOptions, build: F) -> Result<T, CqlError>
+    where
+        T: Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
+    {
+        let partitions: Vec<_> = commands.iter().flat_map(|command| self.partitions(command)).collect();
+        let ready = || Ready { partitions: partitions.clone().into_iter(), rows: Vec::new().into_iter() };
+        // once as if it had to be given up, then from scratch
+        drop(build(&mut ready()));
+        build(&mut ready())
+    }
+
+    async fn change_schema(&self, change: SchemaChange) -> Result<Option<SchemaEvent>, CqlError> {
+        let Some((schema, event)) = (change.apply)(&self.schema())? else { return Ok(None) };
+        *self.schema.borrow_mut() = Arc::new(schema);
+        Ok(Some(event))
+    }
+
+    async fn truncate(&self, table: &Arc<TableMetadata>) -> Result<(), CqlError> {
+        self.writes.borrow_mut().remove(&table.id);
+        Ok(())
+    }
+}

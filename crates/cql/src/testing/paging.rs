@@ -1,0 +1,120 @@
+//! Pages put together must be what is read at once: every size of page, every way to go.
+
+use bytes::Bytes;
+
+use super::memory::Memory;
+use super::{run, spell};
+use crate::execute::QueryOptions;
+use crate::result::{Answer, CqlResult};
+
+fn node() -> Memory {
+    let node = Memory::new();
+    let all = QueryOptions::default();
+    let mut statements = vec![
+        "CREATE TABLE t (k int, c int, d int, v int, s int static, PRIMARY KEY (k, c, d)) WITH CLUSTERING ORDER BY (c ASC, d DESC)".to_owned(),
+        "CREATE TABLE u (k int PRIMARY KEY, v int)".to_owned(),
+    ];
+    for k in 0..4 {
+        statements.push(format!("INSERT INTO u (k, v) VALUES ({k}, {k})"));
+        for c in 0..3 {
+            for d in 0..3 {
+                if (k + c + d) % 4 != 0 {
+                    statements.push(format!("INSERT INTO t (k, c, d, v) VALUES ({k}, {c}, {d}, {})", c * d));
+                }
+            }
+        }
+    }
+    statements.push("INSERT INTO t (k, s) VALUES (2, 22)".into());
+    statements.push("INSERT INTO t (k, s) VALUES (9, 99)".into());
+    statements.push("INSERT INTO t (k, s) VALUES (8, 88)".into());
+    for statement in statements {
+        run(&node, &statement, &[], &all).unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    node
+}
+
+/// Lines of all pages, without the heads.
+fn pages(node: &Memory, statement: &str, page_size: Option<u32>) -> Vec<String> {
+    let mut options = QueryOptions { page_size, protocol_version: 5, ..QueryOptions::default() };
+    let mut lines = Vec::new();
+    loop {
+        let answer = run(node, statement, &[], &options).unwrap_or_else(|error| panic!("{statement}: {error}"));
+        let CqlResult::Rows(rows) = &answer.result else { panic!("{statement} gives rows") };
+        if let Some(size) = page_size {
+            assert!(rows.row_count <= size, "{statement}: a page of {} rows", rows.row_count);
+        }
+        let state = rows.paging_state.clone();
+        lines.extend(spell::answer(&Ok::<Answer, _>(answer)).lines().skip(1).map(ToOwned::to_owned));
+        match state {
+            Some(state) => options.paging_state = Some(Bytes::from(state)),
+            None => return lines,
+        }
+    }
+}
+
+#[test]
+fn pages_of_every_size_give_the_same_rows() {
+    let node = node();
+    let statements = [
+        "SELECT * FROM t",
+        "SELECT k, c, d FROM t WHERE k = 1",
+        "SELECT c, d FROM t WHERE k = 1 ORDER BY c DESC, d ASC",
+        "SELECT c, d FROM t WHERE k = 1 AND c >= 1 ORDER BY c DESC",
+        "SELECT c, d FROM t WHERE k = 1 AND c IN (0, 2)",
+        "SELECT c, d FROM t WHERE k = 1 AND (c, d) > (0, 1)",
+        "SELECT k, c, d FROM t WHERE k IN (3, 1, 9, 7)",
+        "SELECT k, s FROM t WHERE k IN (8, 9)",
+        "SELECT k, c, d FROM t PER PARTITION LIMIT 2",
+        "SELECT k, c, d FROM t LIMIT 7",
+        "SELECT k, c, d FROM t PER PARTITION LIMIT 3 LIMIT 8",
+        "SELECT k, c, d FROM t WHERE k IN (0, 1, 2) PER PARTITION LIMIT 2 LIMIT 5",
+        "SELECT DISTINCT k, s FROM t",
+        "SELECT DISTINCT k FROM t LIMIT 3",
+        "SELECT k, c, d FROM t WHERE v = 2 ALLOW FILTERING",
+        "SELECT k, c FROM t WHERE s = 22 ALLOW FILTERING",
+        "SELECT k, c, count(*), max(d) FROM t GROUP BY k, c",
+        "SELECT k, count(*) FROM t GROUP BY k",
+        "SELECT k, c, count(*) FROM t GROUP BY k, c LIMIT 5",
+        "SELECT k, c, sum(d) FROM t GROUP BY k, c PER PARTITION LIMIT 2",
+        "SELECT count(*) FROM t",
+        "SELECT * FROM u",
+        "SELECT * FROM u WHERE k IN (1, 2, 3)",
+        "SELECT * FROM u WHERE token(k) > -5000000000000000000 AND token(k) <= 5000000000000000000",
+        "SELECT JSON k, v FROM u",
+    ];
+    for statement in statements {
+        let whole = pages(&node, statement, None);
+        assert!(!whole.is_empty(), "{statement}");
+        for size in 1..12 {
+            assert_eq!(pages(&node, statement, Some(size)), whole, "{statement} in pages of {size}");
+        }
+    }
+}
+
+#[test]
+fn the_last_page_may_be_followed_by_an_empty_one_only_where_cassandra_does_so() {
+    let node = node();
+    let state_after = |statement: &str, size: u32| {
+        let options = QueryOptions { page_size: Some(size), ..QueryOptions::default() };
+        match run(&node, statement, &[], &options).expect("it runs").result {
+            CqlResult::Rows(rows) => rows.paging_state.is_some(),
+            _ => panic!("rows"),
+        }
+    };
+    // a full page may not be the last; a page that is not full is
+    assert!(state_after("SELECT * FROM t WHERE k = 1", 7));
+    assert!(!state_after("SELECT * FROM t WHERE k = 1", 8));
+    // nothing can follow: the one row of the partition, the LIMIT
+    assert!(!state_after("SELECT * FROM u WHERE k = 1", 1));
+    assert!(!state_after("SELECT * FROM t LIMIT 3", 3));
+    assert!(!state_after("SELECT * FROM t WHERE k = 1 PER PARTITION LIMIT 2", 2));
+}
+
+#[test]
+fn a_state_that_is_none_is_refused() {
+    let node = node();
+    let paging_state = Some(Bytes::from_static(b"what is this"));
+    let options = QueryOptions { page_size: Some(2), paging_state, ..QueryOptions::default() };
+    let error = run(&node, "SELECT * FROM t", &[], &options).expect_err("it is refused");
+    assert_eq!((error.code(), error.to_string().as_str()), (0x000A, "Invalid value for the paging state"));
+}

@@ -1,0 +1,253 @@
+//! Bind markers: what clients are told of them, and what null, unset and wrong values do. Batches and their warnings.
+
+use bytes::Bytes;
+
+use super::memory::{Memory, block_on};
+use super::{KEYSPACE, rows_of, run, spell};
+use crate::ast::BatchKind;
+use crate::coordinator::Coordinator;
+use crate::execute::{BoundValue, ClientState, Limits, QueryOptions};
+use crate::result::{Answer, CqlResult};
+use crate::{CqlError, Prepared, bind_by_name, execute, execute_batch, prepare};
+
+const TABLE: &str = "CREATE TABLE t (a int, b text, c int, d int, v int, l list<int>, m map<text, int>, s int static, PRIMARY KEY ((a, b), c, d))";
+
+fn node() -> Memory {
+    let node = Memory::new();
+    run(&node, TABLE, &[], &QueryOptions::default()).expect("the table is made");
+    node
+}
+
+fn prepared(node: &Memory, text: &str) -> Prepared {
+    prepare(text, Some(KEYSPACE), &node.schema()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn int(number: i32) -> BoundValue {
+    BoundValue::Bytes(Bytes::copy_from_slice(&number.to_be_bytes()))
+}
+
+fn text(text: &str) -> BoundValue {
+    BoundValue::Bytes(Bytes::copy_from_slice(text.as_bytes()))
+}
+
+fn ints(numbers: &[i32]) -> BoundValue {
+    let elements: Vec<_> = numbers.iter().map(|number| number.to_be_bytes()).collect();
+    BoundValue::Bytes(types::collection::build_list(&elements).into())
+}
+
+fn go(node: &Memory, text: &str, values: &[BoundValue]) -> Result<Answer, CqlError> {
+    run(node, text, values, &QueryOptions::default())
+}
+
+fn shown(node: &Memory, text: &str, values: &[BoundValue]) -> String {
+    spell::answer(&go(node, text, values))
+}
+
+#[test]
+fn clients_are_told_names_types_and_places_of_markers() {
+    let node = node();
+    let cases = [
+        ("INSERT INTO t (a, b, c, d, v) VALUES (?, ?, ?, ?, ?)", "a int, b text, c int, d int, v int", "0 1"),
+        ("INSERT INTO t (v, d, c, b, a) VALUES (?, ?, ?, ?, ?)", "v int, d int, c int, b text, a int", "4 3"),
+        ("INSERT INTO t (a, b, c, d) VALUES (1, ?, ?, ?)", "b text, c int, d int", ""),
+        (
+            "UPDATE t USING TIMESTAMP ? AND TTL ? SET v = ?, l[?] = ?, m[?] = ?, l = l + ? WHERE a = :x AND b = :y AND c = ? AND d = ?",
+            "[timestamp] bigint, [ttl] int, v int, idx(l) int, value(l) int, key(m) text, value(m) int, l list<int>, x int, y text, c int, d int",
+            "8 9",
+        ),
+        (
+            "SELECT v FROM t WHERE a IN ? AND b = ? AND (c, d) > ? LIMIT ?",
+            "in(a) list<int>, b text, (c,d) tuple<int, int>, [limit] int",
+            "",
+        ),
+        (
+            "SELECT v FROM t WHERE a = ? AND b = ? AND c IN ? PER PARTITION LIMIT ?",
+            "a int, b text, in(c) list<int>, [per_partition_limit] int",
+            "0 1",
+        ),
+        (
+            "SELECT v FROM t WHERE token(a, b) > ? AND token(a, b) <= ?",
+            "partition key token bigint, partition key token bigint",
+            "",
+        ),
+        (
+            "SELECT v FROM t WHERE l CONTAINS ? AND m CONTAINS KEY ? AND m[?] = ? ALLOW FILTERING",
+            "value(l) int, key(m) text, key(m) text, value(m) int",
+            "",
+        ),
+        (
+            "DELETE m[?] FROM t USING TIMESTAMP ? WHERE a = ? AND b = ? AND c = ? AND d = ?",
+            "key(m) text, [timestamp] bigint, a int, b text, c int, d int",
+            "2 3",
+        ),
+        (
+            "BEGIN BATCH USING TIMESTAMP ? INSERT INTO t (a, b, c, d) VALUES (?, ?, 1, 1) DELETE FROM t WHERE a = ? AND b = ? APPLY BATCH",
+            "[timestamp] bigint, a int, b text, a int, b text",
+            "1 2",
+        ),
+        ("SELECT v FROM t WHERE (a, b) IN ? ALLOW FILTERING", "", "error"),
+    ];
+    for (statement, markers, keys) in cases {
+        let prepared = match prepare(statement, Some(KEYSPACE), &node.schema()) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                assert_eq!(keys, "error", "{statement}: {error}");
+                continue;
+            }
+        };
+        let found: Vec<_> = prepared
+            .bind_variables
+            .iter()
+            .map(|spec| {
+                format!(
+                    "{} {}",
+                    spec.name,
+                    spec.ty
+                        .cql_name()
+                        .replace("frozen<list<int>>", "list<int>")
+                        .replace("frozen<tuple<int, int>>", "tuple<int, int>")
+                )
+            })
+            .collect();
+        assert_eq!(found.join(", "), markers, "{statement}");
+        let found: Vec<_> = prepared.partition_key_bind_indexes.iter().map(ToString::to_string).collect();
+        assert_eq!(found.join(" "), keys, "{statement}");
+        assert!(prepared.is_current(&node.schema()));
+    }
+}
+
+#[test]
+fn null_deletes_and_unset_leaves() {
+    let node = node();
+    let insert = "INSERT INTO t (a, b, c, d, v, l) VALUES (?, ?, ?, ?, ?, ?)";
+    let key = [int(1), text("x"), int(1), int(1)];
+    let with = |rest: &[BoundValue]| [&key[..], rest].concat();
+    assert_eq!(shown(&node, insert, &with(&[int(5), ints(&[1, 2])])), "done");
+    assert_eq!(shown(&node, insert, &with(&[BoundValue::Unset, BoundValue::Unset])), "done");
+    assert_eq!(rows_of(&node, &["SELECT v, l FROM t"]), "v int | l list<int>\n5 | [1, 2]");
+    assert_eq!(shown(&node, insert, &with(&[BoundValue::Null, BoundValue::Null])), "done");
+    assert_eq!(rows_of(&node, &["SELECT v, l FROM t"]), "v int | l list<int>\nnull | null");
+    let refused = [
+        ([BoundValue::Null, text("x"), int(1), int(1)], "Invalid null value in condition for column a"),
+        ([BoundValue::Unset, text("x"), int(1), int(1)], "Invalid unset value for column a"),
+        ([int(1), text("x"), BoundValue::Null, int(1)], "Invalid null value in condition for column c"),
+        ([int(1), text("x"), int(1), BoundValue::Unset], "Invalid unset value for column d"),
+        ([text("longer"), text("x"), int(1), int(1)], "Expected 4 or 0 byte int (6)"),
+    ];
+    for (key, message) in refused {
+        let values = [&key[..], &[int(1), BoundValue::Unset]].concat();
+        assert_eq!(go(&node, insert, &values).expect_err(message), CqlError::invalid(message));
+    }
+    let update = "UPDATE t SET v = ? WHERE a = 1 AND b = 'x' AND c IN ? AND d = 1";
+    assert_eq!(shown(&node, update, &[int(7), ints(&[3, 2, 3])]), "done");
+    assert_eq!(
+        rows_of(&node, &["SELECT c, v FROM t WHERE a = 1 AND b = 'x'"]),
+        "c int | v int\n1 | null\n2 | 7\n3 | 7"
+    );
+    let select = "SELECT c FROM t WHERE a = 1 AND b = 'x' LIMIT ?";
+    assert_eq!(shown(&node, select, &[int(1)]), "c int\n1");
+    assert_eq!(shown(&node, select, &[BoundValue::Unset]), "c int\n1\n2\n3");
+    assert_eq!(shown(&node, select, &[int(0)]), "error 2200 LIMIT must be strictly positive");
+    assert_eq!(shown(&node, select, &[BoundValue::Null]), "error 2200 Invalid null value of limit");
+    assert!(shown(&node, select, &[]).starts_with("error 2200 there were 1 markers(?) in CQL but 0 bound variables"));
+}
+
+#[test]
+fn ttl_and_timestamps_are_bound() {
+    let node = node();
+    let write = "INSERT INTO t (a, b, c, d, v) VALUES (1, 'x', 1, 1, 1) USING TTL ? AND TIMESTAMP ?";
+    let timestamp = BoundValue::Bytes(Bytes::copy_from_slice(&5i64.to_be_bytes()));
+    let options = QueryOptions { now_in_seconds: Some(1000), ..QueryOptions::default() };
+    run(&node, write, &[int(10), timestamp.clone()], &options).expect("it is written");
+    let read = |now| {
+        let options = QueryOptions { now_in_seconds: Some(now), ..QueryOptions::default() };
+        spell::answer(&run(&node, "SELECT v, ttl(v), writetime(v) FROM t", &[], &options))
+    };
+    let head = "v int | ttl(v) int | writetime(v) bigint";
+    assert_eq!(read(1004), format!("{head}\n1 | 6 | 5"));
+    assert_eq!(read(1009), format!("{head}\n1 | 1 | 5"));
+    assert_eq!(read(1010), head);
+    assert_eq!(
+        shown(&node, write, &[int(-1), timestamp.clone()]),
+        "error 2200 A TTL must be greater or equal to 0, but was -1"
+    );
+    assert_eq!(
+        shown(&node, write, &[int(630_720_001), timestamp]),
+        "error 2200 ttl is too large. requested (630720001) maximum (630720000)"
+    );
+}
+
+#[test]
+fn values_are_bound_by_name() {
+    let node = node();
+    let insert = prepared(&node, "INSERT INTO t (a, b, c, d) VALUES (:a, :b, :one, :one)");
+    let named = [("one", int(1)), ("b", text("x")), ("a", int(3)), ("other", int(9))];
+    let values = bind_by_name(&insert, &named).expect("all are there");
+    block_on(execute(&insert, &values, &QueryOptions::default(), &ClientState::default(), &node)).expect("written");
+    assert_eq!(
+        rows_of(&node, &["SELECT a, b, c, d FROM t"]),
+        "a int | b text | c int | d int\n3 | 'x' | 1 | 1".replace("text", "varchar")
+    );
+    assert!(bind_by_name(&insert, &named[1..]).is_err());
+}
+
+#[test]
+fn batches_join_what_belongs_together_and_warn() {
+    let node = node();
+    let insert = prepared(&node, "INSERT INTO t (a, b, c, d, v) VALUES (?, 'x', 1, 1, ?)");
+    let select = prepared(&node, "SELECT * FROM t");
+    let values: Vec<_> = (0..12).map(|a| [int(a), int(a)]).collect();
+    let statements: Vec<_> = values.iter().map(|values| (&insert, &values[..])).collect();
+    let options = QueryOptions::default();
+    let answer = block_on(execute_batch(BatchKind::Unlogged, &statements, &options, &node)).expect("it is written");
+    assert_eq!(answer.result, CqlResult::Void);
+    assert_eq!(
+        answer.warnings,
+        [
+            "Unlogged batch covering 12 partitions detected against table [answers.t]. You should use a logged batch for \
+          atomicity, or asynchronous writes for performance."
+        ]
+    );
+    assert_eq!(rows_of(&node, &["SELECT count(*) FROM t"]), "count bigint\n12");
+    let small = Limits { batch_size_warn: 10, batch_size_fail: 1 << 20, ..Limits::default() };
+    let limited = QueryOptions { limits: small, ..QueryOptions::default() };
+    let answer = block_on(execute_batch(BatchKind::Logged, &statements, &limited, &node)).expect("it is written");
+    assert!(answer.warnings[0].starts_with("Batch for [answers.t] is of size "), "{:?}", answer.warnings);
+    let none = QueryOptions { limits: Limits { batch_size_fail: 10, ..small }, ..QueryOptions::default() };
+    let error = block_on(execute_batch(BatchKind::Logged, &statements, &none, &node)).expect_err("it is too large");
+    assert_eq!(error, CqlError::invalid("Batch too large"));
+    let error = block_on(execute_batch(BatchKind::Logged, &[(&select, &[])], &options, &node)).expect_err("a SELECT");
+    assert!(error.to_string().contains("only UPDATE, INSERT and DELETE"));
+}
+
+#[test]
+fn what_is_not_executed_says_so() {
+    let node = node();
+    let cases = [
+        ("INSERT INTO t (a, b, c, d) VALUES (1, 'x', 1, 1) IF NOT EXISTS", "lightweight transactions"),
+        ("UPDATE t SET v = 1 WHERE a = 1 AND b = 'x' AND c = 1 AND d = 1 IF v = 2", "lightweight transactions"),
+        ("CREATE INDEX ON t (v)", "Secondary indexes"),
+        ("CREATE ROLE r", "Roles and permissions"),
+        ("SELECT v FROM t ORDER BY v ANN OF [1] LIMIT 1", "ANN OF"),
+    ];
+    for (statement, feature) in cases {
+        let answer = shown(&node, statement, &[]);
+        assert!(answer.starts_with("error 2200") && answer.contains(feature), "{statement}: {answer}");
+    }
+    assert_eq!(shown(&node, "USE nowhere", &[]), "error 2200 Keyspace 'nowhere' does not exist");
+    assert_eq!(go(&node, "USE answers", &[]).expect("it is there").result, CqlResult::SetKeyspace("answers".into()));
+    assert_eq!(
+        rows_of(&node, &["INSERT INTO t (a, b, c, d) VALUES (1, 'x', 1, 1)", "TRUNCATE t", "SELECT v FROM t"]),
+        "v int"
+    );
+}
+
+#[test]
+fn a_plan_ends_with_its_table() {
+    let node = node();
+    let select = prepared(&node, "SELECT * FROM t");
+    run(&node, "CREATE TABLE other (k int PRIMARY KEY)", &[], &QueryOptions::default()).expect("made");
+    assert!(select.is_current(&node.schema()));
+    run(&node, "CREATE TABLE t (a int PRIMARY KEY)", &[], &QueryOptions::default()).expect("made");
+    assert!(!select.is_current(&node.schema()));
+}
