@@ -1,6 +1,10 @@
 //! Numbers as Java prints and reads them: what JSON, literals and casts to text show.
 //! Agrees with `Float.toString`, `Double.toString`, `BigDecimal.toString` and the parsers of those classes.
 
+mod digits;
+
+use std::num::FpCategory;
+
 use num_bigint::{BigInt, Sign};
 
 /// Most digits that a decimal's exponent may have: beyond it no scale of 32 bits is left.
@@ -8,36 +12,32 @@ const EXPONENT_DIGITS_MAX: usize = 10;
 
 /// A double as Java prints it: `1.0`, `0.01`, `1.0E-4`.
 pub fn print_double(value: f64) -> String {
-    match value.classify() {
-        std::num::FpCategory::Nan => "NaN".to_owned(),
-        std::num::FpCategory::Infinite => infinity(value.is_sign_negative()),
-        _ if is_plain(value.abs()) => format!("{value:?}"),
-        _ => scientific(&format!("{value:e}"), || format!("{value:.1e}")),
-    }
+    special(value).unwrap_or_else(|| {
+        let sign = if value < 0.0 { "-" } else { "" };
+        format!("{sign}{}", digits::lay_out(&digits::of_double(value.abs())))
+    })
 }
 
 /// A float as Java prints it.
 pub fn print_float(value: f32) -> String {
-    match value.classify() {
-        std::num::FpCategory::Nan => "NaN".to_owned(),
-        std::num::FpCategory::Infinite => infinity(value.is_sign_negative()),
-        _ if is_plain(f64::from(value.abs())) => format!("{value:?}"),
-        _ => scientific(&format!("{value:e}"), || format!("{value:.1e}")),
-    }
+    special(f64::from(value)).unwrap_or_else(|| {
+        let sign = if value < 0.0 { "-" } else { "" };
+        format!("{sign}{}", digits::lay_out(&digits::of_float(value.abs())))
+    })
 }
 
-fn infinity(negative: bool) -> String {
-    if negative { "-Infinity" } else { "Infinity" }.to_owned()
-}
-
-/// Whether Java prints a number of this size without exponent.
-fn is_plain(magnitude: f64) -> bool {
-    magnitude == 0.0 || (1e-3..1e7).contains(&magnitude)
-}
-
-/// Java has at least two digits: where one would do, those two that are nearest (4.9E-324, not 5.0E-324).
-fn scientific(shortest: &str, two_digits: impl Fn() -> String) -> String {
-    if shortest.contains('.') { shortest.replace('e', "E") } else { two_digits().replace('e', "E") }
+/// What has no digits of its own.
+fn special(value: f64) -> Option<String> {
+    let negative = value.is_sign_negative();
+    let text = match value.classify() {
+        FpCategory::Nan => "NaN",
+        FpCategory::Infinite if negative => "-Infinity",
+        FpCategory::Infinite => "Infinity",
+        FpCategory::Zero if negative => "-0.0",
+        FpCategory::Zero => "0.0",
+        _ => return None,
+    };
+    Some(text.to_owned())
 }
 
 /// A decimal as Java prints it: plain as long as the scale is not negative and the number not too small.
@@ -157,6 +157,25 @@ mod tests {
         }
         assert_eq!(print_float(f32::MAX), "3.4028235E38");
         assert_eq!(print_float(0.333), "0.333");
+    }
+
+    #[test]
+    fn digits_are_those_of_java_17() {
+        let mut text = String::new();
+        let gz = include_bytes!("../testdata/floating.txt.gz");
+        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&gz[..]), &mut text)
+            .expect("test data is gzip");
+        for line in text.lines() {
+            let mut words = line.split(' ');
+            let (kind, bits, expected) = (words.next(), words.next(), words.next().expect("three words"));
+            let bits = u64::from_str_radix(bits.expect("three words"), 16).expect("hex");
+            let printed = match kind {
+                Some("d") => print_double(f64::from_bits(bits)),
+                _ => print_float(f32::from_bits(bits as u32)),
+            };
+            assert_eq!(printed, expected);
+        }
+        assert!(text.lines().count() > 1000);
     }
 
     #[test]

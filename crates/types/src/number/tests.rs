@@ -93,7 +93,7 @@ fn functions() {
         (Function::Abs, Decimal, "-1.50", "1.50"),
         (Function::Round, Double, "2.5", "3.0"),
         (Function::Round, Double, "-2.5", "-2.0"),
-        (Function::Round, Float, "1e20", "2.1474836E9"),
+        (Function::Round, Float, "1e20", "2.14748365E9"),
         (Function::Round, Decimal, "2.5", "3"),
         (Function::Round, Decimal, "-2.5", "-3"),
         (Function::Exp, Int, "2", "7"),
