@@ -100,6 +100,34 @@ pub struct SchemaChange {
     pub apply: Box<dyn Fn(&Schema) -> Result<Option<(Schema, SchemaEvent)>, CqlError> + Send + Sync>,
 }
 
+/// The cluster, as far as schema statements and DESCRIBE CLUSTER know it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClusterInfo {
+    /// cluster_name
+    pub name: String,
+    /// The partitioner's class, without its package.
+    pub partitioner: String,
+    /// The snitch's class, without its package.
+    pub snitch: String,
+    /// The datacenters that have nodes.
+    pub data_centers: Vec<String>,
+    /// Tokens, each with the node it belongs to as `/address:port`.
+    pub ring: Vec<(i64, String)>,
+}
+
+impl Default for ClusterInfo {
+    /// What a node without configuration is in.
+    fn default() -> Self {
+        Self {
+            name: "Test Cluster".to_owned(),
+            partitioner: "Murmur3Partitioner".to_owned(),
+            snitch: "DynamicEndpointSnitch".to_owned(),
+            data_centers: vec!["datacenter1".to_owned()],
+            ring: Vec::new(),
+        }
+    }
+}
+
 /// The node, as statements see it.
 pub trait Coordinator {
     /// The schema of this moment.
@@ -118,6 +146,11 @@ pub trait Coordinator {
 
     /// A random (version 4) UUID.
     fn random_uuid(&self) -> [u8; 16];
+
+    /// The cluster it is in.
+    fn cluster(&self) -> ClusterInfo {
+        ClusterInfo::default()
+    }
 
     /// Applies mutations; durable as configured when it returns.
     fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> impl Future<Output = Result<(), CqlError>>;

@@ -105,7 +105,7 @@ pub async fn execute<C: Coordinator>(
             truncate(table, coordinator).await?;
             Ok(CqlResult::Void.into())
         }
-        Plan::Other => other::execute(prepared, client, coordinator).await,
+        Plan::Other => other::execute(prepared, options, client, coordinator).await,
     }
 }
 

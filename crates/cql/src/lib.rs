@@ -5,6 +5,7 @@
 pub mod ast;
 pub mod coordinator;
 pub mod ddl;
+pub mod describe;
 pub mod error;
 pub mod execute;
 mod lexer;
@@ -25,7 +26,7 @@ mod terms;
 mod testing;
 mod values;
 
-pub use coordinator::{Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};
+pub use coordinator::{ClusterInfo, Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 pub use error::{CqlError, WriteKind};
 pub use execute::{BoundValue, ClientState, Limits, QueryOptions, bind_by_name, execute, execute_batch};
 pub use parse::{SyntaxError, parse};

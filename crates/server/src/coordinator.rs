@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use cluster::{Level, ReadRequest};
 use cql::{
-    Consistency, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent, WriteKind, WriteOptions,
+    ClusterInfo, Consistency, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent, WriteKind, WriteOptions,
 };
 use rows::command::TraceSink;
 use rows::{Mutation, PartitionStream, ReadCommand, ReadError};
@@ -85,6 +85,17 @@ impl Coordinator for RequestCoordinator {
 
     fn random_uuid(&self) -> [u8; 16] {
         self.services.node.uuids.random()
+    }
+
+    fn cluster(&self) -> ClusterInfo {
+        let identity = &self.services.node.identity;
+        let endpoint = format!("/{}", identity.broadcast);
+        ClusterInfo {
+            name: identity.cluster_name.clone(),
+            data_centers: vec![identity.data_center.clone()],
+            ring: identity.tokens.iter().map(|token| (token.0, endpoint.clone())).collect(),
+            ..ClusterInfo::default()
+        }
     }
 
     async fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> Result<(), CqlError> {

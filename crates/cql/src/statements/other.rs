@@ -1,42 +1,41 @@
-//! Everything that is not about data: what this program executes of it, and what it answers to the rest.
+//! Everything that is not about data: statements on the schema, and DESCRIBE.
+//!
+//! Agrees with `AlterSchemaStatement.execute` and `DescribeStatement.execute`.
+
+use std::sync::Arc;
+
+use schema::TableId;
 
 use crate::ast::Statement;
 use crate::coordinator::Coordinator;
+use crate::ddl::{self, DdlContext};
+use crate::describe::describe;
 use crate::error::CqlError;
-use crate::execute::ClientState;
+use crate::execute::{ClientState, QueryOptions};
 use crate::parse::parse;
 use crate::prepare::Prepared;
-use crate::result::Answer;
+use crate::result::{Answer, CqlResult};
 
 /// Executes a statement that is neither on data nor a session's.
 pub(crate) async fn execute<C: Coordinator>(
     prepared: &Prepared,
+    options: &QueryOptions,
     client: &ClientState,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let _ = (client, coordinator);
-    let parsed = parse(&prepared.query).map_err(|error| CqlError::Syntax(error.to_string()))?;
-    Err(CqlError::unsupported(feature(&parsed.statement)))
-}
-
-/// What a statement is about, for the error that says that it is not executed.
-fn feature(statement: &Statement<'_>) -> &'static str {
-    match statement {
-        Statement::CreateIndex(_) | Statement::DropIndex(_) => "Secondary indexes are",
-        Statement::CreateView(_) | Statement::AlterView(_) | Statement::DropView(_) => "Materialized views are",
-        Statement::CreateFunction(_) | Statement::DropFunction(_) => "User-defined functions are",
-        Statement::CreateAggregate(_) | Statement::DropAggregate(_) => "User-defined aggregates are",
-        Statement::CreateTrigger(_) | Statement::DropTrigger(_) => "Triggers are",
-        Statement::CreateRole(_)
-        | Statement::AlterRole(_)
-        | Statement::DropRole(_)
-        | Statement::ListRoles(_)
-        | Statement::AddIdentity(_)
-        | Statement::DropIdentity(_)
-        | Statement::ChangePermissions(_)
-        | Statement::ChangeRole(_)
-        | Statement::ListPermissions(_) => "Roles and permissions are",
-        Statement::Describe(_) => "DESCRIBE is",
-        _ => "This statement is",
+    let keyspace = prepared.keyspace.as_deref();
+    // DESCRIBE goes by the keyspace in use now, whichever was when it was prepared.
+    if let Statement::Describe(statement) = &parse(&prepared.query)?.statement {
+        let keyspace = client.keyspace.as_deref().or(keyspace);
+        let rows = describe(statement, keyspace, &coordinator.schema(), &coordinator.cluster(), options)?;
+        return Ok(CqlResult::Rows(rows).into());
     }
+    let context = DdlContext {
+        keyspace: keyspace.map(str::to_owned),
+        now_micros: coordinator.now_micros(),
+        new_table_id: TableId(coordinator.next_timeuuid()),
+        datacenters: coordinator.cluster().data_centers,
+    };
+    let changed = coordinator.change_schema(ddl::change(Arc::clone(&prepared.query), context)).await?;
+    Ok(changed.map_or(CqlResult::Void, CqlResult::SchemaChange).into())
 }

@@ -1,0 +1,213 @@
+//! Which elements of the schema a DESCRIBE lists, and in which order.
+//!
+//! Must agree with: `DescribeStatement`'s factories and `SchemaElement.NAME_COMPARATOR`: by name without regard to case.
+
+use std::sync::Arc;
+
+use schema::{IndexMetadata, KeyspaceMetadata, Schema, TableKind, TableMetadata, describe, system};
+use types::UserType;
+use types::ident::maybe_quote;
+
+use crate::ast::{DescribeTarget, Ident, QualifiedName};
+use crate::error::CqlError;
+
+/// Something that has a CREATE statement.
+pub(super) enum Element<'a> {
+    Keyspace(&'a KeyspaceMetadata),
+    Table(&'a TableMetadata),
+    Type(Arc<UserType>),
+    Index(&'a TableMetadata, &'a IndexMetadata),
+}
+
+impl Element<'_> {
+    fn keyspace(&self) -> &str {
+        match self {
+            Element::Keyspace(keyspace) => &keyspace.name,
+            Element::Table(table) | Element::Index(table, _) => &table.keyspace,
+            Element::Type(udt) => &udt.keyspace,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Element::Keyspace(_) => "keyspace",
+            Element::Table(_) => "table",
+            Element::Type(_) => "type",
+            Element::Index(..) => "index",
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Element::Keyspace(keyspace) => &keyspace.name,
+            Element::Table(table) => &table.name,
+            Element::Type(udt) => &udt.name,
+            Element::Index(_, index) => &index.name,
+        }
+    }
+
+    fn create_statement(&self, internals: bool) -> String {
+        match self {
+            Element::Keyspace(keyspace) => describe::keyspace(keyspace),
+            Element::Table(table) => describe::table(table, internals),
+            Element::Type(udt) => describe::user_type(udt),
+            Element::Index(table, index) => describe::index(table, index),
+        }
+    }
+
+    /// The values of its row.
+    pub fn row(&self, with_statement: bool, internals: bool) -> Vec<Vec<u8>> {
+        let mut row = vec![maybe_quote(self.keyspace()), self.kind().to_owned(), maybe_quote(self.name())];
+        if with_statement {
+            row.push(self.create_statement(internals));
+        }
+        row.into_iter().map(String::into_bytes).collect()
+    }
+}
+
+type Found<'a> = Result<(Vec<Element<'a>>, bool), CqlError>;
+
+/// The elements that a target names, and whether their CREATE statements are asked for.
+pub(super) fn of<'a>(target: &DescribeTarget<'_>, current: Option<&str>, schema: &'a Schema) -> Found<'a> {
+    match target {
+        DescribeTarget::Cluster => Ok((Vec::new(), false)),
+        DescribeTarget::Keyspaces => Ok((keyspaces(schema).into_iter().map(Element::Keyspace).collect(), false)),
+        DescribeTarget::Tables => list(current, schema, tables),
+        DescribeTarget::Types => list(current, schema, |keyspace| {
+            sorted(keyspace.user_types.values().map(|udt| Element::Type(Arc::clone(udt))).collect())
+        }),
+        // There are none yet.
+        DescribeTarget::Functions | DescribeTarget::Aggregates => list(current, schema, |_| Vec::new()),
+        DescribeTarget::Schema { full } => {
+            let keyspaces = keyspaces(schema).into_iter();
+            let shown = keyspaces.filter(|keyspace| *full || !system::is_system_keyspace(&keyspace.name));
+            Ok((shown.flat_map(keyspace_elements).collect(), true))
+        }
+        DescribeTarget::Keyspace { name, only } => {
+            let keyspace = keyspace(name.as_ref().map(Ident::as_str), current, schema)?;
+            Ok((if *only { vec![Element::Keyspace(keyspace)] } else { keyspace_elements(keyspace) }, true))
+        }
+        DescribeTarget::Any(name) => any(name, current, schema),
+        DescribeTarget::Table(name)
+        | DescribeTarget::Index(name)
+        | DescribeTarget::View(name)
+        | DescribeTarget::Type(name)
+        | DescribeTarget::Function(name)
+        | DescribeTarget::Aggregate(name) => {
+            let keyspace = keyspace(name.keyspace(), current, schema)?;
+            Ok((named(target, keyspace, name.name.as_str())?, true))
+        }
+    }
+}
+
+/// One thing of a keyspace with what belongs to it.
+fn named<'a>(
+    target: &DescribeTarget<'_>,
+    keyspace: &'a KeyspaceMetadata,
+    name: &str,
+) -> Result<Vec<Element<'a>>, CqlError> {
+    let missing = |what: &str| Err(CqlError::invalid(format!("{what} '{name}' not found in '{}'", keyspace.name)));
+    match target {
+        DescribeTarget::Table(_) => match keyspace.tables.get(name) {
+            Some(table) if table.kind != TableKind::View => Ok(table_elements(table)),
+            _ => Err(CqlError::invalid(format!("Table '{name}' not found in keyspace '{}'", keyspace.name))),
+        },
+        DescribeTarget::Index(_) => match indexed(keyspace, name) {
+            Some(index) => Ok(vec![index]),
+            None => missing("Table for existing index"),
+        },
+        DescribeTarget::Type(_) => match keyspace.user_types.get(name) {
+            Some(udt) => Ok(vec![Element::Type(Arc::clone(udt))]),
+            None => missing("User defined type"),
+        },
+        DescribeTarget::View(_) => missing("Materialized view"),
+        DescribeTarget::Function(_) => missing("User defined function"),
+        _ => missing("User defined aggregate"),
+    }
+}
+
+/// A bare name: a keyspace, a table or an index, whichever is found first.
+fn any<'a>(name: &QualifiedName<'_>, current: Option<&str>, schema: &'a Schema) -> Found<'a> {
+    let text = name.name.as_str();
+    if name.keyspace.is_none()
+        && let Some(keyspace) = schema.keyspace(text)
+    {
+        return Ok((keyspace_elements(keyspace), true));
+    }
+    let keyspace_name = name.keyspace().or(current).unwrap_or(text);
+    let keyspace = keyspace(Some(keyspace_name), None, schema)?;
+    if let Some(table) = keyspace.tables.get(text).filter(|table| table.kind != TableKind::View) {
+        return Ok((table_elements(table), true));
+    }
+    match indexed(keyspace, text) {
+        Some(index) => Ok((vec![index], true)),
+        None => Err(CqlError::invalid(format!("'{text}' not found in keyspace '{keyspace_name}'"))),
+    }
+}
+
+fn indexed<'a>(keyspace: &'a KeyspaceMetadata, name: &str) -> Option<Element<'a>> {
+    keyspace.tables.values().find_map(|table| Some(Element::Index(table, table.indexes.get(name)?)))
+}
+
+/// A keyspace that must exist: the named one, or the connection's.
+fn keyspace<'a>(
+    name: Option<&str>,
+    current: Option<&str>,
+    schema: &'a Schema,
+) -> Result<&'a KeyspaceMetadata, CqlError> {
+    let Some(name) = name.or(current) else {
+        return Err(CqlError::invalid("No keyspace specified and no current keyspace"));
+    };
+    match schema.keyspace(name) {
+        Some(keyspace) => Ok(keyspace),
+        None => Err(CqlError::invalid(format!("'{name}' not found in keyspaces"))),
+    }
+}
+
+/// Some elements of the current keyspace, or of all.
+fn list<'a>(
+    current: Option<&str>,
+    schema: &'a Schema,
+    elements: impl Fn(&'a KeyspaceMetadata) -> Vec<Element<'a>>,
+) -> Found<'a> {
+    let of = match current {
+        Some(name) => vec![keyspace(Some(name), None, schema)?],
+        None => keyspaces(schema),
+    };
+    Ok((of.into_iter().flat_map(elements).collect(), false))
+}
+
+fn keyspaces(schema: &Schema) -> Vec<&KeyspaceMetadata> {
+    let mut keyspaces: Vec<&KeyspaceMetadata> = schema.keyspaces.values().map(Arc::as_ref).collect();
+    keyspaces.sort_by_key(|keyspace| keyspace.name.to_lowercase());
+    keyspaces
+}
+
+fn sorted(mut elements: Vec<Element<'_>>) -> Vec<Element<'_>> {
+    elements.sort_by_key(|element| element.name().to_lowercase());
+    elements
+}
+
+fn tables(keyspace: &KeyspaceMetadata) -> Vec<Element<'_>> {
+    let tables = keyspace.tables.values().filter(|table| table.kind != TableKind::View);
+    sorted(tables.map(|table| Element::Table(table)).collect())
+}
+
+fn table_elements(table: &TableMetadata) -> Vec<Element<'_>> {
+    let indexes = table.indexes.values().map(|index| Element::Index(table, index)).collect();
+    let mut elements = vec![Element::Table(table)];
+    elements.extend(sorted(indexes));
+    elements
+}
+
+/// A keyspace with its types, tables and indexes, each after what it needs.
+fn keyspace_elements(keyspace: &KeyspaceMetadata) -> Vec<Element<'_>> {
+    let mut elements = vec![Element::Keyspace(keyspace)];
+    elements.extend(describe::types_by_dependency(keyspace).into_iter().map(Element::Type));
+    for table in tables(keyspace) {
+        if let Element::Table(table) = table {
+            elements.extend(table_elements(table));
+        }
+    }
+    elements
+}
