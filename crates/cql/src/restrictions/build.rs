@@ -33,12 +33,15 @@ enum KeyPart {
     Contains(FilterTest),
 }
 
+/// One end of a range; the flag: inclusive.
+type Bound = Option<(Term, bool)>;
+
 struct Builder<'t> {
     kind: StatementKind,
     table: &'t TableMetadata,
     allow_filtering: bool,
     keys: Vec<Option<KeyPart>>,
-    token: Option<(Option<(Term, bool)>, Option<(Term, bool)>)>,
+    token: Option<(Bound, Bound)>,
     clustering: Vec<ClusteringRestriction>,
     clustering_contains: Vec<(usize, FilterTest)>,
     others: Vec<(&'t ColumnMetadata, FilterTest)>,

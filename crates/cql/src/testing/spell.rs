@@ -86,7 +86,7 @@ fn value(ty: &CqlType, bytes: &[u8]) -> String {
         CqlType::List { element, .. } => {
             format!(
                 "[{}]",
-                list(collection::Elements::new(bytes).expect("a list").into_iter().map(|found| {
+                list(collection::Elements::new(bytes).expect("a list").map(|found| {
                     match found.expect("a list") {
                         Some(found) => value(element, found),
                         None => "null".into(),
