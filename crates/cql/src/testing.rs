@@ -5,7 +5,6 @@ mod memory;
 mod paging;
 mod prepared;
 mod spell;
-mod tables;
 
 use memory::Memory;
 
@@ -18,9 +17,6 @@ const KEYSPACE: &str = "answers";
 
 /// Prepares and executes one statement.
 fn run(node: &Memory, text: &str, values: &[BoundValue], options: &QueryOptions) -> Result<Answer, CqlError> {
-    if let Some(done) = tables::create(node, text) {
-        return done;
-    }
     let prepared = prepare(text, Some(KEYSPACE), &crate::Coordinator::schema(node))?;
     memory::block_on(execute(&prepared, values, options, &ClientState::default(), node))
 }

@@ -12,6 +12,15 @@ fn recorded(text: &str) -> Vec<(&str, &str)> {
 
 /// The code and the text of an error as a driver words it.
 fn error_text(answer: &str) -> Option<String> {
+    if let Some(what) = answer.strip_prefix("error AlreadyExists ") {
+        let (_, name) = what.split_once('\'')?;
+        return Some(match name.split_once('\'')?.0.split_once('.') {
+            Some((keyspace, table)) => {
+                format!("error 2400 Cannot add already existing table \"{table}\" to keyspace \"{keyspace}\"")
+            }
+            None => format!("error 2400 Cannot add existing keyspace \"{}\"", name.split_once('\'')?.0),
+        });
+    }
     let code = answer.split("code=").nth(1)?.get(..4)?;
     let message = answer.split_once("message=\"")?.1.trim_end();
     let message = message.strip_suffix("\">").or(message.strip_suffix('"'))?;
@@ -56,7 +65,6 @@ fn deletions() {
 
 #[test]
 fn collections() {
-    // the schema's part is not made here
     check(
         "collections",
         include_str!("../../../../tests/answers/collections.txt"),
@@ -74,4 +82,14 @@ fn literals() {
 fn aggregates() {
     // the signatures in the message come in the order of a hash map
     check("aggregates", include_str!("../../../../tests/answers/aggregates.txt"), &["sum(t)", "avg(w)"]);
+}
+
+#[test]
+fn schema() {
+    // the tables of the schema are the node's
+    check(
+        "schema",
+        include_str!("../../../../tests/answers/schema.txt"),
+        &["system_schema", "system_virtual_schema", "system_views.settings", "system.local"],
+    );
 }

@@ -12,7 +12,7 @@ use rows::{
     ColumnFilter, DeletionTime, Mutation, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
     ReadError, Row, Unfiltered,
 };
-use schema::{Schema, TableId, TableMetadata};
+use schema::{KeyspaceMetadata, Replication, Schema, TableId, TableMetadata};
 use types::DecoratedKey;
 
 use crate::coordinator::{Coordinator, ReadOptions, SchemaChange, WriteOptions};
@@ -37,9 +37,21 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// With the keyspace that scripts run in.
     pub fn new() -> Self {
+        let keyspace = KeyspaceMetadata {
+            name: super::KEYSPACE.into(),
+            durable_writes: true,
+            replication: Replication {
+                class: "org.apache.cassandra.locator.SimpleStrategy".into(),
+                options: BTreeMap::from([("replication_factor".into(), "1".into())]),
+            },
+            tables: BTreeMap::new(),
+            user_types: BTreeMap::new(),
+            is_virtual: false,
+        };
         Self {
-            schema: RefCell::new(Arc::new(Schema::default())),
+            schema: RefCell::new(Arc::new(Schema::default().with_keyspace(keyspace))),
             writes: RefCell::default(),
             clock: Cell::new(1_700_000_000_000_000),
         }

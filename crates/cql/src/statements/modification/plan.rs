@@ -23,7 +23,9 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 fn check_table(table: &TableMetadata) -> Result<(), CqlError> {
     match table.kind {
         TableKind::View => return invalid("Cannot directly modify a materialized view"),
-        TableKind::Virtual => return invalid("Modification is not supported by table ".to_owned() + &table.name),
+        TableKind::Virtual => {
+            return invalid(format!("Modification is not supported by table {}.{}", table.keyspace, table.name));
+        }
         TableKind::Regular | TableKind::Index => {}
     }
     if table.is_counter() {
