@@ -151,13 +151,17 @@ fn sync_dir(disk: &dyn Disk, directory: &Path) -> Result<(), Error> {
     disk.sync_dir(directory).map_err(|error| Error::io(directory, error))
 }
 
-/// A transaction under way. Dropping it leaves the log to the next [`recover`].
+/// A transaction. Dropping it leaves its log to the next [`recover`]; else [`Transaction::settle`] ends it.
 pub struct Transaction {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
     path: PathBuf,
     file: Box<dyn WriteFile>,
     records: Vec<Record>,
+    /// Bytes of the records that were written and synced.
+    length: u64,
+    /// A record failed: it may be on disk, in part or whole.
+    suspect: bool,
 }
 
 impl Transaction {
@@ -170,13 +174,16 @@ impl Transaction {
         let disk = Arc::clone(&env.disk);
         let file = disk.create(&path).map_err(|error| Error::io(&path, error))?;
         sync_dir(&*disk, directory)?;
-        Ok(Self { disk, directory: directory.to_owned(), path, file, records: Vec::new() })
+        let directory = directory.to_owned();
+        Ok(Self { disk, directory, path, file, records: Vec::new(), length: 0, suspect: false })
     }
 
     fn append(&mut self, record: Record) -> Result<(), Error> {
         let line = record.print() + "\n";
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
+        self.suspect |= written.is_err();
         written.map_err(|error| Error::io(&self.path, error))?;
+        self.length += line.len() as u64;
         self.records.push(record);
         Ok(())
     }
@@ -195,20 +202,25 @@ impl Transaction {
         self.append(Record { kind: Kind::Remove, prefix, modified, files: files.len() as u32 })
     }
 
-    /// From now on the new SSTables count and the old ones do not.
-    pub fn commit(mut self) -> Result<Committed, Error> {
-        self.append(Record { kind: Kind::Commit, prefix: String::new(), modified: 0, files: 0 })?;
-        Ok(Committed { transaction: self })
+    /// From now on the new SSTables count and the old ones do not. After an error they may, should the machine die now: the
+    /// transaction must be settled before anything else is done to these SSTables.
+    pub fn commit(&mut self) -> Result<(), Error> {
+        self.append(Record { kind: Kind::Commit, prefix: String::new(), modified: 0, files: 0 })
     }
 
-    /// Removes what was added, and the log.
-    pub fn abort(mut self) -> Result<(), Error> {
-        self.append(Record { kind: Kind::Abort, prefix: String::new(), modified: 0, files: 0 })?;
-        self.clean(Kind::Add)
-    }
-
-    fn clean(self, kind: Kind) -> Result<(), Error> {
-        clean(&*self.disk, &self.directory, &self.path, &self.records, kind)
+    /// Ends it: removes what it replaced (nobody may use that any more) when it is committed, else what it added; then its log. After an
+    /// error it can be tried again.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        let disk = &*self.disk;
+        let committed = self.records.last().is_some_and(|record| record.kind == Kind::Commit);
+        if self.suspect && disk.exists(&self.path) {
+            // a COMMIT whose write or sync failed may not come to count later
+            let cut = self.file.set_len(self.length).and_then(|()| self.file.sync_data());
+            cut.map_err(|error| Error::io(&self.path, error))?;
+            self.suspect = false;
+        }
+        let kind = if committed { Kind::Remove } else { Kind::Add };
+        clean(disk, &self.directory, &self.path, &self.records, kind)
     }
 }
 
@@ -218,20 +230,10 @@ fn clean(disk: &dyn Disk, directory: &Path, log: &Path, records: &[Record], kind
     }
     // the files are gone for good before the log is
     sync_dir(disk, directory)?;
-    disk.remove_file(log).map_err(|error| Error::io(log, error))?;
-    sync_dir(disk, directory)
-}
-
-/// A committed transaction whose old SSTables may still be in use.
-pub struct Committed {
-    transaction: Transaction,
-}
-
-impl Committed {
-    /// Nobody uses the old SSTables any more: removes them, and the log.
-    pub fn finish(self) -> Result<(), Error> {
-        self.transaction.clean(Kind::Remove)
+    if disk.exists(log) {
+        disk.remove_file(log).map_err(|error| Error::io(log, error))?;
     }
+    sync_dir(disk, directory)
 }
 
 /// What was found of a transaction at start.
@@ -371,10 +373,9 @@ mod tests {
             transaction.remove(&old).unwrap();
             assert_eq!(hidden(&env, directory).unwrap().len(), 3);
             if committed {
-                drop(transaction.commit().unwrap());
-            } else {
-                drop(transaction);
+                transaction.commit().unwrap();
             }
+            drop(transaction);
             let found = recover(&env, directory).unwrap();
             assert_eq!(found.len(), 1);
             assert_eq!(found[0].committed, committed);
@@ -396,7 +397,8 @@ mod tests {
         transaction.add(&Descriptor::new(directory, SSTableId::Sequence(2))).unwrap();
         transaction.remove(&old).unwrap();
         let log = transaction.path.clone();
-        drop(transaction.commit().unwrap());
+        transaction.commit().unwrap();
+        drop(transaction);
         let whole = std::fs::read_to_string(&log).unwrap();
         std::fs::write(&log, whole.replacen("ADD", "ADE", 1)).unwrap();
         assert!(matches!(recover(&env, directory), Err(Error::Corrupt(_))));
@@ -407,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn finish_and_abort_leave_no_log() {
+    fn settled_leaves_no_log() {
         let env = env::real::env();
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
@@ -415,14 +417,15 @@ mod tests {
         let one = Descriptor::new(directory, SSTableId::Sequence(1));
         transaction.add(&one).unwrap();
         make(directory, 1);
-        transaction.abort().unwrap();
+        transaction.settle().unwrap();
         assert_eq!(names(directory), [""; 0]);
         make(directory, 1);
         let mut transaction = Transaction::begin(&env, directory, Operation::Compaction, [1; 16]).unwrap();
         transaction.add(&Descriptor::new(directory, SSTableId::Sequence(2))).unwrap();
         make(directory, 2);
         transaction.remove(&one).unwrap();
-        transaction.commit().unwrap().finish().unwrap();
+        transaction.commit().unwrap();
+        transaction.settle().unwrap();
         assert!(names(directory).iter().all(|name| name.starts_with("da-2-")));
     }
 }

@@ -82,8 +82,7 @@ impl Bench {
         };
         let context = ReadContext::new(ReadMode::Background);
         let mut stream = self.engine.read(&command, &context).expect("the bench's disk is sound");
-        let mut live =
-            LiveRows::new(stream.as_mut(), Arc::clone(&self.table), command.now, TombstoneLimits::NONE);
+        let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&self.table), command.now, TombstoneLimits::NONE);
         let mut rows = 0;
         while rows < limit && live.next_partition().expect("sound").is_some() {
             while rows < limit && live.next_row().expect("sound").is_some() {
@@ -100,9 +99,8 @@ impl Bench {
             (dice >> 33) % sides
         };
         let one = |c: u64| Slices(vec![Slice::of_prefix(clustering(c))]);
-        let from = |c: u64| {
-            Slices(vec![Slice { start: rows::Bound::start(clustering(c), true), end: rows::Bound::top() }])
-        };
+        let from =
+            |c: u64| Slices(vec![Slice { start: rows::Bound::start(clustering(c), true), end: rows::Bound::top() }]);
         self.timed(&format!("{what}: small partition"), 100_000, |_| {
             let k = 1 + roll(rows);
             assert_eq!(self.read(PartitionRange::Key(key(k)), Slices::all(), false, 10), 1);

@@ -23,7 +23,7 @@ pub use sstable::SSTable;
 pub use sstable::txn_log::{Operation, Transaction};
 
 /// The SSTables found in a table's directory, and the greatest sequence number seen. What a crash left half done is settled first.
-/// A file set that cannot be opened is named in the log and left out: nothing else is lost.
+/// A damaged file set is named in the log and left out: nothing else is lost. A disk that fails ends the start.
 pub fn open_all(
     env: &Env,
     directory: &Path,
@@ -58,6 +58,8 @@ pub fn open_all(
         let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(cache) as _;
         match SSTable::open(env, descriptor.clone(), table, cache) {
             Ok(sstable) => sstables.push(Arc::new(sstable)),
+            // the files may be sound: to go on without them would bring back what they delete
+            Err(error @ sstable::Error::Io { .. }) => return Err(error.into()),
             Err(error) => {
                 tracing::error!(table = format!("{}.{}", table.keyspace, table.name), %error, "an SSTable cannot be opened and is left out");
             }
@@ -66,38 +68,83 @@ pub fn open_all(
     Ok((sstables, last))
 }
 
-/// Begins a change.
-pub fn begin(engine: &Engine, store: &TableStore, operation: Operation) -> Result<Transaction, StorageError> {
+/// Begins a change, after those that could not be settled before: until then what they wrote may count after a crash.
+fn begin(engine: &Engine, store: &TableStore, operation: Operation) -> Result<Transaction, StorageError> {
+    settle_pending(store)?;
     crate::recovery::make_directory(&engine.env, &engine.options.data_directory, &store.directory)?;
     let node_and_sequence = engine.env.random.next_u64();
     let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), node_and_sequence);
     Ok(Transaction::begin(&engine.env, &store.directory, operation, id)?)
 }
 
-/// A writer of a new SSTable of the table.
-pub fn writer(
+fn settle_pending(store: &TableStore) -> Result<(), StorageError> {
+    let mut unsettled = store.unsettled.lock().expect("no panic inside");
+    while let Some(transaction) = unsettled.last_mut() {
+        transaction.settle()?;
+        unsettled.pop();
+    }
+    Ok(())
+}
+
+/// Ends a change; if that is not possible now, before the next one.
+pub fn settle(store: &TableStore, mut transaction: Transaction) {
+    if let Err(error) = transaction.settle() {
+        tracing::warn!(table = store.name(), %error, "a change of SSTables cannot be settled yet");
+        store.unsettled.lock().expect("no panic inside").push(transaction);
+    }
+}
+
+/// What the writer of a new SSTable is told.
+pub struct NewSSTable<'a> {
+    /// What it is written for.
+    pub operation: Operation,
+    /// The table's schema.
+    pub table: &'a Arc<TableMetadata>,
+    /// Bases of the encoding.
+    pub stats: EncodingStats,
+    /// About how many partitions.
+    pub keys: usize,
+    /// What of the commit log is in it.
+    pub log_range: Option<(LogPosition, LogPosition)>,
+}
+
+/// Begins a change that writes a new SSTable.
+pub fn begin_to_write(
+    engine: &Engine,
+    store: &TableStore,
+    new: &NewSSTable<'_>,
+) -> Result<(Transaction, SSTableWriter), StorageError> {
+    let mut transaction = begin(engine, store, new.operation)?;
+    match writer(engine, store, &mut transaction, new) {
+        Ok(writer) => Ok((transaction, writer)),
+        Err(error) => {
+            settle(store, transaction);
+            Err(error)
+        }
+    }
+}
+
+fn writer(
     engine: &Engine,
     store: &TableStore,
     transaction: &mut Transaction,
-    table: &Arc<TableMetadata>,
-    stats: EncodingStats,
-    keys: usize,
-    log_range: Option<(LogPosition, LogPosition)>,
+    new: &NewSSTable<'_>,
 ) -> Result<SSTableWriter, StorageError> {
-    let mut options = WriterOptions::for_table(table, keys as u64)
+    let table = new.table;
+    let mut options = WriterOptions::for_table(table, new.keys as u64)
         .map_err(|why| StorageError::Refused { why: format!("the compression options of {}: {why}", store.name()) })?;
     options.row_index_block = engine.options.column_index_size;
-    options.originating_host = engine.host_id();
+    options.originating_host = engine.options.host_id;
     let position = |position: LogPosition| CommitLogPosition {
         segment: i64::try_from(position.segment).unwrap_or(-1),
         offset: i32::try_from(position.offset).unwrap_or(0),
     };
     options.commit_log_intervals =
-        log_range.map(|(first, last)| (position(first), position(last))).into_iter().collect();
+        new.log_range.map(|(first, last)| (position(first), position(last))).into_iter().collect();
     let descriptor = Descriptor::new(&store.directory, SSTableId::Sequence(store.next_sequence()));
     transaction.add(&descriptor)?;
     let header = Header::new(
-        stats,
+        new.stats,
         table.clustering.iter().map(|column| column.ty.clone()).collect(),
         table.statics.iter().map(CodecColumn::of).collect(),
         table.regulars.iter().map(CodecColumn::of).collect(),
@@ -165,20 +212,18 @@ pub fn finish(
     replaced: &[Arc<SSTable>],
 ) -> Result<Option<Arc<SSTable>>, StorageError> {
     let completed = written.and_then(|()| complete(engine, store, writer, &mut transaction, replaced));
-    let sstable = match completed {
-        Ok(sstable) => sstable,
-        Err(error) => {
-            abort(transaction);
-            return Err(error);
-        }
-    };
-    // from here on the new SSTable counts, also after a crash
-    let committed = transaction.commit()?;
-    if !replaced.is_empty() {
+    let completed = completed.and_then(|sstable| {
+        transaction.commit()?;
+        Ok(sstable)
+    });
+    // committed, the new SSTable counts, also after a crash; what cannot be tidied up now does not change that
+    if let Ok(sstable) = &completed
+        && !replaced.is_empty()
+    {
         store.replace_sstables(replaced, sstable.iter().cloned().collect());
     }
-    committed.finish()?;
-    Ok(sstable)
+    settle(store, transaction);
+    completed
 }
 
 fn complete(
@@ -200,25 +245,19 @@ fn complete(
     Ok(Some(Arc::new(SSTable::open(&engine.env, finished.descriptor, &store.table(), cache)?)))
 }
 
-/// Takes back what a transaction added. What cannot be removed now is removed at the next start.
-pub fn abort(transaction: Transaction) {
-    if let Err(error) = transaction.abort() {
-        tracing::warn!(%error, "files of an interrupted change stay behind until the next start");
-    }
-}
-
 /// Takes SSTables out of the view and off the disk, all or none.
 pub fn remove(engine: &Engine, store: &Arc<TableStore>, sstables: &[Arc<SSTable>]) -> Result<(), StorageError> {
     if sstables.is_empty() {
         return Ok(());
     }
     let mut transaction = begin(engine, store, Operation::Write)?;
-    for sstable in sstables {
-        transaction.remove(sstable.descriptor())?;
+    let marked = sstables.iter().try_for_each(|sstable| transaction.remove(sstable.descriptor()));
+    let committed = marked.and_then(|()| transaction.commit());
+    if committed.is_ok() {
+        store.replace_sstables(sstables, Vec::new());
     }
-    let committed = transaction.commit()?;
-    store.replace_sstables(sstables, Vec::new());
-    Ok(committed.finish()?)
+    settle(store, transaction);
+    Ok(committed?)
 }
 
 /// Names of the files of an SSTable that are there.

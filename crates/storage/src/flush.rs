@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::files::SSTable;
+use crate::files::{NewSSTable, SSTable};
 use rows::codec::EncodingStatsCollector;
 
 use crate::commitlog::LogPosition;
@@ -28,8 +28,24 @@ pub fn flush(engine: &Engine, store: &Arc<TableStore>) -> Result<Option<Arc<SSTa
     }
 }
 
-/// Writes frozen memtables out; also the second try of one that failed.
+/// Writes frozen memtables out, and before them those that are older: the commit log forgets in order. Also the second try of one
+/// that failed. None: another has done it, or there was nothing to write.
 pub fn flush_set(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    set: &Arc<FlushSet>,
+) -> Result<Option<Arc<SSTable>>, StorageError> {
+    let _in_order = store.flushing.lock().expect("a panic in a flush ends the process");
+    let waiting = store.view().flushing.clone();
+    let Some(position) = waiting.iter().position(|other| Arc::ptr_eq(other, set)) else { return Ok(None) };
+    let mut written = None;
+    for older in &waiting[..=position] {
+        written = flush_one(engine, store, older)?;
+    }
+    Ok(written)
+}
+
+fn flush_one(
     engine: &Engine,
     store: &Arc<TableStore>,
     set: &Arc<FlushSet>,
@@ -75,8 +91,9 @@ fn write_set(
         }
     }
     let table = set.memtables.first().map_or_else(|| store.table(), |memtable| Arc::clone(&memtable.table));
-    let mut transaction = files::begin(engine, store, files::Operation::Flush)?;
-    let mut writer = files::writer(engine, store, &mut transaction, &table, stats.finish(), partitions, log_range)?;
+    let operation = files::Operation::Flush;
+    let new = NewSSTable { operation, table: &table, stats: stats.finish(), keys: partitions, log_range };
+    let (transaction, mut writer) = files::begin_to_write(engine, store, &new)?;
     let mut stream = MemtableStream::all(set.memtables.clone());
     let written = files::write_all(&mut writer, &mut stream);
     files::finish(engine, store, transaction, writer, written, &[])

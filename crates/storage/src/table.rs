@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use arc_swap::ArcSwap;
 use env::Env;
 use schema::{TableId, TableMetadata};
+use sstable::txn_log::Transaction;
 use sstable::{SSTable, SSTableId};
 
 use crate::memtable::Memtable;
@@ -33,6 +34,10 @@ pub struct TableStore {
     changes: Mutex<Changes>,
     /// The greatest sequence number an SSTable has had.
     last_sequence: AtomicU64,
+    /// Changes of the set of SSTables that could not be settled yet.
+    pub(crate) unsettled: Mutex<Vec<Transaction>>,
+    /// Held by whoever writes memtables out: their order is that of the commit log.
+    pub(crate) flushing: Mutex<()>,
     /// Dropped: background work leaves it alone.
     pub dropped: AtomicBool,
     /// `nodetool disableautocompaction`.
@@ -68,6 +73,8 @@ impl TableStore {
             view: ArcSwap::from_pointee(view),
             changes: Mutex::new(Changes::default()),
             last_sequence: AtomicU64::new(last_sequence),
+            unsettled: Mutex::new(Vec::new()),
+            flushing: Mutex::new(()),
             dropped: AtomicBool::new(false),
             auto_compaction: AtomicBool::new(true),
         }

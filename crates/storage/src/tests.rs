@@ -2,4 +2,5 @@
 //! faults, against a naive twin.
 
 mod model;
+mod seeds;
 mod twin;

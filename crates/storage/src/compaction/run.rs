@@ -13,7 +13,7 @@ use super::progress::{Finished, Running};
 use super::worker::{Done, could_not_start};
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::files::{self, PendingPartition, SSTable, Transaction};
+use crate::files::{self, NewSSTable, PendingPartition, SSTable, Transaction};
 use crate::table::TableStore;
 
 /// Bytes written in one slice of work.
@@ -135,7 +135,7 @@ impl Run {
         unmark(&self.store, &self.inputs);
         engine.compactions.end(&self.progress, None);
         self.writer.abort();
-        files::abort(self.transaction);
+        files::settle(&self.store, self.transaction);
         if let Some(done) = self.done {
             let _ = done.send(Err(error));
         }
@@ -159,9 +159,10 @@ fn open(
     let streams = inputs.iter().map(|sstable| files::scan(sstable)).collect::<Result<Vec<_>, _>>()?;
     let merged = MergeStream::boxed(&table, streams, false);
     let stream = PurgeStream::new(merged, now, gc_before(store, now), max_purgeable(store, inputs));
-    let mut transaction = files::begin(engine, store, files::Operation::Compaction)?;
     let keys = inputs.iter().map(|sstable| sstable.partition_count() as usize).sum();
-    let writer = files::writer(engine, store, &mut transaction, &table, stats_of(inputs), keys, None)?;
+    let operation = files::Operation::Compaction;
+    let new = NewSSTable { operation, table: &table, stats: stats_of(inputs), keys, log_range: None };
+    let (transaction, writer) = files::begin_to_write(engine, store, &new)?;
     Ok(Parts { stream, writer, transaction })
 }
 

@@ -3,6 +3,8 @@
 //! Checked: after every crash the engine shows all acknowledged writes and of those under way at the crash some prefix, nothing else; reads by
 //! partition, slice and range, forwards and reversed, equal the twin's. Not checked here: expiry and purging (gc_grace is never over).
 
+mod faults;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -316,7 +318,7 @@ impl Model {
     }
 }
 
-fn run(seed: u64, lives: usize) {
+fn run(seed: u64, lives: usize) -> (u64, u64) {
     let sim = Sim::new(seed);
     let dice = sim.dice();
     let mut model = Model { sim, dice, histories: vec![Vec::new()], clock: 1_700_000_000_000_000 };
@@ -334,10 +336,12 @@ fn run(seed: u64, lives: usize) {
     }
     let engine = model.open().expect("a sound disk opens");
     model.check_after_crash(&engine, under_way);
+    model.sim.trace()
 }
 
 #[test]
 fn histories_with_kills_and_power_cuts() {
-    let seeds: u64 = std::env::var("HELENUS_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
-    (0..seeds).for_each(|seed| run(seed, 4));
+    super::seeds::each(40, |seed| {
+        run(seed, 4);
+    });
 }
