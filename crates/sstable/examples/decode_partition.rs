@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use rows::codec::{EncodingStatsCollector, Header};
 use rows::{
-    Cell, ClusteringValues, ColumnData, ColumnFilter, DataLimits, DeletionTime, Liveness, PartitionRange, PartitionStream,
-    ReadCommand, ReadContext, ReadMode, Row, Slice, Slices, Unfiltered,
+    Cell, ClusteringValues, ColumnData, ColumnFilter, DataLimits, DeletionTime, Liveness, PartitionRange,
+    PartitionStream, ReadCommand, ReadContext, ReadMode, Row, Slice, Slices, Unfiltered,
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
@@ -88,7 +88,8 @@ fn main() {
     let header = Header::for_table(&table, stats.finish());
     let descriptor = Descriptor::new(&directory, SSTableId::Sequence(1));
     let options = WriterOptions::for_table(&table, 1).expect("default options");
-    let mut writer = SSTableWriter::new(&env, descriptor.clone(), Arc::clone(&table), options, header).expect("written");
+    let mut writer =
+        SSTableWriter::new(&env, descriptor.clone(), Arc::clone(&table), options, header).expect("written");
     writer.start_partition(&key, DeletionTime::LIVE);
     for number in 0..count {
         writer.append(&Unfiltered::Row(row(&table, number))).expect("written");

@@ -76,7 +76,8 @@ impl CompressionInfo {
 
     /// Where chunk `index` is, in a Data.db of `file_length` bytes.
     pub fn chunk(&self, index: u64, file_length: u64) -> Result<StoredChunk, Malformed> {
-        let malformed = || Malformed::at(0, format!("no place for chunk {index} in a data file of {file_length} bytes"));
+        let malformed =
+            || Malformed::at(0, format!("no place for chunk {index} in a data file of {file_length} bytes"));
         let offset = self.offset(index).ok_or_else(malformed)?;
         let next = self.offset(index + 1).unwrap_or(file_length);
         let length = next.min(file_length).checked_sub(offset).and_then(|with| with.checked_sub(CHUNK_CHECKSUM_LEN));
@@ -98,9 +99,10 @@ impl CompressionInfo {
         let length = self.uncompressed_length(index);
         if stored.len() >= self.params.compressed_length_max {
             // a last chunk stored as it is may be padded with zeros
-            return stored.get(..length).map(Bytes::copy_from_slice).ok_or_else(|| {
-                format!("{} bytes stored as they are instead of {length}", stored.len())
-            });
+            return stored
+                .get(..length)
+                .map(Bytes::copy_from_slice)
+                .ok_or_else(|| format!("{} bytes stored as they are instead of {length}", stored.len()));
         }
         self.params.compressor.decompress(stored, length).map(Bytes::from)
     }

@@ -57,7 +57,9 @@ impl Compressor {
         let mut out = vec![0; length];
         let written = match self {
             Self::Lz4 => decompress_lz4(stored, &mut out)?,
-            Self::Snappy => snap::raw::Decoder::new().decompress(stored, &mut out).map_err(|error| error.to_string())?,
+            Self::Snappy => {
+                snap::raw::Decoder::new().decompress(stored, &mut out).map_err(|error| error.to_string())?
+            }
             Self::Deflate => decompress_zlib(stored, &mut out)?,
             Self::Zstd => zstd::bulk::decompress_to_buffer(stored, &mut out).map_err(|error| error.to_string())?,
             Self::Noop if stored.len() == length => {
@@ -125,8 +127,8 @@ impl CompressionParams {
         let class = options.remove("class").or_else(|| options.remove("sstable_compression"));
         let class = class.filter(|class| enabled && !class.is_empty());
         let Some(class) = class else { return Ok(None) };
-        let compressor = Compressor::from_class(&class)
-            .ok_or_else(|| format!("Could not create Compression for type {class}"))?;
+        let compressor =
+            Compressor::from_class(&class).ok_or_else(|| format!("Could not create Compression for type {class}"))?;
         let chunk_length = match options.remove("chunk_length_in_kb") {
             None => CHUNK_LENGTH_DEFAULT,
             Some(text) => parse_chunk_length(&text)?,
@@ -163,7 +165,8 @@ impl CompressionParams {
             Compressor::Lz4 => {
                 out.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
                 out.resize(start + 4 + lz4_flex::block::get_maximum_output_size(chunk.len()), 0);
-                let length = lz4_flex::block::compress_into(chunk, &mut out[start + 4..]).map_err(std::io::Error::other)?;
+                let length =
+                    lz4_flex::block::compress_into(chunk, &mut out[start + 4..]).map_err(std::io::Error::other)?;
                 out.truncate(start + 4 + length);
             }
             Compressor::Snappy => {

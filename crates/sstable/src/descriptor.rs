@@ -25,16 +25,7 @@ pub enum SSTableId {
 
 impl SSTableId {
     fn uuid_parts(uuid: &[u8; 16]) -> (u64, u64) {
-        let high = u64::from_be_bytes([
-            uuid[6] & 0x0f,
-            uuid[7],
-            uuid[4],
-            uuid[5],
-            uuid[0],
-            uuid[1],
-            uuid[2],
-            uuid[3],
-        ]);
+        let high = u64::from_be_bytes([uuid[6] & 0x0f, uuid[7], uuid[4], uuid[5], uuid[0], uuid[1], uuid[2], uuid[3]]);
         let mut low = [0; 8];
         low.copy_from_slice(&uuid[8..]);
         (high, u64::from_be_bytes(low))
@@ -42,7 +33,8 @@ impl SSTableId {
 
     fn from_parts(ticks: u64, low: u64) -> Self {
         let time = ticks.to_be_bytes();
-        let mut uuid = [time[4], time[5], time[6], time[7], time[2], time[3], time[0] | 0x10, time[1], 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut uuid =
+            [time[4], time[5], time[6], time[7], time[2], time[3], time[0] | 0x10, time[1], 0, 0, 0, 0, 0, 0, 0, 0];
         uuid[8..].copy_from_slice(&low.to_be_bytes());
         Self::Uuid(uuid)
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rows::{Corruption, ReadError};
 use rows::codec::CodecError;
+use rows::{Corruption, ReadError};
 use stdx::CursorError;
 
 /// Why an SSTable could not be opened, written or checked.

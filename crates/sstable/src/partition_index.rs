@@ -114,13 +114,11 @@ impl PartitionCursor {
 fn read_payload(node: &Node<'_>) -> Result<(PartitionPosition, Option<u8>), Malformed> {
     let flags = node.payload_flags();
     let mut cursor = Cursor::new(node.payload()?);
-    let (hash, width) = if flags >= HAS_HASH_BYTE {
-        (Some(cursor.u8()?), flags - (HAS_HASH_BYTE - 1))
-    } else {
-        (None, flags)
-    };
+    let (hash, width) =
+        if flags >= HAS_HASH_BYTE { (Some(cursor.u8()?), flags - (HAS_HASH_BYTE - 1)) } else { (None, flags) };
     let value = read_sized(cursor.take(usize::from(width))?);
-    let position = if value >= 0 { PartitionPosition::Rows(value as u64) } else { PartitionPosition::Data(!value as u64) };
+    let position =
+        if value >= 0 { PartitionPosition::Rows(value as u64) } else { PartitionPosition::Data(!value as u64) };
     Ok((position, hash))
 }
 

@@ -77,15 +77,14 @@ impl SSTable {
             return Err(Error::Unsupported { path: statistics_path, what });
         }
         let disk = &*env.disk;
-        let statistics = disk
-            .read_all(&statistics_path, SMALL_FILE_MAX)
-            .map_err(|error| Error::io(&statistics_path, error))?;
-        let statistics = Statistics::read(&statistics.into(), descriptor.version)
-            .map_err(|error| error.of(&statistics_path, 0))?;
+        let statistics =
+            disk.read_all(&statistics_path, SMALL_FILE_MAX).map_err(|error| Error::io(&statistics_path, error))?;
+        let statistics =
+            Statistics::read(&statistics.into(), descriptor.version).map_err(|error| error.of(&statistics_path, 0))?;
         let resolved = Resolved::new(&statistics, table).map_err(|error| error.of(&statistics_path, 0))?;
         let partitions_path = descriptor.path(Component::Partitions);
-        let partitions = PartitionIndex::open(&map(disk, &partitions_path)?)
-            .map_err(|error| error.of(&partitions_path, 0))?;
+        let partitions =
+            PartitionIndex::open(&map(disk, &partitions_path)?).map_err(|error| error.of(&partitions_path, 0))?;
         let filter_path = descriptor.path(Component::Filter);
         let filter = if disk.exists(&filter_path) {
             Some(Filter::open(&map(disk, &filter_path)?).map_err(|error| error.of(&filter_path, 0))?)

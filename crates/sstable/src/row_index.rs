@@ -54,7 +54,8 @@ impl RowIndexEntry {
             let data_position = cursor.uvint()?;
             let distance = cursor.svint()?;
             let root = base.checked_add_signed(distance).filter(|root| *root < base);
-            let root = root.ok_or_else(|| Malformed::at(cursor.position() as u64, format!("a root {distance} away")))?;
+            let root =
+                root.ok_or_else(|| Malformed::at(cursor.position() as u64, format!("a root {distance} away")))?;
             // number of blocks: nothing needs it
             cursor.uvint()?;
             let deletion = get_deletion_time(&mut cursor)?;
@@ -211,8 +212,7 @@ mod tests {
             for block in 0..partition * 3 {
                 let first = (block * 10).to_be_bytes();
                 let last = (block * 10 + 7).to_be_bytes();
-                let open =
-                    if block % 4 == 1 { DeletionTime::new(i64::from(block), 5) } else { DeletionTime::LIVE };
+                let open = if block % 4 == 1 { DeletionTime::new(i64::from(block), 5) } else { DeletionTime::LIVE };
                 writer.add_block(&first, last.to_vec(), Block { offset: u64::from(block) * 999 + 20, open });
             }
             let deletion = DeletionTime::new(77, 88);

@@ -142,8 +142,8 @@ impl SSTableWriter {
         let data = DataWriter::create(&*disk, &descriptor, options.compression.clone())?;
         let partitions_file = ComponentFile::create(&*disk, descriptor.path(Component::Partitions))?;
         let rows_file = ComponentFile::create(&*disk, descriptor.path(Component::Rows))?;
-        let filter = FilterSpec::for_chance(options.filter_chance)
-            .map(|spec| FilterBuilder::new(spec, options.estimated_keys));
+        let filter =
+            FilterSpec::for_chance(options.filter_chance).map(|spec| FilterBuilder::new(spec, options.estimated_keys));
         Ok(Self {
             stats: StatsCollector::new(&table),
             disk,
@@ -173,11 +173,13 @@ impl SSTableWriter {
         self.data.stored_length()
     }
 
-    /// Begins a partition. Its key must be greater than the one before.
+    /// Begins a partition. Its key must be greater than the one before. A deletion with a negative timestamp has no form in
+    /// Data.db (Cassandra writes one that it cannot read again): it is written at timestamp 0.
     pub fn start_partition(&mut self, key: &DecoratedKey, deletion: DeletionTime) {
         assert!(self.partition.is_none(), "the partition before has ended");
         assert!(self.last_key.as_ref().is_none_or(|last| last < key), "partitions are written in order");
         assert!(key.key.len() <= KEY_LENGTH_MAX, "keys are checked where they come in");
+        let deletion = if has_form(&deletion) { deletion } else { DeletionTime::new(0, deletion.local_deletion_time) };
         let start = self.data.position();
         put_short_bytes(&mut self.data.buffer, &key.key);
         put_deletion_time(&mut self.data.buffer, &deletion);
@@ -237,8 +239,10 @@ impl SSTableWriter {
             partition.first = Some(here.clone());
         }
         partition.last = Some(here);
+        // a block cannot begin where a deletion is open that has no form in the index: it grows until none is
+        let may_end = has_form(&partition.open_marker);
         let block_start = partition.block.as_ref().map_or(0, |open| open.block.offset);
-        if self.data.position() - partition.start - block_start >= self.options.row_index_block as u64 {
+        if may_end && self.data.position() - partition.start - block_start >= self.options.row_index_block as u64 {
             self.end_block();
         }
         self.data.flush_full_chunks()
@@ -354,11 +358,18 @@ impl SSTableWriter {
         let Self { disk, descriptor, .. } = self;
         for component in Component::ALL {
             let path = descriptor.path(component);
-            if disk.exists(&path) && let Err(error) = disk.remove_file(&path) {
+            if disk.exists(&path)
+                && let Err(error) = disk.remove_file(&path)
+            {
                 tracing::warn!("{} stays behind: {error}", path.display());
             }
         }
     }
+}
+
+/// The short form of deletion times has room for a sign only to say "live".
+fn has_form(deletion: &DeletionTime) -> bool {
+    deletion.is_live() || deletion.marked_for_delete_at >= 0
 }
 
 fn comparable(comparator: &ClusteringComparator, unfiltered: &Unfiltered) -> Vec<u8> {

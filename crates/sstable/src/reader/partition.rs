@@ -9,7 +9,9 @@ use std::cmp::Ordering;
 use rows::codec::{
     Decoded, decode_static_row, decode_unfiltered, get_deletion_time, pass_rows_before, peek_unfiltered,
 };
-use rows::{Bound, DeletionTime, PartitionHead, PrefixKind, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered};
+use rows::{
+    Bound, DeletionTime, PartitionHead, PrefixKind, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered,
+};
 use stdx::Cursor;
 use types::DecoratedKey;
 
@@ -145,7 +147,9 @@ impl PartitionReader {
         let static_row = if header.statics.is_empty() {
             None
         } else {
-            let row = self.cursor.decode(&self.sstable.shared.data, |window, offset| decode_static_row(window, offset, header, true))?;
+            let row = self
+                .cursor
+                .decode(&self.sstable.shared.data, |window, offset| decode_static_row(window, offset, header, true))?;
             (!row.is_empty()).then_some(row)
         };
         self.body = self.cursor.position();
@@ -256,7 +260,9 @@ impl PartitionReader {
         let Self { cursor, sstable, .. } = self;
         let header = &sstable.schema.header;
         loop {
-            match cursor.decode(&sstable.shared.data, |window, offset| decode_unfiltered(window, offset, header, true))? {
+            match cursor
+                .decode(&sstable.shared.data, |window, offset| decode_unfiltered(window, offset, header, true))?
+            {
                 // all it held was of dropped columns
                 Decoded::Row(row) if row.is_empty() => {}
                 Decoded::Row(row) => return Ok(Some(Unfiltered::Row(row))),
@@ -301,7 +307,9 @@ impl PartitionReader {
             let Self { cursor, sstable, .. } = self;
             let header = &sstable.schema.header;
             cursor.seek(start);
-            match cursor.decode(&sstable.shared.data, |window, offset| decode_unfiltered(window, offset, header, true))? {
+            match cursor
+                .decode(&sstable.shared.data, |window, offset| decode_unfiltered(window, offset, header, true))?
+            {
                 Decoded::Row(row) if row.is_empty() => {}
                 Decoded::Row(row) => return Ok(Some(Unfiltered::Row(row))),
                 Decoded::Marker(marker) => return Ok(Some(Unfiltered::Marker(marker))),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use rows::command::RingBound;
-use rows::{PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadStats, Slices, Unfiltered};
+use rows::{
+    PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadStats, Slices, Unfiltered,
+};
 use types::byte_comparable::encode_decorated_key;
 
 use super::SSTable;
@@ -32,8 +34,7 @@ impl SSTableStream {
             PartitionRange::Key(key) => Source::One(sstable.find(key, KeyHash::of(&key.key))?),
             PartitionRange::Range { start, .. } => Source::Scan(scan_from(&sstable, start)?),
         };
-        let reader =
-            PartitionReader::new(sstable, context, command.slices.clone(), command.reversed, true);
+        let reader = PartitionReader::new(sstable, context, command.slices.clone(), command.reversed, true);
         ReadStats::add(&context.stats.sstables_considered, 1);
         if !matches!(source, Source::One(None)) {
             ReadStats::add(&context.stats.sstables_read, 1);
@@ -83,8 +84,7 @@ impl PartitionStream for SSTableStream {
         };
         loop {
             let next = cursor.next();
-            let next =
-                next.map_err(|error| self.reader.sstable().index_error(error, Component::Partitions))?;
+            let next = next.map_err(|error| self.reader.sstable().index_error(error, Component::Partitions))?;
             let Some(position) = next else { return Ok(None) };
             let Some(head) = self.reader.open(position, None)? else { return Ok(None) };
             if self.range.contains(&head.key) {

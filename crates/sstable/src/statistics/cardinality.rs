@@ -149,7 +149,8 @@ impl Cardinality {
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (format, rest) = bytes.split_first_chunk::<4>()?;
         let mut rest = rest.iter();
-        if i32::from_be_bytes(*format) != FORMAT || [get_varint(&mut rest)?, get_varint(&mut rest)?] != [PRECISION, SPARSE_PRECISION]
+        if i32::from_be_bytes(*format) != FORMAT
+            || [get_varint(&mut rest)?, get_varint(&mut rest)?] != [PRECISION, SPARSE_PRECISION]
         {
             return None;
         }

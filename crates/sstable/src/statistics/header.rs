@@ -58,10 +58,8 @@ fn columns(cursor: &mut Cursor<'_>) -> Result<Vec<HeaderColumn>, Malformed> {
 impl HeaderComponent {
     /// Of a header of rows that is about to be written.
     pub fn of(table: &TableMetadata, header: &Header) -> Self {
-        let column = |column: &CodecColumn| HeaderColumn {
-            name: column.name.clone(),
-            ty: marshal::print(&column.ty, false),
-        };
+        let column =
+            |column: &CodecColumn| HeaderColumn { name: column.name.clone(), ty: marshal::print(&column.ty, false) };
         Self {
             stats: header.stats,
             key_type: marshal::print(&table.partition_key_type, false),
@@ -113,8 +111,10 @@ impl HeaderComponent {
             let what = format!("{} clustering columns instead of {}", clustering.len(), table.clustering.len());
             return Err(Malformed::at(0, what));
         }
-        let statics = self.statics.iter().map(|column| resolve_column(column, table, true)).collect::<Result<_, _>>()?;
-        let regulars = self.regulars.iter().map(|column| resolve_column(column, table, false)).collect::<Result<_, _>>()?;
+        let statics =
+            self.statics.iter().map(|column| resolve_column(column, table, true)).collect::<Result<_, _>>()?;
+        let regulars =
+            self.regulars.iter().map(|column| resolve_column(column, table, false)).collect::<Result<_, _>>()?;
         Ok(Header::new(self.stats, clustering, statics, regulars))
     }
 }
@@ -176,9 +176,9 @@ pub(super) fn parse_type(expression: &str) -> Result<CqlType, Malformed> {
 fn resolve_column(column: &HeaderColumn, table: &TableMetadata, is_static: bool) -> Result<CodecColumn, Malformed> {
     let ty = parse_type(&column.ty)?;
     let complex = ty.is_multi_cell();
-    let known = table.column_by_name(&column.name).filter(|known| {
-        !known.is_primary_key() && known.is_static() == is_static && known.is_complex() == complex
-    });
+    let known = table
+        .column_by_name(&column.name)
+        .filter(|known| !known.is_primary_key() && known.is_static() == is_static && known.is_complex() == complex);
     let dropped = table.dropped.get(&column.name);
     Ok(CodecColumn {
         id: known.map(|known| known.id),

@@ -89,11 +89,8 @@ impl TombstoneHistogram {
         let count = cursor.u32()?;
         let mut bins = BTreeMap::new();
         for _ in 0..count {
-            let (point, count) = if doubles {
-                (cursor.f64()? as i64, cursor.u64()?)
-            } else {
-                (cursor.i64()?, u64::from(cursor.u32()?))
-            };
+            let (point, count) =
+                if doubles { (cursor.f64()? as i64, cursor.u64()?) } else { (cursor.i64()?, u64::from(cursor.u32()?)) };
             *bins.entry(point).or_default() += count;
         }
         Ok(Self { bins })

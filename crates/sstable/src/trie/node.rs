@@ -308,8 +308,8 @@ pub(super) fn put_node(out: &mut Vec<u8>, shape: &Shape, payload_flags: u8, chil
         form => {
             out.extend([head, shape.first, shape.last - shape.first]);
             let mut rest = children.iter().peekable();
-            let slots = (shape.first..=shape.last)
-                .map(|byte| rest.next_if(|child| child.0 == byte).map_or(0, |child| child.1));
+            let slots =
+                (shape.first..=shape.last).map(|byte| rest.next_if(|child| child.0 == byte).map_or(0, |child| child.1));
             put_distances(out, form, slots);
         }
     }
@@ -417,8 +417,9 @@ mod tests {
     #[test]
     fn rubbish_is_refused() {
         for seed in 0..20_000u64 {
-            let bytes: Vec<u8> =
-                (0..40u64).map(|index| ((seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (index % 57)) as u8).collect();
+            let bytes: Vec<u8> = (0..40u64)
+                .map(|index| ((seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (index % 57)) as u8)
+                .collect();
             for position in [0, 20, 39, 40, u64::MAX] {
                 let Ok(node) = Node::at(&bytes, position) else { continue };
                 let _ = (node.child(7), node.child_from(0), node.child_below(256), node.payload());

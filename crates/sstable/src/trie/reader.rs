@@ -130,7 +130,8 @@ impl TrieCursor {
         let mut from = 0;
         let mut position = step.position;
         loop {
-            let child = Self::node_at(&self.file, position)?.child_from(from)?.map(|(via, node)| (via, node.position()));
+            let child =
+                Self::node_at(&self.file, position)?.child_from(from)?.map(|(via, node)| (via, node.position()));
             if let Some(child) = child {
                 self.push(child);
                 return self.descend_to_first();

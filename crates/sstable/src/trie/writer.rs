@@ -170,10 +170,8 @@ impl Pending {
         }
         self.node_size = node_size;
         self.far_children = self.children.iter().any(|child| child.position.is_some());
-        self.far_in_branch = self
-            .children
-            .iter()
-            .any(|child| child.position.is_none() && (child.far_children || child.far_in_branch));
+        self.far_in_branch =
+            self.children.iter().any(|child| child.position.is_none() && (child.far_children || child.far_in_branch));
     }
 
     /// The unplaced child with the largest branch of at most `limit` bytes; of equals the one with the greatest transition.

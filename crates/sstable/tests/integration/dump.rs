@@ -1,8 +1,8 @@
 //! The content of a stream in the form of the golden files.
 
 use rows::{
-    Cell, ColumnData, DeletionTime, Liveness, NO_DELETION_TIME, NO_TTL, PartitionHead, PartitionStream, PrefixKind, Row,
-    Unfiltered,
+    Cell, ColumnData, DeletionTime, Liveness, NO_DELETION_TIME, NO_TTL, PartitionHead, PartitionStream, PrefixKind,
+    Row, Unfiltered,
 };
 use schema::TableMetadata;
 use serde_json::{Map, Value, json};

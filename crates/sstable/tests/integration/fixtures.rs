@@ -56,8 +56,7 @@ fn collect(directory: &Path, table_name: &str, found: &mut Vec<Fixture>) {
 }
 
 fn sorted_entries(directory: &Path) -> Vec<PathBuf> {
-    let mut entries: Vec<_> =
-        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entries: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     entries
 }

@@ -1,6 +1,11 @@
 //! Every SSTable of Cassandra is read to the last cell, and each of its keys is found.
 
-use rows::{ReadContext, ReadMode};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rows::{ColumnData, PartitionStream, ReadContext, ReadMode, Unfiltered};
+use schema::{DroppedColumn, TableMetadata};
+use sstable::SSTable;
 
 use crate::{dump, fixtures};
 
@@ -19,4 +24,62 @@ fn content_is_what_cassandra_says() {
         lines += found.len();
     }
     println!("{lines} lines equal");
+}
+
+/// Cells by column name.
+fn cell_counts(sstable: &SSTable) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    let mut stream = sstable.scan_all(&ReadContext::new(ReadMode::Background)).unwrap();
+    while let Some(_head) = stream.next_partition().unwrap() {
+        while let Some(unfiltered) = stream.next_unfiltered().unwrap() {
+            let Unfiltered::Row(row) = unfiltered else { continue };
+            assert!(!row.is_empty());
+            for data in &row.columns {
+                let name = sstable.table().column(data.column()).unwrap().name.clone();
+                let cells = match data {
+                    ColumnData::Simple(_) => 1,
+                    ColumnData::Complex(complex) => complex.cells.len(),
+                };
+                *counts.entry(name).or_default() += cells;
+            }
+        }
+    }
+    counts
+}
+
+#[test]
+fn dropped_columns_are_passed_over() {
+    for fixture in fixtures::all() {
+        let sstable = fixture.open();
+        let before = sstable.table();
+        let Some(column) = before.regulars.first().cloned() else { continue };
+        let all = cell_counts(&sstable);
+        let dropped = DroppedColumn {
+            name: column.name.clone(),
+            ty: column.ty.clone(),
+            kind: column.kind,
+            dropped_time: i64::MAX,
+        };
+        // dropped; then added again
+        for again in [false, true] {
+            let mut specs = before.specs();
+            specs.retain(|spec| again || spec.name != column.name);
+            let after = Arc::new(TableMetadata::new(
+                before.id,
+                &before.keyspace,
+                &before.name,
+                before.kind,
+                before.flags,
+                before.params.clone(),
+                specs,
+                BTreeMap::from([(column.name.clone(), dropped.clone())]),
+                Some(before),
+            ));
+            let mut expected = all.clone();
+            expected.remove(&column.name);
+            let mut found = cell_counts(&sstable.with_schema(&after).unwrap());
+            found.retain(|name, count| *count > 0 || expected.contains_key(name));
+            assert_eq!(found, expected, "{:?} {}", fixture.descriptor, column.name);
+        }
+    }
 }

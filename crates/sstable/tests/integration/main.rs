@@ -1,6 +1,6 @@
 //! SSTables against files of Cassandra, and against a naive twin.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod damage;
 mod dump;

@@ -9,13 +9,13 @@ use rows::codec::{EncodingStatsCollector, Header};
 use rows::command::RingBound;
 use rows::range_tombstones::markers;
 use rows::{
-    Cell, ClusteringPrefix, ClusteringValues, ColumnData, ColumnFilter, ComplexColumn, DataLimits, DeletionTime, Liveness,
-    PartitionRange, PartitionStream, RangeTombstoneList, ReadCommand, ReadContext, ReadMode, Row, Slice, Slices,
-    Unfiltered,
+    Cell, ClusteringPrefix, ClusteringValues, ColumnData, ColumnFilter, ComplexColumn, DataLimits, DeletionTime,
+    Liveness, PartitionRange, PartitionStream, RangeTombstoneList, ReadCommand, ReadContext, ReadMode, Row, Slice,
+    Slices, Unfiltered,
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-use sstable::{Compressor, CompressionParams, Descriptor, NoCache, SSTable, SSTableId, SSTableWriter, WriterOptions};
+use sstable::{CompressionParams, Compressor, Descriptor, NoCache, SSTable, SSTableId, SSTableWriter, WriterOptions};
 use types::{CqlType, DecoratedKey};
 
 /// Repeatable randomness.
@@ -103,7 +103,8 @@ fn bound(table: &TableMetadata, random: &mut Random, spread: u64, starts: bool) 
 }
 
 fn deletion(random: &mut Random) -> DeletionTime {
-    DeletionTime::new(1_600_000_000_000_000 + random.below(1000) as i64, 1_600_000_000 + random.below(1000) as u32)
+    let timestamp = if random.chance(10) { -1500 } else { 1_600_000_000_000_000 } + random.below(1000) as i64 * 2;
+    DeletionTime::new(timestamp, 1_600_000_000 + random.below(1000) as u32)
 }
 
 fn row(table: &TableMetadata, random: &mut Random, clustering: ClusteringValues, value_max: u64) -> Row {
@@ -202,7 +203,12 @@ impl Partition {
     }
 }
 
-fn write(table: &Arc<TableMetadata>, partitions: &[Partition], random: &mut Random, directory: &std::path::Path) -> SSTable {
+fn write(
+    table: &Arc<TableMetadata>,
+    partitions: &[Partition],
+    random: &mut Random,
+    directory: &std::path::Path,
+) -> SSTable {
     let mut stats = EncodingStatsCollector::default();
     for partition in partitions {
         partition.rows.iter().chain(&partition.static_row).for_each(|row| stats.row(row));
@@ -250,7 +256,7 @@ fn check(sstable: &SSTable, partitions: &[Partition], command: &ReadCommand, see
     let mut stream = sstable.read(command, &ReadContext::new(ReadMode::Background)).unwrap();
     for partition in partitions.iter().filter(|partition| command.range.contains(&partition.key)) {
         let head = stream.next_partition().unwrap().expect("a partition is missing");
-        assert_eq!((&head.key, head.deletion), (&partition.key, partition.deletion));
+        assert_eq!((&head.key, head.deletion), (&partition.key, representable(partition.deletion)));
         assert_eq!(head.static_row, partition.static_row, "seed {seed}");
         for (number, expected) in
             partition.expected(&command.table, &command.slices, command.reversed).iter().enumerate()
@@ -266,13 +272,19 @@ fn check(sstable: &SSTable, partitions: &[Partition], command: &ReadCommand, see
     assert_eq!(stream.next_partition().unwrap(), None);
 }
 
+/// Partition deletions with a negative timestamp have no form.
+fn representable(mut deletion: DeletionTime) -> DeletionTime {
+    if !deletion.is_live() {
+        deletion.marked_for_delete_at = deletion.marked_for_delete_at.max(0);
+    }
+    deletion
+}
+
 fn random_slices(table: &TableMetadata, random: &mut Random, partition: &Partition) -> Slices {
     let spread = [4, 40, 400][random.below(3) as usize];
     let count = random.below(5);
     let slices = (0..count).map(|_| match (random.below(3), partition.rows.len() as u64) {
-        (0, rows) if rows > 0 => {
-            Slice::of_prefix(partition.rows[random.below(rows) as usize].clustering.clone())
-        }
+        (0, rows) if rows > 0 => Slice::of_prefix(partition.rows[random.below(rows) as usize].clustering.clone()),
         (1, _) => Slice::of_prefix(bound(table, random, spread, true).values),
         _ => Slice { start: bound(table, random, spread, true), end: bound(table, random, spread, false) },
     });

@@ -54,7 +54,8 @@ fn logical_data(sstable: &SSTable) -> Vec<u8> {
 fn first_difference(a: &[u8], b: &[u8]) -> Option<String> {
     let at = a.iter().zip(b).position(|(a, b)| a != b);
     let at = at.or((a.len() != b.len()).then(|| a.len().min(b.len())))?;
-    let around = |bytes: &[u8]| crate::dump::hex(&bytes[at.saturating_sub(8).min(bytes.len())..(at + 24).min(bytes.len())]);
+    let around =
+        |bytes: &[u8]| crate::dump::hex(&bytes[at.saturating_sub(8).min(bytes.len())..(at + 24).min(bytes.len())]);
     Some(format!("at {at} of {} and {}: {} and {}", a.len(), b.len(), around(a), around(b)))
 }
 
@@ -66,8 +67,7 @@ fn what_is_written_again_is_equal() {
         let directory = fixtures::output(&format!("{}-{}", fixture.table_name, fixture.descriptor.id));
         let finished = rewrite(&fixture, &original, directory.path());
         let env = env::real::env();
-        let copy =
-            SSTable::open(&env, finished.descriptor.clone(), original.table(), Arc::new(NoCache)).unwrap();
+        let copy = SSTable::open(&env, finished.descriptor.clone(), original.table(), Arc::new(NoCache)).unwrap();
         let name = format!("{} {}", fixture.table_name, fixture.descriptor.id);
         let mut compare = |what: &str, original: &[u8], copy: &[u8]| {
             if let Some(difference) = first_difference(original, copy) {
