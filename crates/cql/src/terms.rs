@@ -75,10 +75,9 @@ impl Term {
             Self::Constant(None) => Ok(BoundValue::Null),
             Self::Bind { index, ty } => {
                 let value = bindings.value(*index)?;
-                if let BoundValue::Bytes(bytes) = value {
-                    scalar::validate(ty, bytes)?;
-                }
-                Ok(value.clone())
+                let BoundValue::Bytes(bytes) = value else { return Ok(value.clone()) };
+                scalar::validate(ty, bytes)?;
+                Ok(BoundValue::Bytes(values::in_order(ty, bytes)?))
             }
             Self::Composite(composite) => composite.eval(bindings),
             Self::Call { function, arguments } => {

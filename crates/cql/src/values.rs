@@ -113,6 +113,32 @@ pub(crate) fn sort_map(key: &CqlType, entries: &mut Vec<(Bytes, Bytes)>) {
     });
 }
 
+/// A bound set or map with its elements in order, each once: a client may send them in any. Inner ones stay as they came, as in
+/// Cassandra. A value that is in order already is handed back as it is.
+pub(crate) fn in_order(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
+    match ty {
+        CqlType::Set { element, .. } => {
+            let elements = split_list(value)?;
+            if elements.is_sorted_by(|a, b| types::compare(element, a, b) == Ordering::Less) {
+                return Ok(value.clone());
+            }
+            let mut sorted = elements;
+            sort_set(element, &mut sorted);
+            Ok(pack_list(&sorted))
+        }
+        CqlType::Map { key, .. } => {
+            let entries = split_map(value)?;
+            if entries.is_sorted_by(|a, b| types::compare(key, &a.0, &b.0) == Ordering::Less) {
+                return Ok(value.clone());
+            }
+            let mut sorted = entries;
+            sort_map(key, &mut sorted);
+            Ok(pack_map(&sorted))
+        }
+        _ => Ok(value.clone()),
+    }
+}
+
 /// Appends the value of a column to a result row: `[int]` length and bytes, -1 where there is none.
 pub(crate) fn put_column(out: &mut Vec<u8>, ty: &CqlType, data: Option<&ColumnData>) {
     match data {
@@ -215,6 +241,19 @@ pub(crate) fn counter_total(context: &[u8]) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bound_sets_and_maps_are_put_in_order() {
+        let text = || std::sync::Arc::new(CqlType::Text);
+        let part = Bytes::from_static;
+        let set = CqlType::Set { element: text(), frozen: true };
+        let sent = pack_list(&[part(b"b"), part(b"a"), part(b"b")]);
+        assert_eq!(split_list(&in_order(&set, &sent).unwrap()).unwrap(), [part(b"a"), part(b"b")]);
+        let map = CqlType::Map { key: text(), value: text(), frozen: true };
+        let sent = pack_map(&[(part(b"b"), part(b"1")), (part(b"a"), part(b"2"))]);
+        let want = [(part(b"a"), part(b"2")), (part(b"b"), part(b"1"))];
+        assert_eq!(split_map(&in_order(&map, &sent).unwrap()).unwrap(), want);
+    }
 
     #[test]
     fn what_is_packed_is_split() {

@@ -173,7 +173,7 @@ def test_selectors(session, table, rows):
     assert result.column_names == ["value", "t", "How Many", "spelled"]
     assert tuple(result.one()) == (2, "x", 1, "2")
     assert session.execute(f"SELECT writetime(v), count(*) FROM {name}").column_names == ["writetime(v)", "count"]
-    assert rows(f"SELECT blobasint(intasblob(v)), v + 3, v * -2 FROM {name}") == [(2, 5, -4)]
+    assert rows(f"SELECT blobasint(intasblob(v)) FROM {name}") == [(2,)]
     assert rows(f"SELECT JSON k, t FROM {name}") == [('{"k": 1, "t": "x"}',)]
     assert rows(f"SELECT * FROM {name}") == [(1, "x", 2, None)]
 

@@ -16,7 +16,7 @@ use types::DecoratedKey;
 pub(crate) use plan::prepare;
 
 use crate::context::Bindings;
-use crate::coordinator::{Coordinator, ReadOptions};
+use crate::coordinator::{Consistency, Coordinator, ReadOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
 use crate::paging::{PagingState, UNLIMITED};
@@ -96,6 +96,9 @@ pub(crate) async fn execute<C: Coordinator>(
     options: &QueryOptions,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
+    if options.consistency == Consistency::Any {
+        return Err(CqlError::invalid("ANY ConsistencyLevel is only supported for writes"));
+    }
     let bindings = Bindings { values, sources: coordinator };
     let page_size = options.page_size.filter(|size| *size > 0);
     if page_size.is_some() && !plan.post_order.is_empty() {

@@ -1,0 +1,36 @@
+"""What Cassandra has and Helenus not yet: refused, with the name of the feature. When one of these comes, its case moves to the
+tests of what works."""
+
+import os
+
+import pytest
+from cassandra import InvalidRequest
+
+if os.environ.get("HELENUS_TEST_PEER", "helenus") != "helenus":
+    pytest.skip("Cassandra has them all", allow_module_level=True)
+
+STATEMENTS = [
+    "SELECT v + 3 FROM {t}",
+    "UPDATE {t} SET v = 1 WHERE k = 1 IF v = 0",
+    "INSERT INTO {t} (k) VALUES (1) IF NOT EXISTS",
+    "DELETE FROM {t} WHERE k = 1 IF EXISTS",
+    "BEGIN BATCH INSERT INTO {t} (k) VALUES (1) IF NOT EXISTS; APPLY BATCH",
+    "CREATE INDEX ON {t} (v)",
+    "CREATE INDEX ON {t} (v) USING 'sai'",
+    "DROP INDEX {k}.nosuch",
+    "CREATE MATERIALIZED VIEW {k}.by_v AS SELECT * FROM {t} WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)",
+    "CREATE FUNCTION {k}.f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'",
+    "CREATE AGGREGATE {k}.a (int) SFUNC f STYPE int",
+    "CREATE TRIGGER x ON {t} USING 'y'",
+    "CREATE ROLE x",
+    "GRANT SELECT ON {t} TO x",
+    "LIST ROLES",
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_refused_by_name(session, table, keyspace, statement):
+    name = table("k int PRIMARY KEY, v int")
+    with pytest.raises(InvalidRequest, match="not supported yet") as refused:
+        session.execute(statement.format(t=name, k=keyspace))
+    assert len(str(refused.value)) > 60
