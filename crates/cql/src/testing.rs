@@ -2,6 +2,7 @@
 
 mod answers;
 mod memory;
+mod model;
 mod paging;
 mod prepared;
 mod spell;

@@ -5,12 +5,16 @@
 use bytes::Bytes;
 use rows::{Bound, ClusteringValues, Slice, Slices};
 use schema::{ClusteringComparator, TableMetadata};
+use smallvec::SmallVec;
 
 use super::{ClusteringRestriction, ClusteringTest, Restrictions, RowTerm, RowTerms};
 use crate::context::Bindings;
 use crate::error::CqlError;
 use crate::execute::BoundValue;
 use crate::values;
+
+/// Values of columns that follow each other.
+type RowValues = SmallVec<[Bytes; 2]>;
 
 /// The slices of a partition that the restrictions ask for.
 pub(super) fn build(
@@ -58,16 +62,16 @@ fn extend(
     bindings: &Bindings<'_>,
 ) -> Result<(), CqlError> {
     let rows = match &restriction.test {
-        ClusteringTest::Eq(row) => vec![row_values(row, restriction, table, bindings)?],
+        ClusteringTest::Eq(row) => {
+            let row = row_values(row, restriction, table, bindings)?;
+            for prefix in prefixes {
+                prefix.extend(row.iter().cloned().map(Some));
+            }
+            return Ok(());
+        }
         ClusteringTest::In(rows) => in_rows(rows, restriction, table, bindings)?,
         ClusteringTest::Slice { .. } => return Ok(()),
     };
-    if let [row] = rows.as_slice() {
-        for prefix in prefixes {
-            prefix.extend(row.iter().cloned().map(Some));
-        }
-        return Ok(());
-    }
     let mut longer = Vec::with_capacity(prefixes.len() * rows.len());
     for prefix in prefixes.iter() {
         for row in &rows {
@@ -106,7 +110,7 @@ fn row_values(
     restriction: &ClusteringRestriction,
     table: &TableMetadata,
     bindings: &Bindings<'_>,
-) -> Result<Vec<Bytes>, CqlError> {
+) -> Result<RowValues, CqlError> {
     let first = restriction.first;
     match row {
         RowTerm::Columns(terms) => terms
@@ -125,7 +129,7 @@ fn tuple_values(
     tuple: &Bytes,
     restriction: &ClusteringRestriction,
     table: &TableMetadata,
-) -> Result<Vec<Bytes>, CqlError> {
+) -> Result<RowValues, CqlError> {
     let fields = values::split_tuple(tuple)?;
     if fields.len() > restriction.width {
         return Err(CqlError::invalid(format!(
@@ -149,7 +153,7 @@ fn in_rows(
     restriction: &ClusteringRestriction,
     table: &TableMetadata,
     bindings: &Bindings<'_>,
-) -> Result<Vec<Vec<Bytes>>, CqlError> {
+) -> Result<Vec<RowValues>, CqlError> {
     match rows {
         RowTerms::List(rows) => rows.iter().map(|row| row_values(row, restriction, table, bindings)).collect(),
         RowTerms::Bind(term) => {
@@ -161,7 +165,7 @@ fn in_rows(
             };
             let elements = values::split_list(&list)?;
             if !restriction.multi {
-                return Ok(elements.into_iter().map(|element| vec![element]).collect());
+                return Ok(elements.into_iter().map(|element| RowValues::from_iter([element])).collect());
             }
             elements.iter().map(|tuple| tuple_values(tuple, restriction, table)).collect()
         }

@@ -85,6 +85,9 @@ struct Builder<'j> {
     sorted: Vec<(Vec<Option<Bytes>>, Vec<u8>)>,
 }
 
+/// Room that a page begins with: a row of the usual size.
+const FIRST_BYTES: usize = 256;
+
 /// What to do after a row.
 #[derive(PartialEq)]
 enum Next {
@@ -97,7 +100,15 @@ enum Next {
 pub(super) fn build(job: &Job, stream: &mut dyn PartitionStream) -> Result<Page, CqlError> {
     let mut live = LiveRows::new(stream, Arc::clone(&job.table), job.now, job.tombstones);
     let limit = if job.post_order.is_empty() { job.row_limit() } else { u32::MAX };
-    let mut builder = Builder { job, out: Vec::new(), count: 0, limit, mark: None, group: None, sorted: Vec::new() };
+    let mut builder = Builder {
+        job,
+        out: Vec::with_capacity(FIRST_BYTES),
+        count: 0,
+        limit,
+        mark: None,
+        group: None,
+        sorted: Vec::new(),
+    };
     while let Some(partition) = live.next_partition()? {
         if builder.partition(&partition, &mut live)? == Next::Stop {
             break;
