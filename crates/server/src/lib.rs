@@ -12,6 +12,7 @@ pub mod events;
 pub mod handler;
 pub mod limits;
 pub mod memory;
+pub mod operator;
 pub mod prepared;
 pub mod request;
 pub mod running;

@@ -1,7 +1,8 @@
 //! What all requests share, on all workers: the node, prepared statements, events, limits, figures.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cluster::Node;
 use config::Config;
@@ -28,6 +29,8 @@ pub struct Services {
     /// `nodetool settraceprobability`, as the bits of an f64.
     trace_probability: AtomicU64,
     begun: env::Instant,
+    /// Loggers whose level was changed.
+    logging_levels: Mutex<BTreeMap<String, String>>,
     /// Open connections; set once the native transport runs.
     connections: OnceLock<Arc<ConnectionRegistry>>,
 }
@@ -80,6 +83,7 @@ impl Services {
             limits,
             requests: RequestMetrics::default(),
             trace_probability: AtomicU64::new(0f64.to_bits()),
+            logging_levels: Mutex::default(),
             connections: OnceLock::new(),
         }
     }
@@ -97,6 +101,25 @@ impl Services {
     /// Seconds since the start.
     pub fn uptime_seconds(&self) -> u64 {
         self.node.env.elapsed(self.begun).as_secs()
+    }
+
+    /// Loggers and their levels, the root first.
+    pub fn logging_levels(&self) -> Vec<(String, String)> {
+        let changed = self.logging_levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let root = ("ROOT".to_owned(), changed.get("ROOT").cloned().unwrap_or_else(|| "INFO".to_owned()));
+        let others = changed.iter().filter(|(logger, _)| *logger != "ROOT");
+        std::iter::once(root).chain(others.map(|(logger, level)| (logger.clone(), level.clone()))).collect()
+    }
+
+    /// A logger's level was changed; an empty level: back to what it was.
+    pub fn note_logging_level(&self, logger: &str, level: &str) {
+        let mut changed = self.logging_levels.lock().unwrap_or_else(PoisonError::into_inner);
+        match (logger, level) {
+            ("", "") => changed.clear(),
+            (_, "") => drop(changed.remove(logger)),
+            ("root", _) => drop(changed.insert("ROOT".to_owned(), level.to_uppercase())),
+            _ => drop(changed.insert(logger.to_owned(), level.to_uppercase())),
+        }
     }
 
     /// The share of requests that are traced without being asked to.
