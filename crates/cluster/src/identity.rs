@@ -143,8 +143,7 @@ pub fn inet(address: IpAddr) -> Bytes {
 
 fn saved_tokens(table: &TableMetadata, row: &Row) -> Vec<Token> {
     let parse = |bytes: Bytes| std::str::from_utf8(&bytes).ok()?.parse().ok().map(Token);
-    let mut tokens: Vec<Token> =
-        system_rows::elements(table, row, "tokens").into_iter().filter_map(parse).collect();
+    let mut tokens: Vec<Token> = system_rows::elements(table, row, "tokens").into_iter().filter_map(parse).collect();
     tokens.sort();
     tokens
 }

@@ -102,12 +102,7 @@ impl Node {
         result
     }
 
-    async fn read_in_background<T, E, F>(
-        &self,
-        job: &Arc<Job>,
-        limit: Duration,
-        build: F,
-    ) -> Result<T, ReadOutcome<E>>
+    async fn read_in_background<T, E, F>(&self, job: &Arc<Job>, limit: Duration, build: F) -> Result<T, ReadOutcome<E>>
     where
         T: Send + 'static,
         E: From<ReadError> + Send + 'static,

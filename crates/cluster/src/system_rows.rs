@@ -39,8 +39,7 @@ impl SystemRow {
         timestamp: i64,
         expiry: Option<(u32, u32)>,
     ) -> Self {
-        let clustering: ClusteringValues =
-            clustering.iter().map(|value| Some(Bytes::copy_from_slice(value))).collect();
+        let clustering: ClusteringValues = clustering.iter().map(|value| Some(Bytes::copy_from_slice(value))).collect();
         let mut row = Row::new(clustering);
         let expiry = expiry.map(|(ttl, now)| (ttl, now.saturating_add(ttl)));
         row.liveness = match expiry {

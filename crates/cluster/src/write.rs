@@ -69,7 +69,9 @@ impl Node {
     fn record_write_latency(&self, mutations: &[Mutation], begun: env::Instant) {
         let micros = u64::try_from(self.env.elapsed(begun).as_micros()).unwrap_or(u64::MAX);
         // of a batch the first table stands for all
-        if let Some(store) = mutations.first().and_then(|m| m.updates.first()).and_then(|u| self.engine.table(u.table.id)) {
+        if let Some(store) =
+            mutations.first().and_then(|m| m.updates.first()).and_then(|u| self.engine.table(u.table.id))
+        {
             store.metrics.write_latency.record(micros);
         }
     }

@@ -5,10 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod log;
 mod serve;
 
 use std::process::ExitCode;
 
+use admin::AdminApi;
+use admin::http::Client;
 use clap::Parser;
 
 use arguments::{Command, Program};
@@ -21,11 +24,18 @@ fn main() -> ExitCode {
     match program.command {
         None => serve::run(program.serve),
         Some(Command::Serve(serve)) => serve::run(serve),
-        Some(Command::Nodetool { .. }) => later("nodetool"),
+        Some(Command::Nodetool { arguments }) => nodetool(&arguments),
         Some(Command::Sstable { .. }) => later("sstable"),
         Some(Command::Shell { .. }) => later("shell"),
         Some(Command::Stress { .. }) => later("stress"),
     }
+}
+
+fn nodetool(arguments: &[String]) -> ExitCode {
+    let now = env::real::env().clock.now_micros() / 1000;
+    let connect = |host: &str, port: u16| Box::new(Client::new(host, port)) as Box<dyn AdminApi>;
+    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
+    ExitCode::from(admin::nodetool::run(arguments, now, &connect, &mut out, &mut err))
 }
 
 fn later(word: &str) -> ExitCode {

@@ -1,7 +1,7 @@
 //! `helenus serve`: configuration, start, the line that says it is ready, and the end on a signal.
 
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,16 +10,15 @@ use env::Env;
 use server::memory::MemoryBudget;
 use server::running::{self, RunningNode, StartOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Serve;
+use crate::log;
 
 /// A cassandra.yaml is shorter.
 const CONFIG_SIZE_MAX: u64 = 16 << 20;
 
 /// Serves a node until a signal ends it.
 pub fn run(options: Serve) -> ExitCode {
-    log_to_stderr();
     match serve(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -29,15 +28,11 @@ pub fn run(options: Serve) -> ExitCode {
     }
 }
 
-fn log_to_stderr() {
-    let filter = EnvFilter::try_from_env("HELENUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
-}
-
 fn serve(options: Serve) -> Result<(), String> {
     if options.read_only {
         return Err("--read-only comes with a later version".to_owned());
     }
+    let set_level = log::to_stderr();
     let env = env::real::env();
     let config = load(&env, &options)?;
     for note in config.notes() {
@@ -51,11 +46,14 @@ fn serve(options: Serve) -> Result<(), String> {
         data_dir: options.data_dir.clone(),
         config,
         listen,
+        admin: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.admin_port)),
+        set_level: Some(set_level),
         workers: None,
         shards: options.shards,
         memory,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     // signals count from here on: one that comes during the start ends the node after it
     let mut signals = runtime.block_on(async { Signals::new() }).map_err(|error| error.to_string())?;
     let node = running::start(start).map_err(|error| error.to_string())?;

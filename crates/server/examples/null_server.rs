@@ -29,12 +29,7 @@ impl RequestHandler for Null {
 
     fn disconnect(&self, (): &()) {}
 
-    async fn handle(
-        self: Rc<Self>,
-        _: Rc<()>,
-        request: RequestEnvelope,
-        _: Instant,
-    ) -> ResponseEnvelope {
+    async fn handle(self: Rc<Self>, _: Rc<()>, request: RequestEnvelope, _: Instant) -> ResponseEnvelope {
         if self.wait {
             tokio::task::yield_now().await;
         }
@@ -50,11 +45,7 @@ impl RequestHandler for Null {
                 rows.skip_metadata = execute.parameters.skip_metadata;
                 Response::Rows(Box::new(rows))
             }
-            _ => Response::Rows(Box::new(Rows::new(
-                self.metadata.clone(),
-                1,
-                self.row.clone(),
-            ))),
+            _ => Response::Rows(Box::new(Rows::new(self.metadata.clone(), 1, self.row.clone()))),
         };
         ResponseEnvelope::new(request.stream, response)
     }
@@ -62,39 +53,18 @@ impl RequestHandler for Null {
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let address = arguments
-        .next()
-        .unwrap_or_else(|| "127.0.0.1:9042".to_owned());
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:9042".to_owned());
     let address = address.parse().map_err(std::io::Error::other)?;
     let env = env::real::env();
-    let workers = arguments
-        .next()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or_else(|| env.tasks.cores());
+    let workers = arguments.next().and_then(|count| count.parse().ok()).unwrap_or_else(|| env.tasks.cores());
     let wait = arguments.next().is_some();
-    let server = Server::start(
-        &env,
-        ServerOptions {
-            workers,
-            ..ServerOptions::new(address)
-        },
-        move |_| {
-            let column = |name: &str, cql_type| ColumnSpec {
-                keyspace: "ks".into(),
-                table: "t".into(),
-                name: name.into(),
-                cql_type,
-            };
-            let columns = vec![column("k", CqlType::Int), column("v", CqlType::Text)];
-            let row =
-                Bytes::from_static(b"\0\0\0\x04\0\0\0\x01\0\0\0\x19abcdefghijklmnopqrstuvwxy");
-            Null {
-                metadata: Arc::new(ResultMetadata::new(columns)),
-                row,
-                wait,
-            }
-        },
-    )?;
+    let server = Server::start(&env, ServerOptions { workers, ..ServerOptions::new(address) }, move |_| {
+        let column =
+            |name: &str, cql_type| ColumnSpec { keyspace: "ks".into(), table: "t".into(), name: name.into(), cql_type };
+        let columns = vec![column("k", CqlType::Int), column("v", CqlType::Text)];
+        let row = Bytes::from_static(b"\0\0\0\x04\0\0\0\x01\0\0\0\x19abcdefghijklmnopqrstuvwxy");
+        Null { metadata: Arc::new(ResultMetadata::new(columns)), row, wait }
+    })?;
     println!("{} with {workers} workers", server.address());
     loop {
         std::thread::park();

@@ -63,9 +63,7 @@ fn run(mut socket: TcpStream, version: u8, depth: usize, stop: &AtomicBool, done
     // all answers are alike: learn the size of one, then count bytes
     let mut buffer = vec![0; 1 << 20];
     let mut size = 0;
-    socket
-        .set_read_timeout(Some(Duration::from_millis(200)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     socket.write_all(&batch).unwrap();
     while let Ok(read @ 1..) = socket.read(&mut buffer) {
         size += read;
@@ -86,16 +84,8 @@ fn run(mut socket: TcpStream, version: u8, depth: usize, stop: &AtomicBool, done
 fn cpu(pid: Option<&str>) -> f64 {
     let Some(pid) = pid else { return 0.0 };
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap()
-        .split_whitespace()
-        .collect();
-    let ticks: f64 = [11, 12]
-        .iter()
-        .map(|field| fields[*field].parse::<f64>().unwrap())
-        .sum();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks: f64 = [11, 12].iter().map(|field| fields[*field].parse::<f64>().unwrap()).sum();
     ticks / 100.0
 }
 
@@ -107,10 +97,7 @@ fn main() {
     };
     let version: u8 = version.parse().unwrap();
     let depth: usize = depth.parse().unwrap();
-    let (stop, done) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(AtomicU64::new(0)),
-    );
+    let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let threads: Vec<_> = (0..connections.parse().unwrap())
         .map(|_: usize| {
             let socket = connect(address, version);
@@ -122,10 +109,7 @@ fn main() {
     let pid = rest.first().map(String::as_str);
     let (begin, before, used) = (Instant::now(), done.load(Ordering::Relaxed), cpu(pid));
     thread::sleep(Duration::from_secs(seconds.parse().unwrap()));
-    let (passed, count) = (
-        begin.elapsed().as_secs_f64(),
-        done.load(Ordering::Relaxed) - before,
-    );
+    let (passed, count) = (begin.elapsed().as_secs_f64(), done.load(Ordering::Relaxed) - before);
     let used = cpu(pid) - used;
     stop.store(true, Ordering::Relaxed);
     println!(

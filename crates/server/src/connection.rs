@@ -23,10 +23,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use env::{Instant, Stream};
 use protocol::frame::{Header, HeaderError, encode_header_error, flags};
-use protocol::{
-    DecodeError, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response,
-    ResponseEnvelope,
-};
+use protocol::{DecodeError, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::auth::AuthOutcome;
@@ -100,11 +97,7 @@ pub(crate) struct Connection<H: RequestHandler, M, F> {
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve<H: RequestHandler>(
-    origin: Origin,
-    handler: Rc<H>,
-    stream: Box<dyn Stream>,
-) {
+pub(crate) async fn serve<H: RequestHandler>(origin: Origin, handler: Rc<H>, stream: Box<dyn Stream>) {
     let to_make = handler.clone();
     let make = move |client, request, received| to_make.clone().handle(client, request, received);
     let mut connection = Connection::new(origin, handler, make, stream);
@@ -161,10 +154,7 @@ where
                 Closing::AfterInFlight => return Poll::Pending,
                 Closing::AfterFlush if self.output.pending() == 0 => {
                     self.closing = Closing::Lingering;
-                    self.origin
-                        .control
-                        .lingering
-                        .set(Some(self.origin.core.shared.env.now()));
+                    self.origin.control.lingering.set(Some(self.origin.core.shared.env.now()));
                 }
                 Closing::AfterFlush => return Poll::Pending,
                 Closing::Lingering => return self.poll_linger(context),
@@ -256,8 +246,7 @@ where
         if header.flags & flags::COMPRESSED == 0 || header.version.has_segments() {
             return RequestEnvelope::decode(header, body);
         }
-        let not_agreed =
-            DecodeError::Compression("Compressed frame without a compression agreed on in STARTUP");
+        let not_agreed = DecodeError::Compression("Compressed frame without a compression agreed on in STARTUP");
         let compression = self.output.compression().ok_or(not_agreed)?;
         let limit = self.origin.core.shared.limits.frame_size_max;
         RequestEnvelope::decode(header, &compression.decompress(body, limit)?)
@@ -266,10 +255,7 @@ where
     fn execute(&mut self, context: &mut Context<'_>, envelope: RequestEnvelope, size: usize) {
         let (stream, version) = (envelope.stream, envelope.version);
         let client = match (&self.client, &envelope.request) {
-            (
-                Some(client),
-                Request::Query(_) | Request::Prepare(_) | Request::Execute(_) | Request::Batch(_),
-            ) => client,
+            (Some(client), Request::Query(_) | Request::Prepare(_) | Request::Execute(_) | Request::Batch(_)) => client,
             _ => return self.handshake(envelope),
         };
         let shared = &self.origin.core.shared;
@@ -284,10 +270,7 @@ where
             return self.push_error(stream, version, ErrorMessage::overloaded(text));
         }
         let future = (self.make)(client.clone(), envelope, self.now);
-        match self
-            .in_flight
-            .start(context, future, stream, size, self.now)
-        {
+        match self.in_flight.start(context, future, stream, size, self.now) {
             Some(outcome) => self.push_outcome(stream, outcome),
             None => {
                 shared.bytes_in_flight.fetch_add(size, Ordering::Relaxed);
@@ -306,21 +289,12 @@ where
             let env = &self.origin.core.shared.env;
             let timeout = self.origin.core.shared.limits.request_timeout;
             let now = env.now();
-            let limit =
-                Instant::from_nanos(now.as_nanos().saturating_sub(timeout.as_nanos() as u64));
-            self.origin
-                .control
-                .oldest_request
-                .set(self.in_flight.expire(limit));
+            let limit = Instant::from_nanos(now.as_nanos().saturating_sub(timeout.as_nanos() as u64));
+            self.origin.control.oldest_request.set(self.in_flight.expire(limit));
         }
         let mut freed = 0;
         while self.output.pending() < self.origin.core.shared.limits.out_size_max {
-            let Poll::Ready(Finished {
-                stream,
-                size,
-                outcome,
-            }) = self.in_flight.poll_finished(context)
-            else {
+            let Poll::Ready(Finished { stream, size, outcome }) = self.in_flight.poll_finished(context) else {
                 break;
             };
             freed += size;
@@ -350,16 +324,13 @@ where
             Outcome::Panicked => {
                 self.origin.core.stats.panics.add(1);
                 tracing::error!(peer = %self.origin.peer, stream, "a request panicked");
-                let error = ErrorMessage::server(
-                    "Internal error: the request failed on a broken invariant",
-                );
+                let error = ErrorMessage::server("Internal error: the request failed on a broken invariant");
                 self.push(&ResponseEnvelope::new(stream, error));
             }
             Outcome::TimedOut => {
                 self.origin.core.stats.timed_out.add(1);
                 let limit = self.origin.core.shared.limits.request_timeout.as_millis();
-                let error =
-                    ErrorMessage::overloaded(format!("Request did not finish within {limit} ms"));
+                let error = ErrorMessage::overloaded(format!("Request did not finish within {limit} ms"));
                 self.push(&ResponseEnvelope::new(stream, error));
             }
         }
@@ -372,20 +343,13 @@ where
     }
 
     fn push_error(&mut self, stream: i16, version: ProtocolVersion, error: ErrorMessage) {
-        self.output.push(
-            &ResponseEnvelope::new(stream, error),
-            self.version.unwrap_or(version),
-        );
+        self.output.push(&ResponseEnvelope::new(stream, error), self.version.unwrap_or(version));
     }
 
     /// The request cannot be decoded: answered, and the end of the connection if nothing after it can be trusted.
     fn refuse(&mut self, header: &Header, error: &DecodeError) {
         self.origin.core.stats.protocol_errors.add(1);
-        self.push_error(
-            header.stream,
-            header.version,
-            ErrorMessage::protocol(error.to_string()),
-        );
+        self.push_error(header.stream, header.version, ErrorMessage::protocol(error.to_string()));
         if error.is_fatal() {
             tracing::debug!(peer = %self.origin.peer, %error, "connection closed: broken request");
             self.closing = Closing::AfterFlush;
@@ -396,8 +360,7 @@ where
         self.origin.core.stats.protocol_errors.add(1);
         let length = header.body_size as usize + protocol::frame::HEADER_SIZE;
         let limit = self.origin.core.shared.limits.frame_size_max;
-        let text =
-            format!("Request is too big: length {length} exceeds maximum allowed length {limit}.");
+        let text = format!("Request is too big: length {length} exceeds maximum allowed length {limit}.");
         self.push_error(header.stream, header.version, ErrorMessage::invalid(text));
     }
 
@@ -415,9 +378,7 @@ where
             return Ok(());
         }
         let core = &self.origin.core;
-        let (taken, result) = self
-            .output
-            .poll_flush(context, &mut *self.stream, &core.stats);
+        let (taken, result) = self.output.poll_flush(context, &mut *self.stream, &core.stats);
         let blocked = &self.origin.control.write_blocked;
         match result {
             Poll::Ready(result) => {
@@ -460,10 +421,7 @@ where
 
     /// Reads on without looking, so that closing with unread bytes does not reset the connection under the last response.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if Pin::new(&mut self.stream)
-            .poll_shutdown(context)
-            .is_pending()
-        {
+        if Pin::new(&mut self.stream).poll_shutdown(context).is_pending() {
             return Poll::Pending;
         }
         while self.lingered < LINGER_SIZE_MAX {

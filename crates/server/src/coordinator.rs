@@ -168,10 +168,12 @@ impl Coordinator for RequestCoordinator {
 
     async fn truncate(&self, table: &Arc<TableMetadata>) -> Result<(), CqlError> {
         let truncated = self.services.node.truncate(&table.keyspace, &table.name).await;
-        truncated.map_err(|error| CqlError::Truncate(match errors::of_change(error) {
-            CqlError::Server(message) => format!("Error during truncate: {message}"),
-            other => other.to_string(),
-        }))
+        truncated.map_err(|error| {
+            CqlError::Truncate(match errors::of_change(error) {
+                CqlError::Server(message) => format!("Error during truncate: {message}"),
+                other => other.to_string(),
+            })
+        })
     }
 }
 

@@ -57,18 +57,9 @@ impl EventHub {
     pub(crate) fn subscribe(&self) -> Subscription {
         let (sender, receiver) = mpsc::channel(WORKER_EVENTS_MAX);
         let overflowed = Arc::new(AtomicBool::new(false));
-        let subscriber = Subscriber {
-            sender,
-            overflowed: overflowed.clone(),
-        };
-        self.workers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(subscriber);
-        Subscription {
-            receiver,
-            overflowed,
-        }
+        let subscriber = Subscriber { sender, overflowed: overflowed.clone() };
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(subscriber);
+        Subscription { receiver, overflowed }
     }
 }
 

@@ -13,6 +13,7 @@ pub mod handler;
 pub mod limits;
 pub mod memory;
 pub mod operator;
+pub mod ops;
 pub mod prepared;
 pub mod request;
 pub mod running;

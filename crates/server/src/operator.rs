@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use admin::api::Result;
 use admin::model::{
-    CacheInfo, ClientLatencies, CommitLogMetrics, CompactionHistoryEntry, CompactionStats, HistogramData,
-    KeyspaceInfo, NodeInfo, NodeMetrics, PoolStats, RunningCompaction, SnapshotInfo, SnapshotRequest, TableSelection,
-    TableStats,
+    CacheInfo, ClientLatencies, CommitLogMetrics, CompactionHistoryEntry, CompactionStats, HistogramData, KeyspaceInfo,
+    NodeInfo, NodeMetrics, PoolStats, RunningCompaction, SnapshotInfo, SnapshotRequest, TableSelection, TableStats,
 };
 use admin::{AdminApi, AdminError, TimeoutKind};
 use cluster::clock::uuid_text;

@@ -110,12 +110,7 @@ impl PreparedStatements {
         Some(self.plan_again(id, &known, schema))
     }
 
-    fn plan_again(
-        &self,
-        id: StatementId,
-        known: &Statement,
-        schema: &Arc<Schema>,
-    ) -> Result<Arc<Statement>, CqlError> {
+    fn plan_again(&self, id: StatementId, known: &Statement, schema: &Arc<Schema>) -> Result<Arc<Statement>, CqlError> {
         let old = &known.prepared;
         let mut again = Statement::plan(&old.query, old.keyspace.as_deref(), Arc::clone(schema))?;
         again.columns_changed = known.columns_changed || again.result.id() != known.result.id();

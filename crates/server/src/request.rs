@@ -112,9 +112,8 @@ impl RequestHandler for CqlHandler {
             trace.finish(&self.subject(&client, &envelope.request));
         }
         let tracing_id = trace.filter(|_| envelope.tracing).map(|trace| trace.id);
-        let extras = (tracing_id.is_some() || !reply.warnings.is_empty()).then(|| {
-            Box::new(ResponseExtras { tracing_id, warnings: reply.warnings, custom_payload: Vec::new() })
-        });
+        let extras = (tracing_id.is_some() || !reply.warnings.is_empty())
+            .then(|| Box::new(ResponseExtras { tracing_id, warnings: reply.warnings, custom_payload: Vec::new() }));
         ResponseEnvelope { stream: envelope.stream, extras, response: reply.response }
     }
 }

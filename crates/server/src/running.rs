@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use admin::AdminApi;
 use cluster::{IdentityOptions, Node, NodeError, Timeouts};
 use config::{CommitFailurePolicy, CommitLogSync, Config};
 use env::Env;
@@ -19,6 +20,8 @@ use storage::{Engine, EngineOptions, StorageError};
 use crate::event_hub::EventHub;
 use crate::limits::ServerLimits;
 use crate::memory::MemoryBudget;
+use crate::operator::{Operator, SetLevel};
+use crate::ops::Ops;
 use crate::request::CqlHandler;
 use crate::server::{Server, ServerOptions};
 use crate::services::Services;
@@ -33,6 +36,10 @@ pub struct StartOptions {
     pub config: Config,
     /// Where clients connect; port 0 takes any free one.
     pub listen: SocketAddr,
+    /// Metrics and nodetool; `None`: not at all. Port 0 takes any free one.
+    pub admin: Option<SocketAddr>,
+    /// Changes the levels of the log; belongs to the program.
+    pub set_level: Option<Arc<SetLevel>>,
     /// Workers; `None`: one a core.
     pub workers: Option<usize>,
     /// Shards of a table; `None`: four a core.
@@ -56,7 +63,7 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Port(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
-                write!(f, "{address} is in use; is Helenus or Cassandra already running there? (--port)")
+                write!(f, "{address} is in use; is Helenus or Cassandra already running there? (--port, --admin-port)")
             }
             Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Node(error) => error.fmt(f),
@@ -84,12 +91,14 @@ pub struct RunningNode {
     /// What its requests share.
     pub services: Arc<Services>,
     server: Server,
+    ops: Option<Ops>,
 }
 
 /// Starts a node.
 pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
-    let StartOptions { env, data_dir, config, listen, workers, shards, memory } = options;
+    let StartOptions { env, data_dir, config, listen, admin, set_level, workers, shards, memory } = options;
     check_port(&env, listen)?;
+    admin.map_or(Ok(()), |address| check_port(&env, address))?;
     let cores = env.tasks.cores();
     let engine_slot: Arc<OnceLock<Weak<Engine>>> = Arc::default();
     let engine_options = engine_options(&config, &data_dir, &memory, shards.unwrap_or(4 * cores), cores, &engine_slot);
@@ -118,7 +127,11 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     if server.address() != listen {
         services.node.set_native_port(server.address().port());
     }
-    Ok(RunningNode { services, server })
+    let operator = Operator::new(Arc::clone(&services), server.worker_stats().to_vec(), memory.total, set_level);
+    let operator: Arc<dyn AdminApi> = Arc::new(operator);
+    let ops =
+        admin.map(|address| Ops::start(&env, address, operator).map_err(|error| StartError::Port(address, error)));
+    Ok(RunningNode { services, server, ops: ops.transpose()? })
 }
 
 /// Workers are bound to cores from this number of cores on.
@@ -130,12 +143,18 @@ impl RunningNode {
         self.server.address()
     }
 
+    /// Where metrics and nodetool are, if anywhere.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.ops.as_ref().map(Ops::address)
+    }
+
     /// Lets requests in flight end, closes connections, flushes memtables: the next start has nothing to replay.
     pub async fn shutdown(self) -> Result<(), StorageError> {
         self.server.shutdown();
         let engine = &self.services.node.engine;
         let drained = engine.drain().await;
         engine.stop();
+        drop(self.ops);
         drained
     }
 }

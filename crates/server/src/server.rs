@@ -142,14 +142,9 @@ impl Server {
             let (tell, told) = std::sync::mpsc::channel();
             let make_handler = make_handler.clone();
             let body = move || seat.run(|number| make_handler(number), &tell);
-            server.workers.push(
-                env.tasks
-                    .spawn_worker(&format!("worker-{number}"), Box::new(body)),
-            );
+            server.workers.push(env.tasks.spawn_worker(&format!("worker-{number}"), Box::new(body)));
             server.worker_stats.push(stats);
-            server.address = told
-                .recv()
-                .unwrap_or_else(|_| Err(io::Error::other("a worker ended at its start")))?;
+            server.address = told.recv().unwrap_or_else(|_| Err(io::Error::other("a worker ended at its start")))?;
         }
         Ok(server)
     }
@@ -193,26 +188,15 @@ impl Drop for Server {
 
 fn door() -> (Door, mpsc::Receiver<Arrival>) {
     let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
-    (
-        Door {
-            assigned: AtomicUsize::new(0),
-            sender,
-        },
-        receiver,
-    )
+    (Door { assigned: AtomicUsize::new(0), sender }, receiver)
 }
 
 /// In the order in which Cassandra sends them.
 fn supported(cql_version: &str) -> Vec<(String, Vec<String>)> {
-    let versions = ProtocolVersion::ALL
-        .map(|version| version.name().to_owned())
-        .to_vec();
+    let versions = ProtocolVersion::ALL.map(|version| version.name().to_owned()).to_vec();
     vec![
         ("PROTOCOL_VERSIONS".to_owned(), versions),
-        (
-            "COMPRESSION".to_owned(),
-            vec!["snappy".to_owned(), "lz4".to_owned()],
-        ),
+        ("COMPRESSION".to_owned(), vec!["snappy".to_owned(), "lz4".to_owned()]),
         ("CQL_VERSION".to_owned(), vec![cql_version.to_owned()]),
     ]
 }
@@ -254,11 +238,7 @@ impl Seat {
                 Ok(bound) => bound,
                 Err(error) => return drop(tell.send(Err(error))),
             };
-            let core = Rc::new(WorkerCore::new(
-                self.number,
-                self.shared.clone(),
-                self.stats,
-            ));
+            let core = Rc::new(WorkerCore::new(self.number, self.shared.clone(), self.stats));
             let handler = Rc::new(make_handler(self.number));
             drop(tell.send(Ok(address)));
             worker::run(core, handler, listener, self.arrivals, self.phase).await;

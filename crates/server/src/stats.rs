@@ -19,14 +19,12 @@ pub struct Counter(AtomicU64);
 impl Counter {
     /// Adds; only the owning worker may call it.
     pub fn add(&self, amount: u64) {
-        self.0
-            .store(self.get().wrapping_add(amount), Ordering::Relaxed);
+        self.0.store(self.get().wrapping_add(amount), Ordering::Relaxed);
     }
 
     /// Subtracts; only the owning worker may call it.
     pub fn subtract(&self, amount: u64) {
-        self.0
-            .store(self.get().wrapping_sub(amount), Ordering::Relaxed);
+        self.0.store(self.get().wrapping_sub(amount), Ordering::Relaxed);
     }
 
     /// The count.
@@ -89,12 +87,7 @@ pub struct ConnectionStats {
 impl ConnectionStats {
     /// A connection just accepted.
     pub fn new(peer: SocketAddr) -> Self {
-        Self {
-            peer,
-            requests: Counter::default(),
-            stage: AtomicU8::new(0),
-            details: Mutex::default(),
-        }
+        Self { peer, requests: Counter::default(), stage: AtomicU8::new(0), details: Mutex::default() }
     }
 
     /// How far it has come.
@@ -112,10 +105,7 @@ impl ConnectionStats {
 
     /// A copy of the details.
     pub fn details(&self) -> ClientDetails {
-        self.details
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.details.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Changes the details.
@@ -190,11 +180,7 @@ impl ConnectionRegistry {
     }
 
     /// Enters a connection; says what it is told if it may not stay.
-    pub(crate) fn admit(
-        &self,
-        stats: Arc<ConnectionStats>,
-        limits: &ServerLimits,
-    ) -> (u64, Option<ErrorMessage>) {
+    pub(crate) fn admit(&self, stats: Arc<ConnectionStats>, limits: &ServerLimits) -> (u64, Option<ErrorMessage>) {
         let mut inner = self.lock();
         let address = stats.peer.ip();
         let all = inner.connections.len();
@@ -227,12 +213,7 @@ impl ConnectionRegistry {
 }
 
 /// With so many connections there already.
-fn refusal(
-    all: usize,
-    of_address: usize,
-    address: IpAddr,
-    limits: &ServerLimits,
-) -> Option<ErrorMessage> {
+fn refusal(all: usize, of_address: usize, address: IpAddr, limits: &ServerLimits) -> Option<ErrorMessage> {
     let over = |count: usize, limit: Option<usize>| limit.filter(|limit| count >= *limit);
     if let Some(limit) = over(all, limits.connections_max) {
         let text = format!("Too many connections: the limit is {limit}");

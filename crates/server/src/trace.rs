@@ -75,8 +75,7 @@ impl TraceSession {
         let broadcast = self.node.identity.broadcast;
         let port = i32::from(broadcast.port()).to_be_bytes().to_vec();
         let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
-        let parameters =
-            subject.parameters.iter().map(|(name, value)| (text(name), text(value))).collect::<Vec<_>>();
+        let parameters = subject.parameters.iter().map(|(name, value)| (text(name), text(value))).collect::<Vec<_>>();
         let session = SystemRow::new(sessions, &[&self.id], &[], timestamp, expiry)
             .set("client", inet(subject.client))
             .set("command", text("QUERY"))

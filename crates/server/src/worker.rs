@@ -35,22 +35,12 @@ pub(crate) struct WorkerCore {
 
 impl WorkerCore {
     pub fn new(number: usize, shared: Arc<Shared>, stats: Arc<WorkerStats>) -> Self {
-        Self {
-            number,
-            shared,
-            stats,
-            connections: RefCell::default(),
-            refusals: Cell::new(0),
-            changed: Notify::new(),
-        }
+        Self { number, shared, stats, connections: RefCell::default(), refusals: Cell::new(0), changed: Notify::new() }
     }
 
     /// Bytes of requests that have ended; wakes who waits for them.
     pub fn release(&self, bytes: usize) {
-        let before = self
-            .shared
-            .bytes_in_flight
-            .fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.shared.bytes_in_flight.fetch_sub(bytes, Ordering::Relaxed);
         if before >= self.shared.limits.total_bytes_max {
             self.for_each(|control| {
                 if control.paused.get() {
@@ -91,9 +81,7 @@ impl WorkerCore {
         while let Some(published) = subscription.next().await {
             self.for_each(|control| match &published {
                 Published::Event(event) => control.notify(event),
-                Published::Overflow if control.is_registered() => {
-                    control.sentence(Verdict::TooManyEvents)
-                }
+                Published::Overflow if control.is_registered() => control.sentence(Verdict::TooManyEvents),
                 Published::Overflow => {}
             });
         }
@@ -115,9 +103,7 @@ impl WorkerCore {
         let doors = &self.shared.doors;
         let load = |number: &usize| doors[*number].assigned.load(Ordering::Relaxed);
         let others = (0..doors.len()).filter(|number| *number != self.number);
-        let idlest = others
-            .min_by_key(load)
-            .filter(|number| load(number) < load(&self.number));
+        let idlest = others.min_by_key(load).filter(|number| load(number) < load(&self.number));
         let Some(number) = idlest else {
             doors[self.number].assigned.fetch_add(1, Ordering::Relaxed);
             return Some(arrival);
@@ -143,9 +129,7 @@ impl Drop for Entry {
         core.connections.borrow_mut().remove(&self.id);
         core.shared.registry.remove(self.id);
         core.stats.connections.subtract(1);
-        core.shared.doors[core.number]
-            .assigned
-            .fetch_sub(1, Ordering::Relaxed);
+        core.shared.doors[core.number].assigned.fetch_sub(1, Ordering::Relaxed);
         if self.refused {
             core.refusals.set(core.refusals.get() - 1);
         }
@@ -189,13 +173,7 @@ pub(crate) async fn run<H: RequestHandler>(
     drop(listener);
     core.sentence_all(Verdict::Drain);
     let limit = core.shared.limits.drain_timeout;
-    if core
-        .shared
-        .env
-        .timeout(limit, core.wait_until_empty())
-        .await
-        .is_err()
-    {
+    if core.shared.env.timeout(limit, core.wait_until_empty()).await.is_err() {
         tracing::warn!(
             connections = core.stats.connections.get(),
             "requests in flight dropped at the end of the drain"
@@ -206,27 +184,15 @@ pub(crate) async fn run<H: RequestHandler>(
 }
 
 /// Serves a connection on this thread; it is counted in this worker's door already.
-fn serve_here<H: RequestHandler>(
-    core: &Rc<WorkerCore>,
-    handler: &Rc<H>,
-    (detached, peer): Arrival,
-) {
+fn serve_here<H: RequestHandler>(core: &Rc<WorkerCore>, handler: &Rc<H>, (detached, peer): Arrival) {
     core.stats.accepted.add(1);
     let stats = Arc::new(ConnectionStats::new(peer));
-    let (id, refusal) = core
-        .shared
-        .registry
-        .admit(stats.clone(), &core.shared.limits);
-    let entry = Entry {
-        core: core.clone(),
-        id,
-        refused: refusal.is_some(),
-    };
+    let (id, refusal) = core.shared.registry.admit(stats.clone(), &core.shared.limits);
+    let entry = Entry { core: core.clone(), id, refused: refusal.is_some() };
     let control = Rc::new(Control::new(core.shared.env.now()));
     core.connections.borrow_mut().insert(id, control.clone());
     core.stats.connections.add(1);
-    core.refusals
-        .set(core.refusals.get() + usize::from(entry.refused));
+    core.refusals.set(core.refusals.get() + usize::from(entry.refused));
     core.changed.notify_waiters();
     if let Some(refusal) = &refusal {
         core.stats.refused.add(1);
@@ -239,13 +205,7 @@ fn serve_here<H: RequestHandler>(
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, %error, "cannot serve a connection"),
     };
-    let origin = Origin {
-        core: core.clone(),
-        control,
-        stats,
-        peer,
-        refusal,
-    };
+    let origin = Origin { core: core.clone(), control, stats, peer, refusal };
     let handler = handler.clone();
     tokio::task::spawn_local(async move {
         let _entry = entry;

@@ -98,8 +98,7 @@ impl Control {
 
     /// Asks for events.
     pub fn register(&self, event: EventType) {
-        self.registered
-            .set(self.registered.get() | 1 << event as u8);
+        self.registered.set(self.registered.get() | 1 << event as u8);
     }
 
     pub fn is_registered(&self) -> bool {
@@ -127,17 +126,9 @@ impl Control {
     /// Looks at all timeouts.
     pub fn tick(&self, now: Instant, limits: &ServerLimits) {
         let over = |since: Instant, limit| now.since(since) >= limit;
-        if self
-            .lingering
-            .get()
-            .is_some_and(|since| over(since, LINGER))
-        {
+        if self.lingering.get().is_some_and(|since| over(since, LINGER)) {
             self.sentence(Verdict::Lingering);
-        } else if self
-            .write_blocked
-            .get()
-            .is_some_and(|since| over(since, limits.write_timeout))
-        {
+        } else if self.write_blocked.get().is_some_and(|since| over(since, limits.write_timeout)) {
             self.sentence(Verdict::SlowReader);
         } else if !self.ready.get() && over(self.opened, limits.startup_timeout) {
             self.sentence(Verdict::StartupTimeout);

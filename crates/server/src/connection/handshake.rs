@@ -16,8 +16,7 @@ use env::Instant;
 use protocol::request::{AuthResponse, Register, Startup};
 use protocol::segment::SegmentFormat;
 use protocol::{
-    Compression, ErrorKind, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response,
-    ResponseEnvelope,
+    Compression, ErrorKind, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope,
 };
 
 use super::{Closing, Connection};
@@ -32,27 +31,16 @@ where
 {
     /// Answers a request that is not the handler's, or comes at the wrong time.
     pub(super) fn handshake(&mut self, envelope: RequestEnvelope) {
-        let RequestEnvelope {
-            version,
-            stream,
-            request,
-            ..
-        } = envelope;
+        let RequestEnvelope { version, stream, request, .. } = envelope;
         let opcode = request.opcode();
         match (self.stage(), request) {
             (Stage::Established | Stage::Ready, Request::Options) => {
                 let supported = Response::Supported(self.origin.core.shared.supported.clone());
                 self.answer(stream, version, supported);
             }
-            (Stage::Established, Request::Startup(startup)) => {
-                self.start(stream, version, &startup)
-            }
-            (Stage::Authenticating, Request::AuthResponse(response)) => {
-                self.authenticate(stream, response)
-            }
-            (Stage::Ready, Request::Register(register)) => {
-                self.register(stream, version, &register)
-            }
+            (Stage::Established, Request::Startup(startup)) => self.start(stream, version, &startup),
+            (Stage::Authenticating, Request::AuthResponse(response)) => self.authenticate(stream, response),
+            (Stage::Ready, Request::Register(register)) => self.register(stream, version, &register),
             (Stage::Established, _) => {
                 self.refuse_message(
                     stream,
@@ -61,26 +49,18 @@ where
                 );
             }
             (Stage::Authenticating, _) => {
-                self.refuse_message(
-                    stream,
-                    version,
-                    format!("Unexpected message {opcode}, expecting SASL_RESPONSE"),
-                );
+                self.refuse_message(stream, version, format!("Unexpected message {opcode}, expecting SASL_RESPONSE"));
             }
             (Stage::Ready, Request::Startup(_)) => {
-                let text =
-                    "Unexpected message STARTUP, the connection is already initialized".to_owned();
+                let text = "Unexpected message STARTUP, the connection is already initialized".to_owned();
                 self.refuse_message(stream, version, text);
             }
-            (Stage::Ready, _) => {
-                self.refuse_message(stream, version, format!("Unexpected message {opcode}"))
-            }
+            (Stage::Ready, _) => self.refuse_message(stream, version, format!("Unexpected message {opcode}")),
         }
     }
 
     fn answer(&mut self, stream: i16, version: ProtocolVersion, response: impl Into<Response>) {
-        self.output
-            .push(&ResponseEnvelope::new(stream, response), version);
+        self.output.push(&ResponseEnvelope::new(stream, response), version);
     }
 
     fn refuse_message(&mut self, stream: i16, version: ProtocolVersion, text: String) {
@@ -96,14 +76,7 @@ where
         self.throw_on_overload = startup.option("THROW_ON_OVERLOAD") == Some("1");
         self.note_startup(version, startup);
         self.version = Some(version);
-        match self
-            .origin
-            .core
-            .shared
-            .authenticator
-            .class_name()
-            .map(str::to_owned)
-        {
+        match self.origin.core.shared.authenticator.class_name().map(str::to_owned) {
             Some(class) => {
                 self.origin.stats.set_stage(Stage::Authenticating);
                 self.answer(stream, version, Response::Authenticate(class));
@@ -115,11 +88,7 @@ where
         }
         // only now: the answer itself is still bare and uncompressed
         if version.has_segments() {
-            let format = if compression.is_some() {
-                SegmentFormat::Lz4
-            } else {
-                SegmentFormat::Plain
-            };
+            let format = if compression.is_some() { SegmentFormat::Lz4 } else { SegmentFormat::Plain };
             self.input.start_segments(format);
             self.output.start_segments(format);
         } else if let Some(compression) = compression {
@@ -130,11 +99,7 @@ where
     fn note_startup(&self, version: ProtocolVersion, startup: &Startup) {
         self.origin.stats.update(|details| {
             details.version = Some(version);
-            details.options = startup
-                .options
-                .iter()
-                .map(|(key, value)| (key.clone(), value.to_string()))
-                .collect();
+            details.options = startup.options.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();
             details.driver_name = startup.option("DRIVER_NAME").map(Arc::from);
             details.driver_version = startup.option("DRIVER_VERSION").map(Arc::from);
         });
@@ -144,24 +109,14 @@ where
         let version = self.version.expect("STARTUP sets it");
         self.origin.stats.set_stage(Stage::Ready);
         self.origin.control.ready.set(true);
-        self.origin
-            .stats
-            .update(|details| details.user = user.clone());
+        self.origin.stats.update(|details| details.user = user.clone());
         let stats = self.origin.stats.clone();
-        self.client = Some(self.handler.connect(ConnectionInfo {
-            peer: self.origin.peer,
-            version,
-            user,
-            stats,
-        }));
+        self.client = Some(self.handler.connect(ConnectionInfo { peer: self.origin.peer, version, user, stats }));
     }
 
     /// Begins to judge the token; nothing else is executed until that is done.
     fn authenticate(&mut self, stream: i16, response: AuthResponse) {
-        self.auth = Some((
-            stream,
-            self.origin.core.shared.authenticator.authenticate(response),
-        ));
+        self.auth = Some((stream, self.origin.core.shared.authenticator.authenticate(response)));
     }
 
     pub(super) fn collect_auth(&mut self, context: &mut Context<'_>) {
@@ -196,10 +151,7 @@ where
 }
 
 /// The texts are Cassandra's.
-fn check_startup(
-    startup: &Startup,
-    version: ProtocolVersion,
-) -> Result<Option<Compression>, String> {
+fn check_startup(startup: &Startup, version: ProtocolVersion) -> Result<Option<Compression>, String> {
     startup.check_cql_version()?;
     let Some(name) = startup.option("COMPRESSION") else {
         return Ok(None);
@@ -209,9 +161,6 @@ fn check_startup(
             Err("Snappy compression is not supported in protocol V5".to_owned())
         }
         Some(compression) => Ok(Some(compression)),
-        None => Err(format!(
-            "Unknown compression algorithm: {}",
-            name.to_lowercase()
-        )),
+        None => Err(format!("Unknown compression algorithm: {}", name.to_lowercase())),
     }
 }

@@ -54,11 +54,7 @@ struct Waiting<F> {
 
 impl<F> InFlight<F> {
     pub fn new() -> Self {
-        Self {
-            waiting: FuturesUnordered::new(),
-            spare: Vec::new(),
-            bytes: 0,
-        }
+        Self { waiting: FuturesUnordered::new(), spare: Vec::new(), bytes: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -90,14 +86,7 @@ impl<F: Future<Output = ResponseEnvelope>> InFlight<F> {
             Poll::Pending => {
                 self.bytes += size;
                 let slot = Some(slot);
-                self.waiting.push(Waiting {
-                    slot,
-                    stream,
-                    size,
-                    started,
-                    expired: false,
-                    waker: None,
-                });
+                self.waiting.push(Waiting { slot, stream, size, started, expired: false, waker: None });
                 None
             }
         }
@@ -120,9 +109,7 @@ impl<F: Future<Output = ResponseEnvelope>> InFlight<F> {
         let mut oldest = None;
         for waiting in self.waiting.iter_mut() {
             if waiting.started >= limit {
-                oldest = Some(oldest.map_or(waiting.started, |oldest: Instant| {
-                    oldest.min(waiting.started)
-                }));
+                oldest = Some(oldest.map_or(waiting.started, |oldest: Instant| oldest.min(waiting.started)));
             } else if !waiting.expired {
                 waiting.expired = true;
                 waiting.waker.take().into_iter().for_each(Waker::wake);
@@ -143,10 +130,7 @@ fn poll_slot<F>(slot: &mut Slot<F>, context: &mut Context<'_>) -> Poll<Outcome>
 where
     F: Future<Output = ResponseEnvelope>,
 {
-    let future = slot
-        .as_mut()
-        .as_pin_mut()
-        .expect("a slot is filled before it is polled");
+    let future = slot.as_mut().as_pin_mut().expect("a slot is filled before it is polled");
     match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
         Ok(Poll::Ready(response)) => Poll::Ready(Outcome::Done(response)),
         Ok(Poll::Pending) => Poll::Pending,
@@ -166,11 +150,7 @@ impl<F: Future<Output = ResponseEnvelope>> Future for Waiting<F> {
             match poll_slot(slot, context) {
                 Poll::Ready(outcome) => outcome,
                 Poll::Pending => {
-                    if !this
-                        .waker
-                        .as_ref()
-                        .is_some_and(|waker| waker.will_wake(context.waker()))
-                    {
+                    if !this.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
                         this.waker = Some(context.waker().clone());
                     }
                     return Poll::Pending;
@@ -178,13 +158,6 @@ impl<F: Future<Output = ResponseEnvelope>> Future for Waiting<F> {
             }
         };
         let slot = this.slot.take().expect("there until now");
-        Poll::Ready((
-            slot,
-            Finished {
-                stream: this.stream,
-                size: this.size,
-                outcome,
-            },
-        ))
+        Poll::Ready((slot, Finished { stream: this.stream, size: this.size, outcome }))
     }
 }

@@ -37,20 +37,12 @@ pub(super) struct Input {
 
 impl Input {
     pub fn new(frame_size_max: usize) -> Self {
-        Self {
-            buffer: BytesMut::new(),
-            frame_size_max,
-            discard: 0,
-            segments: None,
-        }
+        Self { buffer: BytesMut::new(), frame_size_max, discard: 0, segments: None }
     }
 
     /// From the next byte on there are segments.
     pub fn start_segments(&mut self, format: SegmentFormat) {
-        self.segments = Some((
-            SegmentDecoder::new(format),
-            EnvelopeJoiner::new(self.frame_size_max),
-        ));
+        self.segments = Some((SegmentDecoder::new(format), EnvelopeJoiner::new(self.frame_size_max)));
     }
 
     /// Makes room for the next read: the rest of the frame at the start of the buffer if that is known, else [`READ_SIZE`],
@@ -63,11 +55,8 @@ impl Input {
         let missing = match &self.segments {
             None => match self.buffer.get(5..HEADER_SIZE) {
                 Some(length) => {
-                    let length = length
-                        .iter()
-                        .fold(0usize, |all, byte| all << 8 | usize::from(*byte));
-                    (HEADER_SIZE + length.min(self.frame_size_max))
-                        .saturating_sub(self.buffer.len())
+                    let length = length.iter().fold(0usize, |all, byte| all << 8 | usize::from(*byte));
+                    (HEADER_SIZE + length.min(self.frame_size_max)).saturating_sub(self.buffer.len())
                 }
                 None => 0,
             },
@@ -137,9 +126,5 @@ impl Input {
 }
 
 fn broken_segment(error: DecodeError) -> HeaderError {
-    HeaderError {
-        stream: 0,
-        answer_version: ProtocolVersion::CURRENT.number(),
-        error,
-    }
+    HeaderError { stream: 0, answer_version: ProtocolVersion::CURRENT.number(), error }
 }

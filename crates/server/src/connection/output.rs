@@ -48,9 +48,7 @@ impl Output {
     /// Appends a response.
     pub fn push(&mut self, response: &ResponseEnvelope, version: ProtocolVersion) {
         match &mut self.segments {
-            Some(segments) => {
-                segments.append(&mut self.buffer, |out| response.encode(out, version, None))
-            }
+            Some(segments) => segments.append(&mut self.buffer, |out| response.encode(out, version, None)),
             None => response.encode(&mut self.buffer, version, self.compression),
         }
     }
@@ -58,9 +56,7 @@ impl Output {
     /// Appends an envelope that is already encoded.
     pub fn push_encoded(&mut self, envelope: &[u8]) {
         match &mut self.segments {
-            Some(segments) => {
-                segments.append(&mut self.buffer, |out| out.extend_from_slice(envelope))
-            }
+            Some(segments) => segments.append(&mut self.buffer, |out| out.extend_from_slice(envelope)),
             None => self.buffer.extend_from_slice(envelope),
         }
     }

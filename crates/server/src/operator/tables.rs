@@ -11,8 +11,8 @@ pub(super) fn stats(engine: &Engine, store: &TableStore) -> TableStats {
     let sstables = &view.sstables;
     let stored: u64 = sstables.iter().map(|sstable| sstable.stored_length()).sum();
     let plain: u64 = sstables.iter().map(|sstable| sstable.data_length()).sum();
-    let mut partition_size = sstable::statistics::Histogram::of_partition_sizes();
-    let mut cell_count = sstable::statistics::Histogram::of_cell_counts();
+    let mut partition_size = sstable::Histogram::of_partition_sizes();
+    let mut cell_count = sstable::Histogram::of_cell_counts();
     for sstable in sstables {
         partition_size.merge(&sstable.statistics().stats.partition_sizes);
         cell_count.merge(&sstable.statistics().stats.cells_per_partition);
@@ -59,7 +59,7 @@ pub(super) fn stats(engine: &Engine, store: &TableStore) -> TableStats {
     }
 }
 
-fn data(histogram: &sstable::statistics::Histogram) -> HistogramData {
+fn data(histogram: &sstable::Histogram) -> HistogramData {
     let buckets: Vec<u64> = histogram.buckets().map(|(_, count)| count).collect();
     // as Cassandra has it: each value is taken for its bucket's limit
     let sum = (histogram.mean() * histogram.count() as f64) as u64;
@@ -68,7 +68,7 @@ fn data(histogram: &sstable::statistics::Histogram) -> HistogramData {
 
 /// Data files that may hold a partition.
 pub(super) fn sstables_of(store: &TableStore, key: &DecoratedKey) -> Vec<String> {
-    let hash = sstable::filter::KeyHash::of(&key.key);
+    let hash = sstable::KeyHash::of(&key.key);
     let view = store.view();
     let holding = view.sstables.iter().filter(|sstable| sstable.may_contain(key, hash));
     holding.map(|sstable| sstable.descriptor().path(Component::Data).display().to_string()).collect()

@@ -96,12 +96,7 @@ impl Operator {
     }
 
     /// A partition by its key as CQL writes it, components separated by colons.
-    pub(super) fn partition(
-        &self,
-        keyspace: &str,
-        table: &str,
-        key: &str,
-    ) -> Result<(Arc<TableStore>, DecoratedKey)> {
+    pub(super) fn partition(&self, keyspace: &str, table: &str, key: &str) -> Result<(Arc<TableStore>, DecoratedKey)> {
         let selection = TableSelection { keyspaces: vec![keyspace.to_owned()], tables: vec![table.to_owned()] };
         let store = self.selected(&selection)?.pop().ok_or_else(|| failed("the table is gone"))?;
         let metadata = store.table();

@@ -30,7 +30,11 @@ pub(super) fn of_tables(services: &Services, view: &str) -> Vec<VirtualRow> {
     let stores = services.node.engine.tables();
     let of_store = |store: &TableStore| {
         let table = store.table();
-        made(services, store, VirtualRow::default().text("keyspace_name", &table.keyspace).text("table_name", &table.name))
+        made(
+            services,
+            store,
+            VirtualRow::default().text("keyspace_name", &table.keyspace).text("table_name", &table.name),
+        )
     };
     stores.iter().map(|store| of_store(store)).collect()
 }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rows::{
-    Cell, ClusteringValues, Liveness, PartitionHead, PartitionStream, ReadCommand, ReadError, Row, Unfiltered,
-};
+use rows::{Cell, ClusteringValues, Liveness, PartitionHead, PartitionStream, ReadCommand, ReadError, Row, Unfiltered};
 use types::DecoratedKey;
 
 use super::row::VirtualRow;

@@ -16,10 +16,9 @@ fn made_of(row: SchemaRow, table: &str) -> Option<VirtualRow> {
     let wanted: (&[&'static str], &[&'static str]) = match (row.table, table) {
         (SchemaTable::Keyspaces, "keyspaces") => (&[], &[]),
         (SchemaTable::Tables, "tables") => (&["table_name"], &["comment"]),
-        (SchemaTable::Columns, "columns") => (
-            &["table_name", "column_name"],
-            &["clustering_order", "column_name_bytes", "kind", "position", "type"],
-        ),
+        (SchemaTable::Columns, "columns") => {
+            (&["table_name", "column_name"], &["clustering_order", "column_name_bytes", "kind", "position", "type"])
+        }
         _ => return None,
     };
     let mut made = VirtualRow::default().text("keyspace_name", &row.keyspace);

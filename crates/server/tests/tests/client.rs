@@ -93,18 +93,9 @@ pub fn envelope(version: u8, flags: u8, stream: i16, opcode: u8, body: &[u8]) ->
 impl Client {
     pub fn connect(address: SocketAddr, version: u8) -> Self {
         let socket = TcpStream::connect(address).unwrap();
-        socket
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         socket.set_nodelay(true).unwrap();
-        Self {
-            socket,
-            version,
-            raw: BytesMut::new(),
-            joined: BytesMut::new(),
-            segments: None,
-            compression: None,
-        }
+        Self { socket, version, raw: BytesMut::new(), joined: BytesMut::new(), segments: None, compression: None }
     }
 
     /// Connects and starts without compression.
@@ -125,18 +116,11 @@ impl Client {
         self.send(0, STARTUP, &string_map(&all));
         let answer = self.receive();
         if matches!(answer.opcode, READY | AUTHENTICATE) {
-            let name = options
-                .iter()
-                .find(|(key, _)| *key == "COMPRESSION")
-                .map(|(_, value)| *value);
+            let name = options.iter().find(|(key, _)| *key == "COMPRESSION").map(|(_, value)| *value);
             let compression = name.and_then(Compression::from_name);
             if self.version >= 5 {
                 let lz4 = compression.is_some();
-                self.segments = Some(if lz4 {
-                    SegmentFormat::Lz4
-                } else {
-                    SegmentFormat::Plain
-                });
+                self.segments = Some(if lz4 { SegmentFormat::Lz4 } else { SegmentFormat::Plain });
             } else {
                 self.compression = compression;
             }
@@ -155,10 +139,7 @@ impl Client {
         for (stream, opcode, body) in requests {
             let mut flags = if self.version == 6 { 0x10 } else { 0 };
             let mut body = BytesMut::from(&body[..]);
-            if self
-                .compression
-                .is_some_and(|compression| compression.compress_tail(&mut body, 0))
-            {
+            if self.compression.is_some_and(|compression| compression.compress_tail(&mut body, 0)) {
                 flags |= 1;
             }
             let bytes = envelope(self.version, flags, *stream, *opcode, &body);
@@ -232,18 +213,8 @@ impl Client {
         self.joined.advance(4);
         let mut body = self.joined.split_to(length).freeze();
         if flags & 1 != 0 {
-            body = self
-                .compression
-                .expect("agreed on")
-                .decompress(&body, 1 << 28)
-                .unwrap();
+            body = self.compression.expect("agreed on").decompress(&body, 1 << 28).unwrap();
         }
-        Some(Answer {
-            version,
-            flags,
-            stream,
-            opcode,
-            body,
-        })
+        Some(Answer { version, flags, stream, opcode, body })
     }
 }

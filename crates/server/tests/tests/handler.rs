@@ -13,8 +13,8 @@ use protocol::request::AuthResponse;
 use protocol::response::{ColumnSpec, ResultMetadata, Rows};
 use protocol::{ErrorMessage, Request, RequestEnvelope, Response, ResponseEnvelope};
 use server::{
-    AuthOutcome, Authenticator, ConnectionInfo, PASSWORD_AUTHENTICATOR, RequestHandler, Server,
-    ServerLimits, ServerOptions,
+    AuthOutcome, Authenticator, ConnectionInfo, PASSWORD_AUTHENTICATOR, RequestHandler, Server, ServerLimits,
+    ServerOptions,
 };
 use types::CqlType;
 
@@ -72,15 +72,10 @@ impl RequestHandler for TestHandler {
             return ResponseEnvelope::new(0, Response::Void);
         };
         let mut words = query.query.split(' ');
-        let (verb, number) = (
-            words.next(),
-            words.next().and_then(|word| word.parse::<usize>().ok()),
-        );
+        let (verb, number) = (words.next(), words.next().and_then(|word| word.parse::<usize>().ok()));
         let response = match (verb, number) {
             (Some("void"), _) => Response::Void,
-            (Some("user"), _) => {
-                Response::SetKeyspace(client.user.as_deref().unwrap_or("").to_owned())
-            }
+            (Some("user"), _) => Response::SetKeyspace(client.user.as_deref().unwrap_or("").to_owned()),
             (Some("use"), _) => {
                 client.stats.set_keyspace("ks");
                 Response::SetKeyspace("ks".to_owned())
@@ -131,12 +126,7 @@ pub fn start(options: ServerOptions) -> (Server, Arc<Seen>) {
     let seen = Arc::new(Seen::default());
     let (of_handler, to_handlers) = (seen.clone(), env.clone());
     let server = Server::start(&env, options, move |_| {
-        let column = ColumnSpec {
-            keyspace: "ks".into(),
-            table: "t".into(),
-            name: "c".into(),
-            cql_type: CqlType::Blob,
-        };
+        let column = ColumnSpec { keyspace: "ks".into(), table: "t".into(), name: "c".into(), cql_type: CqlType::Blob };
         TestHandler {
             env: to_handlers.clone(),
             seen: of_handler.clone(),
@@ -147,10 +137,7 @@ pub fn start(options: ServerOptions) -> (Server, Arc<Seen>) {
 }
 
 pub fn start_with(limits: ServerLimits) -> (Server, Arc<Seen>) {
-    start(ServerOptions {
-        limits,
-        ..options()
-    })
+    start(ServerOptions { limits, ..options() })
 }
 
 /// Waits until `done`, for at most five seconds.

@@ -16,10 +16,7 @@ fn every_version_and_compression() {
             let mut client = Client::connect(server.address(), version);
             client.send(3, OPTIONS, &[]);
             let supported = client.receive();
-            assert_eq!(
-                (supported.version, supported.opcode, supported.stream),
-                (0x80 | version, SUPPORTED, 3)
-            );
+            assert_eq!((supported.version, supported.opcode, supported.stream), (0x80 | version, SUPPORTED, 3));
             let started = match compression {
                 Some(name) => client.startup(&[("COMPRESSION", name)]),
                 None => client.startup(&[]),
@@ -35,10 +32,7 @@ fn every_version_and_compression() {
             let long = format!("void {}", "x".repeat(300_000));
             assert_eq!(client.ask(&long).body, [0, 0, 0, 1][..]);
             // an answer too large for one segment
-            assert_eq!(
-                client.ask("rows 1000000").body.len(),
-                head.len() + 1_000_000
-            );
+            assert_eq!(client.ask("rows 1000000").body.len(), head.len() + 1_000_000);
         }
     }
     server.shutdown();
@@ -50,12 +44,8 @@ fn supported_is_cassandras() {
     let mut client = Client::connect(server.address(), 4);
     client.send(0, OPTIONS, &[]);
     let body = client.receive().body;
-    let mut expected =
-        b"\0\x03\0\x11PROTOCOL_VERSIONS\0\x04\0\x043/v3\0\x044/v4\0\x045/v5\0\x096/v6-beta"
-            .to_vec();
-    expected.extend_from_slice(
-        b"\0\x0bCOMPRESSION\0\x02\0\x06snappy\0\x03lz4\0\x0bCQL_VERSION\0\x01\0\x053.4.7",
-    );
+    let mut expected = b"\0\x03\0\x11PROTOCOL_VERSIONS\0\x04\0\x043/v3\0\x044/v4\0\x045/v5\0\x096/v6-beta".to_vec();
+    expected.extend_from_slice(b"\0\x0bCOMPRESSION\0\x02\0\x06snappy\0\x03lz4\0\x0bCQL_VERSION\0\x01\0\x053.4.7");
     assert_eq!(body, expected);
     assert_eq!(body.len(), 102);
 }
@@ -83,10 +73,7 @@ fn unknown_versions_get_the_negotiation_answer() {
     let mut client = Client::connect(server.address(), 6);
     client.send_raw(&envelope(6, 0, 0, OPTIONS, &[]));
     let text = client.receive().error_text();
-    assert_eq!(
-        text,
-        "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset"
-    );
+    assert_eq!(text, "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset");
     client.assert_closed();
 }
 
@@ -97,28 +84,16 @@ fn refused_startups_leave_the_connection_open() {
     client.query(9, "void");
     let answer = client.receive();
     assert_eq!((answer.stream, answer.error_code()), (9, 0x0A));
-    assert_eq!(
-        answer.error_text(),
-        "Unexpected message QUERY, expecting STARTUP or OPTIONS"
-    );
+    assert_eq!(answer.error_text(), "Unexpected message QUERY, expecting STARTUP or OPTIONS");
     let snappy = client.startup(&[("COMPRESSION", "snappy")]);
-    assert_eq!(
-        snappy.error_text(),
-        "Snappy compression is not supported in protocol V5"
-    );
+    assert_eq!(snappy.error_text(), "Snappy compression is not supported in protocol V5");
     let unknown = client.startup(&[("COMPRESSION", "zstd")]);
     assert_eq!(unknown.error_text(), "Unknown compression algorithm: zstd");
     client.send(0, STARTUP, &string_map(&[]));
-    assert_eq!(
-        client.receive().error_text(),
-        "Missing value CQL_VERSION in STARTUP message"
-    );
+    assert_eq!(client.receive().error_text(), "Missing value CQL_VERSION in STARTUP message");
     assert_eq!(client.startup(&[]).opcode, READY);
     let again = client.startup(&[]);
-    assert_eq!(
-        again.error_text(),
-        "Unexpected message STARTUP, the connection is already initialized"
-    );
+    assert_eq!(again.error_text(), "Unexpected message STARTUP, the connection is already initialized");
     assert_eq!(client.ask("void").opcode, RESULT);
 }
 
@@ -129,39 +104,24 @@ fn another_version_after_startup() {
     client.version = 3;
     client.query(1, "void");
     let text = client.receive().error_text();
-    assert_eq!(
-        text,
-        "Invalid message version. Got 3/v3 but previous messages on this connection had version 4/v4"
-    );
+    assert_eq!(text, "Invalid message version. Got 3/v3 but previous messages on this connection had version 4/v4");
     client.assert_closed();
 }
 
 #[test]
 fn passwords() {
-    let (server, seen) = start(ServerOptions {
-        authenticator: password(),
-        ..options()
-    });
+    let (server, seen) = start(ServerOptions { authenticator: password(), ..options() });
     for version in [4, 5] {
         let mut client = Client::connect(server.address(), version);
         let answer = client.startup(&[]);
         assert_eq!(answer.opcode, AUTHENTICATE);
-        assert_eq!(
-            &answer.body[2..],
-            b"org.apache.cassandra.auth.PasswordAuthenticator"
-        );
-        assert_eq!(
-            client.ask("void").error_text(),
-            "Unexpected message QUERY, expecting SASL_RESPONSE"
-        );
+        assert_eq!(&answer.body[2..], b"org.apache.cassandra.auth.PasswordAuthenticator");
+        assert_eq!(client.ask("void").error_text(), "Unexpected message QUERY, expecting SASL_RESPONSE");
         client.send(2, AUTH_RESPONSE, b"\0\0\0\x0b\0cassandra\0");
         assert_eq!(client.receive().error_code(), 0x0100);
         client.send(2, AUTH_RESPONSE, b"\0\0\0\x14\0cassandra\0cassandra");
         let answer = client.receive();
-        assert_eq!(
-            (answer.opcode, &answer.body[..]),
-            (AUTH_SUCCESS, &[0xff; 4][..])
-        );
+        assert_eq!((answer.opcode, &answer.body[..]), (AUTH_SUCCESS, &[0xff; 4][..]));
         assert_eq!(&client.ask("user").body[6..], b"cassandra");
     }
     eventually(|| seen.disconnected.load(std::sync::atomic::Ordering::SeqCst) == 2);
@@ -173,30 +133,19 @@ fn clients_are_listed() {
     let mut client = Client::connect(server.address(), 5);
     eventually(|| server.connections().len() == 1);
     assert_eq!(server.connections().list()[0].stage(), Stage::Established);
-    client.startup(&[
-        ("DRIVER_NAME", "test"),
-        ("DRIVER_VERSION", "1.2"),
-        ("client_id", "7"),
-    ]);
+    client.startup(&[("DRIVER_NAME", "test"), ("DRIVER_VERSION", "1.2"), ("client_id", "7")]);
     client.ask("use");
     let listed = server.connections().list();
     let [connection] = &listed[..] else { panic!() };
     let details = connection.details();
     assert_eq!(connection.peer, client.socket.local_addr().unwrap());
-    assert_eq!(
-        (connection.stage(), connection.stage().name()),
-        (Stage::Ready, "READY")
-    );
+    assert_eq!((connection.stage(), connection.stage().name()), (Stage::Ready, "READY"));
     assert_eq!(connection.requests.get(), 2);
     assert_eq!(details.driver_name.as_deref(), Some("test"));
     assert_eq!(details.driver_version.as_deref(), Some("1.2"));
     assert_eq!(details.keyspace.as_deref(), Some("ks"));
     assert_eq!(details.version.unwrap().number(), 5);
-    assert!(
-        details
-            .options
-            .contains(&("CLIENT_ID".to_owned(), "7".to_owned()))
-    );
+    assert!(details.options.contains(&("CLIENT_ID".to_owned(), "7".to_owned())));
     drop(client);
     eventually(|| server.connections().is_empty());
 }

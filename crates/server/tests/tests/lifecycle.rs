@@ -11,21 +11,12 @@ use crate::handler::{eventually, options, start, start_with};
 
 #[test]
 fn workers_share_a_port() {
-    let (server, seen) = start(ServerOptions {
-        workers: 2,
-        ..options()
-    });
-    let mut clients: Vec<Client> = (0..40)
-        .map(|_| Client::ready(server.address(), 5))
-        .collect();
+    let (server, seen) = start(ServerOptions { workers: 2, ..options() });
+    let mut clients: Vec<Client> = (0..40).map(|_| Client::ready(server.address(), 5)).collect();
     for client in &mut clients {
         assert_eq!(client.ask("void").opcode, RESULT);
     }
-    let open: Vec<u64> = server
-        .worker_stats()
-        .iter()
-        .map(|stats| stats.connections.get())
-        .collect();
+    let open: Vec<u64> = server.worker_stats().iter().map(|stats| stats.connections.get()).collect();
     assert_eq!(open, [20, 20], "evenly, whatever the kernel did");
     drop(clients);
     eventually(|| server.connections().is_empty());
@@ -52,10 +43,7 @@ fn a_drain_answers_what_is_in_flight() {
 
 #[test]
 fn a_drain_has_an_end() {
-    let limits = ServerLimits {
-        drain_timeout: Duration::from_millis(200),
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { drain_timeout: Duration::from_millis(200), ..ServerLimits::default() };
     let (server, seen) = start_with(limits);
     let mut client = Client::ready(server.address(), 4);
     client.query(1, "slow 60000");

@@ -12,10 +12,7 @@ const MILLIS_200: Duration = Duration::from_millis(200);
 
 #[test]
 fn too_large_requests_are_refused_and_passed_over() {
-    let (server, _) = start_with(ServerLimits {
-        frame_size_max: 1000,
-        ..ServerLimits::default()
-    });
+    let (server, _) = start_with(ServerLimits { frame_size_max: 1000, ..ServerLimits::default() });
     for version in [3, 4, 5] {
         for size in [2000, 300_000] {
             let mut client = Client::ready(server.address(), version);
@@ -24,33 +21,22 @@ fn too_large_requests_are_refused_and_passed_over() {
             assert_eq!((answer.stream, answer.error_code()), (1, 0x2200));
             let text = answer.error_text();
             assert!(text.starts_with("Request is too big: length "), "{text}");
-            assert!(
-                text.ends_with(" exceeds maximum allowed length 1000."),
-                "{text}"
-            );
+            assert!(text.ends_with(" exceeds maximum allowed length 1000."), "{text}");
             assert_eq!(client.ask("void").opcode, RESULT);
         }
     }
     // what is small on the wire may be large inside
     let mut client = Client::ready_with(server.address(), 4, &[("COMPRESSION", "lz4")]);
     client.query(1, &"x".repeat(2000));
-    assert_eq!(
-        client.receive().error_text(),
-        "Compressed frame exceeds the maximum frame size"
-    );
+    assert_eq!(client.receive().error_text(), "Compressed frame exceeds the maximum frame size");
 }
 
 #[test]
 fn requests_in_flight_per_connection() {
-    let limits = ServerLimits {
-        connection_requests_max: 4,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { connection_requests_max: 4, ..ServerLimits::default() };
     let (server, seen) = start_with(limits);
     let mut client = Client::ready(server.address(), 4);
-    let requests: Vec<_> = (0..20)
-        .map(|stream| (stream, QUERY, query(4, "slow 20")))
-        .collect();
+    let requests: Vec<_> = (0..20).map(|stream| (stream, QUERY, query(4, "slow 20"))).collect();
     client.send_all(&requests);
     let mut streams: Vec<i16> = (0..20).map(|_| client.receive().stream).collect();
     streams.sort_unstable();
@@ -60,16 +46,11 @@ fn requests_in_flight_per_connection() {
 
 #[test]
 fn bytes_in_flight_per_connection() {
-    let limits = ServerLimits {
-        connection_bytes_max: 1000,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { connection_bytes_max: 1000, ..ServerLimits::default() };
     let (server, seen) = start_with(limits);
     let mut client = Client::ready(server.address(), 4);
     let text = format!("slow 20 {}", "x".repeat(600));
-    let requests: Vec<_> = (0..6)
-        .map(|stream| (stream, QUERY, query(4, &text)))
-        .collect();
+    let requests: Vec<_> = (0..6).map(|stream| (stream, QUERY, query(4, &text))).collect();
     client.send_all(&requests);
     for _ in 0..6 {
         client.receive();
@@ -79,11 +60,7 @@ fn bytes_in_flight_per_connection() {
 
 #[test]
 fn bytes_in_flight_in_all() {
-    let limits = ServerLimits {
-        total_bytes_max: 10,
-        drain_timeout: MILLIS_200,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { total_bytes_max: 10, drain_timeout: MILLIS_200, ..ServerLimits::default() };
     let (server, _) = start_with(limits);
     let mut occupant = Client::ready(server.address(), 4);
     let mut thrower = Client::ready_with(server.address(), 4, &[("THROW_ON_OVERLOAD", "1")]);
@@ -107,31 +84,18 @@ fn bytes_in_flight_in_all() {
 
 #[test]
 fn connections_in_all_and_per_address() {
-    let all = ServerLimits {
-        connections_max: Some(2),
-        ..ServerLimits::default()
-    };
-    let per_ip = ServerLimits {
-        connections_per_ip_max: Some(2),
-        ..ServerLimits::default()
-    };
-    for (limits, text) in [
-        (all, "Too many connections: the limit is 2"),
-        (
-            per_ip,
-            "Too many connections from 127.0.0.1: the limit is 2",
-        ),
-    ] {
+    let all = ServerLimits { connections_max: Some(2), ..ServerLimits::default() };
+    let per_ip = ServerLimits { connections_per_ip_max: Some(2), ..ServerLimits::default() };
+    for (limits, text) in
+        [(all, "Too many connections: the limit is 2"), (per_ip, "Too many connections from 127.0.0.1: the limit is 2")]
+    {
         let (server, _) = start_with(limits);
         let first = Client::ready(server.address(), 4);
         let mut second = Client::ready(server.address(), 5);
         for version in [4, 5] {
             let mut third = Client::connect(server.address(), version);
             let answer = third.startup(&[]);
-            assert_eq!(
-                (answer.version, answer.error_code()),
-                (0x80 | version, 0x1001)
-            );
+            assert_eq!((answer.version, answer.error_code()), (0x80 | version, 0x1001));
             assert_eq!(answer.error_text(), text);
             third.assert_closed();
         }
@@ -144,27 +108,17 @@ fn connections_in_all_and_per_address() {
 
 #[test]
 fn idle_connections_are_closed() {
-    let (server, _) = start_with(ServerLimits {
-        idle_timeout: Some(MILLIS_200),
-        ..ServerLimits::default()
-    });
+    let (server, _) = start_with(ServerLimits { idle_timeout: Some(MILLIS_200), ..ServerLimits::default() });
     let mut idle = Client::ready(server.address(), 4);
     let mut busy = Client::ready(server.address(), 4);
     busy.query(1, "slow 600");
     idle.assert_closed();
-    assert_eq!(
-        busy.receive().opcode,
-        RESULT,
-        "a connection that waits for an answer is not idle"
-    );
+    assert_eq!(busy.receive().opcode, RESULT, "a connection that waits for an answer is not idle");
 }
 
 #[test]
 fn startup_takes_its_time_but_not_more() {
-    let (server, _) = start_with(ServerLimits {
-        startup_timeout: MILLIS_200,
-        ..ServerLimits::default()
-    });
+    let (server, _) = start_with(ServerLimits { startup_timeout: MILLIS_200, ..ServerLimits::default() });
     let mut client = Client::connect(server.address(), 4);
     let mut ready = Client::ready(server.address(), 4);
     client.send(0, OPTIONS, &[]);
@@ -175,10 +129,7 @@ fn startup_takes_its_time_but_not_more() {
 
 #[test]
 fn requests_time_out() {
-    let (server, seen) = start_with(ServerLimits {
-        request_timeout: MILLIS_200,
-        ..ServerLimits::default()
-    });
+    let (server, seen) = start_with(ServerLimits { request_timeout: MILLIS_200, ..ServerLimits::default() });
     let mut client = Client::ready(server.address(), 5);
     client.query(1, "slow 60000");
     client.query(2, "slow 100");
@@ -192,15 +143,10 @@ fn requests_time_out() {
 
 #[test]
 fn slow_readers_stop_being_served_and_are_closed() {
-    let limits = ServerLimits {
-        write_timeout: Duration::from_millis(500),
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { write_timeout: Duration::from_millis(500), ..ServerLimits::default() };
     let (server, seen) = start_with(limits);
     let mut client = Client::ready(server.address(), 4);
-    let requests: Vec<_> = (0..1000)
-        .map(|stream| (stream, QUERY, query(4, "rows 1000000")))
-        .collect();
+    let requests: Vec<_> = (0..1000).map(|stream| (stream, QUERY, query(4, "rows 1000000"))).collect();
     client.send_all(&requests);
     eventually(|| server.connections().is_empty());
     // what sockets buffer, and little more

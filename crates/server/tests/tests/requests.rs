@@ -11,9 +11,7 @@ fn pipelined_requests_share_reads_and_writes() {
     let (server, _) = start(options());
     for version in [4, 5] {
         let mut client = Client::ready(server.address(), version);
-        let requests: Vec<_> = (0..REQUESTS)
-            .map(|stream| (stream, QUERY, query(version, "void")))
-            .collect();
+        let requests: Vec<_> = (0..REQUESTS).map(|stream| (stream, QUERY, query(version, "void"))).collect();
         let stats = &server.worker_stats()[0];
         let (reads, writes) = (stats.reads.get(), stats.writes.get());
         client.send_all(&requests);
@@ -47,9 +45,7 @@ fn who_waits_does_not_hold_up_others() {
 fn many_waiting_requests_are_answered_together() {
     let (server, _) = start(options());
     let mut client = Client::ready(server.address(), 5);
-    let requests: Vec<_> = (0..200)
-        .map(|stream| (stream, QUERY, query(5, "slow 50")))
-        .collect();
+    let requests: Vec<_> = (0..200).map(|stream| (stream, QUERY, query(5, "slow 50"))).collect();
     let writes = server.worker_stats()[0].writes.get();
     client.send_all(&requests);
     let mut streams: Vec<i16> = (0..200).map(|_| client.receive().stream).collect();
@@ -70,8 +66,7 @@ fn frames_in_pieces() {
             envelope(4, 0, 7, QUERY, &query(4, "void"))
         } else {
             let mut out = bytes::BytesMut::new();
-            let mut encoder =
-                protocol::segment::SegmentEncoder::new(protocol::segment::SegmentFormat::Plain);
+            let mut encoder = protocol::segment::SegmentEncoder::new(protocol::segment::SegmentFormat::Plain);
             let envelope = envelope(5, 0, 7, QUERY, &query(5, "void"));
             encoder.append(&mut out, |out| out.extend_from_slice(&envelope));
             encoder.finish(&mut out);
@@ -94,14 +89,8 @@ fn broken_frames_end_their_connection_and_no_other() {
         ("a response", envelope(0x84, 0, 5, 7, &[])),
         ("an unknown opcode", envelope(4, 0, 5, 0x20, &[])),
         ("a cut body", envelope(4, 0, 5, QUERY, b"\0\0\0\x09void")),
-        (
-            "compression without agreement",
-            envelope(4, 1, 5, QUERY, &query(4, "void")),
-        ),
-        (
-            "another protocol",
-            b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
-        ),
+        ("compression without agreement", envelope(4, 1, 5, QUERY, &query(4, "void"))),
+        ("another protocol", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
     ];
     for (what, bytes) in cases {
         let mut client = Client::ready(server.address(), 4);
@@ -118,23 +107,15 @@ fn broken_frames_end_their_connection_and_no_other() {
     }
     let mut client = Client::ready(server.address(), 4);
     client.send(1, REGISTER, b"\0\x01\0\x03BAD");
-    assert_eq!(
-        client.receive().error_text(),
-        "Invalid value 'BAD' for Type"
-    );
-    assert_eq!(
-        client.ask("void").opcode,
-        RESULT,
-        "a refused value does not end the connection"
-    );
+    assert_eq!(client.receive().error_text(), "Invalid value 'BAD' for Type");
+    assert_eq!(client.ask("void").opcode, RESULT, "a refused value does not end the connection");
 }
 
 #[test]
 fn broken_segments_end_their_connection() {
     let (server, _) = start(options());
     let mut out = bytes::BytesMut::new();
-    let mut encoder =
-        protocol::segment::SegmentEncoder::new(protocol::segment::SegmentFormat::Plain);
+    let mut encoder = protocol::segment::SegmentEncoder::new(protocol::segment::SegmentFormat::Plain);
     let envelope = envelope(5, 0, 7, QUERY, &query(5, "void"));
     encoder.append(&mut out, |out| out.extend_from_slice(&envelope));
     encoder.finish(&mut out);
@@ -145,11 +126,7 @@ fn broken_segments_end_their_connection() {
         client.send_raw(&broken);
         let answer = client.receive();
         assert_eq!(answer.error_code(), 0x0A);
-        assert!(
-            answer.error_text().contains("checksum"),
-            "{}",
-            answer.error_text()
-        );
+        assert!(answer.error_text().contains("checksum"), "{}", answer.error_text());
         client.assert_closed();
     }
 }
