@@ -100,6 +100,9 @@ impl Coordinator for RequestCoordinator {
 
     async fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> Result<(), CqlError> {
         let consistency = options.consistency;
+        if consistency.is_serial() {
+            return Err(CqlError::invalid("You must use conditional updates for serializable writes"));
+        }
         let mut block_for = 1;
         for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
             block_for = self.check(&update.table.keyspace, consistency)?;
@@ -125,6 +128,9 @@ impl Coordinator for RequestCoordinator {
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
     {
         let consistency = options.consistency;
+        if consistency == Consistency::Any {
+            return Err(CqlError::invalid("ANY ConsistencyLevel is only supported for writes"));
+        }
         let mut block_for = 1;
         let mut open = None;
         if let Some(command) = commands.first() {

@@ -1,9 +1,15 @@
-//! Made-up rows as the stream of a read: partitions in the order of their tokens, rows in clustering order, cut to the command.
+//! Made-up rows as the stream of a read: partitions in the order of their keys, rows in clustering order, cut to the command.
+//!
+//! Cassandra's virtual tables have a `LocalPartitioner`: not the token but the key itself, by its type, gives the order.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 
-use rows::{Cell, ClusteringValues, Liveness, PartitionHead, PartitionStream, ReadCommand, ReadError, Row, Unfiltered};
-use types::DecoratedKey;
+use rows::command::RingBound;
+use rows::{
+    Cell, ClusteringValues, Liveness, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadError, Row,
+    Unfiltered,
+};
+use types::{CqlType, DecoratedKey};
 
 use super::row::VirtualRow;
 
@@ -16,7 +22,7 @@ pub(super) struct Partitions {
 /// What a command asks for of the rows of its table. `now`: microseconds.
 pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, now: i64) -> Partitions {
     let table = &command.table;
-    let mut by_key: BTreeMap<DecoratedKey, Vec<Row>> = BTreeMap::new();
+    let mut partitions: Vec<(DecoratedKey, Vec<Row>)> = Vec::new();
     for made in rows {
         let components: Vec<&[u8]> =
             table.partition_key.iter().map(|column| made.get(&column.name).map_or(&[][..], |value| value)).collect();
@@ -24,7 +30,7 @@ pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, now: i64)
         let clustering: ClusteringValues =
             table.clustering.iter().map(|column| Some(made.get(&column.name).cloned().unwrap_or_default())).collect();
         let wanted = command.slices.0.iter().any(|slice| slice.contains(&clustering, &table.comparator));
-        if !wanted || !command.range.contains(&key) {
+        if !wanted || !is_in_range(&command.range, &key, &table.partition_key_type) {
             continue;
         }
         let mut row = Row::new(clustering);
@@ -34,9 +40,12 @@ pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, now: i64)
                 row.add_cell(Cell::live(column.id, now, value.clone()));
             }
         }
-        by_key.entry(key).or_default().push(row);
+        match partitions.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, rows)) => rows.push(row),
+            None => partitions.push((key, vec![row])),
+        }
     }
-    let mut partitions: Vec<(DecoratedKey, Vec<Row>)> = by_key.into_iter().collect();
+    partitions.sort_by(|a, b| types::compare(&table.partition_key_type, &a.0.key, &b.0.key));
     for (_, rows) in &mut partitions {
         rows.sort_by(|a, b| table.comparator.compare_values(&a.clustering, &b.clustering));
         if command.reversed {
@@ -44,6 +53,21 @@ pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, now: i64)
         }
     }
     Partitions { partitions: partitions.into_iter(), rows: Vec::new().into_iter() }
+}
+
+fn is_in_range(range: &PartitionRange, key: &DecoratedKey, ty: &CqlType) -> bool {
+    let (start, end) = match range {
+        PartitionRange::Key(wanted) => return wanted == key,
+        PartitionRange::Range { start, end } => (start, end),
+    };
+    let holds = |bound: &RingBound, beyond: Ordering| match bound {
+        RingBound::Open => true,
+        RingBound::Token { token, inclusive } => key.token.cmp(token) == beyond || (*inclusive && key.token == *token),
+        RingBound::Key { key: bound, inclusive } => {
+            types::compare(ty, &key.key, &bound.key) == beyond || (*inclusive && *key == *bound)
+        }
+    };
+    holds(start, Ordering::Greater) && holds(end, Ordering::Less)
 }
 
 impl PartitionStream for Partitions {
