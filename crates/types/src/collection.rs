@@ -85,6 +85,11 @@ impl<'a> Fields<'a> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// Bytes that follow.
+    pub fn remaining(&self) -> usize {
+        self.0.remaining()
+    }
 }
 
 impl<'a> Iterator for Fields<'a> {

@@ -224,7 +224,7 @@ impl Decimal {
     /// Quotient of this scale.
     pub fn divide_to_scale(&self, other: &Self, scale: i32, rounding: Rounding) -> Result<Self, TypeError> {
         if other.unscaled.is_zero() {
-            return refuse("/ by zero");
+            return refuse(if self.unscaled.is_zero() { "/ by zero" } else { "BigInteger divide by zero" });
         }
         if self.unscaled.is_zero() {
             return Ok(Self { unscaled: BigInt::zero(), scale });
@@ -246,10 +246,16 @@ impl Decimal {
         if self.unscaled.is_zero() || self.magnitude() < other.magnitude() {
             return Ok(self.clone());
         }
-        let scale = self.scale.max(other.scale);
-        let dividend = self.with_scale(scale, Rounding::Down)?.unscaled;
-        let rest = &dividend % other.with_scale(scale, Rounding::Down)?.unscaled;
-        Ok(if rest == dividend { self.clone() } else { Self { unscaled: rest, scale } })
+        let common = self.scale.max(other.scale);
+        let dividend = self.with_scale(common, Rounding::Down)?.unscaled;
+        let divisor = other.with_scale(common, Rounding::Down)?.unscaled;
+        let (quotient, rest) = (&dividend / &divisor, &dividend % &divisor);
+        if quotient.is_zero() {
+            return Ok(self.clone());
+        }
+        // the quotient has as few zeros at its end as its scale allows, and the remainder the scale of their product
+        let scale = self.scale.max(other.scale.saturating_sub(trailing_zeros(&quotient)));
+        Self { unscaled: rest, scale: common }.with_scale(scale, Rounding::Down)
     }
 
     /// The number with the other sign.
@@ -293,6 +299,12 @@ fn digit_count(value: &BigInt) -> i64 {
         Some(small) => i64::from(small.ilog10()) + 1,
         None => value.magnitude().to_string().len() as i64,
     }
+}
+
+/// Zeros at the end of an integer that is not zero.
+fn trailing_zeros(value: &BigInt) -> i32 {
+    let digits = value.magnitude().to_string();
+    i32::try_from(digits.len() - digits.trim_end_matches('0').len()).unwrap_or(i32::MAX)
 }
 
 /// Order of two decimals' bytes by number: 1.0 equals 1.00. Common ones are compared without an allocation.

@@ -235,12 +235,9 @@ impl Builder {
         let mut rest = text;
         while !rest.is_empty() {
             let Some((number, after)) = split_number(rest) else { return Ok(None) };
-            let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
-            let symbol = after[..end].to_lowercase();
-            let symbol = if matches!(symbol.as_str(), "µs" | "μs") { "us" } else { &symbol };
-            let Some(unit) = UNITS.iter().position(|(known, ..)| *known == symbol) else { return Ok(None) };
+            let Some((unit, length)) = unit_at(after) else { return Ok(None) };
             self.add(unit, number)?;
-            rest = &after[end..];
+            rest = &after[length..];
         }
         Ok((self.seen > 0).then_some(()))
     }
@@ -287,6 +284,19 @@ impl Builder {
         }
         Ok(Some(()))
     }
+}
+
+/// The unit that a text begins with, as its number in [`UNITS`], and the length of its symbol.
+fn unit_at(text: &str) -> Option<(usize, usize)> {
+    const MICRO: &str = "µs";
+    const MICROSECONDS: usize = 8;
+    if text.to_lowercase().starts_with(MICRO) {
+        return Some((MICROSECONDS, MICRO.len()));
+    }
+    let begins = |symbol: &str| text.get(..symbol.len()).is_some_and(|start| start.eq_ignore_ascii_case(symbol));
+    // the longer symbols first: `ms` and `mo` before `m`
+    let units = UNITS.iter().enumerate().filter(|(_, (symbol, ..))| begins(symbol));
+    units.max_by_key(|(_, (symbol, ..))| symbol.len()).map(|(unit, (symbol, ..))| (unit, symbol.len()))
 }
 
 fn split_number(text: &str) -> Option<(&str, &str)> {

@@ -129,7 +129,8 @@ fn parse_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let fits = (1..=EXPONENT_DIGITS_MAX).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     let exponent: i64 = if fits { digits.parse().ok()? } else { return None };
-    Some(if text.starts_with('-') { -exponent } else { exponent })
+    let exponent = if text.starts_with('-') { -exponent } else { exponent };
+    i32::try_from(exponent).is_ok().then_some(exponent)
 }
 
 #[cfg(test)]

@@ -79,7 +79,18 @@ fn blob(json: &Json) -> Result<Vec<u8>, TypeError> {
             },
             None => invalid(format!("String representation of blob is missing 0x prefix: {text}")),
         },
-        _ => invalid(format!("class java.lang.{} cannot be cast to class java.lang.String", json.java_class())),
+        _ => {
+            let class = json.java_class();
+            let package = match json {
+                Json::Array(_) | Json::Object(_) => "java.util",
+                Json::Integer(_) if class == "BigInteger" => "java.math",
+                _ => "java.lang",
+            };
+            invalid(format!(
+                "class {package}.{class} cannot be cast to class java.lang.String ({package}.{class} and \
+                 java.lang.String are in module java.base of loader 'bootstrap')"
+            ))
+        }
     }
 }
 

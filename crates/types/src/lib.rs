@@ -34,6 +34,8 @@ pub use ty::{CqlType, CustomType, UserType};
 pub use validate::validate;
 
 #[cfg(test)]
+mod agreement;
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod random;

@@ -2,6 +2,7 @@
 //! Agrees with `AbstractType.fromString`, `CQL3Type.toCQLLiteral` and `AbstractType.getString`.
 
 use num_bigint::BigInt;
+use stdx::Cursor;
 
 use crate::collection::{self, VectorElements};
 use crate::duration::Duration;
@@ -150,7 +151,11 @@ fn tuple(ty: &CqlType, types: &[&CqlType], text: &str) -> Result<Vec<u8>, TypeEr
     Ok(collection::build_tuple(&fields))
 }
 
+/// The parts of a text between colons without a backslash before them; an empty text has none.
 fn split_colons(text: &str) -> Vec<String> {
+    if text.is_empty() {
+        return Vec::new();
+    }
     let mut parts = vec![String::new()];
     let mut escaped = false;
     for c in text.chars() {
@@ -248,6 +253,7 @@ pub fn to_plain_text(ty: &CqlType, bytes: &[u8]) -> String {
             CustomType::LexicalUuid => to_plain_text(&CqlType::Uuid, bytes),
             CustomType::LegacyDate => to_plain_text(&CqlType::Timestamp, bytes),
             CustomType::Composite(types) => plain_components(types, bytes),
+            CustomType::DynamicComposite(aliases) => plain_dynamic_components(aliases, bytes),
             _ => hex(bytes),
         },
         _ => scalar(ty, bytes).unwrap_or_else(|| hex(bytes)),
@@ -265,7 +271,30 @@ fn plain_fields(types: &[&CqlType], bytes: &[u8]) -> String {
 
 fn plain_components(types: &[CqlType], bytes: &[u8]) -> String {
     let components = crate::composite::components(bytes).map_while(|component| component).zip(types);
-    components.map(|(value, ty)| to_plain_text(ty, value).replace(':', "\\:")).collect::<Vec<_>>().join(":")
+    let mut parts: Vec<_> = components.map(|(value, ty)| to_plain_text(ty, value).replace(':', "\\:")).collect();
+    if bytes.last().is_some_and(|end| *end != 0) {
+        parts.push("!".to_owned());
+    }
+    parts.join(":")
+}
+
+fn plain_dynamic_components(aliases: &[(u8, CqlType)], bytes: &[u8]) -> String {
+    let mut cursor = Cursor::new(bytes);
+    let mut parts = Vec::new();
+    while let Ok(header) = cursor.u16() {
+        let alias = aliases.iter().find(|(alias, _)| header & 0x8000 != 0 && *alias == header as u8);
+        let class = if header & 0x8000 == 0 { cursor.take(usize::from(header)) } else { Ok(&[][..]) };
+        let (Ok(class), Ok(value), Ok(end)) = (class, cursor.short_bytes(), cursor.u8()) else { break };
+        let (name, value) = match alias {
+            Some((alias, ty)) => (char::from(*alias).to_string(), to_plain_text(ty, value)),
+            None => (lossy(class).into_owned(), hex(value)),
+        };
+        parts.push(format!("{name}@{}", value.replace(':', "\\:")));
+        if end != 0 {
+            parts.push("!".to_owned());
+        }
+    }
+    parts.join(":")
 }
 
 /// Text; what is not UTF-8 in it is replaced.

@@ -73,7 +73,9 @@ fn date_and_time(text: &str) -> Option<i64> {
     let days = lenient_days(year, month, day)?;
     reader.eat('T').or_else(|| reader.eat(' '))?;
     let millis = time_of_day(&mut reader)?;
-    let offset = zone(reader.0)?;
+    // seconds of an offset are read behind a blank only
+    let seconds = reader.0.starts_with(['+', '-']) && reader.0.len() > "+hh:mm".len();
+    let offset = zone(reader.0).filter(|_| !seconds)?;
     (days.checked_mul(MILLIS_PER_DAY)?).checked_add(millis - offset)
 }
 
@@ -82,7 +84,14 @@ fn date_alone(text: &str) -> Option<i64> {
     let mut reader = Reader(text);
     let (year, month, day) = iso_date(&mut reader)?;
     let days = lenient_days(year, month, day)?;
-    days.checked_mul(MILLIS_PER_DAY)?.checked_sub(zone(reader.0)?)
+    let offset = match reader.0 {
+        "z" => 0,
+        with_colons if with_colons.contains(':') && !with_colons.starts_with(' ') => offset(with_colons)?,
+        "" | "Z" => 0,
+        // the forms of zones that remain are known only behind a year of the era
+        other => zone(other).filter(|_| year > 0)?,
+    };
+    days.checked_mul(MILLIS_PER_DAY)?.checked_sub(offset)
 }
 
 fn iso_date(reader: &mut Reader<'_>) -> Option<(i64, i64, i64)> {
@@ -186,8 +195,8 @@ pub fn parse_date(text: &str) -> Result<u32, TypeError> {
     let days = days.ok_or_else(|| TypeError::Text(format!("Unable to coerce '{text}' to a formatted date (long)")))?;
     u32::try_from(days + DATE_EPOCH).map_err(|_| {
         TypeError::Text(match days {
-            ..0 => format!("Input date {text} is less than min supported date -5877641-06-23T00:00Z[UTC]"),
-            _ => format!("Input date {text} is greater than max supported date +5881580-07-11T00:00Z[UTC]"),
+            ..0 => format!("Input date {text} is less than min supported date -5877641-06-23T00:00Z"),
+            _ => format!("Input date {text} is greater than max supported date +5881580-07-11T00:00Z"),
         })
     })
 }

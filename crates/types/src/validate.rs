@@ -146,7 +146,7 @@ fn elements(bytes: &[u8], types: &[&CqlType], kind: &'static str, depth: usize) 
     let too_short = || TypeError::Bytes(format!("Not enough bytes to read a {kind}").into());
     let mut cursor = Cursor::new(bytes);
     let count = cursor.i32().map_err(|_| too_short())?;
-    if count < 0 {
+    if count < 0 && cursor.is_empty() {
         return fail(format!("The data cannot be deserialized as a {kind}"));
     }
     for _ in 0..count {
@@ -160,12 +160,19 @@ fn elements(bytes: &[u8], types: &[&CqlType], kind: &'static str, depth: usize) 
     if cursor.is_empty() { Ok(()) } else { fail(format!("Unexpected extraneous bytes after {kind} value")) }
 }
 
+/// What is missing where a field cannot be read: its length, or its bytes.
+fn missing_of(remaining: usize) -> &'static str {
+    const LENGTH_BYTES: usize = 4;
+    if remaining < LENGTH_BYTES { "size of " } else { "" }
+}
+
 fn tuple(types: &[CqlType], bytes: &[u8], depth: usize) -> Result<(), TypeError> {
     let mut fields = collection::Fields::new(bytes);
     for (index, ty) in types.iter().enumerate() {
+        let missing = missing_of(fields.remaining());
         match fields.next() {
             None => return Ok(()),
-            Some(Err(_)) => return fail(format!("Not enough bytes to read {index}th component")),
+            Some(Err(_)) => return fail(format!("Not enough bytes to read {missing}{index}th component")),
             Some(Ok(None)) => {}
             Some(Ok(Some(field))) => validate_rest(ty, field, depth)?,
         }
@@ -176,9 +183,10 @@ fn tuple(types: &[CqlType], bytes: &[u8], depth: usize) -> Result<(), TypeError>
 fn user_type(udt: &UserType, bytes: &[u8], depth: usize) -> Result<(), TypeError> {
     let mut fields = collection::Fields::new(bytes);
     for (index, (name, ty)) in udt.fields.iter().enumerate() {
+        let missing = missing_of(fields.remaining());
         match fields.next() {
             None => return Ok(()),
-            Some(Err(_)) => return fail(format!("Not enough bytes to read {index}th field {name}")),
+            Some(Err(_)) => return fail(format!("Not enough bytes to read {missing}{index}th field {name}")),
             Some(Ok(None)) => {}
             Some(Ok(Some(field))) => validate_rest(ty, field, depth).map_err(|error| {
                 TypeError::Bytes(format!("Failure validating the {index}th field {name}; {error}").into())
@@ -225,16 +233,24 @@ fn composite(types: &[CqlType], bytes: &[u8], depth: usize) -> Result<(), TypeEr
     let mut index = 0;
     while !cursor.is_empty() {
         let Some(ty) = types.next() else { return fail("Too many bytes for comparator") };
-        let Ok(component) = cursor.short_bytes() else {
-            return fail(format!("Not enough bytes to read value of component {index}"));
-        };
+        let component = component(&mut cursor, index)?;
         validate_rest(ty, component, depth)?;
-        if cursor.u8().is_err() {
-            return fail(format!("Not enough bytes to read the end-of-component byte of component{index}"));
+        match cursor.u8() {
+            Err(_) => return fail(format!("Not enough bytes to read the end-of-component byte of component{index}")),
+            Ok(end) if end != 0 && !cursor.is_empty() => {
+                return fail(format!("Invalid bytes remaining after an end-of-component at component{index}"));
+            }
+            Ok(_) => {}
         }
         index += 1;
     }
     Ok(())
+}
+
+fn component<'a>(cursor: &mut Cursor<'a>, index: usize) -> Result<&'a [u8], TypeError> {
+    let too_short = |what| TypeError::Bytes(format!("Not enough bytes to read {what} of component {index}").into());
+    let length = cursor.u16().map_err(|_| too_short("value size"))?;
+    cursor.take(usize::from(length)).map_err(|_| too_short("value"))
 }
 
 fn dynamic_composite(aliases: &[(u8, CqlType)], bytes: &[u8], depth: usize) -> Result<(), TypeError> {
@@ -244,14 +260,20 @@ fn dynamic_composite(aliases: &[(u8, CqlType)], bytes: &[u8], depth: usize) -> R
         let too_short = |what: &str| TypeError::Bytes(format!("Not enough bytes to {what} {index}").into());
         let header = cursor.u16().map_err(|_| too_short("header of the comparator part of component"))?;
         let alias = aliases.iter().find(|(alias, _)| header & 0x8000 != 0 && *alias == header as u8);
+        if header & 0x8000 != 0 && alias.is_none() {
+            return fail(format!("Cannot find comparator for component {index}"));
+        }
         if header & 0x8000 == 0 {
             cursor.skip(usize::from(header)).map_err(|_| too_short("read comparator name of component"))?;
         }
-        let component = cursor.short_bytes().map_err(|_| too_short("read value of component"))?;
+        let component = component(&mut cursor, index)?;
         if let Some((_, ty)) = alias {
             validate_rest(ty, component, depth)?;
         }
-        cursor.u8().map_err(|_| too_short("read the end-of-component byte of component"))?;
+        let end = cursor.u8().map_err(|_| too_short("read the end-of-component byte of component"))?;
+        if end != 0 && !cursor.is_empty() {
+            return fail(format!("Invalid bytes remaining after an end-of-component at component{index}"));
+        }
         index += 1;
     }
     Ok(())

@@ -223,6 +223,9 @@ impl Reader<'_> {
         while self.chars.next_if(|(_, c)| matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E')).is_some() {}
         let end = self.chars.peek().map_or(self.text.len(), |(at, _)| *at);
         let number = &self.text[start..end];
+        if !matches!(self.peek(), None | Some(' ' | '\t' | '\n' | '\r' | ',' | ']' | '}')) {
+            return Err("a blank expected behind a number");
+        }
         if number.len() > NUMBER_LENGTH_MAX {
             return Err("a number too long");
         }

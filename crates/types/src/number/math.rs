@@ -171,8 +171,14 @@ fn exp(value: &Decimal, precision: i64) -> Result<Decimal, TypeError> {
 /// ln(m · 10^k) = ln m + k ln 10, with m between 1 and 10.
 fn logarithm(value: &Decimal, precision: i64, base_ten: bool) -> Result<Decimal, TypeError> {
     let digits = value.precision();
-    if value.clone().strip_zeros() == (Decimal { unscaled: BigInt::one(), scale: 0 }) {
-        return Ok(Decimal::zero());
+    let stripped = value.clone().strip_zeros();
+    if stripped.unscaled.is_one() && stripped.scale == 0 {
+        // Java's zero has an exponent where it comes from a division
+        let scale = if base_ten { -(precision as i32) - 1 } else { 0 };
+        return Ok(Decimal { unscaled: BigInt::zero(), scale });
+    }
+    if stripped.unscaled.is_one() && base_ten {
+        return Ok(Decimal { unscaled: -BigInt::from(stripped.scale), scale: 0 }.strip_zeros());
     }
     let fixed = Fixed::new(precision + digits.min(PRECISION_MAX) + GUARD_DIGITS);
     let exponent = digits - 1 - i64::from(value.scale);

@@ -57,7 +57,7 @@ fn what_fails_says_what_cassandra_says() {
     let cases = [
         ((Int, "1"), '/', (Int, "0"), "the operation 'int / int' failed: / by zero"),
         ((Varint, "1"), '%', (Int, "0"), "the operation 'varint % int' failed: BigInteger divide by zero"),
-        ((Decimal, "1"), '/', (Decimal, "0"), "the operation 'decimal / decimal' failed: / by zero"),
+        ((Decimal, "1"), '/', (Decimal, "0"), "the operation 'decimal / decimal' failed: BigInteger divide by zero"),
         (
             (Decimal, "1"),
             '+',
