@@ -123,7 +123,16 @@ impl<'a> Lexer<'a> {
         Ok(Token { kind, start: start as u32, end: self.at as u32 })
     }
 
+    /// The first byte after the blanks that follow, 0 at the end. Enough to see what the next token is not; a comment
+    /// begins with `-` or `/` here.
+    #[inline]
+    pub fn next_byte(&self) -> u8 {
+        let rest = &self.text.as_bytes()[self.at..];
+        rest.iter().copied().find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).unwrap_or(0)
+    }
+
     /// Skips white space and comments.
+    #[inline]
     fn skip_blank(&mut self) -> Result<(), LexError> {
         let bytes = self.text.as_bytes();
         loop {
@@ -228,7 +237,7 @@ fn scan_word(rest: &[u8]) -> (Kind, usize) {
     {
         return (Kind::Duration, duration);
     }
-    (keyword::classify(&rest[..length]), length)
+    (keyword::classify(rest, length), length)
 }
 
 /// What begins with `-`; comments are already skipped.
@@ -249,7 +258,7 @@ fn scan_minus(rest: &[u8], second: u8) -> (Kind, usize) {
 fn scan_minus_word(rest: &[u8]) -> (Kind, usize) {
     let word = &rest[1..];
     let length = word_length(word);
-    match keyword::classify(&word[..length]) {
+    match keyword::classify(word, length) {
         Kind::Keyword(Keyword::Nan) => (Kind::NegativeNan, length + 1),
         Kind::Keyword(Keyword::Infinity) => (Kind::NegativeInfinity, length + 1),
         _ => match number::iso_duration_length(word) {
@@ -262,8 +271,19 @@ fn scan_minus_word(rest: &[u8]) -> (Kind, usize) {
 /// How many bytes of `rest` belong to a word, given that the first does.
 #[inline]
 fn word_length(rest: &[u8]) -> usize {
-    rest.iter().position(|&b| !(b.is_ascii_alphanumeric() || b == b'_')).unwrap_or(rest.len())
+    rest.iter().position(|&byte| !IN_WORDS[usize::from(byte)]).unwrap_or(rest.len())
 }
+
+/// Which bytes words are made of: letters, digits, underscore.
+static IN_WORDS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests;

@@ -195,11 +195,14 @@ impl<'a> Parser<'a> {
 
     /// One or more things with commas between.
     fn comma_separated<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
-        let mut items = vec![item(self)?];
-        while self.accept(Kind::Comma)? {
+        // Not `vec![item]`: that has room for one only.
+        let mut items = Vec::new();
+        loop {
             items.push(item(self)?);
+            if !self.accept(Kind::Comma)? {
+                return Ok(items);
+            }
         }
-        Ok(items)
     }
 
     /// `(a, b, …)` with at least one thing.

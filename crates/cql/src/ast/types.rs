@@ -25,7 +25,7 @@ pub enum TypeName<'a> {
     /// `frozen<…>`.
     Frozen(Box<TypeName<'a>>),
     /// Any other name: a user-defined type.
-    User(QualifiedName<'a>),
+    User(Box<QualifiedName<'a>>),
     /// `'class name'`: a type given by the name of Cassandra's class.
     Custom(Cow<'a, str>),
 }

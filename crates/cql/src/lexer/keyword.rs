@@ -252,17 +252,13 @@ const fn slot_of(packed: u128) -> usize {
     (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize
 }
 
-/// What a word is: a keyword, a boolean or an identifier. In any case of letters.
+/// What the word in the first `length` bytes of `text` is: a keyword, a boolean or an identifier. In any case of letters.
 #[inline]
-pub(super) fn classify(word: &[u8]) -> Kind {
-    if word.len() > WORD_SIZE_MAX {
+pub(super) fn classify(text: &[u8], length: usize) -> Kind {
+    if length > WORD_SIZE_MAX {
         return Kind::Ident;
     }
-    // Setting bit 5 folds letters to lower case, leaves digits, and keeps `_` apart from both.
-    let mut packed = 0u128;
-    for (at, &byte) in word.iter().enumerate() {
-        packed |= u128::from(byte | 0x20) << (8 * at);
-    }
+    let packed = pack(text, length);
     let mut slot = slot_of(packed);
     loop {
         let (found, kind) = TABLE[slot];
@@ -276,6 +272,22 @@ pub(super) fn classify(word: &[u8]) -> Kind {
     }
 }
 
+/// A word as a number. Setting bit 5 folds letters to lower case, leaves digits, and keeps `_` apart from both.
+#[inline]
+fn pack(text: &[u8], length: usize) -> u128 {
+    let bytes = match text.first_chunk::<WORD_SIZE_MAX>() {
+        Some(chunk) => *chunk,
+        None => {
+            let mut chunk = [0; WORD_SIZE_MAX];
+            chunk[..text.len()].copy_from_slice(text);
+            chunk
+        }
+    };
+    const FOLD: u128 = u128::from_ne_bytes([0x20; WORD_SIZE_MAX]);
+    let unused = 8 * (WORD_SIZE_MAX - length);
+    (u128::from_le_bytes(bytes) | FOLD) << unused >> unused
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,14 +295,14 @@ mod tests {
     #[test]
     fn every_keyword_is_found_in_any_case() {
         for &(text, keyword, _) in KEYWORDS {
-            assert_eq!(classify(text.as_bytes()), Kind::Keyword(keyword));
-            assert_eq!(classify(text.to_ascii_uppercase().as_bytes()), Kind::Keyword(keyword));
+            assert_eq!(classify(text.as_bytes(), text.len()), Kind::Keyword(keyword));
+            assert_eq!(classify(text.to_ascii_uppercase().as_bytes(), text.len()), Kind::Keyword(keyword));
             assert_eq!(keyword.text(), text);
         }
-        assert_eq!(classify(b"ColumnFamily"), Kind::Keyword(Keyword::Table));
-        assert_eq!(classify(b"FALSE"), Kind::Boolean);
+        assert_eq!(classify(b"ColumnFamily", 12), Kind::Keyword(Keyword::Table));
+        assert_eq!(classify(b"FALSE", 5), Kind::Boolean);
         for name in ["selects", "selec", "a", "zzzz", "between", "superusers", "a_very_long_identifier"] {
-            assert_eq!(classify(name.as_bytes()), Kind::Ident, "{name}");
+            assert_eq!(classify(name.as_bytes(), name.len()), Kind::Ident, "{name}");
         }
     }
 

@@ -155,16 +155,13 @@ impl<'a> Parser<'a> {
 
     /// A column, a function call, or one of the functions with a grammar of their own.
     fn named(&mut self, kind: Kind) -> Result<Selectable<'a>> {
-        if !matches!(kind, Kind::Ident | Kind::QuotedName) || !matches!(self.peek(), Kind::Comma) {
+        // Most selectors are just columns: what follows them cannot be a call, a field or a comment.
+        if matches!(self.lexer.next_byte(), b'(' | b'.' | b'-' | b'/') {
             let (next, then) = self.peek_two();
             match (kind, next) {
-                (Kind::Keyword(keyword), Kind::OpenParen) => {
-                    return self.keyword_call(keyword, then);
-                }
+                (Kind::Keyword(keyword), Kind::OpenParen) => return self.keyword_call(keyword, then),
                 (_, Kind::OpenParen) => return self.selected_call(),
-                (_, Kind::Dot) if self.a_qualified_call_stands_here() => {
-                    return self.selected_call();
-                }
+                (_, Kind::Dot) if self.a_qualified_call_stands_here() => return self.selected_call(),
                 _ => {}
             }
         }

@@ -26,9 +26,9 @@ impl<'a> Parser<'a> {
                     Ok(TypeName::Native(native))
                 }
                 _ if self.peek() == Kind::Lt => self.parametrised(keyword),
-                _ => self.user_type_name().map(TypeName::User),
+                _ => self.user_type_name().map(|name| TypeName::User(Box::new(name))),
             },
-            _ => self.user_type_name().map(TypeName::User),
+            _ => self.user_type_name().map(|name| TypeName::User(Box::new(name))),
         }
     }
 
