@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 /// Apache Cassandra 5.0 without the JVM.
 #[derive(Parser)]
-#[command(name = "helenus", version, about, args_conflicts_with_subcommands = true)]
+#[command(name = "helenus", version, about, args_conflicts_with_subcommands = true, args_override_self = true)]
 pub struct Program {
     /// What to do; a node is served when nothing is given.
     #[command(subcommand)]
@@ -19,6 +19,7 @@ pub struct Program {
 #[derive(Subcommand)]
 pub enum Command {
     /// Serve a node (also without this word).
+    #[command(args_override_self = true)]
     Serve(Serve),
     /// Ask a running node, with the verbs of Cassandra's nodetool.
     #[command(disable_help_flag = true)]
