@@ -15,10 +15,13 @@ mod keyspace;
 mod properties;
 mod type_name;
 mod user_type;
+mod warnings;
 
 use std::sync::Arc;
 
 use schema::{KeyspaceMetadata, Schema, SchemaError, TableId, system};
+
+pub use warnings::warnings;
 
 use crate::ast::{QualifiedName, Statement};
 use crate::coordinator::SchemaChange;

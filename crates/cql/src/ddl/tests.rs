@@ -124,3 +124,36 @@ fn events_say_what_happened() {
     assert_eq!((event.change, event.target), (SchemaChangeKind::Created, SchemaTarget::Keyspace));
     assert_eq!((event.keyspace.as_str(), event.name.as_str()), ("k", ""));
 }
+
+#[test]
+fn doubtful_changes_are_warned_of() {
+    let mut schema = system::schema();
+    let cases = [
+        (
+            "CREATE KEYSPACE answers WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}",
+            "Your replication factor 3 for keyspace answers is higher than the number of nodes 1",
+        ),
+        (
+            "ALTER KEYSPACE answers WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 4}",
+            "Your replication factor 4 for keyspace answers is higher than the number of nodes 1 for datacenter datacenter1\n\
+             When increasing replication factor you need to run a full (-full) repair to distribute the data.",
+        ),
+        ("ALTER KEYSPACE answers WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 1}", ""),
+        ("CREATE TABLE t (k int PRIMARY KEY)", ""),
+    ];
+    for (statement, warnings) in cases {
+        let parsed = crate::parse(statement).expect(statement);
+        let after = changed(&schema, statement);
+        assert_eq!(
+            super::warnings(&parsed.statement, &context(1), &schema, &after).join("\n"),
+            warnings,
+            "{statement}"
+        );
+        schema = after;
+    }
+    let windows = "ALTER TABLE t WITH compaction = {'class': 'TimeWindowCompactionStrategy'}";
+    let parsed = crate::parse(windows).expect(windows);
+    let after = changed(&schema, windows);
+    let warnings = super::warnings(&parsed.statement, &context(1), &schema, &after);
+    assert!(warnings[0].starts_with("Guardrail zero_ttl_on_twcs violated: 0 default_time_to_live on a table"));
+}

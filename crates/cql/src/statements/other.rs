@@ -25,7 +25,8 @@ pub(crate) async fn execute<C: Coordinator>(
 ) -> Result<Answer, CqlError> {
     let keyspace = prepared.keyspace.as_deref();
     // DESCRIBE goes by the keyspace in use now, whichever was when it was prepared.
-    if let Statement::Describe(statement) = &parse(&prepared.query)?.statement {
+    let statement = &parse(&prepared.query)?.statement;
+    if let Statement::Describe(statement) = statement {
         let keyspace = client.keyspace.as_deref().or(keyspace);
         let rows = describe(statement, keyspace, &coordinator.schema(), &coordinator.cluster(), options)?;
         return Ok(CqlResult::Rows(rows).into());
@@ -36,6 +37,11 @@ pub(crate) async fn execute<C: Coordinator>(
         new_table_id: TableId(coordinator.next_timeuuid()),
         datacenters: coordinator.cluster().data_centers,
     };
-    let changed = coordinator.change_schema(ddl::change(Arc::clone(&prepared.query), context)).await?;
-    Ok(changed.map_or(CqlResult::Void, CqlResult::SchemaChange).into())
+    let before = coordinator.schema();
+    let change = ddl::change(Arc::clone(&prepared.query), context.clone());
+    let Some(event) = coordinator.change_schema(change).await? else {
+        return Ok(CqlResult::Void.into());
+    };
+    let warnings = ddl::warnings(statement, &context, &before, &coordinator.schema());
+    Ok(Answer { result: CqlResult::SchemaChange(event), warnings })
 }
