@@ -1,4 +1,4 @@
-//! The connection layer over real sockets, spoken to in raw bytes.
+//! The connection layer over real sockets, spoken to in raw bytes; and the whole node on a simulated machine, against a naive twin (`model`).
 
 // A client of these tests stands outside the house.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)]
@@ -18,3 +18,5 @@ mod lifecycle;
 mod limits;
 #[path = "tests/requests.rs"]
 mod requests;
+#[path = "tests/model.rs"]
+mod model;
