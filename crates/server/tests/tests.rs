@@ -16,7 +16,7 @@ mod handshake;
 mod lifecycle;
 #[path = "tests/limits.rs"]
 mod limits;
-#[path = "tests/requests.rs"]
-mod requests;
 #[path = "tests/model.rs"]
 mod model;
+#[path = "tests/requests.rs"]
+mod requests;

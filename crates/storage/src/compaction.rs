@@ -21,4 +21,6 @@ pub struct Candidate {
     pub min_timestamp: i64,
     /// Estimated share of its cells that are droppable tombstones, 0 to 1.
     pub droppable_tombstones: f64,
+    /// Seconds since it was written.
+    pub age: u32,
 }

@@ -1,7 +1,7 @@
 //! A table's state on this node: its directory, its view, its locks and counters. What is done to a table is elsewhere:
 //! write, read, flush, compaction, snapshot, truncate each have a module that takes a [`TableStore`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -49,6 +49,8 @@ pub struct TableStore {
 pub struct Changes {
     /// SSTables that a compaction reads: no other may take them.
     pub compacting: BTreeSet<SSTableId>,
+    /// When this process wrote SSTables that are in the view, seconds.
+    pub written: BTreeMap<SSTableId, u32>,
 }
 
 impl TableStore {
@@ -156,22 +158,30 @@ impl TableStore {
 
     /// Puts a flushed SSTable (none: nothing was worth writing) in the place of its memtables.
     pub fn finish_flush(&self, set: &Arc<FlushSet>, sstable: Option<Arc<SSTable>>) {
-        let changes = self.changes();
+        let mut changes = self.changes();
         let old = self.view();
         let flushing = old.flushing.iter().filter(|other| !Arc::ptr_eq(other, set)).map(Arc::clone).collect();
         let mut sstables = old.sstables.clone();
+        self.note_written(&mut changes, sstable.as_slice());
         sstables.extend(sstable.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
         self.publish(&changes, View { table, active, flushing, sstables: newest_first(sstables) });
     }
 
+    fn note_written(&self, changes: &mut Changes, sstables: &[Arc<SSTable>]) {
+        let now = self.env.clock.now_seconds();
+        changes.written.extend(sstables.iter().map(|sstable| (sstable.descriptor().id, now)));
+    }
+
     /// Puts SSTables in the place of others.
     pub fn replace_sstables(&self, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
-        let changes = self.changes();
+        let mut changes = self.changes();
         let old = self.view();
         let gone =
             |sstable: &Arc<SSTable>| old_ones.iter().any(|other| other.descriptor().id == sstable.descriptor().id);
         let mut sstables: Vec<_> = old.sstables.iter().filter(|sstable| !gone(sstable)).map(Arc::clone).collect();
+        old_ones.iter().for_each(|old| drop(changes.written.remove(&old.descriptor().id)));
+        self.note_written(&mut changes, &new_ones);
         sstables.extend(new_ones.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
         let view = View { table, active, flushing: old.flushing.clone(), sstables: newest_first(sstables) };

@@ -3,29 +3,41 @@
 use std::sync::Arc;
 
 use rows::purge::MaxPurgeable;
-use sstable::{KeyHash, SSTable};
+use sstable::{Component, KeyHash, SSTable};
 
 use super::Candidate;
 use super::size_tiered::{self, SizeTieredOptions};
-use crate::table::TableStore;
+use crate::table::{Changes, TableStore};
 
 /// What strategies see of a table's SSTables.
-fn candidates(store: &TableStore, sstables: &[Arc<SSTable>], now: u32) -> Vec<Candidate> {
+fn candidates(store: &TableStore, changes: &Changes, sstables: &[Arc<SSTable>], now: u32) -> Vec<Candidate> {
     let gc_before = gc_before(store, now);
     let candidate = |(index, sstable): (usize, &Arc<SSTable>)| Candidate {
         index,
         size: sstable.stored_length(),
         min_timestamp: sstable.statistics().stats.min_timestamp,
         droppable_tombstones: droppable_tombstones(sstable, gc_before),
+        age: now.saturating_sub(written_at(store, changes, sstable)),
     };
     sstables.iter().enumerate().map(candidate).collect()
 }
 
+/// When an SSTable was written, seconds: noted when this process did it, else what the disk says.
+fn written_at(store: &TableStore, changes: &Changes, sstable: &SSTable) -> u32 {
+    let descriptor = sstable.descriptor();
+    if let Some(at) = changes.written.get(&descriptor.id) {
+        return *at;
+    }
+    let modified = store.env.disk.modified_millis(&descriptor.path(Component::Data)).unwrap_or(0);
+    u32::try_from(modified / 1000).unwrap_or(0)
+}
+
 /// Compactions that the strategy would still do for a table.
 pub fn pending(store: &TableStore, now: u32) -> usize {
+    let changes = store.changes();
     let view = store.view();
     let options = SizeTieredOptions::from_map(&view.table.params.compaction);
-    size_tiered::pending(&candidates(store, &view.sstables, now), &options)
+    size_tiered::pending(&candidates(store, &changes, &view.sstables, now), &options)
 }
 
 /// Takes what the table's strategy chooses.
@@ -39,7 +51,7 @@ pub fn choose_and_mark(store: &TableStore, now: u32) -> Option<Vec<Arc<SSTable>>
         .filter(|sstable| !changes.compacting.contains(&sstable.descriptor().id))
         .cloned()
         .collect();
-    let mut chosen: Vec<_> = size_tiered::choose(&candidates(store, &free, now), &options)
+    let mut chosen: Vec<_> = size_tiered::choose(&candidates(store, &changes, &free, now), &options)
         .into_iter()
         .filter_map(|index| free.get(index).cloned())
         .collect();

@@ -28,6 +28,9 @@ pub struct SizeTieredOptions {
     pub min_sstable_size: u64,
     /// Share of droppable tombstones from which an SSTable alone is compacted.
     pub tombstone_threshold: f64,
+    /// Seconds that an SSTable must have been there before it is compacted alone: what could not be dropped now can not be
+    /// dropped a moment later either.
+    pub tombstone_compaction_interval: u32,
     /// `enabled: false`: nothing is compacted by itself.
     pub enabled: bool,
 }
@@ -41,6 +44,7 @@ impl Default for SizeTieredOptions {
             bucket_high: 1.5,
             min_sstable_size: 50 << 20,
             tombstone_threshold: 0.2,
+            tombstone_compaction_interval: 86_400,
             enabled: true,
         }
     }
@@ -60,6 +64,11 @@ impl SizeTieredOptions {
             bucket_high: read(map, "bucket_high", default.bucket_high),
             min_sstable_size: read(map, "min_sstable_size", default.min_sstable_size),
             tombstone_threshold: read(map, "tombstone_threshold", default.tombstone_threshold),
+            tombstone_compaction_interval: read(
+                map,
+                "tombstone_compaction_interval",
+                default.tombstone_compaction_interval,
+            ),
             enabled: read(map, "enabled", default.enabled),
         }
     }
@@ -79,6 +88,7 @@ pub fn choose(candidates: &[Candidate], options: &SizeTieredOptions) -> Vec<usiz
     let worst = candidates
         .iter()
         .filter(|candidate| candidate.droppable_tombstones > options.tombstone_threshold)
+        .filter(|candidate| candidate.age > options.tombstone_compaction_interval)
         .max_by(|a, b| a.droppable_tombstones.total_cmp(&b.droppable_tombstones));
     worst.map(|candidate| vec![candidate.index]).unwrap_or_default()
 }
@@ -121,19 +131,21 @@ fn buckets(candidates: &[Candidate], options: &SizeTieredOptions) -> Vec<Vec<Can
 mod tests {
     use super::*;
 
-    /// "10 11 9 10" in MiB to candidates; "@0.5" gives droppable tombstones.
+    /// "10 11 9 10" in MiB to candidates; "@0.5" gives droppable tombstones, "!" behind it a young SSTable.
     fn draw(picture: &str) -> Vec<Candidate> {
         let draw_one = |(index, text): (usize, &str)| {
-            let (size, droppable) = text.split_once('@').unwrap_or((text, "0"));
+            let age = if text.ends_with('!') { 60 } else { 100_000 };
+            let (size, droppable) = text.trim_end_matches('!').split_once('@').unwrap_or((text, "0"));
             let (size, droppable_tombstones) = (size.parse::<u64>().expect("MiB"), droppable.parse().expect("share"));
-            Candidate { index, size: size << 20, min_timestamp: 0, droppable_tombstones }
+            Candidate { index, size: size << 20, min_timestamp: 0, droppable_tombstones, age }
         };
         picture.split_whitespace().enumerate().map(draw_one).collect()
     }
 
     #[test]
     fn choices() {
-        let cases: [(&str, &[usize]); 8] = [
+        let cases: [(&str, &[usize]); 9] = [
+            ("100 200@0.3 400@0.5! 800@0.1", &[1]),
             ("", &[]),
             ("100 100 100", &[]),
             ("100 110 90 100", &[2, 0, 3, 1]),

@@ -6,7 +6,8 @@ use env::sim::SimRandom;
 use super::twin::{Change, Op, Place};
 
 /// Made at the start of each life.
-pub const KEYSPACE: &str = "CREATE KEYSPACE IF NOT EXISTS model WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+pub const KEYSPACE: &str =
+    "CREATE KEYSPACE IF NOT EXISTS model WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
 /// Made at the start of each life.
 pub const TABLE: &str = "CREATE TABLE IF NOT EXISTS model.t (k int, c int, d text, s int static, v int, m map<int, int>, \
     PRIMARY KEY (k, c, d)) WITH CLUSTERING ORDER BY (c DESC, d ASC)";
@@ -156,7 +157,10 @@ impl Generator {
             3 => (format!("DELETE FROM t {plain} WHERE {key}"), Change::DeleteRow { place }),
             4 => (format!("DELETE v FROM t {plain} WHERE {key}"), Change::DeleteValue { place }),
             5 => (format!("DELETE m FROM t {plain} WHERE {key}"), Change::DeleteMap { place }),
-            6 => (format!("DELETE m[{v}] FROM t {plain} WHERE {key}", v = v % 4), Change::DeleteEntry { place, key: v % 4 }),
+            6 => (
+                format!("DELETE m[{v}] FROM t {plain} WHERE {key}", v = v % 4),
+                Change::DeleteEntry { place, key: v % 4 },
+            ),
             7..=8 => (format!("UPDATE t {using} SET s = {v} WHERE k = {k}"), Change::Static { k, s: v, expires }),
             9..=10 => (format!("UPDATE t {using} SET v = {v} WHERE {key}"), Change::Value { place, v, expires }),
             11..=12 => {

@@ -112,7 +112,9 @@ impl Twin {
             _ => None,
         }));
         let v = newest(ops.iter().filter_map(|op| match &op.change {
-            Change::Insert { place: at, v, expires } if at == place => Some((op.at, *v, expires.filter(|_| v.is_some()))),
+            Change::Insert { place: at, v, expires } if at == place => {
+                Some((op.at, *v, expires.filter(|_| v.is_some())))
+            }
             Change::Value { place: at, v, expires } if at == place => Some((op.at, Some(*v), *expires)),
             Change::DeleteValue { place: at } if at == place => Some((op.at, None, None)),
             _ => None,
@@ -179,7 +181,12 @@ impl Twin {
     /// What the query answers at `now`, values as text.
     pub fn answer(&self, query: &Query, now: u32) -> Vec<Vec<String>> {
         let mut rows = Vec::new();
-        for k in self.keys().into_iter().filter(|k| wants(&query.which, *k)) {
+        let mut keys = self.keys();
+        if matches!(query.which, Where::Partitions(_)) {
+            // IN gives partitions in the order of the values
+            keys.sort_unstable();
+        }
+        for k in keys.into_iter().filter(|k| wants(&query.which, *k)) {
             let mut of_partition = self.partition(query, k, now);
             of_partition.truncate(query.per_partition.unwrap_or(usize::MAX));
             if query.distinct {
