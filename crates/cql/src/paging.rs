@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use rows::ClusteringValues;
+use schema::ClusteringComparator;
 use stdx::Cursor;
 
 use crate::error::CqlError;
@@ -42,9 +43,17 @@ impl PagingState {
         out
     }
 
-    /// Reads what a client sent back. `columns`: how many clustering columns the table has.
-    pub fn decode(bytes: &[u8], columns: usize) -> Result<Self, CqlError> {
-        Self::read(bytes, columns).ok_or_else(|| CqlError::Protocol("Invalid value for the paging state".into()))
+    /// Reads what a client sent back, for a table whose rows are ordered so.
+    pub fn decode(bytes: &[u8], comparator: &ClusteringComparator) -> Result<Self, CqlError> {
+        let is_sound = |state: &Self| {
+            let values = state.row.iter().flatten().zip(comparator.columns.iter());
+            values.into_iter().all(|(value, (ty, _))| {
+                value.as_ref().is_none_or(|value| value.is_empty() || types::validate(ty, value).is_ok())
+            })
+        };
+        Self::read(bytes, comparator.len())
+            .filter(is_sound)
+            .ok_or_else(|| CqlError::Protocol("Invalid value for the paging state".into()))
     }
 
     fn read(bytes: &[u8], columns: usize) -> Option<Self> {
@@ -102,6 +111,10 @@ fn decode_clustering(mark: &[u8], columns: usize) -> Option<ClusteringValues> {
 mod tests {
     use super::*;
 
+    fn comparator(columns: usize) -> ClusteringComparator {
+        ClusteringComparator::new(vec![(types::CqlType::Blob, false); columns])
+    }
+
     #[test]
     fn a_state_comes_back_as_it_was() {
         let row: ClusteringValues = [Some(Bytes::from_static(b"abc")), Some(Bytes::new()), None].into_iter().collect();
@@ -115,7 +128,7 @@ mod tests {
             },
         ];
         for state in cases {
-            assert_eq!(PagingState::decode(&state.encode(), 3), Ok(state));
+            assert_eq!(PagingState::decode(&state.encode(), &comparator(3)), Ok(state));
         }
     }
 
@@ -130,7 +143,7 @@ mod tests {
     #[test]
     fn what_is_no_state_is_refused() {
         for bytes in [&[][..], &[1], &[0, 0, 0], &[0, 1, 0, 0, 0], &[0, 0, 0, 0, 0], &[255; 9]] {
-            assert!(PagingState::decode(bytes, 1).is_err(), "{bytes:?}");
+            assert!(PagingState::decode(bytes, &comparator(1)).is_err(), "{bytes:?}");
         }
     }
 }

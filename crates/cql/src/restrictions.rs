@@ -211,6 +211,7 @@ impl Restrictions {
                     let mut values = in_values(terms, &column.name, bindings)?;
                     values.sort_by(|a, b| types::compare(&column.ty, a, b));
                     values.dedup();
+                    check_combinations(combinations.len(), values.len())?;
                     combinations = product(&combinations, &values);
                 }
             }
@@ -280,6 +281,20 @@ impl Restrictions {
     /// How many leading clustering columns have values.
     pub fn clustering_width(&self) -> usize {
         self.clustering.iter().map(|restriction| restriction.width).sum()
+    }
+}
+
+/// The most partitions, and the most rows of each, that the IN lists of a statement may select together. More are refused:
+/// a few hundred bytes of CQL would fill the memory.
+pub(crate) const COMBINATIONS_MAX: usize = 1 << 18;
+
+/// Refuses lists whose product is too large.
+fn check_combinations(so_far: usize, more: usize) -> Result<(), CqlError> {
+    match so_far.checked_mul(more) {
+        Some(count) if count <= COMBINATIONS_MAX => Ok(()),
+        _ => Err(CqlError::invalid(format!(
+            "The IN restrictions select more than {COMBINATIONS_MAX} combinations of values"
+        ))),
     }
 }
 

@@ -72,6 +72,7 @@ fn extend(
         ClusteringTest::In(rows) => in_rows(rows, restriction, table, bindings)?,
         ClusteringTest::Slice { .. } => return Ok(()),
     };
+    super::check_combinations(prefixes.len(), rows.len())?;
     let mut longer = Vec::with_capacity(prefixes.len() * rows.len());
     for prefix in prefixes.iter() {
         for row in &rows {

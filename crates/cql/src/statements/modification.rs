@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{
-    Cell, ClusteringValues, DeletionTime, Liveness, Mutation, NO_DELETION_TIME, NO_TTL, PartitionUpdate, Row, Slice,
+    Cell, ClusteringValues, DeletionTime, Liveness, Mutation, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL, PartitionUpdate,
+    Row, Slice,
 };
 use schema::TableMetadata;
 
@@ -127,6 +128,13 @@ impl ModificationPlan {
                 BoundValue::Unset => default,
             },
         };
+        if timestamp == NO_TIMESTAMP {
+            return Err(CqlError::invalid(format!(
+                "Out of bound timestamp, must be in [{}, {}]",
+                NO_TIMESTAMP + 1,
+                i64::MAX
+            )));
+        }
         Ok(WriteTime { timestamp, ttl: self.time_to_live(bindings)?, now })
     }
 

@@ -119,7 +119,7 @@ pub(crate) async fn execute<C: Coordinator>(
     }
     let commands = match partitions {
         None => Vec::new(),
-        Some(_) if slices.0.is_empty() => Vec::new(),
+        Some(_) if slices.0.is_empty() || job.remaining == 0 => Vec::new(),
         Some(partitions) => commands(plan, partitions, &slices, &job),
     };
     let page = if commands.is_empty() && !plan.aggregates_everything() {
@@ -172,7 +172,7 @@ fn job(
     let (partition_filters, row_filters) = filters?.into_iter().partition(|filter| filter.is_of_partition());
     let paged = page_size.filter(|size| *size < user_limit && !plan.aggregates_everything());
     let resume = match (&options.paging_state, paged) {
-        (Some(state), Some(_)) => Some(PagingState::decode(state, plan.table.clustering.len())?),
+        (Some(state), Some(_)) => Some(PagingState::decode(state, &plan.table.comparator)?),
         _ => None,
     };
     let remaining = resume.as_ref().map_or(user_limit, |state| state.remaining.min(user_limit));
@@ -222,9 +222,12 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
             let mut commands = Vec::with_capacity(keys.len());
             let mut keys = keys.into_iter();
             if let Some(state) = resume {
-                let wanted = state.key.as_ref();
                 // the key where the last page ended; a statement of one key does not name it
-                let found = keys.by_ref().find(|key| wanted.is_none_or(|wanted| *wanted == key.key));
+                let is_wanted = |key: &DecoratedKey| match &state.key {
+                    Some(wanted) => *wanted == key.key,
+                    None => job.single_key,
+                };
+                let found = keys.by_ref().find(is_wanted);
                 if let Some(key) = found
                     && state.remaining_in_partition > 0
                 {

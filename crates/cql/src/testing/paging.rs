@@ -118,3 +118,70 @@ fn a_state_that_is_none_is_refused() {
     let error = run(&node, "SELECT * FROM t", &[], &options).expect_err("it is refused");
     assert_eq!((error.code(), error.to_string().as_str()), (0x000A, "Invalid value for the paging state"));
 }
+
+/// States that no server made: nothing may break, whatever they say.
+#[test]
+fn forged_states_do_no_harm() {
+    let node = node();
+    let statements = [
+        "SELECT * FROM t",
+        "SELECT * FROM t WHERE k = 1",
+        "SELECT * FROM t WHERE k = 1 ORDER BY c DESC",
+        "SELECT * FROM t WHERE k IN (1, 2) PER PARTITION LIMIT 2",
+        "SELECT k, c, count(*) FROM t GROUP BY k, c PER PARTITION LIMIT 1",
+        "SELECT DISTINCT k FROM t",
+        "SELECT * FROM u",
+    ];
+    let key = Bytes::from_static(&[0, 0, 0, 1]);
+    let mut seed = 7u64;
+    for statement in statements {
+        let real = [0, 1, 2, 3, 4, 5, 8].map(|size| {
+            let options = QueryOptions { page_size: Some(size), ..QueryOptions::default() };
+            match run(&node, statement, &[], &options).expect("it runs").result {
+                CqlResult::Rows(rows) => rows.paging_state.unwrap_or_default(),
+                _ => panic!("rows"),
+            }
+        });
+        let zeros = [vec![0; 4], [&[4][..], &key, &[0, 0, 0]].concat(), [&[4][..], &key, &[0, 9, 0]].concat()];
+        for state in real.iter().chain(&zeros) {
+            for _ in 0..200 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let mut forged = state.clone();
+                if !forged.is_empty() {
+                    let at = usize::try_from(seed >> 40).expect("small") % forged.len();
+                    forged[at] ^= 1 << ((seed >> 33) % 8);
+                }
+                let paging_state = Some(Bytes::from(forged));
+                let options = QueryOptions { page_size: Some(2), paging_state, ..QueryOptions::default() };
+                let _ = run(&node, statement, &[], &options);
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_end_by_bytes_too() {
+    let node = Memory::new();
+    let all = QueryOptions::default();
+    run(&node, "CREATE TABLE b (k int, c int, v text, PRIMARY KEY (k, c))", &[], &all).expect("it is made");
+    let value = "x".repeat(1 << 20);
+    for c in 0..20 {
+        run(&node, &format!("INSERT INTO b (k, c, v) VALUES (1, {c}, '{value}')"), &[], &all).expect("it is written");
+    }
+    let options = QueryOptions { page_size: Some(100), ..all };
+    let answer = run(&node, "SELECT c, v FROM b WHERE k = 1", &[], &options).expect("it is read");
+    let CqlResult::Rows(rows) = answer.result else { panic!("rows") };
+    assert_eq!(rows.row_count, 8);
+    assert!(rows.paging_state.is_some());
+    assert_eq!(pages(&node, "SELECT c FROM b WHERE k = 1", Some(100)).len(), 20);
+    assert_eq!(pages(&node, "SELECT c, v FROM b WHERE k = 1", Some(100)).len(), 20);
+}
+
+#[test]
+fn too_many_combinations_are_refused() {
+    let node = node();
+    let list = (0..600).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let statement = format!("SELECT * FROM t WHERE k = 1 AND c IN ({list}) AND d IN ({list})");
+    let error = run(&node, &statement, &[], &QueryOptions::default()).expect_err("it is refused");
+    assert!(error.to_string().contains("combinations"), "{error}");
+}

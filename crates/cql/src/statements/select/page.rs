@@ -83,10 +83,17 @@ struct Builder<'j> {
     mark: Option<Mark>,
     group: Option<Group>,
     sorted: Vec<(Vec<Option<Bytes>>, Vec<u8>)>,
+    sorted_bytes: usize,
 }
 
 /// Room that a page begins with: a row of the usual size.
 const FIRST_BYTES: usize = 256;
+
+/// A page that has reached this many bytes ends, however few rows it has.
+const PAGE_BYTES: usize = 8 << 20;
+
+/// The most bytes of a result: what a frame can carry, less room for its head. A statement that would give more is refused.
+const RESULT_BYTES_MAX: usize = 255 << 20;
 
 /// What to do after a row.
 #[derive(PartialEq)]
@@ -108,6 +115,7 @@ pub(super) fn build(job: &Job, stream: &mut dyn PartitionStream) -> Result<Page,
         mark: None,
         group: None,
         sorted: Vec::new(),
+        sorted_bytes: 0,
     };
     while let Some(partition) = live.next_partition()? {
         if builder.partition(&partition, &mut live)? == Next::Stop {
@@ -166,7 +174,7 @@ impl Builder<'_> {
         }
         self.show(view)?;
         *left -= 1;
-        if self.count >= self.limit {
+        if self.is_full() {
             let left_in_partition = if no_clustering { 0 } else { *left };
             let clustering = (!no_clustering).then(|| row.clustering.clone());
             self.mark = Some(Mark { key: key.clone(), row: clustering, left_in_partition });
@@ -182,7 +190,7 @@ impl Builder<'_> {
             return if self.job.group_by.is_some() { self.end_group() } else { Ok(Next::Partition) };
         }
         self.show(view)?;
-        if self.count >= self.limit {
+        if self.is_full() {
             self.mark = Some(Mark { key: key.clone(), row: None, left_in_partition: 0 });
             return Ok(Next::Stop);
         }
@@ -242,7 +250,7 @@ impl Builder<'_> {
             .collect();
         let values = values?;
         self.show(&group.first.view(&values))?;
-        if self.count >= self.limit {
+        if self.is_full() {
             self.mark = Some(group.last);
             return Ok(Next::Stop);
         }
@@ -263,9 +271,23 @@ impl Builder<'_> {
 
     fn put(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
         if self.job.json {
-            return self.job.selection.put_json(&mut self.out, view);
+            self.job.selection.put_json(&mut self.out, view)?;
+        } else {
+            self.job.selection.put(&mut self.out, view)?;
         }
-        self.job.selection.put(&mut self.out, view)
+        self.sorted_bytes += if self.job.post_order.is_empty() { 0 } else { self.out.len() };
+        if self.out.len().max(self.sorted_bytes) > RESULT_BYTES_MAX {
+            return Err(CqlError::invalid(format!(
+                "The result is larger than {} MiB: read it in pages, or ask for less",
+                RESULT_BYTES_MAX >> 20
+            )));
+        }
+        Ok(())
+    }
+
+    /// The page ends here: it has its rows, or enough bytes.
+    fn is_full(&self) -> bool {
+        self.count >= self.limit || (self.job.page.is_some() && self.out.len() >= PAGE_BYTES)
     }
 
     fn finish(mut self, tombstones: u64, live_rows: u64) -> Result<Page, CqlError> {
