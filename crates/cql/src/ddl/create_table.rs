@@ -1,4 +1,7 @@
-//! CREATE TABLE.
+//! CREATE TABLE: first what can be seen in the statement alone, then what needs the keyspace's types.
+//!
+//! The checks stand in the order in which Cassandra makes them, since a statement with two mistakes must be refused for the
+//! same one. COMPACT STORAGE is refused: its hidden columns are not ours yet.
 //!
 //! Must agree with: `CreateTableStatement`, `TableMetadata.validate`.
 

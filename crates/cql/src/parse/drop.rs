@@ -1,4 +1,4 @@
-//! `DROP`.
+//! `DROP` of everything: the word after it says what, the rest is `[IF EXISTS]` and a name.
 //!
 //! Must agree with: the rules `drop…Statement`.
 

@@ -1,4 +1,4 @@
-//! `SELECT`.
+//! `SELECT`: the clauses in their one order. What is selected is in `selectable`, what rows are asked for in `where_clause`.
 //!
 //! Must agree with: the rules `selectStatement`, `orderByClause`, `groupByClause`.
 

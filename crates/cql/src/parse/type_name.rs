@@ -1,4 +1,4 @@
-//! Types.
+//! Types. `list`, `frozen` and their like are no reserved words: without `<` after them they are names of user types.
 //!
 //! Must agree with: the rules `comparatorType`, `native_type`, `collection_type`, `tuple_type`,
 //! `vector_type`, `userTypeName`, `non_type_ident`.

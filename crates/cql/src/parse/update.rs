@@ -1,4 +1,5 @@
-//! `UPDATE`.
+//! `UPDATE`, and the many forms of `SET`: a value, `c = c + 1`, `c += 1`, `c = [1] + c`, an element, a field. Whether two
+//! settings of one column go together is seen here, once all are known.
 //!
 //! Must agree with: the rules `updateStatement`, `columnOperation`, `normalColumnOperation` and their
 //! like, and `Operation.RawUpdate.isCompatibleWith`.
