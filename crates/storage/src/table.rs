@@ -180,7 +180,9 @@ impl TableStore {
         let gone =
             |sstable: &Arc<SSTable>| old_ones.iter().any(|other| other.descriptor().id == sstable.descriptor().id);
         let mut sstables: Vec<_> = old.sstables.iter().filter(|sstable| !gone(sstable)).map(Arc::clone).collect();
-        old_ones.iter().for_each(|old| drop(changes.written.remove(&old.descriptor().id)));
+        for old in old_ones {
+            changes.written.remove(&old.descriptor().id);
+        }
         self.note_written(&mut changes, &new_ones);
         sstables.extend(new_ones.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
