@@ -79,6 +79,24 @@ def test_what_was_written_is_there_after_a_restart(node, how):
     assert node.stop() == 0, node.log_tail()
 
 
+def test_what_was_truncated_or_dropped_stays_away_after_a_kill(node):
+    fill(node)
+    with connect(node) as cluster:
+        session = cluster.connect()
+        session.execute("CREATE TABLE kept.gone (k int PRIMARY KEY)")
+        session.execute("INSERT INTO kept.gone (k) VALUES (1)")
+        session.execute("TRUNCATE kept.rows")
+        session.execute("INSERT INTO kept.rows (k, c, v) VALUES (1, 1, 'after')")
+        session.execute("DROP TABLE kept.gone")
+    node.kill()
+    node.start()
+    with connect(node) as cluster:
+        session = cluster.connect()
+        assert [tuple(row) for row in session.execute("SELECT k, c, v FROM kept.rows")] == [(1, 1, "after")]
+        with pytest.raises(Exception, match="gone"):
+            session.execute("SELECT * FROM kept.gone")
+
+
 def test_many_kills(node):
     fill(node)
     with connect(node) as cluster:
