@@ -149,6 +149,15 @@ pub(super) fn entry_crcs(size: u32, record: &[u8]) -> (u32, u32) {
     (of_size, hasher.finalize())
 }
 
+/// How many zeros stand at the front. Segments are mostly zeros, so they are compared a page at a time.
+pub(super) fn zeros(bytes: &[u8]) -> usize {
+    const PAGE: [u8; 4096] = [0; 4096];
+    let pages = bytes.chunks(PAGE.len()).take_while(|page| Some(*page) == PAGE.get(..page.len())).count();
+    let start = (pages * PAGE.len()).min(bytes.len());
+    let rest = bytes.get(start..).unwrap_or_default();
+    start + rest.iter().position(|byte| *byte != 0).unwrap_or(rest.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -56,7 +56,7 @@ impl SegmentReader {
     /// Whether nothing was ever written behind the header.
     pub(super) fn is_blank(&self) -> bool {
         let rest = self.bytes.get(self.last.0 as usize..).unwrap_or_default();
-        rest.iter().all(|byte| *byte == 0)
+        format::zeros(rest) == rest.len()
     }
 
     /// Where the section read last begins, with its marker, and where it ends.
@@ -111,7 +111,7 @@ impl SegmentReader {
 
     /// Zeros end the last section of a segment, if nothing follows them.
     fn zeros_in_section(&mut self, at: u32, section: &[u8]) -> Option<Item> {
-        let only_zeros = section.iter().all(|byte| *byte == 0);
+        let only_zeros = format::zeros(section) == section.len();
         if only_zeros && self.find_section(at).is_none() {
             self.marker_at = None;
             return None;
@@ -147,7 +147,8 @@ impl SegmentReader {
         let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         let mut at = from;
         while at < length {
-            let zeros = self.bytes.get(at as usize..)?.iter().position(|byte| *byte != 0)?;
+            let rest = self.bytes.get(at as usize..)?;
+            let zeros = Some(format::zeros(rest)).filter(|zeros| *zeros < rest.len())?;
             // A marker's first byte may itself be zero: step back over as many as it may have.
             let candidate = at.max((at + u32::try_from(zeros).ok()?).saturating_sub(3));
             for at in candidate..(candidate + 4).min(length) {

@@ -14,6 +14,9 @@ use super::reader::{Bad, Item, SegmentReader};
 use super::segments::{Segment, TEMPORARY};
 use super::{COMMITLOG_SEGMENT_SIZE_MAX, LogError, LogPosition, ReplayPolicy, format};
 
+/// What is read of a segment at a time.
+const READ_BLOCK: usize = 64 << 10;
+
 /// The records of all segments found at start, in order. Ends after an error.
 pub struct Replay {
     disk: Arc<dyn Disk>,
@@ -96,11 +99,29 @@ impl Replay {
         written.and_then(|()| file.sync_data()).map_err(LogError::io(path))
     }
 
+    /// A segment's bytes. Segments are as long as they may become, and mostly zeros: of these no memory is touched.
+    fn read_content(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        let file = self.disk.open_read(path)?;
+        if file.len() > u64::from(COMMITLOG_SEGMENT_SIZE_MAX) {
+            return Err(std::io::Error::from(std::io::ErrorKind::InvalidData));
+        }
+        let mut content = vec![0; file.len() as usize];
+        let mut scratch = vec![0; READ_BLOCK];
+        for (index, target) in content.chunks_mut(READ_BLOCK).enumerate() {
+            let block = scratch.get_mut(..target.len()).expect("a chunk is no longer than a block");
+            file.read_at(block, (index * READ_BLOCK) as u64)?;
+            if format::zeros(block) < block.len() {
+                target.copy_from_slice(block);
+            }
+        }
+        Ok(content)
+    }
+
     /// A reader of a segment; `None` when the file holds only zeros.
     fn read_segment(&self, id: u64, path: &Path) -> Result<Option<SegmentReader>, LogError> {
-        let content = self.disk.read_all(path, u64::from(COMMITLOG_SEGMENT_SIZE_MAX)).map_err(LogError::io(path))?;
+        let content = self.read_content(path).map_err(LogError::io(path))?;
         let Some(header) = format::read_header(&content) else {
-            if content.iter().all(|byte| *byte == 0) {
+            if format::zeros(&content) == content.len() {
                 return Ok(None);
             }
             return Err(LogError::Corrupt { path: path.to_owned(), offset: 0, reason: "unreadable segment header" });
