@@ -3,6 +3,7 @@
 //! Agrees with `org.apache.cassandra.cql3.{Term,Constants,Lists,Sets,Maps,Tuples,UserTypes,Vectors,TypeCast}`.
 
 mod assign;
+mod json;
 mod literal;
 mod types_of;
 
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use types::CqlType;
 
 pub(crate) use assign::{is_assignable, is_value_compatible};
+pub(crate) use json::{JsonColumn, JsonSource};
 pub(crate) use literal::{field_receiver, fold_call, prepare};
 pub(crate) use types_of::{exact_type, native_type, resolve_type};
 
@@ -33,6 +35,8 @@ pub(crate) enum Term {
     },
     /// A composite with parts that are not known yet.
     Composite(Box<Composite>),
+    /// A column of a bound JSON object.
+    Json(Box<JsonColumn>),
     /// A function of terms.
     Call {
         /// The function.
@@ -80,6 +84,7 @@ impl Term {
                 Ok(BoundValue::Bytes(values::in_order(ty, bytes)?))
             }
             Self::Composite(composite) => composite.eval(bindings),
+            Self::Json(column) => column.eval(bindings),
             Self::Call { function, arguments } => {
                 let mut values = Vec::with_capacity(arguments.len());
                 for argument in arguments {

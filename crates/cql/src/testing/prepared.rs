@@ -251,3 +251,35 @@ fn a_plan_ends_with_its_table() {
     run(&node, "ALTER TABLE t ADD more int", &[], &QueryOptions::default()).expect("altered");
     assert!(!select.is_current(&node.schema()));
 }
+
+#[test]
+fn rows_are_inserted_as_json() {
+    let node = node();
+    let key = r#""a": 1, "B": "x", "c": 1, "d": 1"#;
+    let bound = |json: &str| [BoundValue::Bytes(Bytes::copy_from_slice(json.as_bytes()))];
+    let all = "SELECT v, l, m FROM t";
+    let head = "v int | l list<int> | m map<varchar, int>";
+    let written = format!("INSERT INTO t JSON '{{{key}, \"v\": 5, \"l\": [1, 2], \"m\": {{\"y\": 2, \"x\": 1}}}}'");
+    assert_eq!(rows_of(&node, &[&written, all]), format!("{head}\n5 | [1, 2] | {{'x': 1, 'y': 2}}"));
+    let insert = "INSERT INTO t JSON ?";
+    assert_eq!(prepared(&node, insert).bind_variables[0].name.as_ref(), "[json]");
+    assert_eq!(shown(&node, "INSERT INTO t JSON ? DEFAULT UNSET", &bound(&format!("{{{key}, \"v\": 6}}"))), "done");
+    assert_eq!(rows_of(&node, &[all]), format!("{head}\n6 | [1, 2] | {{'x': 1, 'y': 2}}"));
+    assert_eq!(shown(&node, insert, &bound(&format!("{{{key}, \"v\": null, \"l\": [3]}}"))), "done");
+    assert_eq!(rows_of(&node, &[all]), format!("{head}\nnull | [3] | null"));
+    assert_eq!(
+        rows_of(&node, &["SELECT JSON a, b, l AS \"Liste\" FROM t"]),
+        "[json] varchar\n'{\"a\": 1, \"b\": \"x\", \"\\\"Liste\\\"\": [3]}'"
+    );
+    let refused = [
+        (format!("{{{key}, \"nosuch\": 1}}"), "JSON values map contains unrecognized column: nosuch"),
+        ("null".into(), "Got null for INSERT JSON values"),
+        (r#"{"a": 1}"#.into(), "Invalid null value in condition for column b"),
+        (format!("{{{key}, \"v\": \"x\"}}"), "Error decoding JSON value for v: "),
+    ];
+    for (json, message) in refused {
+        let answer = shown(&node, insert, &bound(&json));
+        assert!(answer.starts_with(&format!("error 2200 {message}")), "{json}: {answer}");
+    }
+    assert!(shown(&node, insert, &bound("[1]")).contains("Could not decode JSON string as a map"));
+}

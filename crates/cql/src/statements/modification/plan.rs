@@ -10,11 +10,11 @@ use types::CqlType;
 
 use super::operation::Target;
 use super::{ModificationPlan, Operation};
-use crate::ast::{self, AssignmentOperation, Condition, Deletion, InsertSource};
+use crate::ast::{self, AssignmentOperation, Condition, Deletion, InsertSource, JsonValue};
 use crate::context::{Preparing, Receiver, find_column};
 use crate::error::CqlError;
 use crate::restrictions::{self, Restrictions, StatementKind};
-use crate::terms::{self, Term};
+use crate::terms::{self, JsonSource, Term};
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
@@ -107,8 +107,11 @@ pub(crate) fn prepare_insert(
     if insert.if_not_exists {
         return Err(refuse_conditions());
     }
-    let InsertSource::Values { columns, values } = &insert.source else {
-        return Err(CqlError::unsupported("INSERT JSON is"));
+    let (columns, values) = match &insert.source {
+        InsertSource::Values { columns, values } => (columns, values),
+        InsertSource::Json { value, default_unset } => {
+            return prepare_insert_json(preparing, insert, table, value, *default_unset);
+        }
     };
     if columns.is_empty() {
         return invalid("No columns provided to INSERT");
@@ -135,6 +138,38 @@ pub(crate) fn prepare_insert(
     let only_static = !sets_clustering && operations.only_static();
     let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
+    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using))
+}
+
+/// Prepares an INSERT JSON: an INSERT of every column that it does not leave as it is.
+fn prepare_insert_json(
+    preparing: &mut Preparing<'_>,
+    insert: &ast::Insert<'_>,
+    table: Arc<TableMetadata>,
+    value: &JsonValue<'_>,
+    default_unset: bool,
+) -> Result<ModificationPlan, CqlError> {
+    let columns = table.columns_in_select_order();
+    let names = columns.iter().map(|column| column.name.clone()).collect();
+    let (literal, index) = match value {
+        JsonValue::Literal(text) => (Some(text.as_ref()), 0),
+        JsonValue::Bind(marker) => (None, preparing.bind(marker, &Receiver::new("[json]", CqlType::Text))),
+    };
+    let source = JsonSource { literal, index, columns: names, default_unset };
+    let mut operations = Operations::default();
+    let mut keys = Vec::new();
+    for column in columns {
+        let Some(term) = source.term(column)? else { continue };
+        if column.is_primary_key() {
+            keys.push((column, term));
+        } else if column.is_complex() {
+            operations.add(column, Operation::SetComplex(target(column), term));
+        } else {
+            operations.add(column, Operation::Set(column.id, term));
+        }
+    }
+    let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
+    let restrictions = restrictions::of_insert(&table, keys, false)?;
     Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using))
 }
 
