@@ -99,34 +99,40 @@ pub(crate) fn trim_sign(bytes: &[u8]) -> &[u8] {
     rest
 }
 
+/// Both halves of sixteen bytes as numbers.
+#[inline]
+fn halves(uuid: &[u8; 16]) -> (u64, u64) {
+    let both = u128::from_be_bytes(*uuid);
+    ((both >> 64) as u64, both as u64)
+}
+
 fn uuid(a: &[u8], b: &[u8]) -> Ordering {
     let (Some(x), Some(y)) = (a.first_chunk::<16>(), b.first_chunk::<16>()) else { return a.cmp(b) };
-    let (version_x, version_y) = (x[6] >> 4, y[6] >> 4);
-    if version_x != version_y {
-        return version_x.cmp(&version_y);
+    let ((x_high, x_low), (y_high, y_low)) = (halves(x), halves(y));
+    let version = |high: u64| high >> 12 & 0xf;
+    if version(x_high) != version(y_high) {
+        return version(x_high).cmp(&version(y_high));
     }
-    if version_x == 1 {
-        let by_time = time_of(x).cmp(&time_of(y));
-        return by_time.then_with(|| x[8..].cmp(&y[8..]));
-    }
-    x.cmp(y)
+    let by_high = if version(x_high) == 1 { reordered(x_high).cmp(&reordered(y_high)) } else { x_high.cmp(&y_high) };
+    by_high.then_with(|| x_low.cmp(&y_low))
 }
 
 /// The fields of a version-1 UUID's time in order, version included.
 pub(crate) fn time_of(uuid: &[u8; 16]) -> u64 {
-    let b = uuid.map(u64::from);
-    b[6] << 56 | b[7] << 48 | b[4] << 40 | b[5] << 32 | b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3]
+    reordered(halves(uuid).0)
+}
+
+#[inline]
+fn reordered(high: u64) -> u64 {
+    high << 48 | (high << 16 & 0xffff_0000_0000) | high >> 32
 }
 
 fn timeuuid(a: &[u8], b: &[u8]) -> Ordering {
+    const SIGNS: u64 = 0x8080_8080_8080_8080;
     let (Some(x), Some(y)) = (a.first_chunk::<16>(), b.first_chunk::<16>()) else { return a.cmp(b) };
-    let by_time = (time_of(x) as i64).cmp(&(time_of(y) as i64));
-    let low = |uuid: &[u8; 16]| {
-        let mut bytes = [0u8; 8];
-        bytes.copy_from_slice(&uuid[8..]);
-        u64::from_be_bytes(bytes) ^ 0x8080_8080_8080_8080
-    };
-    by_time.then_with(|| low(x).cmp(&low(y)))
+    let ((x_high, x_low), (y_high, y_low)) = (halves(x), halves(y));
+    let by_time = (reordered(x_high) as i64).cmp(&(reordered(y_high) as i64));
+    by_time.then_with(|| (x_low ^ SIGNS).cmp(&(y_low ^ SIGNS)))
 }
 
 /// Lists, sets, maps: count, then elements with i32 lengths; `types` repeat.

@@ -216,6 +216,11 @@ proptest! {
     }
 
     #[test]
+    fn no_text_harms_the_readers_of_types(text in "([A-Za-z]{0,8}Type|list|frozen|map|[<>(),:=\"' é0-9a-f]){0,12}") {
+        let _ = (crate::marshal::parse(&text), crate::cql_name::parse(&text, &|_| None));
+    }
+
+    #[test]
     fn type_names_come_back(ty in any_type()) {
         let udt = |name: &str| {
             let mut found = None;

@@ -15,7 +15,8 @@ fn values_are_written_as_cassandra_wrote_them_and_come_back() {
     for line in text.lines() {
         let line: Value = serde_json::from_str(line).expect("test data is JSON lines");
         let field = |name: &str| line[name].as_str().expect("a text");
-        let (ty, _) = marshal::parse(field("type")).expect("a type of Cassandra");
+        let (ty, reversed) = marshal::parse(field("type")).expect("a type of Cassandra");
+        assert_eq!(marshal::print(&ty, reversed), field("type"));
         let raw = crate::literal::unhex(field("raw")).expect("hex");
         assert_eq!(crate::validate(&ty, &raw), Ok(()));
         let json = to_json(&ty, &raw);
