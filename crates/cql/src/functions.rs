@@ -9,7 +9,7 @@ use bytes::Bytes;
 use types::CqlType;
 
 pub(crate) use native::convert_time;
-pub(crate) use resolve::{candidates, pick, prepare_call, prepare_cast, return_type, shown_name};
+pub(crate) use resolve::{candidates, pick, prepare_call, prepare_cast, return_type, shown_name, unknown};
 
 use crate::context::Sources;
 use crate::error::CqlError;
@@ -54,6 +54,10 @@ pub(crate) enum Function {
     ToBlob(String),
     /// `blob_as_x(b)`
     FromBlob(String, CqlType),
+    /// `to_json(x)` of a value of a type
+    ToJson(CqlType),
+    /// `from_json(text)` as a value of a type
+    FromJson(CqlType),
     /// `CAST(x AS type)`
     Cast(CqlType, CqlType),
 }
@@ -74,6 +78,8 @@ impl Function {
             Self::MaxTimeuuid => "max_timeuuid",
             Self::Token(_) => "token",
             Self::ToBlob(name) | Self::FromBlob(name, _) => name,
+            Self::ToJson(_) => "to_json",
+            Self::FromJson(_) => "from_json",
             Self::Cast(..) => "cast",
         };
         format!("system.{name}")

@@ -3,7 +3,7 @@
 //! Agrees with `org.apache.cassandra.cql3.functions.{TimeFcts,UuidFcts,BytesConversionFcts,TokenFct,CastFcts}`.
 
 use bytes::Bytes;
-use types::{CqlType, Token, timeuuid};
+use types::{CqlType, Token, json, timeuuid};
 
 use super::{Function, TimeKind};
 use crate::context::Sources;
@@ -56,11 +56,39 @@ pub(super) fn call(
                 )));
             }
         },
+        Function::ToJson(ty) => {
+            let text = match arguments.first().and_then(Option::as_ref) {
+                Some(value) => json::to_json(ty, value),
+                None => "null".to_owned(),
+            };
+            Some(text.into_bytes().into())
+        }
+        Function::FromJson(ty) => match arguments.first().cloned().flatten() {
+            None => None,
+            Some(text) => from_json(ty, &text)?,
+        },
         Function::Cast(from, to) => match arguments.first().cloned().flatten() {
             None => None,
             Some(value) => scalar::cast(from, to, &value)?,
         },
     })
+}
+
+fn from_json(ty: &CqlType, text: &[u8]) -> Result<Option<Bytes>, CqlError> {
+    let text = String::from_utf8_lossy(text);
+    let failed = |message: &str| CqlError::FunctionFailure {
+        keyspace: "system".into(),
+        function: "from_json".into(),
+        argument_types: vec!["text".into()],
+        message: format!("Could not decode JSON string '{text}': {message}"),
+    };
+    match json::parse(&text).map_err(|error| failed(error.message()))? {
+        json::Json::Null => Ok(None),
+        parsed => match json::from_json(ty, &parsed) {
+            Ok(value) => Ok(Some(value.into())),
+            Err(error) => Err(failed(error.message())),
+        },
+    }
 }
 
 fn millis_value(value: &Bytes) -> Option<i64> {

@@ -167,10 +167,48 @@ pub(crate) fn pick(
     }
 }
 
+/// Native functions of Cassandra that are not here yet.
+const NOT_YET: [&str; 21] = [
+    "abs",
+    "exp",
+    "log",
+    "log10",
+    "round",
+    "map_keys",
+    "map_values",
+    "collection_count",
+    "collection_min",
+    "collection_max",
+    "collection_sum",
+    "collection_avg",
+    "similarity_cosine",
+    "similarity_euclidean",
+    "similarity_dot_product",
+    "mask_null",
+    "mask_default",
+    "mask_replace",
+    "mask_inner",
+    "mask_outer",
+    "mask_hash",
+];
+
+/// What is said of a function that is not found.
+pub(crate) fn unknown(name: &ast::QualifiedName<'_>, otherwise: String) -> CqlError {
+    if NOT_YET.contains(&name.name.as_str()) {
+        return CqlError::unsupported(&format!("The function {name} is"));
+    }
+    CqlError::Invalid(otherwise)
+}
+
+fn is_from_json(name: &ast::QualifiedName<'_>) -> bool {
+    matches!(name.name.as_str(), "from_json" | "fromjson")
+        && name.keyspace().is_none_or(|keyspace| keyspace == "system")
+}
+
 fn resolve(preparing: &Preparing<'_>, call: &ast::FunctionCall<'_>) -> Result<Candidate, CqlError> {
     let found = candidates(preparing, &call.name);
     if found.is_empty() {
-        return Err(CqlError::invalid(format!("Unknown function {} called", call.name)));
+        return Err(unknown(&call.name, format!("Unknown function {} called", call.name)));
     }
     pick(
         &call.name.to_string(),
@@ -192,6 +230,14 @@ pub(crate) fn prepare_call(
     call: &ast::FunctionCall<'_>,
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
+    if is_from_json(&call.name) {
+        let [text] = call.arguments.as_slice() else {
+            return Err(CqlError::invalid("from_json() takes exactly one argument"));
+        };
+        let argument = Receiver::new("arg0(system.from_json)", CqlType::Text);
+        let text = terms::prepare(preparing, text, &argument)?;
+        return terms::fold_call(Function::FromJson(receiver.ty.clone()), vec![text]);
+    }
     let chosen = resolve(preparing, call)?;
     if !terms::is_value_compatible(&receiver.ty, &chosen.returns) {
         return Err(CqlError::invalid(format!(

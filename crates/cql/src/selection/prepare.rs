@@ -226,9 +226,15 @@ impl Builder<'_, '_, '_> {
         {
             return self.aggregate_call(kind, name, arguments);
         }
+        if is_native(name) && matches!(name.name.as_str(), "to_json" | "tojson") {
+            let [argument] = arguments else { return invalid("to_json() only accepts one argument".into()) };
+            let inner = self.prepare(argument, None)?;
+            let selector = Selector::Call(Function::ToJson(inner.ty), vec![inner.selector]);
+            return Ok(Typed { selector, ty: CqlType::Text });
+        }
         let found = functions::candidates(self.preparing, name);
         if found.is_empty() {
-            return invalid(format!("Unknown function '{name}'"));
+            return Err(functions::unknown(name, format!("Unknown function '{name}'")));
         }
         let mut known = Vec::with_capacity(arguments.len());
         for argument in arguments {

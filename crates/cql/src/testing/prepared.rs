@@ -227,6 +227,7 @@ fn what_is_not_executed_says_so() {
         ("INSERT INTO t (a, b, c, d) VALUES (1, 'x', 1, 1) IF NOT EXISTS", "lightweight transactions"),
         ("UPDATE t SET v = 1 WHERE a = 1 AND b = 'x' AND c = 1 AND d = 1 IF v = 2", "lightweight transactions"),
         ("CREATE INDEX ON t (v)", "Secondary indexes"),
+        ("SELECT abs(v) FROM t", "The function abs"),
         ("CREATE ROLE r", "Roles and permissions"),
         ("SELECT v FROM t ORDER BY v ANN OF [1] LIMIT 1", "ANN OF"),
     ];
@@ -281,5 +282,15 @@ fn rows_are_inserted_as_json() {
         let answer = shown(&node, insert, &bound(&json));
         assert!(answer.starts_with(&format!("error 2200 {message}")), "{json}: {answer}");
     }
+    assert_eq!(
+        rows_of(
+            &node,
+            &[
+                "INSERT INTO t (a, b, c, d, l, m) VALUES (7, 'x', 1, 1, from_json('[1, 2]'), fromJson('{\"k\": 3}'))",
+                "SELECT to_json(l), toJson(m), to_json(v) FROM t WHERE a = 7 AND b = 'x'"
+            ]
+        ),
+        "system.to_json(l) varchar | system.tojson(m) varchar | system.to_json(v) varchar\n'[1, 2]' | '{\"k\": 3}' | 'null'"
+    );
     assert!(shown(&node, insert, &bound("[1]")).contains("Could not decode JSON string as a map"));
 }
