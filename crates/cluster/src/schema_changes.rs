@@ -42,7 +42,11 @@ impl Node {
             return Err(StorageError::UnknownTable { table: format!("{keyspace}.{table}") }.into());
         };
         let truncated = async {
+            let position = self.engine.log.position();
             self.engine.flush(&store).await?;
+            if let Some(recorded) = storage::truncate::record(&self.engine, &store, position)? {
+                self.engine.log.wait_durable(recorded).await?;
+            }
             let engine = Arc::clone(&self.engine);
             let job = move || storage::truncate::truncate(&engine, &store);
             self.env.blocking("truncate", job).await.map_err(|_| too_busy())??;

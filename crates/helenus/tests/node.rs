@@ -114,6 +114,23 @@ fn logged_batches_leave_nothing_behind() {
 }
 
 #[test]
+fn what_was_truncated_stays_away_after_a_kill() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = Node::start(directory.path());
+    let mut client = node.client();
+    client.run(KEYSPACE);
+    client.run("CREATE TABLE ks.t (k int PRIMARY KEY, v int)");
+    (0..20).for_each(|k| client.run(&format!("INSERT INTO ks.t (k, v) VALUES ({k}, 1)")));
+    client.run("TRUNCATE ks.t");
+    assert_eq!(client.rows("SELECT k FROM ks.t").len(), 0);
+    client.run("INSERT INTO ks.t (k, v) VALUES (100, 2)");
+    node.kill();
+    let node = Node::start(directory.path());
+    assert_eq!(node.client().rows("SELECT k FROM ks.t").len(), 1);
+    node.kill();
+}
+
+#[test]
 fn prepared_statements_follow_the_schema() {
     let directory = tempfile::tempdir().unwrap();
     let node = Node::start(directory.path());

@@ -24,6 +24,7 @@ pub mod shards;
 pub mod snapshot;
 pub mod table;
 pub mod truncate;
+mod truncation_records;
 pub mod view;
 mod write;
 

@@ -23,7 +23,7 @@ use crate::error::StorageError;
 use crate::options::EngineOptions;
 use crate::shards::Shards;
 use crate::table::TableStore;
-use crate::{files, layout, schema_tables};
+use crate::{files, layout, schema_tables, truncation_records};
 
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";
@@ -46,6 +46,8 @@ struct Recovery<'a> {
     options: &'a EngineOptions,
     cache: Arc<ChunkCache>,
     tables: Tables,
+    /// Up to where the log has nothing to say about a table.
+    truncated: BTreeMap<TableId, LogPosition>,
     recovered: Recovered,
 }
 
@@ -64,13 +66,23 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     let (log, replay) = CommitLog::open(env, &options.commitlog_directory, options.commitlog.clone())?;
     let cache = Arc::new(ChunkCache::new(options.chunk_cache_bytes));
     let recovered = Recovered::default();
-    let mut recovery = Recovery { env, options: &options, cache: Arc::clone(&cache), tables: Tables::new(), recovered };
+    let mut recovery = Recovery {
+        env,
+        options: &options,
+        cache: Arc::clone(&cache),
+        tables: Tables::new(),
+        truncated: BTreeMap::new(),
+        recovered,
+    };
     let built_in = schema::system::schema();
     recovery.open_tables(&built_in)?;
-    recovery.replay(&log, replay.again(), &built_in, &|table| table.keyspace == schema_tables::KEYSPACE)?;
+    let is_first =
+        |table: &TableMetadata| table.keyspace == schema_tables::KEYSPACE || truncation_records::is_here(table);
+    recovery.replay(&log, replay.again(), &built_in, &is_first)?;
+    recovery.read_truncations()?;
     let schema = recovery.load_schema(&built_in)?;
     recovery.open_tables(&schema)?;
-    recovery.replay(&log, replay, &schema, &|table| table.keyspace != schema_tables::KEYSPACE)?;
+    recovery.replay(&log, replay, &schema, &|table| !is_first(table))?;
     log.finish_replay();
     let Recovery { tables, recovered, .. } = recovery;
     let parts = Parts { env: env.clone(), log, chunk_cache: cache, schema, tables, lock, options: options.clone() };
@@ -90,6 +102,13 @@ impl Recovery<'_> {
                     self.tables.insert(table.id, store);
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn read_truncations(&mut self) -> Result<(), StorageError> {
+        if let Some(local) = self.tables.values().find(|store| truncation_records::is_here(&store.table())) {
+            self.truncated = truncation_records::read(local, self.env.clock.now_seconds())?;
         }
         Ok(())
     }
@@ -136,6 +155,10 @@ impl Recovery<'_> {
             }
         };
         for update in mutation.updates.iter().filter(|update| wanted(&update.table)) {
+            if self.truncated.get(&update.table.id).is_some_and(|truncated| position <= *truncated) {
+                self.recovered.skipped += 1;
+                continue;
+            }
             let Some(store) = self.tables.get(&update.table.id) else {
                 unknown.insert(update.table.id);
                 continue;

@@ -2,15 +2,28 @@
 
 use std::sync::Arc;
 
+use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::layout;
 use crate::table::TableStore;
+use crate::{layout, truncation_records};
+
+/// Records that a table is being truncated: what the log has of it up to `position` is not replayed. The caller took the position
+/// before it flushed the table, and waits until the returned one is durable before it truncates.
+pub fn record(engine: &Engine, store: &TableStore, position: LogPosition) -> Result<Option<LogPosition>, StorageError> {
+    let schema = engine.schema();
+    let Some(local) = schema.table("system", "local") else { return Ok(None) };
+    let now = engine.env.clock.now_micros();
+    match truncation_records::mutation(local, store.id, position, now) {
+        Some(mutation) => Ok(engine.apply(&[mutation])?.position),
+        None => Ok(None),
+    }
+}
 
 /// Drops all data of a table, after a snapshot where the node is so configured.
 ///
-/// The caller has flushed the table before: then the log may forget what it held, and a crash after the truncation does not
-/// bring it back. What was written since that flush stays.
+/// The caller has flushed the table before, and recorded the truncation: then a crash does not bring back what the log holds.
+/// What was written since that flush stays.
 pub fn truncate(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
     if engine.options.auto_snapshot {
         let tag = format!("truncated-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);

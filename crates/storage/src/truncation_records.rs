@@ -1,0 +1,69 @@
+//! Up to where the log has nothing more to say about a truncated table: `system.local.truncated_at`.
+//!
+//! A truncated table's writes may still be in the log: their segment is kept for the sake of other tables, or is the present one.
+//! Replay leaves out what lies up to the recorded position. Agrees with `SystemKeyspace.saveTruncationRecord`: for each table the
+//! position (i64 segment, i32 offset) and the time (i64, milliseconds).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rows::live::{LiveRows, TombstoneLimits};
+use rows::{Cell, ClusteringValues, ColumnData, Mutation, PartitionUpdate, Row};
+use schema::{TableId, TableMetadata};
+use stdx::Cursor;
+use types::DecoratedKey;
+
+use crate::commitlog::LogPosition;
+use crate::error::StorageError;
+use crate::table::TableStore;
+
+const COLUMN: &str = "truncated_at";
+
+/// The table is `system.local`.
+pub(crate) fn is_here(table: &TableMetadata) -> bool {
+    table.keyspace == "system" && table.name == "local"
+}
+
+/// The mutation of `system.local` that records a truncation.
+pub(crate) fn mutation(
+    local: &Arc<TableMetadata>,
+    truncated: TableId,
+    position: LogPosition,
+    micros: i64,
+) -> Option<Mutation> {
+    let column = local.column_by_name(COLUMN)?.id;
+    let mut value = Vec::with_capacity(20);
+    value.extend_from_slice(&position.segment.to_be_bytes());
+    value.extend_from_slice(&position.offset.to_be_bytes());
+    value.extend_from_slice(&(micros / 1000).to_be_bytes());
+    let mut row = Row::new(ClusteringValues::new());
+    let cell = Cell::live(column, micros, Bytes::from(value)).at(Bytes::copy_from_slice(&truncated.0));
+    row.add_complex_cell(local, cell);
+    let mut update = PartitionUpdate::new(Arc::clone(local), DecoratedKey::new(Bytes::from_static(b"local")));
+    update.add_row(row);
+    Some(Mutation::of(update))
+}
+
+/// What is recorded.
+pub(crate) fn read(local: &Arc<TableStore>, now: u32) -> Result<BTreeMap<TableId, LogPosition>, StorageError> {
+    let table = local.table();
+    let mut positions = BTreeMap::new();
+    let Some(column) = table.column_by_name(COLUMN) else { return Ok(positions) };
+    let mut stream = crate::read::read_all(local, now)?;
+    let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&table), now, TombstoneLimits::NONE);
+    while live.next_partition()?.is_some() {
+        while let Some(row) = live.next_row()? {
+            let Some(ColumnData::Complex(complex)) = row.column(column.id) else { continue };
+            positions.extend(complex.cells.iter().filter_map(decode));
+        }
+    }
+    Ok(positions)
+}
+
+fn decode(cell: &Cell) -> Option<(TableId, LogPosition)> {
+    let id = TableId(cell.path.as_deref()?.try_into().ok()?);
+    let mut cursor = Cursor::new(&cell.value);
+    let (segment, offset) = (cursor.u64().ok()?, cursor.u32().ok()?);
+    Some((id, LogPosition { segment, offset }))
+}
