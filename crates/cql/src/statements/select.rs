@@ -34,6 +34,8 @@ pub(crate) struct SelectPlan {
     pub table: Arc<TableMetadata>,
     /// What is shown.
     pub selection: Arc<Selection>,
+    /// Which columns are read.
+    pub columns: ColumnFilter,
     /// Which partitions and rows.
     pub restrictions: Restrictions,
     /// Columns of the result.
@@ -212,7 +214,7 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
         range,
         slices,
         reversed: plan.reversed,
-        columns: ColumnFilter::Some(Arc::clone(&plan.selection.fetched)),
+        columns: plan.columns.clone(),
         now: job.now,
         limits: DataLimits { rows: hint, per_partition },
     };

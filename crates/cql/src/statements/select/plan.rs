@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use rows::ColumnFilter;
 use schema::{ColumnKind, TableMetadata};
 use types::CqlType;
 
@@ -52,10 +53,16 @@ pub(crate) fn prepare(
         // whether a partition without rows is shown hangs on any of them
         selection.fetch(table.statics.iter().map(|column| column.id));
     }
+    let columns = if selection.fetched.len() == table.statics.len() + table.regulars.len() {
+        ColumnFilter::All
+    } else {
+        ColumnFilter::Some(Arc::clone(&selection.fetched))
+    };
     let metadata = metadata(preparing, &selection, select.json);
     Ok(SelectPlan {
         table,
         selection: Arc::new(selection),
+        columns,
         restrictions,
         metadata,
         distinct: select.distinct,
