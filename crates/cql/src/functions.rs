@@ -8,7 +8,6 @@ mod resolve;
 use bytes::Bytes;
 use types::CqlType;
 
-pub(crate) use native::convert_time;
 pub(crate) use resolve::{candidates, pick, prepare_call, prepare_cast, return_type, shown_name, unknown};
 
 use crate::context::Sources;

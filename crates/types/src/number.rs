@@ -5,9 +5,11 @@
 
 mod convert;
 mod math;
+mod total;
 
 pub use convert::{Number, can_cast, cast, millis_of, of_millis};
 pub use math::{Function, apply};
+pub use total::Total;
 
 use num_bigint::BigInt;
 use num_traits::Zero;

@@ -96,8 +96,7 @@ fn millis_value(value: &Bytes) -> Option<i64> {
 }
 
 fn date_of(millis: i64) -> Option<Bytes> {
-    let days = u32::try_from(millis.div_euclid(DAY) + DATE_EPOCH).ok()?;
-    bytes_of(&days.to_be_bytes())
+    bytes_of(&types::number::of_millis(&CqlType::Date, millis))
 }
 
 /// Milliseconds since 1970 of a value of time.
@@ -106,21 +105,6 @@ fn millis_of(kind: TimeKind, value: &[u8]) -> Option<i64> {
         TimeKind::Timestamp => Some(i64::from_be_bytes(value.try_into().ok()?)),
         TimeKind::Date => Some((i64::from(u32::from_be_bytes(value.try_into().ok()?)) - DATE_EPOCH) * DAY),
         TimeKind::TimeUuid => Some(timeuuid::unix_millis(value.try_into().ok()?)),
-    }
-}
-
-/// A value of time as one of another type: casts.
-pub(crate) fn convert_time(from: &CqlType, to: &CqlType, value: &[u8]) -> Option<Bytes> {
-    let kind = match from {
-        CqlType::Timestamp => TimeKind::Timestamp,
-        CqlType::Date => TimeKind::Date,
-        CqlType::TimeUuid => TimeKind::TimeUuid,
-        _ => return None,
-    };
-    let millis = millis_of(kind, value)?;
-    match to {
-        CqlType::Date => date_of(millis),
-        _ => bytes_of(&millis.to_be_bytes()),
     }
 }
 

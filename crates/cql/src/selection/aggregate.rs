@@ -2,14 +2,12 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.AggregateFcts`.
 
-use bigdecimal::{BigDecimal, Zero};
 use bytes::Bytes;
-use num_bigint::BigInt;
 use types::CqlType;
+use types::number::Total;
 
 use super::{RowView, Selector};
 use crate::error::CqlError;
-use crate::scalar::{self, Number};
 
 /// Which aggregate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +42,7 @@ pub(crate) struct Aggregate {
 pub(crate) struct AggregateState {
     count: i64,
     extreme: Option<Bytes>,
-    sum: Option<Number>,
+    total: Option<Total>,
 }
 
 impl Aggregate {
@@ -67,15 +65,11 @@ impl Aggregate {
                 }
             }
             AggregateKind::Sum | AggregateKind::Avg => {
-                if value.is_empty() {
-                    return Ok(());
-                }
-                let number = Number::decode(&self.ty, &value)?;
-                state.sum = Some(match state.sum.take() {
-                    None => number,
-                    Some(sum) => add(sum, number),
-                });
-                state.count += 1;
+                let total = match &mut state.total {
+                    Some(total) => total,
+                    none => none.insert(self.total()?),
+                };
+                total.add(&value)?;
             }
         }
         Ok(())
@@ -88,48 +82,22 @@ impl Aggregate {
                 Ok(Some(Bytes::copy_from_slice(&state.count.to_be_bytes())))
             }
             AggregateKind::Min | AggregateKind::Max => Ok(state.extreme.clone()),
-            AggregateKind::Sum => Ok(Some(scalar::encode_number(&self.ty, self.sum_or_zero(state)))),
-            AggregateKind::Avg if state.count == 0 => {
-                Ok(Some(scalar::encode_number(&self.ty, self.sum_or_zero(state))))
+            AggregateKind::Sum | AggregateKind::Avg => {
+                let value = match &state.total {
+                    Some(total) => total.finish()?,
+                    None => self.total()?.finish()?,
+                };
+                Ok(Some(value.into()))
             }
-            AggregateKind::Avg => {
-                let average = divide(self.sum_or_zero(state), state.count);
-                Ok(Some(scalar::encode_number(&self.ty, average)))
-            }
         }
     }
 
-    fn sum_or_zero(&self, state: &AggregateState) -> Number {
-        state.sum.clone().unwrap_or_else(|| match self.ty {
-            CqlType::Float | CqlType::Double => Number::Float(0.0),
-            CqlType::Decimal => Number::Decimal(BigDecimal::zero()),
-            _ => Number::Int(BigInt::zero()),
-        })
-    }
-}
-
-fn add(a: Number, b: Number) -> Number {
-    match (a, b) {
-        (Number::Int(a), Number::Int(b)) => Number::Int(a + b),
-        (Number::Decimal(a), Number::Decimal(b)) => Number::Decimal(a + b),
-        (Number::Float(a), Number::Float(b)) => Number::Float(a + b),
-        (a, _) => a,
-    }
-}
-
-fn divide(sum: Number, count: i64) -> Number {
-    match sum {
-        Number::Int(sum) => Number::Int(sum / count),
-        Number::Float(sum) => {
-            #[allow(clippy::cast_precision_loss)] // as Java does
-            let count = count as f64;
-            Number::Float(sum / count)
-        }
-        Number::Decimal(sum) => {
-            // as Java's divide with HALF_EVEN: at the scale of the sum
-            let (_, scale) = sum.as_bigint_and_exponent();
-            let quotient = sum / BigDecimal::from(count);
-            Number::Decimal(quotient.with_scale_round(scale, bigdecimal::RoundingMode::HalfEven))
-        }
+    /// A total of no values.
+    fn total(&self) -> Result<Total, CqlError> {
+        let total = match self.kind {
+            AggregateKind::Avg => Total::average(&self.ty),
+            _ => Total::sum(&self.ty),
+        };
+        total.ok_or_else(|| CqlError::invalid(format!("{} has no sum", self.ty.cql_name())))
     }
 }

@@ -6,6 +6,8 @@ use num_traits::ToPrimitive;
 use crate::decimal::{Decimal, low_bits};
 use crate::{CqlType, TypeError, java_number, literal, temporal, timeuuid};
 
+const SECONDS_PER_DAY: i64 = 86_400;
+
 /// A number of any numeric type. Integers up to 64 bits are one.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Number {
@@ -98,14 +100,20 @@ impl Number {
 
     /// As a cast to decimal makes it.
     fn to_cast_decimal(&self) -> Result<Decimal, TypeError> {
-        match self {
-            Self::Decimal(value) => Ok(value.clone()),
-            Self::Varint(value) => Ok(Decimal { unscaled: value.clone(), scale: 0 }),
-            Self::Long(value) => Ok(Decimal { unscaled: BigInt::from(*value), scale: 0 }),
-            Self::Double(value) => Decimal::of_double(*value),
-            Self::Float(value) => Decimal::parse(&java_number::print_float(*value))
-                .ok_or_else(|| TypeError::Arithmetic("Infinite or NaN".into())),
-        }
+        let text = match self {
+            Self::Decimal(value) => return Ok(value.clone()),
+            Self::Varint(value) => return Ok(Decimal { unscaled: value.clone(), scale: 0 }),
+            Self::Long(value) => return Ok(Decimal { unscaled: BigInt::from(*value), scale: 0 }),
+            Self::Double(value) => java_number::print_double(*value),
+            Self::Float(value) => java_number::print_float(*value),
+        };
+        Decimal::parse(&text).ok_or_else(|| {
+            let first = text.trim_start_matches('-').chars().next().unwrap_or('N');
+            let message = format!(
+                "Character {first} is neither a decimal digit number, decimal point, nor \"e\" notation exponential mark."
+            );
+            TypeError::Arithmetic(message.into())
+        })
     }
 
     /// Bytes of this number in a numeric type, converted as casts do.
@@ -186,8 +194,8 @@ pub fn millis_of(ty: &CqlType, value: &[u8]) -> Option<i64> {
 pub fn of_millis(ty: &CqlType, millis: i64) -> Vec<u8> {
     match ty {
         CqlType::Date => {
-            // as Java's Duration.toDays: toward zero
-            let days = millis / crate::calendar::MILLIS_PER_DAY + temporal::DATE_EPOCH;
+            // as Java's Duration.toDays: whole seconds down, days toward zero
+            let days = millis.div_euclid(1000) / SECONDS_PER_DAY + temporal::DATE_EPOCH;
             (days as u32).to_be_bytes().to_vec()
         }
         _ => millis.to_be_bytes().to_vec(),

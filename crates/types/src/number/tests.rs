@@ -137,6 +137,8 @@ fn casts() {
         (Int, "-1", Text, "'-1'"),
         (Boolean, "true", Text, "'true'"),
         (Timestamp, "2024-02-29 10:00", Date, "'2024-02-29'"),
+        (Timestamp, "-1", Date, "'1970-01-01'"),
+        (Timestamp, "-172799999", Date, "'1969-12-30'"),
         (Date, "2024-02-29", Timestamp, "'2024-02-29T00:00:00.000Z'"),
         (TimeUuid, "50554d6e-29bb-11e5-b345-feff819cdc9f", Date, "'2015-07-14'"),
         (Timestamp, "2024-02-29", Text, "'2024-02-29T00:00:00.000Z'"),
