@@ -25,12 +25,9 @@ const LZ4_EXPANSION_MAX: usize = 255;
 /// Snappy's longest copy gives 64 bytes for two.
 const SNAPPY_EXPANSION_MAX: usize = 64;
 
-const NOT_LZ4: DecodeError =
-    DecodeError::Compression("Provided frame does not appear to be LZ4 compressed");
-const NOT_SNAPPY: DecodeError =
-    DecodeError::Compression("Provided frame does not appear to be Snappy compressed");
-const TOO_LARGE: DecodeError =
-    DecodeError::Compression("Compressed frame exceeds the maximum frame size");
+const NOT_LZ4: DecodeError = DecodeError::Compression("Provided frame does not appear to be LZ4 compressed");
+const NOT_SNAPPY: DecodeError = DecodeError::Compression("Provided frame does not appear to be Snappy compressed");
+const TOO_LARGE: DecodeError = DecodeError::Compression("Compressed frame exceeds the maximum frame size");
 
 impl Compression {
     /// By the name in STARTUP, in any case.
@@ -58,9 +55,7 @@ impl Compression {
         }
         let compressed = match self {
             Self::Lz4 => compress_lz4(body),
-            Self::Snappy => snap::raw::Encoder::new()
-                .compress_vec(body)
-                .expect("bodies are below Snappy's 4 GiB"),
+            Self::Snappy => snap::raw::Encoder::new().compress_vec(body).expect("bodies are below Snappy's 4 GiB"),
         };
         if compressed.len() >= body.len() {
             return false;
@@ -75,8 +70,7 @@ fn compress_lz4(body: &[u8]) -> Vec<u8> {
     let length = i32::try_from(body.len()).expect("bodies are below 2 GiB");
     let mut compressed = vec![0; 4 + lz4_flex::block::get_maximum_output_size(body.len())];
     compressed[..4].copy_from_slice(&length.to_be_bytes());
-    let size = lz4_flex::block::compress_into(body, &mut compressed[4..])
-        .expect("room for the worst case");
+    let size = lz4_flex::block::compress_into(body, &mut compressed[4..]).expect("room for the worst case");
     compressed.truncate(4 + size);
     compressed
 }
@@ -163,16 +157,8 @@ mod tests {
     #[test]
     fn lies_are_refused() {
         for compression in BOTH {
-            for body in [
-                &b""[..],
-                &[0x7f, 0xff, 0xff, 0xff, 1],
-                &[0xff; 20],
-                &[0, 0, 1, 0, 0x10],
-            ] {
-                assert!(
-                    compression.decompress(body, 1 << 24).is_err(),
-                    "{compression:?} {body:?}"
-                );
+            for body in [&b""[..], &[0x7f, 0xff, 0xff, 0xff, 1], &[0xff; 20], &[0, 0, 1, 0, 0x10]] {
+                assert!(compression.decompress(body, 1 << 24).is_err(), "{compression:?} {body:?}");
             }
         }
     }

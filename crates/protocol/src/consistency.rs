@@ -51,9 +51,7 @@ impl Consistency {
 
     /// The level of a name, in any case.
     pub fn from_name(name: &str) -> Option<Self> {
-        ALL.iter()
-            .find(|(_, known)| known.eq_ignore_ascii_case(name))
-            .map(|(level, _)| *level)
+        ALL.iter().find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(level, _)| *level)
     }
 
     /// The name: `LOCAL_QUORUM`.

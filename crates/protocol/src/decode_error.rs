@@ -73,48 +73,28 @@ impl fmt::Display for DecodeError {
             Self::Length(length) => write!(f, "Invalid length {length}"),
             Self::NotUtf8 => f.write_str("Cannot decode string as UTF8"),
             Self::Consistency(code) => write!(f, "Unknown code {code} for a consistency level"),
-            Self::Timestamp => write!(
-                f,
-                "Out of bound timestamp, must be in [{}, {}] (got {})",
-                i64::MIN + 1,
-                i64::MAX,
-                i64::MIN
-            ),
+            Self::Timestamp => {
+                write!(f, "Out of bound timestamp, must be in [{}, {}] (got {})", i64::MIN + 1, i64::MAX, i64::MIN)
+            }
             Self::BatchType(kind) => write!(f, "Invalid BATCH message type {kind}"),
             Self::BatchKind(kind) => {
-                write!(
-                    f,
-                    "Invalid query kind in BATCH messages. Must be 0 or 1 but got {kind}"
-                )
+                write!(f, "Invalid query kind in BATCH messages. Must be 0 or 1 but got {kind}")
             }
             Self::BatchNames => f.write_str("Values in BATCH messages cannot be named"),
             Self::EventType(name) => write!(f, "Invalid value '{name}' for Type"),
             Self::EventVersion(name, version) => {
-                write!(
-                    f,
-                    "Event {name} not valid for protocol version {version}/v{version}"
-                )
+                write!(f, "Event {name} not valid for protocol version {version}/v{version}")
             }
-            Self::PayloadVersion => f.write_str(
-                "Received frame with CUSTOM_PAYLOAD flag for native protocol version < 4",
-            ),
+            Self::PayloadVersion => {
+                f.write_str("Received frame with CUSTOM_PAYLOAD flag for native protocol version < 4")
+            }
             Self::Opcode(opcode) => write!(f, "Unknown opcode {opcode}"),
             Self::Direction(opcode) => {
-                write!(
-                    f,
-                    "Wrong protocol direction (expected REQUEST, got RESPONSE) for opcode {opcode}"
-                )
+                write!(f, "Wrong protocol direction (expected REQUEST, got RESPONSE) for opcode {opcode}")
             }
             Self::Compression(why) => f.write_str(why),
-            Self::Checksum {
-                part,
-                expected,
-                found,
-            } => {
-                write!(
-                    f,
-                    "Invalid segment: {part} checksum {found:08x} where {expected:08x} was expected"
-                )
+            Self::Checksum { part, expected, found } => {
+                write!(f, "Invalid segment: {part} checksum {found:08x} where {expected:08x} was expected")
             }
             Self::Segment(why) => write!(f, "Invalid segment: {why}"),
             Self::Version(text) => f.write_str(text),

@@ -131,10 +131,7 @@ impl ErrorKind {
 impl ErrorMessage {
     /// An error of a kind with its text.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            kind: Box::new(kind),
-        }
+        Self { message: message.into(), kind: Box::new(kind) }
     }
 
     /// The client asked for something that the request cannot mean.
@@ -190,53 +187,21 @@ impl ErrorMessage {
     fn older_form(&self, version: ProtocolVersion) -> Option<Self> {
         let v3 = version < ProtocolVersion::V4;
         let below_v5 = version < ProtocolVersion::V5;
-        let timed_out =
-            |received: i32| format!("Operation timed out - received only {received} responses.");
+        let timed_out = |received: i32| format!("Operation timed out - received only {received} responses.");
         match &*self.kind {
-            ErrorKind::ReadFailure {
-                consistency,
-                received,
-                block_for,
-                data_present,
-                ..
-            } if v3 => {
+            ErrorKind::ReadFailure { consistency, received, block_for, data_present, .. } if v3 => {
                 let (consistency, received, block_for, data_present) =
                     (*consistency, *received, *block_for, *data_present);
-                let kind = ErrorKind::ReadTimeout {
-                    consistency,
-                    received,
-                    block_for,
-                    data_present,
-                };
+                let kind = ErrorKind::ReadTimeout { consistency, received, block_for, data_present };
                 Some(Self::new(kind, timed_out(received)))
             }
-            ErrorKind::WriteFailure {
-                consistency,
-                received,
-                block_for,
-                write_type,
-                ..
-            } if v3 => Some(write_timeout(
-                *consistency,
-                *received,
-                *block_for,
-                *write_type,
-                timed_out(*received),
-            )),
-            ErrorKind::CasWriteUnknown {
-                consistency,
-                received,
-                block_for,
-            } if below_v5 => Some(write_timeout(
-                *consistency,
-                *received,
-                *block_for,
-                WriteType::Cas,
-                timed_out(*received),
-            )),
-            ErrorKind::FunctionFailure { .. } | ErrorKind::CdcWriteFailure if v3 => {
-                Some(Self::invalid(&*self.message))
+            ErrorKind::WriteFailure { consistency, received, block_for, write_type, .. } if v3 => {
+                Some(write_timeout(*consistency, *received, *block_for, *write_type, timed_out(*received)))
             }
+            ErrorKind::CasWriteUnknown { consistency, received, block_for } if below_v5 => {
+                Some(write_timeout(*consistency, *received, *block_for, WriteType::Cas, timed_out(*received)))
+            }
+            ErrorKind::FunctionFailure { .. } | ErrorKind::CdcWriteFailure if v3 => Some(Self::invalid(&*self.message)),
             _ => None,
         }
     }
@@ -249,13 +214,7 @@ fn write_timeout(
     write_type: WriteType,
     message: String,
 ) -> ErrorMessage {
-    let kind = ErrorKind::WriteTimeout {
-        consistency,
-        received,
-        block_for,
-        write_type,
-        contentions: None,
-    };
+    let kind = ErrorKind::WriteTimeout { consistency, received, block_for, write_type, contentions: None };
     ErrorMessage::new(kind, message)
 }
 
@@ -276,69 +235,34 @@ impl std::error::Error for ErrorMessage {}
 impl ErrorKind {
     fn encode_body(&self, out: &mut BytesMut, version: ProtocolVersion) {
         match self {
-            Self::Unavailable {
-                consistency,
-                required,
-                alive,
-            } => put_counts(out, *consistency, *required, *alive),
-            Self::WriteTimeout {
-                consistency,
-                received,
-                block_for,
-                write_type,
-                contentions,
-            } => {
+            Self::Unavailable { consistency, required, alive } => put_counts(out, *consistency, *required, *alive),
+            Self::WriteTimeout { consistency, received, block_for, write_type, contentions } => {
                 put_counts(out, *consistency, *received, *block_for);
                 put_string(out, write_type.name());
                 if version >= ProtocolVersion::V5 && *write_type == WriteType::Cas {
                     out.put_u16(contentions.unwrap_or(0));
                 }
             }
-            Self::ReadTimeout {
-                consistency,
-                received,
-                block_for,
-                data_present,
-            } => {
+            Self::ReadTimeout { consistency, received, block_for, data_present } => {
                 put_counts(out, *consistency, *received, *block_for);
                 out.put_u8(u8::from(*data_present));
             }
-            Self::ReadFailure {
-                consistency,
-                received,
-                block_for,
-                failures,
-                data_present,
-            } => {
+            Self::ReadFailure { consistency, received, block_for, failures, data_present } => {
                 put_counts(out, *consistency, *received, *block_for);
                 put_failures(out, failures, version);
                 out.put_u8(u8::from(*data_present));
             }
-            Self::WriteFailure {
-                consistency,
-                received,
-                block_for,
-                failures,
-                write_type,
-            } => {
+            Self::WriteFailure { consistency, received, block_for, failures, write_type } => {
                 put_counts(out, *consistency, *received, *block_for);
                 put_failures(out, failures, version);
                 put_string(out, write_type.name());
             }
-            Self::FunctionFailure {
-                keyspace,
-                function,
-                argument_types,
-            } => {
+            Self::FunctionFailure { keyspace, function, argument_types } => {
                 put_string(out, keyspace);
                 put_string(out, function);
                 put_string_list(out, argument_types);
             }
-            Self::CasWriteUnknown {
-                consistency,
-                received,
-                block_for,
-            } => {
+            Self::CasWriteUnknown { consistency, received, block_for } => {
                 put_counts(out, *consistency, *received, *block_for);
             }
             Self::AlreadyExists { keyspace, table } => {

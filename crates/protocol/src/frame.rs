@@ -81,11 +81,7 @@ pub fn decode_header(input: &[u8]) -> Result<Option<Header>, HeaderError> {
     };
     let [_, flags, s0, s1, opcode, l0, l1, l2, l3] = *header;
     let stream = i16::from_be_bytes([s0, s1]);
-    let refuse = |error| HeaderError {
-        stream,
-        answer_version: version.number(),
-        error,
-    };
+    let refuse = |error| HeaderError { stream, answer_version: version.number(), error };
     if version.is_beta() && flags & flags::USE_BETA == 0 {
         return Err(refuse(DecodeError::Version(beta_flag_message(version))));
     }
@@ -94,13 +90,7 @@ pub fn decode_header(input: &[u8]) -> Result<Option<Header>, HeaderError> {
     }
     let length = i32::from_be_bytes([l0, l1, l2, l3]);
     match u32::try_from(length) {
-        Ok(body_size) => Ok(Some(Header {
-            version,
-            flags,
-            stream,
-            opcode,
-            body_size,
-        })),
+        Ok(body_size) => Ok(Some(Header { version, flags, stream, opcode, body_size })),
         Err(_) => Err(refuse(DecodeError::Length(length))),
     }
 }
@@ -112,31 +102,13 @@ fn unknown_version(number: u8, input: &[u8]) -> HeaderError {
         (false, [_, _, high, low, ..]) => i16::from_be_bytes([*high, *low]),
         _ => 0,
     };
-    let answer_version = if old {
-        number
-    } else {
-        ProtocolVersion::CURRENT.number()
-    };
-    HeaderError {
-        stream,
-        answer_version,
-        error: DecodeError::Version(invalid_version_message(number)),
-    }
+    let answer_version = if old { number } else { ProtocolVersion::CURRENT.number() };
+    HeaderError { stream, answer_version, error: DecodeError::Version(invalid_version_message(number)) }
 }
 
 /// Appends a response header with room for the length, and returns where the body begins.
-pub fn begin_response(
-    out: &mut BytesMut,
-    version: ProtocolVersion,
-    flags: u8,
-    stream: i16,
-    opcode: Opcode,
-) -> usize {
-    let beta = if version.is_beta() {
-        flags::USE_BETA
-    } else {
-        0
-    };
+pub fn begin_response(out: &mut BytesMut, version: ProtocolVersion, flags: u8, stream: i16, opcode: Opcode) -> usize {
+    let beta = if version.is_beta() { flags::USE_BETA } else { 0 };
     out.put_u8(RESPONSE_BIT | version.number());
     out.put_u8(flags | beta);
     out.put_i16(stream);
@@ -154,15 +126,10 @@ pub fn finish_response(out: &mut BytesMut, body_start: usize) {
 /// The whole answer to a refused header: an ERROR envelope, in the old layout for versions 1 and 2.
 pub fn encode_header_error(out: &mut BytesMut, refused: &HeaderError) {
     let mut body = BytesMut::new();
-    crate::error::ErrorMessage::protocol(refused.error.to_string())
-        .encode(&mut body, ProtocolVersion::CURRENT);
+    crate::error::ErrorMessage::protocol(refused.error.to_string()).encode(&mut body, ProtocolVersion::CURRENT);
     out.reserve(HEADER_SIZE.max(OLD_HEADER_SIZE) + body.len());
     out.put_u8(RESPONSE_BIT | refused.answer_version);
-    out.put_u8(if refused.answer_version == ProtocolVersion::V6.number() {
-        flags::USE_BETA
-    } else {
-        0
-    });
+    out.put_u8(if refused.answer_version == ProtocolVersion::V6.number() { flags::USE_BETA } else { 0 });
     match refused.answer_version {
         1 | 2 => out.put_i8(refused.stream as i8),
         _ => out.put_i16(refused.stream),
@@ -179,13 +146,7 @@ mod tests {
     #[test]
     fn headers() {
         let bytes = [0x04, 0x02, 0x01, 0x02, 0x07, 0, 0, 1, 0, 99];
-        let header = Header {
-            version: ProtocolVersion::V4,
-            flags: 2,
-            stream: 0x102,
-            opcode: 7,
-            body_size: 256,
-        };
+        let header = Header { version: ProtocolVersion::V4, flags: 2, stream: 0x102, opcode: 7, body_size: 256 };
         assert_eq!(decode_header(&bytes), Ok(Some(header)));
         for cut in 0..HEADER_SIZE {
             assert_eq!(decode_header(&bytes[..cut]), Ok(None));
@@ -215,16 +176,9 @@ mod tests {
     #[test]
     fn refused_headers() {
         let beta = decode_header(&[6, 0, 0, 1, 5, 0, 0, 0, 0]).unwrap_err();
-        assert_eq!(
-            beta.error.to_string(),
-            "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset"
-        );
+        assert_eq!(beta.error.to_string(), "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset");
         assert_eq!(beta.answer_version, 6);
-        assert!(
-            decode_header(&[6, 0x10, 0, 1, 5, 0, 0, 0, 0])
-                .unwrap()
-                .is_some()
-        );
+        assert!(decode_header(&[6, 0x10, 0, 1, 5, 0, 0, 0, 0]).unwrap().is_some());
         let response = decode_header(&[0x84, 0, 0, 1, 5, 0, 0, 0, 0]).unwrap_err();
         assert_eq!(response.error, DecodeError::Direction(5));
         let negative = decode_header(&[4, 0, 0, 1, 5, 0xff, 0xff, 0xff, 0xff]).unwrap_err();

@@ -74,10 +74,7 @@ impl Opcode {
 
     /// The name in error texts.
     pub fn name(self) -> &'static str {
-        ALL.iter()
-            .find(|(opcode, _)| *opcode == self)
-            .expect("every opcode is listed")
-            .1
+        ALL.iter().find(|(opcode, _)| *opcode == self).expect("every opcode is listed").1
     }
 }
 
@@ -93,9 +90,7 @@ mod tests {
 
     #[test]
     fn only_requests_are_accepted() {
-        let accepted: Vec<u8> = (0..=255)
-            .filter(|code| Opcode::request(*code).is_ok())
-            .collect();
+        let accepted: Vec<u8> = (0..=255).filter(|code| Opcode::request(*code).is_ok()).collect();
         assert_eq!(accepted, [0x01, 0x05, 0x07, 0x09, 0x0A, 0x0B, 0x0D, 0x0F]);
         assert_eq!(Opcode::request(4), Err(DecodeError::Opcode(4)));
         assert_eq!(Opcode::request(8), Err(DecodeError::Direction(8)));

@@ -81,11 +81,7 @@ impl RequestEnvelope {
 }
 
 impl Request {
-    fn decode(
-        opcode: u8,
-        version: ProtocolVersion,
-        reader: &mut Reader<'_>,
-    ) -> Result<Self, DecodeError> {
+    fn decode(opcode: u8, version: ProtocolVersion, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         match Opcode::request(opcode)? {
             Opcode::Startup => Startup::decode(reader).map(Self::Startup),
             Opcode::Options => Ok(Self::Options),

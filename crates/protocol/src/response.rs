@@ -19,9 +19,7 @@ pub mod prepared;
 pub mod rows;
 pub mod type_option;
 
-pub use event::{
-    Event, SchemaChange, SchemaChangeKind, SchemaChangeTarget, StatusChange, TopologyChange,
-};
+pub use event::{Event, SchemaChange, SchemaChangeKind, SchemaChangeTarget, StatusChange, TopologyChange};
 pub use metadata::{ColumnSpec, ResultMetadata};
 pub use prepared::Prepared;
 pub use rows::Rows;
@@ -72,11 +70,9 @@ impl Response {
             Self::Ready => Opcode::Ready,
             Self::Authenticate(_) => Opcode::Authenticate,
             Self::Supported(_) => Opcode::Supported,
-            Self::Void
-            | Self::Rows(_)
-            | Self::SetKeyspace(_)
-            | Self::Prepared(_)
-            | Self::SchemaChange(_) => Opcode::Result,
+            Self::Void | Self::Rows(_) | Self::SetKeyspace(_) | Self::Prepared(_) | Self::SchemaChange(_) => {
+                Opcode::Result
+            }
             Self::Event(_) => Opcode::Event,
             Self::AuthChallenge(_) => Opcode::AuthChallenge,
             Self::AuthSuccess(_) => Opcode::AuthSuccess,
@@ -108,9 +104,7 @@ impl Response {
                 change.encode(out, version);
             }
             Self::Event(event) => event.encode(out, version),
-            Self::AuthChallenge(token) | Self::AuthSuccess(token) => {
-                put_bytes(out, token.as_deref())
-            }
+            Self::AuthChallenge(token) | Self::AuthSuccess(token) => put_bytes(out, token.as_deref()),
         }
     }
 
@@ -162,20 +156,11 @@ pub struct ResponseExtras {
 impl ResponseEnvelope {
     /// A response with nothing around it.
     pub fn new(stream: i16, response: impl Into<Response>) -> Self {
-        Self {
-            stream,
-            extras: None,
-            response: response.into(),
-        }
+        Self { stream, extras: None, response: response.into() }
     }
 
     /// Appends header and body, compressed if that is chosen and helps.
-    pub fn encode(
-        &self,
-        out: &mut BytesMut,
-        version: ProtocolVersion,
-        compression: Option<Compression>,
-    ) {
+    pub fn encode(&self, out: &mut BytesMut, version: ProtocolVersion, compression: Option<Compression>) {
         let envelope_start = out.len();
         let body_start = begin_response(out, version, 0, self.stream, self.response.opcode());
         let mut flags = 0;

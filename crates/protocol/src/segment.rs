@@ -57,9 +57,7 @@ impl SegmentFormat {
         let flag = u64::from(self_contained);
         let word = match self {
             Self::Plain => stored as u64 | flag << LENGTH_BITS,
-            Self::Lz4 => {
-                stored as u64 | (uncompressed as u64) << LENGTH_BITS | flag << (2 * LENGTH_BITS)
-            }
+            Self::Lz4 => stored as u64 | (uncompressed as u64) << LENGTH_BITS | flag << (2 * LENGTH_BITS),
         };
         let size = self.word_size();
         let mut header = word.to_le_bytes();

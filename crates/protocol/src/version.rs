@@ -28,9 +28,7 @@ impl ProtocolVersion {
 
     /// The version of this number, if supported.
     pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|version| version.number() == number)
+        Self::ALL.into_iter().find(|version| version.number() == number)
     }
 
     /// The number in the envelope header.
@@ -91,10 +89,7 @@ mod tests {
     #[test]
     fn numbers() {
         for version in ProtocolVersion::ALL {
-            assert_eq!(
-                ProtocolVersion::from_number(version.number()),
-                Some(version)
-            );
+            assert_eq!(ProtocolVersion::from_number(version.number()), Some(version));
         }
         for number in [0, 1, 2, 7, 65, 66, 127] {
             assert_eq!(ProtocolVersion::from_number(number), None);

@@ -106,10 +106,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader at the start of the body.
     pub fn new(body: &'a Bytes) -> Self {
-        Self {
-            body,
-            cursor: Cursor::new(body),
-        }
+        Self { body, cursor: Cursor::new(body) }
     }
 
     /// The body it reads, for what is shared later.
@@ -200,17 +197,13 @@ impl<'a> Reader<'a> {
     /// `[string map]`, as pairs in the order of the wire
     pub fn string_map(&mut self, what: &'static str) -> Result<Vec<(Text, Text)>> {
         let count = self.u16(what)?;
-        (0..count)
-            .map(|_| Ok((self.string(what)?, self.string(what)?)))
-            .collect()
+        (0..count).map(|_| Ok((self.string(what)?, self.string(what)?))).collect()
     }
 
     /// `[bytes map]`, as pairs in the order of the wire
     pub fn bytes_map(&mut self, what: &'static str) -> Result<Vec<(Text, Option<Bytes>)>> {
         let count = self.u16(what)?;
-        (0..count)
-            .map(|_| Ok((self.string(what)?, self.bytes(what)?)))
-            .collect()
+        (0..count).map(|_| Ok((self.string(what)?, self.bytes(what)?))).collect()
     }
 
     /// `[consistency]`
@@ -241,8 +234,7 @@ pub fn put_short_bytes(out: &mut BytesMut, bytes: &[u8]) {
 pub fn put_bytes(out: &mut BytesMut, bytes: Option<&[u8]>) {
     match bytes {
         Some(bytes) => {
-            let length = i32::try_from(bytes.len())
-                .expect("values are bounded by the frame size, below 2 GiB");
+            let length = i32::try_from(bytes.len()).expect("values are bounded by the frame size, below 2 GiB");
             out.put_i32(length);
             out.put_slice(bytes);
         }
@@ -301,20 +293,14 @@ mod tests {
         put_bytes(&mut out, None);
         put_short_bytes(&mut out, b"id");
         put_string_list(&mut out, &["a", "b"]);
-        put_bytes_map(
-            &mut out,
-            &[(Text::from("k"), Some(Bytes::from_static(b"v")))],
-        );
+        put_bytes_map(&mut out, &[(Text::from("k"), Some(Bytes::from_static(b"v")))]);
         let body = out.freeze();
         let mut reader = Reader::new(&body);
         assert_eq!(reader.string("").unwrap(), "héllo");
         assert_eq!(reader.bytes("").unwrap().unwrap(), "abc");
         assert_eq!(reader.bytes("").unwrap(), None);
         assert_eq!(reader.short_bytes("").unwrap(), "id");
-        assert_eq!(
-            reader.string_list("").unwrap(),
-            [Text::from("a"), Text::from("b")]
-        );
+        assert_eq!(reader.string_list("").unwrap(), [Text::from("a"), Text::from("b")]);
         let map = reader.bytes_map("").unwrap();
         assert_eq!(map, [(Text::from("k"), Some(Bytes::from_static(b"v")))]);
         assert_eq!(reader.remaining(), 0);
@@ -324,28 +310,13 @@ mod tests {
     #[test]
     fn lengths_beyond_the_body_are_refused() {
         let body = Bytes::from_static(&[0x7f, 0xff, 0xff, 0xff, 1, 2]);
-        assert_eq!(
-            Reader::new(&body).bytes("a value"),
-            Err(DecodeError::Truncated("a value"))
-        );
-        assert_eq!(
-            Reader::new(&body).long_string("a query"),
-            Err(DecodeError::Truncated("a query"))
-        );
-        assert_eq!(
-            Reader::new(&body).string_list("names"),
-            Err(DecodeError::Truncated("names"))
-        );
+        assert_eq!(Reader::new(&body).bytes("a value"), Err(DecodeError::Truncated("a value")));
+        assert_eq!(Reader::new(&body).long_string("a query"), Err(DecodeError::Truncated("a query")));
+        assert_eq!(Reader::new(&body).string_list("names"), Err(DecodeError::Truncated("names")));
         let negative = Bytes::from_static(&[0xff, 0xff, 0xff, 0xfe]);
-        assert_eq!(
-            Reader::new(&negative).long_string("a query"),
-            Err(DecodeError::Length(-2))
-        );
+        assert_eq!(Reader::new(&negative).long_string("a query"), Err(DecodeError::Length(-2)));
         let broken = Bytes::from_static(&[0, 1, 0xff]);
-        assert_eq!(
-            Reader::new(&broken).string("a name"),
-            Err(DecodeError::NotUtf8)
-        );
+        assert_eq!(Reader::new(&broken).string("a name"), Err(DecodeError::NotUtf8));
     }
 
     #[test]

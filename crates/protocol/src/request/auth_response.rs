@@ -14,9 +14,7 @@ pub struct AuthResponse {
 
 impl AuthResponse {
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            token: reader.bytes("an authentication token")?,
-        })
+        Ok(Self { token: reader.bytes("an authentication token")? })
     }
 
     /// User and password of SASL PLAIN: `[authorization id] 0 user 0 password`.
@@ -24,10 +22,7 @@ impl AuthResponse {
         let mut parts = self.token.as_deref()?.rsplitn(3, |byte| *byte == 0);
         let (password, user) = (parts.next()?, parts.next()?);
         parts.next()?;
-        Some((
-            std::str::from_utf8(user).ok()?,
-            std::str::from_utf8(password).ok()?,
-        ))
+        Some((std::str::from_utf8(user).ok()?, std::str::from_utf8(password).ok()?))
     }
 }
 

@@ -39,10 +39,7 @@ pub struct Batch {
 const STATEMENT_SIZE_MIN: usize = 5;
 
 impl Batch {
-    pub(super) fn decode(
-        reader: &mut Reader<'_>,
-        version: ProtocolVersion,
-    ) -> Result<Self, DecodeError> {
+    pub(super) fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let kind = match reader.u8("the type of a batch")? {
             0 => BatchKind::Logged,
             1 => BatchKind::Unlogged,
@@ -54,11 +51,7 @@ impl Batch {
         for _ in 0..count {
             statements.push(BatchStatement::decode(reader, version)?);
         }
-        Ok(Self {
-            kind,
-            statements,
-            parameters: QueryParameters::decode_for_batch(reader, version)?,
-        })
+        Ok(Self { kind, statements, parameters: QueryParameters::decode_for_batch(reader, version)? })
     }
 }
 
@@ -69,17 +62,11 @@ impl BatchStatement {
         match kind {
             0 => {
                 let query = reader.long_string("a query")?;
-                Ok(Self::Query {
-                    query,
-                    values: Values::decode(reader, body, version, false)?,
-                })
+                Ok(Self::Query { query, values: Values::decode(reader, body, version, false)? })
             }
             1 => {
                 let id = reader.short_bytes("a statement id")?;
-                Ok(Self::Prepared {
-                    id,
-                    values: Values::decode(reader, body, version, false)?,
-                })
+                Ok(Self::Prepared { id, values: Values::decode(reader, body, version, false)? })
             }
             other => Err(DecodeError::BatchKind(other)),
         }

@@ -19,20 +19,10 @@ pub struct Execute {
 }
 
 impl Execute {
-    pub(super) fn decode(
-        reader: &mut Reader<'_>,
-        version: ProtocolVersion,
-    ) -> Result<Self, DecodeError> {
+    pub(super) fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let id = reader.short_bytes("a statement id")?;
-        let result_metadata_id = if version >= ProtocolVersion::V5 {
-            Some(reader.short_bytes("a result metadata id")?)
-        } else {
-            None
-        };
-        Ok(Self {
-            id,
-            result_metadata_id,
-            parameters: QueryParameters::decode(reader, version)?,
-        })
+        let result_metadata_id =
+            if version >= ProtocolVersion::V5 { Some(reader.short_bytes("a result metadata id")?) } else { None };
+        Ok(Self { id, result_metadata_id, parameters: QueryParameters::decode(reader, version)? })
     }
 }

@@ -64,16 +64,12 @@ impl QueryParameters {
         }
     }
 
-    pub(super) fn decode(
-        reader: &mut Reader<'_>,
-        version: ProtocolVersion,
-    ) -> Result<Self, DecodeError> {
+    pub(super) fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let mut parameters = Self::new(reader.consistency()?);
         let flags = read_flags(reader, version)?;
         if flags & VALUES != 0 {
             let body = reader.body();
-            parameters.values =
-                Values::decode(reader, body, version, flags & NAMES_FOR_VALUES != 0)?;
+            parameters.values = Values::decode(reader, body, version, flags & NAMES_FOR_VALUES != 0)?;
         }
         parameters.skip_metadata = flags & SKIP_METADATA != 0;
         parameters.decode_rest(flags, reader)?;
@@ -81,10 +77,7 @@ impl QueryParameters {
     }
 
     /// The same for BATCH, whose values stand with its statements.
-    pub(super) fn decode_for_batch(
-        reader: &mut Reader<'_>,
-        version: ProtocolVersion,
-    ) -> Result<Self, DecodeError> {
+    pub(super) fn decode_for_batch(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let mut parameters = Self::new(reader.consistency()?);
         let flags = read_flags(reader, version)?;
         if flags & NAMES_FOR_VALUES != 0 {

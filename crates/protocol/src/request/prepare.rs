@@ -16,21 +16,10 @@ pub struct Prepare {
 }
 
 impl Prepare {
-    pub(super) fn decode(
-        reader: &mut Reader<'_>,
-        version: ProtocolVersion,
-    ) -> Result<Self, DecodeError> {
+    pub(super) fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let query = reader.long_string("a query")?;
-        let flags = if version >= ProtocolVersion::V5 {
-            reader.u32("the flags of PREPARE")?
-        } else {
-            0
-        };
-        let keyspace = if flags & KEYSPACE != 0 {
-            Some(reader.string("a keyspace")?)
-        } else {
-            None
-        };
+        let flags = if version >= ProtocolVersion::V5 { reader.u32("the flags of PREPARE")? } else { 0 };
+        let keyspace = if flags & KEYSPACE != 0 { Some(reader.string("a keyspace")?) } else { None };
         Ok(Self { query, keyspace })
     }
 }

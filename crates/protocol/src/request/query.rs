@@ -15,14 +15,8 @@ pub struct Query {
 }
 
 impl Query {
-    pub(super) fn decode(
-        reader: &mut Reader<'_>,
-        version: ProtocolVersion,
-    ) -> Result<Self, DecodeError> {
+    pub(super) fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let query = reader.long_string("a query")?;
-        Ok(Self {
-            query,
-            parameters: QueryParameters::decode(reader, version)?,
-        })
+        Ok(Self { query, parameters: QueryParameters::decode(reader, version)? })
     }
 }

@@ -17,12 +17,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    const ALL: [EventType; 4] = [
-        Self::TopologyChange,
-        Self::StatusChange,
-        Self::SchemaChange,
-        Self::TraceComplete,
-    ];
+    const ALL: [EventType; 4] = [Self::TopologyChange, Self::StatusChange, Self::SchemaChange, Self::TraceComplete];
 
     /// The name on the wire.
     pub fn name(self) -> &'static str {
@@ -43,16 +38,11 @@ pub struct Register {
 }
 
 impl Register {
-    pub(super) fn decode(
-        reader: &mut Reader<'_>,
-        version: ProtocolVersion,
-    ) -> Result<Self, DecodeError> {
+    pub(super) fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let names = reader.string_list("the events of REGISTER")?;
         let mut events = Vec::with_capacity(EventType::ALL.len());
         for name in names {
-            let known = EventType::ALL
-                .into_iter()
-                .find(|event| event.name().eq_ignore_ascii_case(&name));
+            let known = EventType::ALL.into_iter().find(|event| event.name().eq_ignore_ascii_case(&name));
             let event = known.ok_or_else(|| DecodeError::EventType(name.to_string()))?;
             if event == EventType::TraceComplete && version < ProtocolVersion::V4 {
                 return Err(DecodeError::EventVersion(event.name(), version.number()));

@@ -15,21 +15,12 @@ pub struct Startup {
 impl Startup {
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let map = reader.string_map("the options of STARTUP")?;
-        Ok(Self {
-            options: map
-                .into_iter()
-                .map(|(key, value)| (key.to_uppercase(), value))
-                .collect(),
-        })
+        Ok(Self { options: map.into_iter().map(|(key, value)| (key.to_uppercase(), value)).collect() })
     }
 
     /// The value of an option; of repeated ones the last.
     pub fn option(&self, key: &str) -> Option<&str> {
-        self.options
-            .iter()
-            .rev()
-            .find(|(known, _)| known == key)
-            .map(|(_, value)| value.as_str())
+        self.options.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
     /// `CQL_VERSION`, which is mandatory: refused if missing or below 3.0.0. The texts are Cassandra's.

@@ -67,11 +67,7 @@ impl Values {
             }
             slots.push(Slot::decode(reader, version)?);
         }
-        Ok(Self {
-            body: body.clone(),
-            slots,
-            names,
-        })
+        Ok(Self { body: body.clone(), slots, names })
     }
 
     /// How many there are.
@@ -138,11 +134,7 @@ impl FromIterator<Value> for Values {
             };
             slots.push(Slot { start, length });
         }
-        Self {
-            body: Bytes::from(body),
-            slots,
-            names: Vec::new(),
-        }
+        Self { body: Bytes::from(body), slots, names: Vec::new() }
     }
 }
 
@@ -151,14 +143,8 @@ impl Slot {
     fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let length = reader.i32("a value")?;
         match usize::try_from(length) {
-            Ok(size) => Ok(Self {
-                start: reader.skip(size, "a value")? as u32,
-                length,
-            }),
-            Err(_) if length == NULL || version < ProtocolVersion::V4 => Ok(Self {
-                start: 0,
-                length: NULL,
-            }),
+            Ok(size) => Ok(Self { start: reader.skip(size, "a value")? as u32, length }),
+            Err(_) if length == NULL || version < ProtocolVersion::V4 => Ok(Self { start: 0, length: NULL }),
             Err(_) if length == UNSET => Ok(Self { start: 0, length }),
             Err(_) => Err(DecodeError::Length(length)),
         }

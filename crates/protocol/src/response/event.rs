@@ -129,9 +129,7 @@ impl SchemaChange {
     /// Appends kind, target, keyspace and name. Version 3 knows no functions: it hears that the keyspace was updated.
     pub fn encode(&self, out: &mut BytesMut, version: ProtocolVersion) {
         let (target, name, arguments) = match &self.target {
-            SchemaChangeTarget::Function(..) | SchemaChangeTarget::Aggregate(..)
-                if version < ProtocolVersion::V4 =>
-            {
+            SchemaChangeTarget::Function(..) | SchemaChangeTarget::Aggregate(..) if version < ProtocolVersion::V4 => {
                 put_string(out, SchemaChangeKind::Updated.name());
                 put_string(out, "KEYSPACE");
                 put_string(out, &self.keyspace);
@@ -140,12 +138,8 @@ impl SchemaChange {
             SchemaChangeTarget::Keyspace => ("KEYSPACE", None, None),
             SchemaChangeTarget::Table(name) => ("TABLE", Some(name), None),
             SchemaChangeTarget::Type(name) => ("TYPE", Some(name), None),
-            SchemaChangeTarget::Function(name, arguments) => {
-                ("FUNCTION", Some(name), Some(arguments))
-            }
-            SchemaChangeTarget::Aggregate(name, arguments) => {
-                ("AGGREGATE", Some(name), Some(arguments))
-            }
+            SchemaChangeTarget::Function(name, arguments) => ("FUNCTION", Some(name), Some(arguments)),
+            SchemaChangeTarget::Aggregate(name, arguments) => ("AGGREGATE", Some(name), Some(arguments)),
         };
         put_string(out, self.kind.name());
         put_string(out, target);

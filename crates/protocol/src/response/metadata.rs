@@ -63,11 +63,7 @@ impl ResultMetadata {
     /// The metadata of these columns.
     pub fn new(columns: Vec<ColumnSpec>) -> Self {
         let id = metadata_id(&columns);
-        Self {
-            columns,
-            id,
-            encoded: Default::default(),
-        }
+        Self { columns, id, encoded: Default::default() }
     }
 
     /// What statements have that give no rows.
@@ -86,22 +82,13 @@ impl ResultMetadata {
     }
 
     /// Appends flags, column count, and what the flags call for.
-    pub(super) fn encode(
-        &self,
-        out: &mut BytesMut,
-        version: ProtocolVersion,
-        flags: MetadataFlags<'_>,
-    ) {
+    pub(super) fn encode(&self, out: &mut BytesMut, version: ProtocolVersion, flags: MetadataFlags<'_>) {
         let changed = flags.changed && version >= ProtocolVersion::V5;
         let skip = (flags.skip && !changed) || self.columns.is_empty();
         let global = !self.columns.is_empty() && same_table(&self.columns);
         let mut bits = 0;
         bits |= if global { GLOBAL_TABLES_SPEC } else { 0 };
-        bits |= if flags.paging_state.is_some() {
-            HAS_MORE_PAGES
-        } else {
-            0
-        };
+        bits |= if flags.paging_state.is_some() { HAS_MORE_PAGES } else { 0 };
         bits |= if skip { NO_METADATA } else { 0 };
         bits |= if changed { METADATA_CHANGED } else { 0 };
         out.put_i32(bits);
@@ -128,9 +115,7 @@ impl ResultMetadata {
 
 /// Whether the columns can share one keyspace and table.
 pub(super) fn same_table(columns: &[ColumnSpec]) -> bool {
-    columns
-        .windows(2)
-        .all(|pair| pair[0].keyspace == pair[1].keyspace && pair[0].table == pair[1].table)
+    columns.windows(2).all(|pair| pair[0].keyspace == pair[1].keyspace && pair[0].table == pair[1].table)
 }
 
 /// Appends the global spec if all columns are of one table, and the columns.

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::metadata::{
-    ColumnSpec, GLOBAL_TABLES_SPEC, MetadataFlags, ResultMetadata, put_columns, same_table,
-};
+use super::metadata::{ColumnSpec, GLOBAL_TABLES_SPEC, MetadataFlags, ResultMetadata, put_columns, same_table};
 use crate::version::ProtocolVersion;
 use crate::wire::put_short_bytes;
 

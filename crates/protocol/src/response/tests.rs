@@ -17,20 +17,11 @@ fn body(response: impl Into<Response>, version: ProtocolVersion) -> Vec<u8> {
 }
 
 fn column(table: &str, name: &str, cql_type: CqlType) -> ColumnSpec {
-    ColumnSpec {
-        keyspace: "ks".into(),
-        table: table.into(),
-        name: name.into(),
-        cql_type,
-    }
+    ColumnSpec { keyspace: "ks".into(), table: table.into(), name: name.into(), cql_type }
 }
 
 fn rows(columns: Vec<ColumnSpec>) -> Rows {
-    Rows::new(
-        Arc::new(ResultMetadata::new(columns)),
-        1,
-        Bytes::from_static(b"\0\0\0\x01v"),
-    )
+    Rows::new(Arc::new(ResultMetadata::new(columns)), 1, Bytes::from_static(b"\0\0\0\x01v"))
 }
 
 #[test]
@@ -50,19 +41,12 @@ fn extras_precede_the_message() {
         warnings: vec!["w".into()],
         custom_payload: vec![(Text::from("k"), Some(Bytes::from_static(b"v")))],
     };
-    let envelope = ResponseEnvelope {
-        stream: 1,
-        extras: Some(Box::new(extras)),
-        response: Response::Void,
-    };
+    let envelope = ResponseEnvelope { stream: 1, extras: Some(Box::new(extras)), response: Response::Void };
     let mut out = BytesMut::new();
     envelope.encode(&mut out, V4, None);
     assert_eq!(out[1], 0x0E);
     assert_eq!(&out[9..25], [9; 16]);
-    assert_eq!(
-        &out[25..],
-        b"\0\x01\0\x01w\0\x01\0\x01k\0\0\0\x01v\0\0\0\x01"
-    );
+    assert_eq!(&out[25..], b"\0\x01\0\x01w\0\x01\0\x01k\0\0\0\x01v\0\0\0\x01");
     out.clear();
     envelope.encode(&mut out, V3, None);
     assert_eq!(out[1], 0x02);
@@ -81,50 +65,31 @@ fn compressed_bodies() {
         envelope.encode(&mut out, V4, Some(compression));
         let out = &out[6..];
         assert_eq!(out[1], flags::COMPRESSED);
-        assert_eq!(
-            u32::from_be_bytes(out[5..9].try_into().unwrap()) as usize,
-            out.len() - 9
-        );
-        assert_eq!(
-            compression.decompress(&out[9..], 1 << 20).unwrap(),
-            plain[9..]
-        );
+        assert_eq!(u32::from_be_bytes(out[5..9].try_into().unwrap()) as usize, out.len() - 9);
+        assert_eq!(compression.decompress(&out[9..], 1 << 20).unwrap(), plain[9..]);
     }
 }
 
 #[test]
 fn small_messages() {
     assert_eq!(body(Response::Authenticate("a".into()), V4), b"\0\x01a");
-    assert_eq!(
-        body(Response::SetKeyspace("ks".into()), V4),
-        b"\0\0\0\x03\0\x02ks"
-    );
+    assert_eq!(body(Response::SetKeyspace("ks".into()), V4), b"\0\0\0\x03\0\x02ks");
     assert_eq!(body(Response::AuthSuccess(None), V4), [0xff; 4]);
-    assert_eq!(
-        body(Response::AuthChallenge(Some(Bytes::from_static(b"x"))), V4),
-        b"\0\0\0\x01x"
-    );
+    assert_eq!(body(Response::AuthChallenge(Some(Bytes::from_static(b"x"))), V4), b"\0\0\0\x01x");
     let supported = Response::Supported(vec![("K".into(), vec!["a".into(), "b".into()])]);
     assert_eq!(body(supported, V4), b"\0\x01\0\x01K\0\x02\0\x01a\0\x01b");
 }
 
 #[test]
 fn rows_of_one_table() {
-    let encoded = body(
-        Response::Rows(Box::new(rows(vec![column("t", "c", CqlType::Int)]))),
-        V4,
-    );
-    let expected =
-        b"\0\0\0\x02\0\0\0\x01\0\0\0\x01\0\x02ks\0\x01t\0\x01c\0\x09\0\0\0\x01\0\0\0\x01v";
+    let encoded = body(Response::Rows(Box::new(rows(vec![column("t", "c", CqlType::Int)]))), V4);
+    let expected = b"\0\0\0\x02\0\0\0\x01\0\0\0\x01\0\x02ks\0\x01t\0\x01c\0\x09\0\0\0\x01\0\0\0\x01v";
     assert_eq!(encoded, expected);
 }
 
 #[test]
 fn rows_of_two_tables() {
-    let columns = vec![
-        column("t", "c", CqlType::Int),
-        column("u", "d", CqlType::Text),
-    ];
+    let columns = vec![column("t", "c", CqlType::Int), column("u", "d", CqlType::Text)];
     let encoded = body(Response::Rows(Box::new(rows(columns))), V4);
     let expected =
         b"\0\0\0\x02\0\0\0\0\0\0\0\x02\0\x02ks\0\x01t\0\x01c\0\x09\0\x02ks\0\x01u\0\x01d\0\x0d\0\0\0\x01\0\0\0\x01v";
@@ -137,10 +102,7 @@ fn rows_without_columns_and_with_more_pages() {
     result.skip_metadata = true;
     result.paging_state = Some(Bytes::from_static(b"pg"));
     let encoded = body(Response::Rows(Box::new(result)), V4);
-    assert_eq!(
-        encoded,
-        b"\0\0\0\x02\0\0\0\x07\0\0\0\x01\0\0\0\x02pg\0\0\0\x01\0\0\0\x01v"
-    );
+    assert_eq!(encoded, b"\0\0\0\x02\0\0\0\x07\0\0\0\x01\0\0\0\x02pg\0\0\0\x01\0\0\0\x01v");
 }
 
 #[test]
@@ -152,10 +114,7 @@ fn changed_metadata_overrides_skipping() {
     let encoded = body(Response::Rows(Box::new(result.clone())), V5);
     assert_eq!(&encoded[..14], b"\0\0\0\x02\0\0\0\x09\0\0\0\x01\0\x10");
     assert_eq!(encoded[14..30], id);
-    assert_eq!(
-        &encoded[30..],
-        b"\0\x02ks\0\x01t\0\x01c\0\x09\0\0\0\x01\0\0\0\x01v"
-    );
+    assert_eq!(&encoded[30..], b"\0\x02ks\0\x01t\0\x01c\0\x09\0\0\0\x01\0\0\0\x01v");
     let v4 = body(Response::Rows(Box::new(result)), V4);
     assert_eq!(v4, b"\0\0\0\x02\0\0\0\x05\0\0\0\x01\0\0\0\x01\0\0\0\x01v");
 }
@@ -170,54 +129,25 @@ fn prepared() {
     };
     let encode = |version| body(Response::Prepared(Box::new(prepared.clone())), version);
     let markers = b"\0\x02ks\0\x01t\0\x01k\0\x09\0\0\0\x04\0\0\0\0";
-    assert_eq!(
-        encode(V3),
-        [&b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01"[..], markers].concat()
-    );
-    assert_eq!(
-        encode(V4),
-        [
-            &b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0"[..],
-            markers
-        ]
-        .concat()
-    );
+    assert_eq!(encode(V3), [&b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01"[..], markers].concat());
+    assert_eq!(encode(V4), [&b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0"[..], markers].concat());
     // MD5 of nothing
     let id = b"\xd4\x1d\x8c\xd9\x8f\x00\xb2\x04\xe9\x80\x09\x98\xec\xf8\x42\x7e";
-    let v5 = [
-        b"\0\0\0\x04\0\x02id\0\x10",
-        &id[..],
-        b"\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0",
-        markers,
-    ]
-    .concat();
+    let v5 = [b"\0\0\0\x04\0\x02id\0\x10", &id[..], b"\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0", markers].concat();
     assert_eq!(encode(V5), v5);
 }
 
 #[test]
 fn schema_changes() {
-    let change = |target| SchemaChange {
-        kind: SchemaChangeKind::Created,
-        keyspace: "ks".into(),
-        target,
-    };
+    let change = |target| SchemaChange { kind: SchemaChangeKind::Created, keyspace: "ks".into(), target };
     let encode = |target, version| body(Response::SchemaChange(Box::new(change(target))), version);
-    assert_eq!(
-        encode(SchemaChangeTarget::Keyspace, V4),
-        b"\0\0\0\x05\0\x07CREATED\0\x08KEYSPACE\0\x02ks"
-    );
+    assert_eq!(encode(SchemaChangeTarget::Keyspace, V4), b"\0\0\0\x05\0\x07CREATED\0\x08KEYSPACE\0\x02ks");
     let table = SchemaChangeTarget::Table("t".into());
-    assert_eq!(
-        encode(table, V3),
-        b"\0\0\0\x05\0\x07CREATED\0\x05TABLE\0\x02ks\0\x01t"
-    );
+    assert_eq!(encode(table, V3), b"\0\0\0\x05\0\x07CREATED\0\x05TABLE\0\x02ks\0\x01t");
     let function = SchemaChangeTarget::Function("f".into(), vec!["int".into()]);
     let expected = b"\0\0\0\x05\0\x07CREATED\0\x08FUNCTION\0\x02ks\0\x01f\0\x01\0\x03int";
     assert_eq!(encode(function.clone(), V4), expected);
-    assert_eq!(
-        encode(function, V3),
-        b"\0\0\0\x05\0\x07UPDATED\0\x08KEYSPACE\0\x02ks"
-    );
+    assert_eq!(encode(function, V3), b"\0\0\0\x05\0\x07UPDATED\0\x08KEYSPACE\0\x02ks");
 }
 
 #[test]

@@ -52,21 +52,10 @@ impl SegmentDecoder {
         let expected = input.get_u32_le();
         let found = crc::crc32(&payload);
         if expected != found {
-            return Err(DecodeError::Checksum {
-                part: "payload",
-                expected,
-                found,
-            });
+            return Err(DecodeError::Checksum { part: "payload", expected, found });
         }
-        let payload = if lengths.uncompressed == 0 {
-            payload
-        } else {
-            decompress(&payload, lengths.uncompressed)?
-        };
-        Ok(Some(Segment {
-            payload,
-            self_contained: lengths.self_contained,
-        }))
+        let payload = if lengths.uncompressed == 0 { payload } else { decompress(&payload, lengths.uncompressed)? };
+        Ok(Some(Segment { payload, self_contained: lengths.self_contained }))
     }
 
     fn lengths(&self, header: &[u8]) -> Result<Lengths, DecodeError> {
@@ -74,20 +63,12 @@ impl SegmentDecoder {
         let expected = little_endian(crc_bytes) as u32;
         let found = crc::crc24(word_bytes);
         if expected != found {
-            return Err(DecodeError::Checksum {
-                part: "header",
-                expected,
-                found,
-            });
+            return Err(DecodeError::Checksum { part: "header", expected, found });
         }
         let word = little_endian(word_bytes);
         let stored = (word & LENGTH_MASK) as usize;
         Ok(match self.format {
-            SegmentFormat::Plain => Lengths {
-                stored,
-                uncompressed: 0,
-                self_contained: word >> LENGTH_BITS & 1 == 1,
-            },
+            SegmentFormat::Plain => Lengths { stored, uncompressed: 0, self_contained: word >> LENGTH_BITS & 1 == 1 },
             SegmentFormat::Lz4 => Lengths {
                 stored,
                 uncompressed: (word >> LENGTH_BITS & LENGTH_MASK) as usize,
@@ -98,10 +79,7 @@ impl SegmentDecoder {
 }
 
 fn little_endian(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .rev()
-        .fold(0, |word, byte| word << 8 | u64::from(*byte))
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
 /// `size` has 17 bits, so the allocation is bounded.
@@ -109,9 +87,7 @@ fn decompress(payload: &[u8], size: usize) -> Result<Bytes, DecodeError> {
     let mut out = vec![0; size];
     match lz4_flex::block::decompress_into(payload, &mut out) {
         Ok(written) if written == size => Ok(Bytes::from(out)),
-        _ => Err(DecodeError::Compression(
-            "Provided segment does not appear to be LZ4 compressed",
-        )),
+        _ => Err(DecodeError::Compression("Provided segment does not appear to be LZ4 compressed")),
     }
 }
 
@@ -142,20 +118,12 @@ pub enum Joined {
 impl EnvelopeJoiner {
     /// A joiner that refuses larger bodies.
     pub fn new(body_size_max: usize) -> Self {
-        Self {
-            whole: Bytes::new(),
-            partial: BytesMut::new(),
-            body_size_max,
-            discard: 0,
-        }
+        Self { whole: Bytes::new(), partial: BytesMut::new(), body_size_max, discard: 0 }
     }
 
     /// Takes the next segment. [`Self::next_envelope`] must have returned `None` before.
     pub fn push(&mut self, segment: Segment) -> Result<(), HeaderError> {
-        debug_assert!(
-            self.whole.is_empty(),
-            "a segment is emptied before the next is taken"
-        );
+        debug_assert!(self.whole.is_empty(), "a segment is emptied before the next is taken");
         let mut payload = segment.payload;
         if self.discard > 0 {
             let gone = self.discard.min(payload.len());
@@ -182,14 +150,10 @@ impl EnvelopeJoiner {
     }
 
     fn next_whole(&mut self) -> Result<Joined, HeaderError> {
-        let header =
-            decode_header(&self.whole)?.ok_or_else(|| fatal("an envelope's header is cut"))?;
+        let header = decode_header(&self.whole)?.ok_or_else(|| fatal("an envelope's header is cut"))?;
         let size = header.body_size as usize;
         if self.whole.len() - HEADER_SIZE < size {
-            return Err(HeaderError {
-                stream: header.stream,
-                ..fatal("an envelope's body is cut")
-            });
+            return Err(HeaderError { stream: header.stream, ..fatal("an envelope's body is cut") });
         }
         self.whole.advance(HEADER_SIZE);
         let body = self.whole.split_to(size);
@@ -213,10 +177,7 @@ impl EnvelopeJoiner {
             return Ok(None);
         }
         if self.partial.len() > total {
-            return Err(HeaderError {
-                stream: header.stream,
-                ..fatal("more than the rest of a cut envelope")
-            });
+            return Err(HeaderError { stream: header.stream, ..fatal("more than the rest of a cut envelope") });
         }
         let mut body = std::mem::take(&mut self.partial).freeze();
         body.advance(HEADER_SIZE);

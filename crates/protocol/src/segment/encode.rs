@@ -25,12 +25,7 @@ const COMPRESS_SIZE_MIN: usize = 128;
 impl SegmentEncoder {
     /// An encoder for one direction of a connection.
     pub fn new(format: SegmentFormat) -> Self {
-        Self {
-            format,
-            open: None,
-            scratch: BytesMut::new(),
-            compressed: Vec::new(),
-        }
+        Self { format, open: None, scratch: BytesMut::new(), compressed: Vec::new() }
     }
 
     /// Bytes of envelopes that have not reached the out buffer yet.
@@ -120,18 +115,14 @@ impl SegmentEncoder {
         let mut stored = payload;
         let mut uncompressed_size = 0;
         if payload.len() >= COMPRESS_SIZE_MIN {
-            self.compressed
-                .resize(lz4_flex::block::get_maximum_output_size(payload.len()), 0);
-            let size = lz4_flex::block::compress_into(payload, &mut self.compressed)
-                .expect("room for the worst case");
+            self.compressed.resize(lz4_flex::block::get_maximum_output_size(payload.len()), 0);
+            let size = lz4_flex::block::compress_into(payload, &mut self.compressed).expect("room for the worst case");
             if size < payload.len() {
                 stored = &self.compressed[..size];
                 uncompressed_size = payload.len();
             }
         }
-        let (header, header_size) =
-            self.format
-                .header(stored.len(), uncompressed_size, self_contained);
+        let (header, header_size) = self.format.header(stored.len(), uncompressed_size, self_contained);
         out.reserve(header_size + stored.len() + super::TRAILER_SIZE);
         out.put_slice(&header[..header_size]);
         out.put_slice(stored);

@@ -94,21 +94,8 @@ fn small_envelopes_share_a_segment() {
 fn every_size_around_the_limit() {
     let limit = PAYLOAD_SIZE_MAX - 9;
     for format in FORMATS {
-        for size in [
-            limit - 1,
-            limit,
-            limit + 1,
-            2 * limit,
-            2 * PAYLOAD_SIZE_MAX - 9,
-            500_000,
-        ] {
-            let envelopes = [
-                envelope(1, 10),
-                envelope(2, size),
-                envelope(3, 20),
-                envelope(4, size),
-                envelope(5, 0),
-            ];
+        for size in [limit - 1, limit, limit + 1, 2 * limit, 2 * PAYLOAD_SIZE_MAX - 9, 500_000] {
+            let envelopes = [envelope(1, 10), envelope(2, size), envelope(3, 20), envelope(4, size), envelope(5, 0)];
             let out = encode(format, &envelopes);
             let (found, _) = decode(format, &out, 65_536);
             assert_eq!(found.len(), 5, "{format:?} {size}");
@@ -122,15 +109,9 @@ fn every_size_around_the_limit() {
 #[test]
 fn too_large_envelopes_are_passed_over() {
     for format in FORMATS {
-        let out = encode(
-            format,
-            &[envelope(1, 3 << 20), envelope(2, 5), envelope(3, 5)],
-        );
+        let out = encode(format, &[envelope(1, 3 << 20), envelope(2, 5), envelope(3, 5)]);
         let (found, _) = decode(format, &out, 10_000);
-        assert_eq!(
-            found.iter().map(|(stream, _)| *stream).collect::<Vec<_>>(),
-            [1, 2, 3]
-        );
+        assert_eq!(found.iter().map(|(stream, _)| *stream).collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!(found[0].1.len(), 0);
     }
 }
@@ -143,10 +124,7 @@ fn flipped_bits_are_found() {
             let mut input = good.clone();
             input[bit / 8] ^= 1 << (bit % 8);
             let result = SegmentDecoder::new(format).next(&mut input);
-            assert!(
-                matches!(result, Err(DecodeError::Checksum { .. })),
-                "bit {bit}: {result:?}"
-            );
+            assert!(matches!(result, Err(DecodeError::Checksum { .. })), "bit {bit}: {result:?}");
         }
     }
 }
@@ -155,30 +133,13 @@ fn flipped_bits_are_found() {
 fn segments_that_cannot_follow_each_other() {
     let whole = envelope(1, 5);
     let mut joiner = EnvelopeJoiner::new(100);
-    joiner
-        .push(Segment {
-            payload: whole.slice(..12),
-            self_contained: false,
-        })
-        .unwrap();
+    joiner.push(Segment { payload: whole.slice(..12), self_contained: false }).unwrap();
     assert_eq!(joiner.next_envelope().unwrap(), None);
-    assert!(
-        joiner
-            .push(Segment {
-                payload: whole.clone(),
-                self_contained: true
-            })
-            .is_err()
-    );
+    assert!(joiner.push(Segment { payload: whole.clone(), self_contained: true }).is_err());
 
     for cut in 1..whole.len() {
         let mut joiner = EnvelopeJoiner::new(100);
-        joiner
-            .push(Segment {
-                payload: whole.slice(..cut),
-                self_contained: true,
-            })
-            .unwrap();
+        joiner.push(Segment { payload: whole.slice(..cut), self_contained: true }).unwrap();
         assert!(joiner.next_envelope().is_err());
     }
 }
@@ -190,8 +151,5 @@ fn lz4_payloads_that_lie() {
     let mut input = BytesMut::from(&header[..size]);
     input.put_slice(&payload);
     input.put_u32_le(crc::crc32(&payload));
-    assert!(matches!(
-        SegmentDecoder::new(SegmentFormat::Lz4).next(&mut input),
-        Err(DecodeError::Compression(_))
-    ));
+    assert!(matches!(SegmentDecoder::new(SegmentFormat::Lz4).next(&mut input), Err(DecodeError::Compression(_))));
 }
