@@ -13,7 +13,7 @@
 //! - a segment's file holds zeros wherever nothing was written. Recycled files are zeroed before they get their new id: a section's marker
 //!   covers its segment's id, but entries do not, and a torn section over old entries would give them a second life;
 //! - a failed sync is final: what it covered is never reported as durable;
-//! - a segment is removed only when every record in it was flushed, or belongs to nobody.
+//! - a segment is removed only when every record in it was flushed, or belongs to nobody, and the same holds of those before it.
 //!
 //! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see `format`), plain: compressed and
 //! encrypted segments are refused by name. Not here: what a mutation says, which positions an SSTable covers, truncation records.

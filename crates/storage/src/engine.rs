@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -49,6 +49,8 @@ pub struct Engine {
     pub(crate) tables: ArcSwap<BTreeMap<TableId, Arc<TableStore>>>,
     /// Held by whoever changes the schema.
     pub(crate) schema_changes: Mutex<()>,
+    /// Timestamp of the last schema change of this process.
+    pub(crate) last_schema_change: AtomicI64,
     draining: AtomicBool,
     stopped: AtomicBool,
     compaction_rate: AtomicU64,
@@ -86,6 +88,7 @@ impl Engine {
             schema: ArcSwap::from_pointee(schema),
             tables: ArcSwap::from_pointee(tables),
             schema_changes: Mutex::new(()),
+            last_schema_change: AtomicI64::new(0),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             _lock: lock,

@@ -211,8 +211,14 @@ pub fn finish(
     written: Result<(), StorageError>,
     replaced: &[Arc<SSTable>],
 ) -> Result<Option<Arc<SSTable>>, StorageError> {
-    let completed = written.and_then(|()| complete(engine, store, writer, &mut transaction, replaced));
-    let completed = completed.and_then(|sstable| {
+    let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+    let view = store.view();
+    let is_there = |old: &Arc<SSTable>| view.sstables.iter().any(|s| s.descriptor().id == old.descriptor().id);
+    let completed = written.and_then(|()| {
+        if !replaced.iter().all(is_there) {
+            return Err(StorageError::Refused { why: format!("{} was truncated meanwhile", store.name()) });
+        }
+        let sstable = complete(engine, store, writer, &mut transaction, replaced)?;
         transaction.commit()?;
         Ok(sstable)
     });
@@ -245,8 +251,10 @@ fn complete(
     Ok(Some(Arc::new(SSTable::open(&engine.env, finished.descriptor, &store.table(), cache)?)))
 }
 
-/// Takes SSTables out of the view and off the disk, all or none.
-pub fn remove(engine: &Engine, store: &Arc<TableStore>, sstables: &[Arc<SSTable>]) -> Result<(), StorageError> {
+/// Takes all SSTables out of the view and off the disk, all or none. A compaction of them that is under way comes to nothing.
+pub fn remove_all(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
+    let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+    let sstables = store.view().sstables.clone();
     if sstables.is_empty() {
         return Ok(());
     }
@@ -254,7 +262,7 @@ pub fn remove(engine: &Engine, store: &Arc<TableStore>, sstables: &[Arc<SSTable>
     let marked = sstables.iter().try_for_each(|sstable| transaction.remove(sstable.descriptor()));
     let committed = marked.and_then(|()| transaction.commit());
     if committed.is_ok() {
-        store.replace_sstables(sstables, Vec::new());
+        store.replace_sstables(&sstables, Vec::new());
     }
     settle(store, transaction);
     Ok(committed?)

@@ -4,6 +4,8 @@
 //! (`read::names`). A trace says of each why.
 
 mod budget;
+mod dropped;
+mod names;
 
 use std::sync::Arc;
 
@@ -12,8 +14,10 @@ use rows::{MergeStream, PartitionRange, PartitionStream, ReadCommand, ReadContex
 
 use sstable::{KeyHash, SSTable};
 
+use crate::memtable::Memtable;
 use crate::memtable::read::MemtableStream;
 use crate::table::TableStore;
+use crate::view::View;
 
 /// The stream of what a command asks for.
 pub fn read(
@@ -22,24 +26,56 @@ pub fn read(
     context: &ReadContext,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
     let view = store.view();
-    let mut streams: Vec<Box<dyn PartitionStream>> = Vec::new();
-    for memtables in view.memtables(store.shards, command) {
+    let stream = if !view.sstables.is_empty() && names::applies(command) {
+        by_names(store, &view, command, context)?
+    } else {
+        merged(store, &view, command, context)?
+    };
+    Ok(match context.mode {
+        ReadMode::Inline => Box::new(budget::InlineBudget::new(stream)),
+        ReadMode::Background => stream,
+    })
+}
+
+fn hash_of(command: &ReadCommand) -> Option<KeyHash> {
+    match &command.range {
+        PartitionRange::Key(key) => Some(KeyHash::of(&key.key)),
+        PartitionRange::Range { .. } => None,
+    }
+}
+
+fn in_memtables(
+    store: &TableStore,
+    view: &View,
+    command: &ReadCommand,
+    context: &ReadContext,
+) -> Vec<Box<dyn PartitionStream>> {
+    let lists = view.memtables(store.shards, command).into_iter();
+    let stream = |memtables: Vec<Arc<Memtable>>| {
         context.trace(|| match &command.range {
             PartitionRange::Key(key) => {
                 format!("Reading the memtable of shard {} of {}", store.shards.of(key.token), store.name())
             }
             PartitionRange::Range { .. } => format!("Reading {} memtables of {}", memtables.len(), store.name()),
         });
-        streams.push(Box::new(MemtableStream::new(memtables, command)));
-    }
-    let hash = match &command.range {
-        PartitionRange::Key(key) => Some(KeyHash::of(&key.key)),
-        PartitionRange::Range { .. } => None,
+        dropped::WithoutDropped::of(Box::new(MemtableStream::new(memtables, command)), &view.table)
     };
+    lists.map(stream).collect()
+}
+
+/// All that may hold an answer, merged.
+fn merged(
+    store: &TableStore,
+    view: &View,
+    command: &ReadCommand,
+    context: &ReadContext,
+) -> Result<Box<dyn PartitionStream>, ReadError> {
+    let mut streams = in_memtables(store, view, command, context);
+    let hash = hash_of(command);
     let mut read = 0;
     for sstable in &view.sstables {
         match exclusion(sstable, command, hash) {
-            Some(reason) => context.trace(|| format!("SSTable {} skipped: {reason}", sstable.descriptor().prefix())),
+            Some(reason) => skip(sstable, reason, context),
             None => {
                 context.trace(|| format!("SSTable {} may hold an answer", sstable.descriptor().prefix()));
                 read += 1;
@@ -47,13 +83,48 @@ pub fn read(
             }
         }
     }
+    count(context, view, read);
+    Ok(MergeStream::boxed(&view.table, streams, command.reversed))
+}
+
+/// Newest first, until what is older cannot matter.
+fn by_names(
+    store: &TableStore,
+    view: &View,
+    command: &ReadCommand,
+    context: &ReadContext,
+) -> Result<Box<dyn PartitionStream>, ReadError> {
+    let mut found = names::Found::new(command, &view.table);
+    for stream in in_memtables(store, view, command, context) {
+        found.add(stream)?;
+    }
+    let hash = hash_of(command);
+    let mut read = 0;
+    for sstable in &view.sstables {
+        if found.is_newer_than(sstable.statistics().stats.max_timestamp) {
+            skip(sstable, "its newest data is older than what was found", context);
+            continue;
+        }
+        match exclusion(sstable, command, hash) {
+            Some(reason) => skip(sstable, reason, context),
+            None => {
+                context.trace(|| format!("Reading SSTable {}", sstable.descriptor().prefix()));
+                read += 1;
+                found.add(Box::new(sstable.read(command, context)?))?;
+            }
+        }
+    }
+    count(context, view, read);
+    Ok(found.into_stream())
+}
+
+fn skip(sstable: &SSTable, reason: &str, context: &ReadContext) {
+    context.trace(|| format!("SSTable {} skipped: {reason}", sstable.descriptor().prefix()));
+}
+
+fn count(context: &ReadContext, view: &View, read: u64) {
     ReadStats::add(&context.stats.sstables_considered, view.sstables.len() as u64);
     ReadStats::add(&context.stats.sstables_read, read);
-    let stream = MergeStream::boxed(&view.table, streams, command.reversed);
-    Ok(match context.mode {
-        ReadMode::Inline => Box::new(budget::InlineBudget::new(stream)),
-        ReadMode::Background => stream,
-    })
 }
 
 /// Why an SSTable need not be read; None: it must.

@@ -15,6 +15,9 @@ use crate::error::StorageError;
 use crate::table::TableStore;
 use crate::{recovery, schema_tables, write};
 
+/// Microseconds between two changes at least: a row that replaces another deletes it one microsecond before.
+const CHANGE_STEP: i64 = 2;
+
 /// What a change did.
 pub struct Changed {
     /// The schema in force.
@@ -61,7 +64,11 @@ fn write_rows(engine: &Engine, writes: &[rows_form::SchemaWrite]) -> Result<Opti
     if writes.is_empty() {
         return Ok(None);
     }
-    let now = engine.env.clock.now_micros();
+    // two changes at one reading of the clock, or over a clock that was set back: the later one wins
+    let clock = engine.env.clock.now_micros();
+    let later = |last: i64| Some(clock.max(last + CHANGE_STEP));
+    let previous = engine.last_schema_change.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+    let now = previous.ok().and_then(later).unwrap_or(clock);
     let mutations = schema_tables::mutations(&schema::system::schema(), writes, now, engine.env.clock.now_seconds())?;
     let applied = write::apply(&mutations, &engine.log, true, |update| {
         engine.table(update.table.id).ok_or_else(|| StorageError::UnknownTable { table: update.table.name.clone() })

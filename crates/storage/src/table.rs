@@ -36,6 +36,8 @@ pub struct TableStore {
     last_sequence: AtomicU64,
     /// Changes of the set of SSTables that could not be settled yet.
     pub(crate) unsettled: Mutex<Vec<Transaction>>,
+    /// Held by whoever takes SSTables away: no other may meanwhile.
+    pub(crate) replacing: Mutex<()>,
     /// Held by whoever writes memtables out: their order is that of the commit log.
     pub(crate) flushing: Mutex<()>,
     /// Dropped: background work leaves it alone.
@@ -76,6 +78,7 @@ impl TableStore {
             changes: Mutex::new(Changes::default()),
             last_sequence: AtomicU64::new(last_sequence),
             unsettled: Mutex::new(Vec::new()),
+            replacing: Mutex::new(()),
             flushing: Mutex::new(()),
             dropped: AtomicBool::new(false),
             auto_compaction: AtomicBool::new(true),

@@ -4,3 +4,4 @@
 mod model;
 mod seeds;
 mod twin;
+mod wide;

@@ -29,8 +29,7 @@ pub fn truncate(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageE
         let tag = format!("truncated-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);
         crate::snapshot::take(engine, store, &tag)?;
     }
-    let sstables = store.view().sstables.clone();
-    crate::files::remove(engine, store, &sstables)
+    crate::files::remove_all(engine, store)
 }
 
 /// Takes the files of a dropped table off the disk; its snapshots and backups stay, and with them the directory.

@@ -54,13 +54,12 @@ impl Segment {
 }
 
 impl State {
-    /// The oldest segment that nobody needs.
+    /// The oldest segment, if nobody needs it. Never one behind a segment that is needed: a deletion would be forgotten and what it
+    /// deletes replayed, perhaps after the deletion was purged from the SSTables.
     fn removable(&self) -> Option<u64> {
-        let is_own = |id: u64| id >= self.first_own;
-        let mut candidates = self.segments.range(..self.written);
-        candidates
-            .find(|(id, segment)| segment.dirty.is_empty() && (is_own(**id) || !self.replaying))
-            .map(|(id, _)| *id)
+        let (id, segment) = self.segments.range(..self.written).next()?;
+        let read = *id >= self.first_own || !self.replaying;
+        (segment.dirty.is_empty() && read).then_some(*id)
     }
 }
 
