@@ -90,3 +90,69 @@ impl Node {
         Ok(found.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::path::Path;
+
+    use storage::{EngineOptions, commitlog};
+
+    use super::*;
+    use crate::identity::IdentityOptions;
+    use crate::node::Timeouts;
+
+    fn node(directory: &Path) -> Arc<Node> {
+        let options = EngineOptions {
+            data_directory: directory.join("data"),
+            commitlog: commitlog::Options { segment_size: 64 << 10, ..commitlog::Options::default() },
+            commitlog_directory: directory.join("commitlog"),
+            host_id: None,
+            shards: 4,
+            memtable_bytes: 16 << 20,
+            chunk_cache_bytes: 1 << 20,
+            concurrent_compactors: 1,
+            compaction_bytes_per_second: 0,
+            column_index_size: 16 << 10,
+            tombstone_failure_threshold: u64::MAX,
+            tombstone_warn_threshold: u64::MAX,
+            auto_snapshot: false,
+            read_only: false,
+        };
+        let (engine, _) = storage::open(&env::real::env(), options).expect("an empty directory");
+        let address: SocketAddr = "127.0.0.1:7000".parse().expect("an address");
+        let identity = IdentityOptions {
+            cluster_name: "Test Cluster".to_owned(),
+            num_tokens: 16,
+            initial_tokens: Vec::new(),
+            listen: address,
+            broadcast: address,
+            native: address,
+        };
+        Node::open(engine, identity, Timeouts::default()).expect("nothing is there yet")
+    }
+
+    fn count(node: &Node, keyspace: &str, table: &str) -> usize {
+        let schema = node.schema();
+        let table = schema.table(keyspace, table).expect("a built-in table");
+        system_rows::read(&node.engine, table, None).expect("readable").len()
+    }
+
+    /// What a crash between the record and the mutations leaves: the record alone.
+    #[test]
+    fn a_batch_that_was_only_recorded_is_applied() {
+        let directory = tempfile::tempdir().expect("a scratch directory");
+        let node = node(directory.path());
+        let schema = node.schema();
+        let sessions = schema.table("system_traces", "sessions").expect("a built-in table");
+        let mutations: Vec<Mutation> = (0..5u8)
+            .map(|k| SystemRow::new(sessions, &[&[k; 16]], &[], 1000, None).set("command", &b"x"[..]).finish())
+            .collect();
+        let record = node.record(&node.batches_table(), &node.uuids.next(), &mutations);
+        node.engine.apply(&[record]).expect("applied");
+        assert_eq!((count(&node, "system", "batches"), count(&node, "system_traces", "sessions")), (1, 0));
+        assert_eq!(node.replay_batches(), Ok(1));
+        assert_eq!((count(&node, "system", "batches"), count(&node, "system_traces", "sessions")), (0, 5));
+        assert_eq!(node.replay_batches(), Ok(0));
+    }
+}
