@@ -65,7 +65,10 @@ impl Bench {
         loop {
             match self.engine.apply(&[Mutation::of(update.clone())]) {
                 Err(storage::StorageError::Busy) => self.runtime.block_on(self.engine.log.ready()),
-                result => break drop(result.expect("the bench's disk is sound")),
+                result => {
+                    result.expect("the bench's disk is sound");
+                    break;
+                }
             }
         }
     }
