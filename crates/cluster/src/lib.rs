@@ -6,6 +6,7 @@
 
 pub mod batchlog;
 pub mod clock;
+pub mod compaction_history;
 pub mod error;
 pub mod identity;
 pub mod node;

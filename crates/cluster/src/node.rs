@@ -9,6 +9,7 @@ use schema::Schema;
 use storage::Engine;
 
 use crate::clock::{TimeUuids, WriteClock};
+use crate::compaction_history;
 use crate::error::NodeError;
 use crate::identity::{Identity, IdentityOptions, local_table};
 use crate::replication::{self, Level, Shortage};
@@ -25,6 +26,12 @@ pub struct Timeouts {
     pub write: Duration,
     /// truncate_request_timeout
     pub truncate: Duration,
+    /// counter_write_request_timeout: kept and shown, counters are not served
+    pub counter_write: Duration,
+    /// cas_contention_timeout: kept and shown, conditions do not contend on one node
+    pub cas_contention: Duration,
+    /// request_timeout: kept and shown
+    pub misc: Duration,
 }
 
 impl Default for Timeouts {
@@ -35,6 +42,9 @@ impl Default for Timeouts {
             range: Duration::from_secs(10),
             write: Duration::from_secs(2),
             truncate: Duration::from_secs(60),
+            counter_write: Duration::from_secs(5),
+            cas_contention: Duration::from_millis(1800),
+            misc: Duration::from_secs(10),
         }
     }
 }
@@ -61,6 +71,7 @@ impl Node {
         let uuids = TimeUuids::new(&env);
         let identity = Identity::find(&engine, &env, &uuids, options)?;
         engine.set_host_id(identity.host_id);
+        compaction_history::keep(&engine);
         let clock = WriteClock::new(&env);
         let node = Self { engine, env, identity, clock, uuids, timeouts: ArcSwap::from_pointee(timeouts) };
         let replayed = node.replay_batches()?;

@@ -96,8 +96,10 @@ impl Node {
         };
         if let Some(store) = &job.store {
             store.metrics.reads.add(1);
-            let micros = self.env.elapsed(begun).as_micros();
-            store.metrics.read_latency.record(u64::try_from(micros).unwrap_or(u64::MAX));
+            let micros = u64::try_from(self.env.elapsed(begun).as_micros()).unwrap_or(u64::MAX);
+            let of_range = is_of_range(&job.commands);
+            let latency = if of_range { &store.metrics.range_latency } else { &store.metrics.read_latency };
+            latency.record(micros);
         }
         result
     }
@@ -123,9 +125,13 @@ impl Node {
 
     fn read_limit(&self, commands: &[ReadCommand]) -> Duration {
         let timeouts = self.timeouts();
-        let is_range = commands.iter().any(|command| matches!(command.range, PartitionRange::Range { .. }));
-        if is_range { timeouts.range } else { timeouts.read }
+        if is_of_range(commands) { timeouts.range } else { timeouts.read }
     }
+}
+
+/// Not of partitions by their keys.
+pub fn is_of_range(commands: &[ReadCommand]) -> bool {
+    commands.iter().any(|command| matches!(command.range, PartitionRange::Range { .. }))
 }
 
 impl Job {
@@ -208,6 +214,10 @@ impl Commands<'_> {
             store.metrics.sstables_per_read.record(get(&stats.sstables_read));
             store.metrics.tombstones_per_read.record(self.tombstones);
             store.metrics.live_rows_per_read.record(self.rows);
+            store.metrics.bloom_false_positives.add(get(&stats.bloom_false_positives));
+            if !is_of_range(&self.job.commands) {
+                store.metrics.bloom_true_positives.add(get(&stats.sstables_read));
+            }
         }
     }
 }

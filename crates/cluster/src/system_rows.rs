@@ -139,6 +139,18 @@ pub fn elements(table: &TableMetadata, row: &Row, name: &str) -> Vec<Bytes> {
     }
 }
 
+/// Keys and values of a map.
+pub fn pairs(table: &TableMetadata, row: &Row, name: &str) -> Vec<(Bytes, Bytes)> {
+    match table.column_by_name(name).and_then(|column| row.column(column.id)) {
+        Some(ColumnData::Complex(complex)) => complex
+            .cells
+            .iter()
+            .map(|cell| (cell.path.clone().unwrap_or_default(), cell.value.clone()))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// The text of a column.
 pub fn text(table: &TableMetadata, row: &Row, name: &str) -> Option<String> {
     String::from_utf8(value(table, row, name)?.to_vec()).ok()

@@ -1,14 +1,14 @@
 //! Writes on this node: into the engine, and durable as configured when they return.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
 use env::Env;
 use rows::Mutation;
 use storage::StorageError;
-use storage::commitlog::LogError;
+use storage::commitlog::{LogError, LogPosition};
 
 use crate::node::Node;
 
@@ -42,16 +42,32 @@ impl Node {
 
     async fn write_now(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
         if let Some(position) = self.apply(mutations).await? {
-            self.engine.log.wait_durable(position).await?;
+            self.wait_durable(position).await?;
         }
         Ok(())
+    }
+
+    /// Waits for the log, and counts how long when it was not durable at once.
+    async fn wait_durable(&self, position: LogPosition) -> Result<(), LogError> {
+        let mut durable = self.engine.log.wait_durable(position);
+        let mut begun = None;
+        std::future::poll_fn(move |context| {
+            let polled = Pin::new(&mut durable).poll(context);
+            match (&polled, begun) {
+                (Poll::Pending, None) => begun = Some(self.env.now()),
+                (Poll::Ready(_), Some(begun)) => self.engine.waiting_on_commit.record(micros(self.env.elapsed(begun))),
+                _ => {}
+            }
+            polled
+        })
+        .await
     }
 
     /// Applies mutations as one step, and gives the position that the log must be durable up to.
     pub(crate) async fn apply(
         &self,
         mutations: &[Mutation],
-    ) -> Result<Option<storage::commitlog::LogPosition>, WriteError> {
+    ) -> Result<Option<LogPosition>, WriteError> {
         self.engine.admit().await;
         loop {
             let begun = self.env.now();
@@ -67,7 +83,7 @@ impl Node {
     }
 
     fn record_write_latency(&self, mutations: &[Mutation], begun: env::Instant) {
-        let micros = u64::try_from(self.env.elapsed(begun).as_micros()).unwrap_or(u64::MAX);
+        let micros = micros(self.env.elapsed(begun));
         // of a batch the first table stands for all
         if let Some(store) =
             mutations.first().and_then(|m| m.updates.first()).and_then(|u| self.engine.table(u.table.id))
@@ -75,6 +91,10 @@ impl Node {
             store.metrics.write_latency.record(micros);
         }
     }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Awaits a future for at most `limit`; what is done at the first poll needs no timer. `None`: time is over.

@@ -175,6 +175,8 @@ pub struct ReadStats {
     pub sstables_considered: AtomicU64,
     /// SSTables read from.
     pub sstables_read: AtomicU64,
+    /// SSTables that a Bloom filter let pass and that did not have the key.
+    pub bloom_false_positives: AtomicU64,
     /// Chunks taken from the cache.
     pub chunks_cached: AtomicU64,
     /// Chunks read from disk.

@@ -11,6 +11,7 @@
 
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 
 use schema::TableMetadata;
 use types::DecoratedKey;
@@ -41,6 +42,30 @@ pub struct MergeStream {
     partition_deletion: DeletionTime,
     /// Deletion open in the output.
     open: DeletionTime,
+    counts: Option<Arc<MergeCounts>>,
+}
+
+/// How many partitions came from how many sources.
+#[derive(Debug)]
+pub struct MergeCounts(Vec<AtomicU64>);
+
+impl MergeCounts {
+    /// For a merge of so many.
+    pub fn new(sources: usize) -> Arc<Self> {
+        Arc::new(Self((0..sources).map(|_| AtomicU64::new(0)).collect()))
+    }
+
+    fn count(&self, sources: usize) {
+        if let Some(count) = sources.checked_sub(1).and_then(|index| self.0.get(index)) {
+            count.fetch_add(1, Atomic::Relaxed);
+        }
+    }
+
+    /// Numbers of sources with the partitions that came from so many; those without any are left out.
+    pub fn counts(&self) -> Vec<(u32, u64)> {
+        let counts = (1..).zip(&self.0).map(|(sources, count)| (sources, count.load(Atomic::Relaxed)));
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
 }
 
 impl MergeStream {
@@ -60,7 +85,13 @@ impl MergeStream {
             current: Vec::new(),
             partition_deletion: DeletionTime::LIVE,
             open: DeletionTime::LIVE,
+            counts: None,
         }
+    }
+
+    /// Counts what is merged.
+    pub fn counting(self, counts: Arc<MergeCounts>) -> Self {
+        Self { counts: Some(counts), ..self }
     }
 
     /// The merge of `streams`, or the only one as it is.
@@ -174,6 +205,9 @@ impl PartitionStream for MergeStream {
         let Some(first) = self.by_key.first().copied() else { return Ok(None) };
         let length = self.by_key.iter().take_while(|index| self.key(**index) == self.key(first)).count();
         self.current = self.by_key.drain(..length).collect();
+        if let Some(counts) = &self.counts {
+            counts.count(length);
+        }
         self.by_front.clear();
         self.open = DeletionTime::LIVE;
         let mut deletion = DeletionTime::LIVE;

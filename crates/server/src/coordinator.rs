@@ -2,6 +2,7 @@
 //!
 //! One [`RequestCoordinator`] a request: it knows the request's trace. Tables whose rows are made up are read here too.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cluster::{Level, ReadRequest};
@@ -24,6 +25,8 @@ pub struct RequestCoordinator {
     pub services: Arc<Services>,
     /// Set when the request is traced.
     pub trace: Option<Arc<TraceSession>>,
+    /// The request read a range: set on the way.
+    pub of_range: AtomicBool,
 }
 
 impl RequestCoordinator {
@@ -133,6 +136,9 @@ impl Coordinator for RequestCoordinator {
         }
         let mut block_for = 1;
         let mut open = None;
+        if cluster::read::is_of_range(&commands) {
+            self.of_range.store(true, Ordering::Relaxed);
+        }
         if let Some(command) = commands.first() {
             if command.table.is_virtual() {
                 open = Some(virtual_tables::opener(&self.services));

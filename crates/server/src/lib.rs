@@ -3,6 +3,7 @@
 //! The connection layer: [`server`] starts one [`worker`] per core; a worker accepts connections and runs each as one task
 //! ([`connection`]); requests go to a [`RequestHandler`], of which each worker has its own.
 
+pub mod admin_api;
 pub mod auth;
 mod connection;
 pub mod coordinator;
@@ -12,7 +13,6 @@ pub mod events;
 pub mod handler;
 pub mod limits;
 pub mod memory;
-pub mod operator;
 pub mod ops;
 pub mod prepared;
 pub mod request;
@@ -29,6 +29,6 @@ pub use event_hub::EventHub;
 pub use handler::{ConnectionInfo, RequestHandler};
 pub use limits::ServerLimits;
 pub use request::CqlHandler;
-pub use server::{Server, ServerOptions};
+pub use server::{Server, ServerHandle, ServerOptions};
 pub use services::Services;
 pub use stats::{ClientDetails, ConnectionRegistry, ConnectionStats, Counter, Stage, WorkerStats};

@@ -8,6 +8,7 @@ mod options;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use cql::{Answer, BoundValue, ClientState, CqlError, CqlResult};
@@ -103,7 +104,11 @@ impl RequestHandler for CqlHandler {
     ) -> ResponseEnvelope {
         let services = &self.services;
         let trace = self.trace(&envelope, received);
-        let coordinator = RequestCoordinator { services: Arc::clone(services), trace: trace.clone() };
+        let coordinator = RequestCoordinator {
+            services: Arc::clone(services),
+            trace: trace.clone(),
+            of_range: AtomicBool::new(false),
+        };
         let running = Running { services, client: &client, coordinator: &coordinator, version: envelope.version };
         let result = running.answer(&envelope.request).await;
         running.record(&envelope.request, &result, received);
@@ -288,6 +293,9 @@ impl Running<'_> {
         let histogram: &Histogram = match (request, result) {
             (Request::Prepare(_), _) => &figures.prepare,
             (Request::Batch(_), _) => &figures.batch,
+            (_, Ok(Reply { response: Response::Rows(_), .. })) if self.coordinator.of_range.load(Ordering::Relaxed) => {
+                &figures.range
+            }
             (_, Ok(Reply { response: Response::Rows(_), .. })) => &figures.read,
             (_, Ok(Reply { response: Response::Void, .. })) => &figures.write,
             _ => &figures.other,

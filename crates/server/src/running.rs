@@ -17,10 +17,10 @@ use env::Env;
 use storage::commitlog::{self, DirtyKey, FailurePolicy, LogError, ReplayPolicy, SyncMode};
 use storage::{Engine, EngineOptions, StorageError};
 
+use crate::admin_api::{NodeAdmin, SetLevel};
 use crate::event_hub::EventHub;
 use crate::limits::ServerLimits;
 use crate::memory::MemoryBudget;
-use crate::operator::{Operator, SetLevel};
 use crate::ops::Ops;
 use crate::request::CqlHandler;
 use crate::server::{Server, ServerOptions};
@@ -127,7 +127,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     if server.address() != listen {
         services.node.set_native_port(server.address().port());
     }
-    let operator = Operator::new(Arc::clone(&services), server.worker_stats().to_vec(), memory.total, set_level);
+    let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, set_level);
     let operator: Arc<dyn AdminApi> = Arc::new(operator);
     let ops =
         admin.map(|address| Ops::start(&env, address, operator).map_err(|error| StartError::Port(address, error)));
@@ -182,7 +182,15 @@ fn identity(config: &Config, listen: SocketAddr) -> IdentityOptions {
 
 fn timeouts(config: &Config) -> Timeouts {
     let timeouts = &config.timeouts;
-    Timeouts { read: timeouts.read, range: timeouts.range, write: timeouts.write, truncate: timeouts.truncate }
+    Timeouts {
+        read: timeouts.read,
+        range: timeouts.range,
+        write: timeouts.write,
+        truncate: timeouts.truncate,
+        counter_write: timeouts.counter_write,
+        cas_contention: timeouts.cas_contention,
+        misc: timeouts.request,
+    }
 }
 
 fn server_limits(config: &Config, memory: &MemoryBudget) -> ServerLimits {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use env::{Detached, Env, Joinable};
 use protocol::ProtocolVersion;
@@ -169,6 +170,16 @@ impl Server {
         self.shared.bytes_in_flight.load(Ordering::Relaxed)
     }
 
+    /// For whoever watches it, or ends it by `nodetool drain`.
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle {
+            address: self.address,
+            shared: Arc::clone(&self.shared),
+            worker_stats: self.worker_stats.clone(),
+            phase: self.phase.clone(),
+        }
+    }
+
     /// Stops accepting, lets requests in flight finish within the drain timeout, closes all, and waits for the workers' end.
     pub fn shutdown(mut self) {
         self.phase.send_replace(Phase::Draining);
@@ -179,6 +190,54 @@ impl Server {
         }
     }
 }
+
+/// A view of a running native transport.
+#[derive(Clone)]
+pub struct ServerHandle {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    worker_stats: Vec<Arc<WorkerStats>>,
+    phase: watch::Sender<Phase>,
+}
+
+impl ServerHandle {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Clients can connect.
+    pub fn is_serving(&self) -> bool {
+        *self.phase.borrow() == Phase::Serving
+    }
+
+    /// The counters of each worker.
+    pub fn worker_stats(&self) -> &[Arc<WorkerStats>] {
+        &self.worker_stats
+    }
+
+    /// The connections open now.
+    pub fn connections(&self) -> &Arc<ConnectionRegistry> {
+        &self.shared.registry
+    }
+
+    /// Bytes of requests that wait for something.
+    pub fn bytes_in_flight(&self) -> usize {
+        self.shared.bytes_in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Stops accepting, lets requests in flight finish within the drain timeout and closes all connections.
+    pub async fn stop_serving(&self) {
+        self.phase.send_replace(Phase::Draining);
+        let begun = self.shared.env.now();
+        while !self.shared.registry.is_empty() && self.shared.env.elapsed(begun) < self.shared.limits.drain_timeout {
+            self.shared.env.sleep(DRAIN_POLL).await;
+        }
+    }
+}
+
+/// Between two looks whether all connections are gone.
+const DRAIN_POLL: Duration = Duration::from_millis(5);
 
 impl Drop for Server {
     fn drop(&mut self) {

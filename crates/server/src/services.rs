@@ -38,8 +38,10 @@ pub struct Services {
 /// Figures of requests. Latencies in microseconds, from the arrival of the frame to the answer.
 #[derive(Default)]
 pub struct RequestMetrics {
-    /// SELECT.
+    /// SELECT of partitions by their keys.
     pub read: Histogram,
+    /// SELECT of ranges.
+    pub range: Histogram,
     /// INSERT, UPDATE, DELETE.
     pub write: Histogram,
     /// BATCH messages.

@@ -54,6 +54,8 @@ struct Shared {
     statistics: Statistics,
     first: DecoratedKey,
     last: DecoratedKey,
+    /// Bytes of all components.
+    disk_size: u64,
 }
 
 /// What the schema makes of it.
@@ -96,6 +98,7 @@ impl SSTable {
             rows: map(disk, &descriptor.path(Component::Rows))?,
             first: DecoratedKey::new(Bytes::copy_from_slice(partitions.first_key())),
             last: DecoratedKey::new(Bytes::copy_from_slice(partitions.last_key())),
+            disk_size: disk_size(disk, &descriptor),
             descriptor,
             partitions,
             filter,
@@ -154,6 +157,11 @@ impl SSTable {
     /// Bytes of Data.db on disk.
     pub fn stored_length(&self) -> u64 {
         self.shared.data.stored_length()
+    }
+
+    /// Bytes of all its files.
+    pub fn disk_size(&self) -> u64 {
+        self.shared.disk_size
     }
 
     /// Bytes of the Bloom filter.
@@ -240,6 +248,11 @@ fn map(disk: &dyn Disk, path: &Path) -> Result<Bytes, Error> {
     }
     let map = file.map().map_err(|error| Error::io(path, error))?;
     Ok(map.bytes().clone())
+}
+
+/// Components that are not there count nothing.
+fn disk_size(disk: &dyn Disk, descriptor: &Descriptor) -> u64 {
+    Component::ALL.into_iter().filter_map(|component| disk.file_len(&descriptor.path(component)).ok()).sum()
 }
 
 fn open_data(disk: &dyn Disk, descriptor: &Descriptor, cache: Arc<dyn ChunkCache>) -> Result<DataFile, Error> {

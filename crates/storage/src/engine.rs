@@ -45,6 +45,8 @@ pub struct Engine {
     pub compactor: Compactor,
     /// What is compacted, and was.
     pub compactions: Compactions,
+    /// How long writes waited for the log to be durable, microseconds.
+    pub waiting_on_commit: metrics::Histogram,
     pub(crate) schema: ArcSwap<Schema>,
     pub(crate) tables: ArcSwap<BTreeMap<TableId, Arc<TableStore>>>,
     /// Held by whoever changes the schema.
@@ -85,6 +87,7 @@ impl Engine {
             flusher: Flusher::default(),
             compactor: Compactor::default(),
             compactions: Compactions::default(),
+            waiting_on_commit: metrics::Histogram::default(),
             schema: ArcSwap::from_pointee(schema),
             tables: ArcSwap::from_pointee(tables),
             schema_changes: Mutex::new(()),

@@ -11,8 +11,10 @@ pub struct TableMetrics {
     pub reads: Counter,
     /// Local write latency, microseconds.
     pub write_latency: Histogram,
-    /// Local read latency, microseconds.
+    /// Latency of local reads of partitions by key, microseconds.
     pub read_latency: Histogram,
+    /// Latency of local reads of ranges, microseconds.
+    pub range_latency: Histogram,
     /// SSTables read for a read of one partition.
     pub sstables_per_read: Histogram,
     /// Tombstones passed by a read.
@@ -25,6 +27,8 @@ pub struct TableMetrics {
     pub bytes_flushed: Counter,
     /// Bytes written by compactions.
     pub bytes_compacted: Counter,
-    /// Reads for which the bloom filter passed an SSTable that had nothing.
+    /// Reads for which the Bloom filter passed an SSTable that did not have the key.
     pub bloom_false_positives: Counter,
+    /// Reads for which the Bloom filter passed an SSTable that had the key.
+    pub bloom_true_positives: Counter,
 }

@@ -72,18 +72,15 @@ fn merged(
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
     let mut streams = in_memtables(store, view, command, context);
     let hash = hash_of(command);
-    let mut read = 0;
     for sstable in &view.sstables {
         match exclusion(sstable, command, hash) {
             Some(reason) => skip(sstable, reason, context),
             None => {
                 context.trace(|| format!("SSTable {} may hold an answer", sstable.descriptor().prefix()));
-                read += 1;
                 streams.push(Box::new(sstable.read(command, context)?));
             }
         }
     }
-    count(context, view, read);
     Ok(MergeStream::boxed(&view.table, streams, command.reversed))
 }
 
@@ -99,7 +96,6 @@ fn by_names(
         found.add(stream)?;
     }
     let hash = hash_of(command);
-    let mut read = 0;
     for sstable in &view.sstables {
         if found.is_newer_than(sstable.statistics().stats.max_timestamp) {
             skip(sstable, "its newest data is older than what was found", context);
@@ -109,22 +105,17 @@ fn by_names(
             Some(reason) => skip(sstable, reason, context),
             None => {
                 context.trace(|| format!("Reading SSTable {}", sstable.descriptor().prefix()));
-                read += 1;
                 found.add(Box::new(sstable.read(command, context)?))?;
             }
         }
     }
-    count(context, view, read);
     Ok(found.into_stream())
 }
 
+/// Those that are read count themselves.
 fn skip(sstable: &SSTable, reason: &str, context: &ReadContext) {
+    ReadStats::add(&context.stats.sstables_considered, 1);
     context.trace(|| format!("SSTable {} skipped: {reason}", sstable.descriptor().prefix()));
-}
-
-fn count(context: &ReadContext, view: &View, read: u64) {
-    ReadStats::add(&context.stats.sstables_considered, view.sstables.len() as u64);
-    ReadStats::add(&context.stats.sstables_read, read);
 }
 
 /// Why an SSTable need not be read; None: it must.

@@ -1,6 +1,6 @@
 //! Snapshots: hard links to the files that a table consists of at a moment, with a manifest and its schema, as Cassandra makes them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sstable::Component;
@@ -25,6 +25,8 @@ pub struct Snapshot {
     pub size: u64,
     /// Bytes that only it holds: files that the table does not have any more.
     pub true_size: u64,
+    /// When it was taken, milliseconds since 1970, if its manifest says so.
+    pub created_at: Option<i64>,
 }
 
 /// Links the files of a table into a snapshot. What is in memtables is not part of it: flush first.
@@ -81,9 +83,20 @@ pub fn list(engine: &Engine, store: &TableStore) -> Result<Vec<Snapshot>, Storag
             }
         }
         let (keyspace, table) = (table.keyspace.clone(), table.name.clone());
-        found.push(Snapshot { tag: entry.name, keyspace, table, directory, size, true_size });
+        let created_at = created_at(engine, &directory);
+        found.push(Snapshot { tag: entry.name, keyspace, table, directory, size, true_size, created_at });
     }
     Ok(found)
+}
+
+/// Manifests are shorter.
+const MANIFEST_SIZE_MAX: u64 = 16 << 20;
+
+fn created_at(engine: &Engine, directory: &Path) -> Option<i64> {
+    let text = engine.env.disk.read_all(&directory.join("manifest.json"), MANIFEST_SIZE_MAX).ok()?;
+    let manifest: serde_json::Value = serde_json::from_slice(&text).ok()?;
+    let time: jiff::Timestamp = manifest.get("created_at")?.as_str()?.parse().ok()?;
+    Some(time.as_millisecond())
 }
 
 /// Removes a snapshot of a table, or all when there is no tag. Gives how many there were.

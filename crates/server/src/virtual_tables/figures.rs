@@ -13,8 +13,7 @@ pub(super) fn of_tables(services: &Services, view: &str) -> Vec<VirtualRow> {
             |services, store, row| latency(services, &store.metrics.read_latency, row)
         }
         "local_scan_latency" | "coordinator_scan_latency" => {
-            // scans are counted among the reads
-            |services, _, row| latency(services, &Histogram::default(), row)
+            |services, store, row| latency(services, &store.metrics.range_latency, row)
         }
         "local_write_latency" | "coordinator_write_latency" => {
             |services, store, row| latency(services, &store.metrics.write_latency, row)
@@ -23,8 +22,8 @@ pub(super) fn of_tables(services: &Services, view: &str) -> Vec<VirtualRow> {
         "rows_per_read" => |_, store, row| distribution(&store.metrics.live_rows_per_read, row),
         "disk_usage" => |_, store, row| row.count("mebibytes", mebibytes(disk_size(store))),
         "max_sstable_size" => |_, store, row| row.count("mebibytes", mebibytes(greatest_sstable(store))),
-        "max_partition_size" => |_, _, row| row.count("mebibytes", 0),
-        "max_sstable_duration" => |_, _, row| row.count("max_sstable_duration", 0),
+        "max_partition_size" => |_, store, row| row.count("mebibytes", mebibytes(greatest_partition(store))),
+        "max_sstable_duration" => |_, store, row| row.count("max_sstable_duration", longest_sstable(store)),
         _ => return Vec::new(),
     };
     let stores = services.node.engine.tables();
@@ -40,11 +39,27 @@ pub(super) fn of_tables(services: &Services, view: &str) -> Vec<VirtualRow> {
 }
 
 fn disk_size(store: &TableStore) -> u64 {
-    store.view().sstables.iter().map(|sstable| sstable.stored_length()).sum()
+    store.view().sstables.iter().map(|sstable| sstable.disk_size()).sum()
+}
+
+fn greatest_partition(store: &TableStore) -> u64 {
+    let view = store.view();
+    let greatest = view.sstables.iter().map(|sstable| sstable.statistics().stats.partition_sizes.max()).max();
+    greatest.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0)
+}
+
+/// Milliseconds between the first and the last timestamp in one SSTable.
+fn longest_sstable(store: &TableStore) -> u64 {
+    let view = store.view();
+    let micros = view.sstables.iter().map(|sstable| {
+        let stats = &sstable.statistics().stats;
+        stats.max_timestamp.saturating_sub(stats.min_timestamp)
+    });
+    micros.max().and_then(|micros| u64::try_from(micros / 1000).ok()).unwrap_or(0)
 }
 
 fn greatest_sstable(store: &TableStore) -> u64 {
-    store.view().sstables.iter().map(|sstable| sstable.stored_length()).max().unwrap_or(0)
+    store.view().sstables.iter().map(|sstable| sstable.disk_size()).max().unwrap_or(0)
 }
 
 /// Rounded up, as Cassandra does.

@@ -83,8 +83,9 @@ pub(super) fn thread_pools(services: &Services) -> Vec<VirtualRow> {
     let node = &services.node;
     let engine = &node.engine;
     let requests = &services.requests;
-    let (reads, writes) = (requests.read.snapshot().count(), requests.write.snapshot().count());
-    let all = reads + writes + requests.batch.snapshot().count() + requests.other.snapshot().count();
+    let count = |histogram: &metrics::Histogram| histogram.snapshot().count();
+    let (reads, writes) = (count(&requests.read) + count(&requests.range), count(&requests.write) + count(&requests.batch));
+    let all = reads + writes + count(&requests.prepare) + count(&requests.other);
     let compactions = engine.compactions.running().len();
     let cores = node.env.tasks.cores();
     let compacted = engine.compactions.completed.load(Ordering::Relaxed);
@@ -143,6 +144,7 @@ pub(super) fn snapshots(services: &Services) -> Vec<VirtualRow> {
                 .text("keyspace_name", &snapshot.keyspace)
                 .text("table_name", &snapshot.table)
                 .boolean("ephemeral", false)
+                .maybe_bigint("created_at", snapshot.created_at)
                 .count("size_on_disk", snapshot.size)
                 .count("true_size", snapshot.true_size)
         }));

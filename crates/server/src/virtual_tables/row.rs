@@ -45,6 +45,14 @@ impl VirtualRow {
         self.bytes(column, value.to_be_bytes().to_vec())
     }
 
+    /// bigint, timestamp, or null
+    pub fn maybe_bigint(self, column: &'static str, value: Option<i64>) -> Self {
+        match value {
+            Some(value) => self.bigint(column, value),
+            None => self,
+        }
+    }
+
     /// bigint of a count
     pub fn count(self, column: &'static str, value: u64) -> Self {
         self.bigint(column, i64::try_from(value).unwrap_or(i64::MAX))

@@ -36,9 +36,11 @@ impl SSTableStream {
         };
         let reader = PartitionReader::new(sstable, context, command.slices.clone(), command.reversed, true);
         ReadStats::add(&context.stats.sstables_considered, 1);
-        if !matches!(source, Source::One(None)) {
-            ReadStats::add(&context.stats.sstables_read, 1);
-        }
+        let counter = match source {
+            Source::One(None) => &context.stats.bloom_false_positives,
+            _ => &context.stats.sstables_read,
+        };
+        ReadStats::add(counter, 1);
         Ok(Self { reader, range: command.range.clone(), source })
     }
 

@@ -40,6 +40,19 @@ pub fn pending(store: &TableStore, now: u32) -> usize {
     size_tiered::pending(&candidates(store, &changes, &view.sstables, now), &options)
 }
 
+/// Estimated share of a table's cells in SSTables that are droppable tombstones.
+pub fn droppable_share(store: &TableStore, now: u32) -> f64 {
+    let gc_before = gc_before(store, now);
+    let cells = |sstable: &SSTable| {
+        let histogram = &sstable.statistics().stats.cells_per_partition;
+        histogram.mean() * histogram.count() as f64
+    };
+    let view = store.view();
+    let all: f64 = view.sstables.iter().map(|sstable| cells(sstable)).sum();
+    let droppable: f64 = view.sstables.iter().map(|sstable| droppable_tombstones(sstable, gc_before) * cells(sstable)).sum();
+    if all > 0.0 { droppable / all } else { 0.0 }
+}
+
 /// Takes what the table's strategy chooses.
 pub fn choose_and_mark(store: &TableStore, now: u32) -> Option<Vec<Arc<SSTable>>> {
     let mut changes = store.changes();

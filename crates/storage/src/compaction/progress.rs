@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Finished compactions that are remembered; the oldest is forgotten.
 const HISTORY_MAX: usize = 1000;
@@ -42,20 +42,35 @@ pub struct Finished {
     pub bytes_in: u64,
     /// Bytes that came out.
     pub bytes_out: u64,
+    /// "Compaction", "Major compaction" …
+    pub kind: &'static str,
+    /// How many partitions came from how many SSTables.
+    pub merged: Vec<(u32, u64)>,
 }
+
+/// Told of each compaction that ended well.
+pub type OnFinished = Box<dyn Fn(&Finished) + Send + Sync>;
 
 /// All of them.
 #[derive(Default)]
 pub struct Compactions {
     running: Mutex<Vec<Arc<Running>>>,
     history: Mutex<VecDeque<Finished>>,
+    on_finished: OnceLock<OnFinished>,
     /// How many ended well.
     pub completed: AtomicU64,
     /// Bytes they read.
     pub bytes_compacted: AtomicU64,
+    /// How many ended before their end.
+    pub aborted: AtomicU64,
 }
 
 impl Compactions {
+    /// Who is told of each compaction that ended well, on the compacting thread. The first to ask is.
+    pub fn set_on_finished(&self, tell: OnFinished) {
+        let _ = self.on_finished.set(tell);
+    }
+
     /// One begins.
     pub fn begin(&self, running: Running) -> Arc<Running> {
         let running = Arc::new(running);
@@ -66,7 +81,13 @@ impl Compactions {
     /// It ended; `finished` when it ended well.
     pub fn end(&self, running: &Arc<Running>, finished: Option<Finished>) {
         self.running.lock().expect("no panic inside").retain(|other| !Arc::ptr_eq(other, running));
-        let Some(finished) = finished else { return };
+        let Some(finished) = finished else {
+            self.aborted.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        if let Some(tell) = self.on_finished.get() {
+            tell(&finished);
+        }
         self.completed.fetch_add(1, Ordering::Relaxed);
         self.bytes_compacted.fetch_add(finished.bytes_in, Ordering::Relaxed);
         let mut history = self.history.lock().expect("no panic inside");

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use rows::codec::EncodingStats;
 use rows::purge::PurgeStream;
+use rows::merge::MergeCounts;
 use rows::{MergeStream, PartitionStream};
 use sstable::SSTableWriter;
 
@@ -26,6 +27,7 @@ pub struct Run {
     stream: PurgeStream<Box<dyn PartitionStream>>,
     writer: SSTableWriter,
     transaction: Transaction,
+    merged: Arc<MergeCounts>,
     partition: Option<PendingPartition>,
     progress: Arc<Running>,
     done: Option<Done>,
@@ -35,6 +37,7 @@ struct Parts {
     stream: PurgeStream<Box<dyn PartitionStream>>,
     writer: SSTableWriter,
     transaction: Transaction,
+    merged: Arc<MergeCounts>,
 }
 
 impl Run {
@@ -53,22 +56,21 @@ impl Run {
                 return None;
             }
         };
-        let mut id = [0; 16];
-        engine.env.random.fill(&mut id);
+        let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), engine.env.random.next_u64());
         let table = store.table();
         let progress = engine.compactions.begin(Running {
             id,
             keyspace: table.keyspace.clone(),
             table: table.name.clone(),
-            kind: "Compaction",
+            kind: if done.is_some() { "Major compaction" } else { "Compaction" },
             sstables: inputs.len(),
             total,
             done: Default::default(),
             stop: Default::default(),
         });
-        let Parts { stream, writer, transaction } = parts;
+        let Parts { stream, writer, transaction, merged } = parts;
         let store = Arc::clone(store);
-        Some(Self { store, inputs, stream, writer, transaction, partition: None, progress, done })
+        Some(Self { store, inputs, stream, writer, transaction, merged, partition: None, progress, done })
     }
 
     /// `keyspace.table`.
@@ -107,7 +109,7 @@ impl Run {
 
     /// Puts the output in the place of the inputs.
     pub fn finish(self, engine: &Arc<Engine>) -> Result<(), StorageError> {
-        let Self { store, inputs, writer, transaction, progress, done, .. } = self;
+        let Self { store, inputs, writer, transaction, merged, progress, done, .. } = self;
         let written = files::finish(engine, &store, transaction, writer, Ok(()), &inputs);
         unmark(&store, &inputs);
         let finished = written.as_ref().ok().map(|sstable| Finished {
@@ -117,6 +119,8 @@ impl Run {
             at_millis: engine.env.clock.now_micros() / 1000,
             bytes_in: progress.total,
             bytes_out: sstable.as_ref().map_or(0, |sstable| sstable.stored_length()),
+            kind: progress.kind,
+            merged: merged.counts(),
         });
         if let Some(finished) = &finished {
             store.metrics.bytes_compacted.add(finished.bytes_out);
@@ -157,13 +161,15 @@ fn open(
         return Err(StorageError::Refused { why });
     }
     let streams = inputs.iter().map(|sstable| files::scan(sstable)).collect::<Result<Vec<_>, _>>()?;
-    let merged = MergeStream::boxed(&table, streams, false);
-    let stream = PurgeStream::new(merged, now, gc_before(store, now), max_purgeable(store, inputs));
+    let merged = MergeCounts::new(inputs.len());
+    let merge = MergeStream::new(Arc::clone(&table), streams, false).counting(Arc::clone(&merged));
+    let stream: Box<dyn PartitionStream> = Box::new(merge);
+    let stream = PurgeStream::new(stream, now, gc_before(store, now), max_purgeable(store, inputs));
     let keys = inputs.iter().map(|sstable| sstable.partition_count() as usize).sum();
     let operation = files::Operation::Compaction;
     let new = NewSSTable { operation, table: &table, stats: stats_of(inputs), keys, log_range: None };
     let (transaction, writer) = files::begin_to_write(engine, store, &new)?;
-    Ok(Parts { stream, writer, transaction })
+    Ok(Parts { stream, writer, transaction, merged })
 }
 
 fn stats_of(inputs: &[Arc<SSTable>]) -> EncodingStats {

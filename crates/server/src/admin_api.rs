@@ -1,0 +1,202 @@
+//! What nodetool, `/metrics` and the console ask, answered by the running node: [`admin::AdminApi`] over storage, cluster and workers.
+//!
+//! Calls block: they come on threads of the blocking pool. Names and figures agree with Cassandra's MBeans (`StorageServiceMBean`,
+//! `CompactionManagerMBean`, `org.apache.cassandra.metrics`).
+
+mod compaction;
+mod figures;
+mod node;
+mod partition;
+mod process;
+mod tables;
+mod verbs;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use admin::api::{Result, TimeoutKind};
+use admin::model::{
+    ClientLatencies, CompactionHistoryEntry, CompactionStats, KeyspaceInfo, NodeInfo, NodeMetrics, PoolStats,
+    SnapshotInfo, SnapshotRequest, TableSelection, TableStats,
+};
+use admin::{AdminApi, AdminError};
+use storage::Engine;
+
+use crate::memory::MemoryBudget;
+use crate::server::ServerHandle;
+use crate::services::Services;
+
+/// Sets a logger's level; without a level, back to the start. Belongs to the program, which owns the log.
+pub type SetLevel = dyn Fn(&str, &str) -> std::result::Result<(), String> + Send + Sync;
+
+/// The node as its operator asks it.
+pub struct NodeAdmin {
+    services: Arc<Services>,
+    transport: ServerHandle,
+    memory: MemoryBudget,
+    set_level: Option<Arc<SetLevel>>,
+}
+
+impl NodeAdmin {
+    /// Over the parts of a running node.
+    pub fn new(
+        services: Arc<Services>,
+        transport: ServerHandle,
+        memory: MemoryBudget,
+        set_level: Option<Arc<SetLevel>>,
+    ) -> Self {
+        Self { services, transport, memory, set_level }
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        &self.services.node.engine
+    }
+
+    fn now_seconds(&self) -> u32 {
+        self.services.node.env.clock.now_seconds()
+    }
+}
+
+/// Waits for a future on this thread, which may block.
+fn wait<T>(future: impl Future<Output = T>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    Ok(runtime.block_on(future))
+}
+
+fn failed(error: impl std::fmt::Display) -> AdminError {
+    AdminError::Failed(error.to_string())
+}
+
+fn invalid<T>(message: impl Into<String>) -> Result<T> {
+    Err(AdminError::Invalid(message.into()))
+}
+
+impl AdminApi for NodeAdmin {
+    fn node(&self) -> Result<NodeInfo> {
+        Ok(node::info(self))
+    }
+
+    fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
+        Ok(node::keyspaces(self))
+    }
+
+    fn tables(&self) -> Result<Vec<TableStats>> {
+        Ok(tables::all(self))
+    }
+
+    fn client_latencies(&self) -> Result<ClientLatencies> {
+        Ok(figures::client_latencies(self))
+    }
+
+    fn compactions(&self) -> Result<CompactionStats> {
+        Ok(compaction::stats(self))
+    }
+
+    fn compaction_history(&self) -> Result<Vec<CompactionHistoryEntry>> {
+        compaction::history(self)
+    }
+
+    fn pools(&self) -> Result<Vec<PoolStats>> {
+        Ok(figures::pools(self))
+    }
+
+    fn metrics(&self) -> Result<NodeMetrics> {
+        Ok(figures::metrics(self))
+    }
+
+    fn endpoints(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {
+        partition::endpoints(self, keyspace, table, key)
+    }
+
+    fn sstables(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {
+        partition::sstables(self, keyspace, table, key)
+    }
+
+    fn flush(&self, tables: &TableSelection) -> Result<()> {
+        verbs::flush(self, tables)
+    }
+
+    fn compact(&self, tables: &TableSelection) -> Result<()> {
+        verbs::compact(self, tables)
+    }
+
+    fn drain(&self) -> Result<()> {
+        verbs::drain(self)
+    }
+
+    fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
+        verbs::snapshots(self)
+    }
+
+    fn take_snapshot(&self, request: &SnapshotRequest) -> Result<()> {
+        verbs::take_snapshot(self, request)
+    }
+
+    fn clear_snapshots(&self, name: Option<&str>, keyspaces: &[String]) -> Result<()> {
+        verbs::clear_snapshots(self, name, keyspaces)
+    }
+
+    fn trace_probability(&self) -> Result<f64> {
+        Ok(self.services.trace_probability())
+    }
+
+    fn set_trace_probability(&self, probability: f64) -> Result<()> {
+        if !(0.0..=1.0).contains(&probability) {
+            return invalid("Trace probability must be between 0 and 1");
+        }
+        self.services.set_trace_probability(probability);
+        Ok(())
+    }
+
+    fn timeout(&self, kind: TimeoutKind) -> Result<u64> {
+        let timeouts = self.services.node.timeouts();
+        let timeout = match kind {
+            TimeoutKind::Read => timeouts.read,
+            TimeoutKind::Range => timeouts.range,
+            TimeoutKind::Write => timeouts.write,
+            TimeoutKind::CounterWrite => timeouts.counter_write,
+            TimeoutKind::CasContention => timeouts.cas_contention,
+            TimeoutKind::Truncate => timeouts.truncate,
+            TimeoutKind::Misc => timeouts.misc,
+        };
+        Ok(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn set_timeout(&self, kind: TimeoutKind, millis: u64) -> Result<()> {
+        let node = &self.services.node;
+        let mut timeouts = node.timeouts();
+        let timeout = match kind {
+            TimeoutKind::Read => &mut timeouts.read,
+            TimeoutKind::Range => &mut timeouts.range,
+            TimeoutKind::Write => &mut timeouts.write,
+            TimeoutKind::CounterWrite => &mut timeouts.counter_write,
+            TimeoutKind::CasContention => &mut timeouts.cas_contention,
+            TimeoutKind::Truncate => &mut timeouts.truncate,
+            TimeoutKind::Misc => &mut timeouts.misc,
+        };
+        *timeout = Duration::from_millis(millis);
+        node.set_timeouts(timeouts);
+        Ok(())
+    }
+
+    fn compaction_throughput(&self) -> Result<u64> {
+        Ok(self.engine().compaction_rate())
+    }
+
+    fn set_compaction_throughput(&self, bytes_a_second: u64) -> Result<()> {
+        self.engine().set_compaction_rate(bytes_a_second);
+        Ok(())
+    }
+
+    fn logging_levels(&self) -> Result<Vec<(String, String)>> {
+        Ok(self.services.logging_levels())
+    }
+
+    fn set_logging_level(&self, logger: &str, level: &str) -> Result<()> {
+        let set = self.set_level.as_ref().ok_or_else(|| failed("the log's levels are fixed"))?;
+        set(logger, level).map_err(AdminError::Invalid)?;
+        self.services.note_logging_level(logger, level);
+        Ok(())
+    }
+}
