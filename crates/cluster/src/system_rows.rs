@@ -142,11 +142,9 @@ pub fn elements(table: &TableMetadata, row: &Row, name: &str) -> Vec<Bytes> {
 /// Keys and values of a map.
 pub fn pairs(table: &TableMetadata, row: &Row, name: &str) -> Vec<(Bytes, Bytes)> {
     match table.column_by_name(name).and_then(|column| row.column(column.id)) {
-        Some(ColumnData::Complex(complex)) => complex
-            .cells
-            .iter()
-            .map(|cell| (cell.path.clone().unwrap_or_default(), cell.value.clone()))
-            .collect(),
+        Some(ColumnData::Complex(complex)) => {
+            complex.cells.iter().map(|cell| (cell.path.clone().unwrap_or_default(), cell.value.clone())).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -64,10 +64,7 @@ impl Node {
     }
 
     /// Applies mutations as one step, and gives the position that the log must be durable up to.
-    pub(crate) async fn apply(
-        &self,
-        mutations: &[Mutation],
-    ) -> Result<Option<LogPosition>, WriteError> {
+    pub(crate) async fn apply(&self, mutations: &[Mutation]) -> Result<Option<LogPosition>, WriteError> {
         self.engine.admit().await;
         loop {
             let begun = self.env.now();

@@ -12,9 +12,11 @@ const SNITCH: &str = "org.apache.cassandra.locator.SimpleSnitch";
 pub(super) fn info(admin: &NodeAdmin) -> NodeInfo {
     let (services, engine) = (&admin.services, admin.engine());
     let identity = &services.node.identity;
-    let loads = engine.tables().into_iter().map(|store| tables::load(&store)).fold((0, 0), |sum, load| {
-        (sum.0 + load.0, sum.1 + load.1)
-    });
+    let loads = engine
+        .tables()
+        .into_iter()
+        .map(|store| tables::load(&store))
+        .fold((0, 0), |sum, load| (sum.0 + load.0, sum.1 + load.1));
     let serving = admin.transport.is_serving();
     let mode = match (engine.is_stopped(), engine.is_draining()) {
         (true, _) => "DRAINED",
@@ -47,7 +49,9 @@ pub(super) fn info(admin: &NodeAdmin) -> NodeInfo {
         memory_max: admin.memory.total,
         exceptions: admin.transport.worker_stats().iter().map(|worker| worker.panics.get()).sum(),
         chunk_cache: chunk_cache(admin),
-        percent_repaired: tables::percent_repaired(engine.tables().iter().flat_map(|store| store.view().sstables.clone())),
+        percent_repaired: tables::percent_repaired(
+            engine.tables().iter().flat_map(|store| store.view().sstables.clone()),
+        ),
         tokens: identity.tokens.iter().map(|token| token.0).collect(),
         bootstrap_state: "COMPLETED".to_owned(),
     }

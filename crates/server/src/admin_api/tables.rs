@@ -98,7 +98,8 @@ fn of_sstables(sstables: &[Arc<SSTable>]) -> TableStats {
 
 fn memtable_counts(view: &View) -> (u64, u64) {
     let flushing = view.flushing.iter().flat_map(|set| &set.memtables);
-    let counts = view.active.iter().chain(flushing).filter(|memtable| memtable.size() > 0).map(|memtable| memtable.counts());
+    let counts =
+        view.active.iter().chain(flushing).filter(|memtable| memtable.size() > 0).map(|memtable| memtable.counts());
     counts.fold((0, 0), |sum, (partitions, rows)| (sum.0 + partitions as u64, sum.1 + rows as u64))
 }
 
@@ -119,9 +120,8 @@ fn estimated_partitions(view: &View) -> u64 {
 /// -1: nothing is compressed.
 fn compression_ratio(sstables: &[Arc<SSTable>]) -> f64 {
     let compressed = sstables.iter().filter(|sstable| sstable.statistics().stats.compression_ratio >= 0.0);
-    let (stored, length) = compressed.fold((0, 0), |sum, sstable| {
-        (sum.0 + sstable.stored_length(), sum.1 + sstable.data_length())
-    });
+    let (stored, length) =
+        compressed.fold((0, 0), |sum, sstable| (sum.0 + sstable.stored_length(), sum.1 + sstable.data_length()));
     if length == 0 { -1.0 } else { stored as f64 / length as f64 }
 }
 

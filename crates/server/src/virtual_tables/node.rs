@@ -84,7 +84,8 @@ pub(super) fn thread_pools(services: &Services) -> Vec<VirtualRow> {
     let engine = &node.engine;
     let requests = &services.requests;
     let count = |histogram: &metrics::Histogram| histogram.snapshot().count();
-    let (reads, writes) = (count(&requests.read) + count(&requests.range), count(&requests.write) + count(&requests.batch));
+    let (reads, writes) =
+        (count(&requests.read) + count(&requests.range), count(&requests.write) + count(&requests.batch));
     let all = reads + writes + count(&requests.prepare) + count(&requests.other);
     let compactions = engine.compactions.running().len();
     let cores = node.env.tasks.cores();

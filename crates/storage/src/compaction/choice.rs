@@ -49,7 +49,8 @@ pub fn droppable_share(store: &TableStore, now: u32) -> f64 {
     };
     let view = store.view();
     let all: f64 = view.sstables.iter().map(|sstable| cells(sstable)).sum();
-    let droppable: f64 = view.sstables.iter().map(|sstable| droppable_tombstones(sstable, gc_before) * cells(sstable)).sum();
+    let droppable: f64 =
+        view.sstables.iter().map(|sstable| droppable_tombstones(sstable, gc_before) * cells(sstable)).sum();
     if all > 0.0 { droppable / all } else { 0.0 }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rows::codec::EncodingStats;
-use rows::purge::PurgeStream;
 use rows::merge::MergeCounts;
+use rows::purge::PurgeStream;
 use rows::{MergeStream, PartitionStream};
 use sstable::SSTableWriter;
 

@@ -54,11 +54,11 @@ impl<'a> SimNode<'a> {
             native: address,
         };
         let long = std::time::Duration::from_secs(3600);
-        let timeouts = Timeouts { read: long, range: long, write: long, truncate: long };
+        let timeouts = Timeouts { read: long, range: long, write: long, truncate: long, ..Timeouts::default() };
         let node = Node::open(engine, identity, timeouts).expect("a sound disk opens");
         let config = Config::load(None, &[], false).expect("the defaults");
         let services = Arc::new(Services::new(node, config, Arc::default(), 1 << 20));
-        Self { sim, coordinator: RequestCoordinator { services, trace: None } }
+        Self { sim, coordinator: RequestCoordinator { services, trace: None, of_range: Default::default() } }
     }
 
     /// The clock of expiry.
