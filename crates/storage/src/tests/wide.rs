@@ -6,6 +6,7 @@
 //! was deleted or has expired comes back when tombstones are purged. A late write is at most half of gc_grace late:
 //! beyond, it may come before or after the purge of what deletes it.
 
+mod damage;
 mod twin;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -586,7 +587,7 @@ fn run(seed: u64, lives: usize) -> (u64, u64) {
 
 #[test]
 fn histories_of_a_wide_table() {
-    each(25, |seed| {
+    each(10, |seed| {
         run(seed, 4);
     });
 }
