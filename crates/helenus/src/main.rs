@@ -7,6 +7,7 @@
 mod arguments;
 mod log;
 mod serve;
+mod unhonoured;
 
 use std::process::ExitCode;
 

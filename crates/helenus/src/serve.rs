@@ -12,7 +12,7 @@ use server::running::{self, RunningNode, StartOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
-use crate::log;
+use crate::{log, unhonoured};
 
 /// A cassandra.yaml is shorter.
 const CONFIG_SIZE_MAX: u64 = 16 << 20;
@@ -38,6 +38,7 @@ fn serve(options: Serve) -> Result<(), String> {
     for note in config.notes() {
         tracing::warn!("{note}");
     }
+    refuse_unhonoured(&config, options.lenient)?;
     let address = options.listen.unwrap_or(config.rpc_address);
     let listen = SocketAddr::new(address, options.port.unwrap_or(config.native_transport.port));
     let memory = options.memory.map_or_else(|| MemoryBudget::of_machine(&env), MemoryBudget::of);
@@ -70,6 +71,16 @@ fn load(env: &Env, options: &Serve) -> Result<Config, String> {
     sets.extend(options.listen.map(|address| format!("rpc_address={address}")));
     sets.extend(options.port.filter(|port| *port > 0).map(|port| format!("native_transport_port={port}")));
     Config::load(text.as_deref(), &sets, options.lenient).map_err(|error| error.to_string())
+}
+
+fn refuse_unhonoured(config: &Config, lenient: bool) -> Result<(), String> {
+    let said = |key: &&str| format!("{key}: exists in Cassandra, but is not honoured yet at this value");
+    let problems: Vec<String> = unhonoured::keys(config).iter().map(said).collect();
+    if problems.is_empty() || lenient {
+        problems.iter().for_each(|problem| tracing::warn!("{problem}; ignored"));
+        return Ok(());
+    }
+    Err(problems.join("\n"))
 }
 
 fn read_config(env: &Env, path: &Path) -> Result<String, String> {

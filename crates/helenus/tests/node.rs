@@ -204,4 +204,7 @@ fn what_does_not_fit_is_refused() {
     let (code, said) = refused(other.path(), &["--set", "no_such_key=1"]);
     assert_eq!(code, 1);
     assert!(said.contains("no_such_key"), "{said}");
+    let (code, said) = refused(other.path(), &["--set", "start_native_transport=false"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("start_native_transport: exists in Cassandra, but is not honoured yet"), "{said}");
 }

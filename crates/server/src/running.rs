@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -103,6 +104,9 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let engine_slot: Arc<OnceLock<Weak<Engine>>> = Arc::default();
     let engine_options = engine_options(&config, &data_dir, &memory, shards.unwrap_or(4 * cores), cores, &engine_slot);
     let (engine, recovered) = storage::open(&env, engine_options)?;
+    if !config.compaction.on_startup {
+        engine.tables().iter().for_each(|store| store.auto_compaction.store(false, Ordering::Relaxed));
+    }
     let _ = engine_slot.set(Arc::downgrade(&engine));
     tracing::info!(
         records = recovered.records,

@@ -1,0 +1,37 @@
+//! Keys that the configuration understands and the node does not act on yet: refused by name where they ask for something else than
+//! what it does, reported under `--lenient`. The catalogue of `config` refuses those that it has no field for.
+
+use config::{Config, DiskFailurePolicy, FlushCompression};
+
+/// The keys, in alphabetical order.
+pub fn keys(config: &Config) -> Vec<&'static str> {
+    let default = Config::default();
+    let (transport, usual) = (&config.native_transport, &default.native_transport);
+    [
+        ("disk_failure_policy", config.disk_failure_policy != DiskFailurePolicy::Stop),
+        ("flush_compression", config.flush_compression == FlushCompression::None),
+        ("max_value_size", config.max_value_size != default.max_value_size),
+        ("memtable_cleanup_threshold", config.memtable.cleanup_threshold.is_some()),
+        ("native_transport_allow_older_protocols", transport.allow_older_protocols != usual.allow_older_protocols),
+        ("native_transport_max_request_data_in_flight_per_ip", transport.max_request_data_in_flight_per_ip.is_some()),
+        ("native_transport_throw_on_overload", transport.throw_on_overload != usual.throw_on_overload),
+        ("slow_query_log_timeout", config.timeouts.slow_query_log != default.timeouts.slow_query_log),
+        ("start_native_transport", !transport.start),
+    ]
+    .into_iter()
+    .filter_map(|(key, differs)| differs.then_some(key))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_other_values_are_named() {
+        assert_eq!(keys(&Config::default()), [""; 0]);
+        let sets = ["start_native_transport=false".to_owned(), "max_value_size=1MiB".to_owned()];
+        let config = Config::load(None, &sets, false).expect("known keys");
+        assert_eq!(keys(&config), ["max_value_size", "start_native_transport"]);
+    }
+}
