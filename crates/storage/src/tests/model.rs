@@ -87,6 +87,9 @@ fn key(k: i32) -> DecoratedKey {
     DecoratedKey::new(int(k))
 }
 
+/// Key, static value, and rows of clustering and value.
+type ReadPartition = (i32, Option<i32>, Vec<(i32, i32)>);
+
 struct Model {
     sim: Sim,
     dice: SimRandom,
@@ -178,11 +181,7 @@ impl Model {
     }
 
     /// Partitions of a read, rows in the order in which they came.
-    fn read(
-        &self,
-        engine: &Engine,
-        command: &ReadCommand,
-    ) -> Result<Vec<(i32, Option<i32>, Vec<(i32, i32)>)>, ReadError> {
+    fn read(&self, engine: &Engine, command: &ReadCommand) -> Result<Vec<ReadPartition>, ReadError> {
         let context = ReadContext::new(ReadMode::Background);
         let mut stream = engine.read(command, &context)?;
         let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&command.table), command.now, TombstoneLimits::NONE);
