@@ -5,7 +5,9 @@ use crate::Tree;
 /// Dependencies without a reason or with a version of their own; crates without the workspace's lints.
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut wrong = reasons(tree.text("Cargo.toml").unwrap_or_default());
-    for file in tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
+    // fuzz/ is a workspace of its own, as cargo-fuzz wants it: no lints and versions to take over
+    let ours = |path: &str| path.ends_with("/Cargo.toml") && !path.starts_with("fuzz/");
+    for file in tree.files.iter().filter(|file| ours(&file.path)) {
         if !file.text.contains("[lints]\nworkspace = true") && file.path != "crates/env/Cargo.toml" {
             wrong.push(format!("{}: add `[lints] workspace = true`; only `env` has lints of its own", file.path));
         }
