@@ -14,7 +14,7 @@ use rows::{
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-use sstable::{ChunkCache, Descriptor, SSTable, SSTableId, SSTableWriter, WriterOptions};
+use sstable::{ChunkCache, Descriptor, SSTable, SSTableId, SSTableWriter, Version, WriterOptions};
 use types::{CqlType, DecoratedKey};
 
 #[derive(Default)]
@@ -86,7 +86,7 @@ fn main() {
     let mut stats = EncodingStatsCollector::default();
     stats.row(&row(&table, 0));
     let header = Header::for_table(&table, stats.finish());
-    let descriptor = Descriptor::new(&directory, SSTableId::Sequence(1));
+    let descriptor = Descriptor::new(&directory, Version::DA, SSTableId::Sequence(1));
     let options = WriterOptions::for_table(&table, 1).expect("default options");
     let mut writer =
         SSTableWriter::new(&env, descriptor.clone(), Arc::clone(&table), options, header).expect("written");

@@ -192,9 +192,9 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// Of an SSTable in the format that is written.
-    pub fn new(directory: &Path, id: SSTableId) -> Self {
-        Self { directory: directory.to_owned(), version: Version::DA, id, format: Format::Bti }
+    /// Of an SSTable of a version.
+    pub fn new(directory: &Path, version: Version, id: SSTableId) -> Self {
+        Self { directory: directory.to_owned(), version, id, format: version.format() }
     }
 
     /// What all file names of the SSTable begin with, without the dash before the component.

@@ -352,7 +352,7 @@ mod tests {
     }
 
     fn make(directory: &Path, id: u64) -> Descriptor {
-        let descriptor = Descriptor::new(directory, SSTableId::Sequence(id));
+        let descriptor = Descriptor::new(directory, Version::DA, SSTableId::Sequence(id));
         for component in [Component::Data, Component::Statistics, Component::Toc] {
             std::fs::write(descriptor.path(component), b"x").unwrap();
         }
@@ -368,7 +368,7 @@ mod tests {
             let old = make(directory, 1);
             make(directory, 11);
             let mut transaction = Transaction::begin(&env, directory, Operation::Compaction, [1; 16]).unwrap();
-            transaction.add(&Descriptor::new(directory, SSTableId::Sequence(2))).unwrap();
+            transaction.add(&Descriptor::new(directory, Version::DA, SSTableId::Sequence(2))).unwrap();
             make(directory, 2);
             transaction.remove(&old).unwrap();
             assert_eq!(hidden(&env, directory).unwrap().len(), 3);
@@ -394,7 +394,7 @@ mod tests {
         let directory = directory.path();
         let old = make(directory, 1);
         let mut transaction = Transaction::begin(&env, directory, Operation::Flush, [1; 16]).unwrap();
-        transaction.add(&Descriptor::new(directory, SSTableId::Sequence(2))).unwrap();
+        transaction.add(&Descriptor::new(directory, Version::DA, SSTableId::Sequence(2))).unwrap();
         transaction.remove(&old).unwrap();
         let log = transaction.path.clone();
         transaction.commit().unwrap();
@@ -414,14 +414,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         let mut transaction = Transaction::begin(&env, directory, Operation::Flush, [1; 16]).unwrap();
-        let one = Descriptor::new(directory, SSTableId::Sequence(1));
+        let one = Descriptor::new(directory, Version::DA, SSTableId::Sequence(1));
         transaction.add(&one).unwrap();
         make(directory, 1);
         transaction.settle().unwrap();
         assert_eq!(names(directory), [""; 0]);
         make(directory, 1);
         let mut transaction = Transaction::begin(&env, directory, Operation::Compaction, [1; 16]).unwrap();
-        transaction.add(&Descriptor::new(directory, SSTableId::Sequence(2))).unwrap();
+        transaction.add(&Descriptor::new(directory, Version::DA, SSTableId::Sequence(2))).unwrap();
         make(directory, 2);
         transaction.remove(&one).unwrap();
         transaction.commit().unwrap();

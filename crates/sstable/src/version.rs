@@ -2,6 +2,7 @@
 //!
 //! | version | format | since |
 //! |---|---|---|
+//! | `mc`, `md`, `me` | big | 3.0.8, 3.0.18, 3.0.25 |
 //! | `nb` | big | 4.0; what 5.0 writes as shipped |
 //! | `oa` | big | 5.0 |
 //! | `da` | bti | 5.0 |
@@ -49,6 +50,8 @@ impl Version {
     pub const OA: Self = Self(*b"oa");
     /// The big version of 4.0 and of 5.0 in its compatible mode.
     pub const NB: Self = Self(*b"nb");
+    /// What can be written.
+    pub const WRITABLE: [Self; 3] = [Self::DA, Self::OA, Self::NB];
 
     /// From a file name.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -59,6 +62,12 @@ impl Version {
     /// As in file names.
     pub fn name(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or("??")
+    }
+
+    /// The format it is a version of.
+    pub fn format(&self) -> Format {
+        // Cassandra: big versions begin with the letters up to `o`, BTI versions with `d`
+        if self.0[0] == b'd' { Format::Bti } else { Format::Big }
     }
 
     /// This build reads it.

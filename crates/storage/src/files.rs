@@ -10,7 +10,7 @@ use env::Env;
 use rows::codec::{CodecColumn, EncodingStats, Header};
 use rows::{PartitionStream, ReadContext, ReadMode};
 use schema::TableMetadata;
-use sstable::{CommitLogPosition, Component, Descriptor, SSTableId, SSTableWriter, WriterOptions};
+use sstable::{CommitLogPosition, Component, Descriptor, SSTableId, SSTableWriter, Version, WriterOptions};
 
 use crate::chunk_cache::ChunkCache;
 use crate::commitlog::LogPosition;
@@ -141,7 +141,7 @@ fn writer(
     };
     options.commit_log_intervals =
         new.log_range.map(|(first, last)| (position(first), position(last))).into_iter().collect();
-    let descriptor = Descriptor::new(&store.directory, SSTableId::Sequence(store.next_sequence()));
+    let descriptor = Descriptor::new(&store.directory, Version::DA, SSTableId::Sequence(store.next_sequence()));
     transaction.add(&descriptor)?;
     let header = Header::new(
         new.stats,

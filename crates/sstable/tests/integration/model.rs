@@ -15,7 +15,9 @@ use rows::{
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-use sstable::{CompressionParams, Compressor, Descriptor, NoCache, SSTable, SSTableId, SSTableWriter, WriterOptions};
+use sstable::{
+    CompressionParams, Compressor, Descriptor, NoCache, SSTable, SSTableId, SSTableWriter, Version, WriterOptions,
+};
 use types::{CqlType, DecoratedKey};
 
 /// Repeatable randomness.
@@ -225,7 +227,7 @@ fn write(
             ..CompressionParams::lz4()
         }),
     };
-    let descriptor = Descriptor::new(directory, SSTableId::Sequence(1));
+    let descriptor = Descriptor::new(directory, Version::DA, SSTableId::Sequence(1));
     let env = env::real::env();
     let mut writer = SSTableWriter::new(&env, descriptor.clone(), Arc::clone(table), options, header).unwrap();
     for partition in partitions {

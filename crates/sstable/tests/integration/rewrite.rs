@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use rows::{PartitionStream, ReadContext, ReadMode};
-use sstable::{Component, Descriptor, FinishedSSTable, NoCache, SSTable, SSTableId, SSTableWriter, WriterOptions};
+use sstable::{
+    Component, Descriptor, FinishedSSTable, NoCache, SSTable, SSTableId, SSTableWriter, Version, WriterOptions,
+};
 
 use crate::fixtures::{self, Fixture};
 
@@ -26,7 +28,7 @@ fn rewrite(fixture: &Fixture, original: &SSTable, directory: &std::path::Path) -
         originating_host: stats.originating_host,
         commit_log_intervals: stats.commit_log_intervals.clone(),
     };
-    let descriptor = Descriptor::new(directory, SSTableId::Sequence(1));
+    let descriptor = Descriptor::new(directory, Version::DA, SSTableId::Sequence(1));
     let env = env::real::env();
     let table = Arc::clone(original.table());
     let mut writer = SSTableWriter::new(&env, descriptor, table, options, original.header().clone()).unwrap();
