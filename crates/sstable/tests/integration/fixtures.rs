@@ -1,4 +1,4 @@
-//! Where the files of Cassandra are: `testdata/`, or a full set named by HELENUS_FIXTURES.
+//! The files of Cassandra: `testdata/fixtures` of the repository, or a folder of the same layout that HELENUS_FIXTURES names.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,28 +13,47 @@ pub struct Fixture {
     pub descriptor: Descriptor,
 }
 
-/// All SSTables of version `da`.
-pub fn all() -> Vec<Fixture> {
-    let (root, full) = match std::env::var_os("HELENUS_FIXTURES") {
-        Some(root) => (PathBuf::from(root), true),
-        None => (Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/da"), false),
-    };
+/// The versions that the everyday tests read.
+pub const VERSIONS: [&str; 1] = ["da"];
+
+/// All SSTables of these versions. Those of legacy indexes have another partitioner and are left out.
+pub fn all(versions: &[&str]) -> Vec<Fixture> {
+    let root = root();
     let mut found = Vec::new();
-    for table in sorted_entries(&root) {
+    for table in sorted_entries(&root).into_iter().filter(|path| path.is_dir()) {
         let name = table.file_name().unwrap().to_string_lossy().into_owned();
-        let directory = if full { table.join("da") } else { table };
-        if directory.is_dir() {
-            collect(&directory, &name, &mut found);
-            for inner in sorted_entries(&directory).into_iter().filter(|path| path.is_dir()) {
-                // views; legacy indexes have another partitioner
-                if inner.file_name().unwrap().to_string_lossy().starts_with("view_") {
-                    collect(&inner, &name, &mut found);
+        for version in versions {
+            let directory = table.join(version);
+            if directory.is_dir() {
+                collect(&directory, &name, &mut found);
+                for inner in sorted_entries(&directory).into_iter().filter(|path| path.is_dir()) {
+                    if inner.file_name().unwrap().to_string_lossy().starts_with("view_") {
+                        collect(&inner, &name, &mut found);
+                    }
                 }
             }
         }
     }
     assert!(!found.is_empty(), "no fixtures in {}", root.display());
     found
+}
+
+/// The small ones: what a test that is slow, or done many times, begins with.
+pub fn small(versions: &[&str]) -> Vec<Fixture> {
+    let mut found = all(versions);
+    found.retain(|fixture| fixture.bytes(Component::Data).len() < SMALL_BYTES_MAX);
+    found
+}
+
+/// Data.db of a small fixture is shorter.
+const SMALL_BYTES_MAX: usize = 100_000;
+
+/// The folder with a folder for each table; HELENUS_FIXTURES names another.
+pub fn root() -> PathBuf {
+    match std::env::var_os("HELENUS_FIXTURES") {
+        Some(root) => PathBuf::from(root),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/fixtures"),
+    }
 }
 
 /// A directory for what a test writes; kept, under a name, in the one that HELENUS_KEEP names (to show it to Cassandra's tools).

@@ -12,7 +12,7 @@ use crate::{dump, fixtures};
 #[test]
 fn content_is_what_cassandra_says() {
     let mut lines = 0;
-    for fixture in fixtures::all() {
+    for fixture in fixtures::all(&fixtures::VERSIONS) {
         let sstable = fixture.open();
         let mut stream = sstable.scan_all(&ReadContext::new(ReadMode::Background)).unwrap();
         let found = dump::lines(sstable.table(), &mut stream);
@@ -49,7 +49,7 @@ fn cell_counts(sstable: &SSTable) -> BTreeMap<String, usize> {
 
 #[test]
 fn dropped_columns_are_passed_over() {
-    for fixture in fixtures::all() {
+    for fixture in fixtures::all(&fixtures::VERSIONS) {
         let sstable = fixture.open();
         let before = sstable.table();
         let Some(column) = before.regulars.first().cloned() else { continue };
