@@ -60,7 +60,7 @@ fn write(engine: &Engine, finished: &Finished) {
         let sources = i32::try_from(*sources).unwrap_or(i32::MAX);
         (Bytes::copy_from_slice(&sources.to_be_bytes()), Bytes::copy_from_slice(&count(*partitions)))
     });
-    let properties = vec![(&b"compaction_type"[..], finished.kind.as_bytes())];
+    let properties = vec![(&b"compaction_type"[..], finished.kind.name().as_bytes())];
     let now = engine.env.clock.now_micros();
     let row = SystemRow::new(table, &[&finished.id], &[], now, Some((TTL, engine.env.clock.now_seconds())))
         .set("keyspace_name", text(&finished.keyspace))

@@ -12,21 +12,25 @@
 use std::cmp::Ordering;
 
 use env::Env;
-use rows::{ClusteringPrefix, PartitionStream, ReadContext, ReadError, ReadMode, Unfiltered};
+use rows::{ClusteringPrefix, DeletionTime, PartitionStream, ReadContext, ReadError, ReadMode, Unfiltered};
 use types::DecoratedKey;
 
 use crate::descriptor::{Component, parse_toc};
 use crate::error::Error;
 use crate::filter::KeyHash;
-use crate::reader::{SMALL_FILE_MAX, SSTable};
+use crate::reader::{SMALL_FILE_MAX, SSTable, SSTableStream};
 
 /// Bytes of Data.db that are read at once for the digest.
 const READ_LENGTH: u64 = 1024 * 1024;
+/// Partitions, rows and markers in one step.
+const UNFILTEREDS_A_STEP: usize = 4096;
 
 /// How much is looked at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Depth {
-    /// Components and the digest.
+    /// That all components are there.
+    Components,
+    /// Also the digest.
     Quick,
     /// Also chunks and keys.
     Normal,
@@ -47,19 +51,82 @@ pub struct Verified {
 
 /// Checks an SSTable; the first thing that is wrong is the error.
 pub fn verify(env: &Env, sstable: &SSTable, depth: Depth) -> Result<Verified, ReadError> {
-    let mut verified = Verified::default();
-    check_components(env, sstable)?;
-    check_digest(env, sstable)?;
-    if depth == Depth::Quick {
-        return Ok(verified);
+    let mut verifier = Verifier::new(env, sstable, depth);
+    while verifier.step()?.is_some() {}
+    Ok(verifier.verified)
+}
+
+/// What comes next.
+enum Stage {
+    Components,
+    Digest(Digest),
+    Chunks(u64),
+    Partitions(Box<Partitions>),
+    Done,
+}
+
+/// A check that is carried out in steps.
+pub struct Verifier {
+    env: Env,
+    sstable: SSTable,
+    depth: Depth,
+    stage: Stage,
+    verified: Verified,
+}
+
+impl Verifier {
+    /// Of an SSTable.
+    pub fn new(env: &Env, sstable: &SSTable, depth: Depth) -> Self {
+        let (env, sstable) = (env.clone(), sstable.clone());
+        Self { env, sstable, depth, stage: Stage::Components, verified: Verified::default() }
     }
-    let data = sstable.data();
-    verified.chunks = data.length().div_ceil(data.chunk_length() as u64);
-    for index in 0..verified.chunks {
+
+    /// What was looked at so far.
+    pub fn verified(&self) -> Verified {
+        self.verified
+    }
+
+    /// Looks at about [`READ_LENGTH`] bytes more; gives how many, None at the end. The first thing that is wrong is the error.
+    pub fn step(&mut self) -> Result<Option<u64>, ReadError> {
+        let (stage, read) = match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Components => {
+                check_components(&self.env, &self.sstable)?;
+                let stage = match Digest::open(&self.env, &self.sstable)? {
+                    Some(digest) if self.depth >= Depth::Quick => Stage::Digest(digest),
+                    _ => self.after_digest(),
+                };
+                (stage, 0)
+            }
+            Stage::Digest(mut digest) => match digest.step(&self.sstable)? {
+                Some(read) => (Stage::Digest(digest), read),
+                None => (self.after_digest(), 0),
+            },
+            Stage::Chunks(index) => self.check_chunk(index)?,
+            Stage::Partitions(mut partitions) => {
+                match partitions.step(&self.sstable, self.depth, &mut self.verified)? {
+                    Some(read) => (Stage::Partitions(partitions), read),
+                    None => (Stage::Done, 0),
+                }
+            }
+            Stage::Done => return Ok(None),
+        };
+        self.stage = stage;
+        Ok(Some(read))
+    }
+
+    fn after_digest(&self) -> Stage {
+        if self.depth >= Depth::Normal { Stage::Chunks(0) } else { Stage::Done }
+    }
+
+    fn check_chunk(&mut self, index: u64) -> Result<(Stage, u64), ReadError> {
+        let data = self.sstable.data();
+        if index == data.length().div_ceil(data.chunk_length() as u64) {
+            return Ok((Stage::Partitions(Box::new(Partitions::of(&self.sstable)?)), 0));
+        }
         data.read_chunk(index, ReadMode::Background)?;
+        self.verified.chunks += 1;
+        Ok((Stage::Chunks(index + 1), data.chunk_length() as u64))
     }
-    check_partitions(sstable, depth, &mut verified)?;
-    Ok(verified)
 }
 
 fn check_components(env: &Env, sstable: &SSTable) -> Result<(), Error> {
@@ -75,80 +142,139 @@ fn check_components(env: &Env, sstable: &SSTable) -> Result<(), Error> {
     }
 }
 
-fn check_digest(env: &Env, sstable: &SSTable) -> Result<(), Error> {
-    let path = sstable.descriptor().path(Component::Digest);
-    if !env.disk.exists(&path) {
-        return Ok(());
-    }
-    let text = env.disk.read_all(&path, SMALL_FILE_MAX).map_err(|error| Error::io(&path, error))?;
-    let stored: Option<u32> = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
-    let file = sstable.data().file();
-    let data_path = sstable.data().path();
-    let mut hasher = crc32fast::Hasher::new();
-    let mut buffer = Vec::new();
-    let mut offset = 0;
-    while offset < file.len() {
-        buffer.resize((file.len() - offset).min(READ_LENGTH) as usize, 0);
-        file.read_at(&mut buffer, offset).map_err(|error| Error::io(data_path, error))?;
-        hasher.update(&buffer);
-        offset += buffer.len() as u64;
-    }
-    let found = hasher.finalize();
-    if stored == Some(found) {
-        return Ok(());
-    }
-    let stored = String::from_utf8_lossy(&text).into_owned();
-    Err(Error::corrupt(data_path, 0, format!("digest {stored} is stored, {found} computed")))
+/// The digest of Data.db, being computed.
+struct Digest {
+    stored: String,
+    hasher: crc32fast::Hasher,
+    offset: u64,
 }
 
-fn check_partitions(sstable: &SSTable, depth: Depth, verified: &mut Verified) -> Result<(), ReadError> {
-    let wrong = |what: String| -> ReadError {
-        Error::corrupt(&sstable.descriptor().path(Component::Partitions), 0, what).into()
-    };
-    let mut stream = sstable.scan_all(&ReadContext::new(ReadMode::Background))?;
-    let mut last: Option<DecoratedKey> = None;
-    while let Some(head) = stream.next_partition()? {
-        if last.as_ref().is_some_and(|last| *last >= head.key) {
-            return Err(wrong(format!("the partition of key {:02x?} is out of order", &head.key.key[..])));
+impl Digest {
+    /// None: there is none to compare with.
+    fn open(env: &Env, sstable: &SSTable) -> Result<Option<Self>, Error> {
+        let path = sstable.descriptor().path(Component::Digest);
+        if !env.disk.exists(&path) {
+            return Ok(None);
         }
-        if !sstable.may_contain(&head.key, KeyHash::of(&head.key.key)) {
-            return Err(wrong(format!("the filter does not admit key {:02x?}", &head.key.key[..])));
-        }
-        verified.partitions += 1;
-        if depth == Depth::Extended {
-            verified.unfiltereds += check_rows(sstable, &mut stream, &head.key)?;
-        }
-        last = Some(head.key);
+        let text = env.disk.read_all(&path, SMALL_FILE_MAX).map_err(|error| Error::io(&path, error))?;
+        let stored = String::from_utf8_lossy(&text).trim().to_owned();
+        Ok(Some(Self { stored, hasher: crc32fast::Hasher::new(), offset: 0 }))
     }
-    if verified.partitions != sstable.partition_count() || last.as_ref() != Some(sstable.last_key()) {
-        let what = format!("{} partitions instead of {}", verified.partitions, sstable.partition_count());
-        return Err(wrong(what));
+
+    fn step(&mut self, sstable: &SSTable) -> Result<Option<u64>, Error> {
+        let (file, path) = (sstable.data().file(), sstable.data().path());
+        let length = (file.len() - self.offset).min(READ_LENGTH);
+        if length > 0 {
+            let mut buffer = vec![0; length as usize];
+            file.read_at(&mut buffer, self.offset).map_err(|error| Error::io(path, error))?;
+            self.hasher.update(&buffer);
+            self.offset += length;
+            return Ok(Some(length));
+        }
+        let found = self.hasher.clone().finalize();
+        if self.stored.parse() == Ok(found) {
+            return Ok(None);
+        }
+        Err(Error::corrupt(path, 0, format!("digest {} is stored, {found} computed", self.stored)))
     }
-    Ok(())
 }
 
-fn check_rows(sstable: &SSTable, stream: &mut dyn PartitionStream, key: &DecoratedKey) -> Result<u64, ReadError> {
-    let comparator = &sstable.table().comparator;
-    let wrong = |what: &str| -> ReadError {
-        let what = format!("{what} in the partition of key {:02x?}", &key.key[..]);
-        Error::corrupt(sstable.data().path(), 0, what).into()
-    };
-    let mut count = 0;
-    let mut last: Option<ClusteringPrefix> = None;
-    let mut open = None;
-    while let Some(unfiltered) = stream.next_unfiltered()? {
-        count += 1;
-        let here = ClusteringPrefix { kind: unfiltered.kind(), values: unfiltered.values().clone() };
-        if last.is_some_and(|last| last.compare(&here, comparator) != Ordering::Less) {
-            return Err(wrong("rows out of order"));
-        }
-        last = Some(here);
-        if let Unfiltered::Marker(marker) = unfiltered {
-            if marker.close != open {
-                return Err(wrong("a range deletion that ends otherwise than it began"));
+/// The partitions, in order.
+struct Partitions {
+    stream: SSTableStream,
+    last: Option<DecoratedKey>,
+    /// Of the partition that is being looked at.
+    rows: Option<Rows>,
+}
+
+impl Partitions {
+    fn of(sstable: &SSTable) -> Result<Self, ReadError> {
+        let stream = sstable.scan_all(&ReadContext::new(ReadMode::Background))?;
+        Ok(Self { stream, last: None, rows: None })
+    }
+
+    /// Some partitions or rows; how many bytes they took is not known, and counts nothing: the chunks were counted.
+    fn step(&mut self, sstable: &SSTable, depth: Depth, verified: &mut Verified) -> Result<Option<u64>, ReadError> {
+        for _ in 0..UNFILTEREDS_A_STEP {
+            if let Some(mut rows) = self.rows.take() {
+                if rows.next(sstable, &mut self.stream)? {
+                    verified.unfiltereds += 1;
+                    self.rows = Some(rows);
+                }
+                continue;
             }
-            open = marker.open;
+            let Some(head) = self.stream.next_partition()? else {
+                self.check_end(sstable, verified)?;
+                return Ok(None);
+            };
+            self.check_key(sstable, &head.key)?;
+            verified.partitions += 1;
+            self.rows = (depth == Depth::Extended).then(|| Rows::of(&head.key));
+            self.last = Some(head.key);
         }
+        Ok(Some(0))
     }
-    if open.is_some() { Err(wrong("a range deletion without end")) } else { Ok(count) }
+
+    fn check_key(&self, sstable: &SSTable, key: &DecoratedKey) -> Result<(), ReadError> {
+        if self.last.as_ref().is_some_and(|last| last >= key) {
+            return Err(wrong(sstable, format!("the partition of key {:02x?} is out of order", &key.key[..])));
+        }
+        if !sstable.may_contain(key, KeyHash::of(&key.key)) {
+            return Err(wrong(sstable, format!("the filter does not admit key {:02x?}", &key.key[..])));
+        }
+        Ok(())
+    }
+
+    fn check_end(&self, sstable: &SSTable, verified: &Verified) -> Result<(), ReadError> {
+        if verified.partitions != sstable.partition_count() || self.last.as_ref() != Some(sstable.last_key()) {
+            let what = format!("{} partitions instead of {}", verified.partitions, sstable.partition_count());
+            return Err(wrong(sstable, what));
+        }
+        Ok(())
+    }
+}
+
+fn wrong(sstable: &SSTable, what: String) -> ReadError {
+    Error::corrupt(&sstable.descriptor().path(Component::Partitions), 0, what).into()
+}
+
+/// The rows and markers of a partition, in order.
+struct Rows {
+    key: DecoratedKey,
+    last: Option<ClusteringPrefix>,
+    open: Option<DeletionTime>,
+}
+
+impl Rows {
+    fn of(key: &DecoratedKey) -> Self {
+        Self { key: key.clone(), last: None, open: None }
+    }
+
+    /// False: that was all.
+    fn next(&mut self, sstable: &SSTable, stream: &mut dyn PartitionStream) -> Result<bool, ReadError> {
+        let Some(unfiltered) = stream.next_unfiltered()? else {
+            return match self.open {
+                Some(_) => Err(self.wrong(sstable, "a range deletion without end")),
+                None => Ok(false),
+            };
+        };
+        let comparator = &sstable.table().comparator;
+        let here = ClusteringPrefix { kind: unfiltered.kind(), values: unfiltered.values().clone() };
+        if self.last.as_ref().is_some_and(|last| last.compare(&here, comparator) != Ordering::Less) {
+            return Err(self.wrong(sstable, "rows out of order"));
+        }
+        self.last = Some(here);
+        if let Unfiltered::Marker(marker) = unfiltered {
+            if marker.close != self.open {
+                return Err(self.wrong(sstable, "a range deletion that ends otherwise than it began"));
+            }
+            self.open = marker.open;
+        }
+        Ok(true)
+    }
+
+    fn wrong(&self, sstable: &SSTable, what: &str) -> ReadError {
+        let what = format!("{what} in the partition of key {:02x?}", &self.key.key[..]);
+        Error::corrupt(sstable.data().path(), 0, what).into()
+    }
 }

@@ -51,6 +51,8 @@ pub struct WriterOptions {
     pub repaired_at: i64,
     /// Repair session.
     pub pending_repair: Option<[u8; 16]>,
+    /// Transient replication.
+    pub is_transient: bool,
     /// Host id of this node.
     pub originating_host: Option<[u8; 16]>,
     /// Parts of the commit log that are in here.
@@ -68,6 +70,7 @@ impl WriterOptions {
             level: 0,
             repaired_at: 0,
             pending_repair: None,
+            is_transient: false,
             originating_host: None,
             commit_log_intervals: Vec::new(),
         })
@@ -335,6 +338,7 @@ impl SSTableWriter {
         stats.level = self.options.level;
         stats.repaired_at = self.options.repaired_at;
         stats.pending_repair = self.options.pending_repair;
+        stats.is_transient = self.options.is_transient;
         stats.originating_host = self.options.originating_host;
         stats.commit_log_intervals = self.options.commit_log_intervals;
         let statistics = Statistics {

@@ -1,13 +1,16 @@
 //! Compaction: several SSTables of a table become one, and what nothing needs any more is left out.
 //!
-//! A strategy is a function from the table's state to a choice ([`size_tiered`], applied in [`choice`]); [`worker`] has the
-//! tasks, [`run`] carries one compaction out. The set of files changes in one step: the new SSTable is complete and synced
+//! A strategy is a function from the table's state to a choice ([`size_tiered`], applied in [`choice`]); an operator asks for an
+//! [`operation`]. [`worker`] has both carried out, [`task`] by task: [`run`] writes SSTables, `crate::verify` reads them. The set of files changes in one step: the new SSTable is complete and synced
 //! before the old ones go, and a transaction log on disk finishes or undoes what a crash interrupts.
 
 pub mod choice;
+pub mod kind;
+pub mod operation;
 pub mod progress;
-mod run;
+pub(crate) mod run;
 pub mod size_tiered;
+pub(crate) mod task;
 pub mod worker;
 
 /// What a strategy sees of an SSTable.

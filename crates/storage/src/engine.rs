@@ -15,6 +15,8 @@ use tokio::sync::oneshot;
 
 use crate::chunk_cache::ChunkCache;
 use crate::commitlog::CommitLog;
+use crate::compaction::kind::Kind;
+use crate::compaction::operation::{Ended, Operation, Work};
 use crate::compaction::progress::Compactions;
 use crate::compaction::worker::Compactor;
 use crate::error::StorageError;
@@ -186,10 +188,20 @@ impl Engine {
         ended(receiver)
     }
 
-    /// Compacts all SSTables of a table into one, after a flush; completes when it is done.
+    /// Compacts all SSTables of a table into one of each repair state, after a flush; completes when it is done.
     pub fn compact(&self, store: &Arc<TableStore>) -> impl Future<Output = Result<(), StorageError>> + use<> {
+        let ended = self.operate(store, Operation::new(Kind::MajorCompaction, Work::Merge, 0));
+        async move { ended.await.map(drop) }
+    }
+
+    /// Has something done to the SSTables of a table; completes when it is done.
+    pub fn operate(
+        &self,
+        store: &Arc<TableStore>,
+        operation: Operation,
+    ) -> impl Future<Output = Result<Ended, StorageError>> + use<> {
         let (sender, receiver) = oneshot::channel();
-        self.compactor.request(store, sender);
+        self.compactor.request(store, operation, sender);
         ended(receiver)
     }
 
@@ -244,7 +256,7 @@ impl Engine {
     }
 }
 
-async fn ended(receiver: oneshot::Receiver<Result<(), StorageError>>) -> Result<(), StorageError> {
+async fn ended<T>(receiver: oneshot::Receiver<Result<T, StorageError>>) -> Result<T, StorageError> {
     match receiver.await {
         Ok(result) => result,
         Err(_) => Err(StorageError::Refused { why: "the node is shutting down".into() }),

@@ -16,6 +16,7 @@ use crate::chunk_cache::ChunkCache;
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::inherited::Inherited;
 use crate::table::TableStore;
 
 pub use sstable::SSTable;
@@ -106,6 +107,13 @@ pub struct NewSSTable<'a> {
     pub keys: usize,
     /// What of the commit log is in it.
     pub log_range: Option<(LogPosition, LogPosition)>,
+    /// What it has from others.
+    pub inherited: Inherited,
+}
+
+/// The version of new SSTables.
+pub fn version(_engine: &Engine) -> Version {
+    Version::DA
 }
 
 /// Begins a change that writes a new SSTable.
@@ -134,14 +142,18 @@ fn writer(
     let mut options = WriterOptions::for_table(table, new.keys as u64)
         .map_err(|why| StorageError::Refused { why: format!("the compression options of {}: {why}", store.name()) })?;
     options.row_index_block = engine.options.column_index_size;
-    options.originating_host = engine.options.host_id;
+    options.originating_host = engine.host_id();
+    options.level = new.inherited.level;
+    options.repaired_at = new.inherited.repaired_at;
+    options.pending_repair = new.inherited.pending_repair;
+    options.is_transient = new.inherited.is_transient;
     let position = |position: LogPosition| CommitLogPosition {
         segment: i64::try_from(position.segment).unwrap_or(-1),
         offset: i32::try_from(position.offset).unwrap_or(0),
     };
-    options.commit_log_intervals =
-        new.log_range.map(|(first, last)| (position(first), position(last))).into_iter().collect();
-    let descriptor = Descriptor::new(&store.directory, Version::DA, SSTableId::Sequence(store.next_sequence()));
+    let flushed = new.log_range.map(|(first, last)| (position(first), position(last)));
+    options.commit_log_intervals = new.inherited.log_intervals.iter().copied().chain(flushed).collect();
+    let descriptor = Descriptor::new(&store.directory, version(engine), SSTableId::Sequence(store.next_sequence()));
     transaction.add(&descriptor)?;
     let header = Header::new(
         new.stats,

@@ -15,6 +15,7 @@ use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files;
+use crate::inherited::Inherited;
 use crate::memtable::read::MemtableStream;
 use crate::table::TableStore;
 use crate::view::FlushSet;
@@ -92,7 +93,8 @@ fn write_set(
     }
     let table = set.memtables.first().map_or_else(|| store.table(), |memtable| Arc::clone(&memtable.table));
     let operation = files::Operation::Flush;
-    let new = NewSSTable { operation, table: &table, stats: stats.finish(), keys: partitions, log_range };
+    let (stats, inherited) = (stats.finish(), Inherited::default());
+    let new = NewSSTable { operation, table: &table, stats, keys: partitions, log_range, inherited };
     let (transaction, mut writer) = files::begin_to_write(engine, store, &new)?;
     let mut stream = MemtableStream::all(set.memtables.clone());
     let written = files::write_all(&mut writer, &mut stream);

@@ -11,6 +11,7 @@ pub mod error;
 pub mod files;
 pub mod flush;
 mod flusher;
+pub mod inherited;
 pub mod layout;
 pub mod memory;
 pub mod memtable;
@@ -25,6 +26,7 @@ pub mod snapshot;
 pub mod table;
 pub mod truncate;
 mod truncation_records;
+pub mod verify;
 pub mod view;
 mod write;
 

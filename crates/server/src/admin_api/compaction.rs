@@ -49,7 +49,7 @@ fn running(admin: &NodeAdmin) -> Vec<RunningCompaction> {
         .iter()
         .map(|task| RunningCompaction {
             id: uuid_text(&task.id),
-            kind: task.kind.to_owned(),
+            kind: task.kind.name().to_owned(),
             keyspace: task.keyspace.clone(),
             table: task.table.clone(),
             completed: task.done.load(Ordering::Relaxed),

@@ -124,7 +124,7 @@ pub(super) fn sstable_tasks(services: &Services) -> Vec<VirtualRow> {
                 .text("table_name", &task.table)
                 .bytes("task_id", task.id.to_vec())
                 .double("completion_ratio", done as f64 / task.total.max(1) as f64)
-                .text("kind", &task.kind.to_lowercase())
+                .text("kind", &task.kind.name().to_lowercase())
                 .count("progress", done)
                 .int("sstables", i32::try_from(task.sstables).unwrap_or(i32::MAX))
                 .count("total", task.total)

@@ -25,6 +25,7 @@ fn rewrite(fixture: &Fixture, original: &SSTable, directory: &std::path::Path) -
         level: stats.level,
         repaired_at: stats.repaired_at,
         pending_repair: stats.pending_repair,
+        is_transient: stats.is_transient,
         originating_host: stats.originating_host,
         commit_log_intervals: stats.commit_log_intervals.clone(),
     };

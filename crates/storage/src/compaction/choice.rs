@@ -6,7 +6,12 @@ use rows::purge::MaxPurgeable;
 use sstable::{Component, KeyHash, SSTable};
 
 use super::Candidate;
+use super::kind::Kind;
+use super::operation::{Item, Operation, Work};
+use super::progress::Compactions;
 use super::size_tiered::{self, SizeTieredOptions};
+use super::task::Start;
+use crate::inherited::by_repair_state;
 use crate::table::{Changes, TableStore};
 
 /// What strategies see of a table's SSTables.
@@ -37,7 +42,8 @@ pub fn pending(store: &TableStore, now: u32) -> usize {
     let changes = store.changes();
     let view = store.view();
     let options = SizeTieredOptions::from_map(&view.table.params.compaction);
-    size_tiered::pending(&candidates(store, &changes, &view.sstables, now), &options)
+    let groups = by_repair_state(&view.sstables);
+    groups.values().map(|group| size_tiered::pending(&candidates(store, &changes, group, now), &options)).sum()
 }
 
 /// Estimated share of a table's cells in SSTables that are droppable tombstones.
@@ -54,42 +60,78 @@ pub fn droppable_share(store: &TableStore, now: u32) -> f64 {
     if all > 0.0 { droppable / all } else { 0.0 }
 }
 
-/// Takes what the table's strategy chooses.
-pub fn choose_and_mark(store: &TableStore, now: u32) -> Option<Vec<Arc<SSTable>>> {
+/// Takes what the table's strategy chooses: of SSTables of one repair state, where most is to be done.
+pub fn choose_and_mark(store: &Arc<TableStore>, now: u32) -> Option<Start> {
     let mut changes = store.changes();
     let view = store.view();
     let options = SizeTieredOptions::from_map(&view.table.params.compaction);
-    let free: Vec<_> = view
-        .sstables
-        .iter()
-        .filter(|sstable| !changes.compacting.contains(&sstable.descriptor().id))
-        .cloned()
-        .collect();
-    let mut chosen: Vec<_> = size_tiered::choose(&candidates(store, &changes, &free, now), &options)
-        .into_iter()
-        .filter_map(|index| free.get(index).cloned())
-        .collect();
-    if let [single] = chosen.as_slice()
-        && !may_drop_alone(&view.sstables, single)
-    {
-        chosen.clear();
+    let mut chosen = Vec::new();
+    let mut most = 0;
+    for group in by_repair_state(&free(&changes, &view.sstables)).into_values() {
+        let candidates = candidates(store, &changes, &group, now);
+        let found = choose(&candidates, &options, &group, &view.sstables);
+        let to_do = size_tiered::pending(&candidates, &options).max(1);
+        if !found.is_empty() && to_do > most {
+            (chosen, most) = (found, to_do);
+        }
     }
-    changes.compacting.extend(chosen.iter().map(|sstable| sstable.descriptor().id));
-    (!chosen.is_empty()).then_some(chosen)
+    if chosen.is_empty() {
+        return None;
+    }
+    mark(&mut changes, &chosen);
+    let kind = if chosen.len() == 1 { Kind::TombstoneCompaction } else { Kind::Compaction };
+    Some(Start { store: Arc::clone(store), operation: None, kind, work: Work::Merge, inputs: chosen })
 }
 
-/// Takes all that no compaction has.
-pub fn take_all(store: &TableStore) -> Vec<Arc<SSTable>> {
+fn choose(candidates: &[Candidate], options: &SizeTieredOptions, group: &Item, all: &[Arc<SSTable>]) -> Item {
+    let chosen: Item =
+        size_tiered::choose(candidates, options).into_iter().filter_map(|index| group.get(index).cloned()).collect();
+    match chosen.as_slice() {
+        [single] if !may_drop_alone(all, single) => Vec::new(),
+        _ => chosen,
+    }
+}
+
+fn free(changes: &Changes, sstables: &[Arc<SSTable>]) -> Item {
+    sstables.iter().filter(|sstable| !changes.compacting.contains(&sstable.descriptor().id)).cloned().collect()
+}
+
+fn mark(changes: &mut Changes, inputs: &[Arc<SSTable>]) {
+    changes.compacting.extend(inputs.iter().map(|sstable| sstable.descriptor().id));
+}
+
+/// Whether an operation may have the SSTables that it is for.
+pub(super) enum Taken {
+    /// It has them now: in parts that are worked on together.
+    Items(Vec<Item>),
+    /// Compactions that a strategy chose were asked to end.
+    Wait,
+    /// Something that does not give way has some of them.
+    Refused,
+}
+
+/// Takes what an operation is for.
+pub(super) fn take_for(store: &TableStore, operation: &Operation, compactions: &Compactions) -> Taken {
     let mut changes = store.changes();
     let view = store.view();
-    let free: Vec<_> = view
-        .sstables
-        .iter()
-        .filter(|sstable| !changes.compacting.contains(&sstable.descriptor().id))
-        .cloned()
-        .collect();
-    changes.compacting.extend(free.iter().map(|sstable| sstable.descriptor().id));
-    free
+    if !changes.compacting.is_empty() {
+        let of_table = compactions.running().into_iter().filter(|running| running.table_id == store.id);
+        if of_table.into_iter().any(|running| !running.kind.is_automatic()) {
+            return Taken::Refused;
+        }
+        compactions.stop(|running| running.table_id == store.id);
+        return Taken::Wait;
+    }
+    let mut chosen: Item = view.sstables.iter().filter(|sstable| (operation.select)(sstable)).cloned().collect();
+    match operation.kind {
+        Kind::GarbageCollect => chosen.sort_by_key(|sstable| sstable.statistics().stats.max_timestamp),
+        _ => chosen.sort_by_key(|sstable| std::cmp::Reverse(sstable.stored_length())),
+    }
+    mark(&mut changes, &chosen);
+    Taken::Items(match operation.work {
+        Work::Merge => by_repair_state(&chosen).into_values().collect(),
+        _ => chosen.into_iter().map(|sstable| vec![sstable]).collect(),
+    })
 }
 
 /// Gives SSTables back.

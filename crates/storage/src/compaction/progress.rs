@@ -4,6 +4,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use schema::TableId;
+
+use super::kind::Kind;
+
 /// Finished compactions that are remembered; the oldest is forgotten.
 const HISTORY_MAX: usize = 1000;
 
@@ -11,12 +15,14 @@ const HISTORY_MAX: usize = 1000;
 pub struct Running {
     /// Names it.
     pub id: [u8; 16],
+    /// The table's id.
+    pub table_id: TableId,
     /// Keyspace.
     pub keyspace: String,
     /// Table.
     pub table: String,
-    /// "Compaction", "Cleanup" …
-    pub kind: &'static str,
+    /// What is done.
+    pub kind: Kind,
     /// How many SSTables go in.
     pub sstables: usize,
     /// Bytes that go in.
@@ -42,8 +48,8 @@ pub struct Finished {
     pub bytes_in: u64,
     /// Bytes that came out.
     pub bytes_out: u64,
-    /// "Compaction", "Major compaction" …
-    pub kind: &'static str,
+    /// What was done.
+    pub kind: Kind,
     /// How many partitions came from how many SSTables.
     pub merged: Vec<(u32, u64)>,
 }
@@ -78,13 +84,20 @@ impl Compactions {
         running
     }
 
-    /// It ended; `finished` when it ended well.
-    pub fn end(&self, running: &Arc<Running>, finished: Option<Finished>) {
+    /// It ended before its end.
+    pub fn aborted(&self, running: &Arc<Running>) {
+        self.forget(running);
+        self.aborted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn forget(&self, running: &Arc<Running>) {
         self.running.lock().expect("no panic inside").retain(|other| !Arc::ptr_eq(other, running));
-        let Some(finished) = finished else {
-            self.aborted.fetch_add(1, Ordering::Relaxed);
-            return;
-        };
+    }
+
+    /// It ended well; `finished` when it wrote something that the history knows.
+    pub fn ended(&self, running: &Arc<Running>, finished: Option<Finished>) {
+        self.forget(running);
+        let Some(finished) = finished else { return };
         if let Some(tell) = self.on_finished.get() {
             tell(&finished);
         }
@@ -95,6 +108,21 @@ impl Compactions {
             history.pop_front();
         }
         history.push_back(finished);
+    }
+
+    /// Asks those of a kind to end.
+    pub fn stop_kind(&self, kind: Kind) {
+        self.stop(|running| running.kind == kind);
+    }
+
+    /// Asks one to end.
+    pub fn stop_id(&self, id: [u8; 16]) {
+        self.stop(|running| running.id == id);
+    }
+
+    pub(super) fn stop(&self, which: impl Fn(&Running) -> bool) {
+        let running = self.running.lock().expect("no panic inside");
+        running.iter().filter(|running| which(running)).for_each(|running| running.stop.store(true, Ordering::Relaxed));
     }
 
     /// Those that run.

@@ -1,7 +1,6 @@
-//! One compaction under way: inputs merged, purged and written, a slice of work at a time.
+//! SSTables written as one: inputs merged, purged and written, a slice of work at a time. Also one SSTable written again.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rows::codec::EncodingStats;
 use rows::merge::MergeCounts;
@@ -9,82 +8,67 @@ use rows::purge::PurgeStream;
 use rows::{MergeStream, PartitionStream};
 use sstable::SSTableWriter;
 
-use super::choice::{gc_before, max_purgeable, unmark};
-use super::progress::{Finished, Running};
-use super::worker::{Done, could_not_start};
+use super::choice::{gc_before, max_purgeable};
+use super::operation::Work;
+use super::task::{Outcome, Task, Written};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::{self, NewSSTable, PendingPartition, SSTable, Transaction};
+use crate::inherited::Inherited;
 use crate::table::TableStore;
 
 /// Bytes written in one slice of work.
 const SLICE_BYTES: u64 = 1 << 20;
+/// Rows and markers in one slice, where little of what is read is written.
+const SLICE_UNFILTEREDS: usize = 16 * 1024;
 
-/// One compaction under way.
-pub struct Run {
+/// One output under way.
+pub struct Merge {
     store: Arc<TableStore>,
     inputs: Vec<Arc<SSTable>>,
-    stream: PurgeStream<Box<dyn PartitionStream>>,
+    stream: Box<dyn PartitionStream>,
     writer: SSTableWriter,
     transaction: Transaction,
     merged: Arc<MergeCounts>,
     partition: Option<PendingPartition>,
-    progress: Arc<Running>,
-    done: Option<Done>,
 }
 
-struct Parts {
-    stream: PurgeStream<Box<dyn PartitionStream>>,
-    writer: SSTableWriter,
-    transaction: Transaction,
-    merged: Arc<MergeCounts>,
-}
-
-impl Run {
-    /// Opens the inputs and the output; when that fails, says so and gives the inputs back.
-    pub fn start(
+impl Merge {
+    /// Opens the inputs and the output.
+    pub fn open(
         engine: &Arc<Engine>,
         store: &Arc<TableStore>,
-        inputs: Vec<Arc<SSTable>>,
-        done: Option<Done>,
-    ) -> Option<Self> {
-        let total = inputs.iter().map(|sstable| sstable.stored_length()).sum();
-        let parts = match open(engine, store, &inputs, total) {
-            Ok(parts) => parts,
-            Err(error) => {
-                could_not_start(store, &inputs, error, done);
-                return None;
-            }
-        };
-        let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), engine.env.random.next_u64());
+        inputs: &[Arc<SSTable>],
+        work: Work,
+    ) -> Result<Self, StorageError> {
+        check_space(engine, store, inputs.iter().map(|sstable| sstable.stored_length()).sum())?;
         let table = store.table();
-        let progress = engine.compactions.begin(Running {
-            id,
-            keyspace: table.keyspace.clone(),
-            table: table.name.clone(),
-            kind: if done.is_some() { "Major compaction" } else { "Compaction" },
-            sstables: inputs.len(),
-            total,
-            done: Default::default(),
-            stop: Default::default(),
-        });
-        let Parts { stream, writer, transaction, merged } = parts;
-        let store = Arc::clone(store);
-        Some(Self { store, inputs, stream, writer, transaction, merged, partition: None, progress, done })
+        let streams = inputs.iter().map(|sstable| files::scan(sstable)).collect::<Result<Vec<_>, _>>()?;
+        let merged = MergeCounts::new(inputs.len());
+        let merge = MergeStream::new(Arc::clone(&table), streams, false).counting(Arc::clone(&merged));
+        let now = engine.env.clock.now_seconds();
+        // what is written again keeps its tombstones: nothing is older than the beginning of time
+        let gc_before = if work == Work::Merge { gc_before(store, now) } else { 0 };
+        let merge: Box<dyn PartitionStream> = Box::new(merge);
+        let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, inputs));
+        let new = NewSSTable {
+            operation: files::Operation::Compaction,
+            table: &table,
+            stats: stats_of(inputs),
+            keys: inputs.iter().map(|sstable| sstable.partition_count() as usize).sum(),
+            log_range: None,
+            inherited: Inherited::of(inputs, engine.host_id()),
+        };
+        let (transaction, writer) = files::begin_to_write(engine, store, &new)?;
+        let (store, inputs) = (Arc::clone(store), inputs.to_vec());
+        Ok(Self { store, inputs, stream: Box::new(stream), writer, transaction, merged, partition: None })
     }
+}
 
-    /// `keyspace.table`.
-    pub fn table_name(&self) -> String {
-        self.store.name()
-    }
-
-    /// Does a slice of the work; gives the bytes written, None at the end.
-    pub fn advance(&mut self, engine: &Engine) -> Result<Option<u64>, StorageError> {
+impl Task for Merge {
+    fn advance(&mut self) -> Result<Option<u64>, StorageError> {
         let start = self.writer.stored_length();
-        loop {
-            if self.progress.stop.load(Ordering::Relaxed) || engine.is_stopped() {
-                return Err(StorageError::Refused { why: "the compaction was stopped".into() });
-            }
+        for _ in 0..SLICE_UNFILTEREDS {
             match self.partition.take() {
                 Some(mut partition) => match self.stream.next_unfiltered()? {
                     Some(unfiltered) => {
@@ -99,77 +83,36 @@ impl Run {
                     None => return Ok(None),
                 },
             }
-            let written = self.writer.stored_length() - start;
-            if written >= SLICE_BYTES {
-                self.progress.done.fetch_add(written, Ordering::Relaxed);
-                return Ok(Some(written));
+            if self.writer.stored_length() - start >= SLICE_BYTES {
+                break;
             }
         }
+        Ok(Some(self.writer.stored_length() - start))
     }
 
     /// Puts the output in the place of the inputs.
-    pub fn finish(self, engine: &Arc<Engine>) -> Result<(), StorageError> {
-        let Self { store, inputs, writer, transaction, merged, progress, done, .. } = self;
-        let written = files::finish(engine, &store, transaction, writer, Ok(()), &inputs);
-        unmark(&store, &inputs);
-        let finished = written.as_ref().ok().map(|sstable| Finished {
-            id: progress.id,
-            keyspace: progress.keyspace.clone(),
-            table: progress.table.clone(),
-            at_millis: engine.env.clock.now_micros() / 1000,
-            bytes_in: progress.total,
-            bytes_out: sstable.as_ref().map_or(0, |sstable| sstable.stored_length()),
-            kind: progress.kind,
-            merged: merged.counts(),
-        });
-        if let Some(finished) = &finished {
-            store.metrics.bytes_compacted.add(finished.bytes_out);
-        }
-        engine.compactions.end(&progress, finished);
-        let result = written.map(|_| ());
-        if let Some(done) = done {
-            // who asked may have gone
-            let _ = done.send(result.clone());
-        }
-        result
+    fn finish(self: Box<Self>, engine: &Arc<Engine>) -> Result<Outcome, StorageError> {
+        let Self { store, inputs, writer, transaction, merged, .. } = *self;
+        let written = files::finish(engine, &store, transaction, writer, Ok(()), &inputs)?;
+        let bytes = written.map_or(0, |sstable| sstable.stored_length());
+        Ok(Outcome { written: Some(Written { bytes, merged: merged.counts() }), lines: Vec::new() })
     }
 
-    /// Leaves everything as it was.
-    pub fn abandon(self, engine: &Engine, error: StorageError) {
-        unmark(&self.store, &self.inputs);
-        engine.compactions.end(&self.progress, None);
+    fn abandon(self: Box<Self>) {
         self.writer.abort();
         files::settle(&self.store, self.transaction);
-        if let Some(done) = self.done {
-            let _ = done.send(Err(error));
-        }
     }
 }
 
-fn open(
-    engine: &Arc<Engine>,
-    store: &Arc<TableStore>,
-    inputs: &[Arc<SSTable>],
-    total: u64,
-) -> Result<Parts, StorageError> {
-    let now = engine.env.clock.now_seconds();
-    let table = store.table();
+/// An output may be as large as its inputs.
+pub(crate) fn check_space(engine: &Engine, store: &TableStore, total: u64) -> Result<(), StorageError> {
     let directory = &store.directory;
     let available = engine.env.disk.available_space(directory).map_err(|error| StorageError::io(directory, &error))?;
     if available < total {
         let why = format!("a compaction of {total} bytes has only {available} bytes of disk");
         return Err(StorageError::Refused { why });
     }
-    let streams = inputs.iter().map(|sstable| files::scan(sstable)).collect::<Result<Vec<_>, _>>()?;
-    let merged = MergeCounts::new(inputs.len());
-    let merge = MergeStream::new(Arc::clone(&table), streams, false).counting(Arc::clone(&merged));
-    let stream: Box<dyn PartitionStream> = Box::new(merge);
-    let stream = PurgeStream::new(stream, now, gc_before(store, now), max_purgeable(store, inputs));
-    let keys = inputs.iter().map(|sstable| sstable.partition_count() as usize).sum();
-    let operation = files::Operation::Compaction;
-    let new = NewSSTable { operation, table: &table, stats: stats_of(inputs), keys, log_range: None };
-    let (transaction, writer) = files::begin_to_write(engine, store, &new)?;
-    Ok(Parts { stream, writer, transaction, merged })
+    Ok(())
 }
 
 fn stats_of(inputs: &[Arc<SSTable>]) -> EncodingStats {

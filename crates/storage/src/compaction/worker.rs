@@ -1,5 +1,9 @@
-//! The compactor: background tasks, each of which carries out one compaction after the other, a slice of work at a time, so that
-//! throttling is a pause between slices.
+//! The compactor: background tasks, each of which carries out one [`Task`](super::task::Task) after the other, a slice of work at a
+//! time, so that throttling is a pause between slices.
+//!
+//! What an operator asks for comes before what a strategy would choose. An operation begins when it has marked its SSTables; it stops
+//! compactions of the table that a strategy chose, waits for them, and is refused while another operation has SSTables of the table.
+//! Agrees with `CompactionManager.parallelAllSSTableOperation` and `ColumnFamilyStore.runWithCompactionsDisabled`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -7,10 +11,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use env::{Next, Wake};
-use tokio::sync::oneshot;
 
-use super::choice::{choose_and_mark, take_all, unmark};
-use super::run::Run;
+use super::choice::{Taken, choose_and_mark, take_for, unmark};
+use super::operation::{Done, Ended, Item, Operation, Status};
+use super::task::{Active, Start};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
@@ -18,18 +22,56 @@ use crate::table::TableStore;
 /// Pause after a compaction that failed, before the next is chosen.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// Told when a compaction that was asked for has ended.
-pub type Done = oneshot::Sender<Result<(), StorageError>>;
-
-struct Request {
+/// An operation that was asked for.
+struct UnderWay {
+    id: u64,
     store: Arc<TableStore>,
+    operation: Operation,
+    /// What is still to be worked on; None: nothing is marked yet.
+    items: Option<VecDeque<Item>>,
+    running: usize,
+    failure: Option<StorageError>,
+    lines: Vec<String>,
     done: Done,
 }
 
-/// Compactions that were asked for, and the tasks that carry them out.
+impl UnderWay {
+    fn has_room(&self) -> bool {
+        self.operation.jobs == 0 || self.running < self.operation.jobs
+    }
+
+    fn is_over(&self) -> bool {
+        self.running == 0 && self.items.as_ref().is_some_and(VecDeque::is_empty)
+    }
+
+    /// Nothing more is begun.
+    fn give_up(&mut self, error: StorageError) {
+        for item in self.items.iter_mut().flat_map(|items| items.drain(..)) {
+            unmark(&self.store, &item);
+        }
+        self.failure.get_or_insert(error);
+    }
+
+    fn end(self, status: Status) {
+        let result = match self.failure {
+            Some(error) => Err(error),
+            None => Ok(Ended { status, lines: self.lines }),
+        };
+        // who asked may have gone
+        let _ = self.done.send(result);
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    operations: Vec<UnderWay>,
+    last_id: u64,
+}
+
+/// Operations that were asked for, in order, and the tasks that carry them out.
 #[derive(Default)]
 pub struct Compactor {
-    requests: Mutex<VecDeque<Request>>,
+    queue: Mutex<Queue>,
     wakes: Mutex<Vec<Wake>>,
 }
 
@@ -38,10 +80,10 @@ impl Compactor {
     pub fn start(engine: &Arc<Engine>) {
         for index in 0..engine.options.concurrent_compactors.max(1) {
             let weak: Weak<Engine> = Arc::downgrade(engine);
-            let mut run: Option<Run> = None;
+            let mut active: Option<Active> = None;
             let step = move || match weak.upgrade() {
                 None => Next::Done,
-                Some(engine) => step(&engine, &mut run),
+                Some(engine) => step(&engine, &mut active),
             };
             let wake = engine.env.tasks.background(&format!("compact-{index}"), Box::new(step));
             wake.wake();
@@ -54,73 +96,180 @@ impl Compactor {
         self.wakes.lock().expect("no panic inside").iter().for_each(Wake::wake);
     }
 
-    /// Asks for a compaction of all SSTables of a table into one.
-    pub fn request(&self, store: &Arc<TableStore>, done: Done) {
-        self.requests.lock().expect("no panic inside").push_back(Request { store: Arc::clone(store), done });
+    /// SSTables are free: an operation may have waited for them.
+    fn wake_for_waiting(&self) {
+        let queue = self.queue.lock().expect("no panic inside");
+        let waits = queue.operations.iter().any(|under_way| under_way.items.is_none());
+        drop(queue);
+        if waits {
+            self.wake();
+        }
+    }
+
+    /// Asks for an operation; `done` is told of its end.
+    pub fn request(&self, store: &Arc<TableStore>, operation: Operation, done: Done) {
+        let mut queue = self.queue.lock().expect("no panic inside");
+        queue.last_id += 1;
+        let (id, store) = (queue.last_id, Arc::clone(store));
+        let lines = Vec::new();
+        queue.operations.push(UnderWay { id, store, operation, items: None, running: 0, failure: None, lines, done });
+        drop(queue);
         self.wake();
+    }
+
+    /// The next part of an operation; begins operations that can be begun.
+    fn next(&self, engine: &Engine) -> Option<Start> {
+        let mut queue = self.queue.lock().expect("no panic inside");
+        let mut index = 0;
+        while index < queue.operations.len() {
+            if queue.operations[index].items.is_none() {
+                begin(engine, &mut queue.operations, index);
+            }
+            let Some(under_way) = queue.operations.get_mut(index) else { break };
+            let item = if under_way.has_room() { under_way.items.as_mut().and_then(VecDeque::pop_front) } else { None };
+            if let Some(inputs) = item {
+                under_way.running += 1;
+                let (kind, work) = (under_way.operation.kind, under_way.operation.work);
+                return Some(Start {
+                    store: Arc::clone(&under_way.store),
+                    operation: Some(under_way.id),
+                    kind,
+                    work,
+                    inputs,
+                });
+            }
+            if under_way.is_over() {
+                queue.operations.remove(index).end(Status::Successful);
+            } else {
+                index += 1;
+            }
+        }
+        None
+    }
+
+    /// A part of an operation has ended.
+    fn ended(&self, id: Option<u64>, result: Result<Vec<String>, StorageError>) {
+        let Some(id) = id else { return };
+        let mut queue = self.queue.lock().expect("no panic inside");
+        let Some(index) = queue.operations.iter().position(|under_way| under_way.id == id) else { return };
+        let under_way = &mut queue.operations[index];
+        under_way.running -= 1;
+        match result {
+            Ok(lines) => under_way.lines.extend(lines),
+            // each is looked at for itself, and all are to be known
+            Err(error) if under_way.operation.work.goes_on() => _ = under_way.failure.get_or_insert(error),
+            Err(error) => under_way.give_up(error),
+        }
+        if under_way.is_over() {
+            queue.operations.remove(index).end(Status::Successful);
+        }
+    }
+
+    /// An operation waits for this table: no strategy may choose for it.
+    fn is_wanted(&self, store: &Arc<TableStore>) -> bool {
+        let queue = self.queue.lock().expect("no panic inside");
+        queue.operations.iter().any(|under_way| under_way.items.is_none() && Arc::ptr_eq(&under_way.store, store))
     }
 }
 
-fn step(engine: &Arc<Engine>, run: &mut Option<Run>) -> Next {
-    let Some(current) = run else {
-        *run = next_run(engine);
-        return if run.is_some() { Next::Again } else { Next::Idle };
+/// Marks the SSTables of an operation, if nobody else has them. One that is refused is told so and is gone.
+fn begin(engine: &Engine, operations: &mut Vec<UnderWay>, index: usize) {
+    let under_way = &operations[index];
+    let begun = |other: &UnderWay| other.items.is_some() && Arc::ptr_eq(&other.store, &under_way.store);
+    let taken = if operations.iter().any(begun) {
+        Taken::Refused
+    } else {
+        take_for(&under_way.store, &under_way.operation, &engine.compactions)
+    };
+    match taken {
+        Taken::Items(items) => operations[index].items = Some(items.into()),
+        Taken::Wait => {}
+        Taken::Refused => {
+            let under_way = operations.remove(index);
+            tracing::info!(
+                table = under_way.store.name(),
+                kind = under_way.operation.kind.name(),
+                "another operation has the SSTables of the table"
+            );
+            under_way.end(Status::UnableToCancel);
+        }
+    }
+}
+
+fn step(engine: &Arc<Engine>, active: &mut Option<Active>) -> Next {
+    let Some(current) = active else {
+        *active = next_task(engine);
+        return if active.is_some() { Next::Again } else { Next::Idle };
     };
     match current.advance(engine) {
         Ok(Some(bytes)) => match bytes.checked_div(engine.compaction_rate() / 1000) {
             Some(millis) if millis > 0 => Next::After(Duration::from_millis(millis)),
             _ => Next::Again,
         },
-        Ok(None) => match run.take().map_or(Ok(()), |run| run.finish(engine)) {
-            Ok(()) => Next::Again,
-            Err(error) => {
-                tracing::error!(%error, "a compaction failed at its end");
-                Next::After(AFTER_FAILURE)
-            }
-        },
-        Err(error) => {
-            if let Some(run) = run.take() {
-                tracing::error!(table = run.table_name(), %error, "a compaction ended early");
-                run.abandon(engine, error);
-            }
-            Next::After(AFTER_FAILURE)
-        }
+        Ok(None) => active.take().map_or(Next::Again, |active| finish(engine, active)),
+        Err(error) => active.take().map_or(Next::Again, |active| abandon(engine, active, error)),
     }
 }
 
-/// What was asked for first, else what a table's strategy chooses.
-fn next_run(engine: &Arc<Engine>) -> Option<Run> {
-    let request = engine.compactor.requests.lock().expect("no panic inside").pop_front();
-    if let Some(Request { store, done }) = request {
-        let inputs = take_all(&store);
-        if inputs.is_empty() {
-            // who asked may have gone
-            let _ = done.send(Ok(()));
-            return next_run(engine);
+fn finish(engine: &Arc<Engine>, active: Active) -> Next {
+    let (operation, table) = (active.operation, active.store.name());
+    let result = active.finish(engine);
+    let next = match &result {
+        Ok(_) => Next::Again,
+        Err(error) => {
+            tracing::error!(table, %error, "a compaction failed at its end");
+            after_failure(operation)
         }
-        return Run::start(engine, &store, inputs, Some(done));
+    };
+    engine.compactor.ended(operation, result);
+    engine.compactor.wake_for_waiting();
+    next
+}
+
+fn abandon(engine: &Arc<Engine>, active: Active, error: StorageError) -> Next {
+    let (operation, table, stopped) = (active.operation, active.store.name(), active.is_stopped());
+    active.abandon(engine);
+    let next = if stopped {
+        tracing::info!(table, %error, "a compaction was stopped");
+        Next::Again
+    } else {
+        tracing::error!(table, %error, "a compaction ended early");
+        after_failure(operation)
+    };
+    engine.compactor.ended(operation, Err(error));
+    engine.compactor.wake_for_waiting();
+    next
+}
+
+/// A strategy would choose the same again at once; an operator would not.
+fn after_failure(operation: Option<u64>) -> Next {
+    if operation.is_some() { Next::Again } else { Next::After(AFTER_FAILURE) }
+}
+
+/// What was asked for first, else what a table's strategy chooses.
+fn next_task(engine: &Arc<Engine>) -> Option<Active> {
+    while let Some(start) = engine.compactor.next(engine) {
+        let (operation, table) = (start.operation, start.store.name());
+        match Active::start(engine, start) {
+            Ok(active) => return Some(active),
+            Err(error) => {
+                tracing::error!(table, %error, "a compaction could not start");
+                engine.compactor.ended(operation, Err(error));
+            }
+        }
     }
     if engine.is_draining() {
         return None;
     }
     let now = engine.env.clock.now_seconds();
     engine.tables().into_iter().find_map(|store| {
-        let wanted = store.auto_compaction.load(Ordering::Relaxed) && !store.dropped.load(Ordering::Acquire);
-        let inputs = wanted.then(|| choose_and_mark(&store, now)).flatten()?;
-        Run::start(engine, &store, inputs, None)
+        let wanted = store.auto_compaction.load(Ordering::Relaxed)
+            && !store.dropped.load(Ordering::Acquire)
+            && !engine.compactor.is_wanted(&store);
+        let start = wanted.then(|| choose_and_mark(&store, now)).flatten()?;
+        let table = store.name();
+        Active::start(engine, start)
+            .inspect_err(|error| tracing::error!(table, %error, "a compaction could not start"))
+            .ok()
     })
-}
-
-/// Gives inputs back when a compaction could not start.
-pub(super) fn could_not_start(
-    store: &TableStore,
-    inputs: &[Arc<crate::files::SSTable>],
-    error: StorageError,
-    done: Option<Done>,
-) {
-    unmark(store, inputs);
-    tracing::error!(table = store.name(), %error, "a compaction could not start");
-    if let Some(done) = done {
-        let _ = done.send(Err(error));
-    }
 }

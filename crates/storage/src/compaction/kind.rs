@@ -1,0 +1,74 @@
+//! Kinds of work on SSTables, by Cassandra's names. Agrees with `org.apache.cassandra.db.compaction.OperationType`.
+
+/// What is done to SSTables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// What a strategy chose.
+    Compaction,
+    /// One SSTable that a strategy chose for its tombstones.
+    TombstoneCompaction,
+    /// All into one.
+    MajorCompaction,
+    /// Each written again.
+    Upgrade,
+    /// Each written again, as far as it can be read.
+    Scrub,
+    /// Each read, nothing written.
+    Verify,
+    /// Each written again without what others delete.
+    GarbageCollect,
+    /// Each moved to the directory that its tokens belong to.
+    Relocate,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Compaction,
+        Self::TombstoneCompaction,
+        Self::MajorCompaction,
+        Self::Upgrade,
+        Self::Scrub,
+        Self::Verify,
+        Self::GarbageCollect,
+        Self::Relocate,
+    ];
+
+    /// In `compactionstats`, `sstable_tasks` and the history.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compaction => "Compaction",
+            Self::TombstoneCompaction => "Tombstone Compaction",
+            Self::MajorCompaction => "Major compaction",
+            Self::Upgrade => "Upgrade sstables",
+            Self::Scrub => "Scrub",
+            Self::Verify => "Verify",
+            Self::GarbageCollect => "Remove deleted data",
+            Self::Relocate => "Relocate sstables to correct disk",
+        }
+    }
+
+    /// What `nodetool stop` calls it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Compaction => "COMPACTION",
+            Self::TombstoneCompaction => "TOMBSTONE_COMPACTION",
+            Self::MajorCompaction => "MAJOR_COMPACTION",
+            Self::Upgrade => "UPGRADE_SSTABLES",
+            Self::Scrub => "SCRUB",
+            Self::Verify => "VERIFY",
+            Self::GarbageCollect => "GARBAGE_COLLECT",
+            Self::Relocate => "RELOCATE",
+        }
+    }
+
+    /// By that word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+
+    /// It gives way to what an operator asks for.
+    pub fn is_automatic(self) -> bool {
+        matches!(self, Self::Compaction | Self::TombstoneCompaction)
+    }
+}

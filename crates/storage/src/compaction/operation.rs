@@ -1,0 +1,75 @@
+//! What an operator may ask of the compactor: something done to each SSTable of a table, or to all of them together.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::kind::Kind;
+use crate::error::StorageError;
+use crate::files::SSTable;
+
+/// Which SSTables it is for.
+pub type Select = Box<dyn Fn(&SSTable) -> bool + Send>;
+
+/// Something to be done.
+pub struct Operation {
+    /// How it is called, and what gives way to it.
+    pub kind: Kind,
+    /// What is done.
+    pub work: Work,
+    /// SSTables at a time; 0: as many as there are compactors.
+    pub jobs: usize,
+    /// Which SSTables it is for.
+    pub select: Select,
+}
+
+impl Operation {
+    /// For all SSTables.
+    pub fn new(kind: Kind, work: Work, jobs: usize) -> Self {
+        Self { kind, work, jobs, select: Box::new(|_| true) }
+    }
+}
+
+/// What is done to SSTables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// All of one repair state become one.
+    Merge,
+    /// Each is written again with all that is in it.
+    Rewrite,
+    /// Each is read.
+    Verify(crate::verify::Options),
+}
+
+impl Work {
+    /// The failure of one SSTable does not end the others'.
+    pub(super) fn goes_on(self) -> bool {
+        matches!(self, Self::Verify(_))
+    }
+}
+
+/// SSTables that are worked on together.
+pub type Item = Vec<Arc<SSTable>>;
+
+/// How an operation ended. The codes are those of `CompactionManager.AllSSTableOpStatus`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// All was done.
+    Successful = 0,
+    /// It was given up.
+    Aborted = 1,
+    /// Another operation has the SSTables.
+    UnableToCancel = 2,
+}
+
+/// The end of an operation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// How.
+    pub status: Status,
+    /// What is worth telling the operator, in the order in which it happened.
+    pub lines: Vec<String>,
+}
+
+/// Told when an operation has ended.
+pub type Done = oneshot::Sender<Result<Ended, StorageError>>;

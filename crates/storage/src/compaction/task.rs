@@ -1,0 +1,154 @@
+//! A task of the compactor: something that is done to some SSTables, a slice of work at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::choice::unmark;
+use super::kind::Kind;
+use super::operation::{Item, Work};
+use super::progress::{Finished, Running};
+use super::run::Merge;
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::table::TableStore;
+use crate::verify::Verification;
+
+/// What a task does.
+pub trait Task: Send {
+    /// Does a slice of the work; gives the bytes that count against the throughput, None at the end.
+    fn advance(&mut self) -> Result<Option<u64>, StorageError>;
+
+    /// Makes what was done count.
+    fn finish(self: Box<Self>, engine: &Arc<Engine>) -> Result<Outcome, StorageError>;
+
+    /// Leaves everything as it was.
+    fn abandon(self: Box<Self>);
+}
+
+/// What a task did.
+#[derive(Default)]
+pub struct Outcome {
+    /// What it wrote, for the history; None: it wrote nothing that belongs there.
+    pub written: Option<Written>,
+    /// What is worth telling the operator.
+    pub lines: Vec<String>,
+}
+
+/// What a task wrote.
+pub struct Written {
+    /// Bytes of data files.
+    pub bytes: u64,
+    /// How many partitions came from how many SSTables.
+    pub merged: Vec<(u32, u64)>,
+}
+
+/// A task under way, and what it holds.
+pub struct Active {
+    /// The table.
+    pub store: Arc<TableStore>,
+    /// The operation that it is part of; None: a strategy chose it.
+    pub operation: Option<u64>,
+    inputs: Item,
+    progress: Arc<Running>,
+    task: Box<dyn Task>,
+}
+
+/// What is to be begun.
+pub struct Start {
+    /// The table.
+    pub store: Arc<TableStore>,
+    /// The operation that it is part of.
+    pub operation: Option<u64>,
+    /// How it is called.
+    pub kind: Kind,
+    /// What is done.
+    pub work: Work,
+    /// To what; marked.
+    pub inputs: Item,
+}
+
+impl Active {
+    /// Begins; after an error the inputs are free again.
+    pub fn start(engine: &Arc<Engine>, start: Start) -> Result<Self, StorageError> {
+        let Start { store, operation, kind, work, inputs } = start;
+        let opened: Result<Box<dyn Task>, StorageError> = match work {
+            Work::Merge | Work::Rewrite => {
+                Merge::open(engine, &store, &inputs, work).map(|merge| Box::new(merge) as Box<dyn Task>)
+            }
+            Work::Verify(options) => {
+                Verification::open(engine, &store, &inputs, options).map(|task| Box::new(task) as _)
+            }
+        };
+        let task = opened.inspect_err(|_| unmark(&store, &inputs))?;
+        let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), engine.env.random.next_u64());
+        let table = store.table();
+        let progress = engine.compactions.begin(Running {
+            id,
+            table_id: table.id,
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            kind,
+            sstables: inputs.len(),
+            total: inputs.iter().map(|sstable| sstable.stored_length()).sum(),
+            done: Default::default(),
+            stop: Default::default(),
+        });
+        Ok(Self { store, operation, inputs, progress, task })
+    }
+
+    /// Somebody wants it to end.
+    pub fn is_stopped(&self) -> bool {
+        self.progress.stop.load(Ordering::Relaxed)
+    }
+
+    /// Does a slice of the work; gives the bytes that count against the throughput, None at the end.
+    pub fn advance(&mut self, engine: &Engine) -> Result<Option<u64>, StorageError> {
+        if self.is_stopped() || engine.is_stopped() {
+            let (running, store) = (&self.progress, self.store.name());
+            let done = running.done.load(Ordering::Relaxed);
+            let why =
+                format!("Compaction interrupted: {}({done} / {} bytes)@{store}", running.kind.name(), running.total);
+            return Err(StorageError::Refused { why });
+        }
+        let advanced = self.task.advance()?;
+        self.progress.done.fetch_add(advanced.unwrap_or(0), Ordering::Relaxed);
+        Ok(advanced)
+    }
+
+    /// Makes what was done count; gives what is worth telling the operator.
+    pub fn finish(self, engine: &Arc<Engine>) -> Result<Vec<String>, StorageError> {
+        let Self { store, inputs, progress, task, .. } = self;
+        let result = task.finish(engine);
+        unmark(&store, &inputs);
+        match result {
+            Ok(outcome) => {
+                let finished = outcome.written.map(|written| Finished {
+                    id: progress.id,
+                    keyspace: progress.keyspace.clone(),
+                    table: progress.table.clone(),
+                    at_millis: engine.env.clock.now_micros() / 1000,
+                    bytes_in: progress.total,
+                    bytes_out: written.bytes,
+                    kind: progress.kind,
+                    merged: written.merged,
+                });
+                if let Some(finished) = &finished {
+                    store.metrics.bytes_compacted.add(finished.bytes_out);
+                }
+                engine.compactions.ended(&progress, finished);
+                Ok(outcome.lines)
+            }
+            Err(error) => {
+                engine.compactions.aborted(&progress);
+                Err(error)
+            }
+        }
+    }
+
+    /// Leaves everything as it was.
+    pub fn abandon(self, engine: &Engine) {
+        self.task.abandon();
+        unmark(&self.store, &self.inputs);
+        engine.compactions.aborted(&self.progress);
+    }
+}

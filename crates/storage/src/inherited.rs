@@ -1,0 +1,107 @@
+//! What an SSTable has from those that it is written from, besides their rows: level, repair state, parts of the commit log.
+//!
+//! SSTables of different [`RepairState`] are never merged: repaired data would count as unrepaired, or the other way round. Agrees
+//! with `CompactionTask.{getMinRepairedAt,getPendingRepair,getIsTransient}`, `MetadataCollector` and the holders of
+//! `CompactionStrategyManager`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sstable::{CommitLogPosition, SSTable, Stats};
+
+/// Whether the data of an SSTable is known to be the same on all replicas.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum RepairState {
+    /// It is not.
+    Unrepaired,
+    /// It was, at some time.
+    Repaired,
+    /// A repair session that has not ended has it.
+    Pending {
+        /// The session.
+        session: [u8; 16],
+        /// Transient replication.
+        transient: bool,
+    },
+}
+
+impl RepairState {
+    /// As statistics say.
+    pub fn of(stats: &Stats) -> Self {
+        match stats.pending_repair {
+            Some(session) => Self::Pending { session, transient: stats.is_transient },
+            None if stats.repaired_at > 0 => Self::Repaired,
+            None => Self::Unrepaired,
+        }
+    }
+}
+
+/// SSTables by their repair state, in the order in which they came.
+pub fn by_repair_state(sstables: &[Arc<SSTable>]) -> BTreeMap<RepairState, Vec<Arc<SSTable>>> {
+    let mut groups: BTreeMap<RepairState, Vec<Arc<SSTable>>> = BTreeMap::new();
+    for sstable in sstables {
+        groups.entry(RepairState::of(&sstable.statistics().stats)).or_default().push(Arc::clone(sstable));
+    }
+    groups
+}
+
+/// A part of the commit log, both ends included.
+pub type LogInterval = (CommitLogPosition, CommitLogPosition);
+
+/// What a new SSTable inherits.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Inherited {
+    /// Level of the leveled strategy.
+    pub level: u32,
+    /// Milliseconds; 0: not repaired.
+    pub repaired_at: i64,
+    /// Repair session.
+    pub pending_repair: Option<[u8; 16]>,
+    /// Transient replication.
+    pub is_transient: bool,
+    /// Parts of the commit log of this node.
+    pub log_intervals: Vec<LogInterval>,
+}
+
+impl Inherited {
+    /// From SSTables of one repair state, on the node `host`. One alone keeps its level; several become level 0.
+    pub fn of(inputs: &[Arc<SSTable>], host: Option<[u8; 16]>) -> Self {
+        let stats: Vec<&Stats> = inputs.iter().map(|sstable| &sstable.statistics().stats).collect();
+        let ours = stats.iter().filter(|stats| host.is_some() && stats.originating_host == host);
+        Self {
+            level: if let [single] = stats.as_slice() { single.level } else { 0 },
+            repaired_at: stats.iter().map(|stats| stats.repaired_at).min().unwrap_or(0),
+            pending_repair: stats.first().and_then(|stats| stats.pending_repair),
+            is_transient: stats.first().is_some_and(|stats| stats.is_transient),
+            log_intervals: union(ours.flat_map(|stats| stats.commit_log_intervals.iter().copied()).collect()),
+        }
+    }
+}
+
+/// Intervals that overlap become one.
+fn union(mut intervals: Vec<LogInterval>) -> Vec<LogInterval> {
+    intervals.sort();
+    let mut merged: Vec<LogInterval> = Vec::new();
+    for (start, end) in intervals {
+        match merged.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_that_overlap_become_one() {
+        let at = |offset| CommitLogPosition { segment: 1, offset };
+        let interval = |from, to| (at(from), at(to));
+        let merged =
+            union(vec![interval(30, 40), interval(1, 10), interval(10, 12), interval(35, 36), interval(50, 60)]);
+        assert_eq!(merged, [interval(1, 12), interval(30, 40), interval(50, 60)]);
+        assert_eq!(union(Vec::new()), []);
+    }
+}

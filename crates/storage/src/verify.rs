@@ -1,0 +1,102 @@
+//! Verifying: an SSTable is read, and compared with its checksums and its indexes; nothing is written, unless its repair state is to
+//! be taken back.
+//!
+//! 1. Its version, where that is asked for.
+//! 2. All components are there; statistics and indexes were read when it was opened.
+//! 3. The digest of the data file. Without a digest, or where that is asked for: every row.
+//!
+//! Agrees with `org.apache.cassandra.io.sstable.format.SortedTableVerifier`. Tokens that another node owns do not exist on a node alone.
+
+use std::sync::Arc;
+
+use sstable::verify::{Depth, Verifier};
+use sstable::{Component, Descriptor, SSTable};
+
+use crate::compaction::task::{Outcome, Task};
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::files;
+use crate::table::TableStore;
+
+/// What is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Every row.
+    pub extended: bool,
+    /// An SSTable of another version than that which is written is an error.
+    pub check_version: bool,
+    /// A corrupt SSTable does not count as repaired any more.
+    pub mutate_repair_status: bool,
+    /// Neither digest nor rows.
+    pub quick: bool,
+}
+
+/// An SSTable being verified.
+pub struct Verification {
+    sstable: Arc<SSTable>,
+    verifier: Verifier,
+    options: Options,
+}
+
+impl Verification {
+    /// Begins.
+    pub fn open(
+        engine: &Arc<Engine>,
+        store: &Arc<TableStore>,
+        inputs: &[Arc<SSTable>],
+        options: Options,
+    ) -> Result<Self, StorageError> {
+        let Some(sstable) = inputs.first() else {
+            return Err(StorageError::Refused { why: format!("nothing to verify in {}", store.name()) });
+        };
+        let descriptor = sstable.descriptor();
+        tracing::info!(sstable = descriptor.prefix(), table = store.name(), "verifying");
+        if options.check_version && descriptor.version != files::version(engine) {
+            let file = descriptor.path(Component::Data);
+            let why = format!("{} is not the latest version, run upgradesstables", file.display());
+            return Err(StorageError::Refused { why });
+        }
+        let depth = depth(engine, descriptor, options);
+        Ok(Self { sstable: Arc::clone(sstable), verifier: Verifier::new(&engine.env, sstable, depth), options })
+    }
+}
+
+fn depth(engine: &Engine, descriptor: &Descriptor, options: Options) -> Depth {
+    let has_digest = engine.env.disk.exists(&descriptor.path(Component::Digest));
+    match options {
+        Options { quick: true, .. } => Depth::Components,
+        Options { extended: true, .. } => Depth::Extended,
+        _ if !has_digest => Depth::Extended,
+        _ => Depth::Quick,
+    }
+}
+
+/// What is said of an SSTable that is corrupt.
+pub fn invalid(descriptor: &Descriptor, options: Options, why: &dyn std::fmt::Display) -> StorageError {
+    let file = descriptor.path(Component::Data);
+    let full = if options.mutate_repair_status { "" } else { "a full " };
+    StorageError::Refused { why: format!("Invalid SSTable {}, please force {full}repair: {why}", file.display()) }
+}
+
+impl Task for Verification {
+    fn advance(&mut self) -> Result<Option<u64>, StorageError> {
+        self.verifier.step().map_err(|error| {
+            let error = invalid(self.sstable.descriptor(), self.options, &error);
+            tracing::error!(%error, "verify");
+            error
+        })
+    }
+
+    fn finish(self: Box<Self>, _: &Arc<Engine>) -> Result<Outcome, StorageError> {
+        let verified = self.verifier.verified();
+        let file = self.sstable.descriptor().path(Component::Data);
+        let line = match verified.partitions {
+            0 => format!("Verify of {} succeeded", file.display()),
+            count => format!("Verify of {} succeeded. All {count} partitions read successfully", file.display()),
+        };
+        tracing::info!("{line}");
+        Ok(Outcome { written: None, lines: vec![line] })
+    }
+
+    fn abandon(self: Box<Self>) {}
+}
