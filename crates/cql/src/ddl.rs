@@ -13,6 +13,7 @@ mod create_table;
 mod drop;
 mod keyspace;
 mod properties;
+pub mod restore;
 mod type_name;
 mod user_type;
 mod warnings;
@@ -39,6 +40,8 @@ pub struct DdlContext {
     pub new_table_id: TableId,
     /// The datacenters that have nodes.
     pub datacenters: Vec<String>,
+    /// A schema that was is read again: what clients can create no more is let through.
+    pub restoring: bool,
 }
 
 /// A new schema with what is told of it; None: nothing changes.

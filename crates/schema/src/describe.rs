@@ -11,7 +11,10 @@ use types::{CqlType, UserType};
 
 use crate::ident::{java_double, map_literal, maybe_quote, qualified, quote_text};
 use crate::index::IndexKind;
-use crate::{ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams, type_text};
+use crate::{
+    ColumnKind, ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams,
+    ViewDefinition, type_text,
+};
 
 /// CREATE KEYSPACE, or the comment that stands for a virtual one.
 pub fn keyspace(keyspace: &KeyspaceMetadata) -> String {
@@ -55,6 +58,12 @@ pub fn index(table: &TableMetadata, index: &IndexMetadata) -> String {
 pub fn table(table: &TableMetadata, internals: bool) -> String {
     let name = qualified(&table.keyspace, &table.name);
     let mut out = String::new();
+    if table.is_compact() {
+        out += &format!(
+            "/*\nWarning: Table {name} omitted because it has constructs not compatible with CQL (was created via legacy \
+             API).\nApproximate structure, for reference:\n(this should not be used to reproduce this schema)\n\n"
+        );
+    }
     if table.is_virtual() {
         out += &format!(
             "/*\nWarning: Table {name} is a virtual table and cannot be recreated with CQL.\n\
@@ -73,7 +82,31 @@ pub fn table(table: &TableMetadata, internals: bool) -> String {
     if internals {
         drop_statements(table, &name, &mut out);
     }
+    if table.is_compact() {
+        out += "\n*/";
+    }
     out
+}
+
+/// CREATE MATERIALIZED VIEW. `internals`: with its id.
+pub fn view(table: &TableMetadata, view: &ViewDefinition, internals: bool) -> String {
+    let selected = match view.include_all_columns {
+        true => "*".to_owned(),
+        false => {
+            let columns = table.columns_in_select_order().into_iter();
+            columns.map(|column| maybe_quote(&column.name)).collect::<Vec<_>>().join(", ")
+        }
+    };
+    let mut options = option_lines(table, internals);
+    options.retain(|line| !line.starts_with("default_time_to_live = "));
+    format!(
+        "CREATE MATERIALIZED VIEW {} AS\n    SELECT {selected}\n    FROM {}\n    WHERE {}\n    {}\n WITH {};",
+        qualified(&table.keyspace, &table.name),
+        qualified(&table.keyspace, &view.base_name),
+        view.where_clause,
+        primary_key(table),
+        options.join("\n    AND "),
+    )
 }
 
 /// User types so that each stands after those it uses, by name otherwise.
@@ -102,8 +135,19 @@ fn name_and_type(name: &str, ty: &CqlType) -> String {
     format!("{} {}", maybe_quote(name), type_text::print(ty))
 }
 
-fn column_line(column: &ColumnMetadata) -> String {
-    let modifier = if column.is_static() { " static" } else { "" };
+/// Without clustering for CQL: the columns are stored as static ones, beside a hidden clustering column.
+fn is_static_compact(table: &TableMetadata) -> bool {
+    !table.flags.dense && !table.flags.super_ && !table.flags.compound
+}
+
+/// A column that CQL does not show: the value of a key-only compact table, or what a static compact one has besides its columns.
+fn is_hidden(table: &TableMetadata, column: &ColumnMetadata) -> bool {
+    let is_place = matches!(column.kind, ColumnKind::Clustering | ColumnKind::Regular);
+    table.is_compact() && (column.ty == CqlType::Empty || is_static_compact(table) && is_place)
+}
+
+fn column_line(column: &ColumnMetadata, shows_static: bool) -> String {
+    let modifier = if column.is_static() && shows_static { " static" } else { "" };
     format!("    {}{modifier}", name_and_type(&column.name, &column.ty))
 }
 
@@ -112,10 +156,10 @@ fn column_lines(table: &TableMetadata, internals: bool) -> Vec<String> {
     let single_key = table.partition_key.len() == 1 && table.clustering.is_empty();
     let columns = [&table.partition_key, &table.clustering, &table.statics, &table.regulars].into_iter().flatten();
     let mut lines: Vec<String> = columns
-        .filter(|column| !internals || !table.dropped.contains_key(&column.name))
+        .filter(|column| !is_hidden(table, column) && (!internals || !table.dropped.contains_key(&column.name)))
         .map(|column| {
             let key = if single_key && column.position == 0 && column.is_primary_key() { " PRIMARY KEY" } else { "" };
-            column_line(column) + key
+            column_line(column, !is_static_compact(table)) + key
         })
         .collect();
     if internals {
@@ -128,19 +172,20 @@ fn column_lines(table: &TableMetadata, internals: bool) -> Vec<String> {
 }
 
 fn dropped_line(column: &DroppedColumn) -> String {
-    let modifier = if column.kind == crate::ColumnKind::Static { " static" } else { "" };
+    let modifier = if column.kind == ColumnKind::Static { " static" } else { "" };
     format!("    {}{modifier}", name_and_type(&column.name, &column.ty))
 }
 
 fn primary_key(table: &TableMetadata) -> String {
     let names = |columns: &[ColumnMetadata]| {
-        columns.iter().map(|column| maybe_quote(&column.name)).collect::<Vec<_>>().join(", ")
+        let shown = columns.iter().filter(|column| !is_hidden(table, column));
+        shown.map(|column| maybe_quote(&column.name)).collect::<Vec<_>>().join(", ")
     };
     let partition_key = match table.partition_key.len() {
         1 => names(&table.partition_key),
         _ => format!("({})", names(&table.partition_key)),
     };
-    if table.clustering.is_empty() {
+    if table.clustering.iter().all(|column| is_hidden(table, column)) {
         return format!("PRIMARY KEY ({partition_key})");
     }
     format!("PRIMARY KEY ({partition_key}, {})", names(&table.clustering))
@@ -148,6 +193,9 @@ fn primary_key(table: &TableMetadata) -> String {
 
 fn option_lines(table: &TableMetadata, internals: bool) -> Vec<String> {
     let mut lines = Vec::new();
+    if table.is_compact() {
+        lines.push("COMPACT STORAGE".to_owned());
+    }
     if internals {
         lines.push(format!("ID = {}", table.id));
     }
@@ -210,7 +258,7 @@ fn drop_statements(table: &TableMetadata, name: &str, out: &mut String) {
         let column = maybe_quote(&dropped.name);
         *out += &format!("\nALTER TABLE {name} DROP {column} USING TIMESTAMP {};", dropped.dropped_time);
         if let Some(again) = table.column_by_name(&dropped.name) {
-            *out += &format!("\nALTER TABLE {name} ADD {};", column_line(again).trim_start());
+            *out += &format!("\nALTER TABLE {name} ADD {};", column_line(again, true).trim_start());
         }
     }
 }

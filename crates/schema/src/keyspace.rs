@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use types::UserType;
 
+use crate::rows_form::SchemaRow;
 use crate::{TableId, TableMetadata};
 
 /// Replication of a keyspace: the full class name and its options, as in `system_schema.keyspaces.replication`.
@@ -29,8 +30,17 @@ pub struct KeyspaceMetadata {
     pub tables: BTreeMap<String, Arc<TableMetadata>>,
     /// User types by name.
     pub user_types: BTreeMap<String, Arc<UserType>>,
+    /// Rows of its functions and aggregates: kept as they are stored.
+    pub kept: Vec<SchemaRow>,
     /// Not stored: system_views and system_virtual_schema.
     pub is_virtual: bool,
+}
+
+impl KeyspaceMetadata {
+    /// The materialized views of a table of this keyspace.
+    pub fn views_of(&self, table: TableId) -> impl Iterator<Item = &Arc<TableMetadata>> {
+        self.tables.values().filter(move |other| other.view.as_ref().is_some_and(|view| view.base_id == table))
+    }
 }
 
 /// Everything that exists, at one moment.

@@ -25,5 +25,5 @@ pub use index::{IndexKind, IndexMetadata};
 pub use keyspace::{KeyspaceMetadata, Replication, Schema};
 pub use options::{OptionValue, Options};
 pub use params::TableParams;
-pub use table::{TableFlags, TableKind, TableMetadata};
+pub use table::{TableFlags, TableKind, TableMetadata, ViewDefinition};
 pub use types::{cql_name as type_text, ident};

@@ -7,14 +7,14 @@
 //! * [`rows_form::diff`](diff): what to write when a keyspace changes;
 //! * [`Schema::from_rows`]: the whole schema from what is stored.
 //!
-//! Views, functions, aggregates, triggers and column masks are not executed yet: their rows are reported and left where they are.
+//! Functions, aggregates, triggers and column masks are not executed yet: their rows are kept with what they belong to, as they are.
 
 use bytes::Bytes;
 use types::{CqlType, UserType};
 
 use crate::{
-    ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams, rows_form::values::*,
-    type_text,
+    ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams, ViewDefinition,
+    rows_form::values::*, type_text,
 };
 
 mod decode;
@@ -134,12 +134,8 @@ impl SchemaTable {
 pub fn rows_of(keyspace: &KeyspaceMetadata) -> Vec<SchemaRow> {
     let mut rows = vec![keyspace_row(keyspace)];
     rows.extend(keyspace.user_types.values().map(|udt| type_row(&keyspace.name, udt)));
-    for table in keyspace.tables.values() {
-        rows.push(table_row(table));
-        rows.extend(columns(table).map(|column| column_row(table, column)));
-        rows.extend(table.dropped.values().map(|column| dropped_row(table, column)));
-        rows.extend(table.indexes.values().map(|index| index_row(table, index)));
-    }
+    rows.extend(keyspace.kept.iter().cloned());
+    rows.extend(keyspace.tables.values().flat_map(|table| rows_of_table(table)));
     rows
 }
 
@@ -164,6 +160,7 @@ fn diff_content(before: &KeyspaceMetadata, after: &KeyspaceMetadata) -> Vec<Sche
     let old_types = before.user_types.values().map(|udt| type_row(&before.name, udt));
     let new_types = after.user_types.values().map(|udt| type_row(&after.name, udt));
     diff_rows(old_types, new_types, &mut writes);
+    diff_rows(before.kept.iter().cloned(), after.kept.iter().cloned(), &mut writes);
     for (name, old) in &before.tables {
         if after.tables.get(name).is_none_or(|new| new.id != old.id) {
             diff_rows(rows_of_table(old), std::iter::empty(), &mut writes);
@@ -180,10 +177,15 @@ fn diff_content(before: &KeyspaceMetadata, after: &KeyspaceMetadata) -> Vec<Sche
 }
 
 fn rows_of_table(table: &TableMetadata) -> impl Iterator<Item = SchemaRow> {
-    std::iter::once(table_row(table))
+    let own = match &table.view {
+        Some(view) => view_row(table, view),
+        None => table_row(table),
+    };
+    std::iter::once(own)
         .chain(columns(table).map(|column| column_row(table, column)))
         .chain(table.dropped.values().map(|column| dropped_row(table, column)))
         .chain(table.indexes.values().map(|index| index_row(table, index)))
+        .chain(table.kept.iter().cloned())
 }
 
 fn diff_rows(
@@ -243,6 +245,18 @@ fn table_row(table: &TableMetadata) -> SchemaRow {
     let mut cells = vec![("id", Bytes::copy_from_slice(&table.id.0)), ("flags", text_list(table.flags.names()))];
     params_cells(&table.params, &mut cells);
     row(SchemaTable::Tables, &table.keyspace, &[&table.name], cells)
+}
+
+fn view_row(table: &TableMetadata, view: &ViewDefinition) -> SchemaRow {
+    let mut cells = vec![
+        ("include_all_columns", boolean(view.include_all_columns)),
+        ("base_table_id", Bytes::copy_from_slice(&view.base_id.0)),
+        ("base_table_name", text(&view.base_name)),
+        ("where_clause", text(&view.where_clause)),
+        ("id", Bytes::copy_from_slice(&table.id.0)),
+    ];
+    params_cells(&table.params, &mut cells);
+    row(SchemaTable::Views, &table.keyspace, &[&table.name], cells)
 }
 
 /// Columns that a 4.0 node would not know are written only where they differ from the default.

@@ -105,6 +105,7 @@ impl Reader {
             replication,
             tables: BTreeMap::new(),
             user_types: BTreeMap::new(),
+            kept: Vec::new(),
             is_virtual: strategy == "virtual",
         });
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use types::{CqlType, CustomType};
 
+use crate::rows_form::{SchemaRow, SchemaTable};
 use crate::{
     ClusteringComparator, ColumnId, ColumnKind, ColumnMetadata, DroppedColumn, IndexMetadata, TableId, TableParams,
 };
@@ -54,6 +55,19 @@ impl TableFlags {
     }
 }
 
+/// What a materialized view is made of: its columns of `system_schema.views` besides those of any table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ViewDefinition {
+    /// The table that it shows.
+    pub base_id: TableId,
+    /// Its name, in the same keyspace.
+    pub base_name: String,
+    /// `SELECT *`.
+    pub include_all_columns: bool,
+    /// The text after WHERE.
+    pub where_clause: String,
+}
+
 /// A table. Built by [`TableMetadata::new`], which puts the columns in order.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TableMetadata {
@@ -81,6 +95,10 @@ pub struct TableMetadata {
     pub dropped: BTreeMap<String, DroppedColumn>,
     /// Secondary indexes by name.
     pub indexes: BTreeMap<String, IndexMetadata>,
+    /// What it shows, if it is a materialized view.
+    pub view: Option<ViewDefinition>,
+    /// Rows of its triggers and column masks: kept as they are stored.
+    pub kept: Vec<SchemaRow>,
     /// The order of rows.
     pub comparator: ClusteringComparator,
     /// The partition key's type as one value: the column's, or a composite of them.
@@ -183,6 +201,8 @@ impl TableMetadata {
             regulars,
             dropped,
             indexes: previous.map(|table| table.indexes.clone()).unwrap_or_default(),
+            view: previous.and_then(|table| table.view.clone()),
+            kept: previous.map(|table| table.kept.clone()).unwrap_or_default(),
             comparator,
             partition_key_type,
             by_name: HashMap::new(),
@@ -256,6 +276,17 @@ impl TableMetadata {
     /// Counter table.
     pub fn is_counter(&self) -> bool {
         self.flags.counter
+    }
+
+    /// With COMPACT STORAGE: some of its columns are hidden from CQL.
+    pub fn is_compact(&self) -> bool {
+        self.flags.dense || self.flags.super_ || !self.flags.compound
+    }
+
+    /// Names of its triggers.
+    pub fn triggers(&self) -> impl Iterator<Item = String> {
+        let triggers = self.kept.iter().filter(|row| row.table == SchemaTable::Triggers);
+        triggers.filter_map(|row| row.clustering.get(1)).map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
     /// Rows are made when read.

@@ -160,6 +160,7 @@ fn main() {
         },
         tables: BTreeMap::from([("t".into(), table())]),
         user_types: BTreeMap::new(),
+        kept: Vec::new(),
         is_virtual: false,
     };
     let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));

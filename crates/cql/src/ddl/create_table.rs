@@ -1,7 +1,7 @@
 //! CREATE TABLE: first what can be seen in the statement alone, then what needs the keyspace's types.
 //!
 //! The checks stand in the order in which Cassandra makes them, since a statement with two mistakes must be refused for the
-//! same one. COMPACT STORAGE is refused: its hidden columns are not ours yet.
+//! same one. COMPACT STORAGE is refused but for schemas that are read again (`restore`).
 //!
 //! Must agree with: `CreateTableStatement`, `TableMetadata.validate`.
 
@@ -89,15 +89,18 @@ fn build(
     keyspace: &KeyspaceMetadata,
     context: &DdlContext,
 ) -> Result<TableMetadata, CqlError> {
-    if create.columns.iter().any(|column| column.mask.is_some()) {
+    if create.columns.iter().any(|column| column.mask.is_some()) && !context.restoring {
         return Err(CqlError::invalid(MASKS_ARE_OFF));
     }
     let options = properties::options(&create.properties)?;
     let params = TableParams::create(&options).map_err(refused)?;
     let columns = prepare_columns(create, keyspace)?;
     check_primary_key(create, primary_key, &columns)?;
-    check_clustering_order(create, primary_key)?;
-    if create.compact_storage {
+    let is_compact = create.compact_storage && context.restoring;
+    if !(is_compact && primary_key.clustering.is_empty()) {
+        check_clustering_order(create, primary_key)?;
+    }
+    if create.compact_storage && !context.restoring {
         return Err(CqlError::unsupported("COMPACT STORAGE tables are"));
     }
     if primary_key.clustering.is_empty() && create.columns.iter().any(|column| column.is_static) {
@@ -110,7 +113,10 @@ fn build(
         check_counters(primary_key, &columns, &params)?;
     }
     let specs = specs(create, primary_key, columns);
-    let flags = TableFlags { counter, ..TableFlags::COMPOUND };
+    let (flags, specs) = match is_compact {
+        true => super::restore::compact(counter, specs),
+        false => (TableFlags { counter, ..TableFlags::COMPOUND }, specs),
+    };
     let id = table_id(&options, context)?;
     let (keyspace, name) = (&keyspace.name, create.name.name.as_str());
     Ok(TableMetadata::new(id, keyspace, name, TableKind::Regular, flags, params, specs, BTreeMap::new(), None))

@@ -38,6 +38,7 @@ pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: 
         replication,
         tables: BTreeMap::new(),
         user_types: BTreeMap::new(),
+        kept: Vec::new(),
         is_virtual: false,
     };
     let event = event(SchemaChangeKind::Created, SchemaTarget::Keyspace, name, "");

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use schema::{IndexMetadata, KeyspaceMetadata, Schema, TableKind, TableMetadata, describe, system};
+use schema::{IndexMetadata, KeyspaceMetadata, Schema, TableKind, TableMetadata, ViewDefinition, describe, system};
 use types::UserType;
 use types::ident::maybe_quote;
 
@@ -17,13 +17,14 @@ pub(super) enum Element<'a> {
     Table(&'a TableMetadata),
     Type(Arc<UserType>),
     Index(&'a TableMetadata, &'a IndexMetadata),
+    View(&'a TableMetadata, &'a ViewDefinition),
 }
 
 impl Element<'_> {
     fn keyspace(&self) -> &str {
         match self {
             Element::Keyspace(keyspace) => &keyspace.name,
-            Element::Table(table) | Element::Index(table, _) => &table.keyspace,
+            Element::Table(table) | Element::Index(table, _) | Element::View(table, _) => &table.keyspace,
             Element::Type(udt) => &udt.keyspace,
         }
     }
@@ -34,13 +35,14 @@ impl Element<'_> {
             Element::Table(_) => "table",
             Element::Type(_) => "type",
             Element::Index(..) => "index",
+            Element::View(..) => "materialized_view",
         }
     }
 
     fn name(&self) -> &str {
         match self {
             Element::Keyspace(keyspace) => &keyspace.name,
-            Element::Table(table) => &table.name,
+            Element::Table(table) | Element::View(table, _) => &table.name,
             Element::Type(udt) => &udt.name,
             Element::Index(_, index) => &index.name,
         }
@@ -52,6 +54,7 @@ impl Element<'_> {
             Element::Table(table) => describe::table(table, internals),
             Element::Type(udt) => describe::user_type(udt),
             Element::Index(table, index) => describe::index(table, index),
+            Element::View(table, view) => describe::view(table, view, internals),
         }
     }
 
@@ -109,7 +112,7 @@ fn named<'a>(
     let missing = |what: &str| Err(CqlError::invalid(format!("{what} '{name}' not found in '{}'", keyspace.name)));
     match target {
         DescribeTarget::Table(_) => match keyspace.tables.get(name) {
-            Some(table) if table.kind != TableKind::View => Ok(table_elements(table)),
+            Some(table) if table.kind != TableKind::View => Ok(table_elements(keyspace, table)),
             _ => Err(CqlError::invalid(format!("Table '{name}' not found in keyspace '{}'", keyspace.name))),
         },
         DescribeTarget::Index(_) => match indexed(keyspace, name) {
@@ -120,13 +123,16 @@ fn named<'a>(
             Some(udt) => Ok(vec![Element::Type(Arc::clone(udt))]),
             None => missing("User defined type"),
         },
-        DescribeTarget::View(_) => missing("Materialized view"),
+        DescribeTarget::View(_) => match keyspace.tables.get(name).and_then(|table| view_element(table)) {
+            Some(view) => Ok(vec![view]),
+            None => missing("Materialized view"),
+        },
         DescribeTarget::Function(_) => missing("User defined function"),
         _ => missing("User defined aggregate"),
     }
 }
 
-/// A bare name: a keyspace, a table or an index, whichever is found first.
+/// A bare name: a keyspace, a table, a view or an index, whichever is found first.
 fn any<'a>(name: &QualifiedName<'_>, current: Option<&str>, schema: &'a Schema) -> Found<'a> {
     let text = name.name.as_str();
     if name.keyspace.is_none()
@@ -137,7 +143,10 @@ fn any<'a>(name: &QualifiedName<'_>, current: Option<&str>, schema: &'a Schema) 
     let keyspace_name = name.keyspace().or(current).unwrap_or(text);
     let keyspace = keyspace(Some(keyspace_name), None, schema)?;
     if let Some(table) = keyspace.tables.get(text).filter(|table| table.kind != TableKind::View) {
-        return Ok((table_elements(table), true));
+        return Ok((table_elements(keyspace, table), true));
+    }
+    if let Some(view) = keyspace.tables.get(text).and_then(|table| view_element(table)) {
+        return Ok((vec![view], true));
     }
     match indexed(keyspace, text) {
         Some(index) => Ok((vec![index], true)),
@@ -193,20 +202,25 @@ fn tables(keyspace: &KeyspaceMetadata) -> Vec<Element<'_>> {
     sorted(tables.map(|table| Element::Table(table)).collect())
 }
 
-fn table_elements(table: &TableMetadata) -> Vec<Element<'_>> {
+fn view_element(table: &TableMetadata) -> Option<Element<'_>> {
+    table.view.as_ref().map(|view| Element::View(table, view))
+}
+
+fn table_elements<'a>(keyspace: &'a KeyspaceMetadata, table: &'a TableMetadata) -> Vec<Element<'a>> {
     let indexes = table.indexes.values().map(|index| Element::Index(table, index)).collect();
     let mut elements = vec![Element::Table(table)];
     elements.extend(sorted(indexes));
+    elements.extend(sorted(keyspace.views_of(table.id).filter_map(|view| view_element(view)).collect()));
     elements
 }
 
-/// A keyspace with its types, tables and indexes, each after what it needs.
+/// A keyspace with its types, tables, indexes and views, each after what it needs.
 fn keyspace_elements(keyspace: &KeyspaceMetadata) -> Vec<Element<'_>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(describe::types_by_dependency(keyspace).into_iter().map(Element::Type));
     for table in tables(keyspace) {
         if let Element::Table(table) = table {
-            elements.extend(table_elements(table));
+            elements.extend(table_elements(keyspace, table));
         }
     }
     elements

@@ -31,6 +31,7 @@ fn described_schema() -> Schema {
             now_micros: 1,
             new_table_id: TableId([number as u8; 16]),
             datacenters: vec!["datacenter1".to_owned()],
+            restoring: false,
         };
         if let Ok(Some((after, _))) = ddl::apply(&parsed.statement, &context, &schema) {
             schema = after;

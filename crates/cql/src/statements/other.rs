@@ -36,6 +36,7 @@ pub(crate) async fn execute<C: Coordinator>(
         now_micros: coordinator.now_micros(),
         new_table_id: TableId(coordinator.next_timeuuid()),
         datacenters: coordinator.cluster().data_centers,
+        restoring: false,
     };
     let before = coordinator.schema();
     let change = ddl::change(Arc::clone(&prepared.query), context.clone());

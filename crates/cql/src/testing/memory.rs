@@ -48,6 +48,7 @@ impl Memory {
             },
             tables: BTreeMap::new(),
             user_types: BTreeMap::new(),
+            kept: Vec::new(),
             is_virtual: false,
         };
         Self {

@@ -13,7 +13,7 @@ use crate::index::IndexKind;
 use crate::table::ColumnSpec;
 use crate::{
     ColumnKind, DroppedColumn, IndexMetadata, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind,
-    TableMetadata, TableParams, system, type_text,
+    TableMetadata, TableParams, ViewDefinition, system, type_text,
 };
 
 /// What the rows gave.
@@ -124,21 +124,22 @@ fn read_keyspace(
         replication: replication.ok_or_else(|| row.corrupt("replication"))?,
         tables: BTreeMap::new(),
         user_types,
+        kept: Vec::new(),
         is_virtual: false,
     };
-    for row in rows_in(rows, SchemaTable::Tables) {
+    for row in rows_in(rows, SchemaTable::Tables).chain(rows_in(rows, SchemaTable::Views)) {
         let table_name = row.key(0)?;
         let previous = previous.and_then(|keyspace| keyspace.tables.get(&table_name)).map(Arc::as_ref);
         let table = read_table(&table_name, row, rows, &keyspace.user_types, previous)?;
         keyspace.tables.insert(table_name, Arc::new(table));
     }
-    for (table, what) in [
-        (SchemaTable::Views, "materialized view"),
-        (SchemaTable::Functions, "function"),
-        (SchemaTable::Aggregates, "aggregate"),
-        (SchemaTable::Triggers, "trigger on"),
-        (SchemaTable::ColumnMasks, "column mask on"),
-    ] {
+    for (table, what) in [(SchemaTable::Functions, "function"), (SchemaTable::Aggregates, "aggregate")] {
+        for row in rows_in(rows, table) {
+            ignored.push(format!("{what} {name}.{}", row.key(0)?));
+            keyspace.kept.push(row.0.clone());
+        }
+    }
+    for (table, what) in [(SchemaTable::Triggers, "trigger on"), (SchemaTable::ColumnMasks, "column mask on")] {
         for row in rows_in(rows, table) {
             ignored.push(format!("{what} {name}.{}", row.key(0)?));
         }
@@ -192,7 +193,12 @@ fn read_table(
     previous: Option<&TableMetadata>,
 ) -> Result<TableMetadata> {
     let id = row.need("id", |bytes| bytes.try_into().ok().map(TableId))?;
-    let flags = TableFlags::from_names(&row.need("flags", read_text_list)?);
+    let view = (row.0.table == SchemaTable::Views).then(|| read_view(row)).transpose()?;
+    // a view's row has no flags
+    let mut flags = match &view {
+        Some(_) => TableFlags::COMPOUND,
+        None => TableFlags::from_names(&row.need("flags", read_text_list)?),
+    };
     let of_table = |row: &Row<'_>| row.0.clustering.first().is_some_and(|table| table == name.as_bytes());
     let mut specs = Vec::new();
     for column in rows_in(rows, SchemaTable::Columns).filter(of_table) {
@@ -211,14 +217,30 @@ fn read_table(
     }
     let params = read_params(row)?;
     let previous = previous.filter(|table| table.id == id);
-    let mut table =
-        TableMetadata::new(id, &row.0.keyspace, name, TableKind::Regular, flags, params, specs, dropped, previous);
+    let kind = if view.is_some() { TableKind::View } else { TableKind::Regular };
+    flags.counter |= view.is_some() && specs.iter().any(|spec| spec.ty.is_counter());
+    let mut table = TableMetadata::new(id, &row.0.keyspace, name, kind, flags, params, specs, dropped, previous);
+    table.view = view;
+    table.kept = rows_in(rows, SchemaTable::Triggers)
+        .chain(rows_in(rows, SchemaTable::ColumnMasks))
+        .filter(of_table)
+        .map(|row| row.0.clone())
+        .collect();
     table.indexes.clear();
     for index in rows_in(rows, SchemaTable::Indexes).filter(of_table) {
         let index = read_index(index)?;
         table.indexes.insert(index.name.clone(), index);
     }
     Ok(table)
+}
+
+fn read_view(row: Row<'_>) -> Result<ViewDefinition> {
+    Ok(ViewDefinition {
+        base_id: row.need("base_table_id", |bytes| bytes.try_into().ok().map(TableId))?,
+        base_name: row.need("base_table_name", read_text)?,
+        include_all_columns: row.need("include_all_columns", read_boolean)?,
+        where_clause: row.need("where_clause", read_text)?,
+    })
 }
 
 fn read_column(row: Row<'_>, user_types: &BTreeMap<String, Arc<UserType>>) -> Result<ColumnSpec> {

@@ -71,6 +71,7 @@ fn keyspace() -> KeyspaceMetadata {
         replication: Replication { class, options },
         tables: BTreeMap::from([("t".to_owned(), table())]),
         user_types: BTreeMap::new(),
+        kept: Vec::new(),
         is_virtual: false,
     }
 }

@@ -100,6 +100,7 @@ fn keyspace(table: Option<TableMetadata>) -> KeyspaceMetadata {
         replication: Replication { class, options },
         tables: table.into_iter().map(|table| ("t".to_owned(), Arc::new(table))).collect(),
         user_types: BTreeMap::new(),
+        kept: Vec::new(),
         is_virtual: false,
     }
 }
