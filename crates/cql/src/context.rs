@@ -111,7 +111,7 @@ pub(crate) fn find_table(
 
 /// A column of a table by name.
 pub(crate) fn find_column<'t>(table: &'t TableMetadata, name: &str) -> Result<&'t ColumnMetadata, CqlError> {
-    table.column_by_name(name).ok_or_else(|| {
+    table.column_by_name(name).filter(|column| !table.is_hidden(column)).ok_or_else(|| {
         CqlError::invalid(format!("Undefined column name {name} in table {}.{}", table.keyspace, table.name))
     })
 }

@@ -9,6 +9,7 @@
 //! their words.
 
 mod alter_table;
+mod compact;
 mod create_table;
 mod drop;
 mod keyspace;

@@ -135,17 +135,6 @@ fn name_and_type(name: &str, ty: &CqlType) -> String {
     format!("{} {}", maybe_quote(name), type_text::print(ty))
 }
 
-/// Without clustering for CQL: the columns are stored as static ones, beside a hidden clustering column.
-fn is_static_compact(table: &TableMetadata) -> bool {
-    !table.flags.dense && !table.flags.super_ && !table.flags.compound
-}
-
-/// A column that CQL does not show: the value of a key-only compact table, or what a static compact one has besides its columns.
-fn is_hidden(table: &TableMetadata, column: &ColumnMetadata) -> bool {
-    let is_place = matches!(column.kind, ColumnKind::Clustering | ColumnKind::Regular);
-    table.is_compact() && (column.ty == CqlType::Empty || is_static_compact(table) && is_place)
-}
-
 fn column_line(column: &ColumnMetadata, shows_static: bool) -> String {
     let modifier = if column.is_static() && shows_static { " static" } else { "" };
     format!("    {}{modifier}", name_and_type(&column.name, &column.ty))
@@ -156,10 +145,10 @@ fn column_lines(table: &TableMetadata, internals: bool) -> Vec<String> {
     let single_key = table.partition_key.len() == 1 && table.clustering.is_empty();
     let columns = [&table.partition_key, &table.clustering, &table.statics, &table.regulars].into_iter().flatten();
     let mut lines: Vec<String> = columns
-        .filter(|column| !is_hidden(table, column) && (!internals || !table.dropped.contains_key(&column.name)))
+        .filter(|column| !table.is_hidden(column) && (!internals || !table.dropped.contains_key(&column.name)))
         .map(|column| {
             let key = if single_key && column.position == 0 && column.is_primary_key() { " PRIMARY KEY" } else { "" };
-            column_line(column, !is_static_compact(table)) + key
+            column_line(column, !table.is_static_compact()) + key
         })
         .collect();
     if internals {
@@ -178,14 +167,14 @@ fn dropped_line(column: &DroppedColumn) -> String {
 
 fn primary_key(table: &TableMetadata) -> String {
     let names = |columns: &[ColumnMetadata]| {
-        let shown = columns.iter().filter(|column| !is_hidden(table, column));
+        let shown = columns.iter().filter(|column| !table.is_hidden(column));
         shown.map(|column| maybe_quote(&column.name)).collect::<Vec<_>>().join(", ")
     };
     let partition_key = match table.partition_key.len() {
         1 => names(&table.partition_key),
         _ => format!("({})", names(&table.partition_key)),
     };
-    if table.clustering.iter().all(|column| is_hidden(table, column)) {
+    if table.clustering.iter().all(|column| table.is_hidden(column)) {
         return format!("PRIMARY KEY ({partition_key})");
     }
     format!("PRIMARY KEY ({partition_key}, {})", names(&table.clustering))

@@ -248,14 +248,15 @@ impl TableMetadata {
         self.next_id
     }
 
-    /// All columns in the order of `SELECT *`: keys, then statics and regulars together by name.
+    /// The columns of `SELECT *` in its order: keys, then statics and regulars together by name. Hidden ones are not among them.
     pub fn columns_in_select_order(&self) -> Vec<&ColumnMetadata> {
         let mut rest: Vec<_> = self.statics.iter().chain(&self.regulars).collect();
         rest.sort_by(|a, b| {
             (a.kind == ColumnKind::Regular, name_order(&a.name))
                 .cmp(&(b.kind == ColumnKind::Regular, name_order(&b.name)))
         });
-        self.partition_key.iter().chain(&self.clustering).chain(rest).collect()
+        let all = self.partition_key.iter().chain(&self.clustering).chain(rest);
+        all.filter(|column| !self.is_hidden(column)).collect()
     }
 
     /// The specs of all columns, to build an altered table from.
@@ -281,6 +282,23 @@ impl TableMetadata {
     /// With COMPACT STORAGE: some of its columns are hidden from CQL.
     pub fn is_compact(&self) -> bool {
         self.flags.dense || self.flags.super_ || !self.flags.compound
+    }
+
+    /// With COMPACT STORAGE and no clustering for CQL: its columns are stored as static ones, beside a hidden clustering column and
+    /// a hidden value. A partition is a row.
+    pub fn is_static_compact(&self) -> bool {
+        !self.flags.dense && !self.flags.super_ && !self.flags.compound
+    }
+
+    /// The one value column of a table with COMPACT STORAGE. Its rows have no liveness: they are there while this is.
+    pub fn compact_value(&self) -> Option<&ColumnMetadata> {
+        if self.is_compact() { self.regulars.first() } else { None }
+    }
+
+    /// A column that CQL does not show: the value of a key-only compact table, or what a static compact one has besides its columns.
+    pub fn is_hidden(&self, column: &ColumnMetadata) -> bool {
+        let is_place = matches!(column.kind, ColumnKind::Clustering | ColumnKind::Regular);
+        self.is_compact() && (column.ty == CqlType::Empty || (self.is_static_compact() && is_place))
     }
 
     /// Names of its triggers.

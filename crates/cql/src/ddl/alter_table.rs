@@ -56,7 +56,7 @@ fn altered(
             without_columns(table, columns, *if_exists, timestamp.unwrap_or(context.now_micros))
         }
         TableAlteration::Rename { if_exists, columns } => renamed(table, columns, *if_exists),
-        TableAlteration::DropCompactStorage if !is_compact(table) => {
+        TableAlteration::DropCompactStorage if !table.is_compact() => {
             Err(CqlError::invalid("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE"))
         }
         TableAlteration::DropCompactStorage => {
@@ -75,10 +75,6 @@ fn rebuilt(
 ) -> TableMetadata {
     let (keyspace, name) = (&table.keyspace, &table.name);
     TableMetadata::new(table.id, keyspace, name, table.kind, table.flags, params, specs, dropped, Some(table))
-}
-
-fn is_compact(table: &TableMetadata) -> bool {
-    table.flags.dense || table.flags.super_ || !table.flags.compound
 }
 
 /// No column has a mask: dropping one changes nothing, setting one is refused.
@@ -125,7 +121,7 @@ fn with_columns(
 
 fn check_added(table: &TableMetadata, column: &ColumnDefinition<'_>, ty: &CqlType) -> Result<(), CqlError> {
     let name = &column.name;
-    if is_compact(table) {
+    if table.is_compact() {
         return Err(CqlError::invalid("Cannot add new column to a COMPACT STORAGE table"));
     }
     if column.is_static && table.clustering.is_empty() {
@@ -234,6 +230,10 @@ fn check_droppable(table: &TableMetadata, column: &ColumnMetadata) -> Result<(),
     let name = &column.name;
     if column.is_primary_key() {
         return Err(CqlError::invalid(format!("Cannot drop PRIMARY KEY column {name}")));
+    }
+    // Cassandra ends such a statement with an exception
+    if table.compact_value().is_some_and(|value| value.name == *name) {
+        return Err(CqlError::invalid(format!("Cannot drop {name}, the value of a COMPACT STORAGE table")));
     }
     if matches!(column.ty, CqlType::Udt(_, false)) {
         return Err(CqlError::invalid(format!(

@@ -1,7 +1,7 @@
 //! CREATE TABLE: first what can be seen in the statement alone, then what needs the keyspace's types.
 //!
 //! The checks stand in the order in which Cassandra makes them, since a statement with two mistakes must be refused for the
-//! same one. COMPACT STORAGE is refused but for schemas that are read again (`restore`).
+//! same one.
 //!
 //! Must agree with: `CreateTableStatement`, `TableMetadata.validate`.
 
@@ -13,8 +13,8 @@ use schema::{ColumnKind, KeyspaceMetadata, Options, Schema, TableFlags, TableKin
 use types::CqlType;
 
 use super::{
-    Act, Changed, DdlContext, Target, check_changeable, event, existing_keyspace, is_word, keyspace_of, properties,
-    refused, type_name,
+    Act, Changed, DdlContext, Target, check_changeable, compact, event, existing_keyspace, is_word, keyspace_of,
+    properties, refused, type_name,
 };
 use crate::ast::{CreateTable, Ident, PrimaryKey};
 use crate::error::CqlError;
@@ -96,14 +96,14 @@ fn build(
     let params = TableParams::create(&options).map_err(refused)?;
     let columns = prepare_columns(create, keyspace)?;
     check_primary_key(create, primary_key, &columns)?;
-    let is_compact = create.compact_storage && context.restoring;
-    if !(is_compact && primary_key.clustering.is_empty()) {
+    let is_compact = create.compact_storage;
+    // DESCRIBE shows the order of a hidden column
+    if !(is_compact && context.restoring && primary_key.clustering.is_empty()) {
         check_clustering_order(create, primary_key)?;
     }
-    if create.compact_storage && !context.restoring {
-        return Err(CqlError::unsupported("COMPACT STORAGE tables are"));
-    }
-    if primary_key.clustering.is_empty() && create.columns.iter().any(|column| column.is_static) {
+    if is_compact {
+        compact::check(create, primary_key, &columns)?;
+    } else if primary_key.clustering.is_empty() && create.columns.iter().any(|column| column.is_static) {
         return Err(CqlError::invalid(
             "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
         ));
@@ -114,7 +114,7 @@ fn build(
     }
     let specs = specs(create, primary_key, columns);
     let (flags, specs) = match is_compact {
-        true => super::restore::compact(counter, specs),
+        true => compact::complete(counter, specs),
         false => (TableFlags { counter, ..TableFlags::COMPOUND }, specs),
     };
     let id = table_id(&options, context)?;

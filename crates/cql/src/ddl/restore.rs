@@ -15,7 +15,6 @@ use schema::{
     ColumnKind, IndexKind, IndexMetadata, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind,
     TableMetadata, TableParams, ViewDefinition, system,
 };
-use types::CqlType;
 use types::ident::maybe_quote;
 
 use super::{Changed, DdlContext, apply, keyspace_of, properties, refused};
@@ -192,30 +191,6 @@ fn statements(text: &str) -> Result<Vec<&str>, CqlError> {
     }
 }
 
-/// Flags and columns of a table with COMPACT STORAGE, hidden ones included.
-pub(super) fn compact(counter: bool, mut specs: Vec<ColumnSpec>) -> (TableFlags, Vec<ColumnSpec>) {
-    let clustering = specs.iter().filter(|spec| spec.kind == ColumnKind::Clustering).count();
-    let flags = TableFlags { compound: clustering > 1, counter, dense: clustering > 0, super_: false };
-    let value =
-        free_name(&specs, std::iter::once("value".to_owned()).chain((1..).map(|number| format!("value{number}"))));
-    let hidden = |name, kind, ty| ColumnSpec { name, kind, position: 0, ty, reversed: false };
-    if clustering == 0 {
-        let column = free_name(&specs, (1..).map(|number| format!("column{number}")));
-        for spec in specs.iter_mut().filter(|spec| spec.kind == ColumnKind::Regular) {
-            spec.kind = ColumnKind::Static;
-        }
-        specs.push(hidden(column, ColumnKind::Clustering, CqlType::Text));
-        specs.push(hidden(value, ColumnKind::Regular, if counter { CqlType::Counter } else { CqlType::Blob }));
-    } else if specs.iter().all(|spec| spec.kind != ColumnKind::Regular) {
-        specs.push(hidden(value, ColumnKind::Regular, CqlType::Empty));
-    }
-    (flags, specs)
-}
-
-fn free_name(specs: &[ColumnSpec], mut names: impl Iterator<Item = String>) -> String {
-    names.find(|name| specs.iter().all(|spec| spec.name != *name)).expect("the names have no end")
-}
-
 /// The schema with an index's definition.
 fn with_index(create: &CreateIndex<'_>, name: &(String, String), schema: &Schema) -> Result<Schema, CqlError> {
     let missing = || CqlError::invalid(format!("Table '{}.{}' doesn't exist", name.0, name.1));
@@ -347,6 +322,8 @@ mod tests {
 
     fn columns(table: &TableMetadata) -> Vec<String> {
         let columns = table.columns_in_select_order().into_iter();
+        let hidden = table.clustering.iter().chain(&table.regulars).filter(|column| table.is_hidden(column));
+        let columns = columns.chain(hidden);
         columns.map(|column| format!("{} {} {}", column.name, column.ty.cql_name(), column.kind.name())).collect()
     }
 
@@ -363,7 +340,7 @@ mod tests {
         assert_eq!(columns(dense), ["k text partition_key", "c int clustering", "value empty regular"]);
         assert_eq!((dense.flags.dense, dense.flags.compound, dense.clustering[0].reversed), (true, false, true));
         let fixed = schema.table("ks", "st").unwrap();
-        let expected = ["k text partition_key", "column1 text clustering", "value int static", "value1 blob regular"];
+        let expected = ["k text partition_key", "value int static", "column1 text clustering", "value1 blob regular"];
         assert_eq!(columns(fixed), expected);
         assert_eq!((fixed.flags.dense, fixed.flags.compound), (false, false));
         let two = schema.table("ks", "two").unwrap();
@@ -373,7 +350,10 @@ mod tests {
             described.contains("CREATE TABLE ks.d (\n    k text,\n    c int,\n    PRIMARY KEY (k, c)\n) WITH COMPACT")
         );
         let described = describe::table(fixed, false);
-        assert!(described.contains("(\n    k text,\n    value int,\n    PRIMARY KEY (k)\n) WITH COMPACT"), "{described}");
+        assert!(
+            described.contains("(\n    k text,\n    value int,\n    PRIMARY KEY (k)\n) WITH COMPACT"),
+            "{described}"
+        );
     }
 
     #[test]

@@ -194,10 +194,25 @@ impl ModificationPlan {
         {
             return Err(CqlError::invalid("Range deletions are not supported for specific columns"));
         }
-        if width < all {
+        if width < all && !(self.table.flags.dense && width > 0) {
             return Ok(Target::StaticOnly);
         }
-        Ok(Target::Rows(self.restrictions.clusterings(&self.table, bindings)?))
+        let mut rows = self.restrictions.clusterings(&self.table, bindings)?;
+        for clustering in &mut rows {
+            self.check_dense(clustering)?;
+            clustering.resize(all, None);
+        }
+        Ok(Target::Rows(rows))
+    }
+
+    /// Where the only clustering column of a compact table is the name of a cell, it may not be empty.
+    fn check_dense(&self, clustering: &ClusteringValues) -> Result<(), CqlError> {
+        let is_empty = |value: &Option<Bytes>| value.as_ref().is_none_or(Bytes::is_empty);
+        if self.table.flags.dense && !self.table.flags.compound && clustering.first().is_none_or(is_empty) {
+            let name = &self.table.clustering[0].name;
+            return Err(CqlError::invalid(format!("Invalid empty or null value for column {name}")));
+        }
+        Ok(())
     }
 
     fn fill(
@@ -249,11 +264,15 @@ impl ModificationPlan {
     ) -> Result<(), CqlError> {
         let before = existing.row(&update.key, Some(&clustering));
         let mut row = Row::new(clustering);
-        match self.kind {
-            StatementKind::Insert => row.liveness = time.liveness(),
-            StatementKind::Delete if self.operations.is_empty() && self.static_operations.is_empty() => {
-                row.deletion = time.deletion();
+        let changes_nothing = self.operations.is_empty() && self.static_operations.is_empty();
+        match (self.kind, self.table.compact_value()) {
+            (StatementKind::Insert, None) => row.liveness = time.liveness(),
+            // a row of a compact table is its one cell
+            (StatementKind::Insert, Some(value)) if changes_nothing => {
+                row.add_cell(cell(value.id, None, Some(Bytes::new()), time));
             }
+            (StatementKind::Delete, None) if changes_nothing => row.deletion = time.deletion(),
+            (StatementKind::Delete, Some(value)) if changes_nothing => row.add_cell(cell(value.id, None, None, time)),
             _ => {}
         }
         row.columns.reserve(self.operations.len());

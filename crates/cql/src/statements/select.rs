@@ -201,7 +201,9 @@ fn job(
 
 /// The commands that read a page, in order.
 fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Job) -> Vec<ReadCommand> {
-    let hint = if !job.row_filters.is_empty() || !job.partition_filters.is_empty() || job.aggregates {
+    let is_filtered = !job.row_filters.is_empty() || !job.partition_filters.is_empty();
+    // rows that a static compact table hides are not to be counted
+    let hint = if is_filtered || job.aggregates || plan.table.is_static_compact() {
         u32::MAX
     } else if job.post_order.is_empty() {
         job.row_limit()

@@ -136,6 +136,7 @@ pub(crate) fn prepare_insert(
         }
     }
     let only_static = !sets_clustering && operations.only_static();
+    check_compact_value(&table, &operations, only_static)?;
     let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
     Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using))
@@ -169,7 +170,9 @@ fn prepare_insert_json(
         }
     }
     let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
-    let restrictions = restrictions::of_insert(&table, keys, false)?;
+    let only_static = table.is_static_compact() && operations.only_static();
+    check_compact_value(&table, &operations, only_static)?;
+    let restrictions = restrictions::of_insert(&table, keys, only_static)?;
     Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using))
 }
 
@@ -230,6 +233,21 @@ pub(crate) fn prepare_delete(
     let clause = &delete.where_clause;
     let restrictions = restrictions::prepare(preparing, StatementKind::Delete, &table, clause, only_static, false)?;
     Ok(operations.into_plan(Arc::clone(&table), StatementKind::Delete, restrictions, using))
+}
+
+/// A row of a compact table is its one value: an INSERT must give it, unless the table has none but its key.
+fn check_compact_value(table: &TableMetadata, operations: &Operations, only_static: bool) -> Result<(), CqlError> {
+    match table.compact_value() {
+        Some(value)
+            if operations.regulars.is_empty()
+                && !only_static
+                && !table.is_static_compact()
+                && value.ty != CqlType::Empty =>
+        {
+            invalid(format!("Column {} is mandatory for this COMPACT STORAGE table", value.name))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn set_value(

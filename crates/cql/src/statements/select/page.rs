@@ -145,6 +145,11 @@ impl Builder<'_> {
         if !job.partition_filters.iter().all(|filter| filter.holds(&whole)) {
             return Ok(Next::Partition);
         }
+        if job.table.is_static_compact() {
+            // the partition is the row; what else it holds, CQL does not show
+            let is_shown = whole.static_row.is_some() && job.row_filters.iter().all(|filter| filter.holds(&whole));
+            return if is_shown { self.static_only(&whole, &partition.key.key) } else { Ok(Next::Partition) };
+        }
         let mut has_rows = false;
         while let Some(row) = live.next_row()? {
             has_rows = true;

@@ -100,7 +100,7 @@ fn prepare_limit(
 
 /// Static columns, perhaps with key columns, and no others.
 fn selects_only_static(table: &TableMetadata, selectors: &[ast::Selector<'_>], selection: &Selection) -> bool {
-    if table.statics.is_empty() || selectors.is_empty() {
+    if table.statics.is_empty() || selectors.is_empty() || table.is_static_compact() {
         return false;
     }
     let requested = &selection.requested;

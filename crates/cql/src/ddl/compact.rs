@@ -1,0 +1,65 @@
+//! Tables WITH COMPACT STORAGE: what they may have, and the columns that CQL does not show.
+//!
+//! With clustering columns a table is dense: a row is one cell. Without, its columns are stored as static ones beside a hidden clustering
+//! column and a hidden value, which clients of old times used for columns without a definition.
+//!
+//! Must agree with: `CreateTableStatement.validateCompactTable` and `.fixupCompactTable`.
+
+use std::collections::BTreeMap;
+
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, TableFlags};
+use types::CqlType;
+
+use crate::ast::{CreateTable, PrimaryKey};
+use crate::error::CqlError;
+
+/// Refuses what compact tables cannot have.
+pub(super) fn check(
+    create: &CreateTable<'_>,
+    primary_key: &PrimaryKey<'_>,
+    columns: &BTreeMap<String, CqlType>,
+) -> Result<(), CqlError> {
+    let is_key =
+        |name: &str| primary_key.partition.iter().chain(&primary_key.clustering).any(|column| column.as_str() == name);
+    let others: Vec<_> = columns.iter().filter(|(name, _)| !is_key(name)).collect();
+    if others.iter().any(|(_, ty)| ty.is_multi_cell()) {
+        return Err(CqlError::invalid("Non-frozen collections and UDTs are not supported with COMPACT STORAGE"));
+    }
+    if create.columns.iter().any(|column| column.is_static) {
+        return Err(CqlError::invalid("Static columns are not supported in COMPACT STORAGE tables"));
+    }
+    match (primary_key.clustering.is_empty(), others.len()) {
+        (true, 0) => Err(CqlError::invalid("No definition found that is not part of the PRIMARY KEY")),
+        (false, 2..) => Err(CqlError::invalid(format!(
+            "COMPACT STORAGE with composite PRIMARY KEY allows no more than one column not part of the PRIMARY KEY \
+             (got: {})",
+            others.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Flags and columns of a table with COMPACT STORAGE, hidden ones included.
+pub(super) fn complete(counter: bool, mut specs: Vec<ColumnSpec>) -> (TableFlags, Vec<ColumnSpec>) {
+    let clustering = specs.iter().filter(|spec| spec.kind == ColumnKind::Clustering).count();
+    let flags = TableFlags { compound: clustering > 1, counter, dense: clustering > 0, super_: false };
+    let value =
+        free_name(&specs, std::iter::once("value".to_owned()).chain((1..).map(|number| format!("value{number}"))));
+    let hidden = |name, kind, ty| ColumnSpec { name, kind, position: 0, ty, reversed: false };
+    if clustering == 0 {
+        let column = free_name(&specs, (1..).map(|number| format!("column{number}")));
+        for spec in specs.iter_mut().filter(|spec| spec.kind == ColumnKind::Regular) {
+            spec.kind = ColumnKind::Static;
+        }
+        specs.push(hidden(column, ColumnKind::Clustering, CqlType::Text));
+        specs.push(hidden(value, ColumnKind::Regular, if counter { CqlType::Counter } else { CqlType::Blob }));
+    } else if specs.iter().all(|spec| spec.kind != ColumnKind::Regular) {
+        specs.push(hidden(value, ColumnKind::Regular, CqlType::Empty));
+    }
+    (flags, specs)
+}
+
+fn free_name(specs: &[ColumnSpec], mut names: impl Iterator<Item = String>) -> String {
+    names.find(|name| specs.iter().all(|spec| spec.name != *name)).expect("the names have no end")
+}
