@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         None => serve::run(program.serve),
         Some(Command::Serve(serve)) => serve::run(serve),
         Some(Command::Nodetool { arguments }) => nodetool(&arguments),
-        Some(Command::Sstable { .. }) => later("sstable"),
+        Some(Command::Sstable { arguments }) => sstable(&arguments),
         Some(Command::Shell { .. }) => later("shell"),
         Some(Command::Stress { .. }) => later("stress"),
     }
@@ -37,6 +37,12 @@ fn nodetool(arguments: &[String]) -> ExitCode {
     let connect = |host: &str, port: u16| Box::new(Client::new(host, port)) as Box<dyn AdminApi>;
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
     ExitCode::from(admin::nodetool::run(arguments, now, &connect, &mut out, &mut err))
+}
+
+fn sstable(arguments: &[String]) -> ExitCode {
+    let env = env::real::env();
+    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
+    ExitCode::from(tools::run(arguments, &mut tools::Context { env: &env, out: &mut out, err: &mut err }))
 }
 
 fn later(word: &str) -> ExitCode {

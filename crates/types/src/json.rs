@@ -6,7 +6,7 @@ mod read;
 mod write;
 
 pub use read::{Json, parse};
-pub use write::{put_json_string, to_json};
+pub use write::{put_json, put_json_string, to_json};
 
 use num_bigint::BigInt;
 

@@ -161,6 +161,11 @@ impl PartitionReader {
         self.sstable.index_error(error, Component::Rows)
     }
 
+    /// Where in the data the next unfiltered begins (walking forwards); behind the head of a partition, its first.
+    pub fn position(&self) -> u64 {
+        self.cursor.position()
+    }
+
     /// The next of the partition.
     #[inline]
     pub fn next(&mut self) -> Result<Option<Unfiltered>, ReadError> {

@@ -51,6 +51,14 @@ impl SSTableStream {
     }
 }
 
+impl SSTableStream {
+    /// Where in the uncompressed data the next unfiltered begins; behind the head of a partition, its first. For tools that
+    /// name places: meaningful in a scan of everything.
+    pub fn position(&self) -> u64 {
+        self.reader.position()
+    }
+}
+
 fn scan_from(sstable: &SSTable, start: &RingBound) -> Result<PartitionCursor, ReadError> {
     let index = &sstable.shared.partitions;
     let mut comparable = Vec::new();

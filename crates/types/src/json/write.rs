@@ -13,6 +13,11 @@ pub fn to_json(ty: &CqlType, bytes: &[u8]) -> String {
     out
 }
 
+/// Appends the value as JSON.
+pub fn put_json(out: &mut String, ty: &CqlType, bytes: &[u8]) {
+    put(out, ty, bytes);
+}
+
 /// Appends a JSON string, in double quotes.
 pub fn put_json_string(out: &mut String, text: &str) {
     out.push('"');
@@ -20,20 +25,24 @@ pub fn put_json_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-fn put_escaped(out: &mut String, text: &str) {
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c < ' ' => write!(out, "\\u{:04X}", u32::from(c)).expect("a String takes all"),
-            c => out.push(c),
+/// What needs no escape is copied in runs; bytes that need one are ASCII, so runs end between characters.
+fn put_escaped(out: &mut String, mut text: &str) {
+    while let Some(at) = text.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        let (run, rest) = text.split_at(at);
+        out.push_str(run);
+        match rest.as_bytes()[0] {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            8 => out.push_str("\\b"),
+            12 => out.push_str("\\f"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            control => write!(out, "\\u{control:04X}").expect("a String takes all"),
         }
+        text = &rest[1..];
     }
+    out.push_str(text);
 }
 
 fn put(out: &mut String, ty: &CqlType, bytes: &[u8]) {

@@ -1,0 +1,16 @@
+//! `helenus sstable VERB …`: what Cassandra's `sstable*` programs do, on SSTable files at rest.
+//!
+//! One verb a file. Reading verbs work beside a running node; writing verbs refuse a data directory that one holds. What is
+//! written appears and vanishes through the transaction log of the table's directory. Memory does not grow with a partition.
+//! Exit codes: 0 done, 1 refused, failed, or damage found, 2 wrong usage. Errors name file, component and offset.
+
+#![forbid(unsafe_code)]
+
+mod dump;
+mod failure;
+mod open;
+mod program;
+mod progress;
+mod target;
+
+pub use program::{Context, run};

@@ -1,0 +1,55 @@
+//! Opens an SSTable with a schema: one that is given, or what its own Statistics.db says of its columns.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use env::Env;
+use schema::TableMetadata;
+use sstable::{Component, Descriptor, Error, NoCache, SSTable, Statistics};
+
+use crate::failure::Failure;
+
+/// Statistics.db, digests and schemas longer than this are refused.
+pub const SMALL_FILE_MAX: u64 = 256 * 1024 * 1024;
+
+/// Reads Statistics.db.
+pub fn statistics(env: &Env, descriptor: &Descriptor) -> Result<Statistics, Failure> {
+    let path = descriptor.path(Component::Statistics);
+    let bytes = env.disk.read_all(&path, SMALL_FILE_MAX).map_err(|error| Error::io(&path, error))?;
+    let read = Statistics::read(&bytes.into(), descriptor.version);
+    Ok(read.map_err(|error| Error::from(error.of(&path, 0)))?)
+}
+
+/// Keyspace and table, as the directory says: `<keyspace>/<table>-<id>`. Snapshots lie deeper; what cannot be told is
+/// named as sstabledump names it.
+pub fn names_of(directory: &Path) -> (String, String) {
+    let text = |path: Option<&Path>| path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    let mut table = directory;
+    for ancestor in directory.ancestors() {
+        let name = ancestor.file_name().unwrap_or_default().to_string_lossy();
+        if name == "snapshots" || name == "backups" {
+            table = ancestor.parent().unwrap_or(directory);
+        }
+    }
+    let is_id = |id: &str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match (text(Some(table)), text(table.parent())) {
+        (Some(name), Some(keyspace)) => match name.rsplit_once('-') {
+            Some((name, id)) if is_id(id) => (keyspace, name.to_owned()),
+            _ => ("keyspace".to_owned(), "table".to_owned()),
+        },
+        _ => ("keyspace".to_owned(), "table".to_owned()),
+    }
+}
+
+/// The table as Statistics.db knows it.
+pub fn table_of_header(descriptor: &Descriptor, statistics: &Statistics) -> Result<Arc<TableMetadata>, Failure> {
+    let (keyspace, name) = names_of(&descriptor.directory);
+    let path = descriptor.path(Component::Statistics);
+    let table = statistics.header.table(&keyspace, &name).map_err(|error| Error::from(error.of(&path, 0)))?;
+    Ok(Arc::new(table))
+}
+
+/// Opens it under a table's schema.
+pub fn open(env: &Env, descriptor: &Descriptor, table: &Arc<TableMetadata>) -> Result<SSTable, Failure> {
+    Ok(SSTable::open(env, descriptor.clone(), table, Arc::new(NoCache))?)
+}

@@ -1,0 +1,67 @@
+//! The command line of `helenus sstable`, and what every verb is given.
+
+use std::io::Write;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use env::Env;
+
+use crate::dump;
+use crate::failure::{DONE, FAILED, Failure, USAGE};
+
+/// What a verb works with.
+pub struct Context<'a> {
+    /// The machine.
+    pub env: &'a Env,
+    /// Where results go.
+    pub out: &'a mut dyn Write,
+    /// Where notes and errors go.
+    pub err: &'a mut dyn Write,
+}
+
+/// Look into SSTable files, check them, and write them anew.
+#[derive(Parser)]
+#[command(name = "helenus sstable", disable_help_subcommand = true)]
+struct Program {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Dump(dump::Arguments),
+}
+
+/// Runs a verb; gives the exit code.
+pub fn run(arguments: &[String], context: &mut Context<'_>) -> u8 {
+    let words = std::iter::once("sstable".to_owned()).chain(arguments.iter().cloned());
+    let program = match Program::try_parse_from(words) {
+        Ok(program) => program,
+        Err(error) => return explain(&error, context),
+    };
+    let done = match program.verb {
+        Verb::Dump(arguments) => dump::run(&arguments, context),
+    };
+    match done {
+        Ok(code) => code,
+        Err(Failure { message, code }) => {
+            if !message.is_empty() {
+                // nobody is left to tell when this fails too
+                let _ = writeln!(context.err, "helenus sstable: {message}");
+            }
+            code
+        }
+    }
+}
+
+/// Help goes out, everything else is wrong usage.
+fn explain(error: &clap::Error, context: &mut Context<'_>) -> u8 {
+    let text = error.render();
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let written = if is_help { write!(context.out, "{text}") } else { write!(context.err, "{text}") };
+    match (is_help, written) {
+        (true, Ok(())) => DONE,
+        (true, Err(_)) => FAILED,
+        (false, _) => USAGE,
+    }
+}
