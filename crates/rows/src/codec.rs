@@ -28,7 +28,7 @@ use crate::{Cell, DeletionTime, Liveness, Row};
 pub use decode::{Decoded, decode_static_row, decode_unfiltered, get_clustering_values, get_deletion_time};
 pub use encode::{encode_marker, encode_row, put_clustering_values, put_deletion_time, put_end_of_partition};
 pub use mutation::{decode_mutation, encode_mutation};
-pub use peek::{Peeked, pass_rows_before, peek_unfiltered};
+pub use peek::{Peeked, pass_rows_before, peek_previous_size, peek_unfiltered};
 
 /// 2015-09-22T00:00:00Z in microseconds: base of timestamps in headers.
 pub const TIMESTAMP_EPOCH: i64 = 1_442_880_000_000_000;

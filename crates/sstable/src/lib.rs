@@ -16,6 +16,7 @@ mod filter;
 mod partition_index;
 mod reader;
 mod row_index;
+pub mod salvage;
 mod statistics;
 mod trie;
 pub mod txn_log;

@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use rows::{
-    ColumnFilter, DataLimits, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode, Slices,
+    ColumnFilter, DataLimits, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode,
+    Slices,
 };
 use sstable::{SSTable, SSTableStream};
 use types::DecoratedKey;

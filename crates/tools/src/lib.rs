@@ -8,6 +8,7 @@
 
 mod dump;
 mod failure;
+mod metadata;
 mod open;
 mod program;
 mod progress;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use env::Env;
 use schema::TableMetadata;
-use sstable::{Component, Descriptor, Error, NoCache, SSTable, Statistics};
+use sstable::{Component, CompressionInfo, Descriptor, Error, NoCache, SSTable, Statistics};
 
 use crate::failure::Failure;
 
@@ -18,6 +18,12 @@ pub fn statistics(env: &Env, descriptor: &Descriptor) -> Result<Statistics, Fail
     let bytes = env.disk.read_all(&path, SMALL_FILE_MAX).map_err(|error| Error::io(&path, error))?;
     let read = Statistics::read(&bytes.into(), descriptor.version);
     Ok(read.map_err(|error| Error::from(error.of(&path, 0)))?)
+}
+
+/// Reads CompressionInfo.db.
+pub fn compression_info(env: &Env, path: &Path) -> Result<CompressionInfo, Failure> {
+    let bytes = env.disk.read_all(path, SMALL_FILE_MAX).map_err(|error| Error::io(path, error))?;
+    Ok(CompressionInfo::open(&bytes.into()).map_err(|error| Error::from(error.of(path, 0)))?)
 }
 
 /// Keyspace and table, as the directory says: `<keyspace>/<table>-<id>`. Snapshots lie deeper; what cannot be told is

@@ -6,8 +6,8 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use env::Env;
 
-use crate::dump;
 use crate::failure::{DONE, FAILED, Failure, USAGE};
+use crate::{dump, metadata};
 
 /// What a verb works with.
 pub struct Context<'a> {
@@ -30,6 +30,7 @@ struct Program {
 #[derive(Subcommand)]
 enum Verb {
     Dump(dump::Arguments),
+    Metadata(metadata::Arguments),
 }
 
 /// Runs a verb; gives the exit code.
@@ -41,6 +42,7 @@ pub fn run(arguments: &[String], context: &mut Context<'_>) -> u8 {
     };
     let done = match program.verb {
         Verb::Dump(arguments) => dump::run(&arguments, context),
+        Verb::Metadata(arguments) => metadata::run(&arguments, context),
     };
     match done {
         Ok(code) => code,

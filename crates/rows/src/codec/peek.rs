@@ -117,6 +117,19 @@ fn row_order(
 
 /// The position of the unfiltered at `offset` of a partition on disk; None: the partition ends there, with one byte.
 pub fn peek_unfiltered<'a>(buffer: &'a [u8], offset: usize, header: &Header) -> Result<Option<Peeked<'a>>, CodecError> {
+    Ok(peek(buffer, offset, header)?.map(|(peeked, _)| peeked))
+}
+
+/// The distance that an unfiltered on disk gives to the one before it, or to the start of its partition; None: the partition ends.
+pub fn peek_previous_size(buffer: &[u8], offset: usize, header: &Header) -> Result<Option<u64>, CodecError> {
+    match peek(buffer, offset, header)? {
+        Some((_, mut cursor)) => Ok(Some(cursor.uvint()?)),
+        None => Ok(None),
+    }
+}
+
+/// Also gives the cursor behind the size.
+fn peek<'a>(buffer: &'a [u8], offset: usize, header: &Header) -> Result<Option<(Peeked<'a>, Cursor<'a>)>, CodecError> {
     let mut cursor = Cursor::new(buffer.get(offset..).ok_or(CodecError::Truncated)?);
     let flags = cursor.u8()?;
     if flags & END_OF_PARTITION != 0 {
@@ -155,7 +168,7 @@ pub fn peek_unfiltered<'a>(buffer: &'a [u8], offset: usize, header: &Header) -> 
     let size = cursor.uvint()?;
     let end = usize::try_from(size).ok().and_then(|size| (offset + cursor.position()).checked_add(size));
     match end {
-        Some(end) => Ok(Some(Peeked { kind, values, end })),
+        Some(end) => Ok(Some((Peeked { kind, values, end }, cursor))),
         None => invalid(format!("an unfiltered of {size} bytes")),
     }
 }

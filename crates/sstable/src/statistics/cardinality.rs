@@ -129,6 +129,14 @@ impl Cardinality {
 
     /// About how many distinct keys were added.
     pub fn estimate(&self) -> u64 {
+        if let Self::Sparse { merged, recent } = self {
+            // so few that the finer registers tell them apart
+            let mut indexes: Vec<u32> = merged.iter().chain(recent).map(|encoded| sparse_index(*encoded)).collect();
+            indexes.sort_unstable();
+            indexes.dedup();
+            let registers = f64::from(1u32 << SPARSE_PRECISION);
+            return (registers * (registers / (registers - indexes.len() as f64)).ln()).round() as u64;
+        }
         let mut dense = self.clone();
         let words = dense.make_dense();
         let values = (0..REGISTERS).map(|register| {

@@ -8,3 +8,4 @@ mod fixtures;
 mod golden;
 mod model;
 mod rewrite;
+mod salvage;

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use bytes::Bytes;
-use rows::{Cell, ColumnData, DeletionTime, Liveness, PartitionHead, PrefixKind, RangeTombstoneMarker, Row, Unfiltered};
+use rows::{
+    Cell, ColumnData, DeletionTime, Liveness, PartitionHead, PrefixKind, RangeTombstoneMarker, Row, Unfiltered,
+};
 use schema::TableMetadata;
 use sstable::SSTable;
 use types::literal::to_plain_text;

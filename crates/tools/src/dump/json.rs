@@ -183,9 +183,6 @@ mod tests {
             std::mem::take(json.text())
         };
         assert_eq!(write(false), r#"[{"a":1,"b":["x\"",true],"c":[]}]"#);
-        assert_eq!(
-            write(true),
-            "[\n  {\n    \"a\" : 1,\n    \"b\" : [ \"x\\\"\", true ],\n    \"c\" : [ ]\n  }\n]"
-        );
+        assert_eq!(write(true), "[\n  {\n    \"a\" : 1,\n    \"b\" : [ \"x\\\"\", true ],\n    \"c\" : [ ]\n  }\n]");
     }
 }

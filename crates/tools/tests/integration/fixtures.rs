@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use sstable::{Component, Descriptor};
 
-/// An SSTable of a table of keyspace `fx`.
+/// An SSTable of keyspace `fx`.
 pub struct Fixture {
-    pub table: String,
     pub descriptor: Descriptor,
 }
 
@@ -34,7 +33,8 @@ impl Fixture {
     }
 }
 
-fn root() -> PathBuf {
+/// A folder for each table.
+pub fn root() -> PathBuf {
     match std::env::var_os("HELENUS_FIXTURES") {
         Some(root) => PathBuf::from(root),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/fixtures"),
@@ -45,12 +45,11 @@ fn root() -> PathBuf {
 pub fn all(version: &str) -> Vec<Fixture> {
     let mut found = Vec::new();
     for table in sorted_entries(&root()) {
-        let name = table.file_name().unwrap().to_string_lossy().into_owned();
         let directory = table.join(version);
         if directory.is_dir() {
-            collect(&directory, &name, &mut found);
+            collect(&directory, &mut found);
             for inner in sorted_entries(&directory).into_iter().filter(|path| path.is_dir()) {
-                collect(&inner, &name, &mut found);
+                collect(&inner, &mut found);
             }
         }
     }
@@ -58,11 +57,11 @@ pub fn all(version: &str) -> Vec<Fixture> {
     found
 }
 
-fn collect(directory: &Path, table: &str, found: &mut Vec<Fixture>) {
+fn collect(directory: &Path, found: &mut Vec<Fixture>) {
     for path in sorted_entries(directory) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if let Some((descriptor, Some(Component::Data))) = Descriptor::parse(directory, &name) {
-            found.push(Fixture { table: table.to_owned(), descriptor });
+            found.push(Fixture { descriptor });
         }
     }
 }

@@ -1,0 +1,246 @@
+//! One partition, past damage inside of it.
+
+use std::cmp::Ordering;
+
+use rows::codec::{CodecError, Decoded, decode_static_row, decode_unfiltered, get_deletion_time};
+use rows::range_tombstones::marker_at;
+use rows::{ClusteringPrefix, DeletionTime, PartitionHead, RangeTombstoneMarker, Unfiltered};
+use stdx::Cursor;
+use types::DecoratedKey;
+
+use super::open::Opened;
+use super::positions::Positions;
+use super::report::SalvageReport;
+use super::window::{Damage, Window};
+use crate::version::Version;
+
+/// A partition being read.
+///
+/// An opening marker is given once what follows it was read: behind it damage cannot be told from the deletion's end.
+#[derive(Debug)]
+pub struct OpenPartition {
+    key: DecoratedKey,
+    start: u64,
+    /// Where it ends, if that is known.
+    pub end: Option<u64>,
+    /// Of the next unfiltered; once it has ended, of what follows the partition.
+    pub position: u64,
+    /// Goes behind the marker that was given last.
+    held: Option<Unfiltered>,
+    /// An opening marker that waits.
+    delayed: Option<RangeTombstoneMarker>,
+    /// Where the walk is.
+    last: Option<ClusteringPrefix>,
+    /// The range deletion open behind what was given.
+    open: Option<DeletionTime>,
+    /// The range deletion open at the block that reading goes on with: to be opened before what comes next.
+    reopen: Option<DeletionTime>,
+    /// A part of it is lost.
+    cut: bool,
+    ended: bool,
+}
+
+/// A partition's deletion, in the form of the version.
+pub fn partition_deletion(cursor: &mut Cursor<'_>, version: Version) -> Result<DeletionTime, CodecError> {
+    if version.has_unsigned_deletion_times() {
+        return get_deletion_time(cursor);
+    }
+    let (local_deletion_time, marked_for_delete_at) = (cursor.u32()?, cursor.i64()?);
+    if marked_for_delete_at == i64::MIN {
+        return Ok(DeletionTime::LIVE);
+    }
+    Ok(DeletionTime::new(marked_for_delete_at, local_deletion_time))
+}
+
+impl OpenPartition {
+    /// Reads the head at `start`. The key is given where it could be read and the rest not.
+    pub fn open(
+        files: &Opened,
+        window: &mut Window,
+        start: u64,
+    ) -> Result<(PartitionHead, Self), (Damage, Option<DecoratedKey>)> {
+        let version = files.version;
+        let decoded = window.decode(&files.data, start, |bytes, offset| {
+            let mut cursor = Cursor::new(bytes.get(offset..).ok_or(CodecError::Truncated)?);
+            let key = bytes.slice_ref(cursor.short_bytes()?);
+            let deletion = partition_deletion(&mut cursor, version)?;
+            Ok(((key, deletion), offset + cursor.position()))
+        });
+        let ((key, deletion), mut position) = decoded.map_err(|damage| (damage, None))?;
+        let key = DecoratedKey::new(key);
+        if let Err(error) = types::validate(&files.table.partition_key_type, &key.key) {
+            return Err((Damage { to: start + 1, what: format!("no partition key: {error}") }, None));
+        }
+        let mut static_row = None;
+        if !files.header.statics.is_empty() {
+            let header = &files.header;
+            let decoded = window
+                .decode(&files.data, position, |bytes, offset| decode_static_row(bytes, offset, header, true))
+                .map_err(|damage| (damage, Some(key.clone())))?;
+            position = decoded.1;
+            static_row = Some(decoded.0).filter(|row| !row.is_empty());
+        }
+        let head = PartitionHead { key: key.clone(), deletion, static_row };
+        let partition = Self {
+            key,
+            start,
+            end: None,
+            position,
+            held: None,
+            delayed: None,
+            last: None,
+            open: None,
+            reopen: None,
+            cut: false,
+            ended: false,
+        };
+        Ok((head, partition))
+    }
+
+    /// The next unfiltered; None: the partition has ended.
+    pub fn next(
+        &mut self,
+        files: &Opened,
+        window: &mut Window,
+        positions: &mut Positions,
+        report: &mut SalvageReport,
+    ) -> Option<Unfiltered> {
+        loop {
+            if let Some(held) = self.held.take() {
+                return Some(self.give(held));
+            }
+            if self.ended {
+                return self.close();
+            }
+            let header = &files.header;
+            let decoded = window
+                .decode(&files.data, self.position, |bytes, offset| decode_unfiltered(bytes, offset, header, true));
+            let given = match decoded {
+                Ok((Decoded::EndOfPartition, next)) => {
+                    (self.position, self.ended) = (next, true);
+                    self.undelay()
+                }
+                Ok((Decoded::Row(row), next)) => {
+                    let here = std::mem::replace(&mut self.position, next);
+                    if row.is_empty() { None } else { self.admit(files, report, here, Unfiltered::Row(row)) }
+                }
+                Ok((Decoded::Marker(marker), next)) => {
+                    let here = std::mem::replace(&mut self.position, next);
+                    self.admit(files, report, here, Unfiltered::Marker(marker))
+                }
+                // what waits goes first: the damage is met again
+                Err(_) if self.delayed.is_some() => self.undelay(),
+                Err(damage) => self.pass_over(&damage, files, window, positions, report),
+            };
+            if given.is_some() {
+                return given;
+            }
+        }
+    }
+
+    fn give(&mut self, unfiltered: Unfiltered) -> Unfiltered {
+        if let Unfiltered::Marker(marker) = &unfiltered {
+            self.open = marker.open;
+        }
+        unfiltered
+    }
+
+    /// What was decoded at `here`, made to fit what was given before: in order, and range deletions well formed.
+    fn admit(
+        &mut self,
+        files: &Opened,
+        report: &mut SalvageReport,
+        here: u64,
+        unfiltered: Unfiltered,
+    ) -> Option<Unfiltered> {
+        let position = ClusteringPrefix { kind: unfiltered.kind(), values: unfiltered.values().clone() };
+        let comparator = &files.table.comparator;
+        if self.last.as_ref().is_some_and(|last| last.compare(&position, comparator) != Ordering::Less) {
+            report.rows_out_of_order += 1;
+            report.lose_bytes(here, self.position, Some(&self.key), "out of order in its partition");
+            return None;
+        }
+        self.last = Some(position);
+        let reopen = self.reopen.take();
+        match unfiltered {
+            Unfiltered::Row(row) => {
+                let opening = reopen.and_then(|open| marker_at(row.clustering.clone(), true, None, Some(open)));
+                let before = self.delayed.take().or(opening);
+                match before {
+                    Some(marker) => {
+                        self.held = Some(Unfiltered::Row(row));
+                        Some(self.give(Unfiltered::Marker(marker)))
+                    }
+                    None => Some(Unfiltered::Row(row)),
+                }
+            }
+            Unfiltered::Marker(marker) => self.admit_marker(marker),
+        }
+    }
+
+    /// What closes here may never have been opened, or was closed where damage began.
+    fn admit_marker(&mut self, marker: RangeTombstoneMarker) -> Option<Unfiltered> {
+        let open = self.delayed.as_ref().map_or(self.open, |delayed| delayed.open);
+        let before = marker.position.kind.side() < 0;
+        let close = marker.close.and(open);
+        let fitted = marker_at(marker.position.values, before, close, marker.open);
+        let earlier = self.delayed.take().map(Unfiltered::Marker);
+        match fitted {
+            Some(fitted) if fitted.open.is_some() => self.delayed = Some(fitted),
+            Some(fitted) if earlier.is_some() => self.held = Some(Unfiltered::Marker(fitted)),
+            Some(fitted) => return Some(self.give(Unfiltered::Marker(fitted))),
+            None => {}
+        }
+        earlier.map(|earlier| self.give(earlier))
+    }
+
+    /// Gives up what a marker that waits opens, but not what it closes.
+    fn undelay(&mut self) -> Option<Unfiltered> {
+        let marker = self.delayed.take()?;
+        let before = marker.position.kind.side() < 0;
+        let closing = marker_at(marker.position.values, before, marker.close, None)?;
+        Some(self.give(Unfiltered::Marker(closing)))
+    }
+
+    /// A marker that closes what is open at the last row, which lies inside.
+    fn close(&mut self) -> Option<Unfiltered> {
+        let open = self.open.take()?;
+        let last = self.last.as_ref()?;
+        let marker = marker_at(last.values.clone(), false, Some(open), None)?;
+        self.last = Some(marker.position.clone());
+        Some(Unfiltered::Marker(marker))
+    }
+
+    /// Behind damage: to the next block of the partition, else to what follows the partition.
+    fn pass_over(
+        &mut self,
+        damage: &Damage,
+        files: &Opened,
+        window: &mut Window,
+        positions: &mut Positions,
+        report: &mut SalvageReport,
+    ) -> Option<Unfiltered> {
+        if !std::mem::replace(&mut self.cut, true) {
+            report.partitions_cut += 1;
+        }
+        let from = self.position;
+        let marker = self.close();
+        let block = match self.end {
+            Some(_) => None,
+            None => positions.block_after(self.start, damage.to.saturating_sub(self.start)),
+        };
+        if let Some(block) = block {
+            self.position = self.start + block.offset;
+            self.reopen = Some(block.open).filter(|open| !open.is_live());
+            report.lose_bytes(from, self.position, Some(&self.key), &damage.what);
+            return marker;
+        }
+        self.ended = true;
+        let next = self.end.or_else(|| positions.after(self.start, damage.to, report));
+        let next = next.or_else(|| super::resync::find(files, window, damage.to, Some(&self.key)));
+        self.position = next.unwrap_or_else(|| files.data.length());
+        let partitions = positions.take_passed();
+        report.lose(from, self.position, partitions, Some(&self.key), &damage.what);
+        marker
+    }
+}
