@@ -1,7 +1,7 @@
 //! What a verb is pointed at: Data.db files (any component will do), directories of tables, or `keyspace/table` beneath a data
 //! directory. Transaction logs are honoured: files that do not count are not taken.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -35,21 +35,6 @@ impl Targets {
             }
         }
         Ok(found.into_values().collect())
-    }
-
-    /// The directories meant.
-    pub fn directories(&self, env: &Env) -> Result<Vec<PathBuf>, Failure> {
-        let mut directories = BTreeSet::new();
-        for path in &self.paths {
-            if is_directory(&*env.disk, path) {
-                directories.insert(path.clone());
-            } else if env.disk.exists(path) {
-                directories.insert(directory_of(path));
-            } else {
-                directories.extend(self.of_table(&*env.disk, path)?);
-            }
-        }
-        Ok(directories.into_iter().collect())
     }
 
     fn resolve(&self, env: &Env, path: &Path) -> Result<Vec<Descriptor>, Failure> {

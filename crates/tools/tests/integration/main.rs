@@ -1,5 +1,5 @@
 //! The verbs on files of the real Cassandra, and on damaged ones.
-#![allow(clippy::disallowed_methods)] // tests read and write files as any program does
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)] // tests read and write files as any program does
 
 mod fixtures;
 mod golden;
