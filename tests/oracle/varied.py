@@ -24,6 +24,7 @@ SCHEMA = [
     f"CREATE TABLE {KEYSPACE}.wide (k int, c bigint, v text, PRIMARY KEY (k, c))",
     f"CREATE TABLE {KEYSPACE}.many (k bigint PRIMARY KEY, v int)",
     f"CREATE TABLE {KEYSPACE}.statics (k int, c int, s text static, l list<int> static, PRIMARY KEY (k, c))",
+    f"CREATE TABLE {KEYSPACE}.counters (k int, c int, n counter, m counter, s counter static, PRIMARY KEY (k, c))",
     f'CREATE TABLE {KEYSPACE}."MixedCase" ("Key" int, "select" int, "white space" text, PRIMARY KEY ("Key", "select"))',
 ]
 
@@ -55,6 +56,20 @@ DELETIONS = [
     "DELETE v FROM {k}.deleted USING TIMESTAMP {ts} WHERE k = {key} AND a = {a} AND b = {b}",
 ]
 
+COUNTERS = [
+    "UPDATE {k}.counters SET n = n + {by} WHERE k = {key} AND c = {c}",
+    "UPDATE {k}.counters SET n = n - {by}, m = m + 1 WHERE k = {key} AND c = {c}",
+    "UPDATE {k}.counters SET s = s + {by} WHERE k = {key}",
+    "BEGIN COUNTER BATCH UPDATE {k}.counters SET n = n + 1 WHERE k = {key} AND c = {c}; UPDATE {k}.counters SET n = n + {by} WHERE k = 9 AND c = {c} APPLY BATCH",
+]
+
+COUNTER_DELETIONS = [
+    "DELETE m FROM {k}.counters WHERE k = {key} AND c = {c}",
+    "DELETE FROM {k}.counters WHERE k = {key} AND c = {c}",
+    "DELETE FROM {k}.counters WHERE k = {key} AND c > {c}",
+    "DELETE FROM {k}.counters WHERE k = {key}",
+]
+
 
 def layers(session):
     """Makes the keyspace; after each layer of writes it yields, so that the caller may flush."""
@@ -83,6 +98,9 @@ def layers(session):
             session.execute(deleted, (key, a, b, stamp, f"w{layer}", stamp))
             stamp = chance.randrange(1, 1000)
             run(chance.choice(DELETIONS).format(k=KEYSPACE, key=key, a=a, a2=a + 3, b=b, ts=stamp))
+        for turn in range(120):
+            choices = COUNTER_DELETIONS if turn % 20 == 19 else COUNTERS
+            run(chance.choice(choices).format(k=KEYSPACE, key=chance.randrange(6), c=chance.randrange(8), by=chance.randrange(1000)))
         if layer == 1:
             run(f"DELETE FROM {KEYSPACE}.deleted USING TIMESTAMP 400 WHERE k = 2")
         for name in ("zstd", "plain", "snappy", "deflate", "expiring"):

@@ -7,12 +7,14 @@
 pub mod batchlog;
 pub mod clock;
 pub mod compaction_history;
+pub mod counters;
 pub mod error;
 pub mod identity;
 pub mod node;
 pub mod read;
 pub mod replication;
 pub mod schema_changes;
+pub mod stripes;
 pub mod system_rows;
 pub mod write;
 

@@ -13,6 +13,7 @@ use crate::compaction_history;
 use crate::error::NodeError;
 use crate::identity::{Identity, IdentityOptions, local_table};
 use crate::replication::{self, Level, Shortage};
+use crate::stripes::Stripes;
 use crate::system_rows::SystemRow;
 
 /// How long requests may take. Changed at run time by `nodetool settimeout`.
@@ -26,7 +27,7 @@ pub struct Timeouts {
     pub write: Duration,
     /// truncate_request_timeout
     pub truncate: Duration,
-    /// counter_write_request_timeout: kept and shown, counters are not served
+    /// counter_write_request_timeout
     pub counter_write: Duration,
     /// cas_contention_timeout: kept and shown, conditions do not contend on one node
     pub cas_contention: Duration,
@@ -62,6 +63,8 @@ pub struct Node {
     /// Ids.
     pub uuids: TimeUuids,
     timeouts: ArcSwap<Timeouts>,
+    /// Of rows in which counters are being incremented.
+    pub(crate) counter_locks: Stripes,
 }
 
 impl Node {
@@ -73,7 +76,8 @@ impl Node {
         engine.set_host_id(identity.host_id);
         compaction_history::keep(&engine);
         let clock = WriteClock::new(&env);
-        let node = Self { engine, env, identity, clock, uuids, timeouts: ArcSwap::from_pointee(timeouts) };
+        let timeouts = ArcSwap::from_pointee(timeouts);
+        let node = Self { engine, env, identity, clock, uuids, timeouts, counter_locks: Stripes::default() };
         let replayed = node.replay_batches()?;
         if replayed > 0 {
             tracing::info!(batches = replayed, "logged batches that were under way are applied");

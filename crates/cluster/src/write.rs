@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use env::Env;
-use rows::Mutation;
+use rows::{Mutation, ReadError};
 use storage::StorageError;
 use storage::commitlog::{LogError, LogPosition};
 
@@ -19,6 +19,10 @@ pub enum WriteError {
     TimedOut,
     /// The engine refused it, or the log failed.
     Storage(StorageError),
+    /// What had to be read first could not be; nothing was written.
+    Read(ReadError),
+    /// Too many reads wait for the disk; nothing was written.
+    Overloaded,
 }
 
 impl From<StorageError> for WriteError {
@@ -48,7 +52,7 @@ impl Node {
     }
 
     /// Waits for the log, and counts how long when it was not durable at once.
-    async fn wait_durable(&self, position: LogPosition) -> Result<(), LogError> {
+    pub(crate) async fn wait_durable(&self, position: LogPosition) -> Result<(), LogError> {
         let mut durable = self.engine.log.wait_durable(position);
         let mut begun = None;
         std::future::poll_fn(move |context| {

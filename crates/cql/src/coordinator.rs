@@ -83,6 +83,8 @@ pub struct WriteOptions {
     pub consistency: Consistency,
     /// The mutations belong to a logged batch of more than one partition: all of them happen, or none.
     pub logged_batch: bool,
+    /// The mutations are of counters: what they hold are increments, to be added to what is there (`rows::counter`).
+    pub counters: bool,
 }
 
 /// What goes along with a read.

@@ -92,13 +92,13 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
     let plan = match &parsed.statement {
         Statement::Select(select) => Plan::Select(select::prepare(&mut preparing, select, keyspace)?),
         Statement::Insert(insert) => {
-            Plan::Modification(modification::prepare_insert(&mut preparing, insert, keyspace)?)
+            Plan::Modification(validated(modification::prepare_insert(&mut preparing, insert, keyspace)?)?)
         }
         Statement::Update(update) => {
-            Plan::Modification(modification::prepare_update(&mut preparing, update, keyspace)?)
+            Plan::Modification(validated(modification::prepare_update(&mut preparing, update, keyspace)?)?)
         }
         Statement::Delete(delete) => {
-            Plan::Modification(modification::prepare_delete(&mut preparing, delete, keyspace)?)
+            Plan::Modification(validated(modification::prepare_delete(&mut preparing, delete, keyspace)?)?)
         }
         Statement::Batch(batch) => Plan::Batch(batch::prepare(&mut preparing, batch, keyspace)?),
         Statement::Use(name) => Plan::Use(name.as_str().to_owned()),
@@ -118,6 +118,11 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
         result_metadata,
         plan,
     })
+}
+
+fn validated(plan: ModificationPlan) -> Result<ModificationPlan, CqlError> {
+    plan.validate()?;
+    Ok(plan)
 }
 
 fn key_indexes(plan: &Plan) -> Arc<[u16]> {

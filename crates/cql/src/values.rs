@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use bytes::Bytes;
-use rows::{ColumnData, ComplexColumn};
+use rows::{ColumnData, ComplexColumn, counter};
 use stdx::Cursor;
 use types::{CqlType, collection};
 
@@ -145,7 +145,7 @@ pub(crate) fn put_column(out: &mut Vec<u8>, ty: &CqlType, data: Option<&ColumnDa
         None => stdx::put_i32(out, -1),
         Some(ColumnData::Simple(cell)) if *ty == CqlType::Counter => {
             stdx::put_i32(out, 8);
-            stdx::put_i64(out, counter_total(&cell.value));
+            stdx::put_i64(out, counter::total(&cell.value));
         }
         Some(ColumnData::Simple(cell)) => stdx::put_int_bytes(out, Some(&cell.value)),
         Some(ColumnData::Complex(complex)) if complex.cells.is_empty() => stdx::put_i32(out, -1),
@@ -163,7 +163,7 @@ pub(crate) fn put_column(out: &mut Vec<u8>, ty: &CqlType, data: Option<&ColumnDa
 pub(crate) fn column_value(ty: &CqlType, data: Option<&ColumnData>) -> Option<Bytes> {
     match data? {
         ColumnData::Simple(cell) if *ty == CqlType::Counter => {
-            Some(Bytes::copy_from_slice(&counter_total(&cell.value).to_be_bytes()))
+            Some(Bytes::copy_from_slice(&counter::total(&cell.value).to_be_bytes()))
         }
         ColumnData::Simple(cell) => Some(cell.value.clone()),
         ColumnData::Complex(complex) if complex.cells.is_empty() => None,
@@ -224,18 +224,6 @@ pub(crate) fn field_index(path: Option<&Bytes>) -> Option<usize> {
 pub(crate) fn field_path(field: usize) -> Bytes {
     let index = u16::try_from(field).expect("a user type has less than 2^15 fields");
     Bytes::copy_from_slice(&index.to_be_bytes())
-}
-
-/// The sum of a counter's shards: a context is a header (count, count × i16) and shards of 32 bytes (id, clock, count).
-pub(crate) fn counter_total(context: &[u8]) -> i64 {
-    const SHARD: usize = 32;
-    let mut cursor = Cursor::new(context);
-    let Ok(elements) = cursor.i16() else { return 0 };
-    if cursor.skip(usize::from(elements.unsigned_abs()) * 2).is_err() {
-        return 0;
-    }
-    let counts = cursor.rest().chunks_exact(SHARD).filter_map(|shard| shard[24..].try_into().ok());
-    counts.map(i64::from_be_bytes).fold(0, i64::wrapping_add)
 }
 
 #[cfg(test)]

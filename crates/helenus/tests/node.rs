@@ -5,6 +5,8 @@
 
 #[path = "node/client.rs"]
 mod client;
+#[path = "node/concurrent.rs"]
+mod concurrent;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

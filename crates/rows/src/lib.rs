@@ -9,6 +9,7 @@ pub mod cell;
 pub mod clustering;
 pub mod codec;
 pub mod command;
+pub mod counter;
 pub mod deletion;
 pub mod error;
 pub mod live;

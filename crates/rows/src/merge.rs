@@ -155,8 +155,12 @@ impl MergeStream {
 
     fn merge_rows(&mut self, group: &[usize]) -> Option<Row> {
         let mut merged: Option<Row> = None;
+        let shadow = self.shadow_of_counters(group);
         for index in group {
-            let Some(Unfiltered::Row(row)) = self.sources[*index].front.take() else { continue };
+            let Some(Unfiltered::Row(mut row)) = self.sources[*index].front.take() else { continue };
+            if !shadow.is_live() {
+                row.drop_shadowed(&shadow);
+            }
             match &mut merged {
                 None => merged = Some(row),
                 Some(target) => target.merge(row, &self.table),
@@ -165,6 +169,19 @@ impl MergeStream {
         let mut row = merged?;
         row.apply_deletion(&self.partition_deletion.merge(self.open));
         (!row.is_empty()).then_some(row)
+    }
+
+    /// The strongest deletion over the rows of a group where they hold counters: what it deletes goes before cells are merged,
+    /// or it would live on in a context that another source wrote later.
+    fn shadow_of_counters(&self, group: &[usize]) -> DeletionTime {
+        if !self.table.is_counter() {
+            return DeletionTime::LIVE;
+        }
+        let of_rows = group.iter().map(|index| match &self.sources[*index].front {
+            Some(Unfiltered::Row(row)) => row.deletion,
+            _ => DeletionTime::LIVE,
+        });
+        of_rows.fold(self.partition_deletion.merge(self.open), DeletionTime::merge)
     }
 
     fn merge_markers(&mut self, group: &[usize]) -> Option<RangeTombstoneMarker> {
@@ -210,15 +227,21 @@ impl PartitionStream for MergeStream {
         }
         self.by_front.clear();
         self.open = DeletionTime::LIVE;
-        let mut deletion = DeletionTime::LIVE;
+        let heads = self.current.iter().filter_map(|index| self.sources[*index].head.as_ref());
+        let deletion = heads.fold(DeletionTime::LIVE, |strongest, head| strongest.merge(head.deletion));
         let mut static_row: Option<Row> = None;
         let mut key = None;
         for position in 0..self.current.len() {
             let index = self.current[position];
             let source = &mut self.sources[index];
             source.open = DeletionTime::LIVE;
-            let Some(head) = source.head.take() else { continue };
-            deletion = deletion.merge(head.deletion);
+            let Some(mut head) = source.head.take() else { continue };
+            if let Some(row) = &mut head.static_row
+                && self.table.is_counter()
+                && !deletion.is_live()
+            {
+                row.drop_shadowed(&deletion);
+            }
             match (&mut static_row, head.static_row) {
                 (Some(target), Some(row)) => target.merge(row, &self.table),
                 (target @ None, row) => *target = row,

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use schema::{ColumnId, TableMetadata};
 
 use crate::cell::{NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
-use crate::{Cell, ClusteringValues, DeletionTime};
+use crate::{Cell, ClusteringValues, DeletionTime, counter};
 
 /// Primary-key liveness: what an INSERT leaves even if no column is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -227,10 +227,16 @@ impl Row {
         }
         let deletion = self.deletion.merge(other.deletion);
         self.deletion = deletion;
+        let mut columns = other.columns;
+        if table.is_counter() && !deletion.is_live() {
+            // what is deleted must not live on in a counter that is written later
+            self.drop_shadowed(&deletion);
+            drop_shadowed(&mut columns, &deletion);
+        }
         if self.columns.is_empty() {
-            self.columns = other.columns;
+            self.columns = columns;
         } else {
-            for data in other.columns {
+            for data in columns {
                 self.merge_column(data, table);
             }
         }
@@ -249,7 +255,9 @@ impl Row {
         };
         match (&mut self.columns[index], data) {
             (ColumnData::Simple(old), ColumnData::Simple(new)) => {
-                if new.reconcile(old) == Ordering::Greater {
+                if table.is_counter() {
+                    *old = counter::reconcile(old, &new);
+                } else if new.reconcile(old) == Ordering::Greater {
                     *old = new;
                 }
             }
@@ -265,16 +273,7 @@ impl Row {
         if self.liveness.timestamp <= deletion.marked_for_delete_at {
             self.liveness = Liveness::EMPTY;
         }
-        self.columns.retain_mut(|data| match data {
-            ColumnData::Simple(cell) => !deletion.deletes(cell.timestamp),
-            ColumnData::Complex(complex) => {
-                complex.cells.retain(|cell| !deletion.deletes(cell.timestamp));
-                if !complex.deletion.supersedes(deletion) {
-                    complex.deletion = DeletionTime::LIVE;
-                }
-                !complex.cells.is_empty() || !complex.deletion.is_live()
-            }
-        });
+        drop_shadowed(&mut self.columns, deletion);
     }
 
     /// Applies a deletion from outside the row (partition or range): drops what it shadows, the row's deletion too.
@@ -316,6 +315,19 @@ impl Row {
     }
 }
 
+fn drop_shadowed(columns: &mut Vec<ColumnData>, deletion: &DeletionTime) {
+    columns.retain_mut(|data| match data {
+        ColumnData::Simple(cell) => !deletion.deletes(cell.timestamp),
+        ColumnData::Complex(complex) => {
+            complex.cells.retain(|cell| !deletion.deletes(cell.timestamp));
+            if !complex.deletion.supersedes(deletion) {
+                complex.deletion = DeletionTime::LIVE;
+            }
+            !complex.cells.is_empty() || !complex.deletion.is_live()
+        }
+    });
+}
+
 fn merge_complex(old: &mut ComplexColumn, new: ComplexColumn, table: &TableMetadata) {
     let Some(column) = table.column(old.column) else { return };
     let deletion = old.deletion.merge(new.deletion);
@@ -333,6 +345,9 @@ fn merge_complex(old: &mut ComplexColumn, new: ComplexColumn, table: &TableMetad
             (Some(a), Some(b)) => match compare_paths(&column.ty, &path(a), &path(b)) {
                 Ordering::Less => left.next(),
                 Ordering::Greater => right.next(),
+                Ordering::Equal if table.is_counter() => {
+                    left.next().zip(right.next()).map(|(a, b)| counter::reconcile(&a, &b))
+                }
                 Ordering::Equal => {
                     let keep_right = b.reconcile(a) == Ordering::Greater;
                     let (a, b) = (left.next(), right.next());

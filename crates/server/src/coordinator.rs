@@ -115,6 +115,9 @@ impl Coordinator for RequestCoordinator {
         let (kind, written) = if options.logged_batch && count > 1 {
             self.trace(|| format!("Writing a logged batch of {count} mutations with its record in system.batches"));
             (WriteKind::BatchLog, node.write_logged_batch(mutations).await)
+        } else if options.counters {
+            self.trace(|| format!("Adding to the counters of {count} partitions"));
+            (WriteKind::Counter, node.write_counters(mutations).await)
         } else {
             self.trace(|| describe(&mutations, node.engine.shards));
             let kind = if count > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple };

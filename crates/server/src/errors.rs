@@ -15,6 +15,9 @@ const UNKNOWN: u16 = 0;
 /// `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`
 const TOO_MANY_TOMBSTONES: u16 = 1;
 
+/// The pool's queue is full.
+const TOO_MANY_READS: &str = "Too many reads wait for the disk";
+
 /// The ERROR message of a failed statement. `endpoint` is this node, where one is named.
 pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
     let text = error.to_string();
@@ -108,6 +111,12 @@ pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i
         WriteError::Storage(StorageError::UnknownTable { table }) => {
             CqlError::Invalid(format!("table {table} does not exist"))
         }
+        WriteError::Overloaded => CqlError::Overloaded(TOO_MANY_READS.to_owned()),
+        WriteError::Read(ReadError::TimedOut) => CqlError::WriteTimeout { consistency, received: 0, block_for, kind },
+        WriteError::Read(error) => {
+            tracing::error!(%error, "what is there could not be read for a write");
+            CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }
+        }
         WriteError::Storage(error) => {
             tracing::error!(%error, "a write failed");
             CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }
@@ -120,6 +129,8 @@ pub(crate) fn of_change(error: WriteError) -> CqlError {
     match error {
         WriteError::TimedOut => CqlError::Server("the change took longer than its timeout".to_owned()),
         WriteError::Storage(error) => CqlError::Server(error.to_string()),
+        WriteError::Read(error) => CqlError::Server(error.to_string()),
+        WriteError::Overloaded => CqlError::Overloaded(TOO_MANY_READS.to_owned()),
     }
 }
 
@@ -141,7 +152,7 @@ pub(crate) fn of_read(
     let timeout = || CqlError::ReadTimeout { consistency, received: 0, block_for, data_present: false };
     match outcome {
         ReadOutcome::TimedOut | ReadOutcome::Failed(CqlError::Read(ReadError::TimedOut)) => timeout(),
-        ReadOutcome::Overloaded => CqlError::Overloaded("Too many reads wait for the disk".to_owned()),
+        ReadOutcome::Overloaded => CqlError::Overloaded(TOO_MANY_READS.to_owned()),
         ReadOutcome::Failed(CqlError::Read(error)) => match error {
             ReadError::TooManyTombstones { .. } => {
                 tracing::warn!("{error}");

@@ -508,6 +508,11 @@ impl Builder<'_, '_, '_> {
         }
     }
 
+    fn is_column_of(&self, selectable: &Selectable<'_>, ty: &CqlType) -> bool {
+        let Selectable::Column(name) = selectable else { return false };
+        self.table.column_by_name(name.as_str()).is_some_and(|column| column.ty == *ty)
+    }
+
     /// The name of a result column.
     fn name(&self, selectable: &Selectable<'_>) -> String {
         let list = |parts: &[Selectable<'_>]| parts.iter().map(|part| self.name(part)).collect::<Vec<_>>().join(", ");
@@ -518,6 +523,10 @@ impl Builder<'_, '_, '_> {
             Selectable::Bind(marker) => marker.to_string(),
             Selectable::CountRows => "count".into(),
             Selectable::CellAttribute(attribute, inner) => format!("{}({})", attribute.name(), self.name(inner)),
+            // a cast to the type that it is of is none
+            Selectable::Cast(inner, native) if self.is_column_of(inner, &terms::native_type(*native)) => {
+                self.name(inner)
+            }
             Selectable::Cast(inner, native) => {
                 format!("cast({} as {})", self.name(inner), type_name(&terms::native_type(*native)))
             }

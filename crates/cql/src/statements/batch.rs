@@ -55,22 +55,38 @@ pub(crate) fn prepare(
         None => None,
         Some(term) => Some(terms::prepare(preparing, term, &Receiver::new("[timestamp]", types::CqlType::BigInt))?),
     };
-    if timestamp.is_some() && batch.kind == BatchKind::Counter {
-        return invalid("Cannot provide custom timestamp for counter BATCH");
-    }
-    if timestamp.is_some() && statements.iter().any(ModificationPlan::sets_timestamp) {
-        return invalid("Timestamp must be set either on BATCH or individual statements");
-    }
-    check_kind(batch.kind, !statements.is_empty())?;
+    validate(batch.kind, timestamp.is_some(), statements.iter())?;
     Ok(BatchPlan { kind: batch.kind, timestamp, statements })
 }
 
-/// Counters cannot be written yet: every statement is one that a counter batch refuses.
-fn check_kind(kind: BatchKind, has_statements: bool) -> Result<(), CqlError> {
-    if kind == BatchKind::Counter && has_statements {
+/// What may stand together in a batch, then what each of its statements may not have.
+fn validate<'p>(
+    kind: BatchKind,
+    has_timestamp: bool,
+    plans: impl Iterator<Item = &'p ModificationPlan> + Clone,
+) -> Result<(), CqlError> {
+    let is_counter_batch = kind == BatchKind::Counter;
+    if has_timestamp && is_counter_batch {
+        return invalid("Cannot provide custom timestamp for counter BATCH");
+    }
+    if has_timestamp && plans.clone().any(ModificationPlan::sets_timestamp) {
+        return invalid("Timestamp must be set either on BATCH or individual statements");
+    }
+    let has_counters = plans.clone().any(|plan| plan.table.is_counter());
+    let has_others = plans.clone().any(|plan| !plan.table.is_counter());
+    if has_timestamp && has_counters {
+        return invalid("Cannot provide custom timestamp for a BATCH containing counters");
+    }
+    if is_counter_batch && has_others {
         return invalid("Cannot include non-counter statement in a counter batch");
     }
-    Ok(())
+    if has_counters && has_others {
+        return invalid("Counter and non-counter mutations cannot exist in the same batch");
+    }
+    if kind == BatchKind::Logged && has_counters {
+        return invalid("Cannot include a counter statement in a logged batch");
+    }
+    plans.into_iter().try_for_each(ModificationPlan::validate)
 }
 
 /// Executes a BATCH statement.
@@ -100,8 +116,9 @@ pub(crate) async fn execute_all<C: Coordinator>(
     options: &QueryOptions,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    check_consistency(options.consistency)?;
-    check_kind(kind, !statements.is_empty())?;
+    let plans = statements.iter().map(|(plan, _)| *plan);
+    validate(kind, false, plans.clone())?;
+    check_consistency(options.consistency, plans)?;
     let now = request_seconds(options, coordinator);
     let mut gathered = Gathered::default();
     for (plan, values) in statements {
@@ -122,11 +139,12 @@ pub(crate) async fn execute_all<C: Coordinator>(
     }
     let mut warnings = Vec::new();
     check_size(&mutations, &options.limits, &mut warnings)?;
-    if kind == BatchKind::Unlogged {
+    if kind != BatchKind::Logged {
         warn_of_partitions(&mutations, &options.limits, &mut warnings);
     }
     let logged_batch = kind == BatchKind::Logged && mutations.len() > 1;
-    let write = WriteOptions { consistency: options.consistency, logged_batch };
+    let counters = statements.iter().any(|(plan, _)| plan.table.is_counter());
+    let write = WriteOptions { consistency: options.consistency, logged_batch, counters };
     coordinator.mutate(mutations, &write).await?;
     Ok(Answer { result: CqlResult::Void, warnings })
 }

@@ -116,6 +116,18 @@ impl ModificationPlan {
         self.timestamp.is_some()
     }
 
+    /// What a statement may not have, whatever its parts are.
+    pub fn validate(&self) -> Result<(), CqlError> {
+        let refuse = |what: &str| Err(CqlError::invalid(what));
+        if self.table.is_counter() && self.timestamp.is_some() {
+            return refuse("Cannot provide custom timestamp for counter updates");
+        }
+        if self.table.is_counter() && self.ttl.is_some() {
+            return refuse("Cannot provide custom TTL for counter updates");
+        }
+        Ok(())
+    }
+
     /// The time to write with. `default`: the request's timestamp, or the clock's.
     pub fn write_time(&self, bindings: &Bindings<'_>, default: i64, now: u32) -> Result<WriteTime, CqlError> {
         let timestamp = match &self.timestamp {
@@ -317,7 +329,7 @@ pub(crate) async fn execute<C: Coordinator>(
     options: &QueryOptions,
     coordinator: &C,
 ) -> Result<(), CqlError> {
-    check_consistency(options.consistency)?;
+    check_consistency(options.consistency, [plan])?;
     let bindings = Bindings { values, sources: coordinator };
     let now = request_seconds(options, coordinator);
     let time = plan.write_time(&bindings, default_timestamp(options, coordinator), now)?;
@@ -331,13 +343,28 @@ pub(crate) async fn execute<C: Coordinator>(
     if mutations.is_empty() {
         return Ok(());
     }
-    coordinator.mutate(mutations, &WriteOptions { consistency: options.consistency, logged_batch: false }).await
+    let counters = plan.table.is_counter();
+    let write = WriteOptions { consistency: options.consistency, logged_batch: false, counters };
+    coordinator.mutate(mutations, &write).await
 }
 
-/// SERIAL consistency is for lightweight transactions.
-pub(crate) fn check_consistency(consistency: Consistency) -> Result<(), CqlError> {
-    if consistency.is_serial() {
-        return Err(CqlError::invalid("You must use conditional updates for serializable writes".to_owned()));
+/// SERIAL consistency is for lightweight transactions; counters are read before they are written.
+pub(crate) fn check_consistency<'p>(
+    consistency: Consistency,
+    plans: impl IntoIterator<Item = &'p ModificationPlan>,
+) -> Result<(), CqlError> {
+    let counters = plans.into_iter().map(|plan| &plan.table).find(|table| table.is_counter());
+    match (counters, consistency) {
+        (Some(table), Consistency::Any) => Err(CqlError::invalid(format!(
+            "Consistency level ANY is not yet supported for counter table {}",
+            table.name
+        ))),
+        (Some(_), level) if level.is_serial() => {
+            Err(CqlError::invalid("Counter operations are inherently non-serializable"))
+        }
+        (None, level) if level.is_serial() => {
+            Err(CqlError::invalid("You must use conditional updates for serializable writes"))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }

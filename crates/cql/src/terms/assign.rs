@@ -102,7 +102,6 @@ pub(crate) fn is_value_compatible(ty: &CqlType, value: &CqlType) -> bool {
         | (T::Uuid, T::TimeUuid)
         | (T::Varint, T::Int | T::BigInt | T::Timestamp)
         | (T::BigInt | T::Timestamp, T::BigInt | T::Timestamp)
-        | (T::BigInt, T::Counter)
         | (T::Date, T::Int)
         | (T::Time, T::BigInt) => true,
         (T::List { element: a, .. }, T::List { element: b, .. })

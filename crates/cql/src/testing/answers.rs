@@ -85,6 +85,11 @@ fn aggregates() {
 }
 
 #[test]
+fn counters() {
+    check("counters", include_str!("../../../../tests/answers/counters.txt"), &[" IF "]);
+}
+
+#[test]
 fn schema() {
     // the tables of the schema are the node's
     check(

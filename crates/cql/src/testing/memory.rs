@@ -63,6 +63,30 @@ impl Memory {
         self.clock.get()
     }
 
+    /// Makes shards of increments, as a node does.
+    fn count(&self, update: &mut PartitionUpdate) {
+        let command = ReadCommand {
+            table: Arc::clone(&update.table),
+            range: PartitionRange::Key(update.key.clone()),
+            slices: rows::Slices::all(),
+            reversed: false,
+            columns: ColumnFilter::All,
+            now: 0,
+            limits: rows::DataLimits::NONE,
+        };
+        let mut ready = Ready { partitions: self.partitions(&command).into_iter(), rows: Vec::new().into_iter() };
+        let mut live = rows::LiveRows::new(&mut ready, Arc::clone(&update.table), 0, rows::live::TombstoneLimits::NONE);
+        let (mut static_row, mut rows) = (None, Vec::new());
+        if let Some(partition) = live.next_partition().expect("in memory") {
+            static_row = partition.static_row;
+            rows.extend(std::iter::from_fn(|| live.next_row().expect("in memory")));
+        }
+        rows::counter::settle(update, [7; 16], self.tick(), |clustering| match clustering {
+            None => static_row.as_ref(),
+            Some(wanted) => rows.iter().find(|row| row.clustering == *wanted),
+        });
+    }
+
     fn partitions(&self, command: &ReadCommand) -> Vec<(PartitionHead, Vec<Unfiltered>)> {
         let writes = self.writes.borrow();
         let Some(partitions) = writes.get(&command.table.id) else { return Vec::new() };
@@ -168,8 +192,11 @@ impl Coordinator for Memory {
         uuid
     }
 
-    async fn mutate(&self, mutations: Vec<Mutation>, _options: &WriteOptions) -> Result<(), CqlError> {
-        for update in mutations.into_iter().flat_map(|mutation| mutation.updates) {
+    async fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> Result<(), CqlError> {
+        for mut update in mutations.into_iter().flat_map(|mutation| mutation.updates) {
+            if options.counters {
+                self.count(&mut update);
+            }
             for row in update.rows.iter().chain(&update.static_row) {
                 assert!(row.columns.is_sorted_by_key(rows::ColumnData::column), "cells of a row are in order");
             }

@@ -36,20 +36,24 @@ impl Client {
 
     /// Flags and body of the answer, or the error.
     fn ask(&mut self, opcode: u8, flags: u8, body: &[u8]) -> Result<(u8, Bytes), Refusal> {
+        self.exchange(opcode, flags, body).unwrap()
+    }
+
+    fn exchange(&mut self, opcode: u8, flags: u8, body: &[u8]) -> std::io::Result<Result<(u8, Bytes), Refusal>> {
         let mut frame = BytesMut::new();
         frame.put_slice(&[4, flags, 0, 1, opcode]);
         frame.put_u32(body.len() as u32);
         frame.put_slice(body);
-        self.socket.write_all(&frame).unwrap();
+        self.socket.write_all(&frame)?;
         let mut header = [0; 9];
-        self.socket.read_exact(&mut header).unwrap();
+        self.socket.read_exact(&mut header)?;
         let mut body = vec![0; u32::from_be_bytes(header[5..].try_into().unwrap()) as usize];
-        self.socket.read_exact(&mut body).unwrap();
+        self.socket.read_exact(&mut body)?;
         let mut body = Bytes::from(body);
         if header[4] == 0 {
-            return Err((body.get_i32(), string(&mut body)));
+            return Ok(Err((body.get_i32(), string(&mut body))));
         }
-        Ok((header[1], body))
+        Ok(Ok((header[1], body)))
     }
 
     fn parameters(&self, values: Values<'_>) -> BytesMut {
@@ -106,12 +110,16 @@ impl Client {
     }
 
     pub fn execute(&mut self, id: &[u8], values: Values<'_>) -> Result<Vec<Row>, Refusal> {
+        self.execute_unless_gone(id, values).unwrap()
+    }
+
+    /// An error of the socket: the node was killed.
+    pub fn execute_unless_gone(&mut self, id: &[u8], values: Values<'_>) -> std::io::Result<Result<Vec<Row>, Refusal>> {
         let mut body = BytesMut::new();
         body.put_u16(id.len() as u16);
         body.put_slice(id);
         body.put_slice(&self.parameters(values));
-        let (flags, body) = self.ask(EXECUTE, 0, &body)?;
-        Ok(rows(flags, body))
+        Ok(self.exchange(EXECUTE, 0, &body)?.map(|(flags, body)| rows(flags, body)))
     }
 }
 

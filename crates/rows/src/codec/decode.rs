@@ -332,6 +332,7 @@ impl<'a> Reader<'a> {
         } else {
             self.value(if column.complex { None } else { column.fixed_length })?
         };
+        let value = if column.ty.is_counter() { crate::counter::clear_local(value) } else { value };
         let id = column.id.unwrap_or(schema::ColumnId(u16::MAX));
         Ok(Cell { column: id, timestamp, ttl, local_deletion_time, path, value })
     }

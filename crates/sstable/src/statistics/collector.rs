@@ -117,7 +117,7 @@ impl StatsCollector {
     fn cell(&mut self, cell: &Cell) {
         self.cells += 1;
         self.timed(cell.timestamp, cell.ttl, cell.local_deletion_time);
-        if self.is_counter && !cell.is_tombstone() && has_legacy_shards(&cell.value) {
+        if self.is_counter && !cell.is_tombstone() && rows::counter::has_legacy_shards(&cell.value) {
             self.stats.has_legacy_counter_shards = true;
         }
     }
@@ -188,13 +188,4 @@ fn as_bound(prefix: ClusteringPrefix, kind_of_row: PrefixKind) -> ClusteringPref
     let kind = if prefix.kind == PrefixKind::Clustering { kind_of_row } else { prefix.kind };
     let values = prefix.values.iter().map(|value| value.as_ref().map(|value| Bytes::copy_from_slice(value))).collect();
     ClusteringPrefix { kind, values }
-}
-
-/// A counter context with a local or remote shard: an element of the header that is not global, or shards without one.
-fn has_legacy_shards(context: &[u8]) -> bool {
-    const SHARD_LEN: usize = 32;
-    let Some((count, rest)) = context.split_first_chunk::<2>() else { return false };
-    let count = usize::from(u16::from_be_bytes(*count) & 0x7fff);
-    let Some((header, shards)) = rest.split_at_checked(count * 2) else { return false };
-    header.chunks_exact(2).any(|element| element[0] & 0x80 == 0) || shards.len() / SHARD_LEN > count
 }

@@ -30,6 +30,10 @@ pub(crate) enum Operation {
     Set(ColumnId, Term),
     /// A value for a column of many cells: what was there goes.
     SetComplex(Target, Term),
+    /// `c = c + n`, of a counter.
+    Increment(ColumnId, Term),
+    /// `c = c - n`, of a counter.
+    Decrement(ColumnId, Term),
     /// Elements for a collection of many cells.
     Add(Target, Term),
     /// Elements before those of a list.
@@ -59,6 +63,8 @@ impl Operation {
     pub fn column(&self) -> ColumnId {
         match self {
             Self::Set(id, _)
+            | Self::Increment(id, _)
+            | Self::Decrement(id, _)
             | Self::DiscardFromList(id, _)
             | Self::SetKey(id, ..)
             | Self::SetIndex(id, ..)
@@ -106,6 +112,21 @@ impl Operation {
                     }
                 }
             },
+            Self::Increment(id, term) => {
+                if let Some(increment) = increment(term, bindings)? {
+                    row.add_increment(*id, time.timestamp, increment);
+                }
+            }
+            Self::Decrement(id, term) => {
+                if let Some(decrement) = increment(term, bindings)? {
+                    let increment = decrement.checked_neg().ok_or_else(|| {
+                        CqlError::invalid(format!(
+                            "The negation of {decrement} overflows supported counter precision (signed 8 bytes integer)"
+                        ))
+                    })?;
+                    row.add_increment(*id, time.timestamp, increment);
+                }
+            }
             Self::Add(target, term) => {
                 if let BoundValue::Bytes(bytes) = term.eval(bindings)? {
                     add(row, table, target, &bytes, bindings, time)?;
@@ -182,6 +203,18 @@ impl Operation {
             Self::DeleteField(id, field) => put(row, *id, values::field_path(*field), None),
         }
         Ok(())
+    }
+}
+
+/// By how much a counter grows; None: not at all.
+fn increment(term: &Term, bindings: &Bindings<'_>) -> Result<Option<i64>, CqlError> {
+    match term.eval(bindings)? {
+        BoundValue::Bytes(bytes) => match <[u8; 8]>::try_from(bytes.as_ref()) {
+            Ok(bytes) => Ok(Some(i64::from_be_bytes(bytes))),
+            Err(_) => Err(CqlError::invalid("Invalid empty value for counter increment")),
+        },
+        BoundValue::Null => Err(CqlError::invalid("Invalid null value for counter increment")),
+        BoundValue::Unset => Ok(None),
     }
 }
 

@@ -28,9 +28,6 @@ fn check_table(table: &TableMetadata) -> Result<(), CqlError> {
         }
         TableKind::Regular | TableKind::Index => {}
     }
-    if table.is_counter() {
-        return Err(CqlError::unsupported("Writes of counters are"));
-    }
     Ok(())
 }
 
@@ -256,6 +253,12 @@ fn set_value(
     value: &ast::Term<'_>,
 ) -> Result<Operation, CqlError> {
     let term = terms::prepare(preparing, value, &Receiver::column(column))?;
+    if column.ty.is_counter() {
+        return invalid(format!(
+            "Cannot set the value of counter column {} (counters can only be incremented/decremented, not set)",
+            column.name
+        ));
+    }
     if column.is_complex() {
         return Ok(Operation::SetComplex(target(column), term));
     }
@@ -290,6 +293,10 @@ fn assign(
         AssignmentOperation::Set(term) => set_value(preparing, column, term),
         AssignmentOperation::Add(term) => match &column.ty {
             CqlType::Tuple(_) => wrong("tuple"),
+            CqlType::Counter => {
+                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
+                Ok(Operation::Increment(column.id, term))
+            }
             ty if !ty.is_collection() => wrong("non counter"),
             ty if !ty.is_multi_cell() => wrong("frozen collection"),
             _ => {
@@ -298,6 +305,10 @@ fn assign(
             }
         },
         AssignmentOperation::Subtract(term) => match &column.ty {
+            CqlType::Counter => {
+                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
+                Ok(Operation::Decrement(column.id, term))
+            }
             ty if !ty.is_collection() => wrong("non counter"),
             ty if !ty.is_multi_cell() => wrong("frozen collection"),
             CqlType::List { .. } => {

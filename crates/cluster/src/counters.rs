@@ -1,0 +1,108 @@
+//! Counters: what a statement adds becomes this node's shard, as one step for each row.
+//!
+//! 1. The locks of all rows are taken, in the order of their table ([`Stripes`]): a time limit ends the wait.
+//! 2. What is there is read like any other read: on the worker, and in the background where that would wait.
+//! 3. The increments become global shards under the host id (`rows::counter::settle`), and are applied. The log holds the shards,
+//!    not the increments: replaying it twice adds nothing.
+//! 4. The locks go as soon as memtables have the shards; then the write waits to be durable. Who comes next reads the shard, writes
+//!    one with a greater clock behind it in the log: if that is durable, so is this.
+//!
+//! Agrees with `org.apache.cassandra.db.CounterMutation`; there is no counter cache.
+
+use std::sync::Arc;
+
+use rows::live::TombstoneLimits;
+use rows::{
+    ClusteringValues, ColumnData, ColumnFilter, DataLimits, LiveRows, Mutation, PartitionRange, PartitionStream,
+    PartitionUpdate, ReadCommand, ReadError, Row, Slice, Slices, counter,
+};
+use schema::ColumnId;
+use storage::commitlog::LogPosition;
+
+use crate::node::Node;
+use crate::read::{ReadOutcome, ReadRequest};
+use crate::stripes::Stripes;
+use crate::write::{WriteError, within};
+
+/// Live rows of a partition before a write: the static one, and others.
+type Before = (Option<Row>, Vec<Row>);
+
+impl Node {
+    /// Adds the increments of mutations to what is there; durable when it returns.
+    pub async fn write_counters(&self, mutations: Vec<Mutation>) -> Result<(), WriteError> {
+        let timeout = self.timeouts().counter_write;
+        within(&self.env, timeout, self.write_counters_now(mutations)).await.unwrap_or(Err(WriteError::TimedOut))
+    }
+
+    async fn write_counters_now(&self, mutations: Vec<Mutation>) -> Result<(), WriteError> {
+        match self.apply_increments(mutations).await? {
+            Some(position) => Ok(self.wait_durable(position).await?),
+            None => Ok(()),
+        }
+    }
+
+    async fn apply_increments(&self, mut mutations: Vec<Mutation>) -> Result<Option<LogPosition>, WriteError> {
+        let updates = || mutations.iter().flat_map(|mutation| &mutation.updates);
+        let place = |update: &PartitionUpdate, row: Option<&ClusteringValues>| {
+            Stripes::of((update.table.id, &update.key.key, row.map(|values| values.as_slice())))
+        };
+        let places = updates().flat_map(|update| counter::incremented_rows(update).map(|row| place(update, row)));
+        let _held = self.counter_locks.lock(places.collect()).await;
+        for update in mutations.iter_mut().flat_map(|mutation| &mut mutation.updates) {
+            let (static_row, rows) = self.read_before(update).await?;
+            let table = Arc::clone(&update.table);
+            counter::settle(update, self.identity.host_id, self.clock.next_micros(), |clustering| match clustering {
+                None => static_row.as_ref(),
+                Some(wanted) => {
+                    let found = rows.binary_search_by(|row| table.comparator.compare_values(&row.clustering, wanted));
+                    found.ok().map(|index| &rows[index])
+                }
+            });
+        }
+        self.apply(&mutations).await
+    }
+
+    /// The rows that an update counts in, as they are.
+    async fn read_before(&self, update: &PartitionUpdate) -> Result<Before, WriteError> {
+        let rows: Vec<_> = counter::incremented_rows(update).collect();
+        if rows.is_empty() {
+            return Ok((None, Vec::new()));
+        }
+        let slices = rows.iter().filter_map(|row| row.cloned()).map(Slice::of_prefix).collect();
+        let now = self.env.clock.now_seconds();
+        let command = ReadCommand {
+            table: Arc::clone(&update.table),
+            range: PartitionRange::Key(update.key.clone()),
+            slices: Slices::normalized(slices, &update.table.comparator),
+            reversed: false,
+            columns: ColumnFilter::Some(columns_of(update)),
+            now,
+            limits: DataLimits::NONE,
+        };
+        let table = Arc::clone(&update.table);
+        let build = move |stream: &mut dyn PartitionStream| -> Result<Before, ReadError> {
+            let mut live = LiveRows::new(stream, Arc::clone(&table), now, TombstoneLimits::NONE);
+            let Some(partition) = live.next_partition()? else { return Ok((None, Vec::new())) };
+            let mut rows = Vec::new();
+            while let Some(row) = live.next_row()? {
+                rows.push(row);
+            }
+            Ok((partition.static_row, rows))
+        };
+        let request = ReadRequest { commands: vec![command], trace: None, open: None };
+        let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
+        self.read(request, is_blocked, build).await.map_err(|outcome| match outcome {
+            ReadOutcome::Failed(error) => WriteError::Read(error),
+            ReadOutcome::Overloaded => WriteError::Overloaded,
+            ReadOutcome::TimedOut => WriteError::TimedOut,
+        })
+    }
+}
+
+fn columns_of(update: &PartitionUpdate) -> Arc<[ColumnId]> {
+    let rows = update.static_row.iter().chain(&update.rows);
+    let mut columns: Vec<_> = rows.flat_map(|row| row.columns.iter().map(ColumnData::column)).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns.into()
+}
