@@ -8,8 +8,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    ClientLatencies, CompactionHistoryEntry, CompactionStats, KeyspaceInfo, NodeInfo, NodeMetrics, PoolStats,
-    SnapshotInfo, SnapshotRequest, TableSelection, TableStats,
+    ClientLatencies, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo, NodeMetrics,
+    PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
+    TableSelection, TableStats,
 };
 
 /// Why a call failed.
@@ -72,8 +73,20 @@ pub trait AdminApi: Send + Sync {
     /// Addresses of the replicas of a partition; the key as CQL writes it, components separated by colons.
     fn endpoints(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>>;
 
-    /// Data files that may hold a partition.
-    fn sstables(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>>;
+    /// Data files that hold a partition; the key in hexadecimal digits, or as CQL writes it.
+    fn sstables(&self, keyspace: &str, table: &str, key: &str, hex: bool) -> Result<SSTablesOfKey>;
+
+    /// Brings SSTables in; returns the directories that could not be imported.
+    fn import(&self, request: &ImportRequest) -> Result<Vec<String>>;
+
+    /// Loads SSTables that were put into a table's directory.
+    fn refresh(&self, keyspace: &str, table: &str) -> Result<()>;
+
+    /// Works on the SSTables of some tables; returns when done.
+    fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome>;
+
+    /// Asks compactions to end.
+    fn stop(&self, request: &StopRequest) -> Result<()>;
 
     /// Writes memtables to SSTables; returns when they are on disk.
     fn flush(&self, tables: &TableSelection) -> Result<()>;
@@ -155,8 +168,24 @@ impl<T: AdminApi + ?Sized> AdminApi for std::sync::Arc<T> {
         (**self).endpoints(keyspace, table, key)
     }
 
-    fn sstables(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {
-        (**self).sstables(keyspace, table, key)
+    fn sstables(&self, keyspace: &str, table: &str, key: &str, hex: bool) -> Result<SSTablesOfKey> {
+        (**self).sstables(keyspace, table, key, hex)
+    }
+
+    fn import(&self, request: &ImportRequest) -> Result<Vec<String>> {
+        (**self).import(request)
+    }
+
+    fn refresh(&self, keyspace: &str, table: &str) -> Result<()> {
+        (**self).refresh(keyspace, table)
+    }
+
+    fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome> {
+        (**self).work_on_sstables(request)
+    }
+
+    fn stop(&self, request: &StopRequest) -> Result<()> {
+        (**self).stop(request)
     }
 
     fn flush(&self, tables: &TableSelection) -> Result<()> {

@@ -281,9 +281,43 @@ impl AdminApi for FakeNode {
         Ok(vec!["127.0.0.1".to_owned()])
     }
 
-    fn sstables(&self, keyspace: &str, table: &str, _key: &str) -> Result<Vec<String>> {
+    fn sstables(&self, keyspace: &str, table: &str, key: &str, hex: bool) -> Result<SSTablesOfKey> {
+        self.called(format!("sstables {key} {hex}"))?;
         let directory = format!("/var/lib/cassandra/data/{keyspace}/{table}-117297d0e59011f18d07ad9415c13406");
-        Ok(vec![format!("{directory}/da-1-bti-Data.db")])
+        let file = |level, id| (level, format!("{directory}/da-{id}-bti-Data.db"));
+        Ok(match table {
+            "items" => SSTablesOfKey { is_leveled: true, files: vec![file(2, 7), file(0, 9), file(1, 8)] },
+            _ => SSTablesOfKey { is_leveled: false, files: vec![file(0, 1)] },
+        })
+    }
+
+    fn import(&self, request: &ImportRequest) -> Result<Vec<String>> {
+        self.called(format!("{request:?}"))?;
+        if request.directories.iter().any(|directory| directory == "/nowhere") {
+            return Err(AdminError::Failed("Directory /nowhere does not exist".to_owned()));
+        }
+        Ok(request.directories.iter().filter(|directory| directory.contains("bad")).cloned().collect())
+    }
+
+    fn refresh(&self, keyspace: &str, table: &str) -> Result<()> {
+        self.called(format!("refresh {keyspace} {table}"))
+    }
+
+    /// The keyspace says how it ends.
+    fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome> {
+        self.called(format!("{request:?}"))?;
+        match (request.keyspace.as_str(), request.tables.first().map(String::as_str)) {
+            ("shop", Some("corrupt")) => {
+                Err(AdminError::Failed("Invalid SSTable da-1-bti-Data.db, please force a full repair".to_owned()))
+            }
+            ("shop", Some("stopped")) => Ok(SSTableOutcome { status: 1, lines: Vec::new() }),
+            ("shop", Some("busy")) => Ok(SSTableOutcome { status: 2, lines: vec!["a line".to_owned()] }),
+            _ => Ok(SSTableOutcome::default()),
+        }
+    }
+
+    fn stop(&self, request: &StopRequest) -> Result<()> {
+        self.called(format!("{request:?}"))
     }
 
     fn flush(&self, tables: &TableSelection) -> Result<()> {

@@ -5,10 +5,12 @@
 use serde::{Deserialize, Serialize};
 
 mod histogram;
+mod sstables;
 
 pub use histogram::HistogramData;
 #[cfg(test)]
 pub(crate) use histogram::tests as histogram_tests;
+pub use sstables::{ImportRequest, SSTableOutcome, SSTableRequest, SSTableWork, SSTablesOfKey, StopRequest};
 
 /// The node itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

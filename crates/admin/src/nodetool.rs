@@ -17,25 +17,34 @@ mod compactionhistory;
 mod compactionstats;
 mod describecluster;
 mod describering;
+mod garbagecollect;
 mod getcompactionthroughput;
 mod getendpoints;
 mod getlogginglevels;
 mod getsstables;
 mod gettimeout;
 mod gossipinfo;
+mod import;
 mod info;
 mod listsnapshots;
 mod netstats;
 mod proxyhistograms;
+mod refresh;
+mod relocatesstables;
 mod ring;
+mod scrub;
 mod selection;
 mod snapshot;
+mod sstable_work;
 mod status;
+mod stop;
 mod switches;
 mod tablehistograms;
 mod tablestats;
 mod tpstats;
 mod traceprobability;
+mod upgradesstables;
+mod verify;
 
 /// Exit code of a wrong call.
 const EXIT_USAGE: u8 = 1;
@@ -140,6 +149,25 @@ enum Verb {
     Statushandoff(switches::Handoff),
     /// Shows the gossip information for the cluster
     Gossipinfo(gossipinfo::Args),
+    /// Import new SSTables to the system
+    Import(import::Args),
+    /// Load newly placed SSTables to the system without restart
+    Refresh(refresh::Args),
+    /// Rewrite sstables (for the requested tables) that are not on the current version (thus upgrading them to said current version)
+    Upgradesstables(upgradesstables::Upgrade),
+    /// Rewrite sstables (for the requested tables) that have compression configuration different from the current
+    #[command(name = "recompress_sstables")]
+    RecompressSstables(upgradesstables::Recompress),
+    /// Verify (check data checksum for) one or more tables
+    Verify(verify::Args),
+    /// Scrub (rebuild sstables for) one or more tables
+    Scrub(scrub::Args),
+    /// Remove deleted data from one or more tables
+    Garbagecollect(garbagecollect::Args),
+    /// Relocates sstables to the correct disk
+    Relocatesstables(relocatesstables::Args),
+    /// Stop compaction
+    Stop(stop::Args),
     /// Print network information on provided host (connecting node by default)
     Netstats(netstats::Args),
 }
@@ -176,7 +204,6 @@ const REFUSED: &[&str] = &[
     "enableoldprotocolversions",
     "failuredetector",
     "forcecompact",
-    "garbagecollect",
     "gcstats",
     "getauditlog",
     "getauthcacheconfig",
@@ -196,7 +223,6 @@ const REFUSED: &[&str] = &[
     "getseeds",
     "getsnapshotthrottle",
     "getstreamthroughput",
-    "import",
     "invalidatecidrpermissionscache",
     "invalidatecountercache",
     "invalidatecredentialscache",
@@ -215,15 +241,12 @@ const REFUSED: &[&str] = &[
     "rangekeysample",
     "rebuild",
     "rebuild_index",
-    "recompress_sstables",
-    "refresh",
     "refreshsizeestimates",
     "reloadcidrgroupscache",
     "reloadlocalschema",
     "reloadseeds",
     "reloadssl",
     "reloadtriggers",
-    "relocatesstables",
     "removenode",
     "repair",
     "repair_admin",
@@ -231,7 +254,6 @@ const REFUSED: &[&str] = &[
     "resetfullquerylog",
     "resetlocalschema",
     "resumehandoff",
-    "scrub",
     "setauthcacheconfig",
     "setautorepairconfig",
     "setbatchlogreplaythrottle",
@@ -251,13 +273,10 @@ const REFUSED: &[&str] = &[
     "sjk",
     "sstablerepairedset",
     "statusautocompaction",
-    "stop",
     "stopdaemon",
     "toppartitions",
     "truncatehints",
     "updatecidrgroup",
-    "upgradesstables",
-    "verify",
     "viewbuildstatus",
 ];
 
@@ -280,6 +299,13 @@ pub(crate) enum VerbError {
     Usage(String),
     /// The node failed or is not there.
     Api(AdminError),
+    /// The verb has said why, or says it here.
+    Told {
+        /// For standard error.
+        text: String,
+        /// The exit code.
+        code: u8,
+    },
     /// Standard output failed.
     Output(io::Error),
 }
@@ -332,6 +358,11 @@ fn long_form(arg: &str) -> String {
         "-cf" => "--table",
         "-kt" | "-kc" => "--kt-list",
         "-sf" => "--skip-flush",
+        "-hf" => "--hex-format",
+        "-id" => "--compaction-id",
+        "-niv" => "--no-index-validation",
+        "-ns" => "--no-snapshot",
+        "-ri" => "--require-index-components",
         other => other,
     };
     long.to_owned()
@@ -370,6 +401,7 @@ fn report(error: &VerbError, err: &mut dyn Write) -> u8 {
         }
         VerbError::Api(AdminError::Unreachable(message)) => (format!("nodetool: {message}\n"), EXIT_USAGE),
         VerbError::Api(AdminError::Failed(message)) => (format!("error: {message}\n"), EXIT_FAILURE),
+        VerbError::Told { text, code } => (text.clone(), *code),
         VerbError::Output(error) => (format!("error: {error}\n"), EXIT_FAILURE),
     };
     let _ = err.write_all(text.as_bytes());
@@ -412,6 +444,15 @@ fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
         Verb::Statushandoff(args) => args.run(context),
         Verb::Gossipinfo(args) => args.run(context),
         Verb::Netstats(args) => args.run(context),
+        Verb::Import(args) => args.run(context),
+        Verb::Refresh(args) => args.run(context),
+        Verb::Upgradesstables(args) => args.run(context),
+        Verb::RecompressSstables(args) => args.run(context),
+        Verb::Verify(args) => args.run(context),
+        Verb::Scrub(args) => args.run(context),
+        Verb::Garbagecollect(args) => args.run(context),
+        Verb::Relocatesstables(args) => args.run(context),
+        Verb::Stop(args) => args.run(context),
     }
 }
 

@@ -8,6 +8,7 @@ mod figures;
 mod node;
 mod partition;
 mod process;
+mod sstables;
 mod tables;
 mod verbs;
 
@@ -17,8 +18,9 @@ use std::time::Duration;
 
 use admin::api::{Result, TimeoutKind};
 use admin::model::{
-    ClientLatencies, CompactionHistoryEntry, CompactionStats, KeyspaceInfo, NodeInfo, NodeMetrics, PoolStats,
-    SnapshotInfo, SnapshotRequest, TableSelection, TableStats,
+    ClientLatencies, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo, NodeMetrics,
+    PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
+    TableSelection, TableStats,
 };
 use admin::{AdminApi, AdminError};
 use storage::Engine;
@@ -109,8 +111,24 @@ impl AdminApi for NodeAdmin {
         partition::endpoints(self, keyspace, table, key)
     }
 
-    fn sstables(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {
-        partition::sstables(self, keyspace, table, key)
+    fn sstables(&self, keyspace: &str, table: &str, key: &str, hex: bool) -> Result<SSTablesOfKey> {
+        partition::sstables(self, keyspace, table, key, hex)
+    }
+
+    fn import(&self, request: &ImportRequest) -> Result<Vec<String>> {
+        sstables::import(self, request)
+    }
+
+    fn refresh(&self, keyspace: &str, table: &str) -> Result<()> {
+        sstables::refresh(self, keyspace, table)
+    }
+
+    fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome> {
+        sstables::work(self, request)
+    }
+
+    fn stop(&self, request: &StopRequest) -> Result<()> {
+        sstables::stop(self, request)
     }
 
     fn flush(&self, tables: &TableSelection) -> Result<()> {

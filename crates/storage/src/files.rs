@@ -70,7 +70,7 @@ pub fn open_all(
 }
 
 /// Begins a change, after those that could not be settled before: until then what they wrote may count after a crash.
-fn begin(engine: &Engine, store: &TableStore, operation: Operation) -> Result<Transaction, StorageError> {
+pub(crate) fn begin(engine: &Engine, store: &TableStore, operation: Operation) -> Result<Transaction, StorageError> {
     settle_pending(store)?;
     crate::recovery::make_directory(&engine.env, &engine.options.data_directory, &store.directory)?;
     let node_and_sequence = engine.env.random.next_u64();
@@ -116,6 +116,17 @@ pub fn version(_engine: &Engine) -> Version {
     Version::DA
 }
 
+/// A name for a new SSTable that no file has.
+pub fn new_descriptor(engine: &Engine, store: &TableStore, version: Version) -> Descriptor {
+    loop {
+        let descriptor = Descriptor::new(&store.directory, version, SSTableId::Sequence(store.next_sequence()));
+        // somebody may have put files there
+        if !Component::ALL.into_iter().any(|component| engine.env.disk.exists(&descriptor.path(component))) {
+            return descriptor;
+        }
+    }
+}
+
 /// Begins a change that writes a new SSTable.
 pub fn begin_to_write(
     engine: &Engine,
@@ -153,7 +164,7 @@ fn writer(
     };
     let flushed = new.log_range.map(|(first, last)| (position(first), position(last)));
     options.commit_log_intervals = new.inherited.log_intervals.iter().copied().chain(flushed).collect();
-    let descriptor = Descriptor::new(&store.directory, version(engine), SSTableId::Sequence(store.next_sequence()));
+    let descriptor = new_descriptor(engine, store, version(engine));
     transaction.add(&descriptor)?;
     let header = Header::new(
         new.stats,

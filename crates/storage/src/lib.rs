@@ -11,6 +11,7 @@ pub mod error;
 pub mod files;
 pub mod flush;
 mod flusher;
+pub mod import;
 pub mod inherited;
 pub mod layout;
 pub mod memory;

@@ -37,7 +37,7 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         return Err(StorageError::Refused { why: format!("'{tag}' is no name for a snapshot") });
     }
     let io = |error: std::io::Error| StorageError::io(&target, &error);
-    disk.create_dir_all(&target).map_err(io)?;
+    disk.create_dir_durable(&target).map_err(io)?;
     // while the links are made no compaction may take the files away
     let _no_change = store.changes();
     let view = store.view();

@@ -38,6 +38,8 @@ pub struct TableStore {
     pub(crate) unsettled: Mutex<Vec<Transaction>>,
     /// Held by whoever takes SSTables away: no other may meanwhile.
     pub(crate) replacing: Mutex<()>,
+    /// Held by whoever brings SSTables in.
+    pub(crate) importing: Mutex<()>,
     /// Held by whoever writes memtables out: their order is that of the commit log.
     pub(crate) flushing: Mutex<()>,
     /// Dropped: background work leaves it alone.
@@ -79,6 +81,7 @@ impl TableStore {
             last_sequence: AtomicU64::new(last_sequence),
             unsettled: Mutex::new(Vec::new()),
             replacing: Mutex::new(()),
+            importing: Mutex::new(()),
             flushing: Mutex::new(()),
             dropped: AtomicBool::new(false),
             auto_compaction: AtomicBool::new(true),

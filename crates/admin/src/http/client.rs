@@ -9,8 +9,9 @@ use ureq::Agent;
 use super::server::{ClearSnapshots, LoggingLevel};
 use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
 use crate::model::{
-    ClientLatencies, CompactionHistoryEntry, CompactionStats, KeyspaceInfo, NodeInfo, NodeMetrics, PoolStats,
-    SnapshotInfo, SnapshotRequest, TableSelection, TableStats,
+    ClientLatencies, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo, NodeMetrics,
+    PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
+    TableSelection, TableStats,
 };
 
 /// How long to wait for a connection. Answers may take as long as a compaction.
@@ -121,8 +122,24 @@ impl AdminApi for Client {
         self.get(&format!("/api/endpoints?{}", partition(keyspace, table, key)))
     }
 
-    fn sstables(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {
-        self.get(&format!("/api/sstables?{}", partition(keyspace, table, key)))
+    fn sstables(&self, keyspace: &str, table: &str, key: &str, hex: bool) -> Result<SSTablesOfKey> {
+        self.get(&format!("/api/sstables?{}&hex={hex}", partition(keyspace, table, key)))
+    }
+
+    fn import(&self, request: &ImportRequest) -> Result<Vec<String>> {
+        self.post("/api/sstables/import", request)
+    }
+
+    fn refresh(&self, keyspace: &str, table: &str) -> Result<()> {
+        self.post("/api/sstables/refresh", &(keyspace, table))
+    }
+
+    fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome> {
+        self.post("/api/sstables/work", request)
+    }
+
+    fn stop(&self, request: &StopRequest) -> Result<()> {
+        self.post("/api/compactions/stop", request)
     }
 
     fn flush(&self, tables: &TableSelection) -> Result<()> {

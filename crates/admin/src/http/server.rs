@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
-use crate::model::{SnapshotRequest, TableSelection};
+use crate::model::{ImportRequest, SSTableRequest, SnapshotRequest, StopRequest, TableSelection};
 use crate::prometheus;
 
 #[derive(Clone)]
@@ -29,6 +29,8 @@ struct Partition {
     keyspace: String,
     table: String,
     key: String,
+    #[serde(default)]
+    hex: bool,
 }
 
 /// What to clear.
@@ -64,6 +66,10 @@ pub fn router(env: Env, api: Arc<dyn AdminApi>) -> Router {
         .route("/api/metrics", get(|State(node): State<Node>| node.ask(|api| api.metrics())))
         .route("/api/endpoints", get(endpoints))
         .route("/api/sstables", get(sstables))
+        .route("/api/sstables/import", post(import))
+        .route("/api/sstables/refresh", post(refresh))
+        .route("/api/sstables/work", post(work_on_sstables))
+        .route("/api/compactions/stop", post(stop))
         .route("/api/flush", post(flush))
         .route("/api/compact", post(compact))
         .route("/api/drain", post(|State(node): State<Node>, Json(()): Json<()>| node.ask(|api| api.drain())))
@@ -113,7 +119,23 @@ async fn endpoints(State(node): State<Node>, Query(of): Query<Partition>) -> Res
 }
 
 async fn sstables(State(node): State<Node>, Query(of): Query<Partition>) -> Response {
-    node.ask(move |api| api.sstables(&of.keyspace, &of.table, &of.key)).await
+    node.ask(move |api| api.sstables(&of.keyspace, &of.table, &of.key, of.hex)).await
+}
+
+async fn import(State(node): State<Node>, Json(request): Json<ImportRequest>) -> Response {
+    node.ask(move |api| api.import(&request)).await
+}
+
+async fn refresh(State(node): State<Node>, Json((keyspace, table)): Json<(String, String)>) -> Response {
+    node.ask(move |api| api.refresh(&keyspace, &table)).await
+}
+
+async fn work_on_sstables(State(node): State<Node>, Json(request): Json<SSTableRequest>) -> Response {
+    node.ask(move |api| api.work_on_sstables(&request)).await
+}
+
+async fn stop(State(node): State<Node>, Json(request): Json<StopRequest>) -> Response {
+    node.ask(move |api| api.stop(&request)).await
 }
 
 async fn flush(State(node): State<Node>, Json(tables): Json<TableSelection>) -> Response {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use super::*;
 use crate::api::{AdminApi, AdminError, TimeoutKind};
 use crate::fake::FakeNode;
-use crate::model::{SnapshotRequest, TableSelection};
+use crate::model::{ImportRequest, SSTableRequest, SSTableWork, SnapshotRequest, StopRequest, TableSelection};
 
 /// Serves a fake node on a free port, for the rest of the test process.
 fn serve_fake() -> (Arc<FakeNode>, Client) {
@@ -41,7 +41,15 @@ fn everything_arrives() {
     assert_eq!(client.compaction_history(), node.compaction_history());
     assert_eq!(client.pools(), node.pools());
     assert_eq!(client.metrics(), node.metrics());
-    assert_eq!(client.sstables("shop", "orders", "1"), node.sstables("shop", "orders", "1"));
+    let import = ImportRequest { directories: vec!["/bad".to_owned()], ..ImportRequest::default() };
+    assert_eq!(client.import(&import), node.import(&import));
+    assert_eq!(client.refresh("shop", "orders"), node.refresh("shop", "orders"));
+    let (keyspace, tables) = ("shop".to_owned(), vec!["busy".to_owned()]);
+    let request = SSTableRequest { keyspace, tables, jobs: 1, work: SSTableWork::Recompress };
+    assert_eq!(client.work_on_sstables(&request), node.work_on_sstables(&request));
+    let stop = StopRequest::Kind("SCRUB".to_owned());
+    assert_eq!(client.stop(&stop), node.stop(&stop));
+    assert_eq!(client.sstables("shop", "orders", "1", true), node.sstables("shop", "orders", "1", true));
     assert_eq!(client.endpoints("shop", "a table", "1:ä&b=%"), Ok(vec!["127.0.0.1".to_owned()]));
     client.flush(&TableSelection::default()).expect("flushed");
     client.compact(&TableSelection { keyspaces: vec!["shop".to_owned()], tables: Vec::new() }).expect("compacted");

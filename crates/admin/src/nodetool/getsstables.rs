@@ -1,10 +1,16 @@
-//! `nodetool getsstables`: the data files that may hold a partition.
+//! `nodetool getsstables`: the data files that hold a partition.
 
 use crate::nodetool::getendpoints::check_table;
 use crate::nodetool::{Context, Outcome, usage};
 
 #[derive(clap::Args)]
 pub struct Args {
+    /// Specify the key in hexadecimal string format
+    #[arg(long)]
+    hex_format: bool,
+    /// If the table is using leveled compaction the level of each sstable will be included in the output (Default: false)
+    #[arg(short = 'l', long)]
+    show_levels: bool,
     /// The keyspace, the table, and the key
     args: Vec<String>,
 }
@@ -15,8 +21,16 @@ impl Args {
             return usage("getsstables requires ks, cf and key args");
         };
         check_table(context, keyspace, table)?;
-        for file in context.api.sstables(keyspace, table, key)? {
-            writeln!(context.out, "{file}")?;
+        let mut found = context.api.sstables(keyspace, table, key, self.hex_format)?;
+        let levels = self.show_levels && found.is_leveled;
+        if levels {
+            found.files.sort_by_key(|(level, _)| *level);
+        }
+        for (level, file) in found.files {
+            match levels {
+                true => writeln!(context.out, "{level}: {file}")?,
+                false => writeln!(context.out, "{file}")?,
+            }
         }
         Ok(())
     }

@@ -237,3 +237,96 @@ fn failures_have_their_exit_codes() {
     assert_eq!(run_line("-u cassandra -pw secret -p 7199 statusbinary"), (0, "running\n".to_owned()));
     assert_eq!(run_line("--help").0, 0);
 }
+
+#[test]
+fn imports_say_what_failed() {
+    let node = Arc::new(FakeNode::default());
+    assert_eq!(run_on(&node, "import shop orders /new"), (0, String::new()));
+    assert_eq!(run_on(&node, "import -l -r -v -t -c -e -p -ri -niv shop orders /new /more"), (0, String::new()));
+    let quick = "Doing a quick import - skipping sstable verification and row cache invalidation\n";
+    assert_eq!(run_on(&node, "import -q -e shop orders /new"), (0, quick.to_owned()));
+    let some = "Some directories failed to import, check server logs for details:\n/bad\n/bad2\n";
+    assert_eq!(run_on(&node, "import shop orders /bad /new /bad2"), (1, some.to_owned()));
+    let none = run_on(&node, "import shop orders /nowhere");
+    assert_eq!(none, (2, "error: Directory /nowhere does not exist\n".to_owned()));
+    assert!(run_on(&node, "import shop orders").1.contains("import requires keyspace, table name and directories"));
+    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let told = |reset: bool, verify: bool, extended: bool, copy: bool| {
+        format!(
+            "reset_level: {reset}, clear_repaired: {reset}, verify: {verify}, extended_verify: {extended}, copy: {copy}"
+        )
+    };
+    assert!(calls[0].contains(&told(true, true, false, false)), "{}", calls[0]);
+    assert!(calls[1].contains(&told(false, false, true, true)), "{}", calls[1]);
+    assert!(calls[2].contains(&told(true, false, false, false)), "{}", calls[2]);
+    let refreshed = "nodetool refresh is deprecated, use nodetool import instead\n";
+    assert_eq!(run_on(&node, "refresh shop orders"), (0, refreshed.to_owned()));
+    assert_eq!(run_on(&node, "refresh shop").0, EXIT_USAGE);
+}
+
+#[test]
+fn work_on_sstables_ends_as_in_cassandra() {
+    let node = Arc::new(FakeNode::default());
+    for line in [
+        "upgradesstables shop orders",
+        "upgradesstables -a -t 5 -j 1 shop",
+        "recompress_sstables shop",
+        "verify -f -e -t shop",
+        "scrub -ns -s -n -r shop orders",
+        "garbagecollect -g CELL shop",
+        "relocatesstables shop orders",
+    ] {
+        assert_eq!(run_on(&node, line), (0, String::new()), "{line}");
+    }
+    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    assert!(calls[0].contains("jobs: 2, work: Upgrade { include_all: false, max_timestamp: 9223372036854775807 }"));
+    assert!(calls[1].contains("jobs: 1, work: Upgrade { include_all: true, max_timestamp: 5 }"));
+    assert!(calls[5].contains("jobs: 1, work: GarbageCollect { cells: true }"));
+    assert_eq!(run_on(&node, "garbagecollect -g TABLE shop").0, EXIT_USAGE);
+    let jobs = "jobs (3) is bigger than configured concurrent_compactors (2) on the host, using at most 2 threads\n";
+    assert_eq!(run_on(&node, "scrub -j 3 shop orders"), (0, jobs.to_owned()));
+    let stopped =
+        "Aborted scrubbing for at least one table in keyspace shop, check server logs for more information.\n";
+    assert_eq!(run_on(&node, "scrub shop stopped"), (0, stopped.to_owned()));
+    let busy = "a line\nFailed marking some sstables compacting in keyspace shop, check server logs for more \
+                information.\nerror: nodetool failed, check server logs\n";
+    assert_eq!(run_on(&node, "upgradesstables shop busy"), (2, busy.to_owned()));
+    assert_eq!(run_on(&node, "upgradesstables nosuch").0, EXIT_USAGE);
+    let corrupt = "error: Invalid SSTable da-1-bti-Data.db, please force a full repair\n";
+    assert_eq!(run_on(&node, "verify -f shop corrupt"), (2, corrupt.to_owned()));
+    let disabled = run_on(&node, "verify shop");
+    assert!(disabled.0 == 1 && disabled.1.starts_with("verify is disabled unless a [-f|--force]"), "{disabled:?}");
+    let tokens = (1, "Token verification requires --extended-verify\n".to_owned());
+    assert_eq!(run_on(&node, "verify -f -t shop"), tokens);
+}
+
+#[test]
+fn all_keyspaces_are_worked_on_without_arguments() {
+    let node = Arc::new(FakeNode::default());
+    assert_eq!(run_on(&node, "upgradesstables").0, 0);
+    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    assert_eq!(calls.len(), node.keyspaces().expect("a list").len());
+}
+
+#[test]
+fn compactions_are_stopped_by_kind_or_id() {
+    let node = Arc::new(FakeNode::default());
+    for line in ["stop SCRUB", "stop", "stop -id 116d40a0-e590-11f1-8d07-ad9415c13406"] {
+        assert_eq!(run_on(&node, line), (0, String::new()), "{line}");
+    }
+    assert_eq!(run_on(&node, "stop EVERYTHING").0, EXIT_USAGE);
+    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let id = "Id(\"116d40a0-e590-11f1-8d07-ad9415c13406\")";
+    assert_eq!(calls, ["Kind(\"SCRUB\")", "Kind(\"UNKNOWN\")", id]);
+}
+
+#[test]
+fn levels_are_shown_where_there_are_levels() {
+    let node = Arc::new(FakeNode::default());
+    let printed = run_on(&node, "getsstables -l -hf shop items 0A").1;
+    let starts: Vec<&str> = printed.lines().map(|line| line.split('/').next().unwrap_or_default()).collect();
+    assert_eq!(starts, ["0: ", "1: ", "2: "]);
+    assert_eq!(run_on(&node, "getsstables --show-levels shop orders 1").1, recorded!("getsstables"));
+    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    assert_eq!(calls, ["sstables 0A true", "sstables 1 false"]);
+}

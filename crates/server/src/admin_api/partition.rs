@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use admin::api::Result;
+use admin::model::SSTablesOfKey;
 use bytes::Bytes;
+use rows::{
+    ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Slices,
+};
 use schema::TableMetadata;
-use sstable::{Component, KeyHash};
+use sstable::{Component, KeyHash, SSTable};
 use types::{CqlType, DecoratedKey};
 
-use super::{NodeAdmin, invalid};
+use super::{NodeAdmin, failed, invalid};
 
 /// This node, which has everything.
 pub(super) fn endpoints(admin: &NodeAdmin, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {
@@ -16,21 +20,60 @@ pub(super) fn endpoints(admin: &NodeAdmin, keyspace: &str, table: &str, key: &st
     Ok(vec![admin.services.node.identity.broadcast.ip().to_string()])
 }
 
-pub(super) fn sstables(admin: &NodeAdmin, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {
-    let (table, key) = parse_key(admin, keyspace, table, key)?;
-    let Some(store) = admin.engine().table(table.id) else { return Ok(Vec::new()) };
-    let hash = KeyHash::of(&key.key);
-    let view = store.view();
-    let holding = view.sstables.iter().filter(|sstable| sstable.may_contain(&key, hash));
-    Ok(holding.map(|sstable| sstable.descriptor().path(Component::Data).display().to_string()).collect())
+pub(super) fn sstables(admin: &NodeAdmin, keyspace: &str, table: &str, key: &str, hex: bool) -> Result<SSTablesOfKey> {
+    let (table, key) = match hex {
+        true => (known_table(admin, keyspace, table)?, hex_key(key)?),
+        false => parse_key(admin, keyspace, table, key)?,
+    };
+    let is_leveled =
+        table.params.compaction.get("class").is_some_and(|class| class.ends_with("LeveledCompactionStrategy"));
+    let mut files = Vec::new();
+    if let Some(store) = admin.engine().table(table.id) {
+        for sstable in &store.view().sstables {
+            if holds(sstable, &key).map_err(failed)? {
+                let level = sstable.statistics().stats.level;
+                files.push((level, sstable.descriptor().path(Component::Data).display().to_string()));
+            }
+        }
+    }
+    Ok(SSTablesOfKey { is_leveled, files })
+}
+
+/// The filter may be wrong, the index is not.
+fn holds(sstable: &SSTable, key: &DecoratedKey) -> std::result::Result<bool, ReadError> {
+    if !sstable.may_contain(key, KeyHash::of(&key.key)) {
+        return Ok(false);
+    }
+    let command = ReadCommand {
+        table: Arc::clone(sstable.table()),
+        range: PartitionRange::Key(key.clone()),
+        slices: Slices::all(),
+        reversed: false,
+        columns: ColumnFilter::All,
+        now: 0,
+        limits: DataLimits::NONE,
+    };
+    let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background))?;
+    Ok(stream.next_partition()?.is_some())
+}
+
+fn hex_key(text: &str) -> Result<DecoratedKey> {
+    match types::literal::parse_text(&CqlType::Blob, &format!("0x{text}")) {
+        Ok(bytes) => Ok(DecoratedKey::new(Bytes::from(bytes))),
+        Err(error) => invalid(format!("'{text}' is no key in hexadecimal digits: {error}")),
+    }
+}
+
+fn known_table(admin: &NodeAdmin, keyspace: &str, table: &str) -> Result<Arc<TableMetadata>> {
+    match admin.services.node.schema().table(keyspace, table).filter(|table| !table.is_virtual()) {
+        Some(table) => Ok(Arc::clone(table)),
+        None => invalid(format!("Unknown keyspace/table {keyspace}.{table}")),
+    }
 }
 
 /// A key as it is written in CQL without quotes, the components of a composite one separated by colons.
 fn parse_key(admin: &NodeAdmin, keyspace: &str, table: &str, key: &str) -> Result<(Arc<TableMetadata>, DecoratedKey)> {
-    let schema = admin.services.node.schema();
-    let Some(table) = schema.table(keyspace, table).filter(|table| !table.is_virtual()) else {
-        return invalid(format!("Unknown keyspace/table {keyspace}.{table}"));
-    };
+    let table = known_table(admin, keyspace, table)?;
     let types: Vec<&CqlType> = table.partition_key.iter().map(|column| &column.ty).collect();
     let parse = |ty: &CqlType, text: &str| match types::literal::parse_text(ty, text) {
         Ok(value) => Ok(value),
@@ -51,5 +94,5 @@ fn parse_key(admin: &NodeAdmin, keyspace: &str, table: &str, key: &str) -> Resul
             }
         }
     };
-    Ok((Arc::clone(table), DecoratedKey::new(Bytes::from(bytes))))
+    Ok((table, DecoratedKey::new(Bytes::from(bytes))))
 }

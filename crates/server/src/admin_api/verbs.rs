@@ -9,7 +9,7 @@ use storage::{TableStore, snapshot};
 use super::{NodeAdmin, failed, invalid, wait};
 
 /// The tables of a selection, or why one is not there.
-fn selected(admin: &NodeAdmin, selection: &TableSelection) -> Result<Vec<Arc<TableStore>>> {
+pub(super) fn selected(admin: &NodeAdmin, selection: &TableSelection) -> Result<Vec<Arc<TableStore>>> {
     let schema = admin.services.node.schema();
     for keyspace in &selection.keyspaces {
         let Some(known) = schema.keyspace(keyspace).filter(|known| !known.is_virtual) else {

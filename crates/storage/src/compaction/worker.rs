@@ -44,6 +44,14 @@ impl UnderWay {
         self.running == 0 && self.items.as_ref().is_some_and(VecDeque::is_empty)
     }
 
+    /// Also this failed.
+    fn note(&mut self, error: StorageError) {
+        self.failure = Some(match self.failure.take() {
+            None => error,
+            Some(other) => StorageError::Refused { why: format!("{other}\n{error}") },
+        });
+    }
+
     /// Nothing more is begun.
     fn give_up(&mut self, error: StorageError) {
         for item in self.items.iter_mut().flat_map(|items| items.drain(..)) {
@@ -157,7 +165,7 @@ impl Compactor {
         match result {
             Ok(lines) => under_way.lines.extend(lines),
             // each is looked at for itself, and all are to be known
-            Err(error) if under_way.operation.work.goes_on() => _ = under_way.failure.get_or_insert(error),
+            Err(error) if under_way.operation.work.goes_on() => under_way.note(error),
             Err(error) => under_way.give_up(error),
         }
         if under_way.is_over() {

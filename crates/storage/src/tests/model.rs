@@ -4,6 +4,7 @@
 //! partition, slice and range, forwards and reversed, equal the twin's. Not checked here: expiry and purging (gc_grace is never over).
 
 mod faults;
+mod sources;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,6 +49,10 @@ fn options(dice: &SimRandom) -> EngineOptions {
 }
 
 fn table() -> Arc<TableMetadata> {
+    table_of(TableId([9; 16]), "model")
+}
+
+fn table_of(id: TableId, keyspace: &str) -> Arc<TableMetadata> {
     let spec =
         |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
     let specs = vec![
@@ -58,8 +63,8 @@ fn table() -> Arc<TableMetadata> {
     ];
     let mut params = TableParams::default();
     params.compression.insert("chunk_length_in_kb".into(), "1".into());
-    let (id, kind, flags) = (TableId([9; 16]), TableKind::Regular, TableFlags::COMPOUND);
-    Arc::new(TableMetadata::new(id, "model", "t", kind, flags, params, specs, BTreeMap::new(), None))
+    let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
+    Arc::new(TableMetadata::new(id, keyspace, "t", kind, flags, params, specs, BTreeMap::new(), None))
 }
 
 fn keyspace() -> KeyspaceMetadata {
@@ -98,13 +103,25 @@ struct Model {
     /// crash without showing.
     histories: Vec<Vec<Op>>,
     clock: i64,
+    /// SSTables that wait outside of the table.
+    sources: Vec<sources::Source>,
+    /// Directories of SSTables so far.
+    tags: u64,
 }
 
 impl Model {
+    fn new(seed: u64) -> Self {
+        let sim = Sim::new(seed);
+        let dice = sim.dice();
+        let clock = 1_700_000_000_000_000;
+        Self { sim, dice, histories: vec![Vec::new()], clock, sources: Vec::new(), tags: 0 }
+    }
+
     fn open(&self) -> Result<Arc<Engine>, StorageError> {
         let (engine, _) = crate::open(&self.sim.env(), options(&self.dice))?;
         if engine.schema().keyspace("model").is_none() {
-            let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace())))?;
+            let both = |schema: &schema::Schema| schema.with_keyspace(keyspace()).with_keyspace(sources::keyspace());
+            let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(both(schema)))?;
             let position = changed.expect("the change is not refused").position.expect("rows were written");
             self.sim.block_on(engine.log.wait_durable(position))?;
         }
@@ -267,7 +284,7 @@ impl Model {
     /// One life: writes, flushes, compactions, reads, then some writes that nobody waits for.
     fn live(&mut self, engine: &Arc<Engine>) -> Vec<Op> {
         for _ in 0..self.dice.below(120) {
-            match self.dice.below(24) {
+            match self.dice.below(30) {
                 0 => {
                     let store = engine.table(TableId([9; 16])).expect("the table is open");
                     let _ = self.sim.block_on(engine.flush(&store));
@@ -279,6 +296,11 @@ impl Model {
                 2 => drop(self.sim.run_until_idle()),
                 3..=4 => self.check_slice(engine),
                 5 => self.check_range(engine),
+                6 => self.prepare_source(engine),
+                7 => self.import(engine),
+                8 => self.refresh(engine),
+                9 => self.rewrite(engine).expect("a sound disk takes rewrites"),
+                10 => self.verify(engine).expect("what was written is sound"),
                 _ => {
                     let op = self.random_op();
                     assert!(self.write(engine, op), "seed {}: a write failed on a sound disk", self.sim.seed());
@@ -319,9 +341,7 @@ impl Model {
 }
 
 fn run(seed: u64, lives: usize) -> (u64, u64) {
-    let sim = Sim::new(seed);
-    let dice = sim.dice();
-    let mut model = Model { sim, dice, histories: vec![Vec::new()], clock: 1_700_000_000_000_000 };
+    let mut model = Model::new(seed);
     let mut under_way = Vec::new();
     for _ in 0..lives {
         let engine = model.open().expect("a sound disk opens");

@@ -4,7 +4,8 @@
 //! Checked: no acknowledged write is lost and nothing is invented; a read under faults fails or is right; writes are refused once the
 //! commit log has failed; healed, the engine flushes and compacts again; a compaction, failed or not, changes no answer.
 //! A write that failed is of unknown fate: visible in this life once applied, and after a restart there or not, in the
-//! order of writing.
+//! order of writing. An import that failed shows nothing in this life, and after a restart all or nothing; the SSTables that do not count
+//! then can be imported.
 
 use env::sim::{EIO, ENOSPC, Fault, Op as DiskOp};
 
@@ -55,6 +56,8 @@ struct Faulty {
     limbo: Vec<Op>,
     /// The power is to go in this life.
     power_goes: bool,
+    /// Imports that failed: they may count after a restart, each as a whole.
+    perhaps: Vec<Vec<Op>>,
 }
 
 impl Faulty {
@@ -138,7 +141,7 @@ impl Faulty {
         let mut stopped = false;
         for _ in 0..20 + self.model.dice.below(120) {
             let store = engine.table(TableId([9; 16])).expect("the table is open");
-            match self.model.dice.below(28) {
+            match self.model.dice.below(32) {
                 0..=1 => self.inject(),
                 2 => self.heal(),
                 3..=4 => drop(self.model.sim.block_on(engine.flush(&store))),
@@ -146,6 +149,9 @@ impl Faulty {
                 7 => drop(self.model.sim.run_until_idle()),
                 8..=10 => self.check(engine, false),
                 11 => self.model.sim.advance(std::time::Duration::from_secs(2)),
+                12..=13 => self.import(engine),
+                14 => drop(self.model.rewrite(engine)),
+                15 => drop(self.model.verify(engine)),
                 _ => match self.write(engine) {
                     Fate::Durable => assert!(!stopped, "seed {}: the log had stopped", self.model.sim.seed()),
                     Fate::Limbo | Fate::Refused => stopped = true,
@@ -154,6 +160,51 @@ impl Faulty {
         }
         if !self.power_goes {
             self.recovers(engine, stopped);
+        }
+    }
+
+    /// Imports on a disk that fails: done, or nothing shows.
+    fn import(&mut self, engine: &Arc<Engine>) {
+        let Some(source) = self.model.pick_source() else { return };
+        let (copy, store) = (self.model.dice.chance(30), self.model.store(engine));
+        match crate::import::import(engine, &store, &super::sources::options(source.directory.clone(), copy)) {
+            // where it could not be taken away it may stay
+            Ok(failed) if failed.is_empty() => self.model.imported(&source, true),
+            _ => self.perhaps.push(source.ops),
+        }
+    }
+
+    /// What waits outside of the table comes in.
+    fn import_all(&mut self, engine: &Arc<Engine>) {
+        let seed = self.model.sim.seed();
+        for source in self.model.sources.clone() {
+            let failed = crate::import::import(
+                engine,
+                &self.model.store(engine),
+                &super::sources::options(source.directory.clone(), false),
+            );
+            assert_eq!(failed, Ok(Vec::new()), "seed {seed}");
+            self.model.imported(&source, false);
+        }
+        self.check(engine, true);
+    }
+
+    /// After a restart: all writes that were acknowledged, a prefix of those in limbo, and each import that failed or nothing of it.
+    fn check_after_restart(&mut self, engine: &Arc<Engine>) {
+        for group in std::mem::take(&mut self.perhaps) {
+            let with = |history: &Vec<Op>| history.iter().chain(&group).cloned().collect();
+            let with_group: Vec<Vec<Op>> = self.model.histories.iter().map(with).collect();
+            self.model.histories.extend(with_group);
+        }
+        let limbo = std::mem::take(&mut self.limbo);
+        self.model.check_after_crash(engine, limbo);
+        // those that agree with the content differ in nothing that shows
+        self.model.histories.truncate(64);
+        if self.model.dice.chance(50) {
+            self.import_all(engine);
+        }
+        for _ in 0..self.model.dice.below(3) {
+            self.model.prepare_source(engine);
         }
     }
 
@@ -175,6 +226,11 @@ impl Faulty {
         }
         if self.model.dice.chance(50) {
             self.model.sim.block_on(engine.compact(&store)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            self.check(engine, true);
+        }
+        if self.model.dice.chance(50) {
+            self.model.rewrite(engine).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            self.model.verify(engine).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             self.check(engine, true);
         }
         let fate = self.write(engine);
@@ -210,21 +266,16 @@ impl Faulty {
 }
 
 fn run_faulty(seed: u64, lives: usize) -> (u64, u64) {
-    let sim = Sim::new(seed);
-    let dice = sim.dice();
-    let model = Model { sim, dice, histories: vec![Vec::new()], clock: 1_700_000_000_000_000 };
-    let mut faulty = Faulty { model, limbo: Vec::new(), power_goes: false };
+    let mut faulty = Faulty { model: Model::new(seed), limbo: Vec::new(), power_goes: false, perhaps: Vec::new() };
     for _ in 0..lives {
         let engine = faulty.open();
-        let limbo = std::mem::take(&mut faulty.limbo);
-        faulty.model.check_after_crash(&engine, limbo);
+        faulty.check_after_restart(&engine);
         faulty.live(&engine);
         drop(engine);
         faulty.restart();
     }
     let engine = faulty.open();
-    let limbo = std::mem::take(&mut faulty.limbo);
-    faulty.model.check_after_crash(&engine, limbo);
+    faulty.check_after_restart(&engine);
     faulty.model.sim.trace()
 }
 

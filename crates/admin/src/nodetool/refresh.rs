@@ -1,0 +1,19 @@
+//! `nodetool refresh`: SSTables that were put into a table's directory are loaded.
+
+use crate::nodetool::{Context, Outcome, usage};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The keyspace and table name
+    args: Vec<String>,
+}
+
+impl Args {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        writeln!(context.out, "nodetool refresh is deprecated, use nodetool import instead")?;
+        let [keyspace, table] = self.args.as_slice() else {
+            return usage("refresh requires ks and cf args");
+        };
+        Ok(context.api.refresh(keyspace, table)?)
+    }
+}

@@ -1,0 +1,93 @@
+//! What the verbs have in common that work on each SSTable of some tables: `upgradesstables`, `recompress_sstables`, `verify`, `scrub`,
+//! `garbagecollect`, `relocatesstables`. Agrees with `NodeProbe.perform` and `NodeProbe.checkJobs`.
+
+use crate::api::AdminError;
+use crate::model::{SSTableRequest, SSTableWork};
+use crate::nodetool::{Context, Outcome, VerbError, usage};
+
+/// A verb's work on a keyspace and its tables, or on all keyspaces.
+pub(super) struct Work<'a> {
+    /// The keyspace and its tables.
+    pub args: &'a [String],
+    /// SSTables at a time.
+    pub jobs: Option<u32>,
+    /// What is done.
+    pub work: SSTableWork,
+    /// What it is called when it was given up.
+    pub name: &'static str,
+}
+
+impl Work<'_> {
+    /// Has it done, keyspace by keyspace. It failed as a whole when a table's SSTables could not be had.
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        let (keyspaces, tables) = selection(self.args, context)?;
+        let mut failed = false;
+        for keyspace in keyspaces {
+            if let Some(jobs) = self.jobs {
+                check_jobs(jobs, context)?;
+            }
+            let request = SSTableRequest {
+                keyspace: keyspace.clone(),
+                tables: tables.to_vec(),
+                jobs: self.jobs.unwrap_or(0),
+                work: self.work.clone(),
+            };
+            let outcome = context.api.work_on_sstables(&request)?;
+            for line in outcome.lines {
+                writeln!(context.out, "{line}")?;
+            }
+            failed |= self.report(outcome.status, &keyspace, context)?;
+        }
+        if failed {
+            return Err(AdminError::Failed("nodetool failed, check server logs".to_owned()).into());
+        }
+        Ok(())
+    }
+
+    /// Says how it ended; gives whether that is a failure.
+    fn report(&self, status: u8, keyspace: &str, context: &mut Context<'_>) -> Result<bool, VerbError> {
+        let name = self.name;
+        match (status, &self.work) {
+            (0, _) => return Ok(false),
+            (_, SSTableWork::GarbageCollect { .. }) => {
+                writeln!(
+                    context.out,
+                    "Aborted {name} for at least one table in keyspace {keyspace}, check server logs for more information."
+                )?;
+                return Ok(true);
+            }
+            (1, _) => writeln!(
+                context.out,
+                "Aborted {name} for at least one table in keyspace {keyspace}, check server logs for more information."
+            )?,
+            _ => writeln!(
+                context.out,
+                "Failed marking some sstables compacting in keyspace {keyspace}, check server logs for more information."
+            )?,
+        }
+        Ok(status == 2)
+    }
+}
+
+fn check_jobs(jobs: u32, context: &mut Context<'_>) -> Outcome {
+    let compactors = context.api.compactions()?.concurrent_compactors;
+    if jobs > compactors {
+        writeln!(
+            context.out,
+            "jobs ({jobs}) is bigger than configured concurrent_compactors ({compactors}) on the host, using at most {compactors} threads"
+        )?;
+    }
+    Ok(())
+}
+
+/// A keyspace and its tables; without arguments every keyspace.
+fn selection<'a>(args: &'a [String], context: &Context<'_>) -> Result<(Vec<String>, &'a [String]), VerbError> {
+    let known = context.api.keyspaces()?;
+    match args.split_first() {
+        None => Ok((known.into_iter().map(|keyspace| keyspace.name).collect(), &[])),
+        Some((keyspace, tables)) if known.iter().any(|known| known.name == *keyspace) => {
+            Ok((vec![keyspace.clone()], tables))
+        }
+        Some((keyspace, _)) => usage(format!("Keyspace [{keyspace}] does not exist.")),
+    }
+}

@@ -1,0 +1,217 @@
+//! Importing: SSTables from other directories become SSTables of a table; and refreshing: SSTables that were put into the table's own
+//! directory do.
+//!
+//! 1. All SSTables of all directories are verified, and compared with the schema. A directory where one fails is left out as a whole.
+//! 2. The SSTables of a directory get new ids. A transaction log says what is added; their files are linked (or copied) and synced.
+//! 3. They are opened; the log commits; they are in the view. What fails before leaves the table and the directory as they were.
+//! 4. Unless a copy was asked for, the source's files go, Data.db first.
+//!
+//! A crash before the commit leaves the source as it was, one behind it the SSTables in the table; between the commit and the end of 4
+//! some may be in both, and importing them again changes no answer. A refresh has no such moment: old names go with the same commit.
+//! Agrees with `org.apache.cassandra.db.SSTableImporter`.
+
+mod bring;
+mod fit;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use schema::TableMetadata;
+use sstable::verify::{Depth, verify};
+use sstable::{Component, Descriptor, NoCache, SSTable};
+
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::files::{self, Operation, Transaction};
+use crate::table::TableStore;
+use bring::{Reset, bring, remove};
+
+/// What is imported, and how.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Directories with SSTables, on this machine.
+    pub directories: Vec<PathBuf>,
+    /// Levels become 0.
+    pub reset_level: bool,
+    /// Nothing counts as repaired.
+    pub clear_repaired: bool,
+    /// Digests are compared first.
+    pub verify: bool,
+    /// Every row is read first.
+    pub extended_verify: bool,
+    /// The files stay where they are, too.
+    pub copy: bool,
+}
+
+/// Imports; gives the directories that were left out, in the order in which they were given.
+pub fn import(engine: &Engine, store: &Arc<TableStore>, options: &Options) -> Result<Vec<PathBuf>, StorageError> {
+    let _alone = store.importing.lock().expect("a panic in an import ends the process");
+    let disk = &engine.env.disk;
+    tracing::info!(table = store.name(), ?options, "loading new SSTables");
+    for directory in &options.directories {
+        if !disk.exists(directory) {
+            return Err(StorageError::Refused { why: format!("Directory {} does not exist", directory.display()) });
+        }
+    }
+    let mut failed = Vec::new();
+    let mut sound = Vec::new();
+    for directory in &options.directories {
+        let checked = sources(engine, store, directory).and_then(|sources| {
+            sources.iter().try_for_each(|source| check(engine, store, source, options)).map(|()| sources)
+        });
+        match checked {
+            Ok(sources) => sound.push((directory, sources)),
+            Err(error) => {
+                tracing::error!(directory = %directory.display(), %error, "an SSTable cannot be imported");
+                failed.push(directory);
+            }
+        }
+    }
+    let mut count = 0;
+    for (directory, sources) in sound {
+        match bring_all(engine, store, &sources, options) {
+            Ok(()) => count += sources.len(),
+            Err(error) => {
+                tracing::error!(directory = %directory.display(), %error, "importing SSTables failed");
+                failed.push(directory);
+            }
+        }
+    }
+    tracing::info!(table = store.name(), count, "done loading new SSTables");
+    let in_order = options.directories.iter().filter(|directory| failed.contains(directory));
+    Ok(in_order.cloned().collect())
+}
+
+/// The SSTables of a directory that the table does not have.
+fn sources(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<Descriptor>, StorageError> {
+    let disk = &engine.env.disk;
+    let entries = disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
+    let hidden: BTreeSet<PathBuf> = sstable::txn_log::hidden(&engine.env, directory)?;
+    let view = store.view();
+    let is_ours = |descriptor: &Descriptor| view.sstables.iter().any(|sstable| sstable.descriptor() == descriptor);
+    let mut found = Vec::new();
+    for entry in entries.into_iter().filter(|entry| !entry.is_dir) {
+        let Some((descriptor, Some(Component::Data))) = Descriptor::parse(directory, &entry.name) else { continue };
+        if !hidden.contains(&descriptor.path(Component::Data)) && !is_ours(&descriptor) {
+            found.push(descriptor);
+        }
+    }
+    found.sort_by_key(|descriptor| descriptor.id);
+    Ok(found)
+}
+
+fn check(engine: &Engine, store: &TableStore, source: &Descriptor, options: &Options) -> Result<(), StorageError> {
+    abort_if_draining(engine)?;
+    let sstable = open(engine, source, &store.table())?;
+    let has_digest = engine.env.disk.exists(&source.path(Component::Digest));
+    let depth = match options {
+        Options { extended_verify: true, .. } => Depth::Extended,
+        Options { verify: true, .. } if has_digest => Depth::Quick,
+        Options { verify: true, .. } => Depth::Extended,
+        _ => return Ok(()),
+    };
+    verify(&engine.env, &sstable, depth)?;
+    Ok(())
+}
+
+/// Opens an SSTable that is to be one of the table.
+fn open(engine: &Engine, descriptor: &Descriptor, table: &Arc<TableMetadata>) -> Result<SSTable, StorageError> {
+    let sstable = SSTable::open(&engine.env, descriptor.clone(), table, Arc::new(NoCache))?;
+    let misfits = fit::misfits(sstable.statistics(), table);
+    if misfits.is_empty() {
+        return Ok(sstable);
+    }
+    let file = descriptor.path(Component::Data);
+    let table = format!("{}.{}", table.keyspace, table.name);
+    Err(StorageError::Refused { why: format!("{} does not fit {table}: {}", file.display(), misfits.join("; ")) })
+}
+
+fn abort_if_draining(engine: &Engine) -> Result<(), StorageError> {
+    match engine.is_draining() {
+        true => Err(StorageError::Refused { why: "SSTables import has been aborted".into() }),
+        false => Ok(()),
+    }
+}
+
+/// Brings SSTables in, all or none.
+fn bring_all(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    sources: &[Descriptor],
+    options: &Options,
+) -> Result<(), StorageError> {
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let reset = Reset { level: options.reset_level, repaired: options.clear_repaired };
+    let mut transaction = files::begin(engine, store, Operation::Write)?;
+    let brought = add_all(engine, store, &mut transaction, sources, reset);
+    let committed = brought.and_then(|sstables| transaction.commit().map(|()| sstables).map_err(StorageError::from));
+    let result = committed.map(|sstables| store.replace_sstables(&[], sstables));
+    files::settle(store, transaction);
+    result?;
+    if !options.copy {
+        for source in sources {
+            if let Err(error) = remove(&engine.env, source) {
+                tracing::warn!(%error, sstable = source.prefix(), "an SSTable is imported, but cannot be removed where it was");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The SSTables under their new names, complete and durable.
+fn add_all(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    transaction: &mut Transaction,
+    sources: &[Descriptor],
+    reset: Reset,
+) -> Result<Vec<Arc<SSTable>>, StorageError> {
+    let mut sstables = Vec::new();
+    for source in sources {
+        abort_if_draining(engine)?;
+        let target = files::new_descriptor(engine, store, source.version);
+        transaction.add(&target)?;
+        tracing::info!(
+            from = %source.path(Component::Data).display(),
+            to = %target.path(Component::Data).display(),
+            "bringing a new SSTable"
+        );
+        bring(&engine.env, source, &target, reset)?;
+        engine.env.disk.sync_dir(&target.directory).map_err(|error| StorageError::io(&target.directory, &error))?;
+        // what was not verified is compared with the schema here
+        open(engine, &target, &store.table())?;
+        let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
+        sstables.push(Arc::new(SSTable::open(&engine.env, target, &store.table(), cache)?));
+    }
+    Ok(sstables)
+}
+
+/// Loads SSTables that were put into the table's directory; gives how many there were. They get new ids and level 0.
+pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, StorageError> {
+    let _alone = store.importing.lock().expect("a panic in an import ends the process");
+    // no flush or compaction may be about to put its files in the view
+    let _no_flush = store.flushing.lock().expect("a panic in a flush ends the process");
+    let _no_change = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+    if !engine.env.disk.exists(&store.directory) {
+        return Ok(0);
+    }
+    abort_if_draining(engine)?;
+    let sources = sources(engine, store, &store.directory)?;
+    if sources.is_empty() {
+        tracing::info!(table = store.name(), "no new SSTables were found");
+        return Ok(0);
+    }
+    let mut transaction = files::begin(engine, store, Operation::Write)?;
+    let brought = add_all(engine, store, &mut transaction, &sources, Reset { level: true, repaired: false });
+    let committed = brought.and_then(|sstables| {
+        sources.iter().try_for_each(|source| transaction.remove(source))?;
+        transaction.commit()?;
+        Ok(sstables)
+    });
+    let result = committed.map(|sstables| store.replace_sstables(&[], sstables));
+    files::settle(store, transaction);
+    result.map(|()| sources.len())
+}
