@@ -335,8 +335,7 @@ pub type Connect<'a> = &'a dyn Fn(&str, u16) -> Box<dyn AdminApi>;
 
 /// Runs a command line (without the program's name) and gives its exit code.
 pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let parsed =
-        NodeTool::try_parse_from(std::iter::once("nodetool".to_owned()).chain(args.iter().map(|arg| long_form(arg))));
+    let parsed = NodeTool::try_parse_from(std::iter::once("nodetool".to_owned()).chain(long_forms(args)));
     let tool = match parsed {
         Ok(tool) => tool,
         Err(error) => return report_parse_error(&error, out, err),
@@ -347,6 +346,16 @@ pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn
         Ok(()) => 0,
         Err(error) => report(&error, err),
     }
+}
+
+/// Arguments without Cassandra's options of one dash and several letters. Behind `import`, `-p` is no port.
+fn long_forms(args: &[String]) -> Vec<String> {
+    let verb = args.iter().position(|arg| arg == "import").unwrap_or(args.len());
+    let one = |(place, arg): (usize, &String)| match arg.as_str() {
+        "-p" if place > verb => "--copy-data".to_owned(),
+        arg => long_form(arg),
+    };
+    args.iter().enumerate().map(one).collect()
 }
 
 /// Cassandra's options of one dash and several letters.

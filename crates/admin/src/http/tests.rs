@@ -41,15 +41,6 @@ fn everything_arrives() {
     assert_eq!(client.compaction_history(), node.compaction_history());
     assert_eq!(client.pools(), node.pools());
     assert_eq!(client.metrics(), node.metrics());
-    let import = ImportRequest { directories: vec!["/bad".to_owned()], ..ImportRequest::default() };
-    assert_eq!(client.import(&import), node.import(&import));
-    assert_eq!(client.refresh("shop", "orders"), node.refresh("shop", "orders"));
-    let (keyspace, tables) = ("shop".to_owned(), vec!["busy".to_owned()]);
-    let request = SSTableRequest { keyspace, tables, jobs: 1, work: SSTableWork::Recompress };
-    assert_eq!(client.work_on_sstables(&request), node.work_on_sstables(&request));
-    let stop = StopRequest::Kind("SCRUB".to_owned());
-    assert_eq!(client.stop(&stop), node.stop(&stop));
-    assert_eq!(client.sstables("shop", "orders", "1", true), node.sstables("shop", "orders", "1", true));
     assert_eq!(client.endpoints("shop", "a table", "1:ä&b=%"), Ok(vec!["127.0.0.1".to_owned()]));
     client.flush(&TableSelection::default()).expect("flushed");
     client.compact(&TableSelection { keyspaces: vec!["shop".to_owned()], tables: Vec::new() }).expect("compacted");
@@ -94,4 +85,21 @@ fn metrics_are_text() {
     let (node, client) = serve_fake();
     let text = client.metrics_text().expect("text");
     assert_eq!(text, crate::prometheus::collect(node.as_ref()).expect("text"));
+}
+
+#[test]
+fn work_on_sstables_arrives() {
+    let (node, client) = serve_fake();
+    let import = ImportRequest { directories: vec!["/bad".to_owned()], ..ImportRequest::default() };
+    assert_eq!(client.import(&import), node.import(&import));
+    assert_eq!(client.refresh("shop", "orders"), node.refresh("shop", "orders"));
+    let (keyspace, tables) = ("shop".to_owned(), vec!["busy".to_owned()]);
+    let request = SSTableRequest { keyspace, tables, jobs: 1, work: SSTableWork::Recompress };
+    assert_eq!(client.work_on_sstables(&request), node.work_on_sstables(&request));
+    let stop = StopRequest::Kind("SCRUB".to_owned());
+    assert_eq!(client.stop(&stop), node.stop(&stop));
+    assert_eq!(client.sstables("shop", "orders", "1", true), node.sstables("shop", "orders", "1", true));
+    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    assert_eq!(calls.len(), 10);
+    assert!(calls.chunks(2).all(|pair| pair[0] == pair[1]), "{calls:?}");
 }

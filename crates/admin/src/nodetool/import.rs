@@ -26,8 +26,8 @@ pub struct Args {
     /// Run an extended verify, verifying all values in the new sstables
     #[arg(short = 'e', long)]
     extended_verify: bool,
-    /// Copy data from source directories instead of moving them
-    #[arg(short = 'p', long)]
+    /// Copy data from source directories instead of moving them (-p behind the verb)
+    #[arg(long)]
     copy_data: bool,
     /// Require existing index components for SSTables with attached indexes (there are no attached indexes)
     #[arg(long)]
