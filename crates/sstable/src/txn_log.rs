@@ -282,6 +282,41 @@ pub fn hidden(env: &Env, directory: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     Ok(hidden)
 }
 
+/// A transaction that was not settled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unsettled {
+    /// Its log.
+    pub log: PathBuf,
+    /// What it added counts, and what it removes does not; else the other way round.
+    pub committed: bool,
+    /// Files of SSTables that it adds.
+    pub added: Vec<PathBuf>,
+    /// Files of SSTables that it removes.
+    pub removed: Vec<PathBuf>,
+}
+
+/// The transactions whose logs are in a directory.
+pub fn unsettled(env: &Env, directory: &Path) -> Result<Vec<Unsettled>, Error> {
+    let disk = &*env.disk;
+    let entries = disk.list_dir(directory).map_err(|error| Error::io(directory, error))?;
+    let mut found = Vec::new();
+    for entry in entries.into_iter().filter(|entry| !entry.is_dir && is_log(&entry.name)) {
+        let log = directory.join(&entry.name);
+        let records = read(disk, directory, &log)?;
+        let committed = records.last().is_some_and(|record| record.kind == Kind::Commit);
+        let files = |kind: Kind| -> Result<Vec<PathBuf>, Error> {
+            let mut files = Vec::new();
+            for record in records.iter().filter(|record| record.kind == kind) {
+                files.extend(existing_files(disk, &record.prefix)?);
+            }
+            Ok(files)
+        };
+        let (added, removed) = (files(Kind::Add)?, files(Kind::Remove)?);
+        found.push(Unsettled { log, committed, added, removed });
+    }
+    Ok(found)
+}
+
 /// The records of a log. A last line that is not whole is left out, if all files of the REMOVE records before are there.
 fn read(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Vec<Record>, Error> {
     let bytes = disk.read_all(path, LOG_LENGTH_MAX).map_err(|error| Error::io(path, error))?;

@@ -26,6 +26,7 @@ use crate::failure::{DONE, Failure};
 use crate::open;
 use crate::program::Context;
 use crate::progress::Progress;
+use crate::schema_file;
 use crate::target::Targets;
 use json::Json;
 use keys::KeyText;
@@ -64,7 +65,10 @@ pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failu
         let statistics = open::statistics(context.env, &descriptor)?;
         let table = match &arguments.schema {
             None => open::table_of_header(&descriptor, &statistics)?,
-            Some(_) => return Err(Failure::new("--schema comes with a later version")),
+            Some(_) => {
+                let source = schema_file::find(context.env, &descriptor, &statistics, arguments.schema.as_ref())?;
+                Arc::clone(source.table())
+            }
         };
         let sstable = open::open(context.env, &descriptor, &table)?;
         sstable.data().file().advise_sequential();

@@ -8,10 +8,17 @@
 
 mod dump;
 mod failure;
+mod guard;
+mod list;
 mod metadata;
 mod open;
 mod program;
 mod progress;
+mod rewrite;
+mod salvage;
+mod schema_file;
+mod split;
 mod target;
+mod upgrade;
 
 pub use program::{Context, run};

@@ -22,7 +22,8 @@ use crate::open;
 use crate::program::Context;
 use crate::target::Targets;
 use bars::Bars;
-use text::{byte_words, date, duration_words, java_map_order};
+pub use text::date;
+use text::{byte_words, duration_words, java_map_order};
 
 /// Print what is known of SSTables without reading them, as sstablemetadata does.
 #[derive(Args, Debug)]

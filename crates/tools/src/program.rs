@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use env::Env;
 
 use crate::failure::{DONE, FAILED, Failure, USAGE};
-use crate::{dump, metadata};
+use crate::{dump, list, metadata, salvage, split, upgrade};
 
 /// What a verb works with.
 pub struct Context<'a> {
@@ -31,6 +31,10 @@ struct Program {
 enum Verb {
     Dump(dump::Arguments),
     Metadata(metadata::Arguments),
+    List(list::Arguments),
+    Split(split::Arguments),
+    Upgrade(upgrade::Arguments),
+    Salvage(salvage::Arguments),
 }
 
 /// Runs a verb; gives the exit code.
@@ -43,6 +47,10 @@ pub fn run(arguments: &[String], context: &mut Context<'_>) -> u8 {
     let done = match program.verb {
         Verb::Dump(arguments) => dump::run(&arguments, context),
         Verb::Metadata(arguments) => metadata::run(&arguments, context),
+        Verb::List(arguments) => list::run(&arguments, context),
+        Verb::Split(arguments) => split::run(&arguments, context),
+        Verb::Upgrade(arguments) => upgrade::run(&arguments, context),
+        Verb::Salvage(arguments) => salvage::run(&arguments, context),
     };
     match done {
         Ok(code) => code,

@@ -1,7 +1,7 @@
 //! What a verb is pointed at: Data.db files (any component will do), directories of tables, or `keyspace/table` beneath a data
 //! directory. Transaction logs are honoured: files that do not count are not taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -35,6 +35,21 @@ impl Targets {
             }
         }
         Ok(found.into_values().collect())
+    }
+
+    /// The directories meant.
+    pub fn directories(&self, env: &Env) -> Result<Vec<PathBuf>, Failure> {
+        let mut directories = BTreeSet::new();
+        for path in &self.paths {
+            if is_directory(&*env.disk, path) {
+                directories.insert(path.clone());
+            } else if env.disk.exists(path) {
+                directories.insert(directory_of(path));
+            } else {
+                directories.extend(self.of_table(&*env.disk, path)?);
+            }
+        }
+        Ok(directories.into_iter().collect())
     }
 
     fn resolve(&self, env: &Env, path: &Path) -> Result<Vec<Descriptor>, Failure> {
@@ -101,5 +116,17 @@ pub fn in_directory(env: &Env, directory: &Path) -> Result<Vec<Descriptor>, Fail
             Some((descriptor, Some(Component::Data))) => Some(descriptor),
             _ => None,
         })
+        .collect())
+}
+
+/// All files of SSTables and transactions in a directory.
+pub fn files(env: &Env, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries = env.disk.list_dir(directory);
+    let entries = entries.map_err(|error| Failure::new(format!("{}: {error}", directory.display())))?;
+    let ours = |name: &str| Descriptor::parse(directory, name).is_some() || name.ends_with(".log");
+    Ok(entries
+        .into_iter()
+        .filter(|entry| !entry.is_dir && ours(&entry.name))
+        .map(|entry| directory.join(entry.name))
         .collect())
 }

@@ -3,3 +3,4 @@
 
 mod fixtures;
 mod golden;
+mod writing;

@@ -1,0 +1,296 @@
+//! Writes SSTables anew: what `upgrade`, `split` and `salvage` share.
+//!
+//! New SSTables appear, and those they replace vanish, as one step: through a transaction log in the directory written to. Until it
+//! commits nothing counts; a crash leaves the old state.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use env::Env;
+use rows::codec::Header;
+use rows::{Cell, ColumnData, DeletionTime, NO_DELETION_TIME, PartitionHead, PartitionStream, Row, Unfiltered};
+use schema::TableMetadata;
+use sstable::salvage::SalvageStream;
+use sstable::txn_log::{Operation, Transaction};
+use sstable::{
+    Component, CompressionParams, Descriptor, FinishedSSTable, SSTable, SSTableId, SSTableStream, SSTableWriter,
+    Statistics, Version, WriterOptions,
+};
+
+use crate::failure::Failure;
+use crate::progress::Progress;
+
+/// The latest deletion time that versions before `oa` have a form for, seconds.
+const DELETION_TIME_MAX_SIGNED: u32 = i32::MAX as u32 - 1;
+
+/// A stream that knows where it is in its file.
+pub trait Placed: PartitionStream {
+    /// In the uncompressed data.
+    fn place(&self) -> u64;
+}
+
+impl Placed for SSTableStream {
+    fn place(&self) -> u64 {
+        self.position()
+    }
+}
+
+impl Placed for SalvageStream {
+    fn place(&self) -> u64 {
+        self.position()
+    }
+}
+
+/// How new SSTables are written.
+#[derive(Clone)]
+pub struct Recipe {
+    /// Their table.
+    pub table: Arc<TableMetadata>,
+    /// What rows are written against.
+    pub header: Header,
+    /// Version.
+    pub version: Version,
+    /// Compression, filter, and what is kept of the source.
+    pub options: WriterOptions,
+}
+
+impl Recipe {
+    /// As the source was written; its level, repaired state and origin are kept.
+    pub fn like(
+        table: &Arc<TableMetadata>,
+        header: &Header,
+        statistics: &Statistics,
+        compression: Option<CompressionParams>,
+        keys: u64,
+    ) -> Self {
+        let stats = &statistics.stats;
+        let options = WriterOptions {
+            row_index_block: sstable::ROW_INDEX_BLOCK_DEFAULT,
+            compression,
+            filter_chance: statistics.filter_chance,
+            estimated_keys: keys,
+            level: stats.level,
+            repaired_at: stats.repaired_at,
+            pending_repair: stats.pending_repair,
+            is_transient: stats.is_transient,
+            originating_host: stats.originating_host,
+            commit_log_intervals: stats.commit_log_intervals.clone(),
+        };
+        Self { table: Arc::clone(table), header: known_columns(header), version: Version::DA, options }
+    }
+
+    /// As an open SSTable was written.
+    pub fn of(sstable: &SSTable) -> Self {
+        let compression = sstable.data().compression().map(|info| info.params.clone());
+        Self::like(sstable.table(), sstable.header(), sstable.statistics(), compression, sstable.partition_count())
+    }
+
+    /// Compression and filter as the table's schema wants them.
+    pub fn by_schema(mut self) -> Result<Self, Failure> {
+        let params = &self.table.params;
+        self.options.compression = CompressionParams::from_schema(&params.compression).map_err(Failure::new)?;
+        self.options.filter_chance = params.bloom_filter_fp_chance;
+        Ok(self)
+    }
+}
+
+/// Without the columns that the schema has dropped: nothing is written of them.
+fn known_columns(header: &Header) -> Header {
+    let known = |columns: &[rows::codec::CodecColumn]| columns.iter().filter(|one| one.id.is_some()).cloned().collect();
+    Header::new(header.stats, header.clustering.clone(), known(&header.statics), known(&header.regulars))
+}
+
+/// SSTables being written into a directory.
+pub struct Output<'a> {
+    env: &'a Env,
+    directory: PathBuf,
+    recipe: Recipe,
+    /// The next name.
+    id: SSTableId,
+    transaction: Transaction,
+    writer: Option<SSTableWriter>,
+    /// What is complete.
+    pub finished: Vec<FinishedSSTable>,
+    /// Deletion and expiration times that had no form in the version and were moved to the latest that has one.
+    pub capped: u64,
+}
+
+impl<'a> Output<'a> {
+    /// Names are in the manner of `like`.
+    pub fn new(env: &'a Env, directory: &Path, recipe: Recipe, like: SSTableId) -> Result<Self, Failure> {
+        env.disk.create_dir_durable(directory).map_err(|error| wrong(directory, &error))?;
+        let id = next_id(env, directory, like)?;
+        let uuid = new_uuid(env);
+        let transaction = Transaction::begin(env, directory, Operation::Write, uuid)?;
+        Ok(Self {
+            env,
+            directory: directory.to_owned(),
+            recipe,
+            id,
+            transaction,
+            writer: None,
+            finished: Vec::new(),
+            capped: 0,
+        })
+    }
+
+    /// Writes everything of a stream; a new SSTable begins where `piece_max` bytes of Data.db are reached.
+    pub fn write_all(
+        &mut self,
+        stream: &mut dyn Placed,
+        piece_max: u64,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        while let Some(head) = stream.next_partition()? {
+            if self.writer.as_ref().is_some_and(|writer| writer.stored_length() >= piece_max) {
+                self.finish_piece()?;
+            }
+            self.write_partition(head, stream, progress)?;
+        }
+        Ok(())
+    }
+
+    fn write_partition(
+        &mut self,
+        mut head: PartitionHead,
+        stream: &mut dyn Placed,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let caps = !self.recipe.version.has_unsigned_deletion_times();
+        let mut capped = 0;
+        if caps {
+            capped += cap_deletion(&mut head.deletion);
+            capped += head.static_row.as_mut().map_or(0, cap_row);
+        }
+        let writer = self.writer()?;
+        writer.start_partition(&head.key, head.deletion);
+        if let Some(row) = &head.static_row {
+            writer.static_row(row);
+        }
+        while let Some(mut unfiltered) = stream.next_unfiltered()? {
+            if caps {
+                capped += cap(&mut unfiltered);
+            }
+            writer.append(&unfiltered)?;
+            progress.at(stream.place());
+        }
+        writer.end_partition()?;
+        self.capped += capped;
+        Ok(())
+    }
+
+    fn writer(&mut self) -> Result<&mut SSTableWriter, Failure> {
+        if self.writer.is_none() {
+            let descriptor = Descriptor::new(&self.directory, self.recipe.version, self.id);
+            self.id = match self.id {
+                SSTableId::Sequence(number) => SSTableId::Sequence(number + 1),
+                SSTableId::Uuid(_) => SSTableId::Uuid(new_uuid(self.env)),
+            };
+            self.transaction.add(&descriptor)?;
+            let Recipe { table, header, options, .. } = self.recipe.clone();
+            self.writer = Some(SSTableWriter::new(self.env, descriptor, table, options, header)?);
+        }
+        self.writer.as_mut().ok_or_else(|| Failure::new("no writer"))
+    }
+
+    /// Completes the SSTable at hand; the next partition begins another.
+    pub fn finish_piece(&mut self) -> Result<(), Failure> {
+        if let Some(writer) = self.writer.take() {
+            self.finished.push(writer.finish()?);
+        }
+        Ok(())
+    }
+
+    /// From now on the new SSTables count, and those replaced are gone.
+    pub fn commit(mut self, replaced: &[Descriptor]) -> Result<(Vec<FinishedSSTable>, u64), Failure> {
+        let done = self.finish_piece().and_then(|()| {
+            replaced.iter().try_for_each(|descriptor| self.transaction.remove(descriptor))?;
+            Ok(self.transaction.commit()?)
+        });
+        if let Err(failure) = done {
+            self.abandon();
+            return Err(failure);
+        }
+        self.transaction.settle()?;
+        Ok((self.finished, self.capped))
+    }
+
+    /// Leaves everything as it was.
+    pub fn abandon(mut self) {
+        drop(self.writer.take());
+        // what cannot be removed now is removed when a node starts: the log says so
+        let _ = self.transaction.settle();
+    }
+}
+
+fn wrong(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
+}
+
+fn new_uuid(env: &Env) -> [u8; 16] {
+    types::timeuuid::from_micros(env.clock.now_micros(), env.random.next_u64())
+}
+
+/// A name that no SSTable of the directory has.
+fn next_id(env: &Env, directory: &Path, like: SSTableId) -> Result<SSTableId, Failure> {
+    if let SSTableId::Uuid(_) = like {
+        return Ok(SSTableId::Uuid(new_uuid(env)));
+    }
+    let entries = env.disk.list_dir(directory).map_err(|error| wrong(directory, &error))?;
+    let ids = entries.iter().filter_map(|entry| match Descriptor::parse(directory, &entry.name)?.0.id {
+        SSTableId::Sequence(number) => Some(number),
+        SSTableId::Uuid(_) => None,
+    });
+    Ok(SSTableId::Sequence(ids.max().unwrap_or_default() + 1))
+}
+
+/// Links an SSTable's files into a snapshot beside it; gives the snapshot's directory.
+pub fn snapshot(env: &Env, descriptor: &Descriptor, name: &str) -> Result<PathBuf, Failure> {
+    let directory = descriptor.directory.join("snapshots").join(name);
+    env.disk.create_dir_durable(&directory).map_err(|error| wrong(&directory, &error))?;
+    for component in Component::ALL {
+        let path = descriptor.path(component);
+        let link = directory.join(descriptor.file_name(component));
+        if env.disk.exists(&path) && !env.disk.exists(&link) {
+            env.disk.hard_link(&path, &link).map_err(|error| wrong(&link, &error))?;
+        }
+    }
+    env.disk.sync_dir(&directory).map_err(|error| wrong(&directory, &error))?;
+    Ok(directory)
+}
+
+fn cap_time(seconds: &mut u32) -> u64 {
+    if *seconds == NO_DELETION_TIME || *seconds <= DELETION_TIME_MAX_SIGNED {
+        return 0;
+    }
+    *seconds = DELETION_TIME_MAX_SIGNED;
+    1
+}
+
+fn cap_deletion(deletion: &mut DeletionTime) -> u64 {
+    if deletion.is_live() { 0 } else { cap_time(&mut deletion.local_deletion_time) }
+}
+
+fn cap_row(row: &mut Row) -> u64 {
+    let mut capped = cap_time(&mut row.liveness.local_expiration_time) + cap_deletion(&mut row.deletion);
+    for data in &mut row.columns {
+        let cells: &mut [Cell] = match data {
+            ColumnData::Simple(cell) => std::slice::from_mut(cell),
+            ColumnData::Complex(complex) => {
+                capped += cap_deletion(&mut complex.deletion);
+                &mut complex.cells
+            }
+        };
+        capped += cells.iter_mut().map(|cell| cap_time(&mut cell.local_deletion_time)).sum::<u64>();
+    }
+    capped
+}
+
+fn cap(unfiltered: &mut Unfiltered) -> u64 {
+    match unfiltered {
+        Unfiltered::Row(row) => cap_row(row),
+        Unfiltered::Marker(marker) => {
+            [&mut marker.close, &mut marker.open].into_iter().flatten().map(cap_deletion).sum()
+        }
+    }
+}
