@@ -113,7 +113,7 @@ mod tests {
             chunk_cache_bytes: 1 << 20,
             concurrent_compactors: 1,
             compaction_bytes_per_second: 0,
-            column_index_size: 16 << 10,
+            column_index_size: None,
             tombstone_failure_threshold: u64::MAX,
             tombstone_warn_threshold: u64::MAX,
             auto_snapshot: false,

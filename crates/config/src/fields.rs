@@ -18,8 +18,6 @@ use crate::{
 const NUM_TOKENS_MAX: i64 = 1536;
 /// Timeouts below are raised to this (`LOWEST_ACCEPTED_TIMEOUT`).
 const TIMEOUT_MIN: Duration = Duration::from_millis(10);
-/// Row index granularity of the bti format when column_index_size is not set.
-const COLUMN_INDEX_SIZE_BTI: u64 = 16 << 10;
 
 /// Everything that is wrong is collected, so that one start tells all.
 struct Reader<'a> {
@@ -48,7 +46,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         memtable: memtable(&mut reader),
         commitlog: commitlog(&mut reader),
         compaction: compaction(&mut reader),
-        column_index_size: reader.maybe_quantity("column_index_size").unwrap_or(COLUMN_INDEX_SIZE_BTI),
+        column_index_size: reader.maybe_quantity("column_index_size"),
         file_cache_size: reader.maybe_quantity("file_cache_size"),
         flush_compression: reader.one_of(
             "flush_compression",

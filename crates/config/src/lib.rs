@@ -53,8 +53,8 @@ pub struct Config {
     pub commitlog: CommitLog,
     /// Compaction.
     pub compaction: Compaction,
-    /// column_index_size in bytes: the granularity of the row index (16 KiB for bti)
-    pub column_index_size: u64,
+    /// column_index_size in bytes: the granularity of the row index; None: 16 KiB for bti, 64 KiB for big
+    pub column_index_size: Option<u64>,
     /// file_cache_size in bytes: the chunk cache; None: from the memory budget
     pub file_cache_size: Option<u64>,
     /// flush_compression

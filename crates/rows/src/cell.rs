@@ -12,6 +12,8 @@ pub const NO_TIMESTAMP: i64 = i64::MIN;
 pub const NO_TTL: u32 = 0;
 /// "Neither deleted nor expiring". Local deletion times are seconds as u32, valid to 2106.
 pub const NO_DELETION_TIME: u32 = u32::MAX;
+/// What is read where a local deletion time cannot be right: one that overflowed before `oa`. Never written by us; far away.
+pub const INVALID_DELETION_TIME: u32 = u32::MAX - 1;
 
 /// Names an element of a complex column: list time-UUID, set element, map key, or u16 field index.
 pub type CellPath = Bytes;

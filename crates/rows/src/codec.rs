@@ -26,7 +26,9 @@ use crate::cell::{NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
 use crate::{Cell, DeletionTime, Liveness, Row};
 
 pub use decode::{Decoded, decode_static_row, decode_unfiltered, get_clustering_values, get_deletion_time};
-pub use encode::{encode_marker, encode_row, put_clustering_values, put_deletion_time, put_end_of_partition};
+pub use encode::{
+    encode_marker, encode_row, put_clustering_values, put_deletion_time, put_end_of_partition, signed_seconds,
+};
 pub use mutation::{decode_mutation, encode_mutation};
 pub use peek::{Peeked, pass_rows_before, peek_previous_size, peek_unfiltered};
 
@@ -53,6 +55,24 @@ const CELL_ROW_TTL: u8 = 0x10;
 
 /// From so many columns on a subset is written as indexes instead of a bitmap.
 const LARGE_SUBSET: usize = 64;
+
+/// How deletion times of partitions and open ranges are written, and what local deletion times can be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DeletionTimeForm {
+    /// From `oa` on: one byte 80 when live, else timestamp, then unsigned seconds. A negative timestamp has no form.
+    #[default]
+    Unsigned,
+    /// Before: `i32` seconds, then timestamp; live is the greatest value of the one and the least of the other. Seconds that come
+    /// out negative are invalid.
+    Signed,
+}
+
+impl DeletionTimeForm {
+    /// Whether a deletion can be written.
+    pub fn can_hold(self, deletion: &DeletionTime) -> bool {
+        self == Self::Signed || deletion.is_live() || deletion.marked_for_delete_at >= 0
+    }
+}
 
 /// Smallest values of a set of rows: what deltas are counted from. Need not be exact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -198,6 +218,8 @@ pub struct Header {
     pub statics: Vec<CodecColumn>,
     /// Regular columns that may occur, in the same order.
     pub regulars: Vec<CodecColumn>,
+    /// How local deletion times are understood when they are read.
+    pub deletion_times: DeletionTimeForm,
     /// For each column id: 1 + its index in `statics` or `regulars`; 0: not in the header.
     index_of: Vec<u16>,
 }
@@ -221,7 +243,7 @@ impl Header {
                 index_of[id] = u16::try_from(index + 1).unwrap_or(0);
             }
         }
-        Self { stats, clustering, statics, regulars, index_of }
+        Self { stats, clustering, statics, regulars, deletion_times: DeletionTimeForm::default(), index_of }
     }
 
     /// All columns of a table.

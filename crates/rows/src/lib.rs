@@ -21,7 +21,7 @@ pub mod stream;
 pub mod unfiltered;
 pub mod update;
 
-pub use cell::{Cell, CellPath, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
+pub use cell::{Cell, CellPath, INVALID_DELETION_TIME, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
 pub use clustering::{Bound, ClusteringPrefix, ClusteringValues, PrefixKind, Slice, Slices};
 pub use command::{ColumnFilter, DataLimits, PartitionRange, ReadCommand, ReadContext, ReadMode, ReadStats, RowFilter};
 pub use deletion::DeletionTime;

@@ -235,7 +235,7 @@ fn engine_options(
         chunk_cache_bytes: size(config.file_cache_size.unwrap_or(memory.chunk_cache)),
         concurrent_compactors: config.compaction.concurrent_compactors.unwrap_or(1) as usize,
         compaction_bytes_per_second: config.compaction.throughput.unwrap_or(0),
-        column_index_size: size(config.column_index_size),
+        column_index_size: config.column_index_size.map(size),
         tombstone_failure_threshold: config.thresholds.tombstone_failure.unwrap_or(u64::MAX),
         tombstone_warn_threshold: config.thresholds.tombstone_warn.unwrap_or(u64::MAX),
         auto_snapshot: config.auto_snapshot,

@@ -13,6 +13,7 @@ use rows::{Corruption, ReadContext, ReadError, ReadMode, ReadStats};
 use stdx::Cursor;
 
 use crate::compression_info::{CHUNK_CHECKSUM_LEN, CompressionInfo};
+use crate::data_writer::PLAIN_CHUNK_LENGTH;
 use crate::error::Malformed;
 
 /// Keeps uncompressed chunks of open files. Ids of files are never used twice in a process.
@@ -39,7 +40,11 @@ impl ChunkCache for NoCache {
 #[derive(Debug)]
 enum Layout {
     Compressed(CompressionInfo),
-    Plain { chunk_length: usize, checksums: Bytes },
+    /// Without checksums where there was no CRC.db.
+    Plain {
+        chunk_length: usize,
+        checksums: Option<Bytes>,
+    },
 }
 
 /// An open Data.db.
@@ -92,8 +97,15 @@ impl DataFile {
         if (checksums.len() as u64 / CHUNK_CHECKSUM_LEN) < length.div_ceil(chunk_length as u64) {
             return Err(Malformed::at(0, format!("too few checksums for {length} bytes")));
         }
-        let layout = Layout::Plain { chunk_length, checksums };
+        let layout = Layout::Plain { chunk_length, checksums: Some(checksums) };
         Ok(Self { path, file, id: next_file_id(), layout, length, cache })
+    }
+
+    /// Not compressed, and without CRC.db: nothing is checked.
+    pub fn unchecked(path: PathBuf, file: Arc<dyn ReadFile>, cache: Arc<dyn ChunkCache>) -> Self {
+        let layout = Layout::Plain { chunk_length: PLAIN_CHUNK_LENGTH, checksums: None };
+        let length = file.len();
+        Self { path, file, id: next_file_id(), layout, length, cache }
     }
 
     /// Bytes of the uncompressed data.
@@ -168,7 +180,9 @@ impl DataFile {
     pub fn read_chunk(&self, index: u64, mode: ReadMode) -> Result<Bytes, ReadError> {
         match &self.layout {
             Layout::Compressed(info) => self.read_compressed(info, index, mode),
-            Layout::Plain { chunk_length, checksums } => self.read_plain(*chunk_length, checksums, index, mode),
+            Layout::Plain { chunk_length, checksums } => {
+                self.read_plain(*chunk_length, checksums.as_ref(), index, mode)
+            }
         }
     }
 
@@ -203,7 +217,7 @@ impl DataFile {
     fn read_plain(
         &self,
         chunk_length: usize,
-        checksums: &Bytes,
+        checksums: Option<&Bytes>,
         index: u64,
         mode: ReadMode,
     ) -> Result<Bytes, ReadError> {
@@ -214,6 +228,7 @@ impl DataFile {
         }
         let mut bytes = vec![0; length];
         self.read_at(&mut bytes, start, mode)?;
+        let Some(checksums) = checksums else { return Ok(bytes.into()) };
         let mut cursor = Cursor::new(checksums);
         let expected = cursor.skip(index as usize * CHUNK_CHECKSUM_LEN as usize).and_then(|()| cursor.u32());
         let expected = expected.map_err(|_| self.corruption(start, format!("chunk {index} has no checksum")))?;

@@ -4,6 +4,7 @@
 //! utf  class; i32 count, count × (utf key, utf value); i32 chunk length; i32 compressed length max
 //! i64  data length; i32 chunk count; i64 × chunk count: offsets in Data.db
 //! ```
+//! Before `na` there is no compressed length max: no chunk is stored as it is.
 //! Each chunk is followed by the CRC-32 of its stored bytes. Compactions of Cassandra may leave one chunk too many, of
 //! zero bytes: what counts is the data length. Agrees with `org.apache.cassandra.io.compress.CompressionMetadata`.
 
@@ -14,6 +15,7 @@ use stdx::{Cursor, put_u32, put_u64, put_utf};
 
 use crate::compressor::{CHUNK_LENGTH_MAX, CompressionParams, Compressor};
 use crate::error::Malformed;
+use crate::version::Version;
 
 /// Bytes of the checksum behind each chunk.
 pub const CHUNK_CHECKSUM_LEN: u64 = 4;
@@ -41,7 +43,7 @@ pub struct StoredChunk {
 
 impl CompressionInfo {
     /// Over the bytes of the file.
-    pub fn open(file: &Bytes) -> Result<Self, Malformed> {
+    pub fn open(file: &Bytes, version: Version) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(file);
         let class = cursor.utf()?;
         let compressor =
@@ -54,7 +56,8 @@ impl CompressionInfo {
         }
         let at = cursor.position() as u64;
         let chunk_length = cursor.u32()? as usize;
-        let compressed_length_max = cursor.u32()? as usize;
+        let compressed_length_max =
+            if version.has_compressed_length_max() { cursor.u32()? as usize } else { i32::MAX as usize };
         let data_length = cursor.u64()?;
         let listed = u64::from(cursor.u32()?);
         if !chunk_length.is_power_of_two() || chunk_length > CHUNK_LENGTH_MAX {
@@ -135,7 +138,7 @@ mod tests {
         for offset in [0u64, 100, 300] {
             put_u64(&mut file, offset);
         }
-        let info = CompressionInfo::open(&Bytes::from(file.clone())).unwrap();
+        let info = CompressionInfo::open(&Bytes::from(file.clone()), Version::DA).unwrap();
         assert_eq!((&info.params, info.data_length, info.chunk_count), (&params, 40_000, 3));
         assert_eq!(info.chunk(0, 500), Ok(StoredChunk { offset: 0, length: 96 }));
         assert_eq!(info.chunk(2, 500), Ok(StoredChunk { offset: 300, length: 196 }));
@@ -143,7 +146,7 @@ mod tests {
         assert!(info.chunk(3, 500).is_err());
         assert!(info.chunk(2, 301).is_err());
         for length in 0..file.len() {
-            assert!(CompressionInfo::open(&Bytes::copy_from_slice(&file[..length])).is_err());
+            assert!(CompressionInfo::open(&Bytes::copy_from_slice(&file[..length]), Version::DA).is_err());
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::descriptor::{Component, Descriptor};
 use crate::error::Error;
 
 /// Bytes that one checksum of CRC.db covers.
-const PLAIN_CHUNK_LENGTH: usize = 64 * 1024;
+pub(crate) const PLAIN_CHUNK_LENGTH: usize = 64 * 1024;
 /// Offsets and checksums are written when so many bytes of them wait.
 const SIDE_BUFFER: usize = 64 * 1024;
 

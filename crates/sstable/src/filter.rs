@@ -2,12 +2,14 @@
 //!
 //! `i32` number of hashes, `i32` number of 64-bit words, then the bits: bit i is `byte[i / 8] >> (i % 8) & 1`.
 //! Bit number j of a key is |(h1 + j·h0) mod capacity|, with the remainder's sign that of the dividend.
+//! Before `na` the bytes of each word stand in the other order.
 //! Agrees with `org.apache.cassandra.utils.{BloomFilter,BloomFilterSerializer,BloomCalculations}`.
 
 use bytes::Bytes;
 use stdx::{Cursor, put_u32};
 
 use crate::error::Malformed;
+use crate::version::Version;
 
 /// At or above this false-positive chance there is no filter.
 const NO_FILTER: f64 = 1.0;
@@ -17,6 +19,8 @@ const COARSEST: f64 = 0.393;
 const BITS_MAX: usize = 20;
 /// Hashes that the table knows, for 2 to [`BITS_MAX`] bits a key.
 const HASHES_MAX: [usize; BITS_MAX + 1] = [0, 0, 2, 3, 4, 5, 6, 6, 7, 8, 8, 8, 8, 9, 10, 10, 11, 12, 12, 13, 14];
+/// More hashes than this are a sign of corruption.
+const HASHES_READ_MAX: u32 = 256;
 /// Added to the bits of every filter.
 const EXCESS_BITS: u64 = 20;
 
@@ -112,25 +116,29 @@ pub struct Filter {
     hashes: u32,
     capacity: i64,
     bits: Bytes,
+    /// Turns the index of a byte into where it is in its word.
+    swap: usize,
 }
 
 impl Filter {
     /// Reads the head; the bits stay where they are.
-    pub fn open(file: &Bytes) -> Result<Self, Malformed> {
+    pub fn open(file: &Bytes, version: Version) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(file);
         let (hashes, words) = (cursor.u32()?, cursor.u32()?);
         let bits = cursor.take(words as usize * 8)?;
-        if words == 0 || hashes == 0 {
-            return Err(Malformed::at(0, format!("a filter of {words} words and {hashes} hashes")));
+        if words == 0 || hashes == 0 || hashes > HASHES_READ_MAX || !cursor.is_empty() {
+            let what = format!("a filter of {words} words and {hashes} hashes in {} bytes", file.len());
+            return Err(Malformed::at(0, what));
         }
-        Ok(Self { hashes, capacity: i64::from(words) * 64, bits: file.slice_ref(bits) })
+        let swap = if version.has_swapped_filter_words() { 7 } else { 0 };
+        Ok(Self { hashes, capacity: i64::from(words) * 64, bits: file.slice_ref(bits), swap })
     }
 
     /// False: the key is surely not here.
     #[inline]
     pub fn may_contain(&self, hash: KeyHash) -> bool {
         bit_indexes(hash, self.hashes, self.capacity)
-            .all(|index| self.bits[(index >> 3) as usize] & (1 << (index & 7)) != 0)
+            .all(|index| self.bits[(index >> 3) as usize ^ self.swap] & (1 << (index & 7)) != 0)
     }
 
     /// Bytes of the bits.
@@ -200,7 +208,16 @@ mod tests {
         for id in 0..1000u32 {
             builder.add(KeyHash::of(&id.to_be_bytes()));
         }
-        let filter = Filter::open(&builder.finish().into()).unwrap();
+        let file = builder.finish();
+        let filter = Filter::open(&file.clone().into(), Version::DA).unwrap();
+        let mut swapped = file;
+        swapped[8..].chunks_exact_mut(8).for_each(<[u8]>::reverse);
+        let older = Filter::open(&swapped.into(), Version::MA).unwrap();
+        assert!(
+            (0..21_000u32)
+                .map(|id| KeyHash::of(&id.to_be_bytes()))
+                .all(|hash| { filter.may_contain(hash) == older.may_contain(hash) })
+        );
         assert!((0..1000u32).all(|id| filter.may_contain(KeyHash::of(&id.to_be_bytes()))));
         let wrong = (1000..21_000u32).filter(|id| filter.may_contain(KeyHash::of(&id.to_be_bytes()))).count();
         assert!(wrong < 400, "{wrong} of 20000");

@@ -1,9 +1,10 @@
 //! SSTables: readers and writers of Cassandra's files.
 //!
-//! A file set is named by a [`Descriptor`]. [`SSTableWriter`] writes one in version `da` (BTI); [`SSTable`] opens one and
-//! gives [`rows::PartitionStream`]s. Rooms: `version` (in what versions differ), `descriptor` (names), `compressor` and
-//! `compression_info` and `chunk_reader` and `data_writer` (Data.db as a container), `trie` with `partition_index` and `row_index`,
-//! `filter`, `statistics`, `txn_log` (file sets that appear and vanish as one), `verify`.
+//! A file set is named by a [`Descriptor`]. [`SSTableWriter`] writes one in version `da` (BTI), `oa` or `nb` (big); [`SSTable`] opens
+//! one, also of the big versions from `ma` on, and gives [`rows::PartitionStream`]s. Rooms: `version` (in what versions differ), `descriptor`
+//! (names), `compressor` and `compression_info` and `chunk_reader` and `data_writer` (Data.db as a container), `index` (Partitions.db
+//! and Rows.db over `trie`; Index.db and Summary.db), `filter`, `statistics`, `txn_log` (file sets that appear and vanish as one),
+//! `verify`.
 //! The bytes of rows are `rows::codec`'s. Nothing here knows which SSTables a table has, nor when to write one.
 
 mod chunk_reader;
@@ -13,9 +14,8 @@ mod data_writer;
 mod descriptor;
 mod error;
 mod filter;
-mod partition_index;
+mod index;
 mod reader;
-mod row_index;
 pub mod salvage;
 mod statistics;
 mod trie;
@@ -37,4 +37,4 @@ pub use statistics::{
     StatsCollector, TombstoneHistogram,
 };
 pub use version::{Format, Version};
-pub use writer::{FinishedSSTable, KEY_LENGTH_MAX, ROW_INDEX_BLOCK_DEFAULT, SSTableWriter, WriterOptions};
+pub use writer::{FinishedSSTable, KEY_LENGTH_MAX, SSTableWriter, WriterOptions};

@@ -3,33 +3,29 @@
 //! Opening maps the index components, the filter and the chunk offsets, and parses Statistics.db: nothing is read ahead. An
 //! [`SSTable`] is a handle: clones share everything. What depends on the schema, the mapping of its columns, is apart,
 //! so that after an ALTER [`SSTable::with_schema`] gives a handle for the new schema over the same files.
-//! Agrees with `org.apache.cassandra.io.sstable.format.bti.BtiTableReader`.
+//! Agrees with `org.apache.cassandra.io.sstable.format.{bti.BtiTableReader,big.BigTableReader}`.
 
 mod clip;
 mod cursor;
+mod open;
 mod partition;
 mod stream;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use env::{Disk, Env};
+use env::Env;
 use rows::codec::Header;
 use rows::{Corruption, ReadCommand, ReadContext, ReadError};
 use schema::TableMetadata;
-use types::byte_comparable::encode_decorated_key;
 use types::{DecoratedKey, Token};
 
 use crate::chunk_reader::{ChunkCache, DataFile};
-use crate::compression_info::CompressionInfo;
 use crate::descriptor::{Component, Descriptor};
 use crate::error::{Error, Malformed};
 use crate::filter::{Filter, KeyHash};
-use crate::partition_index::{PartitionIndex, PartitionPosition};
-use crate::row_index::RowIndexEntry;
-use crate::statistics::Statistics;
-use crate::version::Format;
+use crate::index::{Index, PartitionPosition, RowIndex};
+use crate::statistics::{MURMUR3_PARTITIONER, Statistics};
 
 pub use stream::SSTableStream;
 
@@ -48,21 +44,22 @@ pub struct SSTable {
 struct Shared {
     descriptor: Descriptor,
     data: DataFile,
-    partitions: PartitionIndex,
-    rows: Bytes,
+    index: Index,
     filter: Option<Filter>,
     statistics: Statistics,
     first: DecoratedKey,
     last: DecoratedKey,
     /// Bytes of all components.
     disk_size: u64,
+    /// What was missing or wrong and could be done without.
+    notes: Vec<String>,
 }
 
 /// What the schema makes of it.
 #[derive(Debug)]
-struct Resolved {
-    table: Arc<TableMetadata>,
-    header: Header,
+pub(crate) struct Resolved {
+    pub table: Arc<TableMetadata>,
+    pub header: Header,
 }
 
 impl SSTable {
@@ -73,38 +70,18 @@ impl SSTable {
         table: &Arc<TableMetadata>,
         cache: Arc<dyn ChunkCache>,
     ) -> Result<Self, Error> {
-        let statistics_path = descriptor.path(Component::Statistics);
-        if !descriptor.version.is_readable() || descriptor.format != Format::Bti {
-            let what = format!("SSTables of version {:?} are not read", descriptor.version);
-            return Err(Error::Unsupported { path: statistics_path, what });
-        }
-        let disk = &*env.disk;
-        let statistics =
-            disk.read_all(&statistics_path, SMALL_FILE_MAX).map_err(|error| Error::io(&statistics_path, error))?;
-        let statistics =
-            Statistics::read(&statistics.into(), descriptor.version).map_err(|error| error.of(&statistics_path, 0))?;
-        let resolved = Resolved::new(&statistics, table).map_err(|error| error.of(&statistics_path, 0))?;
-        let partitions_path = descriptor.path(Component::Partitions);
-        let partitions =
-            PartitionIndex::open(&map(disk, &partitions_path)?).map_err(|error| error.of(&partitions_path, 0))?;
-        let filter_path = descriptor.path(Component::Filter);
-        let filter = if disk.exists(&filter_path) {
-            Some(Filter::open(&map(disk, &filter_path)?).map_err(|error| error.of(&filter_path, 0))?)
-        } else {
-            None
-        };
-        let shared = Shared {
-            data: open_data(disk, &descriptor, cache)?,
-            rows: map(disk, &descriptor.path(Component::Rows))?,
-            first: DecoratedKey::new(Bytes::copy_from_slice(partitions.first_key())),
-            last: DecoratedKey::new(Bytes::copy_from_slice(partitions.last_key())),
-            disk_size: disk_size(disk, &descriptor),
-            descriptor,
-            partitions,
-            filter,
-            statistics,
-        };
-        Ok(Self { shared: Arc::new(shared), schema: Arc::new(resolved) })
+        open::open(env, descriptor, table, cache)
+    }
+
+    /// What was missing or wrong and could be done without, a sentence each with its file: for the log.
+    pub fn notes(&self) -> &[String] {
+        &self.shared.notes
+    }
+
+    /// False for legacy index tables: their keys are ordered by the type of what they index, have no tokens, and are not found by ring
+    /// position; they can be scanned whole.
+    pub fn has_tokens(&self) -> bool {
+        self.shared.statistics.partitioner == MURMUR3_PARTITIONER
     }
 
     /// The same files under another schema of the table.
@@ -146,7 +123,7 @@ impl SSTable {
 
     /// Number of partitions.
     pub fn partition_count(&self) -> u64 {
-        self.shared.partitions.count()
+        self.shared.index.count()
     }
 
     /// Bytes of Data.db before compression.
@@ -182,8 +159,7 @@ impl SSTable {
     /// False: the key is surely not here.
     #[inline]
     pub fn may_contain(&self, key: &DecoratedKey, hash: KeyHash) -> bool {
-        *key >= self.shared.first
-            && *key <= self.shared.last
+        (*key >= self.shared.first && *key <= self.shared.last || !self.has_tokens())
             && self.shared.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
@@ -221,17 +197,23 @@ impl SSTable {
         corruption.into()
     }
 
-    fn find(&self, key: &DecoratedKey, hash: KeyHash) -> Result<Option<PartitionPosition>, ReadError> {
-        let mut comparable = Vec::with_capacity(key.key.len() + 16);
-        encode_decorated_key(key.token, &key.key, &mut comparable);
-        self.shared
-            .partitions
-            .candidate(&comparable, hash.index_byte())
-            .map_err(|error| self.index_error(error, Component::Partitions))
+    /// The component that leads from keys to partitions.
+    pub fn partitions_component(&self) -> Component {
+        self.shared.index.partitions_component()
     }
 
-    fn row_index(&self, position: u64) -> Result<(Bytes, RowIndexEntry), ReadError> {
-        RowIndexEntry::read(&self.shared.rows, position).map_err(|error| self.index_error(error, Component::Rows))
+    fn partitions_error(&self, error: Malformed) -> ReadError {
+        self.index_error(error, self.partitions_component())
+    }
+
+    #[inline]
+    fn find(&self, key: &DecoratedKey, hash: KeyHash) -> Result<Option<PartitionPosition>, ReadError> {
+        self.shared.index.find(key, hash).map_err(|error| self.partitions_error(error))
+    }
+
+    fn row_index(&self, position: u64) -> Result<(Bytes, RowIndex), ReadError> {
+        let index = &self.shared.index;
+        index.row_index(position, &self.schema).map_err(|error| self.index_error(error, index.rows_component()))
     }
 }
 
@@ -239,31 +221,4 @@ impl Resolved {
     fn new(statistics: &Statistics, table: &Arc<TableMetadata>) -> Result<Self, Malformed> {
         Ok(Self { table: Arc::clone(table), header: statistics.header.resolve(table)? })
     }
-}
-
-fn map(disk: &dyn Disk, path: &Path) -> Result<Bytes, Error> {
-    let file = disk.open_read(path).map_err(|error| Error::io(path, error))?;
-    if file.is_empty() {
-        return Ok(Bytes::new());
-    }
-    let map = file.map().map_err(|error| Error::io(path, error))?;
-    Ok(map.bytes().clone())
-}
-
-/// Components that are not there count nothing.
-fn disk_size(disk: &dyn Disk, descriptor: &Descriptor) -> u64 {
-    Component::ALL.into_iter().filter_map(|component| disk.file_len(&descriptor.path(component)).ok()).sum()
-}
-
-fn open_data(disk: &dyn Disk, descriptor: &Descriptor, cache: Arc<dyn ChunkCache>) -> Result<DataFile, Error> {
-    let path = descriptor.path(Component::Data);
-    let file = disk.open_read(&path).map_err(|error| Error::io(&path, error))?;
-    let info_path = descriptor.path(Component::CompressionInfo);
-    if disk.exists(&info_path) {
-        let info = CompressionInfo::open(&map(disk, &info_path)?).map_err(|error| error.of(&info_path, 0))?;
-        return Ok(DataFile::compressed(path, file, info, cache));
-    }
-    let crc_path: PathBuf = descriptor.path(Component::Crc);
-    let crc = map(disk, &crc_path)?;
-    DataFile::plain(path, file, &crc, cache).map_err(|error| error.of(&crc_path, 0).into())
 }

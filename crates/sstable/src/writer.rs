@@ -1,44 +1,41 @@
 //! Writes one SSTable, partition by partition in the order of their decorated keys, row by row in clustering order.
 //!
-//! Nothing is held back but a chunk of data, the unplaced nodes of the index tries, the Bloom filter and the statistics: memory
-//! does not grow with the size of a partition. Durable order: every component is synced, then TOC.txt, then the
-//! directory. A file set that must appear or vanish as one is the matter of `txn_log`.
-//! Agrees with `org.apache.cassandra.io.sstable.format.{SortedTableWriter,bti.BtiTableWriter,bti.BtiFormatPartitionWriter}`.
+//! Nothing is held back but a chunk of data, what the index waits with, the Bloom filter and the statistics: memory does not grow with
+//! the size of a partition (in the big format by some tens of bytes a block of it, which its index begins with the sum of). Durable
+//! order: every component is synced, then TOC.txt, then the directory. A file set that must appear or vanish as one is the
+//! matter of `txn_log`. Agrees with `org.apache.cassandra.io.sstable.format.{SortedTableWriter,bti.BtiTableWriter,
+//! bti.BtiFormatPartitionWriter,big.BigTableWriter,big.BigFormatPartitionWriter}`.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use env::{Disk, Env};
-use rows::codec::{Framing, Header, encode_marker, encode_row, put_deletion_time, put_end_of_partition};
+use rows::codec::{
+    DeletionTimeForm, Framing, Header, encode_marker, encode_row, put_deletion_time, put_end_of_partition,
+};
 use rows::{ClusteringPrefix, DeletionTime, PrefixKind, Row, Unfiltered};
 use schema::{ClusteringComparator, TableMetadata};
 use stdx::put_short_bytes;
 use types::DecoratedKey;
-use types::byte_comparable::{
-    TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering, encode_decorated_key,
-};
+use types::byte_comparable::{TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering};
 
 use crate::compressor::CompressionParams;
 use crate::data_writer::{ComponentFile, DataSummary, DataWriter};
 use crate::descriptor::{Component, Descriptor, print_toc};
 use crate::error::Error;
 use crate::filter::{FilterBuilder, FilterSpec, KeyHash};
-use crate::partition_index::{PartitionIndexWriter, PartitionPosition};
-use crate::row_index::{Block, RowIndexWriter};
+use crate::index::Block;
+use crate::index::writer::{FinishedBlock, FinishedPartition, IndexWriter};
 use crate::statistics::{CommitLogPosition, HeaderComponent, MURMUR3_PARTITIONER, Statistics, StatsCollector};
 
-/// Bytes of rows that make a row index block, where cassandra.yaml says nothing else.
-pub const ROW_INDEX_BLOCK_DEFAULT: usize = 16 * 1024;
 /// Longest partition key.
 pub const KEY_LENGTH_MAX: usize = u16::MAX as usize;
-/// Index bytes wait for so many before they are written.
-const INDEX_BUFFER: usize = 256 * 1024;
 
 /// How an SSTable is to be written, and what its statistics say of its origin.
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
-    /// `column_index_size`.
-    pub row_index_block: usize,
+    /// `column_index_size`; None: the format's default.
+    pub row_index_block: Option<usize>,
     /// How Data.db is compressed.
     pub compression: Option<CompressionParams>,
     /// The table's `bloom_filter_fp_chance`.
@@ -55,6 +52,8 @@ pub struct WriterOptions {
     pub is_transient: bool,
     /// Host id of this node.
     pub originating_host: Option<[u8; 16]>,
+    /// Fraction of the ring that the SSTable's tokens are of; None: not known, as Cassandra leaves it but for the unified strategy.
+    pub token_space_coverage: Option<f64>,
     /// Parts of the commit log that are in here.
     pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
 }
@@ -63,7 +62,7 @@ impl WriterOptions {
     /// As a table's schema wants it; errors are of its compression options.
     pub fn for_table(table: &TableMetadata, estimated_keys: u64) -> Result<Self, String> {
         Ok(Self {
-            row_index_block: ROW_INDEX_BLOCK_DEFAULT,
+            row_index_block: None,
             compression: CompressionParams::from_schema(&table.params.compression)?,
             filter_chance: table.params.bloom_filter_fp_chance,
             estimated_keys,
@@ -72,6 +71,7 @@ impl WriterOptions {
             pending_repair: None,
             is_transient: false,
             originating_host: None,
+            token_space_coverage: None,
             commit_log_intervals: Vec::new(),
         })
     }
@@ -109,7 +109,7 @@ struct OpenPartition {
 }
 
 struct OpenBlock {
-    first: Vec<u8>,
+    first: ClusteringPrefix,
     block: Block,
 }
 
@@ -121,10 +121,11 @@ pub struct SSTableWriter {
     options: WriterOptions,
     header: Header,
     data: DataWriter,
-    partitions: PartitionIndexWriter,
-    partitions_file: ComponentFile,
-    row_index: RowIndexWriter,
-    rows_file: ComponentFile,
+    index: IndexWriter,
+    /// Bytes of rows that make a block.
+    row_index_block: u64,
+    deletion_times: DeletionTimeForm,
+    first_key: Bytes,
     filter: Option<FilterBuilder>,
     stats: StatsCollector,
     partition: Option<OpenPartition>,
@@ -133,7 +134,8 @@ pub struct SSTableWriter {
 }
 
 impl SSTableWriter {
-    /// Creates the files. `header` has the columns that the rows may have, and the bases of their deltas.
+    /// Creates the files. `header` has the columns that the rows may have, and the bases of their deltas. The descriptor's version
+    /// must be one that is written.
     pub fn new(
         env: &Env,
         descriptor: Descriptor,
@@ -141,24 +143,28 @@ impl SSTableWriter {
         options: WriterOptions,
         header: Header,
     ) -> Result<Self, Error> {
+        if !descriptor.version.is_writable() {
+            let what = format!("SSTables of version {} are not written", descriptor.version.name());
+            return Err(Error::Unsupported { path: descriptor.path(Component::Data), what });
+        }
         let disk = Arc::clone(&env.disk);
         let data = DataWriter::create(&*disk, &descriptor, options.compression.clone())?;
-        let partitions_file = ComponentFile::create(&*disk, descriptor.path(Component::Partitions))?;
-        let rows_file = ComponentFile::create(&*disk, descriptor.path(Component::Rows))?;
+        let index = IndexWriter::create(&*disk, &descriptor, &table)?;
+        let row_index_block = options.row_index_block.unwrap_or(descriptor.version.row_index_block_default()) as u64;
         let filter =
             FilterSpec::for_chance(options.filter_chance).map(|spec| FilterBuilder::new(spec, options.estimated_keys));
         Ok(Self {
             stats: StatsCollector::new(&table),
             disk,
+            deletion_times: descriptor.version.deletion_times(),
             descriptor,
             table,
             options,
             header,
             data,
-            partitions: PartitionIndexWriter::default(),
-            partitions_file,
-            row_index: RowIndexWriter::default(),
-            rows_file,
+            index,
+            row_index_block,
+            first_key: Bytes::new(),
             filter,
             partition: None,
             last_key: None,
@@ -177,15 +183,17 @@ impl SSTableWriter {
     }
 
     /// Begins a partition. Its key must be greater than the one before. A deletion with a negative timestamp has no form in
-    /// Data.db (Cassandra writes one that it cannot read again): it is written at timestamp 0.
+    /// Data.db from `oa` on (Cassandra writes one that it cannot read again): it is written at timestamp 0.
     pub fn start_partition(&mut self, key: &DecoratedKey, deletion: DeletionTime) {
         assert!(self.partition.is_none(), "the partition before has ended");
         assert!(self.last_key.as_ref().is_none_or(|last| last < key), "partitions are written in order");
         assert!(key.key.len() <= KEY_LENGTH_MAX, "keys are checked where they come in");
-        let deletion = if has_form(&deletion) { deletion } else { DeletionTime::new(0, deletion.local_deletion_time) };
+        let form = self.deletion_times;
+        let deletion =
+            if form.can_hold(&deletion) { deletion } else { DeletionTime::new(0, deletion.local_deletion_time) };
         let start = self.data.position();
         put_short_bytes(&mut self.data.buffer, &key.key);
-        put_deletion_time(&mut self.data.buffer, &deletion);
+        put_deletion_time(&mut self.data.buffer, &deletion, form);
         self.stats.start_partition(&deletion);
         self.partition = Some(OpenPartition {
             key: key.clone(),
@@ -220,9 +228,10 @@ impl SSTableWriter {
         let position = self.data.position();
         let Some(partition) = &mut self.partition else { panic!("a row outside of a partition") };
         let offset = position - partition.start;
+        let here = ClusteringPrefix { kind: unfiltered.kind(), values: unfiltered.values().clone() };
         if partition.block.is_none() {
-            let first = comparable(&self.table.comparator, unfiltered);
-            partition.block = Some(OpenBlock { first, block: Block { offset, open: partition.open_marker } });
+            let block = Block { offset, open: partition.open_marker };
+            partition.block = Some(OpenBlock { first: here.clone(), block });
         }
         let framing = Framing::Disk { previous_size: offset - partition.previous };
         partition.previous = offset;
@@ -237,15 +246,14 @@ impl SSTableWriter {
                 partition.open_marker = marker.open.unwrap_or(DeletionTime::LIVE);
             }
         }
-        let here = ClusteringPrefix { kind: unfiltered.kind(), values: unfiltered.values().clone() };
         if partition.first.is_none() {
             partition.first = Some(here.clone());
         }
         partition.last = Some(here);
         // a block cannot begin where a deletion is open that has no form in the index: it grows until none is
-        let may_end = has_form(&partition.open_marker);
+        let may_end = self.deletion_times.can_hold(&partition.open_marker);
         let block_start = partition.block.as_ref().map_or(0, |open| open.block.offset);
-        if may_end && self.data.position() - partition.start - block_start >= self.options.row_index_block as u64 {
+        if may_end && self.data.position() - partition.start - block_start >= self.row_index_block {
             self.end_block();
         }
         self.data.flush_full_chunks()
@@ -261,8 +269,10 @@ impl SSTableWriter {
     fn end_block(&mut self) {
         let Some(partition) = &mut self.partition else { return };
         let (Some(open), Some(last)) = (partition.block.take(), &partition.last) else { return };
-        let last = prefix_comparable(&self.table.comparator, last);
-        self.row_index.add_block(&open.first, last, open.block);
+        let end = self.data.position() - partition.start;
+        let OpenBlock { first, block } = &open;
+        let block = FinishedBlock { first, last, block: *block, end, open_behind: partition.open_marker };
+        self.index.add_block(&block, &self.table);
     }
 
     /// Ends the partition.
@@ -271,36 +281,24 @@ impl SSTableWriter {
         let Some(partition) = &self.partition else { panic!("no partition to end") };
         let end_offset = self.data.position() - partition.start;
         put_end_of_partition(&mut self.data.buffer);
-        if self.row_index.blocks() > 0 {
+        if self.index.blocks() > 0 {
             self.end_block();
         }
         let Some(partition) = self.partition.take() else { return Ok(()) };
-        let key = &partition.key;
-        let entry = self.row_index.finish_partition(&key.key, partition.start, &partition.deletion, end_offset);
-        let place = entry.map_or(PartitionPosition::Data(partition.start), PartitionPosition::Rows);
+        let OpenPartition { key, start, deletion, .. } = &partition;
         let hash = KeyHash::of(&key.key);
         if let Some(filter) = &mut self.filter {
             filter.add(hash);
         }
-        let mut key_comparable = Vec::with_capacity(key.key.len() + 16);
-        encode_decorated_key(key.token, &key.key, &mut key_comparable);
-        self.partitions.add(&key.key, key_comparable, hash.index_byte(), place);
+        self.index.end_partition(&FinishedPartition { key, hash, start: *start, deletion, end_offset })?;
+        if self.count == 0 {
+            self.first_key = Bytes::copy_from_slice(&key.key);
+        }
         let ends = partition.first.as_ref().zip(partition.last.as_ref());
         self.stats.end_partition(&key.key, self.data.position() - partition.start, ends);
         self.last_key = Some(partition.key);
         self.count += 1;
-        self.flush_indexes(INDEX_BUFFER)?;
         self.data.flush_full_chunks()
-    }
-
-    fn flush_indexes(&mut self, threshold: usize) -> Result<(), Error> {
-        if self.partitions.out.bytes.len() >= threshold {
-            self.partitions_file.write(&self.partitions.out.take())?;
-        }
-        if self.row_index.out.bytes.len() >= threshold {
-            self.rows_file.write(&self.row_index.out.take())?;
-        }
-        Ok(())
     }
 
     /// Partitions so far.
@@ -309,23 +307,13 @@ impl SSTableWriter {
     }
 
     /// Completes all components and makes them durable.
-    pub fn finish(mut self) -> Result<FinishedSSTable, Error> {
+    pub fn finish(self) -> Result<FinishedSSTable, Error> {
         assert!(self.partition.is_none(), "the last partition has ended");
         assert!(self.count > 0, "an SSTable has at least one partition");
-        self.partitions.finish();
-        self.flush_indexes(0)?;
-        self.partitions_file.sync()?;
-        self.rows_file.sync()?;
         let disk = &*self.disk;
-        let mut components = vec![
-            Component::Data,
-            self.data.side_component(),
-            Component::Digest,
-            Component::Partitions,
-            Component::Rows,
-            Component::Statistics,
-            Component::Toc,
-        ];
+        let mut components =
+            vec![Component::Data, self.data.side_component(), Component::Digest, Component::Statistics, Component::Toc];
+        components.extend(self.index.finish(disk, &self.descriptor)?);
         if let Some(filter) = self.filter {
             ComponentFile::write_whole(disk, &self.descriptor.path(Component::Filter), &filter.finish())?;
             components.push(Component::Filter);
@@ -333,13 +321,14 @@ impl SSTableWriter {
         let data = self.data.finish(disk)?;
         let (mut stats, cardinality) = self.stats.finish();
         stats.compression_ratio = data.compression_ratio;
-        stats.first_key = self.partitions.first_key().clone();
-        stats.last_key = Bytes::copy_from_slice(self.partitions.last_key());
+        stats.first_key = self.first_key;
+        stats.last_key = self.last_key.map(|last| Bytes::copy_from_slice(&last.key)).unwrap_or_default();
         stats.level = self.options.level;
         stats.repaired_at = self.options.repaired_at;
         stats.pending_repair = self.options.pending_repair;
         stats.is_transient = self.options.is_transient;
         stats.originating_host = self.options.originating_host;
+        stats.token_space_coverage = self.options.token_space_coverage.unwrap_or(f64::NAN);
         stats.commit_log_intervals = self.options.commit_log_intervals;
         let statistics = Statistics {
             partitioner: MURMUR3_PARTITIONER.to_owned(),
@@ -348,7 +337,11 @@ impl SSTableWriter {
             stats,
             header: HeaderComponent::of(&self.table, &self.header),
         };
-        ComponentFile::write_whole(disk, &self.descriptor.path(Component::Statistics), &statistics.write())?;
+        ComponentFile::write_whole(
+            disk,
+            &self.descriptor.path(Component::Statistics),
+            &statistics.write(self.descriptor.version),
+        )?;
         components.sort_unstable();
         let toc = print_toc(&components);
         ComponentFile::write_whole(disk, &self.descriptor.path(Component::Toc), toc.as_bytes())?;
@@ -369,19 +362,6 @@ impl SSTableWriter {
             }
         }
     }
-}
-
-/// The short form of deletion times has room for a sign only to say "live".
-fn has_form(deletion: &DeletionTime) -> bool {
-    deletion.is_live() || deletion.marked_for_delete_at >= 0
-}
-
-fn comparable(comparator: &ClusteringComparator, unfiltered: &Unfiltered) -> Vec<u8> {
-    values_comparable(comparator, unfiltered.values(), unfiltered.kind())
-}
-
-fn prefix_comparable(comparator: &ClusteringComparator, prefix: &ClusteringPrefix) -> Vec<u8> {
-    values_comparable(comparator, &prefix.values, prefix.kind)
 }
 
 /// The byte-comparable form of a position in a partition.

@@ -144,7 +144,7 @@ fn main() {
         chunk_cache_bytes: 512 << 20,
         concurrent_compactors: 1,
         compaction_bytes_per_second: 0,
-        column_index_size: 16 << 10,
+        column_index_size: None,
         tombstone_failure_threshold: 100_000,
         tombstone_warn_threshold: 1000,
         auto_snapshot: false,

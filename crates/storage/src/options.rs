@@ -25,8 +25,8 @@ pub struct EngineOptions {
     pub concurrent_compactors: usize,
     /// `compaction_throughput`, bytes a second; 0: no limit.
     pub compaction_bytes_per_second: u64,
-    /// `column_index_size`, bytes.
-    pub column_index_size: usize,
+    /// `column_index_size`, bytes; None: the default of the format that is written.
+    pub column_index_size: Option<usize>,
     /// `tombstone_failure_threshold`.
     pub tombstone_failure_threshold: u64,
     /// `tombstone_warn_threshold`.

@@ -201,7 +201,7 @@ fn compressor(context: &Context<'_>, descriptor: &Descriptor) -> Result<Option<S
     if !context.env.disk.exists(&path) {
         return Ok(None);
     }
-    let info = open::compression_info(context.env, &path)?;
+    let info = open::compression_info(context.env, descriptor)?;
     Ok(Some(format!("org.apache.cassandra.io.compress.{}", info.params.compressor.class())))
 }
 

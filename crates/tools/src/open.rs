@@ -21,9 +21,10 @@ pub fn statistics(env: &Env, descriptor: &Descriptor) -> Result<Statistics, Fail
 }
 
 /// Reads CompressionInfo.db.
-pub fn compression_info(env: &Env, path: &Path) -> Result<CompressionInfo, Failure> {
+pub fn compression_info(env: &Env, descriptor: &Descriptor) -> Result<CompressionInfo, Failure> {
+    let path = &descriptor.path(Component::CompressionInfo);
     let bytes = env.disk.read_all(path, SMALL_FILE_MAX).map_err(|error| Error::io(path, error))?;
-    Ok(CompressionInfo::open(&bytes.into()).map_err(|error| Error::from(error.of(path, 0)))?)
+    Ok(CompressionInfo::open(&bytes.into(), descriptor.version).map_err(|error| Error::from(error.of(path, 0)))?)
 }
 
 /// Keyspace and table, as the directory says: `<keyspace>/<table>-<id>`. Snapshots lie deeper; what cannot be told is

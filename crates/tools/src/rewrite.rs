@@ -65,7 +65,7 @@ impl Recipe {
     ) -> Self {
         let stats = &statistics.stats;
         let options = WriterOptions {
-            row_index_block: sstable::ROW_INDEX_BLOCK_DEFAULT,
+            row_index_block: None,
             compression,
             filter_chance: statistics.filter_chance,
             estimated_keys: keys,
@@ -74,6 +74,7 @@ impl Recipe {
             pending_repair: stats.pending_repair,
             is_transient: stats.is_transient,
             originating_host: stats.originating_host,
+            token_space_coverage: None,
             commit_log_intervals: stats.commit_log_intervals.clone(),
         };
         Self { table: Arc::clone(table), header: known_columns(header), version: Version::DA, options }

@@ -7,10 +7,10 @@ use types::CqlType;
 
 use super::{
     CELL_EMPTY_VALUE, CELL_EXPIRING, CELL_ROW_TIMESTAMP, CELL_ROW_TTL, CELL_TOMBSTONE, CodecColumn, CodecError,
-    END_OF_PARTITION, EXTENSION, EncodingStats, HAS_ALL_COLUMNS, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_TIMESTAMP,
-    HAS_TTL, Header, IS_MARKER, IS_STATIC, LARGE_SUBSET, invalid,
+    DeletionTimeForm, END_OF_PARTITION, EXTENSION, EncodingStats, HAS_ALL_COLUMNS, HAS_COMPLEX_DELETION, HAS_DELETION,
+    HAS_TIMESTAMP, HAS_TTL, Header, IS_MARKER, IS_STATIC, LARGE_SUBSET, invalid,
 };
-use crate::cell::{NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
+use crate::cell::{INVALID_DELETION_TIME, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
 use crate::{
     Cell, ClusteringPrefix, ClusteringValues, ColumnData, ComplexColumn, DeletionTime, Liveness, PrefixKind,
     RangeTombstoneMarker, Row,
@@ -77,8 +77,16 @@ pub fn get_clustering_values(
     Ok((values, reader.offset()))
 }
 
-/// Reads a deletion time in the form of `oa` and `da`.
-pub fn get_deletion_time(cursor: &mut Cursor<'_>) -> Result<DeletionTime, CodecError> {
+/// Reads the deletion time of a partition or of an open range.
+pub fn get_deletion_time(cursor: &mut Cursor<'_>, form: DeletionTimeForm) -> Result<DeletionTime, CodecError> {
+    if form == DeletionTimeForm::Signed {
+        let (seconds, timestamp) = (cursor.i32()?, cursor.i64()?);
+        if timestamp == NO_TIMESTAMP && seconds == i32::MAX {
+            return Ok(DeletionTime::LIVE);
+        }
+        // a negative time is one that overflowed
+        return Ok(DeletionTime::new(timestamp, u32::try_from(seconds).unwrap_or(INVALID_DELETION_TIME)));
+    }
     let first = cursor.u8()?;
     if first & 0x80 != 0 {
         if first != 0x80 {
@@ -159,17 +167,23 @@ impl<'a> Reader<'a> {
         Ok(stats.min_timestamp.wrapping_add(self.cursor.uvint()? as i64))
     }
 
-    fn local_deletion_time(&mut self, stats: &EncodingStats) -> Result<u32, CodecError> {
-        Ok(stats.min_local_deletion_time.wrapping_add(self.cursor.uvint()? as u32))
+    fn local_deletion_time(&mut self, header: &Header) -> Result<u32, CodecError> {
+        let base = header.stats.min_local_deletion_time;
+        let delta = self.cursor.uvint()? as u32;
+        if header.deletion_times == DeletionTimeForm::Signed {
+            let seconds = i64::from(base) + i64::from(delta as i32);
+            return Ok(u32::try_from(seconds).unwrap_or(INVALID_DELETION_TIME));
+        }
+        Ok(base.wrapping_add(delta))
     }
 
     fn ttl(&mut self, stats: &EncodingStats) -> Result<u32, CodecError> {
         Ok(stats.min_ttl.wrapping_add(self.cursor.uvint()? as u32))
     }
 
-    fn deletion_delta(&mut self, stats: &EncodingStats) -> Result<DeletionTime, CodecError> {
-        let marked_for_delete_at = self.timestamp(stats)?;
-        let local_deletion_time = self.local_deletion_time(stats)?;
+    fn deletion_delta(&mut self, header: &Header) -> Result<DeletionTime, CodecError> {
+        let marked_for_delete_at = self.timestamp(&header.stats)?;
+        let local_deletion_time = self.local_deletion_time(header)?;
         if marked_for_delete_at == NO_TIMESTAMP {
             return Ok(DeletionTime::LIVE);
         }
@@ -188,8 +202,8 @@ impl<'a> Reader<'a> {
         };
         let values = self.clustering_values(types)?;
         self.framing(on_disk)?;
-        let close = if kind.is_start() { None } else { Some(self.deletion_delta(&header.stats)?) };
-        let open = if kind.is_end() { None } else { Some(self.deletion_delta(&header.stats)?) };
+        let close = if kind.is_start() { None } else { Some(self.deletion_delta(header)?) };
+        let open = if kind.is_end() { None } else { Some(self.deletion_delta(header)?) };
         Ok(RangeTombstoneMarker { position: ClusteringPrefix { kind, values }, close, open })
     }
 
@@ -197,9 +211,9 @@ impl<'a> Reader<'a> {
         let clustering = if is_static { ClusteringValues::new() } else { self.clustering_values(&header.clustering)? };
         self.framing(on_disk)?;
         let mut row = Row::new(clustering);
-        row.liveness = self.liveness(flags, &header.stats)?;
+        row.liveness = self.liveness(flags, header)?;
         if flags & HAS_DELETION != 0 {
-            row.deletion = self.deletion_delta(&header.stats)?;
+            row.deletion = self.deletion_delta(header)?;
         }
         let columns = header.columns(is_static);
         let has_complex_deletion = flags & HAS_COMPLEX_DELETION != 0;
@@ -222,16 +236,16 @@ impl<'a> Reader<'a> {
         Ok(row)
     }
 
-    fn liveness(&mut self, flags: u8, stats: &EncodingStats) -> Result<Liveness, CodecError> {
+    fn liveness(&mut self, flags: u8, header: &Header) -> Result<Liveness, CodecError> {
         if flags & HAS_TIMESTAMP == 0 {
             return Ok(Liveness::EMPTY);
         }
-        let timestamp = self.timestamp(stats)?;
+        let timestamp = self.timestamp(&header.stats)?;
         if flags & HAS_TTL == 0 {
             return Ok(Liveness::new(timestamp));
         }
-        let ttl = self.ttl(stats)?;
-        Ok(Liveness::expiring(timestamp, ttl, self.local_deletion_time(stats)?))
+        let ttl = self.ttl(&header.stats)?;
+        Ok(Liveness::expiring(timestamp, ttl, self.local_deletion_time(header)?))
     }
 
     /// Indexes of the columns that are present, ascending.
@@ -276,13 +290,13 @@ impl<'a> Reader<'a> {
         has_complex_deletion: bool,
     ) -> Result<(), CodecError> {
         if !column.complex {
-            let cell = self.cell(column, &row.liveness, &header.stats)?;
+            let cell = self.cell(column, &row.liveness, header)?;
             if column.id.is_some() && keeps(column, cell.timestamp) {
                 row.columns.push(ColumnData::Simple(cell));
             }
             return Ok(());
         }
-        let mut deletion = if has_complex_deletion { self.deletion_delta(&header.stats)? } else { DeletionTime::LIVE };
+        let mut deletion = if has_complex_deletion { self.deletion_delta(header)? } else { DeletionTime::LIVE };
         let count = self.cursor.uvint()?;
         // a cell takes at least two bytes: flags and path length
         if count > self.cursor.remaining() as u64 {
@@ -290,7 +304,7 @@ impl<'a> Reader<'a> {
         }
         let mut cells = Vec::with_capacity(count as usize);
         for _ in 0..count {
-            let cell = self.cell(column, &row.liveness, &header.stats)?;
+            let cell = self.cell(column, &row.liveness, header)?;
             if keeps(column, cell.timestamp) {
                 cells.push(cell);
             }
@@ -306,7 +320,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn cell(&mut self, column: &CodecColumn, liveness: &Liveness, stats: &EncodingStats) -> Result<Cell, CodecError> {
+    fn cell(&mut self, column: &CodecColumn, liveness: &Liveness, header: &Header) -> Result<Cell, CodecError> {
+        let stats = &header.stats;
         let flags = self.cursor.u8()?;
         let tombstone = flags & CELL_TOMBSTONE != 0;
         let expiring = flags & CELL_EXPIRING != 0;
@@ -315,7 +330,7 @@ impl<'a> Reader<'a> {
         let local_deletion_time = if row_ttl {
             liveness.local_expiration_time
         } else if tombstone || expiring {
-            self.local_deletion_time(stats)?
+            self.local_deletion_time(header)?
         } else {
             NO_DELETION_TIME
         };

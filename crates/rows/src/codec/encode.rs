@@ -6,10 +6,11 @@ use stdx::{put_u16, put_uvint, put_vbytes, uvint_len};
 use types::CqlType;
 
 use super::{
-    CELL_EMPTY_VALUE, CELL_EXPIRING, CELL_ROW_TIMESTAMP, CELL_ROW_TTL, CELL_TOMBSTONE, CodecColumn, END_OF_PARTITION,
-    EXTENSION, EncodingStats, Framing, HAS_ALL_COLUMNS, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_TIMESTAMP, HAS_TTL,
-    Header, IS_MARKER, IS_STATIC, LARGE_SUBSET,
+    CELL_EMPTY_VALUE, CELL_EXPIRING, CELL_ROW_TIMESTAMP, CELL_ROW_TTL, CELL_TOMBSTONE, CodecColumn, DeletionTimeForm,
+    END_OF_PARTITION, EXTENSION, EncodingStats, Framing, HAS_ALL_COLUMNS, HAS_COMPLEX_DELETION, HAS_DELETION,
+    HAS_TIMESTAMP, HAS_TTL, Header, IS_MARKER, IS_STATIC, LARGE_SUBSET,
 };
+use crate::cell::NO_DELETION_TIME;
 use crate::{Cell, ColumnData, DeletionTime, Liveness, RangeTombstoneMarker, Row};
 
 type Present<'a> = SmallVec<[(usize, &'a ColumnData); 16]>;
@@ -192,13 +193,26 @@ pub(super) fn put_deletion_delta(out: &mut Vec<u8>, deletion: &DeletionTime, sta
     put_local_deletion_time(out, deletion.local_deletion_time, stats);
 }
 
-/// Writes a deletion time in the form of `oa` and `da`: one byte 80 when live, else timestamp and seconds.
-pub fn put_deletion_time(out: &mut Vec<u8>, deletion: &DeletionTime) {
-    if deletion.is_live() {
-        out.push(0x80);
-    } else {
-        out.extend_from_slice(&deletion.marked_for_delete_at.to_be_bytes());
-        out.extend_from_slice(&deletion.local_deletion_time.to_be_bytes());
+/// Writes the deletion time of a partition or of an open range.
+pub fn put_deletion_time(out: &mut Vec<u8>, deletion: &DeletionTime, form: DeletionTimeForm) {
+    match form {
+        DeletionTimeForm::Unsigned if deletion.is_live() => out.push(0x80),
+        DeletionTimeForm::Unsigned => {
+            out.extend_from_slice(&deletion.marked_for_delete_at.to_be_bytes());
+            out.extend_from_slice(&deletion.local_deletion_time.to_be_bytes());
+        }
+        DeletionTimeForm::Signed => {
+            out.extend_from_slice(&signed_seconds(deletion.local_deletion_time).to_be_bytes());
+            out.extend_from_slice(&deletion.marked_for_delete_at.to_be_bytes());
+        }
+    }
+}
+
+/// Local deletion times as they were before `oa`: the greatest value is "none", and what lies beyond is as late as can be said.
+pub fn signed_seconds(local_deletion_time: u32) -> i32 {
+    match local_deletion_time {
+        NO_DELETION_TIME => i32::MAX,
+        seconds => i32::try_from(seconds).unwrap_or(i32::MAX).min(i32::MAX - 1),
     }
 }
 

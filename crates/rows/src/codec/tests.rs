@@ -124,3 +124,64 @@ fn mutated_bytes_never_panic() {
         }
     }
 }
+
+#[test]
+fn deletion_times_have_two_forms() {
+    let late = DeletionTime::new(7, i32::MAX as u32 + 9);
+    let negative = DeletionTime::new(-7, 5);
+    let cases = [
+        (DeletionTime::LIVE, DeletionTimeForm::Unsigned, vec![0x80], DeletionTime::LIVE),
+        (late, DeletionTimeForm::Unsigned, vec![0, 0, 0, 0, 0, 0, 0, 7, 0x80, 0, 0, 8], late),
+        (
+            DeletionTime::LIVE,
+            DeletionTimeForm::Signed,
+            vec![0x7f, 0xff, 0xff, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0],
+            DeletionTime::LIVE,
+        ),
+        // capped
+        (
+            late,
+            DeletionTimeForm::Signed,
+            vec![0x7f, 0xff, 0xff, 0xfe, 0, 0, 0, 0, 0, 0, 0, 7],
+            DeletionTime::new(7, i32::MAX as u32 - 1),
+        ),
+        (
+            negative,
+            DeletionTimeForm::Signed,
+            vec![0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xf9],
+            negative,
+        ),
+    ];
+    for (deletion, form, bytes, read) in cases {
+        assert!(form.can_hold(&deletion));
+        let mut out = Vec::new();
+        put_deletion_time(&mut out, &deletion, form);
+        assert_eq!(out, bytes);
+        assert_eq!(get_deletion_time(&mut stdx::Cursor::new(&bytes), form), Ok(read));
+        assert!(get_deletion_time(&mut stdx::Cursor::new(&bytes[..bytes.len() - 1]), form).is_err());
+    }
+    assert!(!DeletionTimeForm::Unsigned.can_hold(&negative));
+    // overflowed seconds
+    let bytes = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 7];
+    let read = get_deletion_time(&mut stdx::Cursor::new(&bytes), DeletionTimeForm::Signed);
+    assert_eq!(read, Ok(DeletionTime::new(7, crate::INVALID_DELETION_TIME)));
+}
+
+#[test]
+fn signed_times_that_overflowed_are_invalid() {
+    let table = table();
+    let stats = EncodingStats { min_local_deletion_time: 100, ..EncodingStats::default() };
+    let mut header = Header::for_table(&table, stats);
+    let mut row = Row::new(clustering(1, "a"));
+    row.deletion = DeletionTime::new(9, 0u32.wrapping_sub(100));
+    let mut out = Vec::new();
+    encode_row(&mut out, &row, false, &header, Framing::Message);
+    let bytes = Bytes::from(out);
+    let deletion = |header: &Header| match decode_unfiltered(&bytes, 0, header, false) {
+        Ok((Decoded::Row(row), _)) => row.deletion.local_deletion_time,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(deletion(&header), 0u32.wrapping_sub(100));
+    header.deletion_times = DeletionTimeForm::Signed;
+    assert_eq!(deletion(&header), crate::INVALID_DELETION_TIME);
+}

@@ -15,14 +15,11 @@ use rows::{
 use stdx::Cursor;
 use types::DecoratedKey;
 
-use super::SSTable;
 use super::clip::{Clip, Step};
 use super::cursor::DataCursor;
-use crate::descriptor::Component;
+use super::{Resolved, SSTable};
 use crate::error::Malformed;
-use crate::partition_index::PartitionPosition;
-use crate::row_index::{Block, BlockCursor, RowIndexEntry};
-use crate::writer::values_comparable;
+use crate::index::{Block, Blocks, PartitionPosition, RowIndex};
 
 /// Unfiltereds that an inline read may pass over before it gives the matter to the background.
 const INLINE_PASSED_MAX: u32 = 4096;
@@ -36,7 +33,7 @@ pub(super) struct PartitionReader {
     start: u64,
     /// Of its first unfiltered.
     body: u64,
-    index: Option<RowIndexEntry>,
+    index: Option<RowIndex>,
     /// The slice, by number, that the row index was asked for last.
     sought: Option<usize>,
     held: Option<Unfiltered>,
@@ -44,7 +41,7 @@ pub(super) struct PartitionReader {
     ended: bool,
     passed: u32,
     /// Reversed: where in the row index the block is, and what of the block is still to be given.
-    blocks: Option<BlockCursor>,
+    blocks: Option<Blocks>,
     block_start: Option<u64>,
     starts: Vec<u64>,
 }
@@ -120,12 +117,8 @@ impl PartitionReader {
     }
 
     /// The row index repeats what the head of a partition without static row says.
-    fn head_from_index(
-        &mut self,
-        wanted: &DecoratedKey,
-        entry: &RowIndexEntry,
-    ) -> Result<Option<PartitionHead>, ReadError> {
-        let first = entry.cursor().first().map_err(|error| self.index_error(error))?;
+    fn head_from_index(&mut self, wanted: &DecoratedKey, entry: &RowIndex) -> Result<Option<PartitionHead>, ReadError> {
+        let first = entry.blocks.clone().first().map_err(|error| self.index_error(error))?;
         self.body = self.start + first.map_or(0, |block| block.offset);
         self.cursor.seek(self.body);
         Ok(Some(PartitionHead { key: wanted.clone(), deletion: entry.deletion, static_row: None }))
@@ -133,11 +126,12 @@ impl PartitionReader {
 
     fn read_head(&mut self, wanted: Option<&DecoratedKey>) -> Result<Option<PartitionHead>, ReadError> {
         self.cursor.seek(self.start);
+        let form = self.sstable.schema.header.deletion_times;
         let (key, deletion) = self.cursor.decode(&self.sstable.shared.data, |window, offset| {
             let rest = window.get(offset..).unwrap_or_default();
             let mut cursor = Cursor::new(rest);
             let key = window.slice_ref(cursor.short_bytes()?);
-            let deletion = get_deletion_time(&mut cursor)?;
+            let deletion = get_deletion_time(&mut cursor, form)?;
             Ok(((key, deletion), offset + cursor.position()))
         })?;
         if wanted.is_some_and(|wanted| wanted.key != key) {
@@ -158,7 +152,7 @@ impl PartitionReader {
     }
 
     fn index_error(&self, error: Malformed) -> ReadError {
-        self.sstable.index_error(error, Component::Rows)
+        self.sstable.index_error(error, self.sstable.shared.index.rows_component())
     }
 
     /// Where in the data the next unfiltered begins (walking forwards); behind the head of a partition, its first.
@@ -226,13 +220,10 @@ impl PartitionReader {
         Ok(true)
     }
 
-    fn comparable(&self, bound: &Bound) -> Vec<u8> {
-        values_comparable(self.clip.comparator(), &bound.values, bound.kind)
-    }
-
     fn jump_forwards(&mut self, bound: &Bound) -> Result<(), ReadError> {
         let Some(entry) = &self.index else { return Ok(()) };
-        let found = entry.cursor().floor(&self.comparable(bound)).map_err(|error| self.index_error(error))?;
+        let found = entry.blocks.clone().first_behind(bound, &self.sstable.schema);
+        let found = found.map_err(|error| self.index_error(error))?;
         let Some(block) = found else { return Ok(()) };
         let target = self.start + block.offset;
         let here = self.cursor.position();
@@ -343,9 +334,8 @@ impl PartitionReader {
     /// Goes to the last block that can hold something before `bound` (None: the last block), unless the walk is there already.
     fn jump_backwards(&mut self, bound: Option<&Bound>) -> Result<(), ReadError> {
         let Some(entry) = &self.index else { return Ok(()) };
-        let mut blocks = entry.cursor();
-        let comparable = bound.map(|bound| self.comparable(bound));
-        let found = find_block(&mut blocks, comparable.as_deref()).map_err(|error| self.index_error(error))?;
+        let mut blocks = entry.blocks.clone();
+        let found = find_block(&mut blocks, bound, &self.sstable.schema).map_err(|error| self.index_error(error))?;
         let Some((block, end, open)) = found else { return Ok(()) };
         let start = self.start + block.offset;
         if self.block_start.is_some_and(|here| start >= here) {
@@ -384,11 +374,12 @@ impl PartitionReader {
 
 /// The block of a position with its end and the range deletion open behind it; the cursor is left at the block.
 fn find_block(
-    blocks: &mut BlockCursor,
-    comparable: Option<&[u8]>,
+    blocks: &mut Blocks,
+    bound: Option<&Bound>,
+    schema: &Resolved,
 ) -> Result<Option<(Block, u64, DeletionTime)>, Malformed> {
-    let found = match comparable {
-        Some(comparable) => blocks.floor(comparable)?,
+    let found = match bound {
+        Some(bound) => blocks.last_before(bound, schema)?,
         None => blocks.end()?,
     };
     let Some(block) = found else { return Ok(None) };

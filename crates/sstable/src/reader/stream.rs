@@ -6,13 +6,11 @@ use rows::command::RingBound;
 use rows::{
     PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadStats, Slices, Unfiltered,
 };
-use types::byte_comparable::encode_decorated_key;
 
 use super::SSTable;
 use super::partition::PartitionReader;
-use crate::descriptor::Component;
 use crate::filter::KeyHash;
-use crate::partition_index::{PartitionCursor, PartitionPosition};
+use crate::index::{IndexCursor, PartitionPosition};
 
 /// Partitions of one SSTable.
 pub struct SSTableStream {
@@ -25,7 +23,7 @@ enum Source {
     /// One place, or none.
     One(Option<PartitionPosition>),
     /// From a place in the partition index on.
-    Scan(PartitionCursor),
+    Scan(IndexCursor),
 }
 
 impl SSTableStream {
@@ -59,27 +57,10 @@ impl SSTableStream {
     }
 }
 
-fn scan_from(sstable: &SSTable, start: &RingBound) -> Result<PartitionCursor, ReadError> {
-    let index = &sstable.shared.partitions;
-    let mut comparable = Vec::new();
-    let cursor = match start {
-        RingBound::Open => index.cursor(),
-        RingBound::Token { token, .. } => {
-            // below every key of the token
-            encode_decorated_key(*token, &[], &mut comparable);
-            comparable.truncate(TOKEN_COMPARABLE_LEN);
-            index.cursor_from(&comparable)
-        }
-        RingBound::Key { key, .. } => {
-            encode_decorated_key(key.token, &key.key, &mut comparable);
-            index.cursor_from(&comparable)
-        }
-    };
-    cursor.map_err(|error| sstable.index_error(error, Component::Partitions))
+fn scan_from(sstable: &SSTable, start: &RingBound) -> Result<IndexCursor, ReadError> {
+    let index = &sstable.shared.index;
+    index.scan_from(start).map_err(|error| sstable.partitions_error(error))
 }
-
-/// Bytes of the byte-comparable form of a decorated key before those of the key.
-const TOKEN_COMPARABLE_LEN: usize = 9;
 
 impl PartitionStream for SSTableStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
@@ -94,7 +75,7 @@ impl PartitionStream for SSTableStream {
         };
         loop {
             let next = cursor.next();
-            let next = next.map_err(|error| self.reader.sstable().index_error(error, Component::Partitions))?;
+            let next = next.map_err(|error| self.reader.sstable().partitions_error(error))?;
             let Some(position) = next else { return Ok(None) };
             let Some(head) = self.reader.open(position, None)? else { return Ok(None) };
             if self.range.contains(&head.key) {

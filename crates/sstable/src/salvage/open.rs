@@ -62,7 +62,9 @@ impl Opened {
                     "{error}; columns are those of the schema, and write times, TTLs and deletion times are counted from \
                      2015-09-22 instead of from the least of this SSTable: they are too small, by one amount each"
                 ));
-                (Arc::clone(table), Header::for_table(table, EncodingStats::default()), None)
+                let mut header = Header::for_table(table, EncodingStats::default());
+                header.deletion_times = version.deletion_times();
+                (Arc::clone(table), header, None)
             }
         };
         let data = open_data(&*env.disk, descriptor, report)?;
@@ -76,7 +78,8 @@ fn open_data(disk: &dyn Disk, descriptor: &Descriptor, report: &mut SalvageRepor
     let info_path = descriptor.path(Component::CompressionInfo);
     if disk.exists(&info_path) {
         let bytes = disk.read_all(&info_path, SMALL_FILE_MAX).map_err(|error| Error::io(&info_path, error))?;
-        let info = CompressionInfo::open(&bytes.into()).map_err(|error| Error::from(error.of(&info_path, 0)))?;
+        let info = CompressionInfo::open(&bytes.into(), descriptor.version)
+            .map_err(|error| Error::from(error.of(&info_path, 0)))?;
         return Ok(DataFile::compressed(path, file, info, Arc::new(NoCache)));
     }
     let toc_path = descriptor.path(Component::Toc);

@@ -42,14 +42,7 @@ pub struct OpenPartition {
 
 /// A partition's deletion, in the form of the version.
 pub fn partition_deletion(cursor: &mut Cursor<'_>, version: Version) -> Result<DeletionTime, CodecError> {
-    if version.has_unsigned_deletion_times() {
-        return get_deletion_time(cursor);
-    }
-    let (local_deletion_time, marked_for_delete_at) = (cursor.u32()?, cursor.i64()?);
-    if marked_for_delete_at == i64::MIN {
-        return Ok(DeletionTime::LIVE);
-    }
-    Ok(DeletionTime::new(marked_for_delete_at, local_deletion_time))
+    get_deletion_time(cursor, version.deletion_times())
 }
 
 impl OpenPartition {

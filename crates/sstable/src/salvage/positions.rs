@@ -8,8 +8,9 @@ use stdx::Cursor;
 use super::report::SalvageReport;
 use crate::descriptor::{Component, Descriptor};
 use crate::error::Malformed;
-use crate::partition_index::{PartitionCursor, PartitionIndex, PartitionPosition};
-use crate::row_index::{Block, RowIndexEntry};
+use crate::index::partition_index::{PartitionCursor, PartitionIndex};
+use crate::index::row_index::RowIndexEntry;
+use crate::index::{Block, PartitionPosition};
 use crate::version::Format;
 
 /// Positions of partitions, ascending.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use rows::NO_TIMESTAMP;
-use rows::codec::{CodecColumn, DELETION_TIME_EPOCH, EncodingStats, Header, TIMESTAMP_EPOCH};
+use rows::codec::{CodecColumn, DELETION_TIME_EPOCH, DeletionTimeForm, EncodingStats, Header, TIMESTAMP_EPOCH};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, ColumnMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use stdx::{Cursor, put_uvint, put_vbytes};
@@ -37,6 +37,8 @@ pub struct HeaderComponent {
     pub statics: Vec<HeaderColumn>,
     /// Regular columns in file order.
     pub regulars: Vec<HeaderColumn>,
+    /// Of the SSTable's version, not of the component.
+    pub deletion_times: DeletionTimeForm,
 }
 
 fn text(bytes: &[u8], at: usize) -> Result<String, Malformed> {
@@ -66,6 +68,7 @@ impl HeaderComponent {
             clustering: clustering_types(&table.clustering),
             statics: header.statics.iter().map(column).collect(),
             regulars: header.regulars.iter().map(column).collect(),
+            deletion_times: header.deletion_times,
         }
     }
 
@@ -82,7 +85,8 @@ impl HeaderComponent {
         for _ in 0..count {
             clustering.push(text(cursor.vbytes()?, cursor.position())?);
         }
-        Ok(Self { stats, key_type, clustering, statics: columns(&mut cursor)?, regulars: columns(&mut cursor)? })
+        let (statics, regulars) = (columns(&mut cursor)?, columns(&mut cursor)?);
+        Ok(Self { stats, key_type, clustering, statics, regulars, deletion_times: DeletionTimeForm::default() })
     }
 
     pub(super) fn write(&self) -> Vec<u8> {
@@ -115,7 +119,9 @@ impl HeaderComponent {
             self.statics.iter().map(|column| resolve_column(column, table, true)).collect::<Result<_, _>>()?;
         let regulars =
             self.regulars.iter().map(|column| resolve_column(column, table, false)).collect::<Result<_, _>>()?;
-        Ok(Header::new(self.stats, clustering, statics, regulars))
+        let mut header = Header::new(self.stats, clustering, statics, regulars);
+        header.deletion_times = self.deletion_times;
+        Ok(header)
     }
 }
 
@@ -166,7 +172,7 @@ pub(super) fn clustering_types(columns: &[ColumnMetadata]) -> Vec<String> {
     columns.iter().map(|column| marshal::print(&column.ty, column.reversed)).collect()
 }
 
-pub(super) fn parse_type(expression: &str) -> Result<CqlType, Malformed> {
+pub(crate) fn parse_type(expression: &str) -> Result<CqlType, Malformed> {
     match marshal::parse(expression) {
         Ok((ty, _)) => Ok(ty),
         Err(error) => Err(Malformed::at(0, error.to_string())),
@@ -175,10 +181,12 @@ pub(super) fn parse_type(expression: &str) -> Result<CqlType, Malformed> {
 
 fn resolve_column(column: &HeaderColumn, table: &TableMetadata, is_static: bool) -> Result<CodecColumn, Malformed> {
     let ty = parse_type(&column.ty)?;
-    let complex = ty.is_multi_cell();
-    let known = table
-        .column_by_name(&column.name)
-        .filter(|known| !known.is_primary_key() && known.is_static() == is_static && known.is_complex() == complex);
+    let known =
+        table.column_by_name(&column.name).filter(|known| !known.is_primary_key() && known.is_static() == is_static);
+    // headers before 3.6 name user types, which were always frozen then, without saying so
+    let frozen_after_all = matches!(ty, CqlType::Udt(..)) && known.is_some_and(|known| !known.is_complex());
+    let complex = ty.is_multi_cell() && !frozen_after_all;
+    let known = known.filter(|known| known.is_complex() == complex);
     let dropped = table.dropped.get(&column.name);
     Ok(CodecColumn {
         id: known.map(|known| known.id),

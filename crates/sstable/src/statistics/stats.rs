@@ -3,9 +3,9 @@
 //! `org.apache.cassandra.io.sstable.metadata.StatsMetadata`.
 
 use bytes::Bytes;
-use rows::codec::{get_clustering_values, put_clustering_values};
+use rows::codec::{DeletionTimeForm, get_clustering_values, put_clustering_values, signed_seconds};
 use rows::{ClusteringPrefix, ClusteringValues, NO_DELETION_TIME, PrefixKind, Slice};
-use stdx::{Cursor, put_f64, put_i32, put_i64, put_u16, put_u32, put_u64, put_uvint, put_vbytes};
+use stdx::{Cursor, put_f64, put_i32, put_i64, put_short_bytes, put_u16, put_u32, put_u64, put_uvint, put_vbytes};
 use types::CqlType;
 
 use super::header::{detached, parse_type};
@@ -81,7 +81,7 @@ pub struct Stats {
     pub is_transient: bool,
     /// Host id of the node that flushed.
     pub originating_host: Option<[u8; 16]>,
-    /// Some partition is deleted; assumed before `oa`.
+    /// Some partition is deleted; before `oa`: may be.
     pub has_partition_deletions: bool,
     /// First key; empty before `oa`.
     pub first_key: Bytes,
@@ -110,31 +110,36 @@ fn local_deletion_time(cursor: &mut Cursor<'_>, version: Version) -> Result<u32,
     Ok(if none { NO_DELETION_TIME } else { seconds })
 }
 
+fn put_local_deletion_time(out: &mut Vec<u8>, seconds: u32, version: Version) {
+    match version.deletion_times() {
+        DeletionTimeForm::Unsigned => put_u32(out, seconds),
+        DeletionTimeForm::Signed => put_i32(out, signed_seconds(seconds)),
+    }
+}
+
 impl Stats {
     pub(super) fn read(body: &Bytes, version: Version) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(body);
         let c = &mut cursor;
         let partition_sizes = Histogram::read(c)?;
         let cells_per_partition = Histogram::read(c)?;
-        CommitLogPosition::read(c)?;
+        let upper = CommitLogPosition::read(c)?;
         let (min_timestamp, max_timestamp) = (c.i64()?, c.i64()?);
         let (min_ldt, max_ldt) = (local_deletion_time(c, version)?, local_deletion_time(c, version)?);
         let (min_ttl, max_ttl) = (c.u32()?, c.u32()?);
         let compression_ratio = c.f64()?;
-        let tombstones = TombstoneHistogram::read(c, !version.has_unsigned_deletion_times())?;
+        let tombstones = TombstoneHistogram::read(c, version.deletion_times())?;
         let (level, repaired_at) = (c.u32()?, c.i64()?);
         let (clustering_types, covered) =
             if version.has_covered_slice() { covered_slice(body, c)? } else { (Vec::new(), covered_values(c)?) };
+        let covered = if version.has_accurate_covered_values() { covered } else { Slice::all() };
         let has_legacy_counter_shards = c.bool()?;
         let (total_columns_set, total_rows) = (c.u64()?, c.u64()?);
-        CommitLogPosition::read(c)?;
-        let mut commit_log_intervals = Vec::new();
-        for _ in 0..c.u32()? {
-            commit_log_intervals.push((CommitLogPosition::read(c)?, CommitLogPosition::read(c)?));
-        }
-        let pending_repair = uuid(c)?;
-        let is_transient = c.bool()?;
-        let originating_host = uuid(c)?;
+        let commit_log_intervals = commit_log_intervals(c, version, upper)?;
+        let has_sessions = version.has_repair_sessions_and_checksums();
+        let pending_repair = if has_sessions { uuid(c)? } else { None };
+        let is_transient = has_sessions && c.bool()?;
+        let originating_host = if version.has_originating_host() { uuid(c)? } else { None };
         let mut stats = Self {
             partition_sizes,
             cells_per_partition,
@@ -157,7 +162,8 @@ impl Stats {
             pending_repair,
             is_transient,
             originating_host,
-            has_partition_deletions: true,
+            // where it is not said: none, if nothing is deleted at all
+            has_partition_deletions: min_ldt != NO_DELETION_TIME,
             first_key: Bytes::new(),
             last_key: Bytes::new(),
             token_space_coverage: f64::NAN,
@@ -171,7 +177,8 @@ impl Stats {
         Ok(stats)
     }
 
-    pub(super) fn write(&self) -> Vec<u8> {
+    /// As a version has them; what it has no field for is left out.
+    pub(super) fn write(&self, version: Version) -> Vec<u8> {
         let mut out = Vec::with_capacity(6000);
         let out_ref = &mut out;
         self.partition_sizes.write(out_ref);
@@ -181,33 +188,47 @@ impl Stats {
         upper.write(out_ref);
         put_i64(out_ref, self.min_timestamp);
         put_i64(out_ref, self.max_timestamp);
-        put_u32(out_ref, self.min_local_deletion_time);
-        put_u32(out_ref, self.max_local_deletion_time);
+        put_local_deletion_time(out_ref, self.min_local_deletion_time, version);
+        put_local_deletion_time(out_ref, self.max_local_deletion_time, version);
         put_u32(out_ref, self.min_ttl);
         put_u32(out_ref, self.max_ttl);
         put_f64(out_ref, self.compression_ratio);
-        let bins = self.tombstones.write(out_ref);
+        // Cassandra reserves more for some fields than it fills, and so do its files: zeros behind the last field
+        let mut reserved = self.tombstones.write(out_ref, version.deletion_times());
         put_u32(out_ref, self.level);
         put_i64(out_ref, self.repaired_at);
-        self.write_covered(out_ref);
+        if version.has_covered_slice() {
+            self.write_covered(out_ref);
+        } else {
+            reserved += write_values(out_ref, &self.covered.start) + write_values(out_ref, &self.covered.end);
+        }
         out_ref.push(u8::from(self.has_legacy_counter_shards));
         put_u64(out_ref, self.total_columns_set);
         put_u64(out_ref, self.total_rows);
-        lower.write(out_ref);
-        put_u32(out_ref, self.commit_log_intervals.len() as u32);
-        for (start, end) in &self.commit_log_intervals {
-            start.write(out_ref);
-            end.write(out_ref);
+        if version.has_commit_log_lower_bound() {
+            lower.write(out_ref);
         }
-        put_uuid(out_ref, &self.pending_repair);
-        out_ref.push(u8::from(self.is_transient));
-        put_uuid(out_ref, &self.originating_host);
-        out_ref.push(u8::from(self.has_partition_deletions));
-        put_vbytes(out_ref, &self.first_key);
-        put_vbytes(out_ref, &self.last_key);
-        put_f64(out_ref, self.token_space_coverage);
-        // Cassandra reserves more for each bin than it fills, and so do its files
-        out.resize(out.len() + bins * 4, 0);
+        if version.has_commit_log_intervals() {
+            put_u32(out_ref, self.commit_log_intervals.len() as u32);
+            for (start, end) in &self.commit_log_intervals {
+                start.write(out_ref);
+                end.write(out_ref);
+            }
+        }
+        if version.has_repair_sessions_and_checksums() {
+            put_uuid(out_ref, &self.pending_repair);
+            out_ref.push(u8::from(self.is_transient));
+        }
+        if version.has_originating_host() {
+            put_uuid(out_ref, &self.originating_host);
+        }
+        if version.has_key_range() {
+            out_ref.push(u8::from(self.has_partition_deletions));
+            put_vbytes(out_ref, &self.first_key);
+            put_vbytes(out_ref, &self.last_key);
+            put_f64(out_ref, self.token_space_coverage);
+        }
+        out.resize(out.len() + reserved, 0);
         out
     }
 
@@ -227,6 +248,33 @@ impl Stats {
     pub fn may_have_tombstones(&self) -> bool {
         self.min_local_deletion_time != NO_DELETION_TIME
     }
+}
+
+fn commit_log_intervals(
+    cursor: &mut Cursor<'_>,
+    version: Version,
+    upper: CommitLogPosition,
+) -> Result<Vec<(CommitLogPosition, CommitLogPosition)>, Malformed> {
+    let lower =
+        if version.has_commit_log_lower_bound() { CommitLogPosition::read(cursor)? } else { CommitLogPosition::NONE };
+    if !version.has_commit_log_intervals() {
+        return Ok(if upper == CommitLogPosition::NONE { Vec::new() } else { vec![(lower, upper)] });
+    }
+    let mut intervals = Vec::new();
+    for _ in 0..cursor.u32()? {
+        intervals.push((CommitLogPosition::read(cursor)?, CommitLogPosition::read(cursor)?));
+    }
+    Ok(intervals)
+}
+
+/// Before `oa`: the values up to the first that is absent. Gives how many bytes the absent ones have reserved.
+fn write_values(out: &mut Vec<u8>, bound: &ClusteringPrefix) -> usize {
+    let present = bound.values.iter().take_while(|value| value.is_some()).count();
+    put_u32(out, present as u32);
+    for value in bound.values.iter().take(present).flatten() {
+        put_short_bytes(out, value);
+    }
+    bound.values.iter().skip(present).map(|value| 2 + value.as_ref().map_or(0, Bytes::len)).sum()
 }
 
 fn covered_slice(body: &Bytes, cursor: &mut Cursor<'_>) -> Result<(Vec<String>, Slice), Malformed> {

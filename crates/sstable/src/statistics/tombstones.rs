@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use stdx::{Cursor, put_i64, put_u32};
+use rows::codec::DeletionTimeForm;
+use stdx::{Cursor, put_f64, put_i64, put_u32, put_u64};
 
 use crate::error::Malformed;
 
@@ -16,6 +17,8 @@ const SPOOL_MAX: usize = 1000;
 const ROUND_SECONDS: i64 = 60;
 /// Greatest local deletion time.
 const TIME_MAX: i64 = u32::MAX as i64 - 1;
+/// The same before `oa`.
+const SIGNED_TIME_MAX: i64 = i32::MAX as i64 - 1;
 
 /// Times (seconds) and how many tombstones have them, ascending.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -83,29 +86,45 @@ impl TombstoneHistogram {
         sum
     }
 
-    /// `doubles`: points are doubles and counts longs, as before `oa`.
-    pub(super) fn read(cursor: &mut Cursor<'_>, doubles: bool) -> Result<Self, Malformed> {
+    /// Signed: points are doubles and counts longs. Times that are none are as late as the form can say.
+    pub(super) fn read(cursor: &mut Cursor<'_>, form: DeletionTimeForm) -> Result<Self, Malformed> {
         cursor.u32()?;
         let count = cursor.u32()?;
         let mut bins = BTreeMap::new();
         for _ in 0..count {
-            let (point, count) =
-                if doubles { (cursor.f64()? as i64, cursor.u64()?) } else { (cursor.i64()?, u64::from(cursor.u32()?)) };
-            *bins.entry(point).or_default() += count;
+            let (point, count) = match form {
+                DeletionTimeForm::Signed => (within(cursor.f64()? as i64, SIGNED_TIME_MAX), cursor.u64()?),
+                DeletionTimeForm::Unsigned => (within(cursor.i64()?, TIME_MAX), u64::from(cursor.u32()?)),
+            };
+            let bin: &mut u64 = bins.entry(point).or_default();
+            *bin = bin.saturating_add(count.min(i32::MAX as u64));
         }
         Ok(Self { bins })
     }
 
-    /// Gives the number of bins.
-    pub(super) fn write(&self, out: &mut Vec<u8>) -> usize {
+    /// Gives how many bytes of what Cassandra reserves for it are not used.
+    pub(super) fn write(&self, out: &mut Vec<u8>, form: DeletionTimeForm) -> usize {
         put_u32(out, self.bins.len() as u32);
         put_u32(out, self.bins.len() as u32);
         for (point, count) in self.bins() {
-            put_i64(out, point);
-            put_u32(out, count.min(i32::MAX as u64) as u32);
+            let count = count.min(i32::MAX as u64);
+            match form {
+                DeletionTimeForm::Signed => {
+                    put_f64(out, point as f64);
+                    put_u64(out, count);
+                }
+                DeletionTimeForm::Unsigned => {
+                    put_i64(out, point);
+                    put_u32(out, count as u32);
+                }
+            }
         }
-        self.bins.len()
+        if form == DeletionTimeForm::Unsigned { self.bins.len() * 4 } else { 0 }
     }
+}
+
+fn within(point: i64, most: i64) -> i64 {
+    if (0..=most).contains(&point) { point } else { most }
 }
 
 #[cfg(test)]
@@ -125,8 +144,10 @@ mod tests {
         let histogram = histogram.finish();
         assert!(histogram.bins().count() <= BINS_MAX);
         assert_eq!(histogram.bins().map(|bin| bin.1).sum::<u64>(), 50_004);
-        let mut bytes = Vec::new();
-        histogram.write(&mut bytes);
-        assert_eq!(TombstoneHistogram::read(&mut Cursor::new(&bytes), false), Ok(histogram));
+        for form in [DeletionTimeForm::Unsigned, DeletionTimeForm::Signed] {
+            let mut bytes = Vec::new();
+            histogram.write(&mut bytes, form);
+            assert_eq!(TombstoneHistogram::read(&mut Cursor::new(&bytes), form), Ok(histogram.clone()));
+        }
     }
 }

@@ -14,7 +14,10 @@ pub struct Fixture {
 }
 
 /// The versions that the everyday tests read.
-pub const VERSIONS: [&str; 1] = ["da"];
+pub const VERSIONS: [&str; 3] = ["nb", "oa", "da"];
+
+/// All that are read; a folder that HELENUS_FIXTURES names may have them.
+pub const READABLE: [&str; 9] = ["ma", "mb", "mc", "md", "me", "na", "nb", "oa", "da"];
 
 /// All SSTables of these versions. Those of legacy indexes have another partitioner and are left out.
 pub fn all(versions: &[&str]) -> Vec<Fixture> {

@@ -6,6 +6,8 @@ mod damage;
 mod dump;
 mod fixtures;
 mod golden;
+mod legacy;
 mod model;
+mod reads;
 mod rewrite;
 mod salvage;

@@ -68,7 +68,7 @@ fn changed(
         (stats.repaired_at, stats.pending_repair, stats.is_transient) = (0, None, false);
     }
     let is_same = was == (stats.level, stats.repaired_at, stats.pending_repair, stats.is_transient);
-    Ok((!is_same).then(|| statistics.write()))
+    Ok((!is_same).then(|| statistics.write(source.version)))
 }
 
 fn link_or_copy(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {

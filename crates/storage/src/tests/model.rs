@@ -40,7 +40,7 @@ fn options(dice: &SimRandom) -> EngineOptions {
         chunk_cache_bytes: 64 << 10,
         concurrent_compactors: 1,
         compaction_bytes_per_second: 0,
-        column_index_size: 256,
+        column_index_size: Some(256),
         tombstone_failure_threshold: u64::MAX,
         tombstone_warn_threshold: u64::MAX,
         auto_snapshot: false,

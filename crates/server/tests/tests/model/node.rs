@@ -37,7 +37,7 @@ impl<'a> SimNode<'a> {
             chunk_cache_bytes: 64 << 10,
             concurrent_compactors: 1,
             compaction_bytes_per_second: 0,
-            column_index_size: 512,
+            column_index_size: Some(512),
             tombstone_failure_threshold: 100_000,
             tombstone_warn_threshold: 1000,
             auto_snapshot: false,

@@ -10,21 +10,13 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 use stdx::{Cursor, put_short_bytes, put_u64};
 
+use super::PartitionPosition;
 use crate::error::Malformed;
 use crate::trie::{Node, PagedBuffer, Payload, Trie, TrieCursor, TrieWriter, common_prefix};
 
 const FOOTER_LEN: usize = 24;
 /// Set in the payload flags when a hash byte precedes the position. Always, in what is written.
 const HAS_HASH_BYTE: u8 = 8;
-
-/// Where a partition is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PartitionPosition {
-    /// In Data.db.
-    Data(u64),
-    /// Its row index is in Rows.db, and says where the data is.
-    Rows(u64),
-}
 
 /// A read `Partitions.db`.
 #[derive(Clone, Debug)]
@@ -187,16 +179,6 @@ impl PartitionIndexWriter {
         for value in [keys_at, count, root] {
             put_u64(&mut self.out.bytes, value);
         }
-    }
-
-    /// The first key.
-    pub fn first_key(&self) -> &Bytes {
-        &self.first
-    }
-
-    /// The last key.
-    pub fn last_key(&self) -> &Bytes {
-        &self.last
     }
 }
 

@@ -8,25 +8,19 @@
 
 use bytes::Bytes;
 use rows::DeletionTime;
-use rows::codec::{get_deletion_time, put_deletion_time};
+use rows::codec::{DeletionTimeForm, get_deletion_time, put_deletion_time};
 use smallvec::SmallVec;
 use stdx::{Cursor, put_short_bytes, put_svint, put_uvint};
 
+use super::Block;
+use super::partition_index::{put_sized, read_sized};
 use crate::error::Malformed;
-use crate::partition_index::{put_sized, read_sized};
 use crate::trie::{Node, PagedBuffer, Payload, Trie, TrieCursor, TrieWriter, common_prefix};
 
+/// BTI is as old as this form.
+const FORM: DeletionTimeForm = DeletionTimeForm::Unsigned;
 /// Set in the payload flags when the deletion that is open at the start of the block follows.
 const HAS_OPEN_MARKER: u8 = 8;
-
-/// A run of unfiltereds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Block {
-    /// Of its first unfiltered, from the partition's start.
-    pub offset: u64,
-    /// The range deletion open there; live: none.
-    pub open: DeletionTime,
-}
 
 /// The row index of a partition.
 #[derive(Clone, Debug)]
@@ -58,7 +52,7 @@ impl RowIndexEntry {
                 root.ok_or_else(|| Malformed::at(cursor.position() as u64, format!("a root {distance} away")))?;
             // number of blocks: nothing needs it
             cursor.uvint()?;
-            let deletion = get_deletion_time(&mut cursor)?;
+            let deletion = get_deletion_time(&mut cursor, FORM)?;
             Ok((key, Self { data_position, deletion, trie: Trie::new(file.clone(), root) }))
         };
         read().map_err(relative)
@@ -116,7 +110,7 @@ fn read_payload(node: &Node<'_>) -> Result<Block, Malformed> {
     let offset = read_sized(cursor.take(usize::from(flags & !HAS_OPEN_MARKER))?);
     let offset = u64::try_from(offset)
         .map_err(|_| Malformed::at(node.position(), format!("a block {offset} bytes from its partition's start")))?;
-    let open = if flags & HAS_OPEN_MARKER != 0 { get_deletion_time(&mut cursor)? } else { DeletionTime::LIVE };
+    let open = if flags & HAS_OPEN_MARKER != 0 { get_deletion_time(&mut cursor, FORM)? } else { DeletionTime::LIVE };
     Ok(Block { offset, open })
 }
 
@@ -175,7 +169,7 @@ impl RowIndexWriter {
         put_uvint(&mut self.out.bytes, data_position);
         put_svint(&mut self.out.bytes, (root as i64).wrapping_sub(base as i64));
         put_uvint(&mut self.out.bytes, blocks);
-        put_deletion_time(&mut self.out.bytes, deletion);
+        put_deletion_time(&mut self.out.bytes, deletion, FORM);
         Some(position)
     }
 }
@@ -186,7 +180,7 @@ fn payload(block: &Block) -> Payload {
     if !block.open.is_live() {
         flags |= HAS_OPEN_MARKER;
         let mut deletion = Vec::with_capacity(12);
-        put_deletion_time(&mut deletion, &block.open);
+        put_deletion_time(&mut deletion, &block.open, FORM);
         bytes.extend_from_slice(&deletion);
     }
     Payload { flags, bytes }

@@ -1,0 +1,244 @@
+//! Indexes: from a key to its partition, and inside large partitions from a clustering to the block that can hold it.
+//!
+//! One interface over both formats. BTI: [`partition_index`] (Partitions.db) and [`row_index`] (Rows.db). Big: [`big_index`] (Index.db)
+//! with its [`summary`] (Summary.db) and, within the entries of large partitions, [`promoted`]. All are mapped, and read where they lie.
+//! A place is what the index says of a partition: its position in Data.db, or where its row index is, which knows that.
+
+pub mod big_index;
+pub mod partition_index;
+pub mod promoted;
+pub mod row_index;
+pub mod summary;
+pub mod writer;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rows::command::RingBound;
+use rows::{Bound, DeletionTime};
+use types::byte_comparable::encode_decorated_key;
+use types::{DecoratedKey, Token};
+
+use crate::descriptor::Component;
+use crate::error::Malformed;
+use crate::filter::KeyHash;
+use crate::reader::Resolved;
+use crate::writer::values_comparable;
+use big_index::{BigCursor, BigIndex};
+use partition_index::{PartitionCursor, PartitionIndex};
+use promoted::PromotedCursor;
+use row_index::{BlockCursor, RowIndexEntry};
+
+/// Bytes of the byte-comparable form of a decorated key before those of the key.
+const TOKEN_COMPARABLE_LEN: usize = 9;
+
+/// Where a partition is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PartitionPosition {
+    /// In Data.db.
+    Data(u64),
+    /// Its row index is at this position of Rows.db or Index.db, and says where the data is.
+    Rows(u64),
+}
+
+/// A run of unfiltereds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// Of its first unfiltered, from the partition's start.
+    pub offset: u64,
+    /// The range deletion open there; live: none.
+    pub open: DeletionTime,
+}
+
+/// The indexes of one SSTable.
+#[derive(Debug)]
+pub enum Index {
+    /// Tries.
+    Bti {
+        /// Partitions.db.
+        partitions: PartitionIndex,
+        /// Rows.db.
+        rows: Bytes,
+    },
+    /// Index.db.
+    Big(Box<BigIndex>),
+}
+
+impl Index {
+    /// The component that leads to partitions.
+    pub fn partitions_component(&self) -> Component {
+        match self {
+            Self::Bti { .. } => Component::Partitions,
+            Self::Big(_) => Component::Index,
+        }
+    }
+
+    /// The component that leads to blocks.
+    pub fn rows_component(&self) -> Component {
+        match self {
+            Self::Bti { .. } => Component::Rows,
+            Self::Big(_) => Component::Index,
+        }
+    }
+
+    /// The first and the last key.
+    pub fn ends(&self) -> (&Bytes, &Bytes) {
+        match self {
+            Self::Bti { partitions, .. } => (partitions.first_key(), partitions.last_key()),
+            Self::Big(index) => (&index.first, &index.last),
+        }
+    }
+
+    /// Number of partitions.
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::Bti { partitions, .. } => partitions.count(),
+            Self::Big(index) => index.count,
+        }
+    }
+
+    /// The only place where a partition of this key can be. The key that stands there must be compared.
+    #[inline]
+    pub fn find(&self, key: &DecoratedKey, hash: KeyHash) -> Result<Option<PartitionPosition>, Malformed> {
+        match self {
+            Self::Bti { partitions, .. } => {
+                let mut comparable = Vec::with_capacity(key.key.len() + 16);
+                encode_decorated_key(key.token, &key.key, &mut comparable);
+                partitions.candidate(&comparable, hash.index_byte())
+            }
+            Self::Big(index) => index.find(key),
+        }
+    }
+
+    /// A cursor at the first partition.
+    pub fn scan(&self) -> Result<IndexCursor, Malformed> {
+        match self {
+            Self::Bti { partitions, .. } => partitions.cursor().map(IndexCursor::Bti),
+            Self::Big(index) => Ok(IndexCursor::Big(index.cursor())),
+        }
+    }
+
+    /// A cursor that passes every partition at or behind a bound, and at most one before it.
+    pub fn scan_from(&self, start: &RingBound) -> Result<IndexCursor, Malformed> {
+        let (token, key): (Token, Option<&DecoratedKey>) = match start {
+            RingBound::Open => return self.scan(),
+            RingBound::Token { token, .. } => (*token, None),
+            RingBound::Key { key, .. } => (key.token, Some(key)),
+        };
+        match self {
+            Self::Bti { partitions, .. } => {
+                let mut comparable = Vec::new();
+                encode_decorated_key(token, key.map_or(&[], |key| &key.key), &mut comparable);
+                if key.is_none() {
+                    // below every key of the token
+                    comparable.truncate(TOKEN_COMPARABLE_LEN);
+                }
+                partitions.cursor_from(&comparable).map(IndexCursor::Bti)
+            }
+            Self::Big(index) => index.cursor_from(token, key).map(IndexCursor::Big),
+        }
+    }
+
+    /// The key and the row index at a position that a [`PartitionPosition::Rows`] gave.
+    pub fn row_index(&self, position: u64, schema: &Arc<Resolved>) -> Result<(Bytes, RowIndex), Malformed> {
+        match self {
+            Self::Bti { rows, .. } => {
+                let (key, entry) = RowIndexEntry::read(rows, position)?;
+                let RowIndexEntry { data_position, deletion, .. } = entry;
+                Ok((key, RowIndex { data_position, deletion, blocks: Blocks::Trie(entry.cursor()) }))
+            }
+            Self::Big(index) => index.row_index(position, schema),
+        }
+    }
+}
+
+/// Walks the partitions in order.
+pub enum IndexCursor {
+    /// Through Partitions.db.
+    Bti(PartitionCursor),
+    /// Through Index.db.
+    Big(BigCursor),
+}
+
+impl IndexCursor {
+    /// The place of the current partition; moves on to the next.
+    pub fn next(&mut self) -> Result<Option<PartitionPosition>, Malformed> {
+        match self {
+            Self::Bti(cursor) => cursor.next(),
+            Self::Big(cursor) => cursor.next(),
+        }
+    }
+}
+
+/// The row index of a partition.
+pub struct RowIndex {
+    /// Of the partition in Data.db.
+    pub data_position: u64,
+    /// Of the whole partition.
+    pub deletion: DeletionTime,
+    /// A cursor over the blocks, at none yet.
+    pub blocks: Blocks,
+}
+
+/// A place in the order of the blocks of a partition. The end of the last block counts as one more block, without content.
+#[derive(Clone)]
+pub enum Blocks {
+    /// Of a row trie.
+    Trie(BlockCursor),
+    /// Of an entry of Index.db.
+    Promoted(PromotedCursor),
+}
+
+impl Blocks {
+    /// The block to begin in for what lies behind a bound: nothing of that is before it.
+    pub fn first_behind(&mut self, bound: &Bound, schema: &Resolved) -> Result<Option<Block>, Malformed> {
+        match self {
+            Self::Trie(cursor) => cursor.floor(&comparable(bound, schema)),
+            Self::Promoted(cursor) => cursor.first_behind(bound).map(Some),
+        }
+    }
+
+    /// The last block that can hold something before a bound.
+    pub fn last_before(&mut self, bound: &Bound, schema: &Resolved) -> Result<Option<Block>, Malformed> {
+        match self {
+            Self::Trie(cursor) => cursor.floor(&comparable(bound, schema)),
+            Self::Promoted(cursor) => cursor.last_before(bound).map(Some),
+        }
+    }
+
+    /// The first block.
+    pub fn first(&mut self) -> Result<Option<Block>, Malformed> {
+        match self {
+            Self::Trie(cursor) => cursor.first(),
+            Self::Promoted(cursor) => cursor.first().map(Some),
+        }
+    }
+
+    /// The next block.
+    pub fn next(&mut self) -> Result<Option<Block>, Malformed> {
+        match self {
+            Self::Trie(cursor) => cursor.next(),
+            Self::Promoted(cursor) => cursor.next(),
+        }
+    }
+
+    /// The block before.
+    pub fn previous(&mut self) -> Result<Option<Block>, Malformed> {
+        match self {
+            Self::Trie(cursor) => cursor.previous(),
+            Self::Promoted(cursor) => cursor.previous(),
+        }
+    }
+
+    /// The end of the partition.
+    pub fn end(&mut self) -> Result<Option<Block>, Malformed> {
+        match self {
+            Self::Trie(cursor) => cursor.end(),
+            Self::Promoted(cursor) => cursor.end().map(Some),
+        }
+    }
+}
+
+fn comparable(bound: &Bound, schema: &Resolved) -> Vec<u8> {
+    values_comparable(&schema.table.comparator, &bound.values, bound.kind)
+}

@@ -1,0 +1,249 @@
+//! The promoted index: in an entry of Index.db, the blocks of a partition that has at least two.
+//!
+//! ```text
+//! uvint length of the partition's head; deletion-time of the partition; uvint blocks n
+//! n × { first and last position of the block; uvint offset from the partition's start; svint width - 65536;
+//!       bool, if true the deletion-time of the range open at the END of the block }
+//! n × i32 offset of each block's description from the first
+//! ```
+//! A position is `u8 kind`, then for rows the clustering values, for bounds `u16 count` and so many values. The offsets let a search
+//! read only the blocks it compares with. Agrees with `org.apache.cassandra.io.sstable.{IndexInfo,format.big.RowIndexEntry}`.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rows::codec::{
+    DeletionTimeForm, get_clustering_values, get_deletion_time, put_clustering_values, put_deletion_time,
+};
+use rows::{Bound, ClusteringPrefix, DeletionTime, PrefixKind};
+use stdx::{Cursor, put_svint, put_u16, put_u32, put_uvint};
+use types::CqlType;
+
+use super::{Block, Blocks, RowIndex};
+use crate::error::Malformed;
+use crate::reader::Resolved;
+
+/// Widths are written as what they are more than this.
+const WIDTH_BASE: i64 = 64 * 1024;
+
+/// The description of a block.
+struct Info {
+    first: ClusteringPrefix,
+    last: ClusteringPrefix,
+    offset: u64,
+    width: u64,
+    open_behind: DeletionTime,
+}
+
+/// Where it lies; shared by cursors.
+#[derive(Clone)]
+struct Promoted {
+    schema: Arc<Resolved>,
+    form: DeletionTimeForm,
+    infos: Bytes,
+    offsets: Bytes,
+    count: u32,
+}
+
+/// What follows key and position in an entry of Index.db, with `body` its bytes.
+pub(super) fn read(
+    body: &Bytes,
+    data_position: u64,
+    form: DeletionTimeForm,
+    schema: &Arc<Resolved>,
+) -> Result<RowIndex, Malformed> {
+    let mut cursor = Cursor::new(body);
+    cursor.uvint()?;
+    let deletion = get_deletion_time(&mut cursor, form)?;
+    let count = cursor.uvint()?;
+    let at = cursor.position() as u64;
+    let rest = body.slice(cursor.position()..);
+    let offsets = usize::try_from(count).ok().and_then(|count| count.checked_mul(4));
+    let infos = offsets.and_then(|length| rest.len().checked_sub(length));
+    let (Some(infos), Ok(count @ 1..)) = (infos, u32::try_from(count)) else {
+        return Err(Malformed::at(at, format!("{count} blocks in {} bytes", rest.len())));
+    };
+    let promoted =
+        Promoted { schema: Arc::clone(schema), form, infos: rest.slice(..infos), offsets: rest.slice(infos..), count };
+    Ok(RowIndex { data_position, deletion, blocks: Blocks::Promoted(PromotedCursor { promoted, at: None }) })
+}
+
+impl Promoted {
+    fn info(&self, index: u32) -> Result<Info, Malformed> {
+        let offset = self.offsets.get(index as usize * 4..).and_then(|bytes| bytes.first_chunk::<4>());
+        let start = offset.map_or(usize::MAX, |offset| u32::from_be_bytes(*offset) as usize);
+        let position = |start: usize| -> Result<(ClusteringPrefix, usize), Malformed> {
+            get_position(&self.infos, start, &self.schema.header.clustering)
+        };
+        let (first, next) = position(start)?;
+        let (last, next) = position(next)?;
+        let mut cursor = Cursor::new(self.infos.get(next..).unwrap_or_default());
+        let (offset, width) = (cursor.uvint()?, cursor.svint()?.wrapping_add(WIDTH_BASE));
+        let open_behind = if cursor.bool()? { get_deletion_time(&mut cursor, self.form)? } else { DeletionTime::LIVE };
+        match u64::try_from(width) {
+            Ok(width) if offset.checked_add(width).is_some() => Ok(Info { first, last, offset, width, open_behind }),
+            _ => Err(Malformed::at(next as u64, format!("a block of {width} bytes at {offset}"))),
+        }
+    }
+
+    /// How many blocks, from the first on, fulfil a condition that those behind do not.
+    fn partition_point(&self, mut is_before: impl FnMut(&Info) -> bool) -> Result<u32, Malformed> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_before(&self.info(middle)?) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// The block of that number; the one behind the last is the end.
+    fn block(&self, index: u32) -> Result<Block, Malformed> {
+        let open = match index.checked_sub(1) {
+            None => DeletionTime::LIVE,
+            Some(before) => {
+                let info = self.info(before)?;
+                if index == self.count {
+                    return Ok(Block { offset: info.offset + info.width, open: info.open_behind });
+                }
+                info.open_behind
+            }
+        };
+        Ok(Block { offset: self.info(index)?.offset, open })
+    }
+}
+
+fn get_position(bytes: &Bytes, at: usize, types: &[CqlType]) -> Result<(ClusteringPrefix, usize), Malformed> {
+    let mut cursor = Cursor::new(bytes.get(at..).unwrap_or_default());
+    let ordinal = cursor.u8()?;
+    let kind = PrefixKind::from_ordinal(ordinal).filter(|kind| *kind != PrefixKind::StaticClustering);
+    let count = match kind {
+        Some(PrefixKind::Clustering) => types.len(),
+        _ => usize::from(cursor.u16()?),
+    };
+    let (Some(kind), Some(types)) = (kind, types.get(..count)) else {
+        return Err(Malformed::at(at as u64, format!("a position of kind {ordinal} with {count} values")));
+    };
+    let (values, next) = get_clustering_values(bytes, at + cursor.position(), types)?;
+    Ok((ClusteringPrefix { kind, values }, next))
+}
+
+fn put_position(out: &mut Vec<u8>, position: &ClusteringPrefix, types: &[CqlType]) {
+    out.push(position.kind as u8);
+    if position.kind != PrefixKind::Clustering {
+        put_u16(out, position.values.len() as u16);
+    }
+    put_clustering_values(out, &position.values, types);
+}
+
+/// A place in the order of the blocks.
+#[derive(Clone)]
+pub struct PromotedCursor {
+    promoted: Promoted,
+    at: Option<u32>,
+}
+
+impl PromotedCursor {
+    fn go(&mut self, index: u32) -> Result<Block, Malformed> {
+        self.at = Some(index);
+        self.promoted.block(index)
+    }
+
+    /// The first block that does not end before the bound, or the last of all.
+    pub fn first_behind(&mut self, bound: &Bound) -> Result<Block, Malformed> {
+        let comparator = &self.promoted.schema.table.comparator;
+        let index = self.promoted.partition_point(|info| info.last.compare(bound, comparator) == Ordering::Less)?;
+        self.go(index.min(self.promoted.count - 1))
+    }
+
+    /// The last block that does not begin behind the bound, or the first of all.
+    pub fn last_before(&mut self, bound: &Bound) -> Result<Block, Malformed> {
+        let comparator = &self.promoted.schema.table.comparator;
+        let index = self.promoted.partition_point(|info| info.first.compare(bound, comparator) != Ordering::Greater)?;
+        self.go(index.saturating_sub(1))
+    }
+
+    /// The first block.
+    pub fn first(&mut self) -> Result<Block, Malformed> {
+        self.go(0)
+    }
+
+    /// The end of the last block.
+    pub fn end(&mut self) -> Result<Block, Malformed> {
+        self.go(self.promoted.count)
+    }
+
+    /// The next block.
+    pub fn next(&mut self) -> Result<Option<Block>, Malformed> {
+        match self.at {
+            Some(at) if at < self.promoted.count => self.go(at + 1).map(Some),
+            Some(_) => Ok(None),
+            None => self.first().map(Some),
+        }
+    }
+
+    /// The block before.
+    pub fn previous(&mut self) -> Result<Option<Block>, Malformed> {
+        match self.at.and_then(|at| at.checked_sub(1)) {
+            Some(before) => self.go(before).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Collects the blocks of a partition that is being written: some tens of bytes a block, until the partition ends.
+#[derive(Debug, Default)]
+pub struct PromotedWriter {
+    infos: Vec<u8>,
+    offsets: Vec<u32>,
+}
+
+impl PromotedWriter {
+    /// Blocks so far.
+    pub fn blocks(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Adds a block that ends at `end`, counted from the partition's start, with `open_behind` open there.
+    pub fn add(
+        &mut self,
+        (first, last): (&ClusteringPrefix, &ClusteringPrefix),
+        (offset, end): (u64, u64),
+        open_behind: &DeletionTime,
+        types: &[CqlType],
+        form: DeletionTimeForm,
+    ) {
+        self.offsets.push(self.infos.len() as u32);
+        let out = &mut self.infos;
+        put_position(out, first, types);
+        put_position(out, last, types);
+        put_uvint(out, offset);
+        put_svint(out, (end - offset) as i64 - WIDTH_BASE);
+        out.push(u8::from(!open_behind.is_live()));
+        if !open_behind.is_live() {
+            put_deletion_time(out, open_behind, form);
+        }
+    }
+
+    /// Ends the partition and begins anew. Writes what follows the position in its entry: 0, or size and body.
+    pub fn finish(&mut self, out: &mut Vec<u8>, head_length: u64, deletion: &DeletionTime, form: DeletionTimeForm) {
+        if self.offsets.len() < 2 {
+            put_uvint(out, 0);
+        } else {
+            let mut head = Vec::with_capacity(32);
+            put_uvint(&mut head, head_length);
+            put_deletion_time(&mut head, deletion, form);
+            put_uvint(&mut head, self.offsets.len() as u64);
+            put_uvint(out, (head.len() + self.infos.len() + self.offsets.len() * 4) as u64);
+            out.extend_from_slice(&head);
+            out.extend_from_slice(&self.infos);
+            self.offsets.iter().for_each(|offset| put_u32(out, *offset));
+        }
+        self.infos.clear();
+        self.offsets.clear();
+    }
+}

@@ -1,0 +1,180 @@
+//! Opens the files of an SSTable.
+//!
+//! What must be there: Data.db, Statistics.db, the index (Partitions.db and Rows.db, or Index.db), and CompressionInfo.db where TOC.txt
+//! or the statistics say that the data is compressed. What can be done without, with a note: Filter.db (every key may be here), CRC.db
+//! (uncompressed data goes unchecked), Summary.db (made again in memory). TOC.txt and Digest.crc32 are not looked at.
+//! Agrees with `org.apache.cassandra.io.sstable.format.{big.BigSSTableReaderLoadingBuilder,bti.BtiTableReaderLoadingBuilder,StatsComponent,
+//! CompressionInfoComponent}`, which also write anew what was missing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use env::{Disk, Env};
+use schema::TableMetadata;
+use types::DecoratedKey;
+
+use super::{Resolved, SMALL_FILE_MAX, SSTable, Shared};
+use crate::chunk_reader::{ChunkCache, DataFile};
+use crate::compression_info::CompressionInfo;
+use crate::descriptor::{Component, Descriptor, parse_toc};
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::index::Index;
+use crate::index::big_index::{BigIndex, KeyOrder};
+use crate::index::partition_index::PartitionIndex;
+use crate::statistics::{LOCAL_PARTITIONER, MURMUR3_PARTITIONER, Statistics, parse_type};
+use crate::version::Format;
+
+struct Opening<'a> {
+    disk: &'a dyn Disk,
+    descriptor: &'a Descriptor,
+    notes: Vec<String>,
+}
+
+pub(super) fn open(
+    env: &Env,
+    descriptor: Descriptor,
+    table: &Arc<TableMetadata>,
+    cache: Arc<dyn ChunkCache>,
+) -> Result<SSTable, Error> {
+    let statistics_path = descriptor.path(Component::Statistics);
+    if !descriptor.version.is_readable() || descriptor.format != descriptor.version.format() {
+        let what = format!("SSTables of version {} are not read", descriptor.prefix());
+        return Err(Error::Unsupported { path: statistics_path, what });
+    }
+    let mut opening = Opening { disk: &*env.disk, descriptor: &descriptor, notes: Vec::new() };
+    let statistics =
+        opening.disk.read_all(&statistics_path, SMALL_FILE_MAX).map_err(|error| Error::io(&statistics_path, error))?;
+    let statistics =
+        Statistics::read(&statistics.into(), descriptor.version).map_err(|error| error.of(&statistics_path, 0))?;
+    let resolved = Resolved::new(&statistics, table).map_err(|error| error.of(&statistics_path, 0))?;
+    let order = key_order(&statistics, &statistics_path)?;
+    let index = match descriptor.format {
+        Format::Bti => opening.bti_index()?,
+        Format::Big => opening.big_index(order, u32::try_from(table.params.min_index_interval).unwrap_or(1))?,
+    };
+    let filter = opening.filter()?;
+    let data = opening.data(&statistics, cache)?;
+    let notes = opening.notes;
+    let (first, last) = index.ends();
+    let shared = Shared {
+        first: DecoratedKey::new(Bytes::copy_from_slice(first)),
+        last: DecoratedKey::new(Bytes::copy_from_slice(last)),
+        disk_size: disk_size(&*env.disk, &descriptor),
+        data,
+        index,
+        filter,
+        statistics,
+        notes,
+        descriptor,
+    };
+    Ok(SSTable { shared: Arc::new(shared), schema: Arc::new(resolved) })
+}
+
+fn key_order(statistics: &Statistics, path: &Path) -> Result<KeyOrder, Error> {
+    match statistics.partitioner.as_str() {
+        MURMUR3_PARTITIONER => Ok(KeyOrder::Murmur3),
+        LOCAL_PARTITIONER => {
+            let ty = parse_type(&statistics.header.key_type).map_err(|error| error.of(path, 0))?;
+            Ok(KeyOrder::Local(ty))
+        }
+        other => {
+            let what = format!("keys ordered by {other} are not read");
+            Err(Error::Unsupported { path: path.to_owned(), what })
+        }
+    }
+}
+
+impl Opening<'_> {
+    fn note(&mut self, component: Component, what: &str) {
+        self.notes.push(format!("{}: {what}", self.descriptor.path(component).display()));
+    }
+
+    fn map(&self, component: Component) -> Result<Bytes, Error> {
+        let path = self.descriptor.path(component);
+        let file = self.disk.open_read(&path).map_err(|error| Error::io(&path, error))?;
+        if file.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let map = file.map().map_err(|error| Error::io(&path, error))?;
+        Ok(map.bytes().clone())
+    }
+
+    fn exists(&self, component: Component) -> bool {
+        self.disk.exists(&self.descriptor.path(component))
+    }
+
+    fn bti_index(&self) -> Result<Index, Error> {
+        let path = self.descriptor.path(Component::Partitions);
+        let partitions = PartitionIndex::open(&self.map(Component::Partitions)?).map_err(|error| error.of(&path, 0))?;
+        Ok(Index::Bti { partitions, rows: self.map(Component::Rows)? })
+    }
+
+    fn big_index(&mut self, order: KeyOrder, interval: u32) -> Result<Index, Error> {
+        let path = self.descriptor.path(Component::Index);
+        let file = self.map(Component::Index)?;
+        let summary = if self.exists(Component::Summary) { Some(self.map(Component::Summary)?) } else { None };
+        let form = self.descriptor.version.deletion_times();
+        let (index, note) =
+            BigIndex::open(&file, summary.as_ref(), order, form, interval).map_err(|error| error.of(&path, 0))?;
+        if let Some(note) = note {
+            self.note(Component::Summary, &note);
+        }
+        Ok(Index::Big(Box::new(index)))
+    }
+
+    /// None: every key may be here. So an empty file is meant, too.
+    fn filter(&mut self) -> Result<Option<Filter>, Error> {
+        if !self.exists(Component::Filter) {
+            return Ok(None);
+        }
+        let file = self.map(Component::Filter)?;
+        if file.is_empty() {
+            return Ok(None);
+        }
+        match Filter::open(&file, self.descriptor.version) {
+            Ok(filter) => Ok(Some(filter)),
+            Err(error) => {
+                self.note(Component::Filter, &format!("not used: {}", error.what));
+                Ok(None)
+            }
+        }
+    }
+
+    fn data(&mut self, statistics: &Statistics, cache: Arc<dyn ChunkCache>) -> Result<DataFile, Error> {
+        let path = self.descriptor.path(Component::Data);
+        let file = self.disk.open_read(&path).map_err(|error| Error::io(&path, error))?;
+        if self.exists(Component::CompressionInfo) {
+            let info_path = self.descriptor.path(Component::CompressionInfo);
+            let info = CompressionInfo::open(&self.map(Component::CompressionInfo)?, self.descriptor.version)
+                .map_err(|error| error.of(&info_path, 0))?;
+            return Ok(DataFile::compressed(path, file, info, cache));
+        }
+        self.check_not_compressed(statistics)?;
+        if !self.exists(Component::Crc) {
+            self.note(Component::Crc, "missing: the data is read unchecked");
+            return Ok(DataFile::unchecked(path, file, cache));
+        }
+        let crc = self.map(Component::Crc)?;
+        DataFile::plain(path, file, &crc, cache)
+            .map_err(|error| error.of(&self.descriptor.path(Component::Crc), 0).into())
+    }
+
+    fn check_not_compressed(&self, statistics: &Statistics) -> Result<(), Error> {
+        let toc_path = self.descriptor.path(Component::Toc);
+        let toc = self.disk.read_all(&toc_path, SMALL_FILE_MAX).unwrap_or_default();
+        let in_toc = parse_toc(&String::from_utf8_lossy(&toc)).contains(&Component::CompressionInfo);
+        if in_toc || statistics.stats.compression_ratio > 0.0 {
+            let path = self.descriptor.path(Component::CompressionInfo);
+            let by = if in_toc { "TOC.txt names it" } else { "Statistics.db has a compression ratio" };
+            return Err(Error::corrupt(&path, 0, format!("the file is missing, and {by}")));
+        }
+        Ok(())
+    }
+}
+
+/// Components that are not there count nothing.
+fn disk_size(disk: &dyn Disk, descriptor: &Descriptor) -> u64 {
+    Component::ALL.into_iter().filter_map(|component| disk.file_len(&descriptor.path(component)).ok()).sum()
+}

@@ -1,0 +1,209 @@
+//! Reads of Cassandra's files by key, by slice and backwards, against what a scan of the whole gives: in each version, with large
+//! partitions, range tombstones across blocks, and both clustering orders.
+
+use std::sync::Arc;
+
+use rows::command::RingBound;
+use rows::{
+    ClusteringPrefix, ColumnFilter, DataLimits, DeletionTime, PartitionHead, PartitionRange, PartitionStream,
+    ReadCommand, ReadContext, ReadMode, Row, Slice, Slices, Unfiltered,
+};
+use schema::ClusteringComparator;
+use sstable::SSTable;
+
+use crate::fixtures::{self, VERSIONS};
+use crate::model::Random;
+
+/// A partition as a scan gives it.
+struct Whole {
+    head: PartitionHead,
+    unfiltereds: Vec<Unfiltered>,
+}
+
+fn decode(sstable: &SSTable) -> Vec<Whole> {
+    let mut stream = sstable.scan_all(&ReadContext::new(ReadMode::Background)).unwrap();
+    let mut all = Vec::new();
+    while let Some(head) = stream.next_partition().unwrap() {
+        all.push(Whole { head, unfiltereds: rest(&mut stream) });
+    }
+    all
+}
+
+fn rest(stream: &mut dyn PartitionStream) -> Vec<Unfiltered> {
+    std::iter::from_fn(|| stream.next_unfiltered().unwrap()).collect()
+}
+
+fn command(sstable: &SSTable, range: PartitionRange, slices: Slices, reversed: bool) -> ReadCommand {
+    ReadCommand {
+        table: Arc::clone(sstable.table()),
+        range,
+        slices,
+        reversed,
+        columns: ColumnFilter::All,
+        now: 1_600_000_000,
+        limits: DataLimits::NONE,
+    }
+}
+
+fn rows(unfiltereds: &[Unfiltered]) -> Vec<&Row> {
+    let rows = unfiltereds.iter().filter_map(|one| match one {
+        Unfiltered::Row(row) => Some(row),
+        Unfiltered::Marker(_) => None,
+    });
+    rows.collect()
+}
+
+/// The ranges that markers, in clustering order, delete; neighbours of one deletion are one.
+fn ranges(unfiltereds: &[Unfiltered], comparator: &ClusteringComparator) -> Vec<(Slice, DeletionTime)> {
+    let mut ranges: Vec<(Slice, DeletionTime)> = Vec::new();
+    let mut open: Option<(ClusteringPrefix, DeletionTime)> = None;
+    for unfiltered in unfiltereds {
+        let Unfiltered::Marker(marker) = unfiltered else { continue };
+        assert_eq!(marker.close, open.as_ref().map(|open| open.1));
+        if let Some((start, deletion)) = open.take() {
+            ranges.push((Slice { start, end: marker.position.clone() }, deletion));
+        }
+        open = marker.open.map(|deletion| (marker.position.clone(), deletion));
+    }
+    assert_eq!(open, None);
+    ranges.retain(|(slice, _)| slice.start.compare(&slice.end, comparator).is_lt());
+    ranges.dedup_by(|next, before| {
+        let joined = before.1 == next.1 && before.0.end.compare(&next.0.start, comparator).is_eq();
+        if joined {
+            before.0.end = next.0.end.clone();
+        }
+        joined
+    });
+    ranges
+}
+
+/// What of the ranges lies in slices; positions by where they sort.
+fn cut(
+    ranges: &[(Slice, DeletionTime)],
+    slices: &Slices,
+    comparator: &ClusteringComparator,
+) -> Vec<(Slice, DeletionTime)> {
+    let mut cut = Vec::new();
+    for slice in &slices.0 {
+        for (range, deletion) in ranges {
+            let later = |a: &ClusteringPrefix, b: &ClusteringPrefix| {
+                if a.compare(b, comparator).is_lt() { b.clone() } else { a.clone() }
+            };
+            let earlier = |a: &ClusteringPrefix, b: &ClusteringPrefix| {
+                if a.compare(b, comparator).is_gt() { b.clone() } else { a.clone() }
+            };
+            let both = Slice { start: later(&range.start, &slice.start), end: earlier(&range.end, &slice.end) };
+            if both.start.compare(&both.end, comparator).is_lt() {
+                cut.push((both, *deletion));
+            }
+        }
+    }
+    cut
+}
+
+fn same(a: &[(Slice, DeletionTime)], b: &[(Slice, DeletionTime)], comparator: &ClusteringComparator) -> bool {
+    let equal = |a: &ClusteringPrefix, b: &ClusteringPrefix| a.compare(b, comparator).is_eq();
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| a.1 == b.1 && equal(&a.0.start, &b.0.start) && equal(&a.0.end, &b.0.end))
+}
+
+fn check(sstable: &SSTable, whole: &Whole, slices: &Slices, reversed: bool) {
+    let comparator = &sstable.table().comparator;
+    let range = PartitionRange::Key(whole.head.key.clone());
+    let command = command(sstable, range, slices.clone(), reversed);
+    let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background)).unwrap();
+    let head = stream.next_partition().unwrap().expect("the partition is there");
+    assert_eq!(head, whole.head);
+    let mut found = rest(&mut stream);
+    assert_eq!(stream.next_partition().unwrap(), None);
+    if reversed {
+        found.reverse();
+    }
+    let wanted = rows(&whole.unfiltereds);
+    let wanted: Vec<&Row> = wanted
+        .into_iter()
+        .filter(|row| slices.0.iter().any(|slice| slice.contains(&row.clustering, comparator)))
+        .collect();
+    assert_eq!(rows(&found), wanted, "{:?} reversed {reversed} {slices:#?}", sstable.descriptor());
+    let (found, wanted) =
+        (ranges(&found, comparator), cut(&ranges(&whole.unfiltereds, comparator), slices, comparator));
+    let merged = |list: Vec<(Slice, DeletionTime)>| cut(&list, &Slices::all(), comparator);
+    assert!(same(&found, &merged(wanted.clone()), comparator), "{slices:#?} {found:#?} {wanted:#?}");
+}
+
+fn random_bound(whole: &Whole, random: &mut Random, starts: bool) -> ClusteringPrefix {
+    let place = &whole.unfiltereds[random.below(whole.unfiltereds.len() as u64) as usize];
+    let mut values = place.values().clone();
+    values.truncate(random.below(values.len() as u64 + 3) as usize);
+    let inclusive = values.is_empty() || random.below(2) == 0;
+    if starts { ClusteringPrefix::start(values, inclusive) } else { ClusteringPrefix::end(values, inclusive) }
+}
+
+#[test]
+fn slices_of_large_partitions_and_deletions() {
+    let mut random = Random::new(11);
+    for fixture in fixtures::all(&VERSIONS) {
+        let rounds = match fixture.table_name.as_str() {
+            "wide50k" => 25,
+            "wide_ci" => 60,
+            "dels" | "dels_desc" | "st_basic" | "cs_dense2" => 40,
+            _ => continue,
+        };
+        let sstable = fixture.open();
+        for whole in decode(&sstable) {
+            if whole.unfiltereds.is_empty() {
+                continue;
+            }
+            let comparator = &sstable.table().comparator;
+            for reversed in [false, true] {
+                check(&sstable, &whole, &Slices::all(), reversed);
+                for round in 0..rounds {
+                    let count = 1 + round % 3;
+                    let slices = (0..count).map(|number| match (round + number) % 4 {
+                        0 => Slice::of_prefix(random_bound(&whole, &mut random, true).values),
+                        _ => Slice {
+                            start: random_bound(&whole, &mut random, true),
+                            end: random_bound(&whole, &mut random, false),
+                        },
+                    });
+                    let slices = Slices::normalized(slices.collect(), comparator);
+                    check(&sstable, &whole, &slices, reversed);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_is_found_and_none_else() {
+    for fixture in fixtures::all(&VERSIONS) {
+        let sstable = fixture.open();
+        let all = decode(&sstable);
+        assert_eq!(all.len() as u64, sstable.partition_count(), "{:?}", fixture.descriptor);
+        assert_eq!((&all[0].head.key, &all[all.len() - 1].head.key), (sstable.first_key(), sstable.last_key()));
+        assert!(sstable.notes().is_empty(), "{:?}", sstable.notes());
+        let open = |range: PartitionRange| {
+            let command = command(&sstable, range, Slices::none(), false);
+            sstable.read(&command, &ReadContext::new(ReadMode::Background)).unwrap()
+        };
+        for (number, whole) in all.iter().enumerate().step_by(1 + all.len() / 500) {
+            let key = &whole.head.key;
+            let head = open(PartitionRange::Key(key.clone())).next_partition().unwrap();
+            assert_eq!(head.as_ref(), Some(&whole.head), "{:?}", fixture.descriptor);
+            let mut other = key.key.to_vec();
+            other.push(7);
+            let other = types::DecoratedKey::new(other.into());
+            assert_eq!(open(PartitionRange::Key(other)).next_partition().unwrap(), None);
+            // the scan from there
+            for inclusive in [true, false] {
+                let start = RingBound::Key { key: key.clone(), inclusive };
+                let next = open(PartitionRange::Range { start, end: RingBound::Open }).next_partition().unwrap();
+                let expected = all.get(number + usize::from(!inclusive));
+                assert_eq!(next.as_ref(), expected.map(|whole| &whole.head));
+                let start = RingBound::Token { token: key.token, inclusive };
+                let next = open(PartitionRange::Range { start, end: RingBound::Open }).next_partition().unwrap();
+                assert_eq!(next.as_ref(), expected.map(|whole| &whole.head));
+            }
+        }
+    }
+}
