@@ -412,6 +412,11 @@ impl CommitLog {
         self.allocator.wake();
     }
 
+    /// Ends the log; where everything is flushed, its segments are removed.
+    pub fn end(&self) -> Result<(), LogError> {
+        self.shared.remove_all()
+    }
+
     /// What must be flushed to free the oldest segment; empty when only the current one holds anything.
     pub fn needs_flush(&self) -> Vec<DirtyKey> {
         let state = self.shared.lock();

@@ -205,8 +205,12 @@ impl Engine {
         ended(receiver)
     }
 
-    /// Refuses writes from now on, flushes everything and syncs the log: a start from here has nothing to replay.
+    /// Refuses writes from now on, flushes everything, syncs the log and removes its segments: a start from here, of this node or of a
+    /// Cassandra on the same SSTables, has nothing to replay.
     pub async fn drain(&self) -> Result<(), StorageError> {
+        if self.is_stopped() {
+            return Ok(());
+        }
         self.draining.store(true, Ordering::Release);
         for store in self.tables() {
             if store.view().memtable_size() > 0 {
@@ -215,6 +219,7 @@ impl Engine {
         }
         // who waits for a sync is answered; what was appended is durable or was reported as not
         self.log.sync().await.map_err(StorageError::from)?;
+        self.log.end().map_err(StorageError::from)?;
         self.stopped.store(true, Ordering::Release);
         Ok(())
     }

@@ -169,8 +169,11 @@ fn put_timestamp(out: &mut Vec<u8>, timestamp: i64, stats: &EncodingStats) {
     put_uvint(out, timestamp.wrapping_sub(stats.min_timestamp) as u64);
 }
 
+/// The difference is a signed 32-bit number, extended to 64 bits: that of "live" (a complex column without a deletion, in a row where
+/// another has one) is negative and takes nine bytes. Cassandra refuses a larger positive one.
 fn put_local_deletion_time(out: &mut Vec<u8>, time: u32, stats: &EncodingStats) {
-    put_uvint(out, u64::from(time.wrapping_sub(stats.min_local_deletion_time)));
+    let difference = time.wrapping_sub(stats.min_local_deletion_time).cast_signed();
+    put_uvint(out, i64::from(difference).cast_unsigned());
 }
 
 fn put_ttl(out: &mut Vec<u8>, ttl: u32, stats: &EncodingStats) {
@@ -278,5 +281,20 @@ fn put_cell(out: &mut Vec<u8>, cell: &Cell, column: &CodecColumn, liveness: &Liv
     }
     if !cell.value.is_empty() {
         put_value(out, &cell.value, if column.complex { None } else { column.fixed_length });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NO_DELETION_TIME;
+
+    /// Bytes from a row of two sets, one with a deletion and one without, that Cassandra 5.0.8 flushed.
+    #[test]
+    fn the_time_of_no_deletion_is_a_negative_difference() {
+        let stats = EncodingStats { min_local_deletion_time: 1_795_289_963, ..EncodingStats::default() };
+        let mut out = Vec::new();
+        put_local_deletion_time(&mut out, NO_DELETION_TIME, &stats);
+        assert_eq!(out, [0xff, 0xff, 0xff, 0xff, 0xff, 0x94, 0xfe, 0x0c, 0x94]);
     }
 }

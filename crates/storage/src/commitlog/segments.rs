@@ -158,6 +158,32 @@ impl Allocator {
     }
 }
 
+impl Shared {
+    /// Ends the log and removes its segments, oldest first, if no memtable needs any: the next start has nothing to replay, whatever another
+    /// node has made of the SSTables meanwhile. It may have purged what these records would bring back.
+    pub(super) fn remove_all(&self) -> Result<(), LogError> {
+        let allocator = self.allocator();
+        let segments = {
+            let mut state = self.lock();
+            let is_needed = state.segments.values().any(|segment| !segment.dirty.is_empty());
+            if is_needed || state.replaying || !state.pending.is_empty() {
+                return Ok(());
+            }
+            self.durability.stop();
+            std::mem::take(&mut state.segments)
+        };
+        let disk = &*self.env.disk;
+        let ahead = segments.last_key_value().map_or(allocator.made, |(last, _)| *last) + 1..=allocator.made;
+        let ahead = ahead.map(|id| self.directory.join(format::file_name(id)));
+        for path in segments.into_values().map(|segment| segment.path).chain(ahead) {
+            if disk.exists(&path) {
+                disk.remove_file(&path).map_err(LogError::io(&path))?;
+            }
+        }
+        disk.sync_dir(&self.directory).map_err(LogError::io(&self.directory))
+    }
+}
+
 /// Starts the allocator.
 pub(super) fn start(shared: Arc<Shared>) -> Wake {
     let tasks = shared.env.tasks.clone();

@@ -177,6 +177,31 @@ fn replayed_segments_stay_until_their_memtables_are_flushed() {
     assert!(open(&sim, small()).1.is_empty());
 }
 
+#[test]
+fn a_log_that_ends_with_everything_flushed_leaves_nothing_to_replay() {
+    let sim = Sim::new(1);
+    let (log, _) = open(&sim, small());
+    let mut last = LogPosition::NONE;
+    for number in 0..40 {
+        last = log.append(&record(number, 900), &[key(1)]).expect("room");
+        sim.block_on(log.wait_durable(last)).expect("durable");
+    }
+    log.end().expect("nothing to do");
+    log.append(&record(40, 20), &[key(2)]).expect("a memtable needs it: it goes on");
+    log.mark_flushed(key(1).0, key(1).1, last);
+    let position = log.position();
+    log.mark_flushed(key(2).0, key(2).1, position);
+    sim.block_on(log.wait_durable(position)).expect("durable");
+    log.end().expect("removed");
+    assert!(matches!(log.append(&record(41, 20), &[key(1)]), Err(LogError::Stopped)));
+    sim.run_until_idle();
+    drop(log);
+    sim.power_cut();
+    let names = sim.env().disk.list_dir(&directory()).expect("listed");
+    assert!(names.iter().all(|entry| !entry.name.ends_with(".log")), "{names:?}");
+    assert!(open(&sim, small()).1.is_empty());
+}
+
 fn corrupt_middle(sim: &Sim, offset: usize) {
     let (log, _) = open(sim, small());
     for number in 1..=3 {
