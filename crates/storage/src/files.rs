@@ -58,7 +58,10 @@ pub fn open_all(
         }
         let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(cache) as _;
         match SSTable::open(env, descriptor.clone(), table, cache) {
-            Ok(sstable) => sstables.push(Arc::new(sstable)),
+            Ok(sstable) => {
+                sstable.notes().iter().for_each(|note| tracing::warn!("{note}"));
+                sstables.push(Arc::new(sstable));
+            }
             // the files may be sound: to go on without them would bring back what they delete
             Err(error @ sstable::Error::Io { .. }) => return Err(error.into()),
             Err(error) => {

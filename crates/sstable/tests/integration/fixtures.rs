@@ -21,6 +21,15 @@ pub const READABLE: [&str; 9] = ["ma", "mb", "mc", "md", "me", "na", "nb", "oa",
 
 /// All SSTables of these versions. Those of legacy indexes have another partitioner and are left out.
 pub fn all(versions: &[&str]) -> Vec<Fixture> {
+    in_directories(versions, "view_", true)
+}
+
+/// The SSTables of legacy indexes.
+pub fn indexes(versions: &[&str]) -> Vec<Fixture> {
+    in_directories(versions, ".idx_", false)
+}
+
+fn in_directories(versions: &[&str], inner_prefix: &str, with_tables: bool) -> Vec<Fixture> {
     let root = root();
     let mut found = Vec::new();
     for table in sorted_entries(&root).into_iter().filter(|path| path.is_dir()) {
@@ -28,9 +37,11 @@ pub fn all(versions: &[&str]) -> Vec<Fixture> {
         for version in versions {
             let directory = table.join(version);
             if directory.is_dir() {
-                collect(&directory, &name, &mut found);
+                if with_tables {
+                    collect(&directory, &name, &mut found);
+                }
                 for inner in sorted_entries(&directory).into_iter().filter(|path| path.is_dir()) {
-                    if inner.file_name().unwrap().to_string_lossy().starts_with("view_") {
+                    if inner.file_name().unwrap().to_string_lossy().starts_with(inner_prefix) {
                         collect(&inner, &name, &mut found);
                     }
                 }
@@ -98,6 +109,11 @@ impl Fixture {
 
     pub fn open(&self) -> SSTable {
         SSTable::open(&env::real::env(), self.descriptor.clone(), &self.table(), Arc::new(NoCache)).unwrap()
+    }
+
+    /// Whether Cassandra's offline reader could read it.
+    pub fn has_golden_lines(&self) -> bool {
+        self.descriptor.directory.join(format!("{}-cells.jsonl.gz", self.descriptor.prefix())).exists()
     }
 
     /// What Cassandra says is in it.
