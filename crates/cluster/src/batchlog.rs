@@ -18,6 +18,8 @@ use crate::write::{WriteError, within};
 
 /// Cassandra's messaging version 5.0: the form of the mutations in a record.
 const VERSION: i32 = 13;
+/// That of 4.0, which 5.0 writes in its compatible mode, has the same form.
+const VERSIONS_READ: [i32; 2] = [12, VERSION];
 
 impl Node {
     /// Applies the mutations of a logged batch: all of them are durable when it returns, and after a crash all or none are there.
@@ -66,12 +68,16 @@ impl Node {
 
     /// Applies what a crash left in the batch log. Gives the number of batches.
     pub(crate) fn replay_batches(&self) -> Result<usize, NodeError> {
+        if self.engine.options.read_only {
+            return Ok(0);
+        }
         let table = self.batches_table();
         let schema = self.engine.schema();
         let found = system_rows::read(&self.engine, &table, None)?;
         for (key, row) in &found {
             let version = system_rows::value(&table, row, "version");
-            if version.is_some_and(|version| version.as_ref() != VERSION.to_be_bytes()) {
+            if version.is_some_and(|version| !VERSIONS_READ.iter().any(|known| version.as_ref() == known.to_be_bytes()))
+            {
                 tracing::warn!("a batch of another messaging version is left in system.batches");
                 continue;
             }
@@ -104,26 +110,16 @@ mod tests {
 
     fn node(directory: &Path) -> Arc<Node> {
         let options = EngineOptions {
-            data_directory: directory.join("data"),
             commitlog: commitlog::Options { segment_size: 64 << 10, ..commitlog::Options::default() },
-            commitlog_directory: directory.join("commitlog"),
-            host_id: None,
-            shards: 4,
-            memtable_bytes: 16 << 20,
-            chunk_cache_bytes: 1 << 20,
-            concurrent_compactors: 1,
-            compaction_bytes_per_second: 0,
-            column_index_size: None,
-            tombstone_failure_threshold: u64::MAX,
-            tombstone_warn_threshold: u64::MAX,
-            auto_snapshot: false,
-            read_only: false,
+            ..EngineOptions::beneath(directory)
         };
         let (engine, _) = storage::open(&env::real::env(), options).expect("an empty directory");
         let address: SocketAddr = "127.0.0.1:7000".parse().expect("an address");
         let identity = IdentityOptions {
             cluster_name: "Test Cluster".to_owned(),
+            adopt_cluster_name: false,
             num_tokens: 16,
+            adopt_tokens: false,
             initial_tokens: Vec::new(),
             listen: address,
             broadcast: address,

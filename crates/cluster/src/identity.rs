@@ -30,8 +30,12 @@ pub const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 pub struct IdentityOptions {
     /// cluster_name
     pub cluster_name: String,
+    /// The directory's name of the cluster counts: the configuration has none.
+    pub adopt_cluster_name: bool,
     /// num_tokens
     pub num_tokens: u32,
+    /// The directory's tokens count, however many: the configuration has no number.
+    pub adopt_tokens: bool,
     /// initial_token; empty: random ones
     pub initial_tokens: Vec<i64>,
     /// listen_address and storage_port
@@ -82,8 +86,16 @@ impl Identity {
         let saved = system_rows::read(engine, &table, Some(system_rows::partition_key(&table, &[b"local"])))?;
         let saved = saved.into_iter().next().map(|(_, row)| row);
         let saved_text = |name: &str| saved.as_ref().and_then(|row| system_rows::text(&table, row, name));
-        if let Some(name) = saved_text("cluster_name").filter(|name| *name != options.cluster_name) {
-            let message = format!("Saved cluster name {name} != configured name {}", options.cluster_name);
+        let cluster_name = match saved_text("cluster_name") {
+            Some(name) if name != options.cluster_name && !options.adopt_cluster_name => {
+                let message = format!("Saved cluster name {name} != configured name {}", options.cluster_name);
+                return Err(NodeError::Mismatch(message));
+            }
+            Some(name) => name,
+            None => options.cluster_name.clone(),
+        };
+        if let Some(partitioner) = saved_text("partitioner").filter(|saved| saved != PARTITIONER) {
+            let message = format!("the directory was written with {partitioner}; only {PARTITIONER} is served");
             return Err(NodeError::Mismatch(message));
         }
         let host_id = saved.as_ref().and_then(|row| system_rows::value(&table, row, "host_id"));
@@ -93,7 +105,7 @@ impl Identity {
             None => new_tokens(env, &options),
         };
         Ok(Self {
-            cluster_name: options.cluster_name,
+            cluster_name,
             host_id: host_id.unwrap_or_else(|| uuids.random()),
             tokens,
             data_center: saved_text("data_center").unwrap_or_else(|| "datacenter1".to_owned()),
@@ -152,7 +164,7 @@ fn saved_tokens(table: &TableMetadata, row: &Row) -> Vec<Token> {
 fn checked_tokens(saved: Vec<Token>, options: &IdentityOptions) -> Result<Vec<Token>, NodeError> {
     let mut wanted: Vec<Token> = options.initial_tokens.iter().copied().map(Token).collect();
     wanted.sort();
-    if wanted.is_empty() && saved.len() != options.num_tokens as usize {
+    if wanted.is_empty() && saved.len() != options.num_tokens as usize && !options.adopt_tokens {
         let message = format!("Cannot change the number of tokens from {} to {}", saved.len(), options.num_tokens);
         return Err(NodeError::Mismatch(message));
     }

@@ -69,6 +69,9 @@ impl Node {
 
     /// Applies mutations as one step, and gives the position that the log must be durable up to.
     pub(crate) async fn apply(&self, mutations: &[Mutation]) -> Result<Option<LogPosition>, WriteError> {
+        if self.engine.options.read_only {
+            return Err(StorageError::ReadOnly.into());
+        }
         self.engine.admit().await;
         loop {
             let begun = self.env.now();

@@ -11,7 +11,7 @@ use crate::load::Values;
 use crate::value::{Value, What};
 use crate::{
     CommitFailurePolicy, CommitLog, CommitLogSync, Compaction, Config, DiskFailurePolicy, FlushCompression, Memtable,
-    NativeTransport, Thresholds, Timeouts,
+    NativeTransport, SSTableFormat, Thresholds, Timeouts,
 };
 
 /// Most tokens of a node.
@@ -30,11 +30,17 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
     let listen_address = reader.address("listen_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let rpc_address = reader.address("rpc_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let num_tokens = reader.num_tokens();
+    let sstable = reader.sstable_format();
     let config = Config {
         cluster_name: reader.text("cluster_name").unwrap_or_default(),
         num_tokens,
         initial_tokens: reader.initial_tokens(num_tokens),
-        data_file_directory: reader.data_file_directory(),
+        data_file_directories: reader.data_file_directories(),
+        local_system_data_file_directory: reader.text("local_system_data_file_directory"),
+        saved_caches_directory: reader.text("saved_caches_directory"),
+        hints_directory: reader.text("hints_directory"),
+        sstable,
+        uuid_sstable_identifiers: reader.boolean("uuid_sstable_identifiers_enabled"),
         commitlog_directory: reader.text("commitlog_directory"),
         listen_address,
         broadcast_address: reader.address("broadcast_address").unwrap_or(listen_address),
@@ -341,12 +347,43 @@ impl Reader<'_> {
         }
     }
 
-    /// One directory: more would spread SSTables over disks, which is not done yet.
-    fn data_file_directory(&mut self) -> Option<String> {
-        let What::Json(Json::Array(items)) = self.value("data_file_directories").what else { return None };
-        if items.len() > 1 {
-            self.problem("data_file_directories", "more than one directory is not honoured yet");
+    fn data_file_directories(&mut self) -> Vec<String> {
+        let What::Json(Json::Array(items)) = self.value("data_file_directories").what else { return Vec::new() };
+        let mut directories: Vec<String> = Vec::new();
+        for item in &items {
+            match item.as_str() {
+                Some(directory) if !directories.iter().any(|known| known == directory) => {
+                    directories.push(directory.to_owned());
+                }
+                Some(directory) => self.problem("data_file_directories", &format!("names {directory} twice")),
+                None => self.problem("data_file_directories", "must be a list of directories"),
+            }
         }
-        items.first().and_then(Json::as_str).map(str::to_owned)
+        directories
+    }
+
+    /// Agrees with `BigFormat`'s and `BtiFormat`'s choice of their newest version; where no format is named and the mode does not allow bti,
+    /// it is big, as in Cassandra.
+    fn sstable_format(&mut self) -> SSTableFormat {
+        let is_4 =
+            self.one_of("storage_compatibility_mode", &[("CASSANDRA_4", true), ("UPGRADING", false), ("NONE", false)]);
+        let selected = match self.value("sstable").what {
+            What::Json(json) => json.get("selected_format").and_then(Json::as_str).map(str::to_owned),
+            _ => None,
+        };
+        match (selected.as_deref(), is_4) {
+            (Some("bti"), true) => {
+                let why = "selected_format bti is not available in storage_compatibility_mode CASSANDRA_4";
+                self.problem("sstable", why);
+                SSTableFormat::Bti
+            }
+            (None | Some("bti"), false) => SSTableFormat::Bti,
+            (Some("big"), false) => SSTableFormat::Big5,
+            (None | Some("big"), true) => SSTableFormat::Big4,
+            (Some(other), _) => {
+                self.problem("sstable", &format!("selected_format '{other}' is none of big, bti"));
+                SSTableFormat::Bti
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! we do and refused by name where they do. Agrees with `org.apache.cassandra.config.{Config, DatabaseDescriptor}`.
 //!
 //! Defaults are Cassandra's, with these exceptions: acknowledged writes are on disk (`commitlog_sync: batch`), `num_tokens` is 16,
-//! addresses are 127.0.0.1, `sstable.selected_format` is bti and `storage_compatibility_mode` NONE.
+//! addresses are 127.0.0.1, `sstable.selected_format` is bti (where the mode allows it) and `storage_compatibility_mode` NONE.
 
 mod catalogue;
 mod error;
@@ -29,8 +29,18 @@ pub struct Config {
     pub num_tokens: u32,
     /// initial_token, as many as num_tokens when there are any
     pub initial_tokens: Vec<i64>,
-    /// data_file_directories; None: `data` in the data directory
-    pub data_file_directory: Option<String>,
+    /// data_file_directories; empty: not set
+    pub data_file_directories: Vec<String>,
+    /// local_system_data_file_directory: where `system` and `system_schema` lie; None: in the first data directory
+    pub local_system_data_file_directory: Option<String>,
+    /// saved_caches_directory: left as it is, nothing is saved
+    pub saved_caches_directory: Option<String>,
+    /// hints_directory: left as it is, a node alone has no hints
+    pub hints_directory: Option<String>,
+    /// sstable.selected_format and storage_compatibility_mode
+    pub sstable: SSTableFormat,
+    /// uuid_sstable_identifiers_enabled
+    pub uuid_sstable_identifiers: bool,
     /// commitlog_directory; None: `commitlog` in the data directory
     pub commitlog_directory: Option<String>,
     /// listen_address
@@ -150,6 +160,17 @@ pub struct CommitLog {
     pub failure_policy: CommitFailurePolicy,
 }
 
+/// What new SSTables are: the version that the two keys choose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SSTableFormat {
+    /// big, for Cassandra 4.x: `nb`.
+    Big4,
+    /// big, of 5.0: `oa`.
+    Big5,
+    /// bti, of 5.0: `da`.
+    Bti,
+}
+
 /// When a write is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitLogSync {
@@ -235,6 +256,11 @@ impl Config {
     /// Reads a cassandra.yaml's text and `key=value` settings. `lenient`: unknown and unhonoured keys are noted, not refused.
     pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Self, ConfigError> {
         fields::build(load::load(yaml, sets, lenient)?)
+    }
+
+    /// A file or a setting gives a value for a key.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.values.by_name.get(name).is_some_and(|value| value.what != value::What::Null)
     }
 
     /// What was passed over or has no effect here, for the log.

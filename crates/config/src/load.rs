@@ -92,7 +92,6 @@ impl Loader {
             }
             Treatment::Same => {
                 let ours = match key.name {
-                    "sstable" => "selected_format: bti",
                     _ if key.default.is_empty() => "leave it out",
                     _ => key.default,
                 };
@@ -114,9 +113,6 @@ impl Loader {
 
 /// The value equals our behaviour: the default, nothing, or a feature that is switched off.
 fn says_what_we_do(key: &Key, value: &Value, json: &Json) -> bool {
-    if key.name == "sstable" {
-        return json.get("selected_format").is_none_or(|format| format == "bti");
-    }
     let default = Value::of_default(key).expect("defaults are checked by a test");
     let nothing = Value { what: crate::value::What::Null, text: String::new() };
     value.is_same(&default) || value.is_same(&nothing) || (key.kind == Kind::Map && is_switched_off(json))

@@ -48,7 +48,22 @@ fn settings_of_the_command_line_come_last() {
     let sets = ["num_tokens=8", "sstable.selected_format=bti", "data_file_directories=[/data]"].map(str::to_owned);
     let config = Config::load(Some(yaml), &sets, false).expect("valid");
     assert_eq!((config.num_tokens, config.cluster_name.as_str()), (8, "file"));
-    assert_eq!(config.data_file_directory.as_deref(), Some("/data"));
+    assert_eq!(config.data_file_directories, ["/data"]);
+    assert!(config.is_set("num_tokens") && !config.is_set("initial_token"));
+}
+
+#[test]
+fn the_version_of_new_sstables() {
+    for (yaml, format) in [
+        ("", SSTableFormat::Bti),
+        ("storage_compatibility_mode: UPGRADING", SSTableFormat::Bti),
+        ("storage_compatibility_mode: CASSANDRA_4", SSTableFormat::Big4),
+        ("{storage_compatibility_mode: CASSANDRA_4, sstable: {selected_format: big}}", SSTableFormat::Big4),
+        ("sstable: {selected_format: big}", SSTableFormat::Big5),
+    ] {
+        let config = Config::load(Some(yaml), &[], false).expect("valid");
+        assert_eq!(config.sstable, format, "{yaml}");
+    }
 }
 
 #[test]
@@ -65,13 +80,15 @@ fn refusals_name_the_key() {
             "authenticator: exists in Cassandra, but is not honoured yet at this value (ours: AllowAllAuthenticator)",
         ),
         (
-            "storage_compatibility_mode: CASSANDRA_4",
-            "storage_compatibility_mode: exists in Cassandra, but is not honoured yet at this value (ours: NONE)",
+            "storage_compatibility_mode: CASSANDRA_6",
+            "storage_compatibility_mode: 'CASSANDRA_6' is none of CASSANDRA_4, UPGRADING, NONE",
         ),
         (
-            "sstable: {selected_format: big}",
-            "sstable: exists in Cassandra, but is not honoured yet at this value (ours: selected_format: bti)",
+            "{storage_compatibility_mode: CASSANDRA_4, sstable: {selected_format: bti}}",
+            "sstable: selected_format bti is not available in storage_compatibility_mode CASSANDRA_4",
         ),
+        ("sstable: {selected_format: tri}", "sstable: selected_format 'tri' is none of big, bti"),
+        ("data_file_directories: [/a, /b, /a]", "data_file_directories: names /a twice"),
         (
             "read_request_timeout: 5000",
             "read_request_timeout: '5000' is not a number with a unit (accepted: ms, s, m, h, d; case matters, no negative values)",

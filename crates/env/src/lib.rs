@@ -17,6 +17,7 @@ mod clock;
 mod disk;
 mod network;
 mod random;
+mod read_only;
 pub mod real;
 pub mod sim;
 mod tasks;
@@ -29,6 +30,7 @@ pub use clock::{Clock, Elapsed, Instant, Sleep};
 pub use disk::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
 pub use network::{Connecting, Detached, Listener, Network, Stream, accept, accept_detached};
 pub use random::Random;
+pub use read_only::read_only;
 pub use tasks::{BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, Next, QueueFull, Step, Tasks, Wake, WakeTarget};
 
 /// Handles to everything outside the process; cheap to clone.

@@ -54,9 +54,12 @@ pub enum Command {
 /// Options of a node.
 #[derive(Args)]
 pub struct Serve {
-    /// Where everything is kept.
+    /// Where everything is kept: a directory of Helenus or of Cassandra, or a snapshot (with --read-only).
     #[arg(long, value_name = "DIR", default_value = "helenus-data")]
     pub data_dir: PathBuf,
+    /// CREATE statements of tables in a directory without system_schema [default: the schema.cql files in it].
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
     /// A cassandra.yaml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -81,7 +84,7 @@ pub struct Serve {
     /// Report unknown keys of the configuration and go on.
     #[arg(long)]
     pub lenient: bool,
-    /// Write nothing: comes with a later version.
+    /// Write nothing at all beneath the directory; requests that write are refused.
     #[arg(long)]
     pub read_only: bool,
 }

@@ -29,9 +29,6 @@ pub fn run(options: Serve) -> ExitCode {
 }
 
 fn serve(options: Serve) -> Result<(), String> {
-    if options.read_only {
-        return Err("--read-only comes with a later version".to_owned());
-    }
     let set_level = log::to_stderr();
     let env = env::real::env();
     let config = load(&env, &options)?;
@@ -45,6 +42,8 @@ fn serve(options: Serve) -> Result<(), String> {
     let start = StartOptions {
         env: env.clone(),
         data_dir: options.data_dir.clone(),
+        schema_file: options.schema.clone(),
+        read_only: options.read_only,
         config,
         listen,
         admin: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.admin_port)),

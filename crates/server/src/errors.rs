@@ -117,6 +117,7 @@ pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i
             tracing::error!(%error, "what is there could not be read for a write");
             CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }
         }
+        WriteError::Storage(error @ StorageError::ReadOnly) => CqlError::Invalid(error.to_string()),
         WriteError::Storage(error) => {
             tracing::error!(%error, "a write failed");
             CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }
@@ -128,6 +129,7 @@ pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i
 pub(crate) fn of_change(error: WriteError) -> CqlError {
     match error {
         WriteError::TimedOut => CqlError::Server("the change took longer than its timeout".to_owned()),
+        WriteError::Storage(error @ StorageError::ReadOnly) => CqlError::Invalid(error.to_string()),
         WriteError::Storage(error) => CqlError::Server(error.to_string()),
         WriteError::Read(error) => CqlError::Server(error.to_string()),
         WriteError::Overloaded => CqlError::Overloaded(TOO_MANY_READS.to_owned()),

@@ -7,6 +7,7 @@ pub mod admin_api;
 pub mod auth;
 mod connection;
 pub mod coordinator;
+pub mod directory;
 pub mod errors;
 pub mod event_hub;
 pub mod events;

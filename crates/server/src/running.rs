@@ -6,19 +6,21 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use admin::AdminApi;
 use cluster::{IdentityOptions, Node, NodeError, Timeouts};
-use config::{CommitFailurePolicy, CommitLogSync, Config};
+use config::{CommitFailurePolicy, CommitLogSync, Config, SSTableFormat};
 use env::Env;
+use sstable::Version;
 use storage::commitlog::{self, DirtyKey, FailurePolicy, LogError, ReplayPolicy, SyncMode};
 use storage::{Engine, EngineOptions, StorageError};
 
 use crate::admin_api::{NodeAdmin, SetLevel};
+use crate::directory::{self, Directories, Told};
 use crate::event_hub::EventHub;
 use crate::limits::ServerLimits;
 use crate::memory::MemoryBudget;
@@ -31,8 +33,12 @@ use crate::services::Services;
 pub struct StartOptions {
     /// The outside.
     pub env: Env,
-    /// Data and commit log lie beneath, unless the configuration says otherwise.
+    /// Data and commit log lie beneath or beside: see [`crate::directory`].
     pub data_dir: PathBuf,
+    /// A file of CREATE statements, for a directory without `system_schema`.
+    pub schema_file: Option<PathBuf>,
+    /// Nothing is written.
+    pub read_only: bool,
     /// cassandra.yaml and `--set`.
     pub config: Config,
     /// Where clients connect; port 0 takes any free one.
@@ -54,6 +60,8 @@ pub struct StartOptions {
 pub enum StartError {
     /// The client port.
     Port(SocketAddr, io::Error),
+    /// What was found in the directory cannot be opened.
+    Directory(String),
     /// Directory, log, schema, identity.
     Node(NodeError),
     /// Workers.
@@ -67,6 +75,7 @@ impl fmt::Display for StartError {
                 write!(f, "{address} is in use; is Helenus or Cassandra already running there? (--port, --admin-port)")
             }
             Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            Self::Directory(why) => f.write_str(why),
             Self::Node(error) => error.fmt(f),
             Self::Workers(error) => write!(f, "cannot start the workers: {error}"),
         }
@@ -97,12 +106,23 @@ pub struct RunningNode {
 
 /// Starts a node.
 pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
-    let StartOptions { env, data_dir, config, listen, admin, set_level, workers, shards, memory } = options;
+    let StartOptions { env, config, listen, admin, memory, read_only, .. } = options;
+    let told = Told { data_dir: &options.data_dir, schema_file: options.schema_file.as_deref(), read_only };
     check_port(&env, listen)?;
     admin.map_or(Ok(()), |address| check_port(&env, address))?;
     let cores = env.tasks.cores();
     let engine_slot: Arc<OnceLock<Weak<Engine>>> = Arc::default();
-    let engine_options = engine_options(&config, &data_dir, &memory, shards.unwrap_or(4 * cores), cores, &engine_slot);
+    let found = directory::recognise(&env, &told, &config).map_err(StartError::Directory)?;
+    tracing::info!(
+        data = found.data.iter().map(|data| data.display().to_string()).collect::<Vec<_>>().join(", "),
+        commitlog = %found.commitlog.display(),
+        read_only,
+        "the directory is {}",
+        found.what
+    );
+    let shards = options.shards.unwrap_or(4 * cores);
+    let engine_options =
+        EngineOptions { read_only, ..engine_options(&config, found, &memory, shards, cores, &engine_slot) };
     let (engine, recovered) = storage::open(&env, engine_options)?;
     if !config.compaction.on_startup {
         engine.tables().iter().for_each(|store| store.auto_compaction.store(false, Ordering::Relaxed));
@@ -120,7 +140,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let prepared = config.prepared_statements_cache_size.unwrap_or(memory.prepared);
     let services = Arc::new(Services::new(node, config, Arc::clone(&events), prepared));
     let mut server_options = ServerOptions::new(listen);
-    server_options.workers = workers.unwrap_or(cores);
+    server_options.workers = options.workers.unwrap_or(cores);
     server_options.pin = cores >= PIN_FROM_CORES;
     server_options.limits = limits;
     server_options.events = events;
@@ -131,7 +151,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     if server.address() != listen {
         services.node.set_native_port(server.address().port());
     }
-    let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, set_level);
+    let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, options.set_level);
     let operator: Arc<dyn AdminApi> = Arc::new(operator);
     let ops =
         admin.map(|address| Ops::start(&env, address, operator).map_err(|error| StartError::Port(address, error)));
@@ -176,7 +196,9 @@ fn check_port(env: &Env, listen: SocketAddr) -> Result<(), StartError> {
 fn identity(config: &Config, listen: SocketAddr) -> IdentityOptions {
     IdentityOptions {
         cluster_name: config.cluster_name.clone(),
+        adopt_cluster_name: !config.is_set("cluster_name"),
         num_tokens: config.num_tokens,
+        adopt_tokens: !config.is_set("num_tokens") && !config.is_set("initial_token"),
         initial_tokens: config.initial_tokens.clone(),
         listen: SocketAddr::new(config.listen_address, config.storage_port),
         broadcast: SocketAddr::new(config.broadcast_address, config.storage_port),
@@ -216,20 +238,22 @@ fn server_limits(config: &Config, memory: &MemoryBudget) -> ServerLimits {
 
 fn engine_options(
     config: &Config,
-    data_dir: &Path,
+    found: Directories,
     memory: &MemoryBudget,
     shards: usize,
     cores: usize,
     engine: &Arc<OnceLock<Weak<Engine>>>,
 ) -> EngineOptions {
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    let directory = |given: &Option<String>, name: &str| data_dir.join(given.as_deref().unwrap_or(name));
     EngineOptions {
-        data_directory: directory(&config.data_file_directory, "data"),
+        data_directories: found.data,
+        system_directory: found.system,
+        places: found.places,
+        offered_schema: found.schema,
         commitlog: log_options(config, cores, engine),
         // known once the engine is open: the node tells it
         host_id: None,
-        commitlog_directory: directory(&config.commitlog_directory, "commitlog"),
+        commitlog_directory: found.commitlog,
         shards,
         memtable_bytes: size(config.memtable.space.unwrap_or(memory.memtables)),
         chunk_cache_bytes: size(config.file_cache_size.unwrap_or(memory.chunk_cache)),
@@ -240,6 +264,12 @@ fn engine_options(
         tombstone_warn_threshold: config.thresholds.tombstone_warn.unwrap_or(u64::MAX),
         auto_snapshot: config.auto_snapshot,
         read_only: false,
+        sstable_version: match config.sstable {
+            SSTableFormat::Big4 => Version::NB,
+            SSTableFormat::Big5 => Version::OA,
+            SSTableFormat::Bti => Version::DA,
+        },
+        uuid_sstable_ids: config.uuid_sstable_identifiers,
     }
 }
 

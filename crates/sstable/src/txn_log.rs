@@ -4,16 +4,21 @@
 //! SSTables count and the old ones not. At start, [`recover`] removes what an unfinished transaction added, or what a committed
 //! one replaced, and then the log.
 //!
-//! `bti-da_txn_<operation>_<time-uuid>.log` in the table's directory, a record a line, synced one by one:
+//! The log lies in the table's directory, a record a line, synced one by one. Its name is `<version>_txn_<operation>_<time-uuid>.log` for
+//! the big format, `bti-<version>_txn_…` for BTI; older ones begin with `txn_`.
 //! ```text
 //! ADD:[<path of the SSTable's files up to the dash before the component>,0,<files>][<crc>]
 //! REMOVE:[<path…>,<last modification of its files but Statistics.db, ms>,<files>][<crc>]
 //! COMMIT:[,0,0][<crc>]      ABORT:[,0,0][<crc>]
 //! ```
-//! The CRC-32 is over path, type name, low and high half of the time, and number of files. Agrees with
-//! `org.apache.cassandra.db.lifecycle.{LogFile,LogRecord,LogTransaction}`.
+//! The CRC-32 is over path, type name, low and high half of the time, and number of files.
+//!
+//! Where a table has several directories, each that holds an SSTable of the transaction has a replica of the log, with the same name and the
+//! same records. Replicas must agree, but for a last line that is not whole: what one has of it counts. Paths are those of the time of
+//! writing; files of a directory that was moved since are looked for beside the replicas.
+//! Agrees with `org.apache.cassandra.db.lifecycle.{LogFile,LogRecord,LogReplicaSet,LogTransaction}`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,7 +26,7 @@ use env::{Disk, Env, WriteFile};
 
 use crate::descriptor::{Component, Descriptor};
 use crate::error::Error;
-use crate::version::Version;
+use crate::version::{Format, Version};
 
 const SUFFIX: &str = ".log";
 /// Logs longer than this are refused: they have a line for each SSTable.
@@ -151,51 +156,101 @@ fn sync_dir(disk: &dyn Disk, directory: &Path) -> Result<(), Error> {
     disk.sync_dir(directory).map_err(|error| Error::io(directory, error))
 }
 
-/// A transaction. Dropping it leaves its log to the next [`recover`]; else [`Transaction::settle`] ends it.
-pub struct Transaction {
-    disk: Arc<dyn Disk>,
+/// A log in one directory.
+struct Replica {
     directory: PathBuf,
     path: PathBuf,
     file: Box<dyn WriteFile>,
-    records: Vec<Record>,
     /// Bytes of the records that were written and synced.
     length: u64,
+}
+
+impl Replica {
+    fn create(disk: &dyn Disk, directory: &Path, name: &str) -> Result<Self, Error> {
+        let path = directory.join(name);
+        let file = disk.create(&path).map_err(|error| Error::io(&path, error))?;
+        sync_dir(disk, directory)?;
+        Ok(Self { directory: directory.to_owned(), path, file, length: 0 })
+    }
+
+    fn append(&mut self, line: &str) -> Result<(), Error> {
+        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
+        written.map_err(|error| Error::io(&self.path, error))?;
+        self.length += line.len() as u64;
+        Ok(())
+    }
+
+    /// Cuts off what was not synced: a COMMIT whose write or sync failed may not come to count later.
+    fn cut(&mut self, disk: &dyn Disk) -> Result<(), Error> {
+        if !disk.exists(&self.path) {
+            return Ok(());
+        }
+        let cut = self.file.set_len(self.length).and_then(|()| self.file.sync_data());
+        cut.map_err(|error| Error::io(&self.path, error))
+    }
+}
+
+/// A transaction. Dropping it leaves its log to the next [`recover`]; else [`Transaction::settle`] ends it.
+pub struct Transaction {
+    disk: Arc<dyn Disk>,
+    name: String,
+    replicas: Vec<Replica>,
+    records: Vec<Record>,
     /// A record failed: it may be on disk, in part or whole.
     suspect: bool,
 }
 
 impl Transaction {
-    /// Creates the log. `id` is a new time-UUID.
-    pub fn begin(env: &Env, directory: &Path, operation: Operation, id: [u8; 16]) -> Result<Self, Error> {
+    /// Creates the log in a table's directory. `id` is a new time-UUID, `version` that of the SSTables to be written.
+    pub fn begin(
+        env: &Env,
+        directory: &Path,
+        operation: Operation,
+        id: [u8; 16],
+        version: Version,
+    ) -> Result<Self, Error> {
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let id = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
-        let name = format!("bti-{}_txn_{}_{id}{SUFFIX}", Version::DA.name(), operation.name());
-        let path = directory.join(name);
+        let begins = match version.format() {
+            Format::Big => version.name().to_owned(),
+            Format::Bti => format!("{}-{}", Format::Bti.name(), version.name()),
+        };
+        let name = format!("{begins}_txn_{}_{id}{SUFFIX}", operation.name());
         let disk = Arc::clone(&env.disk);
-        let file = disk.create(&path).map_err(|error| Error::io(&path, error))?;
-        sync_dir(&*disk, directory)?;
-        let directory = directory.to_owned();
-        Ok(Self { disk, directory, path, file, records: Vec::new(), length: 0, suspect: false })
+        let replicas = vec![Replica::create(&*disk, directory, &name)?];
+        Ok(Self { disk, name, replicas, records: Vec::new(), suspect: false })
     }
 
     fn append(&mut self, record: Record) -> Result<(), Error> {
         let line = record.print() + "\n";
-        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
+        let written = self.replicas.iter_mut().try_for_each(|replica| replica.append(&line));
         self.suspect |= written.is_err();
-        written.map_err(|error| Error::io(&self.path, error))?;
-        self.length += line.len() as u64;
+        written?;
         self.records.push(record);
         Ok(())
     }
 
+    /// Makes sure that a directory has its replica of the log.
+    fn reach(&mut self, directory: &Path) -> Result<(), Error> {
+        if self.replicas.iter().any(|replica| replica.directory == directory) {
+            return Ok(());
+        }
+        let mut replica = Replica::create(&*self.disk, directory, &self.name)?;
+        let written = self.records.iter().try_for_each(|record| replica.append(&(record.print() + "\n")));
+        self.replicas.push(replica);
+        written
+    }
+
     /// An SSTable is going to be written.
     pub fn add(&mut self, descriptor: &Descriptor) -> Result<(), Error> {
+        self.reach(&descriptor.directory)?;
         let files = Component::ALL.len() as u32;
         self.append(Record { kind: Kind::Add, prefix: prefix_of(descriptor), modified: 0, files })
     }
 
     /// An SSTable is to go when this commits.
     pub fn remove(&mut self, descriptor: &Descriptor) -> Result<(), Error> {
+        self.reach(&descriptor.directory)?;
         let prefix = prefix_of(descriptor);
         let files = existing_files(&*self.disk, &prefix)?;
         let modified = last_modified(&*self.disk, &files);
@@ -213,27 +268,36 @@ impl Transaction {
     pub fn settle(&mut self) -> Result<(), Error> {
         let disk = &*self.disk;
         let committed = self.records.last().is_some_and(|record| record.kind == Kind::Commit);
-        if self.suspect && disk.exists(&self.path) {
-            // a COMMIT whose write or sync failed may not come to count later
-            let cut = self.file.set_len(self.length).and_then(|()| self.file.sync_data());
-            cut.map_err(|error| Error::io(&self.path, error))?;
+        if self.suspect {
+            self.replicas.iter_mut().try_for_each(|replica| replica.cut(disk))?;
             self.suspect = false;
         }
         let kind = if committed { Kind::Remove } else { Kind::Add };
-        clean(disk, &self.directory, &self.path, &self.records, kind)
+        let records = self.records.iter().filter(|record| record.kind == kind);
+        let directories: Vec<&Path> = self.replicas.iter().map(|replica| replica.directory.as_path()).collect();
+        clean(disk, &directories, &self.name, records.map(|record| record.prefix.clone()))
     }
 }
 
-fn clean(disk: &dyn Disk, directory: &Path, log: &Path, records: &[Record], kind: Kind) -> Result<(), Error> {
-    for record in records.iter().filter(|record| record.kind == kind) {
-        remove_files(disk, &record.prefix)?;
+/// Removes the files of prefixes, then the log in its directories.
+fn clean(
+    disk: &dyn Disk,
+    directories: &[&Path],
+    name: &str,
+    prefixes: impl Iterator<Item = String>,
+) -> Result<(), Error> {
+    for prefix in prefixes {
+        remove_files(disk, &prefix)?;
     }
     // the files are gone for good before the log is
-    sync_dir(disk, directory)?;
-    if disk.exists(log) {
-        disk.remove_file(log).map_err(|error| Error::io(log, error))?;
+    directories.iter().try_for_each(|directory| sync_dir(disk, directory))?;
+    for directory in directories {
+        let log = directory.join(name);
+        if disk.exists(&log) {
+            disk.remove_file(&log).map_err(|error| Error::io(&log, error))?;
+        }
     }
-    sync_dir(disk, directory)
+    directories.iter().try_for_each(|directory| sync_dir(disk, directory))
 }
 
 /// What was found of a transaction at start.
@@ -249,34 +313,75 @@ fn is_log(name: &str) -> bool {
     name.ends_with(SUFFIX) && (name.starts_with("txn_") || name.contains("_txn_"))
 }
 
-/// Completes or takes back the transactions of a table's directory. A log that does not fit what is on disk is an error, and
+/// A log as it was found: its replicas' directories and records.
+struct Found {
+    name: String,
+    directories: Vec<PathBuf>,
+    records: Vec<Record>,
+}
+
+impl Found {
+    fn is_committed(&self) -> bool {
+        self.records.last().is_some_and(|record| record.kind == Kind::Commit)
+    }
+
+    /// What the files that do not count begin with.
+    fn obsolete(&self, all: &[PathBuf]) -> Vec<String> {
+        let kind = if self.is_committed() { Kind::Remove } else { Kind::Add };
+        let records = self.records.iter().filter(|record| record.kind == kind);
+        records.flat_map(|record| places(record, all)).collect()
+    }
+}
+
+/// Where the files of a record may be: in its directory, or, if that is none of the table's, in all of them.
+fn places(record: &Record, directories: &[PathBuf]) -> Vec<String> {
+    let path = Path::new(&record.prefix);
+    let Some(name) = path.file_name() else { return Vec::new() };
+    let own = directories.iter().filter(|directory| path.parent() == Some(directory));
+    let own: Vec<String> = own.map(|directory| directory.join(name).to_string_lossy().into_owned()).collect();
+    if own.is_empty() {
+        return directories.iter().map(|directory| directory.join(name).to_string_lossy().into_owned()).collect();
+    }
+    own
+}
+
+/// The logs of a table's directories.
+fn find(disk: &dyn Disk, directories: &[PathBuf]) -> Result<Vec<Found>, Error> {
+    let mut logs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for directory in directories.iter().filter(|directory| disk.exists(directory)) {
+        let entries = disk.list_dir(directory).map_err(|error| Error::io(directory, error))?;
+        for entry in entries.into_iter().filter(|entry| !entry.is_dir && is_log(&entry.name)) {
+            logs.entry(entry.name).or_default().push(directory.clone());
+        }
+    }
+    let read = |(name, replicas): (String, Vec<PathBuf>)| {
+        let records = read(disk, directories, &replicas, &name)?;
+        Ok(Found { name, directories: replicas, records })
+    };
+    logs.into_iter().map(read).collect()
+}
+
+/// Completes or takes back the transactions of a table's directories. A log that does not fit what is on disk is an error, and
 /// nothing of it is touched.
-pub fn recover(env: &Env, directory: &Path) -> Result<Vec<Recovered>, Error> {
+pub fn recover(env: &Env, directories: &[PathBuf]) -> Result<Vec<Recovered>, Error> {
     let disk = &*env.disk;
-    let entries = disk.list_dir(directory).map_err(|error| Error::io(directory, error))?;
     let mut recovered = Vec::new();
-    for entry in entries.into_iter().filter(|entry| !entry.is_dir && is_log(&entry.name)) {
-        let path = directory.join(&entry.name);
-        let records = read(disk, directory, &path)?;
-        let committed = records.last().is_some_and(|record| record.kind == Kind::Commit);
-        clean(disk, directory, &path, &records, if committed { Kind::Remove } else { Kind::Add })?;
-        recovered.push(Recovered { log: entry.name, committed });
+    for found in find(disk, directories)? {
+        let replicas: Vec<&Path> = found.directories.iter().map(PathBuf::as_path).collect();
+        clean(disk, &replicas, &found.name, found.obsolete(directories).into_iter())?;
+        recovered.push(Recovered { committed: found.is_committed(), log: found.name });
     }
     Ok(recovered)
 }
 
-/// The SSTables of a directory that do not count: those of unfinished transactions, and those that committed ones replaced.
-/// For those who look at a directory while it is in use.
-pub fn hidden(env: &Env, directory: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+/// The files of a table that do not count: those of unfinished transactions, and those that committed ones replaced.
+/// For those who look at directories while they are in use, or may not change them.
+pub fn hidden(env: &Env, directories: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
     let disk = &*env.disk;
-    let entries = disk.list_dir(directory).map_err(|error| Error::io(directory, error))?;
     let mut hidden = BTreeSet::new();
-    for entry in entries.into_iter().filter(|entry| !entry.is_dir && is_log(&entry.name)) {
-        let records = read(disk, directory, &directory.join(&entry.name))?;
-        let committed = records.last().is_some_and(|record| record.kind == Kind::Commit);
-        let kind = if committed { Kind::Remove } else { Kind::Add };
-        for record in records.into_iter().filter(|record| record.kind == kind) {
-            hidden.extend(existing_files(disk, &record.prefix)?);
+    for found in find(disk, directories)? {
+        for prefix in found.obsolete(directories) {
+            hidden.extend(existing_files(disk, &prefix)?);
         }
     }
     Ok(hidden)
@@ -298,64 +403,94 @@ pub struct Unsettled {
 /// The transactions whose logs are in a directory.
 pub fn unsettled(env: &Env, directory: &Path) -> Result<Vec<Unsettled>, Error> {
     let disk = &*env.disk;
-    let entries = disk.list_dir(directory).map_err(|error| Error::io(directory, error))?;
-    let mut found = Vec::new();
-    for entry in entries.into_iter().filter(|entry| !entry.is_dir && is_log(&entry.name)) {
-        let log = directory.join(&entry.name);
-        let records = read(disk, directory, &log)?;
-        let committed = records.last().is_some_and(|record| record.kind == Kind::Commit);
+    let directories = [directory.to_owned()];
+    let mut unsettled = Vec::new();
+    for found in find(disk, &directories)? {
         let files = |kind: Kind| -> Result<Vec<PathBuf>, Error> {
             let mut files = Vec::new();
-            for record in records.iter().filter(|record| record.kind == kind) {
-                files.extend(existing_files(disk, &record.prefix)?);
+            for record in found.records.iter().filter(|record| record.kind == kind) {
+                for place in places(record, &directories) {
+                    files.extend(existing_files(disk, &place)?);
+                }
             }
             Ok(files)
         };
         let (added, removed) = (files(Kind::Add)?, files(Kind::Remove)?);
-        found.push(Unsettled { log, committed, added, removed });
+        unsettled.push(Unsettled { log: directory.join(&found.name), committed: found.is_committed(), added, removed });
     }
-    Ok(found)
+    Ok(unsettled)
+}
+
+/// The lines of all replicas together: the longest of each, where the others have it too or only a part of it at their end.
+fn lines_of(disk: &dyn Disk, replicas: &[PathBuf], name: &str) -> Result<Vec<String>, Error> {
+    let mut lines: Vec<String> = Vec::new();
+    for directory in replicas {
+        let path = directory.join(name);
+        let bytes = disk.read_all(&path, LOG_LENGTH_MAX).map_err(|error| Error::io(&path, error))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let own: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+        let last = own.len().max(lines.len());
+        for (index, line) in own.iter().enumerate() {
+            match lines.get_mut(index) {
+                None => lines.push((*line).to_owned()),
+                Some(known) if known == line => {}
+                // only the last line of a replica may be torn
+                Some(known) if index + 1 == last || index + 1 == own.len() => {
+                    if line.starts_with(known.as_str()) {
+                        *known = (*line).to_owned();
+                    } else if !known.starts_with(line) {
+                        return Err(Error::corrupt(
+                            &path,
+                            0,
+                            format!("record {}: not that of other replicas", index + 1),
+                        ));
+                    }
+                }
+                Some(_) => {
+                    return Err(Error::corrupt(&path, 0, format!("record {}: not that of other replicas", index + 1)));
+                }
+            }
+        }
+    }
+    Ok(lines)
 }
 
 /// The records of a log. A last line that is not whole is left out, if all files of the REMOVE records before are there.
-fn read(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Vec<Record>, Error> {
-    let bytes = disk.read_all(path, LOG_LENGTH_MAX).map_err(|error| Error::io(path, error))?;
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+fn read(disk: &dyn Disk, directories: &[PathBuf], replicas: &[PathBuf], name: &str) -> Result<Vec<Record>, Error> {
+    let lines = lines_of(disk, replicas, name)?;
+    let path = replicas.first().map(|directory| directory.join(name)).unwrap_or_default();
     let mut records = Vec::with_capacity(lines.len());
     let mut torn = false;
     for (number, line) in lines.iter().enumerate() {
         match Record::parse(line) {
-            Some(mut record) => {
-                relocate(&mut record, directory);
-                records.push(record);
-            }
+            Some(record) => records.push(record),
             None if number + 1 == lines.len() => torn = true,
-            None => return Err(Error::corrupt(path, 0, format!("record {}: {line}", number + 1))),
+            None => return Err(Error::corrupt(&path, 0, format!("record {}: {line}", number + 1))),
         }
     }
     for record in records.iter().filter(|record| record.kind == Kind::Remove) {
-        let files = existing_files(disk, &record.prefix)?;
-        let found = last_modified(disk, &files);
-        // seconds: what file systems keep differs
-        if found > 0 && record.modified > 0 && found / 1000 != record.modified / 1000 {
-            let what = format!("{} was changed at {found}, not at {}", record.prefix, record.modified);
-            return Err(Error::corrupt(path, 0, what));
+        let mut files = Vec::new();
+        for place in places(record, directories) {
+            files.extend(existing_files(disk, &place)?);
         }
-        if torn && (files.len() as u32) < record.files {
-            let what = format!("{} has {} of {} files", record.prefix, files.len(), record.files);
-            return Err(Error::corrupt(path, 0, what));
-        }
+        check_removed(disk, &path, record, &files, torn)?;
     }
     Ok(records)
 }
 
-/// Paths are those of the time of writing; the data directory may have been moved since. Its files are beside their log.
-fn relocate(record: &mut Record, directory: &Path) {
-    let name = Path::new(&record.prefix).file_name().map(|name| name.to_string_lossy().into_owned());
-    if let Some(name) = name {
-        record.prefix = directory.join(name).to_string_lossy().into_owned();
+/// What a record says of an SSTable's files must be so.
+fn check_removed(disk: &dyn Disk, log: &Path, record: &Record, files: &[PathBuf], torn: bool) -> Result<(), Error> {
+    let found = last_modified(disk, files);
+    // seconds: what file systems keep differs
+    if found > 0 && record.modified > 0 && found / 1000 != record.modified / 1000 {
+        let what = format!("{} was changed at {found}, not at {}", record.prefix, record.modified);
+        return Err(Error::corrupt(log, 0, what));
     }
+    if torn && (files.len() as u32) < record.files {
+        let what = format!("{} has {} of {} files", record.prefix, files.len(), record.files);
+        return Err(Error::corrupt(log, 0, what));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -402,23 +537,24 @@ mod tests {
             let directory = directory.path();
             let old = make(directory, 1);
             make(directory, 11);
-            let mut transaction = Transaction::begin(&env, directory, Operation::Compaction, [1; 16]).unwrap();
+            let mut transaction =
+                Transaction::begin(&env, directory, Operation::Compaction, [1; 16], Version::DA).unwrap();
             transaction.add(&Descriptor::new(directory, Version::DA, SSTableId::Sequence(2))).unwrap();
             make(directory, 2);
             transaction.remove(&old).unwrap();
-            assert_eq!(hidden(&env, directory).unwrap().len(), 3);
+            assert_eq!(hidden(&env, &[directory.to_owned()]).unwrap().len(), 3);
             if committed {
                 transaction.commit().unwrap();
             }
             drop(transaction);
-            let found = recover(&env, directory).unwrap();
+            let found = recover(&env, &[directory.to_owned()]).unwrap();
             assert_eq!(found.len(), 1);
             assert_eq!(found[0].committed, committed);
             let kept = if committed { "da-2-" } else { "da-1-" };
             let names = names(directory);
             assert_eq!(names.len(), 6, "{names:?}");
             assert!(names.iter().all(|name| name.starts_with(kept) || name.starts_with("da-11-")), "{names:?}");
-            assert_eq!(recover(&env, directory).unwrap(), []);
+            assert_eq!(recover(&env, &[directory.to_owned()]).unwrap(), []);
         }
     }
 
@@ -428,18 +564,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         let old = make(directory, 1);
-        let mut transaction = Transaction::begin(&env, directory, Operation::Flush, [1; 16]).unwrap();
+        let mut transaction = Transaction::begin(&env, directory, Operation::Flush, [1; 16], Version::DA).unwrap();
         transaction.add(&Descriptor::new(directory, Version::DA, SSTableId::Sequence(2))).unwrap();
         transaction.remove(&old).unwrap();
-        let log = transaction.path.clone();
+        let log = transaction.replicas[0].path.clone();
         transaction.commit().unwrap();
         drop(transaction);
         let whole = std::fs::read_to_string(&log).unwrap();
         std::fs::write(&log, whole.replacen("ADD", "ADE", 1)).unwrap();
-        assert!(matches!(recover(&env, directory), Err(Error::Corrupt(_))));
+        assert!(matches!(recover(&env, &[directory.to_owned()]), Err(Error::Corrupt(_))));
         assert_eq!(names(directory).len(), 4);
         std::fs::write(&log, &whole[..whole.len() - 4]).unwrap();
-        assert!(!recover(&env, directory).unwrap()[0].committed);
+        assert!(!recover(&env, &[directory.to_owned()]).unwrap()[0].committed);
         assert_eq!(names(directory).len(), 3);
     }
 
@@ -448,19 +584,83 @@ mod tests {
         let env = env::real::env();
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        let mut transaction = Transaction::begin(&env, directory, Operation::Flush, [1; 16]).unwrap();
+        let mut transaction = Transaction::begin(&env, directory, Operation::Flush, [1; 16], Version::DA).unwrap();
         let one = Descriptor::new(directory, Version::DA, SSTableId::Sequence(1));
         transaction.add(&one).unwrap();
         make(directory, 1);
         transaction.settle().unwrap();
         assert_eq!(names(directory), [""; 0]);
         make(directory, 1);
-        let mut transaction = Transaction::begin(&env, directory, Operation::Compaction, [1; 16]).unwrap();
+        let mut transaction = Transaction::begin(&env, directory, Operation::Compaction, [1; 16], Version::DA).unwrap();
         transaction.add(&Descriptor::new(directory, Version::DA, SSTableId::Sequence(2))).unwrap();
         make(directory, 2);
         transaction.remove(&one).unwrap();
         transaction.commit().unwrap();
         transaction.settle().unwrap();
         assert!(names(directory).iter().all(|name| name.starts_with("da-2-")));
+    }
+
+    #[test]
+    fn replicas_in_several_directories_are_one_log() {
+        let env = env::real::env();
+        for (version, begins) in [(Version::NB, "nb_txn_compaction_"), (Version::DA, "bti-da_txn_compaction_")] {
+            for torn in [0, 1, 4] {
+                let roots = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+                let directories: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
+                let olds = [make(&directories[0], 1), make(&directories[1], 2)];
+                let operation = Operation::Compaction;
+                let mut transaction = Transaction::begin(&env, &directories[0], operation, [1; 16], version).unwrap();
+                transaction.add(&Descriptor::new(&directories[0], Version::DA, SSTableId::Sequence(3))).unwrap();
+                make(&directories[0], 3);
+                olds.iter().for_each(|old| transaction.remove(old).unwrap());
+                transaction.commit().unwrap();
+                let log = transaction.replicas[1].path.clone();
+                drop(transaction);
+                assert!(log.file_name().unwrap().to_string_lossy().starts_with(begins), "{log:?}");
+                // the second replica lacks some of its end: the first has it all
+                let whole = std::fs::read_to_string(&log).unwrap();
+                std::fs::write(&log, &whole[..whole.len() - torn]).unwrap();
+                let found = recover(&env, &directories).unwrap();
+                assert_eq!((found.len(), found[0].committed), (1, true));
+                assert_eq!(names(&directories[0]).len(), 3);
+                assert_eq!(names(&directories[1]), [""; 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn replicas_that_differ_are_refused() {
+        let env = env::real::env();
+        let roots = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let directories: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
+        let olds = [make(&directories[0], 1), make(&directories[1], 2)];
+        let operation = Operation::Compaction;
+        let mut transaction = Transaction::begin(&env, &directories[0], operation, [1; 16], Version::OA).unwrap();
+        olds.iter().for_each(|old| transaction.remove(old).unwrap());
+        transaction.commit().unwrap();
+        let log = transaction.replicas[1].path.clone();
+        drop(transaction);
+        let whole = std::fs::read_to_string(&log).unwrap();
+        std::fs::write(&log, whole.replacen("da-1-", "da-7-", 1)).unwrap();
+        assert!(matches!(recover(&env, &directories), Err(Error::Corrupt(_))));
+        assert_eq!(names(&directories[0]).len(), 4);
+    }
+
+    #[test]
+    fn a_directory_that_was_moved_is_recovered() {
+        let env = env::real::env();
+        let root = tempfile::tempdir().unwrap();
+        let (before, after) = (root.path().join("a"), root.path().join("b"));
+        std::fs::create_dir(&before).unwrap();
+        make(&before, 1);
+        let mut transaction = Transaction::begin(&env, &before, Operation::Flush, [1; 16], Version::DA).unwrap();
+        transaction.add(&Descriptor::new(&before, Version::DA, SSTableId::Sequence(2))).unwrap();
+        make(&before, 2);
+        drop(transaction);
+        std::fs::rename(&before, &after).unwrap();
+        let directories = [after.clone()];
+        assert_eq!(hidden(&env, &directories).unwrap().len(), 3);
+        assert!(!recover(&env, &directories).unwrap()[0].committed);
+        assert!(names(&after).iter().all(|name| name.starts_with("da-1-")));
     }
 }

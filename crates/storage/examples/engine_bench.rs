@@ -132,23 +132,16 @@ fn main() {
     let env = env::real::env();
     let _ = env.disk.remove_dir_all(&directory);
     let options = EngineOptions {
-        data_directory: directory.join("data"),
         commitlog: commitlog::Options {
             sync: commitlog::SyncMode::Periodic(std::time::Duration::from_secs(10)),
             ..commitlog::Options::default()
         },
-        commitlog_directory: directory.join("commitlog"),
-        host_id: None,
         shards: 8,
         memtable_bytes: 2 << 30,
         chunk_cache_bytes: 512 << 20,
-        concurrent_compactors: 1,
-        compaction_bytes_per_second: 0,
-        column_index_size: None,
         tombstone_failure_threshold: 100_000,
         tombstone_warn_threshold: 1000,
-        auto_snapshot: false,
-        read_only: false,
+        ..EngineOptions::beneath(&directory)
     };
     let (engine, _) = storage::open(&env, options).expect("the bench's disk is sound");
     let keyspace = KeyspaceMetadata {

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use env::{Env, Wake};
+use env::{Env, Next, Wake};
 use schema::TableId;
 
 pub use durable::WaitDurable;
@@ -305,6 +305,30 @@ impl CommitLog {
         let writer = writer::start(shared.clone(), allocator.clone());
         allocator.wake();
         Ok((CommitLog { shared, writer, allocator }, replay))
+    }
+
+    /// A log that takes nothing, and what the segments of a directory hold, which stay as they are.
+    pub fn open_read_only(env: &Env, directory: &Path, options: Options) -> Result<(CommitLog, Replay), LogError> {
+        let replay = Replay::open_read_only(env, directory, options.replay_policy)?;
+        let first_own = replay.last_id().map_or(1, |last| last + 1);
+        let state = State {
+            pending: Pending::new(first_own, options.segment_size),
+            segments: BTreeMap::new(),
+            first_own,
+            written: first_own,
+            replaying: true,
+            waiting_for_room: Vec::new(),
+            appended: 0,
+            syncs: 0,
+        };
+        let allocator = Mutex::new(Allocator::new(directory, options.segment_size, first_own));
+        let durability = Durability::new(first_own);
+        durability.stop();
+        let (env, directory) = (env.clone(), directory.to_owned());
+        let shared = Shared { env, directory, options, state: Mutex::new(state), durability, allocator };
+        let nothing = || shared.env.tasks.background("commitlog", Box::new(|| Next::Done));
+        let (writer, allocator) = (nothing(), nothing());
+        Ok((CommitLog { shared: Arc::new(shared), writer, allocator }, replay))
     }
 
     /// Appends a record; `dirty` are the memtables it goes to, which [`CommitLog::mark_flushed`] will name.

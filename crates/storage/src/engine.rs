@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwap;
 use env::{Env, Lock};
 use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError};
+use schema::system::is_local_keyspace;
 use schema::{Schema, TableId};
 use tokio::sync::oneshot;
 
@@ -59,8 +60,8 @@ pub struct Engine {
     stopped: AtomicBool,
     compaction_rate: AtomicU64,
     host_id: OnceLock<[u8; 16]>,
-    /// Held while the process lives.
-    pub(crate) _lock: Box<dyn Lock>,
+    /// Held while the process lives; None: read-only.
+    pub(crate) _lock: Option<Box<dyn Lock>>,
 }
 
 /// What recovery hands over.
@@ -71,7 +72,7 @@ pub(crate) struct Parts {
     pub chunk_cache: Arc<ChunkCache>,
     pub schema: Schema,
     pub tables: BTreeMap<TableId, Arc<TableStore>>,
-    pub lock: Box<dyn Lock>,
+    pub lock: Option<Box<dyn Lock>>,
 }
 
 impl Engine {
@@ -100,9 +101,13 @@ impl Engine {
         });
         let replayed: usize = engine.tables().iter().map(|store| store.view().memtable_size()).sum();
         engine.memory.take(replayed);
-        Flusher::start(&engine);
-        Compactor::start(&engine);
         engine
+    }
+
+    /// Starts the background work.
+    pub(crate) fn start(self: &Arc<Self>) {
+        Flusher::start(self);
+        Compactor::start(self);
     }
 
     /// The schema at this moment.
@@ -132,6 +137,9 @@ impl Engine {
         if self.draining.load(Ordering::Acquire) {
             return Err(StorageError::WritesStopped { why: "the node is draining".into() });
         }
+        if self.options.read_only && !mutations.iter().all(is_of_the_node) {
+            return Err(StorageError::ReadOnly);
+        }
         let applied = write::apply(mutations, &self.log, self.is_logged(mutations), |update| self.store_of(update))?;
         self.memory.take(applied.added);
         if applied.added > 0 && self.memory.wants_flush() {
@@ -147,6 +155,9 @@ impl Engine {
     }
 
     fn is_logged(&self, mutations: &[Mutation]) -> bool {
+        if self.options.read_only {
+            return false;
+        }
         let schema = self.schema.load();
         mutations
             .iter()
@@ -172,7 +183,7 @@ impl Engine {
 
     /// Asks for the flush of the table with the most in memtables that take writes.
     fn flush_largest(&self) {
-        if self.flusher.pending() > 0 {
+        if self.flusher.pending() > 0 || self.options.read_only {
             return;
         }
         let largest = self.tables().into_iter().max_by_key(|store| store.view().active_size());
@@ -184,7 +195,10 @@ impl Engine {
     /// Flushes a table; completes when it is done.
     pub fn flush(&self, store: &Arc<TableStore>) -> impl Future<Output = Result<(), StorageError>> + use<> {
         let (sender, receiver) = oneshot::channel();
-        self.flusher.request(store, Some(sender));
+        match self.options.read_only {
+            true => drop(sender.send(Err(StorageError::ReadOnly))),
+            false => self.flusher.request(store, Some(sender)),
+        }
         ended(receiver)
     }
 
@@ -201,7 +215,10 @@ impl Engine {
         operation: Operation,
     ) -> impl Future<Output = Result<Ended, StorageError>> + use<> {
         let (sender, receiver) = oneshot::channel();
-        self.compactor.request(store, operation, sender);
+        match self.options.read_only {
+            true => drop(sender.send(Err(StorageError::ReadOnly))),
+            false => self.compactor.request(store, operation, sender),
+        }
         ended(receiver)
     }
 
@@ -212,6 +229,10 @@ impl Engine {
             return Ok(());
         }
         self.draining.store(true, Ordering::Release);
+        if self.options.read_only {
+            self.stopped.store(true, Ordering::Release);
+            return Ok(());
+        }
         for store in self.tables() {
             if store.view().memtable_size() > 0 {
                 self.flush(&store).await?;
@@ -259,6 +280,12 @@ impl Engine {
     pub fn set_compaction_rate(&self, bytes_per_second: u64) {
         self.compaction_rate.store(bytes_per_second, Ordering::Relaxed);
     }
+}
+
+/// What the node itself notes: who it is, traces. Where nothing may be written it stays in memory.
+fn is_of_the_node(mutation: &Mutation) -> bool {
+    let of_the_node = |keyspace: &str| is_local_keyspace(keyspace) || keyspace == "system_traces";
+    mutation.updates.iter().all(|update| of_the_node(&update.table.keyspace))
 }
 
 async fn ended<T>(receiver: oneshot::Receiver<Result<T, StorageError>>) -> Result<T, StorageError> {

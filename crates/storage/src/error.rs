@@ -31,6 +31,8 @@ pub enum StorageError {
         /// Why.
         why: String,
     },
+    /// The node was started to read only.
+    ReadOnly,
     /// There is no such table.
     UnknownTable {
         /// Which.
@@ -66,6 +68,7 @@ impl fmt::Display for StorageError {
             ),
             Self::Busy => write!(f, "the commit log cannot take more at the moment"),
             Self::WritesStopped { why } => write!(f, "writes are refused: {why}"),
+            Self::ReadOnly => f.write_str("this node only reads (--read-only): nothing can be written or changed"),
             Self::UnknownTable { table } => write!(f, "there is no table {table}"),
             Self::Locked { path } => {
                 write!(f, "{} is in use by another process; is Helenus already running on it?", path.display())

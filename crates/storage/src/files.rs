@@ -3,14 +3,15 @@
 //! The set of files changes atomically: see `sstable::txn_log`. A new SSTable is complete and synced before it is in the
 //! view; the files of a replaced one go when no read holds it any more (the kernel keeps them for whoever has them open).
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use env::Env;
 use rows::codec::{CodecColumn, EncodingStats, Header};
 use rows::{PartitionStream, ReadContext, ReadMode};
 use schema::TableMetadata;
-use sstable::{CommitLogPosition, Component, Descriptor, SSTableId, SSTableWriter, Version, WriterOptions};
+use sstable::{CommitLogPosition, Component, Descriptor, SSTableId, SSTableWriter, WriterOptions};
 
 use crate::chunk_cache::ChunkCache;
 use crate::commitlog::LogPosition;
@@ -23,62 +24,106 @@ pub use sstable::SSTable;
 
 pub use sstable::txn_log::{Operation, Transaction};
 
-/// The SSTables found in a table's directory, and the greatest sequence number seen. What a crash left half done is settled first.
-/// A damaged file set is named in the log and left out: nothing else is lost. A disk that fails ends the start.
+/// What was found of a table on disk.
+#[derive(Default)]
+pub struct Opened {
+    /// Its SSTables.
+    pub sstables: Vec<Arc<SSTable>>,
+    /// The greatest sequence number seen.
+    pub last_sequence: u64,
+}
+
+/// Opens the SSTables in a table's directories. What a crash left half done is settled first, or, where nothing may be written, passed over.
+/// A damaged file set is named in the log and left out: nothing else is lost, and no file is removed that no transaction log names. A
+/// disk that fails ends the start.
+///
+/// As in Cassandra an SSTable is what has a Data.db; a missing table of contents is no sign that it is not whole, since its transaction
+/// log says so.
 pub fn open_all(
     env: &Env,
-    directory: &Path,
+    directories: &[PathBuf],
     table: &Arc<TableMetadata>,
     cache: &Arc<ChunkCache>,
-) -> Result<(Vec<Arc<SSTable>>, u64), StorageError> {
-    for transaction in sstable::txn_log::recover(env, directory)? {
-        let what = if transaction.committed { "completed" } else { "taken back" };
-        tracing::info!(log = transaction.log, "a change of SSTables that was interrupted is {what}");
-    }
-    let io = |error: std::io::Error| StorageError::io(directory, &error);
-    let names: Vec<String> = env.disk.list_dir(directory).map_err(io)?.into_iter().map(|entry| entry.name).collect();
-    let mut sstables = Vec::new();
-    let mut last = 0;
-    for name in &names {
-        let Some((descriptor, component)) = Descriptor::parse(directory, name) else { continue };
-        if let SSTableId::Sequence(sequence) = descriptor.id {
-            last = last.max(sequence);
+    read_only: bool,
+) -> Result<Opened, StorageError> {
+    let hidden = if read_only {
+        sstable::txn_log::hidden(env, directories)?
+    } else {
+        for transaction in sstable::txn_log::recover(env, directories)? {
+            let what = if transaction.committed { "completed" } else { "taken back" };
+            tracing::info!(log = transaction.log, "a change of SSTables that was interrupted is {what}");
         }
-        if component != Some(Component::Data) {
-            continue;
-        }
-        if !env.disk.exists(&descriptor.path(Component::Toc)) {
-            tracing::warn!(
-                sstable = descriptor.prefix(),
-                table = table.name,
-                "removing an SSTable that was not completed"
-            );
-            remove_descriptor(env, &descriptor)?;
-            continue;
-        }
-        let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(cache) as _;
-        match SSTable::open(env, descriptor.clone(), table, cache) {
-            Ok(sstable) => {
-                sstable.notes().iter().for_each(|note| tracing::warn!("{note}"));
-                sstables.push(Arc::new(sstable));
+        BTreeSet::new()
+    };
+    let mut opened = Opened::default();
+    for directory in directories.iter().filter(|directory| env.disk.exists(directory)) {
+        let entries = env.disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
+        for entry in entries.into_iter().filter(|entry| !entry.is_dir) {
+            let Some((descriptor, component)) = Descriptor::parse(directory, &entry.name) else { continue };
+            if let SSTableId::Sequence(sequence) = descriptor.id {
+                opened.last_sequence = opened.last_sequence.max(sequence);
             }
-            // the files may be sound: to go on without them would bring back what they delete
-            Err(error @ sstable::Error::Io { .. }) => return Err(error.into()),
-            Err(error) => {
-                tracing::error!(table = format!("{}.{}", table.keyspace, table.name), %error, "an SSTable cannot be opened and is left out");
+            if component == Some(Component::Data) && !hidden.contains(&directory.join(&entry.name)) {
+                open_one(env, descriptor, table, cache, &mut opened)?;
             }
         }
     }
-    Ok((sstables, last))
+    Ok(opened)
+}
+
+fn open_one(
+    env: &Env,
+    descriptor: Descriptor,
+    table: &Arc<TableMetadata>,
+    cache: &Arc<ChunkCache>,
+    opened: &mut Opened,
+) -> Result<(), StorageError> {
+    let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(cache) as _;
+    match SSTable::open(env, descriptor, table, cache) {
+        Ok(sstable) => {
+            sstable.notes().iter().for_each(|note| tracing::warn!("{note}"));
+            opened.sstables.push(Arc::new(sstable));
+        }
+        // the files may be sound: to go on without them would bring back what they delete
+        Err(error @ sstable::Error::Io { .. }) => return Err(error.into()),
+        Err(error) => {
+            tracing::error!(table = format!("{}.{}", table.keyspace, table.name), %error, "an SSTable cannot be opened and is left out");
+        }
+    }
+    Ok(())
+}
+
+/// The directory of a table that takes a new SSTable: the one with the most room.
+pub fn directory_to_write<'a>(env: &Env, store: &'a TableStore) -> &'a Path {
+    match store.directories.as_slice() {
+        [only] => only,
+        directories => {
+            let room = |directory: &&PathBuf| env.disk.available_space(directory).unwrap_or(0);
+            directories.iter().max_by_key(room).unwrap_or(&store.directory)
+        }
+    }
 }
 
 /// Begins a change, after those that could not be settled before: until then what they wrote may count after a crash.
 pub(crate) fn begin(engine: &Engine, store: &TableStore, operation: Operation) -> Result<Transaction, StorageError> {
+    if engine.options.read_only {
+        return Err(StorageError::ReadOnly);
+    }
     settle_pending(store)?;
-    crate::recovery::make_directory(&engine.env, &engine.options.data_directory, &store.directory)?;
+    crate::recovery::make_directories(&engine.env, &store.directories)?;
     let node_and_sequence = engine.env.random.next_u64();
     let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), node_and_sequence);
-    Ok(Transaction::begin(&engine.env, &store.directory, operation, id)?)
+    let version = version(engine);
+    Ok(Transaction::begin(&engine.env, directory_to_write(&engine.env, store), operation, id, version)?)
+}
+
+/// The id of a new SSTable.
+fn new_id(engine: &Engine, store: &TableStore) -> SSTableId {
+    if engine.options.uuid_sstable_ids {
+        let node_and_sequence = engine.env.random.next_u64();
+        return SSTableId::Uuid(types::timeuuid::from_micros(engine.env.clock.now_micros(), node_and_sequence));
+    }
+    SSTableId::Sequence(store.next_sequence())
 }
 
 fn settle_pending(store: &TableStore) -> Result<(), StorageError> {
@@ -115,14 +160,15 @@ pub struct NewSSTable<'a> {
 }
 
 /// The version of new SSTables.
-pub fn version(_engine: &Engine) -> Version {
-    Version::DA
+pub fn version(engine: &Engine) -> Version {
+    engine.options.sstable_version
 }
 
 /// A name for a new SSTable that no file has.
 pub fn new_descriptor(engine: &Engine, store: &TableStore, version: Version) -> Descriptor {
     loop {
-        let descriptor = Descriptor::new(&store.directory, version, SSTableId::Sequence(store.next_sequence()));
+        let directory = directory_to_write(&engine.env, store);
+        let descriptor = Descriptor::new(directory, version, new_id(engine, store));
         // somebody may have put files there
         if !Component::ALL.into_iter().any(|component| engine.env.disk.exists(&descriptor.path(component))) {
             return descriptor;
@@ -166,7 +212,8 @@ fn writer(
         offset: i32::try_from(position.offset).unwrap_or(0),
     };
     let flushed = new.log_range.map(|(first, last)| (position(first), position(last)));
-    options.commit_log_intervals = new.inherited.log_intervals.iter().copied().chain(flushed).collect();
+    let intervals = new.inherited.log_intervals.iter().copied().chain(flushed).collect();
+    options.commit_log_intervals = crate::log_intervals::union(intervals);
     let descriptor = new_descriptor(engine, store, version(engine));
     transaction.add(&descriptor)?;
     let header = Header::new(
@@ -299,16 +346,6 @@ pub fn file_names(env: &Env, sstable: &SSTable) -> Vec<String> {
     let descriptor = sstable.descriptor();
     let there = Component::ALL.into_iter().filter(|component| env.disk.exists(&descriptor.path(*component)));
     there.map(|component| descriptor.file_name(component)).collect()
-}
-
-fn remove_descriptor(env: &Env, descriptor: &Descriptor) -> Result<(), StorageError> {
-    for component in Component::ALL {
-        let path = descriptor.path(component);
-        if env.disk.exists(&path) {
-            env.disk.remove_file(&path).map_err(|error| StorageError::io(&path, &error))?;
-        }
-    }
-    Ok(())
 }
 
 /// Everything in an SSTable.

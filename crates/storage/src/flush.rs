@@ -11,7 +11,6 @@ use std::sync::Arc;
 use crate::files::{NewSSTable, SSTable};
 use rows::codec::EncodingStatsCollector;
 
-use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files;
@@ -23,7 +22,7 @@ use crate::view::FlushSet;
 /// Writes the memtables of a table out. None: there was nothing to write.
 pub fn flush(engine: &Engine, store: &Arc<TableStore>) -> Result<Option<Arc<SSTable>>, StorageError> {
     let table = store.table();
-    match store.switch_memtables(table) {
+    match store.switch_memtables(table, || engine.log.position()) {
         None => Ok(None),
         Some(set) => flush_set(engine, store, &set),
     }
@@ -83,18 +82,14 @@ fn write_set(
     }
     let mut stats = EncodingStatsCollector::default();
     let mut partitions = 0;
-    let mut log_range: Option<(LogPosition, LogPosition)> = None;
     for memtable in &set.memtables {
         stats.merge(&memtable.stats());
         partitions += memtable.counts().0;
-        if let Some((first, last)) = memtable.log_range() {
-            log_range = Some(log_range.map_or((first, last), |(a, b)| (a.min(first), b.max(last))));
-        }
     }
     let table = set.memtables.first().map_or_else(|| store.table(), |memtable| Arc::clone(&memtable.table));
     let operation = files::Operation::Flush;
     let (stats, inherited) = (stats.finish(), Inherited::default());
-    let new = NewSSTable { operation, table: &table, stats, keys: partitions, log_range, inherited };
+    let new = NewSSTable { operation, table: &table, stats, keys: partitions, log_range: set.log_range(), inherited };
     let (transaction, mut writer) = files::begin_to_write(engine, store, &new)?;
     let mut stream = MemtableStream::all(set.memtables.clone());
     let written = files::write_all(&mut writer, &mut stream);

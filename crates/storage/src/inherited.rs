@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sstable::{CommitLogPosition, SSTable, Stats};
+use sstable::{SSTable, Stats};
+
+use crate::log_intervals::{Interval, union};
 
 /// Whether the data of an SSTable is known to be the same on all replicas.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -45,9 +47,6 @@ pub fn by_repair_state(sstables: &[Arc<SSTable>]) -> BTreeMap<RepairState, Vec<A
     groups
 }
 
-/// A part of the commit log, both ends included.
-pub type LogInterval = (CommitLogPosition, CommitLogPosition);
-
 /// What a new SSTable inherits.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Inherited {
@@ -60,7 +59,7 @@ pub struct Inherited {
     /// Transient replication.
     pub is_transient: bool,
     /// Parts of the commit log of this node.
-    pub log_intervals: Vec<LogInterval>,
+    pub log_intervals: Vec<Interval>,
 }
 
 impl Inherited {
@@ -75,33 +74,5 @@ impl Inherited {
             is_transient: stats.first().is_some_and(|stats| stats.is_transient),
             log_intervals: union(ours.flat_map(|stats| stats.commit_log_intervals.iter().copied()).collect()),
         }
-    }
-}
-
-/// Intervals that overlap become one.
-fn union(mut intervals: Vec<LogInterval>) -> Vec<LogInterval> {
-    intervals.sort();
-    let mut merged: Vec<LogInterval> = Vec::new();
-    for (start, end) in intervals {
-        match merged.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => merged.push((start, end)),
-        }
-    }
-    merged
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_that_overlap_become_one() {
-        let at = |offset| CommitLogPosition { segment: 1, offset };
-        let interval = |from, to| (at(from), at(to));
-        let merged =
-            union(vec![interval(30, 40), interval(1, 10), interval(10, 12), interval(35, 36), interval(50, 60)]);
-        assert_eq!(merged, [interval(1, 12), interval(30, 40), interval(50, 60)]);
-        assert_eq!(union(Vec::new()), []);
     }
 }

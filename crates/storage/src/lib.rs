@@ -14,6 +14,7 @@ mod flusher;
 pub mod import;
 pub mod inherited;
 pub mod layout;
+pub mod log_intervals;
 pub mod memory;
 pub mod memtable;
 pub mod metrics;

@@ -1,14 +1,24 @@
 //! What the engine is told at start: places, budgets, pace. Filled from cassandra.yaml by the program.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use schema::{Schema, TableId};
+use sstable::Version;
 
 use crate::commitlog;
 
 /// The engine's settings.
 #[derive(Clone)]
 pub struct EngineOptions {
-    /// `data_file_directories`: keyspaces and tables lie beneath the first.
-    pub data_directory: PathBuf,
+    /// `data_file_directories`, at least one: keyspaces and tables lie beneath each.
+    pub data_directories: Vec<PathBuf>,
+    /// `local_system_data_file_directory`: where `system` and `system_schema` lie; None: in the first data directory.
+    pub system_directory: Option<PathBuf>,
+    /// Tables whose files lie elsewhere: in snapshots and copies.
+    pub places: BTreeMap<TableId, Vec<PathBuf>>,
+    /// The schema where the directory has none of its own: from `schema.cql` files.
+    pub offered_schema: Option<Schema>,
     /// Commit log.
     pub commitlog: commitlog::Options,
     /// `commitlog_directory`.
@@ -33,6 +43,42 @@ pub struct EngineOptions {
     pub tombstone_warn_threshold: u64,
     /// `auto_snapshot`: a snapshot before a table is dropped or truncated.
     pub auto_snapshot: bool,
-    /// Write nothing.
+    /// Write nothing: the disk of `env` refuses it, what the commit log holds is kept in memory, and requests that write are refused.
     pub read_only: bool,
+    /// What new SSTables are written as (`sstable.selected_format` and `storage_compatibility_mode`).
+    pub sstable_version: Version,
+    /// New SSTables have time-UUIDs for ids (`uuid_sstable_identifiers_enabled`).
+    pub uuid_sstable_ids: bool,
+}
+
+impl EngineOptions {
+    /// Small ones for an engine whose files lie beneath a directory: `data` and `commitlog`.
+    pub fn beneath(directory: &Path) -> Self {
+        Self {
+            data_directories: vec![directory.join("data")],
+            system_directory: None,
+            places: BTreeMap::new(),
+            offered_schema: None,
+            commitlog: commitlog::Options::default(),
+            commitlog_directory: directory.join("commitlog"),
+            host_id: None,
+            shards: 4,
+            memtable_bytes: 16 << 20,
+            chunk_cache_bytes: 1 << 20,
+            concurrent_compactors: 1,
+            compaction_bytes_per_second: 0,
+            column_index_size: None,
+            tombstone_failure_threshold: u64::MAX,
+            tombstone_warn_threshold: u64::MAX,
+            auto_snapshot: false,
+            read_only: false,
+            sstable_version: Version::DA,
+            uuid_sstable_ids: false,
+        }
+    }
+
+    /// The first data directory.
+    pub fn data_directory(&self) -> &Path {
+        self.data_directories.first().map_or(Path::new("data"), PathBuf::as_path)
+    }
 }

@@ -3,27 +3,32 @@
 //! 1. The data directory is locked: a second process is refused.
 //! 2. The built-in tables are opened, and of the commit log only what belongs to the schema tables is replayed.
 //! 3. The schema is read from them; its tables are opened.
-//! 4. The rest of the log is replayed. What was replayed is in memtables, as if it had just been written; its segments stay until
-//!    those are flushed.
+//! 4. The rest of the log is replayed, without what SSTables hold already (their statistics say so) and what was truncated since. What was
+//!    replayed is in memtables, as if it had just been written; its segments stay until those are flushed. Where it is more than memtables
+//!    may hold, tables are flushed in between.
 //! 5. Tables are there, background tasks start.
+//!
+//! A start that may not write does the same, but leaves transactions and segments as they are and keeps in memory what was replayed.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use env::Env;
+use env::{Env, Lock};
 use rows::codec::decode_mutation;
+use schema::system::is_system_keyspace;
 use schema::{Schema, TableId, TableMetadata};
 
 use crate::chunk_cache::ChunkCache;
 use crate::commitlog::{CommitLog, LogPosition, Replay};
 use crate::engine::{Engine, Parts};
 use crate::error::StorageError;
+use crate::log_intervals::Interval;
 use crate::options::EngineOptions;
 use crate::shards::Shards;
 use crate::table::TableStore;
-use crate::{files, layout, schema_tables, truncation_records};
+use crate::{files, layout, log_intervals, schema_tables, truncation_records};
 
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";
@@ -35,7 +40,7 @@ type Tables = BTreeMap<TableId, Arc<TableStore>>;
 pub struct Recovered {
     /// Records replayed from the commit log.
     pub records: u64,
-    /// Records of tables that are gone.
+    /// Records of tables that are gone, and those that are in SSTables already.
     pub skipped: u64,
     /// SSTables opened.
     pub sstables: usize,
@@ -48,47 +53,80 @@ struct Recovery<'a> {
     tables: Tables,
     /// Up to where the log has nothing to say about a table.
     truncated: BTreeMap<TableId, LogPosition>,
+    /// What of the log a table's SSTables hold.
+    persisted: BTreeMap<TableId, Vec<Interval>>,
     recovered: Recovered,
 }
 
-/// Opens the engine on a directory, which is made if it is not there.
+/// Opens the engine on its directories, which are made if they are not there.
 pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered), StorageError> {
-    let directory = &options.data_directory;
-    let io = |error: std::io::Error| StorageError::io(directory, &error);
-    env.disk.create_dir_all(directory).map_err(io)?;
-    let lock = match env.disk.lock_file(&directory.join(LOCK_FILE)) {
-        Ok(lock) => lock,
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-            return Err(StorageError::Locked { path: directory.clone() });
-        }
-        Err(error) => return Err(io(error)),
+    let env = &if options.read_only { env::read_only(env) } else { env.clone() };
+    let lock = lock(env, &options)?;
+    let (log, replay) = match options.read_only {
+        true => CommitLog::open_read_only(env, &options.commitlog_directory, options.commitlog.clone())?,
+        false => CommitLog::open(env, &options.commitlog_directory, options.commitlog.clone())?,
     };
-    let (log, replay) = CommitLog::open(env, &options.commitlog_directory, options.commitlog.clone())?;
     let cache = Arc::new(ChunkCache::new(options.chunk_cache_bytes));
-    let recovered = Recovered::default();
     let mut recovery = Recovery {
         env,
         options: &options,
         cache: Arc::clone(&cache),
         tables: Tables::new(),
         truncated: BTreeMap::new(),
-        recovered,
+        persisted: BTreeMap::new(),
+        recovered: Recovered::default(),
     };
     let built_in = schema::system::schema();
     recovery.open_tables(&built_in)?;
+    recovery.note_persisted()?;
     let is_first =
         |table: &TableMetadata| table.keyspace == schema_tables::KEYSPACE || truncation_records::is_here(table);
-    recovery.replay(&log, replay.again(), &built_in, &is_first)?;
+    for record in replay.again() {
+        recovery.replay_record(&log, &record?, &built_in, &is_first)?;
+    }
     recovery.read_truncations()?;
     let schema = recovery.load_schema(&built_in)?;
     recovery.open_tables(&schema)?;
-    recovery.replay(&log, replay, &schema, &|table| !is_first(table))?;
-    log.finish_replay();
-    let Recovery { tables, recovered, .. } = recovery;
-    let parts = Parts { env: env.clone(), log, chunk_cache: cache, schema, tables, lock, options: options.clone() };
+    let host_id = recovery.note_persisted()?;
+    let tables = std::mem::take(&mut recovery.tables);
+    let parts = Parts {
+        env: env.clone(),
+        log,
+        chunk_cache: cache,
+        schema,
+        tables: tables.clone(),
+        lock,
+        options: options.clone(),
+    };
     let engine = Engine::assemble(parts);
-    crate::schema_change::store_built_in(&engine)?;
+    host_id.into_iter().for_each(|host_id| engine.set_host_id(host_id));
+    recovery.tables = tables;
+    recovery.replay_rest(&engine, replay, &|table| !is_first(table))?;
+    engine.log.finish_replay();
+    let recovered = recovery.recovered;
+    if !options.read_only {
+        engine.start();
+        crate::schema_change::store_missing(&engine)?;
+    }
     Ok((engine, recovered))
+}
+
+/// Takes the lock of the first data directory, which is made if it is not there. None: nothing is written.
+fn lock(env: &Env, options: &EngineOptions) -> Result<Option<Box<dyn Lock>>, StorageError> {
+    if options.read_only {
+        return Ok(None);
+    }
+    for directory in options.data_directories.iter().chain(&options.system_directory) {
+        env.disk.create_dir_all(directory).map_err(|error| StorageError::io(directory, &error))?;
+    }
+    let directory = options.data_directory();
+    match env.disk.lock_file(&directory.join(LOCK_FILE)) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            Err(StorageError::Locked { path: directory.to_owned() })
+        }
+        Err(error) => Err(StorageError::io(directory, &error)),
+    }
 }
 
 impl Recovery<'_> {
@@ -106,97 +144,135 @@ impl Recovery<'_> {
         Ok(())
     }
 
+    fn local(&self) -> Option<&Arc<TableStore>> {
+        self.tables.values().find(|store| truncation_records::is_here(&store.table()))
+    }
+
     fn read_truncations(&mut self) -> Result<(), StorageError> {
-        if let Some(local) = self.tables.values().find(|store| truncation_records::is_here(&store.table())) {
+        if let Some(local) = self.local() {
             self.truncated = truncation_records::read(local, self.env.clock.now_seconds())?;
         }
         Ok(())
     }
 
-    fn load_schema(&self, built_in: &Schema) -> Result<Schema, StorageError> {
+    /// Notes what of the log SSTables hold, once it is known whose log it is. Gives this node's host id, if there is one.
+    fn note_persisted(&mut self) -> Result<Option<[u8; 16]>, StorageError> {
         let now = self.env.clock.now_seconds();
-        schema_tables::load(built_in, &|table| self.tables.get(&table.id).cloned(), now, None)
+        let host_id = self.local().map(|local| truncation_records::host_id(local, now)).transpose()?.flatten();
+        let of = |store: &Arc<TableStore>| log_intervals::persisted(&store.view().sstables, host_id);
+        self.persisted = self.tables.iter().map(|(id, store)| (*id, of(store))).collect();
+        Ok(host_id)
     }
 
-    fn replay(
+    /// The stored schema; where there is none, the one that came with the options.
+    fn load_schema(&self, built_in: &Schema) -> Result<Schema, StorageError> {
+        let now = self.env.clock.now_seconds();
+        let loaded = schema_tables::load(built_in, &|table| self.tables.get(&table.id).cloned(), now, None)?;
+        let is_of_users = |schema: &Schema| schema.keyspaces.keys().any(|name| !is_system_keyspace(name));
+        match &self.options.offered_schema {
+            Some(_) if is_of_users(&loaded) => {
+                tracing::warn!("the directory has a schema of its own (system_schema): schema.cql files are not used");
+                Ok(loaded)
+            }
+            Some(offered) => Ok(offered.clone()),
+            None => Ok(loaded),
+        }
+    }
+
+    /// Replays what is left, and flushes when memtables are full.
+    fn replay_rest(
         &mut self,
-        log: &CommitLog,
+        engine: &Engine,
         replay: Replay,
-        schema: &Schema,
         wanted: &dyn Fn(&TableMetadata) -> bool,
     ) -> Result<(), StorageError> {
-        let mut unknown = BTreeSet::new();
+        let schema = engine.schema();
         for record in replay {
-            let (position, record) = record?;
-            self.replay_record(log, position, &record, schema, wanted, &mut unknown)?;
+            let record = record?;
+            let added = self.replay_record(&engine.log, &record, &schema, wanted)?;
+            engine.memory.take(added);
+            let (used, budget) = engine.memory.usage();
+            if used > budget {
+                self.make_room(engine, record.0)?;
+            }
         }
         Ok(())
     }
 
+    /// Flushes all tables: what they hold ends at the record that was replayed last.
+    fn make_room(&self, engine: &Engine, replayed: LogPosition) -> Result<(), StorageError> {
+        if self.options.read_only {
+            let why = "the commit log holds more than memtables may (--memory, memtable_heap_space), and with --read-only it cannot be \
+                       flushed: let its node drain, or give more memory";
+            return Err(StorageError::Refused { why: why.to_owned() });
+        }
+        for store in self.tables.values() {
+            if let Some(set) = store.switch_memtables(store.table(), || replayed) {
+                crate::flush::flush_set(engine, store, &set)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replays a record; gives the bytes by which memtables grew.
     fn replay_record(
         &mut self,
         log: &CommitLog,
-        position: LogPosition,
-        record: &Bytes,
+        (position, record): &(LogPosition, Bytes),
         schema: &Schema,
         wanted: &dyn Fn(&TableMetadata) -> bool,
-        unknown: &mut BTreeSet<TableId>,
-    ) -> Result<(), StorageError> {
+    ) -> Result<usize, StorageError> {
         let table_of = |id: TableId| schema.table_by_id(id).cloned();
         let mutation = match decode_mutation(record, &table_of) {
             Ok(Some(mutation)) => mutation,
             Ok(None) => {
                 self.recovered.skipped += 1;
-                return Ok(());
+                return Ok(0);
             }
             Err(error) => {
                 let why = format!("the commit log's record at {position:?} cannot be decoded: {error}");
                 return Err(StorageError::Refused { why });
             }
         };
+        let mut added = 0;
         for update in mutation.updates.iter().filter(|update| wanted(&update.table)) {
-            if self.truncated.get(&update.table.id).is_some_and(|truncated| position <= *truncated) {
+            let id = update.table.id;
+            let is_persisted = self.persisted.get(&id).is_some_and(|held| log_intervals::contain(held, *position));
+            if is_persisted || self.truncated.get(&id).is_some_and(|truncated| position <= truncated) {
                 self.recovered.skipped += 1;
                 continue;
             }
-            let Some(store) = self.tables.get(&update.table.id) else {
-                unknown.insert(update.table.id);
-                continue;
-            };
+            let Some(store) = self.tables.get(&id) else { continue };
             let shard = store.shards.of(update.key.token);
             let view = store.view();
-            let mut memtable = view.active[shard].enter_to_write().expect("nothing is flushed during recovery");
-            memtable.apply(update, Some(position));
-            log.mark_replayed(position, &[(update.table.id, shard as u16)]);
+            let mut memtable = view.active[shard].enter_to_write().expect("nothing freezes it but this thread");
+            added += memtable.apply(update, Some(*position));
+            if !self.options.read_only {
+                log.mark_replayed(*position, &[(id, shard as u16)]);
+            }
             self.recovered.records += 1;
         }
-        Ok(())
+        Ok(added)
     }
 }
 
-/// Opens a table: its directory is made if it is not there, what a crash left half done is settled, its SSTables are opened.
+/// Opens a table: what a crash left half done is settled, its SSTables are opened.
 pub(crate) fn open_table(
     env: &Env,
     options: &EngineOptions,
     cache: &Arc<ChunkCache>,
     table: &Arc<TableMetadata>,
 ) -> Result<Arc<TableStore>, StorageError> {
-    let directory = layout::table_directory(&options.data_directory, table);
-    let (sstables, last) =
-        if env.disk.exists(&directory) { files::open_all(env, &directory, table, cache)? } else { (Vec::new(), 0) };
+    let directories = layout::table_directories(options, table);
+    let opened = files::open_all(env, &directories, table, cache, options.read_only)?;
     let shards = Shards::at_least(options.shards);
-    Ok(Arc::new(TableStore::new(env.clone(), directory, shards, Arc::clone(table), sstables, last)))
+    Ok(Arc::new(TableStore::new(env.clone(), directories, shards, Arc::clone(table), opened)))
 }
 
-/// Makes a table's directory and those above it, durably.
-pub(crate) fn make_directory(env: &Env, data_directory: &Path, directory: &Path) -> Result<(), StorageError> {
-    if env.disk.exists(directory) {
-        return Ok(());
-    }
-    let io = |error: std::io::Error| StorageError::io(directory, &error);
-    env.disk.create_dir_all(directory).map_err(io)?;
-    for above in directory.ancestors().skip(1).take_while(|above| above.starts_with(data_directory)) {
-        env.disk.sync_dir(above).map_err(io)?;
+/// Makes a table's directories and those above them, durably.
+pub(crate) fn make_directories(env: &Env, directories: &[PathBuf]) -> Result<(), StorageError> {
+    for directory in directories.iter().filter(|directory| !env.disk.exists(directory)) {
+        env.disk.create_dir_durable(directory).map_err(|error| StorageError::io(directory, &error))?;
     }
     Ok(())
 }

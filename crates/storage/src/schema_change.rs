@@ -33,6 +33,9 @@ pub fn change<R>(
     engine: &Engine,
     decide: impl FnOnce(&Schema) -> Result<Schema, R>,
 ) -> Result<Result<Changed, R>, StorageError> {
+    if engine.options.read_only {
+        return Err(StorageError::ReadOnly);
+    }
     let _one_at_a_time = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
     let before = engine.schema();
     let after = match decide(&before) {
@@ -85,14 +88,14 @@ fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<V
                 (Some(old), Some(_)) if Arc::ptr_eq(old, table) || old == table => {}
                 (_, Some(store)) => {
                     let old_size = store.view().active_size();
-                    match store.switch_memtables(Arc::clone(table)) {
+                    match store.switch_memtables(Arc::clone(table), || engine.log.position()) {
                         Some(set) => engine.flusher.request_set(store, set),
                         None => engine.memory.release(old_size),
                     }
                 }
                 (_, None) => {
                     let store = recovery::open_table(&engine.env, &engine.options, &engine.chunk_cache, table)?;
-                    recovery::make_directory(&engine.env, &engine.options.data_directory, &store.directory)?;
+                    recovery::make_directories(&engine.env, &store.directories)?;
                     tables.insert(table.id, store);
                 }
             }
@@ -126,10 +129,12 @@ pub fn remove_dropped(engine: &Engine, dropped: &[Arc<TableStore>]) -> Result<()
     Ok(())
 }
 
-/// Writes the rows of the built-in keyspaces that are not in the schema tables yet, as Cassandra has them there.
-pub(crate) fn store_built_in(engine: &Engine) -> Result<(), StorageError> {
+/// Writes the rows of the keyspaces that are not in the schema tables yet: the built-in ones, as Cassandra has them there, and those
+/// that were read from `schema.cql` files.
+pub(crate) fn store_missing(engine: &Engine) -> Result<(), StorageError> {
     let built_in = schema::system::schema();
-    let stored = built_in
+    let schema = engine.schema();
+    let stored = schema
         .keyspaces
         .values()
         .filter(|keyspace| !keyspace.is_virtual)

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use schema::{TableMetadata, describe};
 use sstable::Component;
 
 use crate::engine::Engine;
@@ -29,7 +30,7 @@ pub struct Snapshot {
     pub created_at: Option<i64>,
 }
 
-/// Links the files of a table into a snapshot. What is in memtables is not part of it: flush first.
+/// Links the files of a table into a snapshot, in each of its directories. What is in memtables is not part of it: flush first.
 pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathBuf, StorageError> {
     let disk = &engine.env.disk;
     let target = layout::snapshot_directory(&store.directory, tag);
@@ -43,8 +44,11 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
     let view = store.view();
     let mut data_files = Vec::new();
     for sstable in &view.sstables {
+        let directory = &sstable.descriptor().directory;
+        let target = layout::snapshot_directory(directory, tag);
+        disk.create_dir_all(&target).map_err(io)?;
         for name in files::file_names(&engine.env, sstable) {
-            disk.hard_link(&store.directory.join(&name), &target.join(&name)).map_err(io)?;
+            disk.hard_link(&directory.join(&name), &target.join(&name)).map_err(io)?;
         }
         data_files.push(sstable.descriptor().file_name(Component::Data));
     }
@@ -56,16 +60,51 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         "ephemeral": false,
     });
     disk.replace_file(&target.join("manifest.json"), manifest.to_string().as_bytes()).map_err(io)?;
-    let text = schema::describe::table(&view.table, true);
+    let text = create_statements(engine, &view.table);
     disk.replace_file(&target.join("schema.cql"), text.as_bytes()).map_err(io)?;
-    disk.sync_dir(&target).map_err(io)?;
+    for directory in &store.directories {
+        let target = layout::snapshot_directory(directory, tag);
+        if disk.exists(&target) {
+            disk.sync_dir(&target).map_err(io)?;
+        }
+    }
     Ok(target)
+}
+
+/// What makes the table again: the types of its keyspace, the table or view, its indexes.
+fn create_statements(engine: &Engine, table: &TableMetadata) -> String {
+    let schema = engine.schema();
+    let types = schema.keyspace(&table.keyspace).map(|keyspace| describe::types_by_dependency(keyspace));
+    let mut texts: Vec<String> = types.into_iter().flatten().map(|udt| describe::user_type(&udt)).collect();
+    texts.push(match &table.view {
+        Some(view) => describe::view(table, view, true),
+        None => describe::table(table, true),
+    });
+    texts.extend(table.indexes.values().map(|index| describe::index(table, index)));
+    texts.join("\n\n")
 }
 
 /// The snapshots of a table.
 pub fn list(engine: &Engine, store: &TableStore) -> Result<Vec<Snapshot>, StorageError> {
+    let mut found: Vec<Snapshot> = Vec::new();
+    for directory in &store.directories {
+        for snapshot in list_in(engine, store, directory)? {
+            match found.iter_mut().find(|known| known.tag == snapshot.tag) {
+                Some(known) => {
+                    known.size += snapshot.size;
+                    known.true_size += snapshot.true_size;
+                    known.created_at = known.created_at.or(snapshot.created_at);
+                }
+                None => found.push(snapshot),
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn list_in(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<Snapshot>, StorageError> {
     let disk = &engine.env.disk;
-    let above = store.directory.join(layout::SNAPSHOTS);
+    let above = directory.join(layout::SNAPSHOTS);
     if !disk.exists(&above) {
         return Ok(Vec::new());
     }
@@ -73,18 +112,18 @@ pub fn list(engine: &Engine, store: &TableStore) -> Result<Vec<Snapshot>, Storag
     let table = store.table();
     let mut found = Vec::new();
     for entry in disk.list_dir(&above).map_err(io)?.into_iter().filter(|entry| entry.is_dir) {
-        let directory = above.join(&entry.name);
+        let snapshot = above.join(&entry.name);
         let (mut size, mut true_size) = (0, 0);
-        for file in disk.list_dir(&directory).map_err(io)?.into_iter().filter(|file| !file.is_dir) {
-            let length = disk.file_len(&directory.join(&file.name)).map_err(io)?;
+        for file in disk.list_dir(&snapshot).map_err(io)?.into_iter().filter(|file| !file.is_dir) {
+            let length = disk.file_len(&snapshot.join(&file.name)).map_err(io)?;
             size += length;
-            if !disk.exists(&store.directory.join(&file.name)) {
+            if !disk.exists(&directory.join(&file.name)) {
                 true_size += length;
             }
         }
         let (keyspace, table) = (table.keyspace.clone(), table.name.clone());
-        let created_at = created_at(engine, &directory);
-        found.push(Snapshot { tag: entry.name, keyspace, table, directory, size, true_size, created_at });
+        let created_at = created_at(engine, &snapshot);
+        found.push(Snapshot { tag: entry.name, keyspace, table, directory: snapshot, size, true_size, created_at });
     }
     Ok(found)
 }
@@ -104,8 +143,12 @@ pub fn clear(engine: &Engine, store: &TableStore, tag: Option<&str>) -> Result<u
     let mut cleared = 0;
     for snapshot in list(engine, store)? {
         if tag.is_none_or(|tag| tag == snapshot.tag) {
-            let directory = &snapshot.directory;
-            engine.env.disk.remove_dir_all(directory).map_err(|error| StorageError::io(directory, &error))?;
+            for directory in store.directories.iter().map(|own| layout::snapshot_directory(own, &snapshot.tag)) {
+                if engine.env.disk.exists(&directory) {
+                    let removed = engine.env.disk.remove_dir_all(&directory);
+                    removed.map_err(|error| StorageError::io(&directory, &error))?;
+                }
+            }
             cleared += 1;
         }
     }

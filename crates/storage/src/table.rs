@@ -12,6 +12,8 @@ use schema::{TableId, TableMetadata};
 use sstable::txn_log::Transaction;
 use sstable::{SSTable, SSTableId};
 
+use crate::commitlog::LogPosition;
+use crate::files::Opened;
 use crate::memtable::Memtable;
 use crate::metrics::TableMetrics;
 use crate::shards::Shards;
@@ -23,8 +25,10 @@ pub struct TableStore {
     pub env: Env,
     /// Its id.
     pub id: TableId,
-    /// Where its files lie.
+    /// Where its files lie: the first of its directories.
     pub directory: PathBuf,
+    /// All directories where its files lie, at least one.
+    pub directories: Vec<PathBuf>,
     /// How its partitions are split.
     pub shards: Shards,
     /// Counters.
@@ -55,18 +59,15 @@ pub struct Changes {
     pub compacting: BTreeSet<SSTableId>,
     /// When this process wrote SSTables that are in the view, seconds.
     pub written: BTreeMap<SSTableId, u32>,
+    /// Where the log stood when memtables were frozen last: what the present ones hold comes after.
+    pub log_frozen_at: Option<LogPosition>,
 }
 
 impl TableStore {
-    /// A table with the SSTables that were found in its directory.
-    pub fn new(
-        env: Env,
-        directory: PathBuf,
-        shards: Shards,
-        table: Arc<TableMetadata>,
-        sstables: Vec<Arc<SSTable>>,
-        last_sequence: u64,
-    ) -> Self {
+    /// A table with the SSTables that were found in its directories, of which there must be one at least.
+    pub fn new(env: Env, directories: Vec<PathBuf>, shards: Shards, table: Arc<TableMetadata>, opened: Opened) -> Self {
+        let Opened { sstables, last_sequence } = opened;
+        let directory = directories.first().cloned().unwrap_or_default();
         let active = new_memtables(&env, shards, &table);
         let id = table.id;
         let view = View { table, active, flushing: Vec::new(), sstables: newest_first(sstables) };
@@ -74,6 +75,7 @@ impl TableStore {
             env,
             id,
             directory,
+            directories,
             shards,
             metrics: TableMetrics::default(),
             view: ArcSwap::from_pointee(view),
@@ -124,11 +126,18 @@ impl TableStore {
         self.view.store(Arc::new(view));
     }
 
-    /// Puts new memtables in place (of the table's schema `table`) and freezes the old; None when they are empty.
-    pub fn switch_memtables(&self, table: Arc<TableMetadata>) -> Option<Arc<FlushSet>> {
-        let changes = self.changes();
+    /// Puts new memtables in place (of the table's schema `table`) and freezes the old; None when they are empty. `log_position` gives where
+    /// the log ends: what this table appended up to there is in the old memtables, since nothing is in the new ones yet.
+    pub fn switch_memtables(
+        &self,
+        table: Arc<TableMetadata>,
+        log_position: impl FnOnce() -> LogPosition,
+    ) -> Option<Arc<FlushSet>> {
+        let mut changes = self.changes();
         let old = self.view();
-        let set = Arc::new(FlushSet { memtables: old.active.clone() });
+        let (after, up_to) = (changes.log_frozen_at, log_position());
+        changes.log_frozen_at = Some(up_to);
+        let set = Arc::new(FlushSet { memtables: old.active.clone(), after, up_to });
         let mut flushing = old.flushing.clone();
         let empty = old.active.iter().all(|memtable| memtable.size() == 0);
         flushing.push(Arc::clone(&set));

@@ -1,5 +1,6 @@
 //! Truncating: a table loses everything that it holds. Also: taking the files of a dropped table off the disk.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::commitlog::LogPosition;
@@ -34,8 +35,11 @@ pub fn truncate(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageE
 
 /// Takes the files of a dropped table off the disk; its snapshots and backups stay, and with them the directory.
 pub fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
+    store.directories.iter().try_for_each(|directory| remove_files_in(engine, directory))
+}
+
+fn remove_files_in(engine: &Engine, directory: &Path) -> Result<(), StorageError> {
     let disk = &engine.env.disk;
-    let directory = &store.directory;
     if !disk.exists(directory) {
         return Ok(());
     }

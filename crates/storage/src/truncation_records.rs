@@ -45,6 +45,22 @@ pub(crate) fn mutation(
     Some(Mutation::of(update))
 }
 
+/// The id of the node whose directory this is, once it has one.
+pub(crate) fn host_id(local: &Arc<TableStore>, now: u32) -> Result<Option<[u8; 16]>, StorageError> {
+    let table = local.table();
+    let Some(column) = table.column_by_name("host_id") else { return Ok(None) };
+    let mut stream = crate::read::read_all(local, now)?;
+    let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&table), now, TombstoneLimits::NONE);
+    while live.next_partition()?.is_some() {
+        while let Some(row) = live.next_row()? {
+            if let Some(ColumnData::Simple(cell)) = row.column(column.id) {
+                return Ok(cell.value.as_ref().try_into().ok());
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// What is recorded.
 pub(crate) fn read(local: &Arc<TableStore>, now: u32) -> Result<BTreeMap<TableId, LogPosition>, StorageError> {
     let table = local.table();

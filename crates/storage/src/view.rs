@@ -6,6 +6,7 @@ use crate::files::SSTable;
 use rows::{PartitionRange, ReadCommand};
 use schema::TableMetadata;
 
+use crate::commitlog::LogPosition;
 use crate::memtable::Memtable;
 use crate::shards::Shards;
 
@@ -13,6 +14,23 @@ use crate::shards::Shards;
 pub struct FlushSet {
     /// One a shard.
     pub memtables: Vec<Arc<Memtable>>,
+    /// Where the log stood when those before were frozen; None: these are the first.
+    pub after: Option<LogPosition>,
+    /// Where it stood when these were: what the table had appended is in these or in those before.
+    pub up_to: LogPosition,
+}
+
+impl FlushSet {
+    /// The part of the log that needs no replay for the table once these memtables, and those before them, are in SSTables. None: they hold
+    /// nothing that was logged.
+    ///
+    /// It is not what lies between the first and last record of the memtables: they are frozen one after the other, and a shard's next
+    /// memtable may hold a record that comes before the last one of another shard's old memtable.
+    pub fn log_range(&self) -> Option<(LogPosition, LogPosition)> {
+        let first = self.memtables.iter().filter_map(|memtable| memtable.log_range()).map(|(first, _)| first).min()?;
+        let from = self.after.unwrap_or(first);
+        (from <= self.up_to).then_some((from, self.up_to))
+    }
 }
 
 /// A table's memtables and SSTables.

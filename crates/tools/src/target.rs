@@ -107,7 +107,7 @@ fn is_directory(disk: &dyn Disk, path: &Path) -> bool {
 
 /// The SSTables of a directory that count, by their Data.db.
 pub fn in_directory(env: &Env, directory: &Path) -> Result<Vec<Descriptor>, Failure> {
-    let hidden = txn_log::hidden(env, directory)?;
+    let hidden = txn_log::hidden(env, &[directory.to_owned()])?;
     let entries = env.disk.list_dir(directory);
     let entries = entries.map_err(|error| Failure::new(format!("{}: {error}", directory.display())))?;
     let names = entries.into_iter().filter(|entry| !entry.is_dir && !hidden.contains(&directory.join(&entry.name)));

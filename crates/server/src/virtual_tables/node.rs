@@ -155,7 +155,7 @@ pub(super) fn snapshots(services: &Services) -> Vec<VirtualRow> {
 
 /// `system_properties`: a program without a JVM has few.
 pub(super) fn system_properties(services: &Services) -> Vec<VirtualRow> {
-    let data = services.node.engine.options.data_directory.display().to_string();
+    let data = services.node.engine.options.data_directory().display().to_string();
     [
         ("cassandra.release_version", RELEASE_VERSION),
         ("helenus.version", env!("CARGO_PKG_VERSION")),

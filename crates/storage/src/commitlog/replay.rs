@@ -14,6 +14,11 @@ use super::reader::{Bad, Item, SegmentReader};
 use super::segments::{Segment, TEMPORARY};
 use super::{COMMITLOG_SEGMENT_SIZE_MAX, LogError, LogPosition, ReplayPolicy, format};
 
+/// A file that this log made on the way to a segment.
+fn is_ours(name: &str) -> bool {
+    name.starts_with("CommitLog-") || name.starts_with("spare")
+}
+
 /// What is read of a segment at a time.
 const READ_BLOCK: usize = 64 << 10;
 
@@ -24,31 +29,65 @@ pub struct Replay {
     files: Vec<(u64, PathBuf)>,
     next: usize,
     current: Option<(PathBuf, SegmentReader)>,
+    /// The segment whose unreadable end is a torn tail that was not cut, since nothing may be written.
+    torn: Option<PathBuf>,
     failed: bool,
 }
 
 impl Replay {
     pub(super) fn open(env: &Env, directory: &Path, policy: ReplayPolicy) -> Result<Replay, LogError> {
         let disk = env.disk.clone();
-        let mut files = Vec::new();
         for entry in disk.list_dir(directory).map_err(LogError::io(directory))? {
-            let path = directory.join(&entry.name);
-            if let Some((_, id)) = format::parse_file_name(&entry.name) {
-                files.push((id, path));
-            } else if entry.name.ends_with(TEMPORARY) {
+            // `CommitLog-…`: what else ends so is not ours
+            if entry.name.ends_with(TEMPORARY) && is_ours(&entry.name) {
+                let path = directory.join(&entry.name);
                 disk.remove_file(&path).map_err(LogError::io(&path))?;
             }
         }
-        files.sort();
-        let replay = Replay { disk, policy, files, next: 0, current: None, failed: false };
+        let replay = Self::of_directory(disk, directory, policy)?;
         replay.settle_tail()?;
         Ok(replay)
+    }
+
+    /// Leaves the segments as they are; a directory that is not there has none.
+    pub(super) fn open_read_only(env: &Env, directory: &Path, policy: ReplayPolicy) -> Result<Replay, LogError> {
+        let disk = env.disk.clone();
+        if !disk.exists(directory) {
+            return Ok(Replay { disk, policy, files: Vec::new(), next: 0, current: None, torn: None, failed: false });
+        }
+        let mut replay = Self::of_directory(disk, directory, policy)?;
+        replay.torn = replay.last_in_use()?;
+        Ok(replay)
+    }
+
+    fn of_directory(disk: Arc<dyn Disk>, directory: &Path, policy: ReplayPolicy) -> Result<Replay, LogError> {
+        let mut files = Vec::new();
+        for entry in disk.list_dir(directory).map_err(LogError::io(directory))? {
+            if let Some((_, id)) = format::parse_file_name(&entry.name) {
+                files.push((id, directory.join(&entry.name)));
+            }
+        }
+        files.sort();
+        Ok(Replay { disk, policy, files, next: 0, current: None, torn: None, failed: false })
+    }
+
+    /// The last segment that holds something.
+    fn last_in_use(&self) -> Result<Option<PathBuf>, LogError> {
+        for (id, path) in self.files.iter().rev() {
+            match self.read_segment(*id, path) {
+                Ok(Some(reader)) if !reader.is_blank() => return Ok(Some(path.clone())),
+                Ok(_) => {}
+                Err(LogError::Corrupt { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
     }
 
     /// The same records once more, from the first.
     pub fn again(&self) -> Replay {
         let (disk, policy, files) = (self.disk.clone(), self.policy, self.files.clone());
-        Replay { disk, policy, files, next: 0, current: None, failed: false }
+        Replay { disk, policy, files, next: 0, current: None, torn: self.torn.clone(), failed: false }
     }
 
     /// The highest segment id in use.
@@ -159,6 +198,10 @@ impl Replay {
     }
 
     fn corrupt(&self, path: &Path, bad: Bad) -> Result<(), LogError> {
+        if !bad.followed && self.torn.as_deref() == Some(path) {
+            tracing::info!(path = %path.display(), bad.offset, bad.reason, "passing over the torn tail of the commit log");
+            return Ok(());
+        }
         let error = LogError::Corrupt { path: path.to_owned(), offset: bad.offset, reason: bad.reason };
         if self.policy == ReplayPolicy::Stop {
             return Err(error);

@@ -106,7 +106,7 @@ impl Task for Merge {
 
 /// An output may be as large as its inputs.
 pub(crate) fn check_space(engine: &Engine, store: &TableStore, total: u64) -> Result<(), StorageError> {
-    let directory = &store.directory;
+    let directory = crate::files::directory_to_write(&engine.env, store);
     let available = engine.env.disk.available_space(directory).map_err(|error| StorageError::io(directory, &error))?;
     if available < total {
         let why = format!("a compaction of {total} bytes has only {available} bytes of disk");

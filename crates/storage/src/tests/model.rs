@@ -7,7 +7,7 @@ mod faults;
 mod sources;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,20 +31,14 @@ const CLUSTERINGS: i32 = 60;
 
 fn options(dice: &SimRandom) -> EngineOptions {
     EngineOptions {
-        data_directory: PathBuf::from(DATA).join("data"),
         commitlog: commitlog::Options { segment_size: 64 << 10, total_space: 1 << 20, ..commitlog::Options::default() },
-        commitlog_directory: PathBuf::from(DATA).join("commitlog"),
-        host_id: None,
         shards: 1 << dice.below(4),
         memtable_bytes: 1 << 20,
         chunk_cache_bytes: 64 << 10,
-        concurrent_compactors: 1,
-        compaction_bytes_per_second: 0,
         column_index_size: Some(256),
         tombstone_failure_threshold: u64::MAX,
         tombstone_warn_threshold: u64::MAX,
-        auto_snapshot: false,
-        read_only: false,
+        ..EngineOptions::beneath(Path::new(DATA))
     }
 }
 

@@ -10,7 +10,7 @@ mod damage;
 mod twin;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,20 +45,14 @@ const DROPPABLE: [&str; 3] = ["w", "x", "m"];
 
 fn options(dice: &SimRandom) -> EngineOptions {
     EngineOptions {
-        data_directory: PathBuf::from(DATA).join("data"),
         commitlog: commitlog::Options { segment_size: 48 << 10, total_space: 1 << 20, ..commitlog::Options::default() },
-        commitlog_directory: PathBuf::from(DATA).join("commitlog"),
-        host_id: None,
         shards: 1 << dice.below(3),
         memtable_bytes: 1 << 20,
         chunk_cache_bytes: 64 << 10,
-        concurrent_compactors: 1,
-        compaction_bytes_per_second: 0,
         column_index_size: Some(256),
         tombstone_failure_threshold: u64::MAX,
         tombstone_warn_threshold: u64::MAX,
-        auto_snapshot: false,
-        read_only: false,
+        ..EngineOptions::beneath(Path::new(DATA))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A node on a simulated machine, without sockets: statements in, rows as text out.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use cluster::{IdentityOptions, Node, Timeouts};
@@ -24,30 +25,26 @@ impl<'a> SimNode<'a> {
         let env = sim.env();
         let dice = sim.dice();
         let options = EngineOptions {
-            data_directory: format!("{DATA}/data").into(),
             commitlog: commitlog::Options {
                 segment_size: 256 << 10,
                 total_space: 4 << 20,
                 ..commitlog::Options::default()
             },
-            commitlog_directory: format!("{DATA}/commitlog").into(),
-            host_id: None,
             shards: 1 << dice.below(4),
             memtable_bytes: 4 << 20,
             chunk_cache_bytes: 64 << 10,
-            concurrent_compactors: 1,
-            compaction_bytes_per_second: 0,
             column_index_size: Some(512),
             tombstone_failure_threshold: 100_000,
             tombstone_warn_threshold: 1000,
-            auto_snapshot: false,
-            read_only: false,
+            ..EngineOptions::beneath(Path::new(DATA))
         };
         let (engine, _) = storage::open(&env, options).expect("a sound disk opens");
         let address: SocketAddr = "127.0.0.1:9042".parse().expect("an address");
         let identity = IdentityOptions {
             cluster_name: "model".into(),
+            adopt_cluster_name: false,
             num_tokens: 4,
+            adopt_tokens: false,
             initial_tokens: Vec::new(),
             listen: address,
             broadcast: address,

@@ -1,0 +1,164 @@
+//! What lies in the directory that a node is started on: Helenus's own layout, a Cassandra node's, or a snapshot. Decided by looking.
+//!
+//! | what is there | data | commit log |
+//! |---|---|---|
+//! | `data_file_directories` is set | those | `commitlog_directory`, else beside the first |
+//! | `data/` in it (Helenus, or `/var/lib/cassandra`), or nothing yet | `data/` | `commitlog/` |
+//! | `<keyspace>/<table>-<id>/` in it, `system_schema` among them | itself | `../commitlog/` |
+//! | folders of tables without `system_schema`: snapshots, backups, one table | those folders | none |
+//!
+//! Tables without `system_schema` need `schema.cql` files ([`schema_files`]). Keys of the configuration that name directories count before
+//! what is found. Nothing is written here.
+
+mod folders;
+mod schema_files;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use config::Config;
+use env::Env;
+use schema::{Schema, TableId};
+
+use folders::Folder;
+
+/// What was found.
+#[derive(Debug)]
+pub struct Directories {
+    /// One line on what it is, for the log.
+    pub what: String,
+    /// `data_file_directories`.
+    pub data: Vec<PathBuf>,
+    /// `local_system_data_file_directory`.
+    pub system: Option<PathBuf>,
+    /// `commitlog_directory`.
+    pub commitlog: PathBuf,
+    /// Tables that lie elsewhere than beneath the data directories.
+    pub places: BTreeMap<TableId, Vec<PathBuf>>,
+    /// The schema of `schema.cql` files.
+    pub schema: Option<Schema>,
+}
+
+/// How the program was told.
+pub struct Told<'a> {
+    /// `--data-dir`
+    pub data_dir: &'a Path,
+    /// `--schema`
+    pub schema_file: Option<&'a Path>,
+    /// `--read-only`
+    pub read_only: bool,
+}
+
+/// Looks at the directory.
+pub fn recognise(env: &Env, told: &Told<'_>, config: &Config) -> Result<Directories, String> {
+    let mut found = find(env, told, config)?;
+    if let Some(directory) = &config.commitlog_directory {
+        found.commitlog = told.data_dir.join(directory);
+    }
+    found.system = config.local_system_data_file_directory.as_ref().map(|directory| told.data_dir.join(directory));
+    if told.read_only {
+        let missing = |directory: &&PathBuf| !env.disk.exists(directory);
+        if let Some(directory) = found.data.iter().find(missing) {
+            return Err(format!("{}: there is no such directory to read (--read-only)", directory.display()));
+        }
+    }
+    Ok(found)
+}
+
+fn find(env: &Env, told: &Told<'_>, config: &Config) -> Result<Directories, String> {
+    let dir = told.data_dir;
+    if !config.data_file_directories.is_empty() {
+        let data: Vec<PathBuf> = config.data_file_directories.iter().map(|name| dir.join(name)).collect();
+        let beside = data.first().and_then(|first| first.parent()).map(|above| above.join("commitlog"));
+        let commitlog = beside.filter(|beside| env.disk.exists(beside)).unwrap_or_else(|| dir.join("commitlog"));
+        return of_data(env, told, "data_file_directories of the configuration".to_owned(), data, commitlog);
+    }
+    let kind = folders::look(env, dir)?;
+    match kind {
+        folders::Kind::Empty | folders::Kind::Parent { .. } => {
+            let data = dir.join("data");
+            let what = match kind {
+                folders::Kind::Parent { of_helenus: true } => "a directory of Helenus",
+                folders::Kind::Parent { .. } => "a directory of Cassandra, with data and commitlog beneath",
+                _ => "a new directory",
+            };
+            of_data(env, told, what.to_owned(), vec![data], dir.join("commitlog"))
+        }
+        folders::Kind::Data => {
+            let commitlog = dir.canonical_parent().join("commitlog");
+            of_data(env, told, "a data directory of Cassandra".to_owned(), vec![dir.to_owned()], commitlog)
+        }
+        folders::Kind::Tables(found) => of_tables(env, told, &found),
+    }
+}
+
+/// A whole node's directories; where a schema is offered it is used for want of `system_schema`.
+fn of_data(
+    env: &Env,
+    told: &Told<'_>,
+    what: String,
+    data: Vec<PathBuf>,
+    commitlog: PathBuf,
+) -> Result<Directories, String> {
+    let mut found = Directories { what, data, system: None, commitlog, places: BTreeMap::new(), schema: None };
+    if let Some(file) = told.schema_file {
+        let folders = found.data.iter().map(|data| folders::tables(env, data)).collect::<Result<Vec<_>, _>>()?;
+        let folders: Vec<Folder> = folders.into_iter().flatten().collect();
+        found.schema = Some(schema_files::read(env, &[file.to_owned()], &folders)?);
+    }
+    Ok(found)
+}
+
+/// Folders of tables: snapshots, backups, copies.
+fn of_tables(env: &Env, told: &Told<'_>, folders: &[Folder]) -> Result<Directories, String> {
+    let dir = told.data_dir;
+    let regular = folders.iter().all(|folder| folder.is_in_place(dir));
+    if !told.read_only && !regular {
+        return Err(format!(
+            "{} holds folders of tables (a snapshot or a copy), not a node's data: open it with --read-only",
+            dir.display()
+        ));
+    }
+    let mut files: Vec<PathBuf> = told.schema_file.map(Path::to_owned).into_iter().collect();
+    files.extend([dir.join("schema.cql")].into_iter().filter(|file| env.disk.exists(file)));
+    files.extend(folders.iter().map(|folder| folder.path.join("schema.cql")).filter(|file| env.disk.exists(file)));
+    files.dedup();
+    if files.is_empty() {
+        return Err(format!(
+            "{} holds folders of tables, but neither system_schema nor a schema.cql: name one with --schema FILE",
+            dir.display()
+        ));
+    }
+    let schema = schema_files::read(env, &files, folders)?;
+    let mut places: BTreeMap<TableId, Vec<PathBuf>> = BTreeMap::new();
+    for folder in folders {
+        match folders::table_of(folder, folders.len(), &schema) {
+            Some(table) => places.entry(table).or_default().push(folder.path.clone()),
+            None => tracing::warn!(folder = %folder.path.display(), "no schema.cql says which table this is: left out"),
+        }
+    }
+    let what = format!("{} folders of tables (snapshots or copies), schema from schema.cql", folders.len());
+    let places = if regular { BTreeMap::new() } else { places };
+    let commitlog = dir.join("commitlog");
+    Ok(Directories { what, data: vec![dir.to_owned()], system: None, commitlog, places, schema: Some(schema) })
+}
+
+/// The directory above, also of a relative name.
+trait CanonicalParent {
+    fn canonical_parent(&self) -> PathBuf;
+}
+
+impl CanonicalParent for Path {
+    fn canonical_parent(&self) -> PathBuf {
+        match self.parent() {
+            Some(parent) if self.file_name().is_some() => match parent.as_os_str().is_empty() {
+                true => PathBuf::from("."),
+                false => parent.to_owned(),
+            },
+            _ => self.join(".."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Directories as people have them, on a real disk: empty files with the right names are enough to be told apart.
+
+#![allow(clippy::disallowed_methods)]
+
+use std::path::Path;
+
+use super::*;
+
+const ID: &str = "54b6634c2fb55635b88086461e077c63";
+
+fn make(root: &Path, files: &[&str]) {
+    for file in files {
+        let path = root.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = "CREATE TABLE ks.t (k int PRIMARY KEY, v text);";
+        std::fs::write(&path, if file.ends_with(".cql") { text } else { "" }).unwrap();
+    }
+}
+
+fn recognised(dir: &Path, sets: &[&str], read_only: bool) -> Result<Directories, String> {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let config = Config::load(None, &sets, false).unwrap();
+    recognise(&env::real::env(), &Told { data_dir: dir, schema_file: None, read_only }, &config)
+}
+
+#[test]
+fn directories_of_nodes() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let new = recognised(&root.join("new"), &[], false).unwrap();
+    assert_eq!((new.data, new.commitlog), (vec![root.join("new/data")], root.join("new/commitlog")));
+    let system = format!("data/system_schema/tables-{ID}/nb-1-big-Data.db");
+    make(root, &[&system, "commitlog/CommitLog-7-1.log", "hints/x"]);
+    let parent = recognised(root, &[], false).unwrap();
+    assert_eq!((parent.data, parent.commitlog), (vec![root.join("data")], root.join("commitlog")));
+    let data = recognised(&root.join("data"), &[], false).unwrap();
+    assert_eq!((data.data, data.commitlog), (vec![root.join("data")], root.join("commitlog")));
+    let named = recognised(root, &["data_file_directories=[data, more]", "commitlog_directory=/log"], false).unwrap();
+    assert_eq!(named.data, [root.join("data"), root.join("more")]);
+    assert_eq!(named.commitlog, Path::new("/log"));
+    let missing = recognised(&root.join("new"), &[], true).unwrap_err();
+    assert!(missing.contains("no such directory"), "{missing}");
+}
+
+#[test]
+fn folders_of_tables() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let table = format!("a/ks/t-{ID}");
+    let data = format!("{table}/snapshots/s1/nb-1-big-Data.db");
+    let schema = format!("{table}/snapshots/s1/schema.cql");
+    make(root, &[&data, &schema]);
+    let refused = recognised(&root.join("a"), &[], false).unwrap_err();
+    assert!(refused.contains("--read-only"), "{refused}");
+    let place = |found: &Directories| {
+        let (id, places) = found.places.iter().next().unwrap();
+        (id.to_hex(), places.clone())
+    };
+    let expected = (ID.to_owned(), vec![root.join(&table).join("snapshots/s1")]);
+    for dir in ["a".to_owned(), format!("{table}/snapshots/s1"), table.clone()] {
+        let found = recognised(&root.join(dir), &[], true).unwrap();
+        assert_eq!(place(&found), expected);
+    }
+    make(root, &[&data.replace("s1", "s2")]);
+    let several = recognised(&root.join("a"), &[], true).unwrap_err();
+    assert!(several.contains("s1, s2"), "{several}");
+    // the same snapshot of two nodes, and a copy without ids
+    make(root, &[&data.replace("a/ks", "both/n1/ks"), &data.replace("a/ks", "both/n2/ks"), "both/schema.cql"]);
+    assert_eq!(place(&recognised(&root.join("both"), &[], true).unwrap()).1.len(), 2);
+    make(root, &["copy/ks/t/da-1-bti-Data.db", "copy/ks/t/schema.cql"]);
+    assert_eq!(place(&recognised(&root.join("copy"), &[], true).unwrap()).1, [root.join("copy/ks/t")]);
+    // without a schema nothing can be read
+    make(root, &["bare/ks/t/da-1-bti-Data.db"]);
+    assert!(recognised(&root.join("bare"), &[], true).unwrap_err().contains("--schema"));
+}

@@ -1,0 +1,62 @@
+//! Intervals of the commit log: which records of a table are in its SSTables and need no replay.
+//!
+//! An SSTable's Statistics.db names the intervals that its flush covered, and the node that they are of: those of another node mean another
+//! log. Both ends belong to an interval; the position of a record is its end. Agrees with
+//! `org.apache.cassandra.db.commitlog.{IntervalSet,CommitLogReplayer.persistedIntervals}`.
+
+use std::sync::Arc;
+
+use sstable::{CommitLogPosition, SSTable};
+
+use crate::commitlog::LogPosition;
+
+/// An interval, both ends included.
+pub type Interval = (CommitLogPosition, CommitLogPosition);
+
+/// The same positions as intervals in order that do not touch.
+pub fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
+    intervals.retain(|(from, to)| from <= to);
+    intervals.sort_unstable();
+    let mut merged: Vec<Interval> = Vec::with_capacity(intervals.len());
+    for (from, to) in intervals {
+        match merged.last_mut() {
+            Some((_, last)) if from <= *last => *last = to.max(*last),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+/// What of this node's log the SSTables of a table hold.
+pub fn persisted(sstables: &[Arc<SSTable>], host: Option<[u8; 16]>) -> Vec<Interval> {
+    let stats = sstables.iter().map(|sstable| &sstable.statistics().stats);
+    let own = stats.filter(|stats| host.is_some() && stats.originating_host == host);
+    union(own.flat_map(|stats| stats.commit_log_intervals.iter().copied()).collect())
+}
+
+/// Whether a record lies in one of the intervals, which are in order.
+pub fn contain(intervals: &[Interval], position: LogPosition) -> bool {
+    let Ok(segment) = i64::try_from(position.segment) else { return false };
+    let at = CommitLogPosition { segment, offset: i32::try_from(position.offset).unwrap_or(i32::MAX) };
+    let after = intervals.partition_point(|(from, _)| *from <= at);
+    after.checked_sub(1).and_then(|index| intervals.get(index)).is_some_and(|(_, to)| at <= *to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(segment: i64, offset: i32) -> CommitLogPosition {
+        CommitLogPosition { segment, offset }
+    }
+
+    #[test]
+    fn intervals_that_touch_are_one() {
+        let all = vec![(at(2, 5), at(2, 9)), (at(1, 0), at(1, 7)), (at(1, 7), at(2, 1)), (at(3, 9), at(3, 8))];
+        let merged = union(all);
+        assert_eq!(merged, [(at(1, 0), at(2, 1)), (at(2, 5), at(2, 9))]);
+        let is_in = |segment, offset| contain(&merged, LogPosition { segment, offset });
+        assert!(is_in(1, 0) && is_in(1, 9) && is_in(2, 1) && is_in(2, 5) && is_in(2, 9));
+        assert!(!is_in(0, 9) && !is_in(2, 2) && !is_in(2, 10) && !is_in(9, 0));
+    }
+}
