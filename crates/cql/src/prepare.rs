@@ -102,7 +102,11 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
         }
         Statement::Batch(batch) => Plan::Batch(batch::prepare(&mut preparing, batch, keyspace)?),
         Statement::Use(name) => Plan::Use(name.as_str().to_owned()),
-        Statement::Truncate(name) => Plan::Truncate(preparing.table(name, keyspace)?),
+        Statement::Truncate(name) => {
+            let table = preparing.table(name, keyspace)?;
+            crate::statements::check_dependents(preparing.schema, &table)?;
+            Plan::Truncate(table)
+        }
         _ => Plan::Other,
     };
     let result_metadata = match &plan {

@@ -4,3 +4,30 @@ pub(crate) mod batch;
 pub(crate) mod modification;
 pub(crate) mod other;
 pub(crate) mod select;
+
+use schema::{Schema, TableMetadata, system};
+
+use crate::error::CqlError;
+
+/// Refuses changes of a table whose indexes, views or triggers would not follow: none of them is kept up yet, and one that is stale would
+/// answer wrongly once Cassandra has the directory back.
+pub(crate) fn check_dependents(schema: &Schema, table: &TableMetadata) -> Result<(), CqlError> {
+    if system::is_system_keyspace(&table.keyspace) {
+        return Ok(());
+    }
+    let views = schema.keyspace(&table.keyspace).into_iter().flat_map(|keyspace| keyspace.views_of(table.id));
+    let dependents = [
+        ("indexes", table.indexes.keys().cloned().collect::<Vec<_>>()),
+        ("materialized views", views.map(|view| view.name.clone()).collect()),
+        ("triggers", table.triggers().collect()),
+    ];
+    match dependents.iter().find(|(_, names)| !names.is_empty()) {
+        Some((what, names)) => Err(CqlError::invalid(format!(
+            "{}.{} can be read but not written: its {what} ({}) are not maintained yet and would become stale",
+            table.keyspace,
+            table.name,
+            names.join(", ")
+        ))),
+        None => Ok(()),
+    }
+}

@@ -11,7 +11,7 @@ use env::Env;
 use rows::codec::{CodecColumn, EncodingStats, Header};
 use rows::{PartitionStream, ReadContext, ReadMode};
 use schema::TableMetadata;
-use sstable::{CommitLogPosition, Component, Descriptor, SSTableId, SSTableWriter, WriterOptions};
+use sstable::{CommitLogPosition, Component, Descriptor, SSTableId, SSTableWriter, Version, WriterOptions};
 
 use crate::chunk_cache::ChunkCache;
 use crate::commitlog::LogPosition;

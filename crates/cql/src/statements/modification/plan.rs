@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use schema::{ColumnKind, ColumnMetadata, TableKind, TableMetadata};
+use schema::{ColumnKind, ColumnMetadata, Schema, TableKind, TableMetadata};
 use types::CqlType;
 
 use super::operation::Target;
@@ -20,7 +20,7 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-fn check_table(table: &TableMetadata) -> Result<(), CqlError> {
+fn check_table(schema: &Schema, table: &TableMetadata) -> Result<(), CqlError> {
     match table.kind {
         TableKind::View => return invalid("Cannot directly modify a materialized view"),
         TableKind::Virtual => {
@@ -28,7 +28,7 @@ fn check_table(table: &TableMetadata) -> Result<(), CqlError> {
         }
         TableKind::Regular | TableKind::Index => {}
     }
-    Ok(())
+    crate::statements::check_dependents(schema, table)
 }
 
 fn refuse_conditions() -> CqlError {
@@ -100,7 +100,7 @@ pub(crate) fn prepare_insert(
     if table.is_counter() {
         return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
     }
-    check_table(&table)?;
+    check_table(preparing.schema, &table)?;
     if insert.if_not_exists {
         return Err(refuse_conditions());
     }
@@ -181,7 +181,7 @@ pub(crate) fn prepare_update(
 ) -> Result<ModificationPlan, CqlError> {
     let table = preparing.table(&update.table, keyspace)?;
     preparing.enter(&table);
-    check_table(&table)?;
+    check_table(preparing.schema, &table)?;
     if !matches!(update.condition, Condition::None) {
         return Err(refuse_conditions());
     }
@@ -209,7 +209,7 @@ pub(crate) fn prepare_delete(
 ) -> Result<ModificationPlan, CqlError> {
     let table = preparing.table(&delete.table, keyspace)?;
     preparing.enter(&table);
-    check_table(&table)?;
+    check_table(preparing.schema, &table)?;
     if !matches!(delete.condition, Condition::None) {
         return Err(refuse_conditions());
     }
