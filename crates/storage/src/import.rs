@@ -87,7 +87,7 @@ pub fn import(engine: &Engine, store: &Arc<TableStore>, options: &Options) -> Re
 fn sources(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<Descriptor>, StorageError> {
     let disk = &engine.env.disk;
     let entries = disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
-    let hidden: BTreeSet<PathBuf> = sstable::txn_log::hidden(&engine.env, directory)?;
+    let hidden: BTreeSet<PathBuf> = sstable::txn_log::hidden(&engine.env, &[directory.to_owned()])?;
     let view = store.view();
     let is_ours = |descriptor: &Descriptor| view.sstables.iter().any(|sstable| sstable.descriptor() == descriptor);
     let mut found = Vec::new();

@@ -122,7 +122,7 @@ impl<'a> Output<'a> {
         env.disk.create_dir_durable(directory).map_err(|error| wrong(directory, &error))?;
         let id = next_id(env, directory, like)?;
         let uuid = new_uuid(env);
-        let transaction = Transaction::begin(env, directory, Operation::Write, uuid)?;
+        let transaction = Transaction::begin(env, directory, Operation::Write, uuid, recipe.version)?;
         Ok(Self {
             env,
             directory: directory.to_owned(),
