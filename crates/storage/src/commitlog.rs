@@ -15,9 +15,10 @@
 //! - a failed sync is final: what it covered is never reported as durable;
 //! - a segment is removed only when every record in it was flushed, or belongs to nobody, and the same holds of those before it.
 //!
-//! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see `format`), plain: compressed and
-//! encrypted segments are refused by name. Not here: what a mutation says, which positions an SSTable covers, truncation records.
+//! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see `format`), plain. Those of Cassandra are
+//! replayed too, versions 7 and 8, also compressed ones (see `compressed`); encrypted segments are refused by name. Not here: what a mutation says, which positions an SSTable covers, truncation records.
 
+mod compressed;
 mod durable;
 mod format;
 mod pending;
@@ -210,7 +211,11 @@ impl fmt::Display for LogError {
                 write!(f, "{}: corrupt at offset {offset}: {reason}", path.display())
             }
             LogError::Unsupported { path, what } => {
-                write!(f, "{}: cannot read commit log segments with {what}", path.display())
+                write!(
+                    f,
+                    "{}: cannot replay commit log segments with {what}; start the Cassandra that wrote it and run nodetool drain first",
+                    path.display()
+                )
             }
         }
     }

@@ -24,19 +24,20 @@ def binary():
 
 
 class Server:
-    def __init__(self, data_dir, settings=(), port=None, admin_port=None):
+    def __init__(self, data_dir, settings=(), port=None, admin_port=None, flags=()):
         self.host = "127.0.0.1"
         self.port = port or free_port()
         self.admin_port = admin_port or free_port()
         self.data_dir = pathlib.Path(data_dir)
         self.log = self.data_dir.with_name(self.data_dir.name + ".log")
         self.settings = list(settings)
+        self.flags = list(flags)
         self.process = None
         self.seconds_to_ready = None
 
     def start(self):
         command = [binary(), "serve", "--data-dir", str(self.data_dir), "--listen", self.host]
-        command += ["--port", str(self.port), "--admin-port", str(self.admin_port)]
+        command += ["--port", str(self.port), "--admin-port", str(self.admin_port), *self.flags]
         for setting in self.settings:
             command += ["--set", setting]
         begun = time.monotonic()

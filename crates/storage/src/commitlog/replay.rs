@@ -12,12 +12,15 @@ use env::{Disk, Env};
 
 use super::reader::{Bad, Item, SegmentReader};
 use super::segments::{Segment, TEMPORARY};
-use super::{COMMITLOG_SEGMENT_SIZE_MAX, LogError, LogPosition, ReplayPolicy, format};
+use super::{COMMITLOG_SEGMENT_SIZE_MAX, LogError, LogPosition, ReplayPolicy, compressed, format};
 
 /// A file that this log made on the way to a segment.
 fn is_ours(name: &str) -> bool {
     name.starts_with("CommitLog-") || name.starts_with("spare")
 }
+
+/// More than a header has.
+const HEAD_MAX: u64 = 16 << 10;
 
 /// What is read of a segment at a time.
 const READ_BLOCK: usize = 64 << 10;
@@ -44,7 +47,7 @@ impl Replay {
                 disk.remove_file(&path).map_err(LogError::io(&path))?;
             }
         }
-        let replay = Self::of_directory(disk, directory, policy)?;
+        let mut replay = Self::of_directory(disk, directory, policy)?;
         replay.settle_tail()?;
         Ok(replay)
     }
@@ -102,8 +105,19 @@ impl Replay {
     /// Settles the last segment in use: what cannot be read at its end becomes zeros, unless sections follow (then it is not a tail),
     /// and its last section is written and synced again. That section may be in the kernel's memory only: its writer died before the
     /// sync, or the sync failed, which Linux forgets. A later power cut would tear it when it is no longer the last.
-    fn settle_tail(&self) -> Result<(), LogError> {
+    ///
+    /// What another wrote compressed is not written again: its torn tail is passed over at each start, until it was flushed and is gone.
+    fn settle_tail(&mut self) -> Result<(), LogError> {
+        for (_, path) in self.files.iter().rev() {
+            if self.is_compressed(path)? {
+                self.torn = Some(path.clone());
+                break;
+            }
+        }
         for (id, path) in self.files.iter().rev() {
+            if self.torn.as_ref() == Some(path) {
+                return Ok(());
+            }
             let mut reader = match self.read_segment(*id, path) {
                 Ok(Some(reader)) if !reader.is_blank() => reader,
                 Ok(_) => continue,
@@ -120,6 +134,14 @@ impl Replay {
             };
         }
         Ok(())
+    }
+
+    /// Whether a segment is of another's making, with parameters.
+    fn is_compressed(&self, path: &Path) -> Result<bool, LogError> {
+        let file = self.disk.open_read(path).map_err(LogError::io(path))?;
+        let mut head = vec![0; file.len().min(HEAD_MAX) as usize];
+        file.read_at(&mut head, 0).map_err(LogError::io(path))?;
+        Ok(format::read_header(&head).is_some_and(|header| !header.is_plain()))
     }
 
     fn rewrite_tail(&self, path: &Path, reader: &SegmentReader, bad: Option<Bad>) -> Result<(), LogError> {
@@ -169,15 +191,16 @@ impl Replay {
             let what = format!("version {}", header.version);
             return Err(LogError::Unsupported { path: path.to_owned(), what });
         }
-        if !header.is_plain() {
-            let parameters = String::from_utf8_lossy(&header.parameters);
-            let what = format!("parameters {parameters} (only plain segments can be replayed)");
-            return Err(LogError::Unsupported { path: path.to_owned(), what });
-        }
         if header.id != id {
             let reason = "the segment's id differs from its file name";
             return Err(LogError::Corrupt { path: path.to_owned(), offset: 4, reason });
         }
+        if header.is_plain() {
+            return Ok(Some(SegmentReader::new(Bytes::from(content), id, header.len)));
+        }
+        let unsupported = |what| LogError::Unsupported { path: path.to_owned(), what };
+        let compressor = compressed::compressor(&header).map_err(unsupported)?;
+        let content = compressed::plain(&content, &header, compressor);
         Ok(Some(SegmentReader::new(Bytes::from(content), id, header.len)))
     }
 

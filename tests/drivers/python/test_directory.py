@@ -1,0 +1,109 @@
+"""Directories that a real Cassandra left (testdata/directories, recorded by tests/oracle/record_directory), opened as they are."""
+
+import hashlib
+import json
+import os
+import pathlib
+import tarfile
+
+import pytest
+import server as helenus
+from cassandra.cluster import Cluster
+
+DIRECTORIES = pathlib.Path(__file__).resolve().parents[3] / "testdata" / "directories"
+FORMATS = sorted(path.name.split(".")[0] for path in DIRECTORIES.glob("*.tar.gz"))
+
+
+def extracted(name, target):
+    with tarfile.open(DIRECTORIES / f"{name}.tar.gz") as archive:
+        archive.extractall(target, filter="data")
+    return target
+
+
+def content(server, tables):
+    found = {}
+    with Cluster([server.host], port=server.port) as cluster:
+        session = cluster.connect()
+        for table in tables:
+            found[table] = sorted(repr(tuple(row)) for row in session.execute(f"SELECT * FROM {table}"))
+        for table in ["ks.kv", "ks.wide"]:
+            found[table] += sorted(str(row[0]) for row in session.execute(f"SELECT writetime(v) FROM {table}"))
+        found["schema"] = [row.create_statement for row in session.execute("DESCRIBE SCHEMA")]
+    return found
+
+
+def listing(directory):
+    paths = sorted(directory.rglob("*"))
+    stats = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths]
+    return stats, [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()]
+
+
+def make_unwritable(directory):
+    for path in [directory, *directory.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_read_only_touches_nothing(name, tmp_path):
+    directory = extracted(name, tmp_path / "cassandra")
+    want = json.loads((DIRECTORIES / f"{name}.json").read_text())
+    make_unwritable(directory)
+    before = listing(directory)
+    for data_dir in [directory, directory / "data"]:
+        server = helenus.Server(data_dir, flags=["--read-only"])
+        server.log = tmp_path / "log"
+        server.start()
+        assert content(server, [table for table in want if table != "schema"]) == want
+        with Cluster([server.host], port=server.port) as cluster:
+            session = cluster.connect()
+            for refused in ["INSERT INTO ks.kv (k, v) VALUES (1, 'x')", "TRUNCATE ks.kv", "DROP TABLE ks.kv", "CREATE TABLE ks.x (k int PRIMARY KEY)"]:
+                with pytest.raises(Exception, match="read-only"):
+                    session.execute(refused)
+        assert server.stop() == 0
+        assert listing(directory) == before
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_snapshot_of_a_table(name, tmp_path):
+    directory = extracted(name, tmp_path / "cassandra")
+    [table] = (directory / "data" / "ks").glob("kv-*")
+    server = helenus.Server(table / "snapshots" / "before", flags=["--read-only"])
+    server.log = tmp_path / "log"
+    server.start()
+    with Cluster([server.host], port=server.port) as cluster:
+        assert len(list(cluster.connect().execute("SELECT * FROM ks.kv"))) == 118
+    assert server.stop() == 0
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_opened_written_and_opened_again(name, tmp_path):
+    directory = extracted(name, tmp_path / "cassandra")
+    want = json.loads((DIRECTORIES / f"{name}.json").read_text())
+    tables = [table for table in want if table != "schema"]
+    server = helenus.Server(directory)
+    server.log = tmp_path / "log"
+    server.start()
+    assert content(server, tables) == want
+    [table] = (directory / "data" / "ks").glob("kv-*")
+    assert not list(table.glob("*_txn_*.log")) and not list(table.glob("*-900-*")), "the unfinished flush is taken back"
+    with Cluster([server.host], port=server.port) as cluster:
+        session = cluster.connect()
+        session.execute("INSERT INTO ks.kv (k, v) VALUES (1000, 'new')")
+        for maintained_by_cassandra in ["INSERT INTO ks.idx (k, w) VALUES (1, 1)", "DELETE FROM ks.base WHERE k = 1"]:
+            with pytest.raises(Exception, match="not maintained yet"):
+                session.execute(maintained_by_cassandra)
+    server.kill()
+    server.start()
+    after = content(server, tables)
+    assert server.stop() == 0
+    assert after["schema"] == want["schema"]
+    assert len(after["ks.kv"]) == len(want["ks.kv"]) + 2
+    assert {table: after[table] for table in tables if table != "ks.kv"} == {table: want[table] for table in tables if table != "ks.kv"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_directory_that_cannot_be_written_is_refused(tmp_path):
+    directory = extracted(FORMATS[0], tmp_path / "cassandra")
+    make_unwritable(directory)
+    with pytest.raises(RuntimeError):
+        helenus.Server(directory).start()
