@@ -24,12 +24,12 @@ def binary():
 
 
 class Server:
-    def __init__(self, data_dir, settings=(), port=None, admin_port=None, flags=()):
+    def __init__(self, data_dir, settings=(), port=None, admin_port=None, flags=(), log=None):
         self.host = "127.0.0.1"
         self.port = port or free_port()
         self.admin_port = admin_port or free_port()
         self.data_dir = pathlib.Path(data_dir)
-        self.log = self.data_dir.with_name(self.data_dir.name + ".log")
+        self.log = log or self.data_dir.with_name(self.data_dir.name + ".log")
         self.settings = list(settings)
         self.flags = list(flags)
         self.process = None

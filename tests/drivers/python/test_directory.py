@@ -50,8 +50,7 @@ def test_read_only_touches_nothing(name, tmp_path):
     make_unwritable(directory)
     before = listing(directory)
     for data_dir in [directory, directory / "data"]:
-        server = helenus.Server(data_dir, flags=["--read-only"])
-        server.log = tmp_path / "log"
+        server = helenus.Server(data_dir, flags=["--read-only"], log=tmp_path / "log")
         server.start()
         assert content(server, [table for table in want if table != "schema"]) == want
         with Cluster([server.host], port=server.port) as cluster:
@@ -67,8 +66,7 @@ def test_read_only_touches_nothing(name, tmp_path):
 def test_a_snapshot_of_a_table(name, tmp_path):
     directory = extracted(name, tmp_path / "cassandra")
     [table] = (directory / "data" / "ks").glob("kv-*")
-    server = helenus.Server(table / "snapshots" / "before", flags=["--read-only"])
-    server.log = tmp_path / "log"
+    server = helenus.Server(table / "snapshots" / "before", flags=["--read-only"], log=tmp_path / "log")
     server.start()
     with Cluster([server.host], port=server.port) as cluster:
         assert len(list(cluster.connect().execute("SELECT * FROM ks.kv"))) == 118
@@ -80,8 +78,7 @@ def test_opened_written_and_opened_again(name, tmp_path):
     directory = extracted(name, tmp_path / "cassandra")
     want = json.loads((DIRECTORIES / f"{name}.json").read_text())
     tables = [table for table in want if table != "schema"]
-    server = helenus.Server(directory)
-    server.log = tmp_path / "log"
+    server = helenus.Server(directory, log=tmp_path / "log")
     server.start()
     assert content(server, tables) == want
     [table] = (directory / "data" / "ks").glob("kv-*")
