@@ -5,14 +5,19 @@
 //! 3. Each chunk has its CRC-32 and decompresses.
 //! 4. Statistics.db and the index footers were read when the SSTable was opened; first and last key agree.
 //! 5. Each entry of Partitions.db or Index.db leads to a partition, keys ascend, the filter admits them, and their number is right.
-//! 6. Extended: each row decodes, and rows and markers ascend; every opened range deletion is closed.
+//! 6. Extended: each row decodes, and rows and markers ascend; every opened range deletion is closed; each key is found through the
+//!    index; read backwards, by way of its row index, a partition has as many rows; Statistics.db has their number.
 //!
 //! Agrees in purpose with `org.apache.cassandra.io.sstable.format.bti.BtiTableVerifier`.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use env::Env;
-use rows::{ClusteringPrefix, DeletionTime, PartitionStream, ReadContext, ReadError, ReadMode, Unfiltered};
+use rows::{
+    ClusteringPrefix, ColumnFilter, DataLimits, DeletionTime, PartitionRange, PartitionStream, ReadCommand,
+    ReadContext, ReadError, ReadMode, Slices, Unfiltered,
+};
 use types::DecoratedKey;
 
 use crate::descriptor::{Component, parse_toc};
@@ -59,8 +64,10 @@ pub fn verify(env: &Env, sstable: &SSTable, depth: Depth) -> Result<Verified, Re
 /// What comes next.
 enum Stage {
     Components,
+    OpenDigest,
     Digest(Digest),
     Chunks(u64),
+    OpenPartitions,
     Partitions(Box<Partitions>),
     Done,
 }
@@ -86,22 +93,35 @@ impl Verifier {
         self.verified
     }
 
-    /// Looks at about [`READ_LENGTH`] bytes more; gives how many, None at the end. The first thing that is wrong is the error.
+    /// Looks at about [`READ_LENGTH`] bytes more; gives how many, None at the end. What is wrong is the error; another call goes on
+    /// with what can be looked at after that.
     pub fn step(&mut self) -> Result<Option<u64>, ReadError> {
-        let (stage, read) = match std::mem::replace(&mut self.stage, Stage::Done) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Done);
+        let (stage, read) = match stage {
             Stage::Components => {
+                self.stage = self.after_components();
                 check_components(&self.env, &self.sstable)?;
-                let stage = match Digest::open(&self.env, &self.sstable)? {
-                    Some(digest) if self.depth >= Depth::Quick => Stage::Digest(digest),
-                    _ => self.after_digest(),
-                };
-                (stage, 0)
+                return Ok(Some(0));
             }
-            Stage::Digest(mut digest) => match digest.step(&self.sstable)? {
-                Some(read) => (Stage::Digest(digest), read),
-                None => (self.after_digest(), 0),
-            },
-            Stage::Chunks(index) => self.check_chunk(index)?,
+            Stage::OpenDigest => {
+                self.stage = self.after_digest();
+                match Digest::open(&self.env, &self.sstable)? {
+                    Some(digest) => (Stage::Digest(digest), 0),
+                    None => return Ok(Some(0)),
+                }
+            }
+            Stage::Digest(mut digest) => {
+                self.stage = self.after_digest();
+                match digest.step(&self.sstable)? {
+                    Some(read) => (Stage::Digest(digest), read),
+                    None => return Ok(Some(0)),
+                }
+            }
+            Stage::Chunks(index) => {
+                self.stage = Stage::Chunks(index + 1);
+                return self.check_chunk(index);
+            }
+            Stage::OpenPartitions => (Stage::Partitions(Box::new(Partitions::of(&self.sstable)?)), 0),
             Stage::Partitions(mut partitions) => {
                 match partitions.step(&self.sstable, self.depth, &mut self.verified)? {
                     Some(read) => (Stage::Partitions(partitions), read),
@@ -114,18 +134,23 @@ impl Verifier {
         Ok(Some(read))
     }
 
+    fn after_components(&self) -> Stage {
+        if self.depth >= Depth::Quick { Stage::OpenDigest } else { Stage::Done }
+    }
+
     fn after_digest(&self) -> Stage {
         if self.depth >= Depth::Normal { Stage::Chunks(0) } else { Stage::Done }
     }
 
-    fn check_chunk(&mut self, index: u64) -> Result<(Stage, u64), ReadError> {
+    fn check_chunk(&mut self, index: u64) -> Result<Option<u64>, ReadError> {
         let data = self.sstable.data();
-        if index == data.length().div_ceil(data.chunk_length() as u64) {
-            return Ok((Stage::Partitions(Box::new(Partitions::of(&self.sstable)?)), 0));
+        if index >= data.length().div_ceil(data.chunk_length() as u64) {
+            self.stage = Stage::OpenPartitions;
+            return Ok(Some(0));
         }
         data.read_chunk(index, ReadMode::Background)?;
         self.verified.chunks += 1;
-        Ok((Stage::Chunks(index + 1), data.chunk_length() as u64))
+        Ok(Some(data.chunk_length() as u64))
     }
 }
 
@@ -185,12 +210,14 @@ struct Partitions {
     last: Option<DecoratedKey>,
     /// Of the partition that is being looked at.
     rows: Option<Rows>,
+    /// Rows so far, static ones included.
+    row_count: u64,
 }
 
 impl Partitions {
     fn of(sstable: &SSTable) -> Result<Self, ReadError> {
         let stream = sstable.scan_all(&ReadContext::new(ReadMode::Background))?;
-        Ok(Self { stream, last: None, rows: None })
+        Ok(Self { stream, last: None, rows: None, row_count: 0 })
     }
 
     /// Some partitions or rows; how many bytes they took is not known, and counts nothing: the chunks were counted.
@@ -200,15 +227,24 @@ impl Partitions {
                 if rows.next(sstable, &mut self.stream)? {
                     verified.unfiltereds += 1;
                     self.rows = Some(rows);
+                } else {
+                    self.row_count += rows.row_count;
+                    check_lookup(sstable, &rows)?;
                 }
                 continue;
             }
             let Some(head) = self.stream.next_partition()? else {
                 self.check_end(sstable, verified)?;
+                let counted = sstable.statistics().stats.total_rows;
+                if depth == Depth::Extended && counted != self.row_count {
+                    let what = format!("{counted} rows are counted, and {} are there", self.row_count);
+                    return Err(Error::corrupt(&sstable.descriptor().path(Component::Statistics), 0, what).into());
+                }
                 return Ok(None);
             };
             self.check_key(sstable, &head.key)?;
             verified.partitions += 1;
+            self.row_count += u64::from(head.static_row.is_some());
             self.rows = (depth == Depth::Extended).then(|| Rows::of(&head.key));
             self.last = Some(head.key);
         }
@@ -242,40 +278,74 @@ fn wrong(sstable: &SSTable, what: String) -> ReadError {
 /// The rows and markers of a partition, in order.
 struct Rows {
     key: DecoratedKey,
+    count: u64,
+    row_count: u64,
     last: Option<ClusteringPrefix>,
     open: Option<DeletionTime>,
 }
 
 impl Rows {
     fn of(key: &DecoratedKey) -> Self {
-        Self { key: key.clone(), last: None, open: None }
+        Self { key: key.clone(), count: 0, row_count: 0, last: None, open: None }
     }
 
     /// False: that was all.
-    fn next(&mut self, sstable: &SSTable, stream: &mut dyn PartitionStream) -> Result<bool, ReadError> {
+    fn next(&mut self, sstable: &SSTable, stream: &mut SSTableStream) -> Result<bool, ReadError> {
+        let at = stream.position();
         let Some(unfiltered) = stream.next_unfiltered()? else {
             return match self.open {
-                Some(_) => Err(self.wrong(sstable, "a range deletion without end")),
+                Some(_) => Err(self.wrong(sstable, at, "a range deletion without end")),
                 None => Ok(false),
             };
         };
         let comparator = &sstable.table().comparator;
         let here = ClusteringPrefix { kind: unfiltered.kind(), values: unfiltered.values().clone() };
         if self.last.as_ref().is_some_and(|last| last.compare(&here, comparator) != Ordering::Less) {
-            return Err(self.wrong(sstable, "rows out of order"));
+            return Err(self.wrong(sstable, at, "rows out of order"));
         }
         self.last = Some(here);
+        self.count += 1;
+        self.row_count += u64::from(matches!(unfiltered, Unfiltered::Row(_)));
         if let Unfiltered::Marker(marker) = unfiltered {
             if marker.close != self.open {
-                return Err(self.wrong(sstable, "a range deletion that ends otherwise than it began"));
+                return Err(self.wrong(sstable, at, "a range deletion that ends otherwise than it began"));
             }
             self.open = marker.open;
         }
         Ok(true)
     }
 
-    fn wrong(&self, sstable: &SSTable, what: &str) -> ReadError {
+    fn wrong(&self, sstable: &SSTable, at: u64, what: &str) -> ReadError {
         let what = format!("{what} in the partition of key {:02x?}", &self.key.key[..]);
-        Error::corrupt(sstable.data().path(), 0, what).into()
+        Error::corrupt(sstable.data().path(), at, what).into()
     }
+}
+
+/// The key is found, and backwards there is as much as forwards. Keys of legacy index tables have no tokens to be found by.
+fn check_lookup(sstable: &SSTable, rows: &Rows) -> Result<(), ReadError> {
+    if !sstable.has_tokens() {
+        return Ok(());
+    }
+    let command = ReadCommand {
+        table: Arc::clone(sstable.table()),
+        range: PartitionRange::Key(rows.key.clone()),
+        slices: Slices::all(),
+        reversed: true,
+        columns: ColumnFilter::All,
+        now: 0,
+        limits: DataLimits::NONE,
+    };
+    let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background))?;
+    if stream.next_partition()?.is_none() {
+        return Err(wrong(sstable, format!("key {:02x?} is not found", &rows.key.key[..])));
+    }
+    let mut count = 0;
+    while stream.next_unfiltered()?.is_some() {
+        count += 1;
+    }
+    if count == rows.count {
+        return Ok(());
+    }
+    let what = format!("{count} rows and markers instead of {} backwards", rows.count);
+    Err(wrong(sstable, format!("{what} in the partition of key {:02x?}", &rows.key.key[..])))
 }

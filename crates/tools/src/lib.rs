@@ -20,5 +20,6 @@ mod schema_file;
 mod split;
 mod target;
 mod upgrade;
+mod verify;
 
 pub use program::{Context, run};

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use env::Env;
 
 use crate::failure::{DONE, FAILED, Failure, USAGE};
-use crate::{dump, list, metadata, salvage, split, upgrade};
+use crate::{dump, list, metadata, salvage, split, upgrade, verify};
 
 /// What a verb works with.
 pub struct Context<'a> {
@@ -31,6 +31,7 @@ struct Program {
 enum Verb {
     Dump(dump::Arguments),
     Metadata(metadata::Arguments),
+    Verify(verify::Arguments),
     List(list::Arguments),
     Split(split::Arguments),
     Upgrade(upgrade::Arguments),
@@ -47,6 +48,7 @@ pub fn run(arguments: &[String], context: &mut Context<'_>) -> u8 {
     let done = match program.verb {
         Verb::Dump(arguments) => dump::run(&arguments, context),
         Verb::Metadata(arguments) => metadata::run(&arguments, context),
+        Verb::Verify(arguments) => verify::run(&arguments, context),
         Verb::List(arguments) => list::run(&arguments, context),
         Verb::Split(arguments) => split::run(&arguments, context),
         Verb::Upgrade(arguments) => upgrade::run(&arguments, context),

@@ -86,6 +86,13 @@ impl Recipe {
         Self::like(sstable.table(), sstable.header(), sstable.statistics(), compression, sstable.partition_count())
     }
 
+    /// In a version.
+    pub fn in_version(mut self, version: Version) -> Self {
+        self.version = version;
+        self.options.row_index_block = version.row_index_block_default();
+        self
+    }
+
     /// Compression and filter as the table's schema wants them.
     pub fn by_schema(mut self) -> Result<Self, Failure> {
         let params = &self.table.params;

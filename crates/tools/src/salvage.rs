@@ -116,7 +116,7 @@ fn write(
 fn recipe(stream: &SalvageStream, version: Version) -> Result<Recipe, Failure> {
     let compression = stream.data().compression().map(|info| info.params.clone());
     let keys = stream.report().partitions_expected.unwrap_or(100_000);
-    let mut recipe = match stream.statistics() {
+    let recipe = match stream.statistics() {
         Some(statistics) => Recipe::like(stream.table(), stream.header(), statistics, compression, keys),
         None => {
             let options = WriterOptions::for_table(stream.table(), keys).map_err(Failure::new)?;
@@ -124,8 +124,7 @@ fn recipe(stream: &SalvageStream, version: Version) -> Result<Recipe, Failure> {
             Recipe { table, header, version, options: WriterOptions { compression, ..options } }
         }
     };
-    recipe.version = if Version::WRITABLE.contains(&version) { version } else { Version::DA };
-    Ok(recipe)
+    Ok(recipe.in_version(if version.is_writable() { version } else { Version::DA }))
 }
 
 fn print(

@@ -3,7 +3,7 @@
 
 use clap::Args;
 use rows::{ReadContext, ReadMode};
-use sstable::Descriptor;
+use sstable::{Descriptor, Version};
 
 use crate::failure::{DONE, Failure};
 use crate::program::Context;
@@ -47,14 +47,18 @@ pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failu
     Ok(DONE)
 }
 
+/// Pieces have the version of the whole, or the newest where that cannot be written.
+fn writable(version: Version) -> Version {
+    if version.is_writable() { version } else { Version::DA }
+}
+
 fn split(
     sstable: &sstable::SSTable,
     descriptor: &Descriptor,
     piece_max: u64,
     context: &mut Context<'_>,
 ) -> Result<(), Failure> {
-    let mut recipe = Recipe::of(sstable);
-    recipe.version = descriptor.version;
+    let mut recipe = Recipe::of(sstable).in_version(writable(descriptor.version));
     // the filter of a piece is for its share of the partitions, and some more
     let pieces = sstable.stored_length().div_ceil(piece_max).max(1);
     recipe.options.estimated_keys = (recipe.options.estimated_keys / pieces * 5).div_ceil(4) + 1;

@@ -68,8 +68,7 @@ fn upgrade(arguments: &Arguments, descriptor: &Descriptor, context: &mut Context
     if let Source::File(_) = source {
         recipe = recipe.by_schema()?;
     }
-    recipe.version = arguments.to;
-    let mut output = Output::new(context.env, directory, recipe, descriptor.id)?;
+    let mut output = Output::new(context.env, directory, recipe.in_version(arguments.to), descriptor.id)?;
     let mut progress = Progress::new(&format!("upgrade {}", descriptor.prefix()), sstable.data_length());
     let written = sstable
         .scan_all(&ReadContext::new(ReadMode::Background))

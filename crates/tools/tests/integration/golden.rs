@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::fixtures::{self, run};
 
-const VERSIONS: [&str; 1] = ["da"];
+pub const VERSIONS: [&str; 3] = ["da", "oa", "nb"];
 
 /// "expired" depends on when the tool ran.
 fn without_expired(text: &str) -> String {

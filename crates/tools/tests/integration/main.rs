@@ -3,4 +3,5 @@
 
 mod fixtures;
 mod golden;
+mod verifying;
 mod writing;

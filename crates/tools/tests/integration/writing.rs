@@ -11,7 +11,7 @@ use types::DecoratedKey;
 use crate::fixtures::{self, Fixture, run};
 
 /// A copy of a fixture's files in a directory of its own.
-fn copy(fixture: &Fixture) -> (tempfile::TempDir, PathBuf) {
+pub fn copy(fixture: &Fixture) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     for component in Component::ALL {
         let path = fixture.descriptor.path(component);
@@ -23,7 +23,7 @@ fn copy(fixture: &Fixture) -> (tempfile::TempDir, PathBuf) {
     (directory, data)
 }
 
-fn fixture(table: &str) -> Fixture {
+pub fn fixture(table: &str) -> Fixture {
     let mut found = fixtures::all("da");
     found.retain(|fixture| fixture.descriptor.directory.ends_with(format!("{table}/da")));
     found.remove(0)
