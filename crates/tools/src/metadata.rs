@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use rows::NO_DELETION_TIME;
 use sstable::{
-    CommitLogPosition, Component, Descriptor, HeaderColumn, Histogram, MURMUR3_PARTITIONER, Statistics, Stats,
+    CommitLogPosition, Component, Descriptor, HeaderColumn, Histogram, MURMUR3_PARTITIONER, Statistics, Stats, Version,
 };
 use types::java_number::print_double;
 use types::literal::to_plain_text;
@@ -114,7 +114,8 @@ impl Viewer<'_> {
         self.field("TTL min", stats.min_ttl, duration_words(stats.min_ttl));
         self.field("TTL max", stats.max_ttl, duration_words(stats.max_ttl));
         self.key_range(context);
-        self.field("Covered clusterings", covered(stats, &self.statistics.header.clustering), None);
+        let covered = covered(stats, &self.statistics.header.clustering, self.descriptor.version);
+        self.field("Covered clusterings", covered, None);
         let before = i64::from(context.env.clock.now_seconds()) - self.arguments.gc_grace_seconds;
         self.field("Estimated droppable tombstones", print_double(droppable_ratio(stats, before)), None);
         self.field("SSTable Level", stats.level, None);
@@ -243,7 +244,11 @@ fn intervals(intervals: &[(CommitLogPosition, CommitLogPosition)]) -> String {
     format!("{{{}}}", each.collect::<Vec<_>>().join(", "))
 }
 
-fn covered(stats: &Stats, clustering: &[String]) -> String {
+fn covered(stats: &Stats, clustering: &[String], version: Version) -> String {
+    // made from two lists of values a slice of everything is known to be one
+    if !version.has_covered_slice() && stats.covered.is_all() {
+        return "ALL".to_owned();
+    }
     let types: Vec<CqlType> =
         clustering.iter().map(|ty| marshal::parse(ty).map_or(CqlType::Blob, |(ty, _)| ty)).collect();
     let (start, end) = (&stats.covered.start, &stats.covered.end);

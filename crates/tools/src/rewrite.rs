@@ -89,7 +89,6 @@ impl Recipe {
     /// In a version.
     pub fn in_version(mut self, version: Version) -> Self {
         self.version = version;
-        self.options.row_index_block = version.row_index_block_default();
         self
     }
 

@@ -120,8 +120,11 @@ fn metadata_is_equal_line_by_line() {
             let ran = run(&["metadata", fixture.data().to_str().unwrap()]);
             assert_eq!(ran.code, 0, "{}: {}", fixture.data().display(), ran.err);
             let stable = |line: &&str| !RUN_DEPENDENT.iter().any(|name| line.starts_with(name));
+            // the original does not find the keys of one nb file; here they come from Index.db
+            let has_keys = golden.contains("First token");
+            let known = |line: &&str| has_keys || !line.contains(" token: ");
             let (found, golden): (Vec<_>, Vec<_>) =
-                (ran.out.lines().filter(stable).collect(), golden.lines().filter(stable).collect());
+                (ran.out.lines().filter(stable).filter(known).collect(), golden.lines().filter(stable).collect());
             let differs = |(found, golden): &(&&str, &&str)| found != golden && !is_near(found, golden);
             if let Some((found, golden)) = found.iter().zip(&golden).find(differs) {
                 failures.push(format!("{}:\n  found  {found}\n  golden {golden}", fixture.data().display()));

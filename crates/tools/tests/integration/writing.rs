@@ -97,6 +97,34 @@ fn an_upgrade_keeps_content_and_statistics() {
     }
 }
 
+/// Up and down through every version that is written: the content stays, but for times that nb has no form for.
+#[test]
+fn versions_go_up_and_down() {
+    let mut capped = 0;
+    for fixture in fixtures::all("da") {
+        let is_index = fixture.descriptor.directory.to_string_lossy().contains("idx");
+        if is_index || std::fs::metadata(fixture.data()).unwrap().len() > 60_000 {
+            continue;
+        }
+        let (directory, data) = copy(&fixture);
+        let before = content(&data);
+        let mut was_capped = false;
+        for version in ["nb", "oa", "da"] {
+            let ran = run(&["upgrade", "--to", version, directory.path().to_str().unwrap()]);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            was_capped |= ran.out.contains("after 2038-01-19 have no form");
+            let [new] = &sstables(directory.path())[..] else { panic!("one SSTable") };
+            assert_eq!(new.version.name(), version);
+            let path = new.path(Component::Data);
+            let ran = run(&["verify", "-e", path.to_str().unwrap()]);
+            assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+            assert!(was_capped || content(&path) == before, "{:?} {version}", fixture.descriptor);
+        }
+        capped += usize::from(was_capped);
+    }
+    assert!((1..6).contains(&capped), "{capped}");
+}
+
 #[test]
 fn an_upgrade_in_place_replaces_the_source() {
     let (directory, data) = copy(&fixture("dels"));
