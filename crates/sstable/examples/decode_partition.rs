@@ -1,7 +1,7 @@
 //! Cost of reading one wide partition from cached chunks: run it under callgrind with two numbers of rounds; the
 //! difference over rounds and rows is instructions a row.
 //!
-//! `decode_partition <rounds> [rows] [full|slice|reversed|point|key]`
+//! `decode_partition <rounds> [rows] [full|slice|reversed|point|key] [da|oa|nb]`
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -78,6 +78,7 @@ fn main() {
     let rounds: u32 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1);
     let count: u32 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(10_000);
     let what = arguments.next().unwrap_or_else(|| "full".to_owned());
+    let version = arguments.next().and_then(|name| Version::from_name(&name)).unwrap_or(Version::DA);
     let env = env::real::env();
     let table = table();
     let directory = std::env::temp_dir().join(format!("decode_partition-{}", std::process::id()));
@@ -86,7 +87,7 @@ fn main() {
     let mut stats = EncodingStatsCollector::default();
     stats.row(&row(&table, 0));
     let header = Header::for_table(&table, stats.finish());
-    let descriptor = Descriptor::new(&directory, Version::DA, SSTableId::Sequence(1));
+    let descriptor = Descriptor::new(&directory, version, SSTableId::Sequence(1));
     let options = WriterOptions::for_table(&table, 1).expect("default options");
     let mut writer =
         SSTableWriter::new(&env, descriptor.clone(), Arc::clone(&table), options, header).expect("written");

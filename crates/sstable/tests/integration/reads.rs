@@ -144,8 +144,8 @@ fn slices_of_large_partitions_and_deletions() {
     let mut random = Random::new(11);
     for fixture in fixtures::all(&VERSIONS) {
         let rounds = match fixture.table_name.as_str() {
-            "wide50k" => 25,
-            "wide_ci" => 60,
+            "wide50k" => 8,
+            "wide_ci" => 30,
             "dels" | "dels_desc" | "st_basic" | "cs_dense2" => 40,
             _ => continue,
         };
