@@ -7,6 +7,7 @@
 pub mod batchlog;
 pub mod clock;
 pub mod compaction_history;
+pub mod conditional;
 pub mod counters;
 pub mod error;
 pub mod identity;

@@ -29,7 +29,7 @@ pub struct Timeouts {
     pub truncate: Duration,
     /// counter_write_request_timeout
     pub counter_write: Duration,
-    /// cas_contention_timeout: kept and shown, conditions do not contend on one node
+    /// cas_contention_timeout
     pub cas_contention: Duration,
     /// request_timeout: kept and shown
     pub misc: Duration,
@@ -65,6 +65,8 @@ pub struct Node {
     timeouts: ArcSwap<Timeouts>,
     /// Of rows in which counters are being incremented.
     pub(crate) counter_locks: Stripes,
+    /// Of partitions on which a conditional statement is under way.
+    pub(crate) partition_locks: Stripes,
 }
 
 impl Node {
@@ -77,7 +79,8 @@ impl Node {
         compaction_history::keep(&engine);
         let clock = WriteClock::new(&env);
         let timeouts = ArcSwap::from_pointee(timeouts);
-        let node = Self { engine, env, identity, clock, uuids, timeouts, counter_locks: Stripes::default() };
+        let (counter_locks, partition_locks) = (Stripes::default(), Stripes::default());
+        let node = Self { engine, env, identity, clock, uuids, timeouts, counter_locks, partition_locks };
         let replayed = node.replay_batches()?;
         if replayed > 0 {
             tracing::info!(batches = replayed, "logged batches that were under way are applied");

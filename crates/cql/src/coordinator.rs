@@ -6,9 +6,10 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use rows::{Mutation, PartitionStream, ReadCommand};
+use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand};
 use schema::{Schema, TableMetadata};
 
+use crate::cas::CasPartition;
 use crate::error::CqlError;
 use crate::result::SchemaEvent;
 
@@ -94,6 +95,21 @@ pub struct ReadOptions {
     pub consistency: Consistency,
 }
 
+/// A conditional write of one partition.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CasRequest {
+    /// What must be known to decide. Of one key.
+    pub command: ReadCommand,
+    /// The first live row says enough.
+    pub first_row_only: bool,
+    /// tombstone_failure_threshold
+    pub tombstone_failure: u64,
+    /// SERIAL or LOCAL_SERIAL: how many replicas must agree.
+    pub serial: Consistency,
+    /// How many replicas must have what is written.
+    pub commit: Consistency,
+}
+
 /// A change of the schema: a function of the schema as it is when the change has its turn.
 /// Gives the new schema and what is told to clients; None when there is nothing to change (`IF NOT EXISTS`).
 pub struct SchemaChange {
@@ -156,6 +172,13 @@ pub trait Coordinator {
 
     /// Applies mutations; durable as configured when it returns.
     fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> impl Future<Output = Result<(), CqlError>>;
+
+    /// Reads, decides and writes as one step: of several on a partition each sees what the one before it wrote. `decide` is given what
+    /// is there and the timestamp to write with, which is greater than all that was read; it may be called again with another.
+    /// None: nothing is written. An ordinary write in between is not kept out.
+    fn compare_and_set<F>(&self, request: CasRequest, decide: F) -> impl Future<Output = Result<(), CqlError>>
+    where
+        F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>;
 
     /// Builds something from the stream of a read. Several commands (of one table) are read one after the other, as one stream.
     /// `build` may be run again from scratch: first it runs on the worker, and in the background when that would wait.

@@ -91,10 +91,7 @@ pub async fn execute<C: Coordinator>(
 ) -> Result<Answer, CqlError> {
     check_count(prepared, values)?;
     match &prepared.plan {
-        Plan::Modification(plan) => {
-            modification::execute(plan, values, options, coordinator).await?;
-            Ok(CqlResult::Void.into())
-        }
+        Plan::Modification(plan) => modification::execute(plan, values, options, coordinator).await,
         Plan::Select(plan) => select::execute(plan, &prepared.query, values, options, coordinator).await,
         Plan::Batch(plan) => batch::execute(plan, values, options, coordinator).await,
         Plan::Use(keyspace) => match coordinator.schema().keyspace(keyspace) {

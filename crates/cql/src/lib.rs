@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod cas;
 pub mod coordinator;
 pub mod ddl;
 pub mod describe;
@@ -26,7 +27,8 @@ mod terms;
 mod testing;
 mod values;
 
-pub use coordinator::{ClusterInfo, Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};
+pub use cas::CasPartition;
+pub use coordinator::{CasRequest, ClusterInfo, Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 pub use error::{CqlError, WriteKind};
 pub use execute::{BoundValue, ClientState, Limits, QueryOptions, bind_by_name, execute, execute_batch};
 pub use parse::{SyntaxError, parse};

@@ -16,7 +16,7 @@ use schema::TableMetadata;
 use types::{DecoratedKey, Token};
 
 pub(crate) use build::{of_insert, prepare};
-pub(crate) use filter::{BoundFilter, Filter};
+pub(crate) use filter::{BoundFilter, Filter, contains, contains_key};
 
 use crate::context::Bindings;
 use crate::error::CqlError;
@@ -276,6 +276,11 @@ impl Restrictions {
     /// No clustering column is restricted otherwise than by `=` or `IN`.
     pub fn has_clustering_slice(&self) -> bool {
         self.clustering.iter().any(|restriction| matches!(restriction.test, ClusteringTest::Slice { .. }))
+    }
+
+    /// Some clustering column is restricted by IN.
+    pub fn has_clustering_in(&self) -> bool {
+        self.clustering.iter().any(|restriction| matches!(restriction.test, ClusteringTest::In(_)))
     }
 
     /// How many leading clustering columns have values.

@@ -1,6 +1,8 @@
 //! The statements on data: planning and execution.
 
 pub(crate) mod batch;
+pub(crate) mod conditional;
+pub(crate) mod conditions;
 pub(crate) mod modification;
 pub(crate) mod other;
 pub(crate) mod select;

@@ -1,6 +1,7 @@
 //! Tests of statements as a whole: a node in memory, kept as simple as can be, and scripts run on it.
 
 mod answers;
+mod conditional;
 mod memory;
 mod model;
 mod paging;

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use cluster::{Level, ReadRequest};
 use cql::{
-    ClusterInfo, Consistency, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent, WriteKind, WriteOptions,
+    CasPartition, CasRequest, ClusterInfo, Consistency, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent,
+    WriteKind, WriteOptions,
 };
 use rows::command::TraceSink;
-use rows::{Mutation, PartitionStream, ReadCommand, ReadError};
+use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError};
 use schema::{Schema, TableMetadata};
 
 use crate::errors;
@@ -128,6 +129,39 @@ impl Coordinator for RequestCoordinator {
         Ok(())
     }
 
+    async fn compare_and_set<F>(&self, request: CasRequest, mut decide: F) -> Result<(), CqlError>
+    where
+        F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>,
+    {
+        let CasRequest { command, serial, commit, .. } = &request;
+        let (serial, commit) = (*serial, *commit);
+        let PartitionRange::Key(key) = command.range.clone() else {
+            return Err(CqlError::Server("a conditional statement is of one partition".to_owned()));
+        };
+        let (table, command) = (Arc::clone(&command.table), command.clone());
+        let block_for = self.check(&table.keyspace, serial)?;
+        let commit_block_for = self.check(&table.keyspace, commit)?;
+        let kind = WriteKind::Cas;
+        let node = &self.services.node;
+        let timed_out = || CqlError::WriteTimeout { consistency: serial, received: 0, block_for, kind };
+        let held = node.lock_partition(table.id, &key).await.ok_or_else(timed_out)?;
+        self.trace(|| "Reading existing values for CAS precondition".to_owned());
+        let build = move |stream: &mut dyn PartitionStream| CasPartition::read(stream, &request);
+        let found = self.read(vec![command], &ReadOptions { consistency: serial }, build).await?;
+        let timestamp = found.timestamp(self.now_micros());
+        let Some(update) = decide(found, timestamp)? else {
+            self.trace(|| "CAS precondition does not match current values".to_owned());
+            return Ok(());
+        };
+        if update.is_empty() {
+            return Ok(());
+        }
+        let mutations = [Mutation::of(update)];
+        self.trace(|| describe(&mutations, node.engine.shards));
+        let written = node.write_and_release(&mutations, held).await;
+        written.map_err(|error| errors::of_write(error, commit, commit_block_for, kind))
+    }
+
     async fn read<T, F>(&self, commands: Vec<ReadCommand>, options: &ReadOptions, build: F) -> Result<T, CqlError>
     where
         T: Send + 'static,
@@ -136,6 +170,11 @@ impl Coordinator for RequestCoordinator {
         let consistency = options.consistency;
         if consistency == Consistency::Any {
             return Err(CqlError::invalid("ANY ConsistencyLevel is only supported for writes"));
+        }
+        if consistency.is_serial() && commands.len() > 1 {
+            return Err(CqlError::invalid(
+                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
+            ));
         }
         let mut block_for = 1;
         let mut open = None;

@@ -40,7 +40,7 @@ pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
             received: *received,
             block_for: *block_for,
             write_type: write_type(*kind),
-            contentions: None,
+            contentions: (*kind == WriteKind::Cas).then_some(0),
         },
         CqlError::ReadTimeout { consistency, received, block_for, data_present } => ErrorKind::ReadTimeout {
             consistency: level(*consistency),

@@ -11,10 +11,6 @@ if os.environ.get("HELENUS_TEST_PEER", "helenus") != "helenus":
 
 STATEMENTS = [
     "SELECT v + 3 FROM {t}",
-    "UPDATE {t} SET v = 1 WHERE k = 1 IF v = 0",
-    "INSERT INTO {t} (k) VALUES (1) IF NOT EXISTS",
-    "DELETE FROM {t} WHERE k = 1 IF EXISTS",
-    "BEGIN BATCH INSERT INTO {t} (k) VALUES (1) IF NOT EXISTS; APPLY BATCH",
     "CREATE INDEX ON {t} (v)",
     "CREATE INDEX ON {t} (v) USING 'sai'",
     "DROP INDEX {k}.nosuch",

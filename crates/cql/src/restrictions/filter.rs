@@ -100,11 +100,7 @@ impl BoundFilter {
             }
             BoundTest::In(values) => values.iter().any(|value| types::compare(ty, &found, value).is_eq()),
             BoundTest::Contains(value) => contains(ty, &found, value),
-            BoundTest::ContainsKey(key) => match ty {
-                CqlType::Map { key: key_type, .. } => values::split_map(&found)
-                    .is_ok_and(|entries| entries.iter().any(|(k, _)| types::compare(key_type, k, key).is_eq())),
-                _ => false,
-            },
+            BoundTest::ContainsKey(key) => contains_key(ty, &found, key),
             BoundTest::Entry(key, value) => match ty {
                 CqlType::Map { key: key_type, value: value_type, .. } => {
                     values::split_map(&found).is_ok_and(|entries| {
@@ -119,7 +115,17 @@ impl BoundFilter {
     }
 }
 
-fn contains(ty: &CqlType, found: &Bytes, value: &Bytes) -> bool {
+/// A map has the key.
+pub(crate) fn contains_key(ty: &CqlType, found: &Bytes, key: &Bytes) -> bool {
+    match ty {
+        CqlType::Map { key: key_type, .. } => values::split_map(found)
+            .is_ok_and(|entries| entries.iter().any(|(k, _)| types::compare(key_type, k, key).is_eq())),
+        _ => false,
+    }
+}
+
+/// A collection has the value: an element, or the value of an entry.
+pub(crate) fn contains(ty: &CqlType, found: &Bytes, value: &Bytes) -> bool {
     match ty {
         CqlType::List { element, .. } | CqlType::Set { element, .. } => values::split_list(found)
             .is_ok_and(|elements| elements.iter().any(|found| types::compare(element, found, value).is_eq())),

@@ -17,6 +17,7 @@ use crate::coordinator::{Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, Limits, QueryOptions};
 use crate::result::{Answer, CqlResult};
+use crate::statements::conditional;
 use crate::terms::{self, Term};
 
 /// A prepared BATCH.
@@ -66,6 +67,10 @@ fn validate<'p>(
     plans: impl Iterator<Item = &'p ModificationPlan> + Clone,
 ) -> Result<(), CqlError> {
     let is_counter_batch = kind == BatchKind::Counter;
+    let has_conditions = plans.clone().any(|plan| !plan.conditions.is_none());
+    if has_timestamp && has_conditions {
+        return invalid("Cannot provide custom timestamp for conditional BATCH");
+    }
     if has_timestamp && is_counter_batch {
         return invalid("Cannot provide custom timestamp for counter BATCH");
     }
@@ -85,6 +90,11 @@ fn validate<'p>(
     }
     if kind == BatchKind::Logged && has_counters {
         return invalid("Cannot include a counter statement in a logged batch");
+    }
+    let mut tables = plans.clone().map(|plan| plan.table.id);
+    let first = tables.next();
+    if has_conditions && tables.any(|table| Some(table) != first) {
+        return invalid("Batch with conditions cannot span multiple tables");
     }
     plans.into_iter().try_for_each(ModificationPlan::validate)
 }
@@ -118,6 +128,9 @@ pub(crate) async fn execute_all<C: Coordinator>(
 ) -> Result<Answer, CqlError> {
     let plans = statements.iter().map(|(plan, _)| *plan);
     validate(kind, false, plans.clone())?;
+    if plans.clone().any(|plan| !plan.conditions.is_none()) {
+        return conditional::execute(statements, true, options, coordinator).await;
+    }
     check_consistency(options.consistency, plans)?;
     let now = request_seconds(options, coordinator);
     let mut gathered = Gathered::default();

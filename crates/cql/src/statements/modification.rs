@@ -27,6 +27,9 @@ use crate::coordinator::{Consistency, Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
 use crate::restrictions::{Restrictions, StatementKind};
+use crate::result::{Answer, CqlResult};
+use crate::statements::conditional;
+use crate::statements::conditions::Conditions;
 use crate::terms::Term;
 
 /// The longest TTL: 20 years.
@@ -53,6 +56,8 @@ pub(crate) struct ModificationPlan {
     pub ttl: Option<Term>,
     /// Some operation looks at what is there (list elements by index or value).
     pub requires_read: bool,
+    /// IF
+    pub conditions: Conditions,
 }
 
 /// What a statement writes with: its time and how long what it writes lives.
@@ -119,6 +124,12 @@ impl ModificationPlan {
     /// What a statement may not have, whatever its parts are.
     pub fn validate(&self) -> Result<(), CqlError> {
         let refuse = |what: &str| Err(CqlError::invalid(what));
+        if !self.conditions.is_none() && self.table.is_counter() {
+            return refuse("Conditional updates are not supported on counter tables");
+        }
+        if !self.conditions.is_none() && self.timestamp.is_some() {
+            return refuse("Cannot provide custom timestamp for conditional updates");
+        }
         if self.table.is_counter() && self.timestamp.is_some() {
             return refuse("Cannot provide custom timestamp for counter updates");
         }
@@ -126,6 +137,17 @@ impl ModificationPlan {
             return refuse("Cannot provide custom TTL for counter updates");
         }
         Ok(())
+    }
+
+    /// Rows, and not only static columns, are changed.
+    pub fn changes_rows(&self) -> bool {
+        self.table.clustering.is_empty() || self.restrictions.restricts_clustering
+    }
+
+    /// Nothing but static columns is changed or looked at, and no row is named.
+    pub fn applies_only_to_static(&self) -> bool {
+        let changes_only_static = !self.static_operations.is_empty() && self.operations.is_empty();
+        changes_only_static && !self.conditions.applies_to_regular() && !self.restrictions.restricts_clustering
     }
 
     /// The time to write with. `default`: the request's timestamp, or the clock's.
@@ -256,9 +278,7 @@ impl ModificationPlan {
         if !self.static_operations.is_empty() {
             let mut row = Row::new(ClusteringValues::new());
             let before = existing.row(&update.key, None);
-            for operation in &self.static_operations {
-                operation.apply(&mut row, &self.table, bindings, time, before)?;
-            }
+            self.apply(&self.static_operations, &mut row, bindings, time, before)?;
             if !row.is_empty() {
                 update.add_static(row);
             }
@@ -288,11 +308,28 @@ impl ModificationPlan {
             _ => {}
         }
         row.columns.reserve(self.operations.len());
-        for operation in &self.operations {
-            operation.apply(&mut row, &self.table, bindings, time, before)?;
-        }
+        self.apply(&self.operations, &mut row, bindings, time, before)?;
         if !row.is_empty() {
             update.add_row(row);
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &self,
+        operations: &[Operation],
+        row: &mut Row,
+        bindings: &Bindings<'_>,
+        time: &WriteTime,
+        before: Option<&Row>,
+    ) -> Result<(), CqlError> {
+        for operation in operations {
+            if operation.requires_read() && !row.columns.is_empty() {
+                let pending = existing::with_pending(before, row, &self.table, time.now);
+                operation.apply(row, &self.table, bindings, time, Some(&pending))?;
+            } else {
+                operation.apply(row, &self.table, bindings, time, before)?;
+            }
         }
         Ok(())
     }
@@ -324,6 +361,19 @@ pub(crate) fn request_seconds<C: Coordinator>(options: &QueryOptions, coordinato
 
 /// Executes one statement.
 pub(crate) async fn execute<C: Coordinator>(
+    plan: &ModificationPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+    coordinator: &C,
+) -> Result<Answer, CqlError> {
+    if !plan.conditions.is_none() {
+        return conditional::execute(&[(plan, values)], false, options, coordinator).await;
+    }
+    write(plan, values, options, coordinator).await?;
+    Ok(CqlResult::Void.into())
+}
+
+async fn write<C: Coordinator>(
     plan: &ModificationPlan,
     values: &[BoundValue],
     options: &QueryOptions,

@@ -86,7 +86,12 @@ fn aggregates() {
 
 #[test]
 fn counters() {
-    check("counters", include_str!("../../../../tests/answers/counters.txt"), &[" IF "]);
+    check("counters", include_str!("../../../../tests/answers/counters.txt"), &[]);
+}
+
+#[test]
+fn conditions() {
+    check("conditions", include_str!("../../../../tests/answers/conditions.txt"), &[]);
 }
 
 #[test]

@@ -15,7 +15,8 @@ use rows::{
 use schema::{KeyspaceMetadata, Replication, Schema, TableId, TableMetadata};
 use types::DecoratedKey;
 
-use crate::coordinator::{Coordinator, ReadOptions, SchemaChange, WriteOptions};
+use crate::cas::CasPartition;
+use crate::coordinator::{CasRequest, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 use crate::error::CqlError;
 use crate::result::SchemaEvent;
 
@@ -204,6 +205,22 @@ impl Coordinator for Memory {
             writes.entry(update.table.id).or_default().entry(update.key.clone()).or_default().push(update);
         }
         Ok(())
+    }
+
+    async fn compare_and_set<F>(&self, request: CasRequest, mut decide: F) -> Result<(), CqlError>
+    where
+        F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>,
+    {
+        let partitions = self.partitions(&request.command);
+        let found = CasPartition::read(
+            &mut Ready { partitions: partitions.into_iter(), rows: Vec::new().into_iter() },
+            &request,
+        )?;
+        let timestamp = found.timestamp(self.tick());
+        // once as if another had come between
+        drop(decide(found.clone(), timestamp));
+        let Some(update) = decide(found, timestamp)? else { return Ok(()) };
+        self.mutate(vec![Mutation::of(update)], &WriteOptions::default()).await
     }
 
     async fn read<T, F>(&self, commands: Vec<ReadCommand>, _options: &ReadOptions, build: F) -> Result<T, CqlError>

@@ -224,8 +224,6 @@ fn batches_join_what_belongs_together_and_warn() {
 fn what_is_not_executed_says_so() {
     let node = node();
     let cases = [
-        ("INSERT INTO t (a, b, c, d) VALUES (1, 'x', 1, 1) IF NOT EXISTS", "lightweight transactions"),
-        ("UPDATE t SET v = 1 WHERE a = 1 AND b = 'x' AND c = 1 AND d = 1 IF v = 2", "lightweight transactions"),
         ("CREATE INDEX ON t (v)", "Secondary indexes"),
         ("SELECT abs(v) FROM t", "The function abs"),
         ("CREATE ROLE r", "Roles and permissions"),

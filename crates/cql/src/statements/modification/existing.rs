@@ -5,7 +5,10 @@
 use std::sync::Arc;
 
 use rows::live::TombstoneLimits;
-use rows::{ClusteringValues, ColumnFilter, DataLimits, LiveRows, PartitionRange, ReadCommand, Row, Slice, Slices};
+use rows::{
+    ClusteringValues, ColumnData, ColumnFilter, DataLimits, LiveRows, PartitionRange, ReadCommand, Row, Slice, Slices,
+};
+use schema::TableMetadata;
 use types::DecoratedKey;
 
 use super::ModificationPlan;
@@ -21,6 +24,11 @@ pub(crate) struct ExistingRows {
 }
 
 impl ExistingRows {
+    /// Those of one partition.
+    pub fn of_partition(key: DecoratedKey, static_row: Option<Row>, rows: Vec<Row>) -> Self {
+        Self { rows: vec![(key, static_row, rows)] }
+    }
+
     /// The row of a clustering; the static row for None.
     pub fn row(&self, key: &DecoratedKey, clustering: Option<&ClusteringValues>) -> Option<&Row> {
         let (_, static_row, rows) = self.rows.iter().find(|(found, ..)| found == key)?;
@@ -29,6 +37,22 @@ impl ExistingRows {
             Some(wanted) => rows.iter().find(|row| row.clustering == *wanted),
         }
     }
+}
+
+/// A row as it is once what the statement has written to it so far is there: what an operation of the statement sees.
+pub(super) fn with_pending(before: Option<&Row>, pending: &Row, table: &TableMetadata, now: u32) -> Row {
+    let mut row = before.cloned().unwrap_or_else(|| Row::new(pending.clustering.clone()));
+    row.merge(pending.clone(), table);
+    for data in &mut row.columns {
+        if let ColumnData::Complex(complex) = data {
+            complex.cells.retain(|cell| cell.is_live(now));
+        }
+    }
+    row.columns.retain(|data| match data {
+        ColumnData::Simple(cell) => cell.is_live(now),
+        ColumnData::Complex(complex) => !complex.cells.is_empty(),
+    });
+    row
 }
 
 /// Reads what a statement must look at.

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use rows::{ColumnData, Row};
 use schema::{ColumnId, TableMetadata};
-use types::{CqlType, timeuuid};
+use types::{CqlType, number, timeuuid};
 
 use super::{WriteTime, cell};
 use crate::context::Bindings;
@@ -34,6 +34,8 @@ pub(crate) enum Operation {
     Increment(ColumnId, Term),
     /// `c = c - n`, of a counter.
     Decrement(ColumnId, Term),
+    /// `n = n + 1`, `t = t + 'x'` in a conditional statement.
+    AddValue(Target, Term),
     /// Elements for a collection of many cells.
     Add(Target, Term),
     /// Elements before those of a list.
@@ -73,6 +75,7 @@ impl Operation {
             | Self::DeleteIndex(id, _)
             | Self::DeleteField(id, _) => *id,
             Self::SetComplex(target, _)
+            | Self::AddValue(target, _)
             | Self::Add(target, _)
             | Self::Prepend(target, _)
             | Self::Discard(target, _)
@@ -82,7 +85,7 @@ impl Operation {
 
     /// Must see the row as it is.
     pub fn requires_read(&self) -> bool {
-        matches!(self, Self::DiscardFromList(..) | Self::SetIndex(..) | Self::DeleteIndex(..))
+        matches!(self, Self::AddValue(..) | Self::DiscardFromList(..) | Self::SetIndex(..) | Self::DeleteIndex(..))
     }
 
     /// Does it to a row that is being written.
@@ -125,6 +128,12 @@ impl Operation {
                         ))
                     })?;
                     row.add_increment(*id, time.timestamp, increment);
+                }
+            }
+            Self::AddValue(target, term) => {
+                if let Some(ColumnData::Simple(old)) = before.and_then(|row| row.column(target.id)) {
+                    let sum = add_values(&target.ty, &old.value, term, bindings)?;
+                    row.add_cell(cell(target.id, None, Some(sum), time));
                 }
             }
             Self::Add(target, term) => {
@@ -204,6 +213,16 @@ impl Operation {
         }
         Ok(())
     }
+}
+
+/// The sum of two numbers, or two texts as one.
+fn add_values(ty: &CqlType, old: &Bytes, term: &Term, bindings: &Bindings<'_>) -> Result<Bytes, CqlError> {
+    let BoundValue::Bytes(more) = term.eval(bindings)? else {
+        return Err(CqlError::invalid("Invalid null or unset value for an addition"));
+    };
+    let sum = number::calculate(number::Operator::Add, (ty, old), (ty, &more));
+    let sum = sum.map_err(|error| CqlError::invalid(error.to_string()))?;
+    Ok(sum.map_or_else(|| old.clone(), Bytes::from))
 }
 
 /// By how much a counter grows; None: not at all.

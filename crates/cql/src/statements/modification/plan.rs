@@ -10,10 +10,11 @@ use types::CqlType;
 
 use super::operation::Target;
 use super::{ModificationPlan, Operation};
-use crate::ast::{self, AssignmentOperation, Condition, Deletion, InsertSource, JsonValue};
+use crate::ast::{self, AssignmentOperation, Deletion, InsertSource, JsonValue};
 use crate::context::{Preparing, Receiver, find_column};
 use crate::error::CqlError;
 use crate::restrictions::{self, Restrictions, StatementKind};
+use crate::statements::conditions::{self, Conditions};
 use crate::terms::{self, JsonSource, Term};
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
@@ -29,10 +30,6 @@ fn check_table(schema: &Schema, table: &TableMetadata) -> Result<(), CqlError> {
         TableKind::Regular | TableKind::Index => {}
     }
     crate::statements::check_dependents(schema, table)
-}
-
-fn refuse_conditions() -> CqlError {
-    CqlError::unsupported("Conditional statements (lightweight transactions, IF) are")
 }
 
 fn using(
@@ -71,6 +68,7 @@ impl Operations {
         kind: StatementKind,
         restrictions: Restrictions,
         using: (Option<Term>, Option<Term>),
+        conditions: Conditions,
     ) -> ModificationPlan {
         // the order of cells in rows; the sort is stable: changes of one column stay in their order
         self.statics.sort_by_key(Operation::column);
@@ -85,6 +83,7 @@ impl Operations {
             timestamp: using.0,
             ttl: using.1,
             requires_read,
+            conditions,
         }
     }
 }
@@ -101,9 +100,6 @@ pub(crate) fn prepare_insert(
         return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
     }
     check_table(preparing.schema, &table)?;
-    if insert.if_not_exists {
-        return Err(refuse_conditions());
-    }
     let (columns, values) = match &insert.source {
         InsertSource::Values { columns, values } => (columns, values),
         InsertSource::Json { value, default_unset } => {
@@ -136,7 +132,7 @@ pub(crate) fn prepare_insert(
     check_compact_value(&table, &operations, only_static)?;
     let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
-    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using))
+    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using, of_insert(insert)))
 }
 
 /// Prepares an INSERT JSON: an INSERT of every column that it does not leave as it is.
@@ -170,7 +166,11 @@ fn prepare_insert_json(
     let only_static = table.is_static_compact() && operations.only_static();
     check_compact_value(&table, &operations, only_static)?;
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
-    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using))
+    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using, of_insert(insert)))
+}
+
+fn of_insert(insert: &ast::Insert<'_>) -> Conditions {
+    if insert.if_not_exists { Conditions::NotExists } else { Conditions::None }
 }
 
 /// Prepares an UPDATE.
@@ -182,23 +182,21 @@ pub(crate) fn prepare_update(
     let table = preparing.table(&update.table, keyspace)?;
     preparing.enter(&table);
     check_table(preparing.schema, &table)?;
-    if !matches!(update.condition, Condition::None) {
-        return Err(refuse_conditions());
-    }
     let using = using(preparing, update.using.timestamp.as_ref(), update.using.ttl.as_ref())?;
+    let conditions = conditions::prepare(preparing, &table, &update.condition, using.0.is_some())?;
     let mut operations = Operations::default();
     for assignment in &update.assignments {
         let column = find_column(&table, assignment.column.as_str())?;
         if column.is_primary_key() {
             return invalid(format!("PRIMARY KEY part {} found in SET part", column.name));
         }
-        let operation = assign(preparing, column, &assignment.operation)?;
+        let operation = assign(preparing, column, &assignment.operation, !conditions.is_none())?;
         operations.add(column, operation);
     }
-    let only_static = operations.only_static();
+    let only_static = operations.only_static() && !conditions.applies_to_regular();
     let clause = &update.where_clause;
     let restrictions = restrictions::prepare(preparing, StatementKind::Update, &table, clause, only_static, false)?;
-    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Update, restrictions, using))
+    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Update, restrictions, using, conditions))
 }
 
 /// Prepares a DELETE.
@@ -210,10 +208,8 @@ pub(crate) fn prepare_delete(
     let table = preparing.table(&delete.table, keyspace)?;
     preparing.enter(&table);
     check_table(preparing.schema, &table)?;
-    if !matches!(delete.condition, Condition::None) {
-        return Err(refuse_conditions());
-    }
     let using = using(preparing, delete.timestamp.as_ref(), None)?;
+    let conditions = conditions::prepare(preparing, &table, &delete.condition, using.0.is_some())?;
     let mut operations = Operations::default();
     for deletion in &delete.deletions {
         let column = find_column(&table, deletion.column().as_str())?;
@@ -226,10 +222,34 @@ pub(crate) fn prepare_delete(
         let operation = delete_part(preparing, column, deletion)?;
         operations.add(column, operation);
     }
-    let only_static = operations.only_static();
+    let only_static = operations.only_static() && !conditions.applies_to_regular();
     let clause = &delete.where_clause;
     let restrictions = restrictions::prepare(preparing, StatementKind::Delete, &table, clause, only_static, false)?;
-    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Delete, restrictions, using))
+    if !conditions.is_none() {
+        check_conditional_delete(&table, &operations, &restrictions, &conditions)?;
+    }
+    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Delete, restrictions, using, conditions))
+}
+
+/// A conditional DELETE is of one row, or of static columns.
+fn check_conditional_delete(
+    table: &TableMetadata,
+    operations: &Operations,
+    restrictions: &Restrictions,
+    conditions: &Conditions,
+) -> Result<(), CqlError> {
+    const NEEDS_KEY: &str =
+        "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
+    if restrictions.clustering_width() == table.clustering.len() && !restrictions.has_clustering_slice() {
+        return Ok(());
+    }
+    if !operations.regulars.is_empty() || operations.statics.is_empty() {
+        return invalid(format!("{NEEDS_KEY} delete non static columns"));
+    }
+    if conditions.applies_to_regular() {
+        return invalid(format!("{NEEDS_KEY} use IF condition on non static columns"));
+    }
+    Ok(())
 }
 
 /// A row of a compact table is its one value: an INSERT must give it, unless the table has none but its key.
@@ -285,6 +305,7 @@ fn assign(
     preparing: &mut Preparing<'_>,
     column: &ColumnMetadata,
     operation: &AssignmentOperation<'_>,
+    is_conditional: bool,
 ) -> Result<Operation, CqlError> {
     let wrong = |what: &str| {
         invalid(format!("Invalid operation ({}) for {what} column {}", shown(column, operation), column.name))
@@ -297,6 +318,15 @@ fn assign(
                 let term = terms::prepare(preparing, term, &Receiver::column(column))?;
                 Ok(Operation::Increment(column.id, term))
             }
+            ty if is_conditional && (types::number::is_numeric(ty) || matches!(ty, CqlType::Text | CqlType::Ascii)) => {
+                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
+                Ok(Operation::AddValue(target(column), term))
+            }
+            ty if is_conditional && !ty.is_collection() => invalid(format!(
+                "Invalid operation ({}) for non-numeric and non-text type {}",
+                shown(column, operation),
+                column.name
+            )),
             ty if !ty.is_collection() => wrong("non counter"),
             ty if !ty.is_multi_cell() => wrong("frozen collection"),
             _ => {

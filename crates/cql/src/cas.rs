@@ -1,0 +1,112 @@
+//! What a conditional statement sees of a partition, and the time at which it writes.
+//!
+//! Agrees in role with the read of `org.apache.cassandra.service.StorageProxy.cas` and with the ballots of `service.paxos`.
+
+use std::sync::Arc;
+
+use rows::live::TombstoneLimits;
+use rows::{
+    ColumnData, ColumnFilter, DeletionTime, LiveRows, NO_TIMESTAMP, PartitionHead, PartitionStream, ReadError, Row,
+    Unfiltered,
+};
+
+use crate::coordinator::CasRequest;
+use crate::error::CqlError;
+
+/// What is there: only the columns that were asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CasPartition {
+    /// The static row, if it has live cells.
+    pub static_row: Option<Row>,
+    /// Live rows in clustering order.
+    pub rows: Vec<Row>,
+    /// Greatest timestamp of all that was passed, deletions included.
+    newest: i64,
+}
+
+impl CasPartition {
+    /// Reads it.
+    pub fn read(stream: &mut dyn PartitionStream, request: &CasRequest) -> Result<Self, CqlError> {
+        let mut timed = Timed { stream, newest: NO_TIMESTAMP };
+        let command = &request.command;
+        let limits = TombstoneLimits { failure: request.tombstone_failure };
+        let mut live = LiveRows::new(&mut timed, Arc::clone(&command.table), command.now, limits);
+        let (mut static_row, mut rows) = (None, Vec::new());
+        if let Some(partition) = live.next_partition()? {
+            static_row = partition.static_row;
+            while let Some(row) = live.next_row()? {
+                rows.push(row);
+                if request.first_row_only {
+                    break;
+                }
+            }
+        }
+        for row in rows.iter_mut().chain(&mut static_row) {
+            only_asked_for(row, &command.columns);
+        }
+        let static_row = static_row.filter(|row| !row.is_empty());
+        Ok(Self { static_row, rows, newest: timed.newest })
+    }
+
+    /// When to write: now, or later than all that is there. Deletions come one before the rest, so two steps later.
+    pub fn timestamp(&self, now: i64) -> i64 {
+        now.max(self.newest.saturating_add(2))
+    }
+}
+
+fn only_asked_for(row: &mut Row, columns: &ColumnFilter) {
+    row.columns.retain(|data| columns.includes(data.column()));
+}
+
+/// A stream that knows the greatest timestamp of what has passed.
+struct Timed<'a> {
+    stream: &'a mut dyn PartitionStream,
+    newest: i64,
+}
+
+impl Timed<'_> {
+    fn see(&mut self, timestamp: i64) {
+        self.newest = self.newest.max(timestamp);
+    }
+
+    fn see_deletion(&mut self, deletion: &DeletionTime) {
+        self.see(deletion.marked_for_delete_at);
+    }
+
+    fn see_row(&mut self, row: &Row) {
+        self.see(row.liveness.timestamp);
+        self.see_deletion(&row.deletion);
+        for data in &row.columns {
+            match data {
+                ColumnData::Simple(cell) => self.see(cell.timestamp),
+                ColumnData::Complex(complex) => {
+                    self.see_deletion(&complex.deletion);
+                    complex.cells.iter().for_each(|cell| self.see(cell.timestamp));
+                }
+            }
+        }
+    }
+}
+
+impl PartitionStream for Timed<'_> {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        let head = self.stream.next_partition()?;
+        if let Some(head) = &head {
+            self.see_deletion(&head.deletion);
+            head.static_row.iter().for_each(|row| self.see_row(row));
+        }
+        Ok(head)
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        let next = self.stream.next_unfiltered()?;
+        match &next {
+            Some(Unfiltered::Row(row)) => self.see_row(row),
+            Some(Unfiltered::Marker(marker)) => {
+                marker.open.iter().chain(&marker.close).for_each(|deletion| self.see_deletion(deletion));
+            }
+            None => {}
+        }
+        Ok(next)
+    }
+}

@@ -1,0 +1,81 @@
+//! Conditional statements, single or in a batch: what is read, what must hold of it, what is written then, what is answered.
+//!
+//! All of one partition. The coordinator reads, asks [`Request::decide`] and writes as one step. Columns are read as Cassandra does: it
+//! shows in what a statement that was not applied answers.
+//! Agrees with `org.apache.cassandra.cql3.statements.{CQL3CasRequest,ModificationStatement,BatchStatement}`, messages included.
+
+mod answer;
+mod request;
+
+use crate::cas::CasPartition;
+use crate::coordinator::{CasRequest, Consistency, Coordinator};
+use crate::error::CqlError;
+use crate::execute::{BoundValue, QueryOptions};
+use crate::result::Answer;
+use crate::statements::modification::{ModificationPlan, request_seconds};
+
+use request::Request;
+
+/// A statement with its values.
+pub(crate) type Bound<'a> = (&'a ModificationPlan, &'a [BoundValue]);
+
+/// Executes conditional statements: all of them, or none. `is_batch`: rows that were not as wanted are answered with their keys.
+pub(crate) async fn execute<C: Coordinator>(
+    statements: &[Bound<'_>],
+    is_batch: bool,
+    options: &QueryOptions,
+    coordinator: &C,
+) -> Result<Answer, CqlError> {
+    let now = request_seconds(options, coordinator);
+    let request = Request::of(statements, is_batch, coordinator)?;
+    let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
+    check_levels(&request, serial, options.consistency, coordinator)?;
+    let cas = CasRequest {
+        command: request.command(now),
+        first_row_only: request.looks_at_static_only(),
+        tombstone_failure: options.limits.tombstone_failure,
+        serial,
+        commit: options.consistency,
+    };
+    let mut seen: Option<CasPartition> = None;
+    let decide = |partition: CasPartition, timestamp: i64| {
+        if !request.holds(&partition)? {
+            seen = Some(partition);
+            return Ok(None);
+        }
+        seen = None;
+        request.update(partition, timestamp, now, coordinator).map(Some)
+    };
+    coordinator.compare_and_set(cas, decide).await?;
+    Ok(answer::of(&request, seen.as_ref(), now)?.into())
+}
+
+fn check_levels<C: Coordinator>(
+    request: &Request<'_>,
+    serial: Consistency,
+    commit: Consistency,
+    coordinator: &C,
+) -> Result<(), CqlError> {
+    if !serial.is_serial() {
+        return Err(CqlError::invalid(
+            "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL",
+        ));
+    }
+    if commit.is_serial() {
+        return Err(CqlError::invalid(format!(
+            "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted \
+             but I don't care how many replicas commit it for non-SERIAL reads\"",
+            commit.name()
+        )));
+    }
+    if commit == Consistency::EachQuorum
+        && let Some(keyspace) = coordinator.schema().keyspace(&request.table.keyspace)
+        && keyspace.replication.short_class() != "NetworkTopologyStrategy"
+    {
+        return Err(CqlError::invalid(format!(
+            "consistency level EACH_QUORUM not compatible with replication strategy ({})",
+            keyspace.replication.class
+        )));
+    }
+    Ok(())
+}
