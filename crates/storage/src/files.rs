@@ -192,7 +192,7 @@ pub fn begin_to_write(
     }
 }
 
-fn writer(
+pub(crate) fn writer(
     engine: &Engine,
     store: &TableStore,
     transaction: &mut Transaction,
@@ -248,6 +248,11 @@ impl PendingPartition {
     /// Of a head.
     pub fn new(head: rows::PartitionHead) -> Self {
         Self { head, begun: false }
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &[u8] {
+        &self.head.key.key
     }
 
     /// Something follows: the partition is begun if it was not.

@@ -27,6 +27,8 @@ use crate::files::{self, Operation, Transaction};
 use crate::table::TableStore;
 use bring::{Reset, bring, remove};
 
+pub(crate) use bring::reset_statistics;
+
 /// What is imported, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -144,7 +146,8 @@ fn bring_all(
     if sources.is_empty() {
         return Ok(());
     }
-    let reset = Reset { level: options.reset_level, repaired: options.clear_repaired };
+    let (level, repaired, log_of) = (options.reset_level, options.clear_repaired, engine.host_id());
+    let reset = Reset { level, repaired, log_of };
     let mut transaction = files::begin(engine, store, Operation::Write)?;
     let brought = add_all(engine, store, &mut transaction, sources, reset);
     let committed = brought.and_then(|sstables| transaction.commit().map(|()| sstables).map_err(StorageError::from));
@@ -199,13 +202,17 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
         return Ok(0);
     }
     abort_if_draining(engine)?;
-    let sources = sources(engine, store, &store.directory)?;
+    let mut sources = sources(engine, store, &store.directory)?;
+    // those that could not be opened at start may have been mended since; if not, they wait for a scrub
+    let is_left_out = |source: &Descriptor| store.left_out().iter().any(|left_out| left_out.descriptor == *source);
+    sources.retain(|source| !is_left_out(source) || open(engine, source, &store.table()).is_ok());
     if sources.is_empty() {
         tracing::info!(table = store.name(), "no new SSTables were found");
         return Ok(0);
     }
     let mut transaction = files::begin(engine, store, Operation::Write)?;
-    let brought = add_all(engine, store, &mut transaction, &sources, Reset { level: true, repaired: false });
+    let reset = Reset { level: true, repaired: false, log_of: engine.host_id() };
+    let brought = add_all(engine, store, &mut transaction, &sources, reset);
     let committed = brought.and_then(|sstables| {
         sources.iter().try_for_each(|source| transaction.remove(source))?;
         transaction.commit()?;
@@ -213,5 +220,7 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
     });
     let result = committed.map(|sstables| store.replace_sstables(&[], sstables));
     files::settle(store, transaction);
-    result.map(|()| sources.len())
+    result?;
+    sources.iter().for_each(|source| store.forget_left_out(source));
+    Ok(sources.len())
 }

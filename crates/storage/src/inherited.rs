@@ -75,4 +75,15 @@ impl Inherited {
             log_intervals: union(ours.flat_map(|stats| stats.commit_log_intervals.iter().copied()).collect()),
         }
     }
+
+    /// From one SSTable that could not be opened, but for its statistics.
+    pub fn of_stats(stats: &Stats) -> Self {
+        Self {
+            level: stats.level,
+            repaired_at: stats.repaired_at,
+            pending_repair: stats.pending_repair,
+            is_transient: stats.is_transient,
+            log_intervals: Vec::new(),
+        }
+    }
 }

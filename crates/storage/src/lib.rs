@@ -23,6 +23,7 @@ mod read;
 mod recovery;
 pub mod schema_change;
 mod schema_tables;
+pub mod scrub;
 pub mod shards;
 pub mod snapshot;
 pub mod table;

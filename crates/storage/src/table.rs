@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use env::Env;
 use schema::{TableId, TableMetadata};
 use sstable::txn_log::Transaction;
-use sstable::{SSTable, SSTableId};
+use sstable::{Descriptor, SSTable, SSTableId};
 
 use crate::commitlog::LogPosition;
 use crate::files::Opened;
@@ -46,10 +46,21 @@ pub struct TableStore {
     pub(crate) importing: Mutex<()>,
     /// Held by whoever writes memtables out: their order is that of the commit log.
     pub(crate) flushing: Mutex<()>,
+    /// SSTables that could not be opened.
+    left_out: Mutex<Vec<LeftOut>>,
     /// Dropped: background work leaves it alone.
     pub dropped: AtomicBool,
     /// `nodetool disableautocompaction`.
     pub auto_compaction: AtomicBool,
+}
+
+/// An SSTable that could not be opened: what it holds does not show, nor does what it deletes stay away.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOut {
+    /// Which.
+    pub descriptor: Descriptor,
+    /// What is wrong.
+    pub why: String,
 }
 
 /// What is only changed together with the view.
@@ -85,6 +96,7 @@ impl TableStore {
             replacing: Mutex::new(()),
             importing: Mutex::new(()),
             flushing: Mutex::new(()),
+            left_out: Mutex::new(Vec::new()),
             dropped: AtomicBool::new(false),
             auto_compaction: AtomicBool::new(true),
         }
@@ -114,6 +126,21 @@ impl TableStore {
     /// Notes a sequence number that a file from elsewhere has.
     pub fn note_sequence(&self, sequence: u64) {
         self.last_sequence.fetch_max(sequence, Ordering::Relaxed);
+    }
+
+    /// SSTables that could not be opened.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        self.left_out.lock().expect("no panic inside").clone()
+    }
+
+    /// Notes SSTables that could not be opened.
+    pub(crate) fn leave_out(&self, left_out: Vec<LeftOut>) {
+        self.left_out.lock().expect("no panic inside").extend(left_out);
+    }
+
+    /// One of them has found its place, or is gone.
+    pub(crate) fn forget_left_out(&self, descriptor: &Descriptor) {
+        self.left_out.lock().expect("no panic inside").retain(|left_out| left_out.descriptor != *descriptor);
     }
 
     /// Enters to change the view.

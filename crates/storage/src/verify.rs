@@ -9,9 +9,11 @@
 
 use std::sync::Arc;
 
+use rows::ReadError;
 use sstable::verify::{Depth, Verifier};
 use sstable::{Component, Descriptor, SSTable};
 
+use crate::compaction::operation::Item;
 use crate::compaction::task::{Outcome, Task};
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -33,6 +35,8 @@ pub struct Options {
 
 /// An SSTable being verified.
 pub struct Verification {
+    engine: Arc<Engine>,
+    store: Arc<TableStore>,
     sstable: Arc<SSTable>,
     verifier: Verifier,
     options: Options,
@@ -43,10 +47,13 @@ impl Verification {
     pub fn open(
         engine: &Arc<Engine>,
         store: &Arc<TableStore>,
-        inputs: &[Arc<SSTable>],
+        item: &Item,
         options: Options,
     ) -> Result<Self, StorageError> {
-        let Some(sstable) = inputs.first() else {
+        if let Some(left_out) = &item.left_out {
+            return Err(invalid(&left_out.descriptor, options, &left_out.why));
+        }
+        let Some(sstable) = item.sstables.first() else {
             return Err(StorageError::Refused { why: format!("nothing to verify in {}", store.name()) });
         };
         let descriptor = sstable.descriptor();
@@ -57,8 +64,33 @@ impl Verification {
             return Err(StorageError::Refused { why });
         }
         let depth = depth(engine, descriptor, options);
-        Ok(Self { sstable: Arc::clone(sstable), verifier: Verifier::new(&engine.env, sstable, depth), options })
+        let verifier = Verifier::new(&engine.env, sstable, depth);
+        let (engine, store, sstable) = (Arc::clone(engine), Arc::clone(store), Arc::clone(sstable));
+        Ok(Self { engine, store, sstable, verifier, options })
     }
+
+    /// What is wrong is told, and the SSTable does not count as repaired any more, where that is asked for.
+    fn failed(&self, error: &ReadError) -> StorageError {
+        let descriptor = self.sstable.descriptor();
+        let told = invalid(descriptor, self.options, error);
+        tracing::error!(error = %told, "verify");
+        if self.options.mutate_repair_status
+            && let Err(error) = unrepair(&self.engine, &self.store, &self.sstable)
+        {
+            tracing::error!(%error, sstable = descriptor.prefix(), "its repair state cannot be taken back");
+        }
+        told
+    }
+}
+
+/// The SSTable counts as unrepaired from now on.
+fn unrepair(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> Result<(), StorageError> {
+    let descriptor = sstable.descriptor();
+    crate::import::reset_statistics(&engine.env, descriptor)?;
+    let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
+    let reloaded = SSTable::open(&engine.env, descriptor.clone(), &store.table(), cache)?;
+    store.replace_sstables(std::slice::from_ref(sstable), vec![Arc::new(reloaded)]);
+    Ok(())
 }
 
 fn depth(engine: &Engine, descriptor: &Descriptor, options: Options) -> Depth {
@@ -80,11 +112,7 @@ pub fn invalid(descriptor: &Descriptor, options: Options, why: &dyn std::fmt::Di
 
 impl Task for Verification {
     fn advance(&mut self) -> Result<Option<u64>, StorageError> {
-        self.verifier.step().map_err(|error| {
-            let error = invalid(self.sstable.descriptor(), self.options, &error);
-            tracing::error!(%error, "verify");
-            error
-        })
+        self.verifier.step().map_err(|error| self.failed(&error))
     }
 
     fn finish(self: Box<Self>, _: &Arc<Engine>) -> Result<Outcome, StorageError> {

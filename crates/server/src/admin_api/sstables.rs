@@ -10,7 +10,7 @@ use admin::model::{ImportRequest, SSTableOutcome, SSTableRequest, SSTableWork, S
 use sstable::{Component, CompressionParams, SSTable};
 use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Status, Work};
-use storage::{TableStore, files, import, verify};
+use storage::{TableStore, files, import, scrub, verify};
 
 use super::verbs::selected;
 use super::{NodeAdmin, failed, invalid, wait};
@@ -104,8 +104,18 @@ fn operation(admin: &NodeAdmin, store: &Arc<TableStore>, request: &SSTableReques
             let options = verify::Options { extended, check_version, mutate_repair_status, quick };
             Operation::new(Kind::Verify, Work::Verify(options), jobs)
         }
-        SSTableWork::Scrub { .. } | SSTableWork::GarbageCollect { .. } => {
-            return invalid("it exists in Cassandra, but is not supported yet");
+        SSTableWork::Scrub { reinsert_overflowed_ttl: true, .. } => {
+            return invalid("--reinsert-overflowed-ttl exists in Cassandra, but is not supported");
+        }
+        SSTableWork::Scrub { no_snapshot, skip_corrupted, no_validate, .. } => {
+            if !no_snapshot {
+                scrub::snapshot(admin.engine(), store).map_err(failed)?;
+            }
+            let options = scrub::Options { skip_corrupted, validate: !no_validate };
+            Operation::new(Kind::Scrub, Work::Scrub(options), jobs)
+        }
+        SSTableWork::GarbageCollect { .. } => {
+            return invalid("garbagecollect exists in Cassandra, but is not supported yet");
         }
         // there is one data directory: every SSTable is where it belongs
         SSTableWork::Relocate => return Ok(None),

@@ -65,7 +65,7 @@ pub fn choose_and_mark(store: &Arc<TableStore>, now: u32) -> Option<Start> {
     let mut changes = store.changes();
     let view = store.view();
     let options = SizeTieredOptions::from_map(&view.table.params.compaction);
-    let mut chosen = Vec::new();
+    let mut chosen: Vec<Arc<SSTable>> = Vec::new();
     let mut most = 0;
     for group in by_repair_state(&free(&changes, &view.sstables)).into_values() {
         let candidates = candidates(store, &changes, &group, now);
@@ -80,11 +80,16 @@ pub fn choose_and_mark(store: &Arc<TableStore>, now: u32) -> Option<Start> {
     }
     mark(&mut changes, &chosen);
     let kind = if chosen.len() == 1 { Kind::TombstoneCompaction } else { Kind::Compaction };
-    Some(Start { store: Arc::clone(store), operation: None, kind, work: Work::Merge, inputs: chosen })
+    Some(Start { store: Arc::clone(store), operation: None, kind, work: Work::Merge, item: Item::of(chosen) })
 }
 
-fn choose(candidates: &[Candidate], options: &SizeTieredOptions, group: &Item, all: &[Arc<SSTable>]) -> Item {
-    let chosen: Item =
+fn choose(
+    candidates: &[Candidate],
+    options: &SizeTieredOptions,
+    group: &[Arc<SSTable>],
+    all: &[Arc<SSTable>],
+) -> Vec<Arc<SSTable>> {
+    let chosen: Vec<_> =
         size_tiered::choose(candidates, options).into_iter().filter_map(|index| group.get(index).cloned()).collect();
     match chosen.as_slice() {
         [single] if !may_drop_alone(all, single) => Vec::new(),
@@ -92,7 +97,7 @@ fn choose(candidates: &[Candidate], options: &SizeTieredOptions, group: &Item, a
     }
 }
 
-fn free(changes: &Changes, sstables: &[Arc<SSTable>]) -> Item {
+fn free(changes: &Changes, sstables: &[Arc<SSTable>]) -> Vec<Arc<SSTable>> {
     sstables.iter().filter(|sstable| !changes.compacting.contains(&sstable.descriptor().id)).cloned().collect()
 }
 
@@ -122,16 +127,21 @@ pub(super) fn take_for(store: &TableStore, operation: &Operation, compactions: &
         compactions.stop(|running| running.table_id == store.id);
         return Taken::Wait;
     }
-    let mut chosen: Item = view.sstables.iter().filter(|sstable| (operation.select)(sstable)).cloned().collect();
+    let mut chosen: Vec<_> = view.sstables.iter().filter(|sstable| (operation.select)(sstable)).cloned().collect();
     match operation.kind {
         Kind::GarbageCollect => chosen.sort_by_key(|sstable| sstable.statistics().stats.max_timestamp),
         _ => chosen.sort_by_key(|sstable| std::cmp::Reverse(sstable.stored_length())),
     }
     mark(&mut changes, &chosen);
-    Taken::Items(match operation.work {
-        Work::Merge => by_repair_state(&chosen).into_values().collect(),
-        _ => chosen.into_iter().map(|sstable| vec![sstable]).collect(),
-    })
+    let mut items: Vec<Item> = match operation.work {
+        Work::Merge => by_repair_state(&chosen).into_values().map(Item::of).collect(),
+        _ => chosen.into_iter().map(|sstable| Item::of(vec![sstable])).collect(),
+    };
+    if operation.work.takes_left_out() {
+        let left_out = store.left_out().into_iter();
+        items.extend(left_out.map(|left_out| Item { sstables: Vec::new(), left_out: Some(left_out) }));
+    }
+    Taken::Items(items)
 }
 
 /// Gives SSTables back.

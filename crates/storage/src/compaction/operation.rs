@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::kind::Kind;
 use crate::error::StorageError;
 use crate::files::SSTable;
+use crate::table::LeftOut;
 
 /// Which SSTables it is for.
 pub type Select = Box<dyn Fn(&SSTable) -> bool + Send>;
@@ -37,8 +38,10 @@ pub enum Work {
     Merge,
     /// Each is written again with all that is in it.
     Rewrite,
-    /// Each is read.
+    /// Each is read, those that could not be opened as well.
     Verify(crate::verify::Options),
+    /// Each is written again as far as it can be read, those that could not be opened as well.
+    Scrub(crate::scrub::Options),
 }
 
 impl Work {
@@ -46,10 +49,28 @@ impl Work {
     pub(super) fn goes_on(self) -> bool {
         matches!(self, Self::Verify(_))
     }
+
+    /// It is also for SSTables that could not be opened.
+    pub(super) fn takes_left_out(self) -> bool {
+        matches!(self, Self::Verify(_) | Self::Scrub(_))
+    }
 }
 
 /// SSTables that are worked on together.
-pub type Item = Vec<Arc<SSTable>>;
+#[derive(Clone, Default)]
+pub struct Item {
+    /// Those in the view; marked.
+    pub sstables: Vec<Arc<SSTable>>,
+    /// One that could not be opened.
+    pub left_out: Option<LeftOut>,
+}
+
+impl Item {
+    /// Of SSTables in the view.
+    pub fn of(sstables: Vec<Arc<SSTable>>) -> Self {
+        Self { sstables, left_out: None }
+    }
+}
 
 /// How an operation ended. The codes are those of `CompactionManager.AllSSTableOpStatus`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,6 +10,7 @@ use super::progress::{Finished, Running};
 use super::run::Merge;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::scrub::Scrub;
 use crate::table::TableStore;
 use crate::verify::Verification;
 
@@ -48,7 +49,7 @@ pub struct Active {
     pub store: Arc<TableStore>,
     /// The operation that it is part of; None: a strategy chose it.
     pub operation: Option<u64>,
-    inputs: Item,
+    item: Item,
     progress: Arc<Running>,
     task: Box<dyn Task>,
 }
@@ -64,22 +65,21 @@ pub struct Start {
     /// What is done.
     pub work: Work,
     /// To what; marked.
-    pub inputs: Item,
+    pub item: Item,
 }
 
 impl Active {
     /// Begins; after an error the inputs are free again.
     pub fn start(engine: &Arc<Engine>, start: Start) -> Result<Self, StorageError> {
-        let Start { store, operation, kind, work, inputs } = start;
+        let Start { store, operation, kind, work, item } = start;
         let opened: Result<Box<dyn Task>, StorageError> = match work {
             Work::Merge | Work::Rewrite => {
-                Merge::open(engine, &store, &inputs, work).map(|merge| Box::new(merge) as Box<dyn Task>)
+                Merge::open(engine, &store, &item.sstables, work).map(|task| Box::new(task) as _)
             }
-            Work::Verify(options) => {
-                Verification::open(engine, &store, &inputs, options).map(|task| Box::new(task) as _)
-            }
+            Work::Verify(options) => Verification::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
+            Work::Scrub(options) => Scrub::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
         };
-        let task = opened.inspect_err(|_| unmark(&store, &inputs))?;
+        let task = opened.inspect_err(|_| unmark(&store, &item.sstables))?;
         let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), engine.env.random.next_u64());
         let table = store.table();
         let progress = engine.compactions.begin(Running {
@@ -88,12 +88,12 @@ impl Active {
             keyspace: table.keyspace.clone(),
             table: table.name.clone(),
             kind,
-            sstables: inputs.len(),
-            total: inputs.iter().map(|sstable| sstable.stored_length()).sum(),
+            sstables: item.sstables.len() + usize::from(item.left_out.is_some()),
+            total: item.sstables.iter().map(|sstable| sstable.stored_length()).sum(),
             done: Default::default(),
             stop: Default::default(),
         });
-        Ok(Self { store, operation, inputs, progress, task })
+        Ok(Self { store, operation, item, progress, task })
     }
 
     /// Somebody wants it to end.
@@ -117,9 +117,9 @@ impl Active {
 
     /// Makes what was done count; gives what is worth telling the operator.
     pub fn finish(self, engine: &Arc<Engine>) -> Result<Vec<String>, StorageError> {
-        let Self { store, inputs, progress, task, .. } = self;
+        let Self { store, item, progress, task, .. } = self;
         let result = task.finish(engine);
-        unmark(&store, &inputs);
+        unmark(&store, &item.sstables);
         match result {
             Ok(outcome) => {
                 let finished = outcome.written.map(|written| Finished {
@@ -148,7 +148,7 @@ impl Active {
     /// Leaves everything as it was.
     pub fn abandon(self, engine: &Engine) {
         self.task.abandon();
-        unmark(&self.store, &self.inputs);
+        unmark(&self.store, &self.item.sstables);
         engine.compactions.aborted(&self.progress);
     }
 }

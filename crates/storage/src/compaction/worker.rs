@@ -55,7 +55,7 @@ impl UnderWay {
     /// Nothing more is begun.
     fn give_up(&mut self, error: StorageError) {
         for item in self.items.iter_mut().flat_map(|items| items.drain(..)) {
-            unmark(&self.store, &item);
+            unmark(&self.store, &item.sstables);
         }
         self.failure.get_or_insert(error);
     }
@@ -135,7 +135,7 @@ impl Compactor {
             }
             let Some(under_way) = queue.operations.get_mut(index) else { break };
             let item = if under_way.has_room() { under_way.items.as_mut().and_then(VecDeque::pop_front) } else { None };
-            if let Some(inputs) = item {
+            if let Some(item) = item {
                 under_way.running += 1;
                 let (kind, work) = (under_way.operation.kind, under_way.operation.work);
                 return Some(Start {
@@ -143,7 +143,7 @@ impl Compactor {
                     operation: Some(under_way.id),
                     kind,
                     work,
-                    inputs,
+                    item,
                 });
             }
             if under_way.is_over() {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use env::{Disk, Env};
-use sstable::{Component, Descriptor, Statistics, print_toc};
+use sstable::{Component, Descriptor, Statistics, Stats, print_toc};
 
 use crate::error::StorageError;
 
@@ -23,6 +23,8 @@ pub struct Reset {
     pub level: bool,
     /// It does not count as repaired any more.
     pub repaired: bool,
+    /// It holds no part of the commit log of this node: what the log has of another table, or had, is none of this table's.
+    pub log_of: Option<[u8; 16]>,
 }
 
 /// Brings the files; they are durable, their names not yet.
@@ -60,15 +62,29 @@ fn changed(
     let mut statistics = Statistics::read(&bytes.into(), source.version)
         .map_err(|error| StorageError::Corrupt(Box::new(error.of(&path, 0))))?;
     let stats = &mut statistics.stats;
-    let was = (stats.level, stats.repaired_at, stats.pending_repair, stats.is_transient);
+    let state = |stats: &Stats| {
+        (stats.level, stats.repaired_at, stats.pending_repair, stats.is_transient, stats.commit_log_intervals.len())
+    };
+    let was = state(stats);
     if reset.level {
         stats.level = 0;
     }
     if reset.repaired {
         (stats.repaired_at, stats.pending_repair, stats.is_transient) = (0, None, false);
     }
-    let is_same = was == (stats.level, stats.repaired_at, stats.pending_repair, stats.is_transient);
+    if reset.log_of.is_some() && stats.originating_host == reset.log_of {
+        stats.commit_log_intervals.clear();
+    }
+    let is_same = was == state(stats);
     Ok((!is_same).then(|| statistics.write(source.version)))
+}
+
+/// An SSTable in its place does not count as repaired any more: its statistics are replaced.
+pub fn reset_statistics(env: &Env, descriptor: &Descriptor) -> Result<(), StorageError> {
+    let reset = Reset { level: false, repaired: true, log_of: None };
+    let Some(bytes) = changed(&*env.disk, descriptor, Component::Statistics, reset)? else { return Ok(()) };
+    let path = descriptor.path(Component::Statistics);
+    env.disk.replace_file(&path, &bytes).map_err(|error| StorageError::io(&path, &error))
 }
 
 fn link_or_copy(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {

@@ -3,6 +3,7 @@
 //! Checked: after every crash the engine shows all acknowledged writes and of those under way at the crash some prefix, nothing else; reads by
 //! partition, slice and range, forwards and reversed, equal the twin's. Not checked here: expiry and purging (gc_grace is never over).
 
+mod damage;
 mod faults;
 mod sources;
 
