@@ -8,7 +8,10 @@ pub fn keys(config: &Config) -> Vec<&'static str> {
     let default = Config::default();
     let (transport, usual) = (&config.native_transport, &default.native_transport);
     [
-        ("disk_failure_policy", config.disk_failure_policy != DiskFailurePolicy::Stop),
+        (
+            "disk_failure_policy",
+            !matches!(config.disk_failure_policy, DiskFailurePolicy::Stop | DiskFailurePolicy::Ignore),
+        ),
         ("flush_compression", config.flush_compression == FlushCompression::None),
         ("max_value_size", config.max_value_size != default.max_value_size),
         ("memtable_cleanup_threshold", config.memtable.cleanup_threshold.is_some()),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use admin::AdminApi;
 use cluster::{IdentityOptions, Node, NodeError, Timeouts};
-use config::{CommitFailurePolicy, CommitLogSync, Config, SSTableFormat};
+use config::{CommitFailurePolicy, CommitLogSync, Config, DiskFailurePolicy, SSTableFormat};
 use env::Env;
 use sstable::Version;
 use storage::commitlog::{self, DirtyKey, FailurePolicy, LogError, ReplayPolicy, SyncMode};
@@ -263,6 +263,10 @@ fn engine_options(
         tombstone_failure_threshold: config.thresholds.tombstone_failure.unwrap_or(u64::MAX),
         tombstone_warn_threshold: config.thresholds.tombstone_warn.unwrap_or(u64::MAX),
         auto_snapshot: config.auto_snapshot,
+        disk_failure_policy: match config.disk_failure_policy {
+            DiskFailurePolicy::Ignore => storage::DiskFailurePolicy::Ignore,
+            _ => storage::DiskFailurePolicy::Stop,
+        },
         read_only: false,
         sstable_version: match config.sstable {
             SSTableFormat::Big4 => Version::NB,

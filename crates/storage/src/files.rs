@@ -18,7 +18,7 @@ use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::inherited::Inherited;
-use crate::table::TableStore;
+use crate::table::{LeftOut, TableStore};
 
 pub use sstable::SSTable;
 
@@ -31,11 +31,13 @@ pub struct Opened {
     pub sstables: Vec<Arc<SSTable>>,
     /// The greatest sequence number seen.
     pub last_sequence: u64,
+    /// SSTables that cannot be opened.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Opens the SSTables in a table's directories. What a crash left half done is settled first, or, where nothing may be written, passed over.
-/// A damaged file set is named in the log and left out: nothing else is lost, and no file is removed that no transaction log names. A
-/// disk that fails ends the start.
+/// A damaged file set is named in the log and left out: what becomes of that is the caller's matter. No file is removed that no
+/// transaction log names. A disk that fails ends the start.
 ///
 /// As in Cassandra an SSTable is what has a Data.db; a missing table of contents is no sign that it is not whole, since its transaction
 /// log says so.
@@ -79,7 +81,7 @@ fn open_one(
     opened: &mut Opened,
 ) -> Result<(), StorageError> {
     let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(cache) as _;
-    match SSTable::open(env, descriptor, table, cache) {
+    match SSTable::open(env, descriptor.clone(), table, cache) {
         Ok(sstable) => {
             sstable.notes().iter().for_each(|note| tracing::warn!("{note}"));
             opened.sstables.push(Arc::new(sstable));
@@ -87,7 +89,8 @@ fn open_one(
         // the files may be sound: to go on without them would bring back what they delete
         Err(error @ sstable::Error::Io { .. }) => return Err(error.into()),
         Err(error) => {
-            tracing::error!(table = format!("{}.{}", table.keyspace, table.name), %error, "an SSTable cannot be opened and is left out");
+            tracing::error!(table = format!("{}.{}", table.keyspace, table.name), %error, "an SSTable cannot be opened");
+            opened.left_out.push(LeftOut { descriptor, why: error.to_string() });
         }
     }
     Ok(())
@@ -333,14 +336,18 @@ fn complete(
 pub fn remove_all(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
     let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
     let sstables = store.view().sstables.clone();
-    if sstables.is_empty() {
+    let left_out = store.left_out();
+    if sstables.is_empty() && left_out.is_empty() {
         return Ok(());
     }
     let mut transaction = begin(engine, store, Operation::Write)?;
-    let marked = sstables.iter().try_for_each(|sstable| transaction.remove(sstable.descriptor()));
+    let all = sstables.iter().map(|sstable| sstable.descriptor());
+    let mut all = all.chain(left_out.iter().map(|left_out| &left_out.descriptor));
+    let marked = all.try_for_each(|descriptor| transaction.remove(descriptor));
     let committed = marked.and_then(|()| transaction.commit());
     if committed.is_ok() {
         store.replace_sstables(&sstables, Vec::new());
+        left_out.iter().for_each(|left_out| store.forget_left_out(&left_out.descriptor));
     }
     settle(store, transaction);
     Ok(committed?)

@@ -35,9 +35,9 @@ mod write;
 
 pub use engine::Engine;
 pub use error::StorageError;
-pub use options::EngineOptions;
+pub use options::{DiskFailurePolicy, EngineOptions};
 pub use recovery::{Recovered, open};
-pub use table::TableStore;
+pub use table::{LeftOut, TableStore};
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,15 @@ use sstable::Version;
 
 use crate::commitlog;
 
+/// `disk_failure_policy`, as far as the engine acts on it: what a start does with an SSTable that cannot be opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DiskFailurePolicy {
+    /// It is refused.
+    Stop,
+    /// The SSTable is left out.
+    Ignore,
+}
+
 /// The engine's settings.
 #[derive(Clone)]
 pub struct EngineOptions {
@@ -43,6 +52,8 @@ pub struct EngineOptions {
     pub tombstone_warn_threshold: u64,
     /// `auto_snapshot`: a snapshot before a table is dropped or truncated.
     pub auto_snapshot: bool,
+    /// `disk_failure_policy`.
+    pub disk_failure_policy: DiskFailurePolicy,
     /// Write nothing: the disk of `env` refuses it, what the commit log holds is kept in memory, and requests that write are refused.
     pub read_only: bool,
     /// What new SSTables are written as (`sstable.selected_format` and `storage_compatibility_mode`).
@@ -71,6 +82,7 @@ impl EngineOptions {
             tombstone_failure_threshold: u64::MAX,
             tombstone_warn_threshold: u64::MAX,
             auto_snapshot: false,
+            disk_failure_policy: DiskFailurePolicy::Stop,
             read_only: false,
             sstable_version: Version::DA,
             uuid_sstable_ids: false,

@@ -25,7 +25,7 @@ use crate::commitlog::{CommitLog, LogPosition, Replay};
 use crate::engine::{Engine, Parts};
 use crate::error::StorageError;
 use crate::log_intervals::Interval;
-use crate::options::EngineOptions;
+use crate::options::{DiskFailurePolicy, EngineOptions};
 use crate::shards::Shards;
 use crate::table::TableStore;
 use crate::{files, layout, log_intervals, schema_tables, truncation_records};
@@ -266,7 +266,33 @@ pub(crate) fn open_table(
     let directories = layout::table_directories(options, table);
     let opened = files::open_all(env, &directories, table, cache, options.read_only)?;
     let shards = Shards::at_least(options.shards);
-    Ok(Arc::new(TableStore::new(env.clone(), directories, shards, Arc::clone(table), opened)))
+    let store = Arc::new(TableStore::new(env.clone(), directories, shards, Arc::clone(table), opened));
+    check_left_out(options, &store)?;
+    Ok(store)
+}
+
+/// What is done about SSTables that cannot be opened: see docs/notes/0005-corrupt-sstables-at-start.md.
+fn check_left_out(options: &EngineOptions, store: &TableStore) -> Result<(), StorageError> {
+    let left_out = store.left_out();
+    let Some(first) = left_out.first() else { return Ok(()) };
+    if options.disk_failure_policy == DiskFailurePolicy::Stop {
+        let why = format!(
+            "{} SSTables of {} cannot be opened, the first: {}. Without them what they hold would be missing, and what they delete would be \
+             back. Take them to another place, mend them offline (helenus sstable salvage), or start with disk_failure_policy: ignore and \
+             run nodetool scrub {}",
+            left_out.len(),
+            store.name(),
+            first.why,
+            store.name().replace('.', " "),
+        );
+        return Err(StorageError::Refused { why });
+    }
+    tracing::error!(
+        table = store.name(),
+        count = left_out.len(),
+        "the table is served without SSTables that cannot be opened, until nodetool scrub: rows are missing, deleted ones may be back"
+    );
+    Ok(())
 }
 
 /// Makes a table's directories and those above them, durably.

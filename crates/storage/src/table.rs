@@ -77,7 +77,7 @@ pub struct Changes {
 impl TableStore {
     /// A table with the SSTables that were found in its directories, of which there must be one at least.
     pub fn new(env: Env, directories: Vec<PathBuf>, shards: Shards, table: Arc<TableMetadata>, opened: Opened) -> Self {
-        let Opened { sstables, last_sequence } = opened;
+        let Opened { sstables, last_sequence, left_out } = opened;
         let directory = directories.first().cloned().unwrap_or_default();
         let active = new_memtables(&env, shards, &table);
         let id = table.id;
@@ -96,7 +96,7 @@ impl TableStore {
             replacing: Mutex::new(()),
             importing: Mutex::new(()),
             flushing: Mutex::new(()),
-            left_out: Mutex::new(Vec::new()),
+            left_out: Mutex::new(left_out),
             dropped: AtomicBool::new(false),
             auto_compaction: AtomicBool::new(true),
         }
@@ -131,11 +131,6 @@ impl TableStore {
     /// SSTables that could not be opened.
     pub fn left_out(&self) -> Vec<LeftOut> {
         self.left_out.lock().expect("no panic inside").clone()
-    }
-
-    /// Notes SSTables that could not be opened.
-    pub(crate) fn leave_out(&self, left_out: Vec<LeftOut>) {
-        self.left_out.lock().expect("no panic inside").extend(left_out);
     }
 
     /// One of them has found its place, or is gone.

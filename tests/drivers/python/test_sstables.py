@@ -232,3 +232,29 @@ def test_getsstables_by_hexadecimal_key(node, tmp_path):
     by_text = done(node.nodetool("getsstables", "fx", "kv_multi", "23")).stdout
     assert by_text and by_text == done(node.nodetool("getsstables", "-hf", "fx", "kv_multi", "00000017")).stdout
     assert done(node.nodetool("getsstables", "fx", "kv_multi", "123456789")).stdout == ""
+
+
+def test_an_sstable_that_cannot_be_opened_stops_the_start_or_waits_for_scrub(node, tmp_path):
+    create(node, "kv_multi")
+    done(node.nodetool("import", "fx", "kv_multi", str(incoming(tmp_path, "kv_multi"))))
+    directory = table_directory(node, "kv_multi")
+    assert node.stop() == 0
+    damaged = data_files(directory)[0]
+    index = damaged.with_name(damaged.name.replace("Data.db", "Partitions.db"))
+    flip(index, index.stat().st_size - 3)
+    with pytest.raises(RuntimeError, match="fx.kv_multi cannot be opened"):
+        node.start()
+    assert str(index) in node.log_tail() and "nodetool scrub fx kv_multi" in node.log_tail()
+    node.settings.append("disk_failure_policy=ignore")
+    node.start()
+    assert rows(node, "kv_multi") != expected("kv_multi")
+    assert str(damaged) in done(node.nodetool("verify", "-f", "fx", "kv_multi"), 2).stderr
+    scrubbed = done(node.nodetool("scrub", "fx", "kv_multi")).stdout
+    assert str(damaged) in scrubbed and not damaged.exists()
+    assert sorted(rows(node, "kv_multi"), key=str) == sorted(expected("kv_multi"), key=str)
+    [snapshot] = (directory / "snapshots").glob("pre-scrub-*")
+    assert (snapshot / damaged.name).exists()
+    node.settings.clear()
+    assert node.stop() == 0
+    node.start()
+    assert rows(node, "kv_multi") == expected("kv_multi")
