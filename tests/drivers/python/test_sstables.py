@@ -16,7 +16,7 @@ if os.environ.get("HELENUS_TEST_PEER", "helenus") != "helenus":
 
 FIXTURES = helenus.ROOT / "testdata" / "fixtures"
 # simple rows, three overlapping SSTables; deletions of every kind; statics; many index blocks; compression; leveled; not compressed
-TABLES = ["kv_multi", "dels", "st_basic", "wide_ci", "cmp_zstd_16k", "lvl", "kv_nocomp"]
+TABLES = ["kv_multi", "dels", "st_basic", "wide_ci", "cmp_zstd_16k", "lvl", "kv_nocomp", "cnt"]
 
 
 def connect(node):
@@ -88,10 +88,11 @@ def done(result, code=0):
     return result
 
 
+@pytest.mark.parametrize("version", ["da", "oa", "nb"])
 @pytest.mark.parametrize("table", TABLES)
-def test_imported_rows_are_those_of_cassandra(node, tmp_path, table):
+def test_imported_rows_are_those_of_cassandra(node, tmp_path, table, version):
     create(node, table)
-    source = incoming(tmp_path, table)
+    source = incoming(tmp_path, table, version)
     done(node.nodetool("import", "fx", table, str(source)))
     assert data_files(source) == []
     assert rows(node, table) == expected(table)
@@ -171,6 +172,19 @@ def test_refresh_loads_what_was_put_into_the_directory(node, tmp_path):
     node.kill()
     node.start()
     assert rows(node, "kv_multi") == found
+
+
+@pytest.mark.parametrize("version", ["oa", "nb"])
+def test_upgradesstables_writes_what_is_of_another_version(node, tmp_path, version):
+    create(node, "dels")
+    done(node.nodetool("import", "fx", "dels", str(incoming(tmp_path, "dels", version))))
+    directory = table_directory(node, "dels")
+    assert {file.name[:2] for file in data_files(directory)} == {version}
+    assert "is not the latest version, run upgradesstables" in done(node.nodetool("verify", "-f", "-c", "fx", "dels"), 2).stderr
+    done(node.nodetool("upgradesstables", "fx", "dels"))
+    assert {file.name[:2] for file in data_files(directory)} == {"da"} and len(data_files(directory)) == 2
+    done(node.nodetool("verify", "-f", "-c", "-e", "fx", "dels"))
+    assert rows(node, "dels") == expected("dels")
 
 
 def test_upgradesstables_writes_each_again(node, tmp_path):

@@ -76,6 +76,15 @@ fn changed(
         stats.commit_log_intervals.clear();
     }
     let is_same = was == state(stats);
+    if !is_same && !source.version.has_repair_sessions_and_checksums() {
+        let why = format!(
+            "{} is of level {} and repaired at {}: statistics of its version are not written; import it with --keep-level and --keep-repaired",
+            path.display(),
+            was.0,
+            was.1
+        );
+        return Err(StorageError::Refused { why });
+    }
     Ok((!is_same).then(|| statistics.write(source.version)))
 }
 
