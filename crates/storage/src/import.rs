@@ -198,14 +198,15 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
     // no flush or compaction may be about to put its files in the view
     let _no_flush = store.flushing.lock().expect("a panic in a flush ends the process");
     let _no_change = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
-    if !engine.env.disk.exists(&store.directory) {
-        return Ok(0);
-    }
     abort_if_draining(engine)?;
-    let mut sources = sources(engine, store, &store.directory)?;
+    let mut found = Vec::new();
+    for directory in store.directories.iter().filter(|directory| engine.env.disk.exists(directory)) {
+        found.extend(sources(engine, store, directory)?);
+    }
     // those that could not be opened at start may have been mended since; if not, they wait for a scrub
     let is_left_out = |source: &Descriptor| store.left_out().iter().any(|left_out| left_out.descriptor == *source);
-    sources.retain(|source| !is_left_out(source) || open(engine, source, &store.table()).is_ok());
+    found.retain(|source| !is_left_out(source) || open(engine, source, &store.table()).is_ok());
+    let sources = found;
     if sources.is_empty() {
         tracing::info!(table = store.name(), "no new SSTables were found");
         return Ok(0);

@@ -44,17 +44,19 @@ pub struct Options {
 /// Takes a snapshot of a table's SSTables, those that could not be opened included; gives its name.
 pub fn snapshot(engine: &Engine, store: &Arc<TableStore>) -> Result<String, StorageError> {
     let tag = format!("pre-scrub-{}", engine.env.clock.now_micros() / 1000);
-    let target = crate::snapshot::take(engine, store, &tag)?;
+    crate::snapshot::take(engine, store, &tag)?;
     for left_out in store.left_out() {
+        let target = crate::layout::snapshot_directory(&left_out.descriptor.directory, &tag);
+        let io = |error: std::io::Error| StorageError::io(&target, &error);
+        engine.env.disk.create_dir_durable(&target).map_err(io)?;
         for component in Component::ALL {
             let (from, name) = (left_out.descriptor.path(component), left_out.descriptor.file_name(component));
             if engine.env.disk.exists(&from) {
-                let linked = engine.env.disk.hard_link(&from, &target.join(name));
-                linked.map_err(|error| StorageError::io(&from, &error))?;
+                engine.env.disk.hard_link(&from, &target.join(name)).map_err(io)?;
             }
         }
+        engine.env.disk.sync_dir(&target).map_err(io)?;
     }
-    engine.env.disk.sync_dir(&target).map_err(|error| StorageError::io(&target, &error))?;
     Ok(tag)
 }
 

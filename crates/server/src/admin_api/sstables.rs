@@ -117,6 +117,9 @@ fn operation(admin: &NodeAdmin, store: &Arc<TableStore>, request: &SSTableReques
         SSTableWork::GarbageCollect { .. } => {
             return invalid("garbagecollect exists in Cassandra, but is not supported yet");
         }
+        SSTableWork::Relocate if store.directories.len() > 1 => {
+            return invalid("relocatesstables is not supported yet with several data directories");
+        }
         // there is one data directory: every SSTable is where it belongs
         SSTableWork::Relocate => return Ok(None),
     }))
