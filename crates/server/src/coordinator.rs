@@ -28,6 +28,8 @@ pub struct RequestCoordinator {
     pub trace: Option<Arc<TraceSession>>,
     /// The request read a range: set on the way.
     pub of_range: AtomicBool,
+    /// The request was a conditional statement: set on the way.
+    pub conditional: AtomicBool,
 }
 
 impl RequestCoordinator {
@@ -133,6 +135,7 @@ impl Coordinator for RequestCoordinator {
     where
         F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>,
     {
+        self.conditional.store(true, Ordering::Relaxed);
         let CasRequest { command, serial, commit, .. } = &request;
         let (serial, commit) = (*serial, *commit);
         let PartitionRange::Key(key) = command.range.clone() else {

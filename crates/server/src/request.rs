@@ -108,6 +108,7 @@ impl RequestHandler for CqlHandler {
             services: Arc::clone(services),
             trace: trace.clone(),
             of_range: AtomicBool::new(false),
+            conditional: AtomicBool::new(false),
         };
         let running = Running { services, client: &client, coordinator: &coordinator, version: envelope.version };
         let result = running.answer(&envelope.request).await;
@@ -293,6 +294,8 @@ impl Running<'_> {
         let histogram: &Histogram = match (request, result) {
             (Request::Prepare(_), _) => &figures.prepare,
             (Request::Batch(_), _) => &figures.batch,
+            // rows that tell what became of a write are no read
+            (_, Ok(_)) if self.coordinator.conditional.load(Ordering::Relaxed) => &figures.other,
             (_, Ok(Reply { response: Response::Rows(_), .. })) if self.coordinator.of_range.load(Ordering::Relaxed) => {
                 &figures.range
             }

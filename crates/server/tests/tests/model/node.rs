@@ -55,7 +55,8 @@ impl<'a> SimNode<'a> {
         let node = Node::open(engine, identity, timeouts).expect("a sound disk opens");
         let config = Config::load(None, &[], false).expect("the defaults");
         let services = Arc::new(Services::new(node, config, Arc::default(), 1 << 20));
-        Self { sim, coordinator: RequestCoordinator { services, trace: None, of_range: Default::default() } }
+        let (of_range, conditional) = Default::default();
+        Self { sim, coordinator: RequestCoordinator { services, trace: None, of_range, conditional } }
     }
 
     /// The clock of expiry.
