@@ -6,7 +6,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "drivers" / "python")]
 
-SEEDS = "1:4"
+SEEDS = "1:3"
 
 
 def pytest_addoption(parser):

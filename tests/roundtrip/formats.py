@@ -4,6 +4,8 @@ OWN = ["autocompaction_on_startup_enabled=false"]
 
 HELENUS = {
     "da": OWN,
+    "oa": [*OWN, "sstable.selected_format=big"],
+    "nb": [*OWN, "storage_compatibility_mode=CASSANDRA_4"],
 }
 
 CASSANDRA = {

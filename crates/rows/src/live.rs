@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use schema::TableMetadata;
+use schema::{TableKind, TableMetadata};
 use types::DecoratedKey;
 
 use crate::command::ReadStats;
@@ -119,6 +119,11 @@ impl<'a> LiveRows<'a> {
             dead += 1;
         }
         let row_live = row.liveness.is_live(now);
+        if row.liveness.is_gone_from_view() && self.table.kind == TableKind::View {
+            // cells that it left are not a row
+            self.count(1)?;
+            return Ok(None);
+        }
         if !row_live && !row.liveness.is_empty() {
             row.liveness = crate::Liveness::EMPTY;
             dead += 1;

@@ -47,6 +47,12 @@ impl Liveness {
         self.ttl != NO_TTL
     }
 
+    /// Marks a row of a view as gone, whatever cells it still has: the base row has another place in the view now.
+    #[inline]
+    pub fn is_gone_from_view(&self) -> bool {
+        self.ttl == Self::EXPIRED_TTL
+    }
+
     /// Keeps the row visible to a read at `now` (seconds).
     #[inline]
     pub fn is_live(&self, now: u32) -> bool {

@@ -7,7 +7,7 @@
 //!
 //! Agrees with `org.apache.cassandra.db.SchemaCQLHelper` and `CreateTableStatement.fixupCompactTable`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schema::table::ColumnSpec;
@@ -46,6 +46,7 @@ pub fn restore(text: &str, restoring: &Restoring<'_>, schema: Schema) -> Result<
     let text = uncommented(text);
     let mut restored = Restored { schema, skipped: Vec::new() };
     let mut current = restoring.keyspace.clone();
+    let mut made = BTreeSet::new();
     for statement in statements(&text)? {
         let parsed = crate::parse(statement)
             .map_err(|error| CqlError::Syntax(format!("{}…: {}", first_words(statement), CqlError::from(error))))?;
@@ -60,7 +61,7 @@ pub fn restore(text: &str, restoring: &Restoring<'_>, schema: Schema) -> Result<
             datacenters: Vec::new(),
             restoring: true,
         };
-        execute(statement, &parsed.statement, &mut context, restoring, &mut restored)?;
+        execute(statement, &parsed.statement, &mut context, restoring, &mut made, &mut restored)?;
     }
     restored.schema.version = restored.schema.digest();
     Ok(restored)
@@ -71,6 +72,7 @@ fn execute(
     statement: &Statement<'_>,
     context: &mut DdlContext,
     restoring: &Restoring<'_>,
+    made: &mut BTreeSet<(String, String)>,
     restored: &mut Restored,
 ) -> Result<(), CqlError> {
     let Some(name) = created(statement, context)? else {
@@ -86,7 +88,12 @@ fn execute(
     }
     context.new_table_id = (restoring.id_of)(&name.0, &name.1);
     let exists = restored.schema.table(&name.0, &name.1).is_some();
+    if matches!(statement, Statement::CreateTable(_)) && !exists {
+        made.insert(name.clone());
+    }
     let changed = match statement {
+        // what an earlier text made, it also altered
+        Statement::AlterTable(_) if !made.contains(&name) => None,
         Statement::CreateKeyspace(_) if restored.schema.keyspace(&name.0).is_some() => None,
         Statement::CreateTable(_) | Statement::CreateView(_) if exists => None,
         Statement::CreateType(_) if has_type(&restored.schema, &name) => None,
@@ -354,6 +361,17 @@ mod tests {
             described.contains("(\n    k text,\n    value int,\n    PRIMARY KEY (k)\n) WITH COMPACT"),
             "{described}"
         );
+    }
+
+    #[test]
+    fn a_text_that_is_read_again_changes_nothing() {
+        let text = "CREATE TABLE t (k int PRIMARY KEY, v int, gone text); ALTER TABLE t DROP gone USING TIMESTAMP 5;";
+        let id_of = |_: &str, _: &str| TableId([1; 16]);
+        let restoring = Restoring { keyspace: Some("ks".to_owned()), now_micros: 1, id_of: &id_of };
+        let once = restored(text).schema;
+        let again = restore(text, &restoring, once.clone()).unwrap().schema;
+        assert_eq!(again.table("ks", "t"), once.table("ks", "t"));
+        assert_eq!(again.table("ks", "t").unwrap().dropped["gone"].dropped_time, 5);
     }
 
     #[test]
