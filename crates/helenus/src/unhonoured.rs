@@ -1,7 +1,7 @@
 //! Keys that the configuration understands and the node does not act on yet: refused by name where they ask for something else than
 //! what it does, reported under `--lenient`. The catalogue of `config` refuses those that it has no field for.
 
-use config::{Config, DiskFailurePolicy, FlushCompression};
+use config::{Config, DiskFailurePolicy};
 
 /// The keys, in alphabetical order.
 pub fn keys(config: &Config) -> Vec<&'static str> {
@@ -12,7 +12,6 @@ pub fn keys(config: &Config) -> Vec<&'static str> {
             "disk_failure_policy",
             !matches!(config.disk_failure_policy, DiskFailurePolicy::Stop | DiskFailurePolicy::Ignore),
         ),
-        ("flush_compression", config.flush_compression == FlushCompression::None),
         ("max_value_size", config.max_value_size != default.max_value_size),
         ("memtable_cleanup_threshold", config.memtable.cleanup_threshold.is_some()),
         ("native_transport_allow_older_protocols", transport.allow_older_protocols != usual.allow_older_protocols),

@@ -17,6 +17,7 @@ use config::{CommitFailurePolicy, CommitLogSync, Config, DiskFailurePolicy, SSTa
 use env::Env;
 use sstable::Version;
 use storage::commitlog::{self, DirtyKey, FailurePolicy, LogError, ReplayPolicy, SyncMode};
+use storage::options::FlushCompression;
 use storage::{Engine, EngineOptions, StorageError};
 
 use crate::admin_api::{NodeAdmin, SetLevel};
@@ -272,6 +273,11 @@ fn engine_options(
             SSTableFormat::Big4 => Version::NB,
             SSTableFormat::Big5 => Version::OA,
             SSTableFormat::Bti => Version::DA,
+        },
+        flush_compression: match config.flush_compression {
+            config::FlushCompression::None => FlushCompression::None,
+            config::FlushCompression::Fast => FlushCompression::Fast,
+            config::FlushCompression::Table => FlushCompression::Table,
         },
         uuid_sstable_ids: config.uuid_sstable_identifiers,
     }

@@ -11,18 +11,25 @@ use env::Env;
 use rows::codec::{CodecColumn, EncodingStats, Header};
 use rows::{PartitionStream, ReadContext, ReadMode};
 use schema::TableMetadata;
-use sstable::{CommitLogPosition, Component, Descriptor, SSTableId, SSTableWriter, Version, WriterOptions};
+use sstable::{
+    CommitLogPosition, Component, CompressionParams, Compressor, Descriptor, SSTableId, SSTableWriter, Version,
+    WriterOptions,
+};
 
 use crate::chunk_cache::ChunkCache;
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::inherited::Inherited;
+use crate::options::FlushCompression;
 use crate::table::{LeftOut, TableStore};
 
 pub use sstable::SSTable;
 
 pub use sstable::txn_log::{Operation, Transaction};
+
+/// Chunks of a flush that is not compressed.
+const NOOP_CHUNK_LENGTH: usize = 4 << 10;
 
 /// What was found of a table on disk.
 #[derive(Default)]
@@ -204,6 +211,9 @@ pub(crate) fn writer(
     let table = new.table;
     let mut options = WriterOptions::for_table(table, new.keys as u64)
         .map_err(|why| StorageError::Refused { why: format!("the compression options of {}: {why}", store.name()) })?;
+    if new.operation == Operation::Flush {
+        options.compression = options.compression.map(|params| flush_compression(engine, params));
+    }
     options.row_index_block = engine.options.column_index_size;
     options.originating_host = engine.host_id();
     options.level = new.inherited.level;
@@ -226,6 +236,19 @@ pub(crate) fn writer(
         table.regulars.iter().map(CodecColumn::of).collect(),
     );
     Ok(SSTableWriter::new(&engine.env, descriptor, Arc::clone(table), options, header)?)
+}
+
+/// Flushes may not wait for a slow compressor. Agrees with `DataComponent.buildCompressionParams`.
+fn flush_compression(engine: &Engine, params: CompressionParams) -> CompressionParams {
+    match engine.options.flush_compression {
+        FlushCompression::None => {
+            let compressed_length_max = i32::MAX as usize;
+            let (compressor, chunk_length) = (Compressor::Noop, NOOP_CHUNK_LENGTH);
+            CompressionParams { compressor, options: Default::default(), chunk_length, compressed_length_max }
+        }
+        FlushCompression::Fast if !params.is_fast() => CompressionParams::lz4(),
+        FlushCompression::Fast | FlushCompression::Table => params,
+    }
 }
 
 /// Writes all that a stream gives.

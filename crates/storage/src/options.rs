@@ -17,6 +17,17 @@ pub enum DiskFailurePolicy {
     Ignore,
 }
 
+/// How SSTables that are flushed are compressed; compaction always does as the table says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlushCompression {
+    /// In the container of compressed data, but not.
+    None,
+    /// With LZ4 where the table's compressor is slow.
+    Fast,
+    /// As the table says.
+    Table,
+}
+
 /// The engine's settings.
 #[derive(Clone)]
 pub struct EngineOptions {
@@ -58,6 +69,8 @@ pub struct EngineOptions {
     pub read_only: bool,
     /// What new SSTables are written as (`sstable.selected_format` and `storage_compatibility_mode`).
     pub sstable_version: Version,
+    /// How flushes compress (`flush_compression`).
+    pub flush_compression: FlushCompression,
     /// New SSTables have time-UUIDs for ids (`uuid_sstable_identifiers_enabled`).
     pub uuid_sstable_ids: bool,
 }
@@ -85,6 +98,7 @@ impl EngineOptions {
             disk_failure_policy: DiskFailurePolicy::Stop,
             read_only: false,
             sstable_version: Version::DA,
+            flush_compression: FlushCompression::Fast,
             uuid_sstable_ids: false,
         }
     }
