@@ -230,7 +230,8 @@ impl DataFile {
         self.read_at(&mut bytes, start, mode)?;
         let Some(checksums) = checksums else { return Ok(bytes.into()) };
         let mut cursor = Cursor::new(checksums);
-        let expected = cursor.skip(index as usize * CHUNK_CHECKSUM_LEN as usize).and_then(|()| cursor.u32());
+        let place = (index as usize).saturating_mul(CHUNK_CHECKSUM_LEN as usize);
+        let expected = cursor.skip(place).and_then(|()| cursor.u32());
         let expected = expected.map_err(|_| self.corruption(start, format!("chunk {index} has no checksum")))?;
         self.check(expected, &bytes, start)?;
         Ok(bytes.into())

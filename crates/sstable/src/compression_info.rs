@@ -82,7 +82,7 @@ impl CompressionInfo {
         let malformed =
             || Malformed::at(0, format!("no place for chunk {index} in a data file of {file_length} bytes"));
         let offset = self.offset(index).ok_or_else(malformed)?;
-        let next = self.offset(index + 1).unwrap_or(file_length);
+        let next = index.checked_add(1).and_then(|next| self.offset(next)).unwrap_or(file_length);
         let length = next.min(file_length).checked_sub(offset).and_then(|with| with.checked_sub(CHUNK_CHECKSUM_LEN));
         // no compressor makes a chunk twice as long
         match length.and_then(|length| usize::try_from(length).ok()) {
@@ -94,7 +94,7 @@ impl CompressionInfo {
     /// Bytes of chunk `index` before compression.
     pub fn uncompressed_length(&self, index: u64) -> usize {
         let chunk_length = self.params.chunk_length as u64;
-        self.data_length.saturating_sub(index * chunk_length).min(chunk_length) as usize
+        self.data_length.saturating_sub(index.saturating_mul(chunk_length)).min(chunk_length) as usize
     }
 
     /// A stored chunk's content.

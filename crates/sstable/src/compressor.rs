@@ -52,8 +52,39 @@ impl Compressor {
         [Self::Lz4, Self::Snappy, Self::Deflate, Self::Zstd, Self::Noop].into_iter().find(|c| c.class() == simple)
     }
 
+    /// Bytes that one stored byte can give at most.
+    fn expansion_max(self) -> usize {
+        match self {
+            Self::Lz4 => 255,
+            Self::Snappy => 64,
+            Self::Deflate => 1032,
+            // a block of one repeated byte: four bytes give 128 KiB
+            Self::Zstd => 32 * 1024,
+            Self::Noop => 1,
+        }
+    }
+
+    /// A length that the stored bytes do not name themselves, or cannot give, is refused before memory is taken for it.
+    fn check_length(self, stored: &[u8], length: usize) -> Result<(), String> {
+        let named = match self {
+            Self::Lz4 => stored.first_chunk().map(|length| u64::from(u32::from_le_bytes(*length))),
+            Self::Snappy => Some(snap::raw::decompress_len(stored).map_err(|error| error.to_string())? as u64),
+            Self::Zstd => zstd::zstd_safe::get_frame_content_size(stored).map_err(|error| error.to_string())?,
+            Self::Noop => Some(stored.len() as u64),
+            Self::Deflate => None,
+        };
+        match named {
+            Some(named) if named != length as u64 => Err(format!("{named} bytes instead of {length}")),
+            _ if length > stored.len().saturating_mul(self.expansion_max()) => {
+                Err(format!("{} stored bytes cannot give {length}", stored.len()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Decompresses a chunk that must give exactly `length` bytes.
     pub fn decompress(self, stored: &[u8], length: usize) -> Result<Vec<u8>, String> {
+        self.check_length(stored, length)?;
         let mut out = vec![0; length];
         let written = match self {
             Self::Lz4 => decompress_lz4(stored, &mut out)?,
@@ -62,24 +93,19 @@ impl Compressor {
             }
             Self::Deflate => decompress_zlib(stored, &mut out)?,
             Self::Zstd => zstd::bulk::decompress_to_buffer(stored, &mut out).map_err(|error| error.to_string())?,
-            Self::Noop if stored.len() == length => {
+            Self::Noop => {
                 out.copy_from_slice(stored);
                 length
             }
-            Self::Noop => stored.len(),
         };
         if written == length { Ok(out) } else { Err(format!("{written} bytes instead of {length}")) }
     }
 }
 
 fn decompress_lz4(stored: &[u8], out: &mut [u8]) -> Result<usize, String> {
-    let Some((length, block)) = stored.split_first_chunk::<4>() else {
+    let Some((_, block)) = stored.split_first_chunk::<4>() else {
         return Err("an LZ4 chunk without length".to_owned());
     };
-    let length = u32::from_le_bytes(*length) as usize;
-    if length != out.len() {
-        return Ok(length);
-    }
     lz4_flex::block::decompress_into(block, out).map_err(|error| error.to_string())
 }
 

@@ -102,6 +102,9 @@ impl FromStr for SSTableId {
         if bytes.len() != 28 || !text.is_ascii() || bytes[4] != b'_' || bytes[9] != b'_' {
             return Err(NotAnSSTable);
         }
+        if !bytes.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'_')) {
+            return Err(NotAnSSTable);
+        }
         let number = |from: usize, to: usize| u64::from_str_radix(&text[from..to], 36).map_err(|_| NotAnSSTable);
         let (days, second, ticks, low) = (number(0, 4)?, number(5, 9)?, number(10, 15)?, number(15, 28)?);
         if second >= SECONDS_PER_DAY || ticks >= TICKS_PER_SECOND {

@@ -161,6 +161,14 @@ pub enum IndexCursor {
 }
 
 impl IndexCursor {
+    /// Where the entry of the current partition is in its file.
+    pub fn position(&self) -> u64 {
+        match self {
+            Self::Bti(cursor) => cursor.position(),
+            Self::Big(cursor) => cursor.position(),
+        }
+    }
+
     /// The place of the current partition; moves on to the next.
     pub fn next(&mut self) -> Result<Option<PartitionPosition>, Malformed> {
         match self {

@@ -132,8 +132,13 @@ fn list_in(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<
 const MANIFEST_SIZE_MAX: u64 = 16 << 20;
 
 fn created_at(engine: &Engine, directory: &Path) -> Option<i64> {
-    let text = engine.env.disk.read_all(&directory.join("manifest.json"), MANIFEST_SIZE_MAX).ok()?;
-    let manifest: serde_json::Value = serde_json::from_slice(&text).ok()?;
+    time_of_manifest(&engine.env.disk.read_all(&directory.join("manifest.json"), MANIFEST_SIZE_MAX).ok()?)
+}
+
+/// When the snapshot of a manifest was taken, milliseconds since 1970.
+#[doc(hidden)]
+pub fn time_of_manifest(text: &[u8]) -> Option<i64> {
+    let manifest: serde_json::Value = serde_json::from_slice(text).ok()?;
     let time: jiff::Timestamp = manifest.get("created_at")?.as_str()?.parse().ok()?;
     Some(time.as_millisecond())
 }

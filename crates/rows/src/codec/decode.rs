@@ -16,6 +16,9 @@ use crate::{
     RangeTombstoneMarker, Row,
 };
 
+/// Memory is taken for so many cells of a column before they are decoded.
+const CELLS_AHEAD: usize = 256;
+
 /// What stands at a place in a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decoded {
@@ -302,7 +305,8 @@ impl<'a> Reader<'a> {
         if count > self.cursor.remaining() as u64 {
             return Err(CodecError::Truncated);
         }
-        let mut cells = Vec::with_capacity(count as usize);
+        // cells take many times the memory of their bytes: a count that is not true may not ask for it at once
+        let mut cells = Vec::with_capacity((count as usize).min(CELLS_AHEAD));
         for _ in 0..count {
             let cell = self.cell(column, &row.liveness, header)?;
             if keeps(column, cell.timestamp) {

@@ -235,8 +235,9 @@ fn get_columns(
     is_static: bool,
 ) -> Result<Vec<CodecColumn>, CodecError> {
     let count = cursor.uvint()?;
-    if count > cursor.remaining() as u64 {
-        return Err(CodecError::Truncated);
+    let known = table.regulars.len() + table.statics.len() + table.dropped.len();
+    if count > known as u64 {
+        return invalid(format!("{count} columns of a table that has {known}"));
     }
     let mut columns = Vec::with_capacity(count as usize);
     for _ in 0..count {

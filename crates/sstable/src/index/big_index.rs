@@ -232,6 +232,11 @@ pub struct BigCursor {
 }
 
 impl BigCursor {
+    /// Where the entry of the current partition is in the file.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
     /// The place of the current partition; moves on to the next.
     pub fn next(&mut self) -> Result<Option<PartitionPosition>, Malformed> {
         if self.at >= self.file.len() as u64 {

@@ -91,6 +91,11 @@ pub struct PartitionCursor {
 }
 
 impl PartitionCursor {
+    /// Where the entry of the current partition is in the file.
+    pub fn position(&self) -> u64 {
+        self.cursor.position()
+    }
+
     /// The place of the current partition; moves on to the next.
     pub fn next(&mut self) -> Result<Option<PartitionPosition>, Malformed> {
         if !self.there {

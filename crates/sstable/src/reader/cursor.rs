@@ -10,6 +10,10 @@ use rows::{ReadContext, ReadError};
 
 use crate::chunk_reader::DataFile;
 
+/// Most bytes of a row, or of a block that is read backwards, with what surrounds it; more is a damaged length. Java could not
+/// hold it either.
+const WINDOW_LENGTH_MAX: u64 = 1 << 31;
+
 /// A position with what surrounds it.
 pub(super) struct DataCursor {
     context: ReadContext,
@@ -87,6 +91,10 @@ impl DataCursor {
         if end >= data.length() {
             return Err(data.corruption(self.position, "the data ends in the middle of a partition").into());
         }
+        if self.window.len() as u64 > WINDOW_LENGTH_MAX {
+            let what = format!("something longer than {WINDOW_LENGTH_MAX} bytes");
+            return Err(data.corruption(self.position, what).into());
+        }
         let kept = self.window.slice((keep_from.min(end) - self.window_start) as usize..);
         let first = end / chunk_length;
         let last = (data.length() - 1) / chunk_length;
@@ -111,10 +119,13 @@ impl DataCursor {
         loop {
             let offset = self.offset(data)?;
             match decode(&self.window, offset) {
-                Ok((value, next)) => {
-                    self.position = self.window_start + next as u64;
-                    return Ok(value);
-                }
+                Ok((value, next)) => match self.window_start.checked_add(next as u64) {
+                    Some(position) => {
+                        self.position = position;
+                        return Ok(value);
+                    }
+                    None => return Err(data.corruption(self.position, format!("a size of {next} bytes")).into()),
+                },
                 Err(CodecError::Truncated) => self.extend(data)?,
                 Err(CodecError::Invalid(what)) => {
                     return Err(data.corruption(self.position, what).into());

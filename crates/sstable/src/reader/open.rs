@@ -18,7 +18,7 @@ use super::{Resolved, SMALL_FILE_MAX, SSTable, Shared};
 use crate::chunk_reader::{ChunkCache, DataFile};
 use crate::compression_info::CompressionInfo;
 use crate::descriptor::{Component, Descriptor, parse_toc};
-use crate::error::Error;
+use crate::error::{Error, Malformed};
 use crate::filter::Filter;
 use crate::index::Index;
 use crate::index::big_index::{BigIndex, KeyOrder};
@@ -54,6 +54,8 @@ pub(super) fn open(
         Format::Bti => opening.bti_index()?,
         Format::Big => opening.big_index(order, u32::try_from(table.params.min_index_interval).unwrap_or(1))?,
     };
+    check_keys(&statistics, &index)
+        .map_err(|error| error.of(&descriptor.path(index.partitions_component()), 0))?;
     let filter = opening.filter()?;
     let data = opening.data(&statistics, cache)?;
     let notes = opening.notes;
@@ -70,6 +72,18 @@ pub(super) fn open(
         descriptor,
     };
     Ok(SSTable { shared: Arc::new(shared), schema: Arc::new(resolved) })
+}
+
+/// The keys at the ends of the index have no checksum; those in the statistics have. A wrong one would hide partitions.
+fn check_keys(statistics: &Statistics, index: &Index) -> Result<(), Malformed> {
+    let (stats, (first, last)) = (&statistics.stats, index.ends());
+    for (name, known, found) in [("first", &stats.first_key, first), ("last", &stats.last_key, last)] {
+        if !known.is_empty() && known != found {
+            let what = format!("the {name} key is {:02x?}, in Statistics.db {:02x?}", &found[..], &known[..]);
+            return Err(Malformed::at(0, what));
+        }
+    }
+    Ok(())
 }
 
 fn key_order(statistics: &Statistics, path: &Path) -> Result<KeyOrder, Error> {

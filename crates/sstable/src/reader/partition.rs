@@ -119,7 +119,7 @@ impl PartitionReader {
     /// The row index repeats what the head of a partition without static row says.
     fn head_from_index(&mut self, wanted: &DecoratedKey, entry: &RowIndex) -> Result<Option<PartitionHead>, ReadError> {
         let first = entry.blocks.clone().first().map_err(|error| self.index_error(error))?;
-        self.body = self.start + first.map_or(0, |block| block.offset);
+        self.body = self.place(first.map_or(0, |block| block.offset))?;
         self.cursor.seek(self.body);
         Ok(Some(PartitionHead { key: wanted.clone(), deletion: entry.deletion, static_row: None }))
     }
@@ -149,6 +149,15 @@ impl PartitionReader {
         self.body = self.cursor.position();
         let key = wanted.cloned().unwrap_or_else(|| DecoratedKey::new(key));
         Ok(Some(PartitionHead { key, deletion, static_row }))
+    }
+
+    /// A place in the data by its distance from the partition's start, which the row index says.
+    fn place(&self, offset: u64) -> Result<u64, ReadError> {
+        let length = self.sstable.shared.data.length();
+        self.start.checked_add(offset).filter(|place| *place <= length).ok_or_else(|| {
+            let what = format!("a block {offset} bytes behind {} in data of {length} bytes", self.start);
+            self.index_error(Malformed::at(0, what))
+        })
     }
 
     fn index_error(&self, error: Malformed) -> ReadError {
@@ -225,7 +234,7 @@ impl PartitionReader {
         let found = entry.blocks.clone().first_behind(bound, &self.sstable.schema);
         let found = found.map_err(|error| self.index_error(error))?;
         let Some(block) = found else { return Ok(()) };
-        let target = self.start + block.offset;
+        let target = self.place(block.offset)?;
         let here = self.cursor.position();
         if target > here || (target == here && self.held.is_some()) {
             self.held = None;
@@ -322,7 +331,12 @@ impl PartitionReader {
             (Some(blocks), Some(end)) => match blocks.previous() {
                 Ok(None) => Ok(false),
                 Ok(Some(block)) => {
-                    let start = self.start + block.offset;
+                    let start = self.place(block.offset)?;
+                    // nodes of a damaged trie may share children: a walk over them would go on and on
+                    if start >= end {
+                        let what = format!("a block at {start} before one at {end}");
+                        return Err(self.index_error(Malformed::at(0, what)));
+                    }
                     self.load_block(start, Some(end)).map(|()| true)
                 }
                 Err(error) => Err(self.index_error(error)),
@@ -337,14 +351,14 @@ impl PartitionReader {
         let mut blocks = entry.blocks.clone();
         let found = find_block(&mut blocks, bound, &self.sstable.schema).map_err(|error| self.index_error(error))?;
         let Some((block, end, open)) = found else { return Ok(()) };
-        let start = self.start + block.offset;
+        let (start, end) = (self.place(block.offset)?, self.place(end)?);
         if self.block_start.is_some_and(|here| start >= here) {
             return Ok(());
         }
         self.held = None;
         self.clip.jump(open);
         self.blocks = Some(blocks);
-        self.load_block(start, Some(self.start + end))
+        self.load_block(start, Some(end))
     }
 
     /// Finds the starts of the unfiltereds from `start` to `end`, or to the end of the partition.

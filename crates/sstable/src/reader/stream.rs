@@ -6,15 +6,19 @@ use rows::command::RingBound;
 use rows::{
     PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadStats, Slices, Unfiltered,
 };
+use types::DecoratedKey;
 
 use super::SSTable;
 use super::partition::PartitionReader;
+use crate::error::Malformed;
 use crate::filter::KeyHash;
 use crate::index::{IndexCursor, PartitionPosition};
 
 /// Partitions of one SSTable.
 pub struct SSTableStream {
     reader: PartitionReader,
+    /// The key before, in a scan.
+    last: Option<DecoratedKey>,
     range: PartitionRange,
     source: Source,
 }
@@ -39,13 +43,13 @@ impl SSTableStream {
             _ => &context.stats.sstables_read,
         };
         ReadStats::add(counter, 1);
-        Ok(Self { reader, range: command.range.clone(), source })
+        Ok(Self { reader, last: None, range: command.range.clone(), source })
     }
 
     pub(super) fn all(sstable: SSTable, context: &ReadContext) -> Result<Self, ReadError> {
         let source = Source::Scan(scan_from(&sstable, &RingBound::Open)?);
         let reader = PartitionReader::new(sstable, context, Slices::all(), false, false);
-        Ok(Self { reader, range: PartitionRange::all(), source })
+        Ok(Self { reader, last: None, range: PartitionRange::all(), source })
     }
 }
 
@@ -74,10 +78,18 @@ impl PartitionStream for SSTableStream {
             Source::Scan(cursor) => cursor,
         };
         loop {
+            let entry = cursor.position();
             let next = cursor.next();
             let next = next.map_err(|error| self.reader.sstable().partitions_error(error))?;
             let Some(position) = next else { return Ok(None) };
             let Some(head) = self.reader.open(position, None)? else { return Ok(None) };
+            // nodes of a damaged trie may share children: few bytes of it would give partitions without end
+            let sstable = self.reader.sstable();
+            if sstable.has_tokens() && self.last.as_ref().is_some_and(|last| *last >= head.key) {
+                let what = format!("the partition of key {:02x?} is out of order", &head.key.key[..]);
+                return Err(sstable.partitions_error(Malformed::at(entry, what)));
+            }
+            self.last = Some(head.key.clone());
             if self.range.contains(&head.key) {
                 return Ok(Some(head));
             }

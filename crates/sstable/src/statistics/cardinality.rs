@@ -175,6 +175,9 @@ impl Cardinality {
                 let mut last = 0i32;
                 for _ in 0..count {
                     last = last.wrapping_add(get_varint(&mut rest)? as i32);
+                    if sparse_index(last) >> SPARSE_PRECISION != 0 {
+                        return None;
+                    }
                     merged.push(last);
                 }
                 Some(Self::Sparse { merged, recent: Vec::new() })

@@ -15,6 +15,9 @@ use types::{CqlType, CustomType, marshal};
 
 use crate::error::Malformed;
 
+/// Most static or regular columns of a header: rows name them by 16 bits.
+const COLUMNS_MAX: u64 = 32_000;
+
 /// A column by name and type expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeaderColumn {
@@ -47,7 +50,11 @@ fn text(bytes: &[u8], at: usize) -> Result<String, Malformed> {
 }
 
 fn columns(cursor: &mut Cursor<'_>) -> Result<Vec<HeaderColumn>, Malformed> {
+    let at = cursor.position() as u64;
     let count = cursor.uvint()?;
+    if count > COLUMNS_MAX {
+        return Err(Malformed::at(at, format!("{count} columns")));
+    }
     let mut columns = Vec::new();
     for _ in 0..count {
         let name = text(cursor.vbytes()?, cursor.position())?;
@@ -72,7 +79,7 @@ impl HeaderComponent {
         }
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes);
         let stats = EncodingStats {
             min_timestamp: TIMESTAMP_EPOCH.wrapping_add(cursor.uvint()? as i64),

@@ -43,7 +43,7 @@ impl Histogram {
     pub fn add(&mut self, value: u64) {
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         let bucket = self.limits.partition_point(|limit| *limit < value);
-        self.counts[bucket] += 1;
+        self.counts[bucket] = self.counts[bucket].saturating_add(1);
     }
 
     /// Upper limit and count of each bucket; the overflow has the greatest limit.
@@ -54,7 +54,7 @@ impl Histogram {
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// The upper limit of the greatest bucket with a value; 0 without values.
@@ -72,7 +72,7 @@ impl Histogram {
     /// Adds the counts of another with the same limits; one with others is left out.
     pub fn merge(&mut self, other: &Self) {
         if self.limits == other.limits {
-            self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+            self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count = count.saturating_add(*more));
         }
     }
 

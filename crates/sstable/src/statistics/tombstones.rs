@@ -12,6 +12,8 @@ use crate::error::Malformed;
 
 /// Bins of a finished histogram.
 const BINS_MAX: usize = 100;
+/// More bins than this in a file are a sign of corruption: Cassandra writes [`BINS_MAX`] unless told otherwise.
+const BINS_READ_MAX: u32 = 100_000;
 /// Distinct times that are kept until joined.
 const SPOOL_MAX: usize = 1000;
 const ROUND_SECONDS: i64 = 60;
@@ -27,7 +29,7 @@ pub struct TombstoneHistogram {
 }
 
 fn round_up(seconds: i64) -> i64 {
-    (seconds + (ROUND_SECONDS - 1)) / ROUND_SECONDS * ROUND_SECONDS
+    seconds.saturating_add(ROUND_SECONDS - 1) / ROUND_SECONDS * ROUND_SECONDS
 }
 
 impl TombstoneHistogram {
@@ -43,11 +45,12 @@ impl TombstoneHistogram {
     fn shrink(&mut self, limit: usize) {
         while self.bins.len() > limit {
             let pairs = self.bins.iter().zip(self.bins.iter().skip(1));
-            let nearest = pairs.min_by_key(|((a, _), (b, _))| **b - **a);
+            let nearest = pairs.min_by_key(|((a, _), (b, _))| b.abs_diff(**a));
             let Some(((a, a_count), (b, b_count))) = nearest else { return };
             let (a, a_count, b, b_count) = (*a, *a_count, *b, *b_count);
-            let sum = a_count + b_count;
-            let mean = (i128::from(a) * i128::from(a_count) + i128::from(b) * i128::from(b_count)) / i128::from(sum);
+            let sum = a_count.saturating_add(b_count);
+            let mean =
+                (i128::from(a) * i128::from(a_count) + i128::from(b) * i128::from(b_count)) / i128::from(sum.max(1));
             let mean = (mean as i64).min(TIME_MAX);
             let joined = round_up(mean.max(a + 1).min(b));
             self.bins.remove(&a);
@@ -76,7 +79,7 @@ impl TombstoneHistogram {
             let count = count as f64;
             if point > time {
                 let Some((before, before_count)) = previous else { return 0.0 };
-                let weight = (time - before) as f64 / (point - before) as f64;
+                let weight = (time as f64 - before as f64) / (point as f64 - before as f64);
                 let at = before_count + (count - before_count) * weight;
                 return sum - before_count + (before_count + at) * weight / 2.0 + before_count / 2.0;
             }
@@ -89,7 +92,11 @@ impl TombstoneHistogram {
     /// Signed: points are doubles and counts longs. Times that are none are as late as the form can say.
     pub(super) fn read(cursor: &mut Cursor<'_>, form: DeletionTimeForm) -> Result<Self, Malformed> {
         cursor.u32()?;
+        let at = cursor.position() as u64;
         let count = cursor.u32()?;
+        if count > BINS_READ_MAX {
+            return Err(Malformed::at(at, format!("a tombstone histogram of {count} bins")));
+        }
         let mut bins = BTreeMap::new();
         for _ in 0..count {
             let (point, count) = match form {

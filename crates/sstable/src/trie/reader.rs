@@ -72,6 +72,11 @@ impl TrieCursor {
         }
     }
 
+    /// Where the node of the current entry is; 0 at no entry.
+    pub fn position(&self) -> u64 {
+        self.path.last().map_or(0, |step| step.position)
+    }
+
     fn push(&mut self, (via, node): (u8, u64)) {
         self.path.push(Step { position: node, via });
     }

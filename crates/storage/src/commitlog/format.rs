@@ -89,7 +89,7 @@ pub(super) fn read_header(bytes: &[u8]) -> Option<Header> {
     (crc == header_crc(version, id, parameters)).then(|| Header { version, id, parameters: parameters.to_vec(), len })
 }
 
-fn header_crc(version: i32, id: u64, parameters: &[u8]) -> u32 {
+pub(super) fn header_crc(version: i32, id: u64, parameters: &[u8]) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(&version.to_be_bytes());
     hasher.update(&id_low_high(id));
@@ -121,7 +121,7 @@ pub(super) fn read_marker(segment: &[u8], id: u64, offset: u32) -> Option<u32> {
     (possible && crc == marker_crc(id, offset)).then_some(next)
 }
 
-fn marker_crc(id: u64, offset: u32) -> u32 {
+pub(super) fn marker_crc(id: u64, offset: u32) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(&id_low_high(id));
     hasher.update(&offset.to_be_bytes());

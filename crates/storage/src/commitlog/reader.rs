@@ -11,6 +11,8 @@
 //! Zeros end a segment. Zeros in front of a section, as a lost sector leaves them, are corruption too; Cassandra's reader takes them
 //! for the end.
 
+use std::cell::Cell;
+
 use bytes::Bytes;
 use stdx::Cursor;
 
@@ -45,12 +47,21 @@ pub(super) struct SegmentReader {
     /// Rest of the present section.
     section: Option<(u32, u32)>,
     last: (u32, u32),
+    /// From where a section was last looked for, and where it was found: a segment of many bad entries is not searched for each.
+    searched: Cell<Option<(u32, Option<u32>)>>,
 }
 
 impl SegmentReader {
     /// A segment's content, whose header was read.
     pub(super) fn new(bytes: Bytes, id: u64, header_len: u32) -> Self {
-        SegmentReader { bytes, id, marker_at: Some(header_len), section: None, last: (header_len, header_len) }
+        SegmentReader {
+            bytes,
+            id,
+            marker_at: Some(header_len),
+            section: None,
+            last: (header_len, header_len),
+            searched: Cell::new(None),
+        }
     }
 
     /// Whether nothing was ever written behind the header.
@@ -137,6 +148,18 @@ impl SegmentReader {
 
     /// The first section that begins at or behind `from`.
     fn find_section(&self, from: u32) -> Option<u32> {
+        if let Some((searched_from, found)) = self.searched.get()
+            && searched_from <= from
+            && found.is_none_or(|found| from <= found)
+        {
+            return found;
+        }
+        let found = self.search_section(from);
+        self.searched.set(Some((from, found)));
+        found
+    }
+
+    fn search_section(&self, from: u32) -> Option<u32> {
         let begins = |at: u32| {
             let next = format::read_marker(&self.bytes, self.id, at)?;
             let first = self.bytes.get((at + MARKER_LEN) as usize..next as usize)?;
