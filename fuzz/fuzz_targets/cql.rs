@@ -1,8 +1,4 @@
-//! Statements: any text is parsed or refused; what is parsed does not panic when dropped.
+//! Target `cql` of tests/fuzz, as a program of libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    if let Ok(text) = std::str::from_utf8(data) {
-        let _ = cql::parse::parse(text);
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::run("cql", data));

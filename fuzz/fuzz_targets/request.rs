@@ -1,8 +1,4 @@
-//! Frames: a header, then a request's body.
+//! Target `request` of tests/fuzz, as a program of libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let Ok(Some(header)) = protocol::frame::decode_header(data) else { return };
-    let body = bytes::Bytes::copy_from_slice(data.get(9..).unwrap_or_default());
-    let _ = protocol::request::RequestEnvelope::decode(&header, &body);
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::run("request", data));

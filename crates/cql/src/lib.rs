@@ -16,6 +16,8 @@ pub mod result;
 
 mod context;
 mod functions;
+#[doc(hidden)]
+pub mod fuzzing;
 mod keys;
 mod paging;
 mod restrictions;

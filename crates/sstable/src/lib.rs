@@ -14,6 +14,8 @@ mod data_writer;
 mod descriptor;
 mod error;
 mod filter;
+#[doc(hidden)]
+pub mod fuzzing;
 mod index;
 mod reader;
 pub mod salvage;

@@ -21,6 +21,8 @@
 mod compressed;
 mod durable;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod pending;
 mod reader;
 mod replay;

@@ -1,0 +1,4 @@
+//! Small inputs that are read to the end, made from the fixtures each time: nothing of them is kept beside those.
+
+pub mod other;
+pub mod sstable;
