@@ -175,7 +175,6 @@ pub fn names(data: &[u8]) {
     let mut toc = toc;
     toc.sort_unstable();
     assert_eq!(toc, again);
-    let _ = crate::verify::parse_digest(data);
 }
 
 /// A file in memory.

@@ -26,7 +26,7 @@ pub fn cql(data: &[u8]) {
 /// cassandra.yaml: any text is read or refused.
 pub fn config(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
-        let _ = ::config::Config::load(Some(text), &[], data.len() % 2 == 0);
+        let _ = ::config::Config::load(Some(text), &[], data.len().is_multiple_of(2));
     }
 }
 

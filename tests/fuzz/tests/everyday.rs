@@ -3,6 +3,8 @@
 //!
 //! `HELENUS_SEEDS=a..b` takes other seeds; a failure prints the target, the seed and the input.
 
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fuzzing::mutate::{Random, mutate};
