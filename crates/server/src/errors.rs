@@ -143,13 +143,14 @@ pub(crate) fn of_read(
     block_for: i32,
     endpoint: std::net::SocketAddr,
 ) -> CqlError {
-    let failure = |reason: u16, name: &str| CqlError::ReadFailure {
+    // what was found wrong with which file follows Cassandra's words; there it is in the log only
+    let failure = |reason: u16, name: &str, detail: &str| CqlError::ReadFailure {
         consistency,
         received: 0,
         block_for,
         reason,
         data_present: false,
-        message: format!("Operation failed - received 0 responses and 1 failures: {name} from /{endpoint}"),
+        message: format!("Operation failed - received 0 responses and 1 failures: {name} from /{endpoint}{detail}"),
     };
     let timeout = || CqlError::ReadTimeout { consistency, received: 0, block_for, data_present: false };
     match outcome {
@@ -158,12 +159,12 @@ pub(crate) fn of_read(
         ReadOutcome::Failed(CqlError::Read(error)) => match error {
             ReadError::TooManyTombstones { .. } => {
                 tracing::warn!("{error}");
-                failure(TOO_MANY_TOMBSTONES, "READ_TOO_MANY_TOMBSTONES")
+                failure(TOO_MANY_TOMBSTONES, "READ_TOO_MANY_TOMBSTONES", "")
             }
             ReadError::Stopped => CqlError::Overloaded(error.to_string()),
             ReadError::Corrupt(_) | ReadError::Io { .. } | ReadError::WouldBlock | ReadError::TimedOut => {
                 tracing::error!(%error, "a read failed");
-                failure(UNKNOWN, "UNKNOWN")
+                failure(UNKNOWN, "UNKNOWN", &format!(": {error}"))
             }
         },
         ReadOutcome::Failed(other) => other,

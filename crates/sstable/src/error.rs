@@ -35,6 +35,15 @@ impl Error {
         Self::Corrupt(Box::new(Corruption { path: path.to_owned(), offset, what: what.into() }))
     }
 
+    /// A component could not be opened or read. That it is not there, or is no file, is damage; anything else the disk's.
+    pub fn open(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::corrupt(path, 0, "the file is missing"),
+            io::ErrorKind::IsADirectory => Self::corrupt(path, 0, "a directory stands in the place of the file"),
+            _ => Self::io(path, source),
+        }
+    }
+
     /// A failure of the disk.
     pub fn io(path: &Path, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }

@@ -31,8 +31,7 @@ pub use sealed::{seal_crc, seal_statistics};
 pub use seeds::{header_of, places_of_rows, row_index_positions};
 
 /// One of each form.
-const VERSIONS: [Version; 6] =
-    [Version::DA, Version::OA, Version::NB, Version(*b"me"), Version(*b"mc"), Version::MA];
+const VERSIONS: [Version; 6] = [Version::DA, Version::OA, Version::NB, Version(*b"me"), Version(*b"mc"), Version::MA];
 /// Most chunks that are asked for of one file.
 const CHUNKS_MAX: u64 = 64;
 

@@ -77,9 +77,10 @@ pub fn txn_log(data: &[u8]) {
         }
         crate::fixtures::put(&sim, &directory.join("bti-da_txn_flush_00000000-0000-0000-0000-000000000001.log"), log);
         let env = sim.env();
+        let directories = [directory.to_owned()];
         let names = || env.disk.list_dir(directory).expect("a directory").len();
-        let hidden = sstable::txn_log::hidden(&env, directory);
-        let recovered = sstable::txn_log::recover(&env, directory);
+        let hidden = sstable::txn_log::hidden(&env, &directories);
+        let recovered = sstable::txn_log::recover(&env, &directories);
         assert!(env.disk.exists(&directory.join("kept")), "a file of no SSTable is gone");
         match recovered {
             Err(_) => assert_eq!(names(), 6),

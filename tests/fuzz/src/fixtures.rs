@@ -97,7 +97,7 @@ impl FileSet {
         let sim = self.disk();
         let original = self.open(&sim).expect("a whole SSTable");
         let options = WriterOptions {
-            row_index_block,
+            row_index_block: Some(row_index_block),
             compression: None,
             filter_chance: 0.01,
             estimated_keys: 8,

@@ -17,8 +17,12 @@ pub(super) struct FileSystem;
 impl Disk for FileSystem {
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         let file = File::open(path)?;
-        let length = file.metadata()?.len();
-        Ok(Arc::new(Reader { file, length }))
+        let metadata = file.metadata()?;
+        // Linux opens a directory too, and fails at the first read
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok(Arc::new(Reader { file, length: metadata.len() }))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {

@@ -8,7 +8,6 @@ use rows::{Bound, ClusteringPrefix};
 use stdx::Cursor;
 use types::{DecoratedKey, Token};
 
-
 use crate::index::big_index::{BigIndex, KeyOrder};
 use crate::index::partition_index::PartitionIndex;
 use crate::index::row_index::RowIndexEntry;
@@ -91,6 +90,7 @@ pub fn big_index(data: &[u8]) {
 fn schema_of_bytes() -> Arc<Resolved> {
     let component = HeaderComponent {
         stats: EncodingStats::default(),
+        deletion_times: DeletionTimeForm::Unsigned,
         key_type: "BytesType".to_owned(),
         clustering: vec!["BytesType".to_owned()],
         statics: Vec::new(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::codec::{
-    CodecError, Decoded, DeletionTimeForm, Framing, Header, decode_static_row, decode_unfiltered, encode_marker, encode_row,
-    get_deletion_time, pass_rows_before, peek_unfiltered,
+    CodecError, Decoded, DeletionTimeForm, Framing, Header, decode_static_row, decode_unfiltered, encode_marker,
+    encode_row, get_deletion_time, pass_rows_before, peek_unfiltered,
 };
 use rows::{ClusteringPrefix, Unfiltered};
 use schema::{ClusteringComparator, TableMetadata};

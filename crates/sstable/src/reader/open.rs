@@ -44,18 +44,21 @@ pub(super) fn open(
         return Err(Error::Unsupported { path: statistics_path, what });
     }
     let mut opening = Opening { disk: &*env.disk, descriptor: &descriptor, notes: Vec::new() };
-    let statistics =
-        opening.disk.read_all(&statistics_path, SMALL_FILE_MAX).map_err(|error| Error::io(&statistics_path, error))?;
+    let statistics = opening
+        .disk
+        .read_all(&statistics_path, SMALL_FILE_MAX)
+        .map_err(|error| Error::open(&statistics_path, error))?;
     let statistics =
         Statistics::read(&statistics.into(), descriptor.version).map_err(|error| error.of(&statistics_path, 0))?;
     let resolved = Resolved::new(&statistics, table).map_err(|error| error.of(&statistics_path, 0))?;
     let order = key_order(&statistics, &statistics_path)?;
     let index = match descriptor.format {
         Format::Bti => opening.bti_index()?,
-        Format::Big => opening.big_index(order, u32::try_from(table.params.min_index_interval).unwrap_or(1))?,
+        Format::Big => {
+            opening.big_index(order, u32::try_from(table.params.min_index_interval).unwrap_or(1), &statistics)?
+        }
     };
-    check_keys(&statistics, &index)
-        .map_err(|error| error.of(&descriptor.path(index.partitions_component()), 0))?;
+    check_keys(&statistics, &index).map_err(|error| error.of(&descriptor.path(index.partitions_component()), 0))?;
     let filter = opening.filter()?;
     let data = opening.data(&statistics, cache)?;
     let notes = opening.notes;
@@ -74,7 +77,7 @@ pub(super) fn open(
     Ok(SSTable { shared: Arc::new(shared), schema: Arc::new(resolved) })
 }
 
-/// The keys at the ends of the index have no checksum; those in the statistics have. A wrong one would hide partitions.
+/// The keys at the ends of the index, and how many there are, have no checksum; in the statistics they have. Fewer would hide partitions.
 fn check_keys(statistics: &Statistics, index: &Index) -> Result<(), Malformed> {
     let (stats, (first, last)) = (&statistics.stats, index.ends());
     for (name, known, found) in [("first", &stats.first_key, first), ("last", &stats.last_key, last)] {
@@ -82,6 +85,10 @@ fn check_keys(statistics: &Statistics, index: &Index) -> Result<(), Malformed> {
             let what = format!("the {name} key is {:02x?}, in Statistics.db {:02x?}", &found[..], &known[..]);
             return Err(Malformed::at(0, what));
         }
+    }
+    let (known, found) = (stats.partition_sizes.count(), index.count());
+    if found < known {
+        return Err(Malformed::at(0, format!("{found} partitions, in Statistics.db {known}")));
     }
     Ok(())
 }
@@ -107,11 +114,11 @@ impl Opening<'_> {
 
     fn map(&self, component: Component) -> Result<Bytes, Error> {
         let path = self.descriptor.path(component);
-        let file = self.disk.open_read(&path).map_err(|error| Error::io(&path, error))?;
+        let file = self.disk.open_read(&path).map_err(|error| Error::open(&path, error))?;
         if file.is_empty() {
             return Ok(Bytes::new());
         }
-        let map = file.map().map_err(|error| Error::io(&path, error))?;
+        let map = file.map().map_err(|error| Error::open(&path, error))?;
         Ok(map.bytes().clone())
     }
 
@@ -125,13 +132,19 @@ impl Opening<'_> {
         Ok(Index::Bti { partitions, rows: self.map(Component::Rows)? })
     }
 
-    fn big_index(&mut self, order: KeyOrder, interval: u32) -> Result<Index, Error> {
+    /// A summary that gives another number of partitions than the statistics have is not used.
+    fn big_index(&mut self, order: KeyOrder, interval: u32, statistics: &Statistics) -> Result<Index, Error> {
         let path = self.descriptor.path(Component::Index);
         let file = self.map(Component::Index)?;
         let summary = if self.exists(Component::Summary) { Some(self.map(Component::Summary)?) } else { None };
         let form = self.descriptor.version.deletion_times();
-        let (index, note) =
-            BigIndex::open(&file, summary.as_ref(), order, form, interval).map_err(|error| error.of(&path, 0))?;
+        let open =
+            |summary| BigIndex::open(&file, summary, order.clone(), form, interval).map_err(|error| error.of(&path, 0));
+        let (mut index, mut note) = open(summary.as_ref())?;
+        if note.is_none() && index.count != statistics.stats.partition_sizes.count() {
+            note = Some(format!("made again from Index.db, it was one of {} partitions", index.count));
+            (index, _) = open(None)?;
+        }
         if let Some(note) = note {
             self.note(Component::Summary, &note);
         }
@@ -158,7 +171,7 @@ impl Opening<'_> {
 
     fn data(&mut self, statistics: &Statistics, cache: Arc<dyn ChunkCache>) -> Result<DataFile, Error> {
         let path = self.descriptor.path(Component::Data);
-        let file = self.disk.open_read(&path).map_err(|error| Error::io(&path, error))?;
+        let file = self.disk.open_read(&path).map_err(|error| Error::open(&path, error))?;
         if self.exists(Component::CompressionInfo) {
             let info_path = self.descriptor.path(Component::CompressionInfo);
             let info = CompressionInfo::open(&self.map(Component::CompressionInfo)?, self.descriptor.version)

@@ -7,6 +7,7 @@ mod dump;
 mod fixtures;
 mod golden;
 mod legacy;
+mod missing;
 mod model;
 mod reads;
 mod rewrite;

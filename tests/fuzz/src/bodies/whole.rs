@@ -47,7 +47,9 @@ pub static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
             sets.push(FileSet::of_cassandra(table, version));
         }
     }
-    for (table, block, version) in [("ck_mixed", 256, Version::DA), ("dels_desc", 64, Version::DA), ("ck_text", 64, Version::NB)] {
+    for (table, block, version) in
+        [("ck_mixed", 256, Version::DA), ("dels_desc", 64, Version::DA), ("ck_text", 64, Version::NB)]
+    {
         sets.push(FileSet::of_cassandra(table, "da").written(block, version));
     }
     sets.into_iter().map(Case::new).collect()
