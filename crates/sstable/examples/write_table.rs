@@ -1,8 +1,8 @@
 //! Writes one SSTable of `bench.events`, for comparisons: the same files go to Helenus and to Cassandra.
 //!
-//! `write_table <directory> <version> <id> <rows> [part]`
+//! `write_table <directory> <version> <id> <rows> [part] [rows a partition]`
 //!
-//! Partitions of 50 rows. Each part has the same partitions; of its rows every fourth overwrites one of the part before.
+//! Partitions of 50 rows, or as many as said. Each part has the same partitions; of its rows every fourth overwrites one of the part before.
 //! Prints the CREATE TABLE that fits.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TablePar
 use sstable::{Descriptor, SSTableId, SSTableWriter, Version, WriterOptions};
 use types::{CqlType, DecoratedKey};
 
-const ROWS_PER_PARTITION: u64 = 50;
+const PARTITION_ROWS_DEFAULT: u64 = 50;
 const NOTE_LEN: usize = 160;
 const EPOCH_MILLIS: i64 = 1_700_000_000_000;
 const CREATE: &str = "CREATE TABLE bench.events (device bigint, at timestamp, kind text, note text, reading double, PRIMARY KEY (device, at))";
@@ -79,15 +79,17 @@ fn row(table: &TableMetadata, device: u64, number: u64, part: u64) -> Row {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [directory, version, id, count, rest @ ..] = &arguments[..] else {
-        panic!("write_table <directory> <version> <id> <rows> [part]")
+        panic!("write_table <directory> <version> <id> <rows> [part] [rows a partition]")
     };
     let directory = PathBuf::from(directory);
     let version = Version::from_name(version).expect("a version, like da");
     let id = SSTableId::Sequence(id.parse().expect("a number"));
     let count: u64 = count.parse().expect("a number of rows");
     let part: u64 = rest.first().map_or(0, |text| text.parse().expect("the number of a part"));
+    let rows_per_partition: u64 =
+        rest.get(1).map_or(PARTITION_ROWS_DEFAULT, |text| text.parse().expect("a number of rows"));
     let table = table();
-    let mut keys: Vec<(DecoratedKey, u64)> = (0..count / ROWS_PER_PARTITION)
+    let mut keys: Vec<(DecoratedKey, u64)> = (0..count / rows_per_partition)
         .map(|device| (DecoratedKey::new(Bytes::copy_from_slice(&device.to_be_bytes())), device))
         .collect();
     keys.sort();
@@ -99,10 +101,10 @@ fn main() {
     env.disk.create_dir_all(&directory).expect("a directory");
     let descriptor = Descriptor::new(&directory, version, id);
     let mut writer = SSTableWriter::new(&env, descriptor, Arc::clone(&table), options, header).expect("files");
-    let first = part * ROWS_PER_PARTITION * 3 / 4;
+    let first = part * rows_per_partition * 3 / 4;
     for (key, device) in &keys {
         writer.start_partition(key, DeletionTime::LIVE);
-        for number in first..first + ROWS_PER_PARTITION {
+        for number in first..first + rows_per_partition {
             writer.append(&Unfiltered::Row(row(&table, *device, number, part))).expect("written");
         }
         writer.end_partition().expect("written");
