@@ -106,8 +106,8 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     let recovered = recovery.recovered;
     if !options.read_only {
         engine.start();
-        crate::schema_change::store_missing(&engine)?;
     }
+    crate::schema_change::store_missing(&engine)?;
     Ok((engine, recovered))
 }
 

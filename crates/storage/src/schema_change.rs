@@ -73,7 +73,9 @@ fn write_rows(engine: &Engine, writes: &[rows_form::SchemaWrite]) -> Result<Opti
     let previous = engine.last_schema_change.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
     let now = previous.ok().and_then(later).unwrap_or(clock);
     let mutations = schema_tables::mutations(&schema::system::schema(), writes, now, engine.env.clock.now_seconds())?;
-    let applied = write::apply(&mutations, &engine.log, true, |update| {
+    // a node that only reads has the rows in memory: clients find the schema there
+    let logged = !engine.options.read_only;
+    let applied = write::apply(&mutations, &engine.log, logged, |update| {
         engine.table(update.table.id).ok_or_else(|| StorageError::UnknownTable { table: update.table.name.clone() })
     })?;
     engine.memory.take(applied.added);

@@ -70,6 +70,8 @@ def test_a_snapshot_of_a_table(name, tmp_path):
     server.start()
     with Cluster([server.host], port=server.port) as cluster:
         assert len(list(cluster.connect().execute("SELECT * FROM ks.kv"))) == 118
+        # what cqlsh and drivers know of the schema comes from system_schema
+        assert list(cluster.metadata.keyspaces["ks"].tables["kv"].columns) == ["k", "v"]
     assert server.stop() == 0
 
 
