@@ -47,6 +47,20 @@ impl PrefixKind {
         })
     }
 
+    /// As Cassandra's tools print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ExclEndBound => "EXCL_END_BOUND",
+            Self::InclStartBound => "INCL_START_BOUND",
+            Self::ExclEndInclStartBoundary => "EXCL_END_INCL_START_BOUNDARY",
+            Self::StaticClustering => "STATIC_CLUSTERING",
+            Self::Clustering => "CLUSTERING",
+            Self::InclEndExclStartBoundary => "INCL_END_EXCL_START_BOUNDARY",
+            Self::InclEndBound => "INCL_END_BOUND",
+            Self::ExclStartBound => "EXCL_START_BOUND",
+        }
+    }
+
     /// Where it sorts against whatever extends or equals its values: -1 before, 0 is a row, 1 after.
     #[inline]
     pub fn side(self) -> i8 {

@@ -1,8 +1,7 @@
 //! The content of a stream in the form of the golden files.
 
 use rows::{
-    Cell, ColumnData, DeletionTime, Liveness, NO_DELETION_TIME, NO_TTL, PartitionHead, PartitionStream, PrefixKind,
-    Row, Unfiltered,
+    Cell, ColumnData, DeletionTime, Liveness, NO_DELETION_TIME, NO_TTL, PartitionHead, PartitionStream, Row, Unfiltered,
 };
 use schema::TableMetadata;
 use serde_json::{Map, Value, json};
@@ -76,24 +75,11 @@ pub fn row(table: &TableMetadata, row: &Row, is_static: bool) -> Value {
     Value::Object(out)
 }
 
-fn kind_name(kind: PrefixKind) -> &'static str {
-    match kind {
-        PrefixKind::ExclEndBound => "EXCL_END_BOUND",
-        PrefixKind::InclStartBound => "INCL_START_BOUND",
-        PrefixKind::ExclEndInclStartBoundary => "EXCL_END_INCL_START_BOUNDARY",
-        PrefixKind::StaticClustering => "STATIC_CLUSTERING",
-        PrefixKind::Clustering => "CLUSTERING",
-        PrefixKind::InclEndExclStartBoundary => "INCL_END_EXCL_START_BOUNDARY",
-        PrefixKind::InclEndBound => "INCL_END_BOUND",
-        PrefixKind::ExclStartBound => "EXCL_START_BOUND",
-    }
-}
-
 pub fn unfiltered(table: &TableMetadata, unfiltered: &Unfiltered) -> Value {
     match unfiltered {
         Unfiltered::Row(one) => row(table, one, false),
         Unfiltered::Marker(marker) => {
-            let mut out = json!({"marker": kind_name(marker.position.kind), "ck": values(&marker.position.values)});
+            let mut out = json!({"marker": marker.position.kind.name(), "ck": values(&marker.position.values)});
             match (&marker.close, &marker.open) {
                 (Some(close), Some(open)) => {
                     out["end"] = deletion(close);

@@ -3,9 +3,7 @@
 use std::fmt::Write;
 
 use bytes::Bytes;
-use rows::{
-    Cell, ColumnData, DeletionTime, Liveness, PartitionHead, PrefixKind, RangeTombstoneMarker, Row, Unfiltered,
-};
+use rows::{Cell, ColumnData, DeletionTime, Liveness, PartitionHead, RangeTombstoneMarker, Row, Unfiltered};
 use schema::TableMetadata;
 use sstable::SSTable;
 use types::literal::to_plain_text;
@@ -100,7 +98,7 @@ impl<'a> Printer<'a> {
     }
 
     fn marker(&self, out: &mut String, marker: &RangeTombstoneMarker) {
-        write!(out, "Marker {}(", kind_name(marker.position.kind)).expect("a String takes all");
+        write!(out, "Marker {}(", marker.position.kind.name()).expect("a String takes all");
         self.values(out, &marker.position.values, to_plain_text);
         out.push_str(")@");
         let mut put = |deletion: &DeletionTime| {
@@ -145,7 +143,7 @@ fn put_liveness(out: &mut String, liveness: &Liveness) {
 fn put_cell(out: &mut String, name: &str, ty: &CqlType, cell: &Cell) {
     let timestamp = cell.timestamp;
     if *ty == CqlType::Counter && !cell.is_tombstone() {
-        let total = counter_total(&cell.value);
+        let total = rows::counter::total(&cell.value);
         write!(out, "[{name}={total} ts={timestamp}]").expect("a String takes all");
         return;
     }
@@ -171,27 +169,4 @@ fn put_cell(out: &mut String, name: &str, ty: &CqlType, cell: &Cell) {
         write!(out, " ldt={}", cell.local_deletion_time).expect("a String takes all");
     }
     out.push(']');
-}
-
-/// Sum of the shards: `u16` number of entries in the header, the header, then 32 bytes a shard with the count last.
-fn counter_total(context: &[u8]) -> i64 {
-    const SHARD: usize = 32;
-    let Some(([high, low], rest)) = context.split_first_chunk() else { return 0 };
-    let header = i16::from_be_bytes([*high, *low]).unsigned_abs();
-    let shards = rest.get(usize::from(header) * 2..).unwrap_or_default();
-    let count = |shard: &[u8]| shard.last_chunk().map_or(0, |count| i64::from_be_bytes(*count));
-    shards.chunks_exact(SHARD).map(count).fold(0, i64::wrapping_add)
-}
-
-fn kind_name(kind: PrefixKind) -> &'static str {
-    match kind {
-        PrefixKind::ExclEndBound => "EXCL_END_BOUND",
-        PrefixKind::InclStartBound => "INCL_START_BOUND",
-        PrefixKind::ExclEndInclStartBoundary => "EXCL_END_INCL_START_BOUNDARY",
-        PrefixKind::StaticClustering => "STATIC_CLUSTERING",
-        PrefixKind::Clustering => "CLUSTERING",
-        PrefixKind::InclEndExclStartBoundary => "INCL_END_EXCL_START_BOUNDARY",
-        PrefixKind::InclEndBound => "INCL_END_BOUND",
-        PrefixKind::ExclStartBound => "EXCL_START_BOUND",
-    }
 }
