@@ -159,6 +159,21 @@ pub struct ReadCommand {
     pub limits: DataLimits,
 }
 
+impl ReadCommand {
+    /// All rows and columns of a range of partitions, as they are on disk: nothing has expired.
+    pub fn whole(table: &Arc<TableMetadata>, range: PartitionRange) -> Self {
+        Self {
+            table: Arc::clone(table),
+            range,
+            slices: Slices::all(),
+            reversed: false,
+            columns: ColumnFilter::All,
+            now: 0,
+            limits: DataLimits::NONE,
+        }
+    }
+}
+
 /// Whether a read may wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadMode {

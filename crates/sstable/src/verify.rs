@@ -11,12 +11,11 @@
 //! Agrees in purpose with `org.apache.cassandra.io.sstable.format.bti.BtiTableVerifier`.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use env::Env;
 use rows::{
-    ClusteringPrefix, ColumnFilter, DataLimits, DeletionTime, PartitionRange, PartitionStream, ReadCommand,
-    ReadContext, ReadError, ReadMode, Slices, Unfiltered,
+    ClusteringPrefix, DeletionTime, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode,
+    Unfiltered,
 };
 use types::DecoratedKey;
 
@@ -326,15 +325,8 @@ fn check_lookup(sstable: &SSTable, rows: &Rows) -> Result<(), ReadError> {
     if !sstable.has_tokens() {
         return Ok(());
     }
-    let command = ReadCommand {
-        table: Arc::clone(sstable.table()),
-        range: PartitionRange::Key(rows.key.clone()),
-        slices: Slices::all(),
-        reversed: true,
-        columns: ColumnFilter::All,
-        now: 0,
-        limits: DataLimits::NONE,
-    };
+    let whole = ReadCommand::whole(sstable.table(), PartitionRange::Key(rows.key.clone()));
+    let command = ReadCommand { reversed: true, ..whole };
     let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background))?;
     if stream.next_partition()?.is_none() {
         return Err(wrong(sstable, format!("key {:02x?} is not found", &rows.key.key[..])));

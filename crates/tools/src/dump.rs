@@ -15,10 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use rows::{
-    ColumnFilter, DataLimits, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode,
-    Slices,
-};
+use rows::{PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode};
 use sstable::{SSTable, SSTableStream};
 use types::DecoratedKey;
 
@@ -183,15 +180,7 @@ impl<'a> Dump<'a> {
     }
 
     fn command(&self, key: DecoratedKey) -> ReadCommand {
-        ReadCommand {
-            table: Arc::clone(self.sstable.table()),
-            range: PartitionRange::Key(key),
-            slices: Slices::all(),
-            reversed: false,
-            columns: ColumnFilter::All,
-            now: self.now,
-            limits: DataLimits::NONE,
-        }
+        ReadCommand { now: self.now, ..ReadCommand::whole(self.sstable.table(), PartitionRange::Key(key)) }
     }
 
     fn is_excluded(&self, head: &PartitionHead) -> bool {

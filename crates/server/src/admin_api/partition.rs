@@ -5,9 +5,7 @@ use std::sync::Arc;
 use admin::api::Result;
 use admin::model::SSTablesOfKey;
 use bytes::Bytes;
-use rows::{
-    ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Slices,
-};
+use rows::{PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode};
 use schema::TableMetadata;
 use sstable::{Component, KeyHash, SSTable};
 use types::{CqlType, DecoratedKey};
@@ -44,15 +42,7 @@ fn holds(sstable: &SSTable, key: &DecoratedKey) -> std::result::Result<bool, Rea
     if !sstable.may_contain(key, KeyHash::of(&key.key)) {
         return Ok(false);
     }
-    let command = ReadCommand {
-        table: Arc::clone(sstable.table()),
-        range: PartitionRange::Key(key.clone()),
-        slices: Slices::all(),
-        reversed: false,
-        columns: ColumnFilter::All,
-        now: 0,
-        limits: DataLimits::NONE,
-    };
+    let command = ReadCommand::whole(sstable.table(), PartitionRange::Key(key.clone()));
     let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background))?;
     Ok(stream.next_partition()?.is_some())
 }

@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use rows::{
-    ClusteringPrefix, ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode,
-    Slice, Slices,
-};
+use rows::{ClusteringPrefix, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode, Slice, Slices};
 use sstable::verify::{Depth, verify};
 use sstable::{Component, Descriptor, KeyHash, NoCache, SSTable};
 use types::DecoratedKey;
@@ -88,15 +85,8 @@ fn keys(sstable: &SSTable) -> Vec<DecoratedKey> {
 
 /// Reads a partition, or slices of it, by its key; gives whether it was there.
 fn find(sstable: &SSTable, key: &DecoratedKey, slices: Slices, reversed: bool) -> Result<bool, rows::ReadError> {
-    let command = ReadCommand {
-        table: Arc::clone(sstable.table()),
-        range: PartitionRange::Key(key.clone()),
-        slices,
-        reversed,
-        columns: ColumnFilter::All,
-        now: 0,
-        limits: DataLimits::NONE,
-    };
+    let whole = ReadCommand::whole(sstable.table(), PartitionRange::Key(key.clone()));
+    let command = ReadCommand { slices, reversed, ..whole };
     let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background))?;
     let found = stream.next_partition()?.is_some();
     while stream.next_unfiltered()?.is_some() {}

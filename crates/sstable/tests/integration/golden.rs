@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rows::{
-    ColumnData, ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode, Slices,
-    Unfiltered,
-};
+use rows::{ColumnData, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode, Unfiltered};
 use schema::{DroppedColumn, TableMetadata};
 use sstable::{KeyHash, SSTable};
 
@@ -58,15 +55,7 @@ fn find_each_key(sstable: &SSTable) {
     let mut stream = sstable.scan_all(&ReadContext::new(ReadMode::Background)).unwrap();
     while let Some(head) = stream.next_partition().unwrap() {
         assert!(sstable.may_contain(&head.key, KeyHash::of(&head.key.key)));
-        let command = ReadCommand {
-            table: Arc::clone(sstable.table()),
-            range: PartitionRange::Key(head.key.clone()),
-            slices: Slices::all(),
-            reversed: false,
-            columns: ColumnFilter::All,
-            now: 0,
-            limits: DataLimits::NONE,
-        };
+        let command = ReadCommand::whole(sstable.table(), PartitionRange::Key(head.key.clone()));
         let mut found = sstable.read(&command, &ReadContext::new(ReadMode::Background)).unwrap();
         assert_eq!(found.next_partition().unwrap(), Some(head));
     }

@@ -3,12 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rows::{
-    ColumnFilter, DataLimits, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError,
-    ReadMode, Slices, Unfiltered,
-};
+use rows::{PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Unfiltered};
 use sstable::verify::{Depth, verify};
-use sstable::{Component, Descriptor, KeyHash, NoCache, SSTable};
+use sstable::{Component, Descriptor, KeyHash, NoCache, SSTable, SSTableStream};
 
 use crate::fixtures::{self, Fixture};
 
@@ -74,8 +71,11 @@ const TABLE: [(Component, Damage, Outcome); 33] = [
 ];
 
 fn content(sstable: &SSTable) -> Result<Content, ReadError> {
+    rest(sstable.scan_all(&ReadContext::new(ReadMode::Background))?)
+}
+
+fn rest(mut stream: SSTableStream) -> Result<Content, ReadError> {
     let mut partitions = Vec::new();
-    let mut stream = sstable.scan_all(&ReadContext::new(ReadMode::Background))?;
     while let Some(head) = stream.next_partition()? {
         let mut unfiltereds = Vec::new();
         while let Some(unfiltered) = stream.next_unfiltered()? {
@@ -93,23 +93,8 @@ fn by_key(sstable: &SSTable, whole: &Content) -> Result<Content, ReadError> {
         if !sstable.may_contain(&head.key, KeyHash::of(&head.key.key)) {
             continue;
         }
-        let command = ReadCommand {
-            table: Arc::clone(sstable.table()),
-            range: PartitionRange::Key(head.key.clone()),
-            slices: Slices::all(),
-            reversed: false,
-            columns: ColumnFilter::All,
-            now: 0,
-            limits: DataLimits::NONE,
-        };
-        let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background))?;
-        while let Some(head) = stream.next_partition()? {
-            let mut unfiltereds = Vec::new();
-            while let Some(unfiltered) = stream.next_unfiltered()? {
-                unfiltereds.push(unfiltered);
-            }
-            partitions.push((head, unfiltereds));
-        }
+        let command = ReadCommand::whole(sstable.table(), PartitionRange::Key(head.key.clone()));
+        partitions.extend(rest(sstable.read(&command, &ReadContext::new(ReadMode::Background))?)?);
     }
     Ok(partitions)
 }

@@ -9,9 +9,8 @@ use rows::codec::{EncodingStatsCollector, Header};
 use rows::command::RingBound;
 use rows::range_tombstones::markers;
 use rows::{
-    Cell, ClusteringPrefix, ClusteringValues, ColumnData, ColumnFilter, ComplexColumn, DataLimits, DeletionTime,
-    Liveness, PartitionRange, PartitionStream, RangeTombstoneList, ReadCommand, ReadContext, ReadMode, Row, Slice,
-    Slices, Unfiltered,
+    Cell, ClusteringPrefix, ClusteringValues, ColumnData, ComplexColumn, DeletionTime, Liveness, PartitionRange,
+    PartitionStream, RangeTombstoneList, ReadCommand, ReadContext, ReadMode, Row, Slice, Slices, Unfiltered,
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
@@ -245,15 +244,7 @@ fn write(
 }
 
 fn command(table: &Arc<TableMetadata>, range: PartitionRange, slices: Slices, reversed: bool) -> ReadCommand {
-    ReadCommand {
-        table: Arc::clone(table),
-        range,
-        slices,
-        reversed,
-        columns: ColumnFilter::All,
-        now: 1_600_000_000,
-        limits: DataLimits::NONE,
-    }
+    ReadCommand { slices, reversed, now: 1_600_000_000, ..ReadCommand::whole(table, range) }
 }
 
 fn check(sstable: &SSTable, partitions: &[Partition], command: &ReadCommand, seed: u64) {

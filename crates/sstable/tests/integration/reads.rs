@@ -1,12 +1,10 @@
 //! Reads of Cassandra's files by key, by slice and backwards, against what a scan of the whole gives: in each version, with large
 //! partitions, range tombstones across blocks, and both clustering orders.
 
-use std::sync::Arc;
-
 use rows::command::RingBound;
 use rows::{
-    ClusteringPrefix, ColumnFilter, DataLimits, DeletionTime, PartitionHead, PartitionRange, PartitionStream,
-    ReadCommand, ReadContext, ReadMode, Row, Slice, Slices, Unfiltered,
+    ClusteringPrefix, DeletionTime, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode,
+    Row, Slice, Slices, Unfiltered,
 };
 use schema::ClusteringComparator;
 use sstable::SSTable;
@@ -34,15 +32,7 @@ fn rest(stream: &mut dyn PartitionStream) -> Vec<Unfiltered> {
 }
 
 fn command(sstable: &SSTable, range: PartitionRange, slices: Slices, reversed: bool) -> ReadCommand {
-    ReadCommand {
-        table: Arc::clone(sstable.table()),
-        range,
-        slices,
-        reversed,
-        columns: ColumnFilter::All,
-        now: 1_600_000_000,
-        limits: DataLimits::NONE,
-    }
+    ReadCommand { slices, reversed, now: 1_600_000_000, ..ReadCommand::whole(sstable.table(), range) }
 }
 
 fn rows(unfiltereds: &[Unfiltered]) -> Vec<&Row> {
