@@ -276,6 +276,22 @@ struct State {
     syncs: u64,
 }
 
+impl State {
+    /// Before anything is appended, and while a replay goes on.
+    fn new(first_own: u64, segments: BTreeMap<u64, Segment>, options: &Options) -> Self {
+        Self {
+            pending: Pending::new(first_own, options.segment_size),
+            segments,
+            first_own,
+            written: first_own,
+            replaying: true,
+            waiting_for_room: Vec::new(),
+            appended: 0,
+            syncs: 0,
+        }
+    }
+}
+
 impl CommitLog {
     /// Opens the log in a directory, making it if needed, and gives what must be replayed. A torn tail is cut here. Appending is possible
     /// at once; the replayed segments stay until [`CommitLog::finish_replay`].
@@ -290,16 +306,7 @@ impl CommitLog {
         segments.insert(first_own, Segment::new(directory.join(format::file_name(first_own))));
         let mut allocator = Allocator::new(directory, options.segment_size, first_own);
         allocator.make_at_once(&*env.disk, first_own)?;
-        let state = State {
-            pending: Pending::new(first_own, options.segment_size),
-            segments,
-            first_own,
-            written: first_own,
-            replaying: true,
-            waiting_for_room: Vec::new(),
-            appended: 0,
-            syncs: 0,
-        };
+        let state = State::new(first_own, segments, &options);
         let shared = Arc::new(Shared {
             env: env.clone(),
             directory: directory.to_owned(),
@@ -318,16 +325,7 @@ impl CommitLog {
     pub fn open_read_only(env: &Env, directory: &Path, options: Options) -> Result<(CommitLog, Replay), LogError> {
         let replay = Replay::open_read_only(env, directory, options.replay_policy)?;
         let first_own = replay.last_id().map_or(1, |last| last + 1);
-        let state = State {
-            pending: Pending::new(first_own, options.segment_size),
-            segments: BTreeMap::new(),
-            first_own,
-            written: first_own,
-            replaying: true,
-            waiting_for_room: Vec::new(),
-            appended: 0,
-            syncs: 0,
-        };
+        let state = State::new(first_own, BTreeMap::new(), &options);
         let allocator = Mutex::new(Allocator::new(directory, options.segment_size, first_own));
         let durability = Durability::new(first_own);
         durability.stop();
