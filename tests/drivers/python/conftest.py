@@ -89,3 +89,12 @@ def rows(session):
         return [tuple(row) for row in session.execute(query, parameters, **options)]
 
     return run
+
+
+@pytest.fixture
+def node(tmp_path):
+    """A server of the test's own, whatever HELENUS_TEST_HOST says."""
+    node = Server(tmp_path / "data").start()
+    yield node
+    if node.process.poll() is None:
+        node.kill()

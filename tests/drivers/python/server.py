@@ -24,7 +24,7 @@ def binary():
 
 
 class Server:
-    def __init__(self, data_dir, settings=(), port=None, admin_port=None, flags=(), log=None):
+    def __init__(self, data_dir, settings=(), port=None, admin_port=None, flags=(), log=None, user=None, program=None):
         self.host = "127.0.0.1"
         self.port = port or free_port()
         self.admin_port = admin_port or free_port()
@@ -32,17 +32,18 @@ class Server:
         self.log = log or self.data_dir.with_name(self.data_dir.name + ".log")
         self.settings = list(settings)
         self.flags = list(flags)
+        self.user, self.program = user, program
         self.process = None
         self.seconds_to_ready = None
 
     def start(self):
-        command = [binary(), "serve", "--data-dir", str(self.data_dir), "--listen", self.host]
+        command = [self.program or binary(), "serve", "--data-dir", str(self.data_dir), "--listen", self.host]
         command += ["--port", str(self.port), "--admin-port", str(self.admin_port), *self.flags]
         for setting in self.settings:
             command += ["--set", setting]
         begun = time.monotonic()
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, user=self.user)
         line = self.process.stdout.readline()
         self.seconds_to_ready = time.monotonic() - begun
         if not line.startswith("helenus ready:"):

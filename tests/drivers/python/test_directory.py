@@ -4,13 +4,16 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import tarfile
+import tempfile
 
 import pytest
 import server as helenus
 from cassandra.cluster import Cluster
 
 DIRECTORIES = pathlib.Path(__file__).resolve().parents[3] / "testdata" / "directories"
+NOBODY = 65534
 FORMATS = sorted(path.name.split(".")[0] for path in DIRECTORIES.glob("*.tar.gz"))
 
 
@@ -100,9 +103,25 @@ def test_opened_written_and_opened_again(name, tmp_path):
     assert {table: after[table] for table in tables if table != "ks.kv"} == {table: want[table] for table in tables if table != "ks.kv"}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_directory_that_cannot_be_written_is_refused(tmp_path):
-    directory = extracted(FORMATS[0], tmp_path / "cassandra")
+@pytest.fixture
+def open_path():
+    """A directory that every user can look into."""
+    with tempfile.TemporaryDirectory(prefix="helenus-") as name:
+        path = pathlib.Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+def test_a_directory_that_cannot_be_written_is_refused(open_path):
+    directory = extracted(FORMATS[0], open_path / "cassandra")
     make_unwritable(directory)
-    with pytest.raises(RuntimeError):
-        helenus.Server(directory).start()
+    # root writes everywhere: there somebody else starts the server
+    as_somebody = {}
+    if os.geteuid() == 0:
+        as_somebody = {"user": NOBODY, "program": shutil.copy(helenus.binary(), open_path / "helenus")}
+    with pytest.raises(RuntimeError, match="ermission denied"):
+        helenus.Server(directory, log=open_path / "log", **as_somebody).start()
+    server = helenus.Server(directory, flags=["--read-only"], log=open_path / "log", **as_somebody).start()
+    want = json.loads((DIRECTORIES / f"{FORMATS[0]}.json").read_text())
+    assert content(server, [table for table in want if table != "schema"]) == want
+    assert server.stop() == 0

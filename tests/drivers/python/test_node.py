@@ -46,14 +46,6 @@ def content(node):
         return sorted((row.k, row.c, row.v, row.s, tuple(row.l), tuple(row.p), row[6]) for row in rows)
 
 
-@pytest.fixture
-def node(tmp_path):
-    node = helenus.Server(tmp_path / "data").start()
-    yield node
-    if node.process.poll() is None:
-        node.kill()
-
-
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     node = helenus.Server(tmp_path_factory.mktemp("node") / "data").start()

@@ -25,14 +25,6 @@ def connect(node):
     return Contact(node.host, node.port).cluster()
 
 
-@pytest.fixture
-def node(tmp_path):
-    node = helenus.Server(tmp_path / "data").start()
-    yield node
-    if node.process.poll() is None:
-        node.kill()
-
-
 def create(node, table, compacts=False):
     """Makes the fixture's table, empty; nothing is compacted by itself."""
     text = (FIXTURES / table / "schema.cql").read_text()
