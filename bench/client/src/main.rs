@@ -23,7 +23,7 @@ use crate::work::Work;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const USAGE: &str = "usage: bench-client HOST:PORT PID KIND SECONDS UNDER_WAY
-KIND: prepare (tables and data), write, read, slice, newest";
+KIND: prepare (tables and data), write, read, slice, newest, insert and select (not prepared)";
 /// Connections of the client to the server.
 const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(4).expect("four is not zero");
 

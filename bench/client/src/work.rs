@@ -82,6 +82,10 @@ fn value(number: u64) -> Vec<u8> {
     (0..VALUE_BYTES as u64 / 4).flat_map(|i| (mix(number ^ i) as u32).to_le_bytes()).collect()
 }
 
+fn hex(number: u64) -> String {
+    value(number).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Numbers that look random and are the same in every run (splitmix64).
 fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -103,6 +107,8 @@ enum Kind {
     Read,
     Slice,
     Newest,
+    Insert,
+    Select,
 }
 
 impl Work {
@@ -118,6 +124,9 @@ impl Work {
                 Kind::Newest,
                 format!("SELECT at, value FROM bench.wide WHERE key = ? ORDER BY at DESC LIMIT {SLICE_ROWS}"),
             ),
+            // never prepared: each request is a text of its own
+            "insert" => (Kind::Insert, "INSERT INTO bench.small (key, value) VALUES (?, ?)".to_string()),
+            "select" => (Kind::Select, "SELECT value FROM bench.small WHERE key = ?".to_string()),
             _ => return Err("no such kind".into()),
         };
         let statement = session.prepare(text).await?;
@@ -136,6 +145,15 @@ impl Work {
             Kind::Slice => {
                 let at = mix(random) % (WIDE_ROWS - SLICE_ROWS);
                 (session.execute_unpaged(statement, ((random % WIDE_PARTITIONS) as i64, at as i64)).await?, SLICE_ROWS)
+            }
+            Kind::Insert => {
+                let text =
+                    format!("INSERT INTO bench.small (key, value) VALUES ({}, 0x{})", random as i64, hex(random));
+                (session.query_unpaged(text, &[]).await?, 0)
+            }
+            Kind::Select => {
+                let text = format!("SELECT key, value FROM bench.small WHERE key = {}", random % SMALL_ROWS);
+                (session.query_unpaged(text, &[]).await?, 1)
             }
             Kind::Newest => {
                 (session.execute_unpaged(statement, ((random % WIDE_PARTITIONS) as i64,)).await?, SLICE_ROWS)

@@ -1,4 +1,8 @@
 //! The rows of `system_views.settings`: every key with its value, old names in their units, sub-keys with a dot.
+//!
+//! Sub-keys that nobody gives are listed in `settings.txt`. Agrees with `org.apache.cassandra.db.virtual.SettingsTable`.
+
+use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
@@ -6,46 +10,91 @@ use crate::Config;
 use crate::catalogue::{self, Key, Kind, OldUnit, old_factor};
 use crate::value::{Value, What};
 
+const SUB_KEYS: &str = include_str!("settings.txt");
+/// Classes that are also shown by their key alone, as 4.0 did.
+const PLAIN_CLASSES: &[&str] =
+    &["authenticator", "authorizer", "internode_authenticator", "network_authorizer", "role_manager"];
+/// Durations whose old name shows -1 for null.
+const MINUS_ONE: &[&str] = &["credentials_update_interval", "permissions_update_interval", "roles_update_interval"];
+/// Where secrets lie.
+const REDACTED: &[&str] = &["keystore", "keystore_password", "truststore", "truststore_password"];
+
+type Rows = BTreeMap<String, Option<String>>;
+
 /// Name and value of every setting, by name. None: null.
 pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
-    let mut rows = Vec::new();
+    let mut rows = sub_keys();
     for key in catalogue::keys() {
         let value = config.value(key);
-        let shown = (value.what != What::Null).then(|| value.text.clone());
+        let shown = (value.what != What::Null).then(|| text_of(key, &value));
         match key.kind {
             Kind::Class => {
-                rows.push((key.name.to_owned(), shown.clone()));
-                let parameters = shown.as_ref().map(|_| "{}".to_owned());
-                rows.push((format!("{}.class_name", key.name), shown));
-                rows.push((format!("{}.parameters", key.name), parameters));
+                rows.insert(format!("{}.parameters", key.name), shown.as_ref().map(|_| "{}".to_owned()));
+                rows.insert(format!("{}.class_name", key.name), shown.clone());
+                if PLAIN_CLASSES.contains(&key.name) {
+                    rows.insert(key.name.to_owned(), shown);
+                }
             }
-            Kind::Map => sub_keys(key, &value, &mut rows),
-            Kind::List => rows.push((key.name.to_owned(), Some(shown.unwrap_or_else(|| "[]".to_owned())))),
-            _ => rows.push((key.name.to_owned(), shown)),
+            Kind::Map => given_sub_keys(key, &value, &mut rows),
+            Kind::List => drop(rows.insert(key.name.to_owned(), Some(shown.unwrap_or_else(|| "[]".to_owned())))),
+            _ => drop(rows.insert(key.name.to_owned(), shown)),
         }
-        for (old, unit) in key.old.iter().filter(|(old, _)| *old != key.name) {
-            rows.push(((*old).to_owned(), old_form(&value, unit)));
+        for (old, unit) in &key.old {
+            if *old != key.name || !unit.is_empty() {
+                rows.insert((*old).to_owned(), old_form(key, &value, unit));
+            }
         }
     }
-    rows.sort();
+    rows.into_iter().collect()
+}
+
+fn text_of(key: &Key, value: &Value) -> String {
+    match (key.kind, &value.what) {
+        (Kind::Double, What::Double(number)) => format!("{number:?}"),
+        (Kind::Bool, What::Bool(flag)) => flag.to_string(),
+        _ => value.text.clone(),
+    }
+}
+
+/// The sub-keys as they are when none is given.
+fn sub_keys() -> Rows {
+    let mut rows = Rows::new();
+    for line in SUB_KEYS.lines().filter(|line| !line.starts_with("--")) {
+        let mut fields = line.split('|').map(str::trim);
+        let name = fields.next().unwrap_or_default();
+        let value = match fields.next().unwrap_or_default() {
+            "" => None,
+            "''" => Some(String::new()),
+            text => Some(text.to_owned()),
+        };
+        for old in fields.next().unwrap_or_default().split_whitespace() {
+            rows.insert(old.to_owned(), value.clone());
+        }
+        rows.insert(name.to_owned(), value);
+    }
     rows
 }
 
-fn sub_keys(key: &Key, value: &Value, rows: &mut Vec<(String, Option<String>)>) {
+fn given_sub_keys(key: &Key, value: &Value, rows: &mut Rows) {
     let What::Json(Json::Object(map)) = &value.what else { return };
     for (name, value) in map {
         let text = match value {
             Json::Null => None,
+            _ if REDACTED.contains(&name.as_str()) => Some("<REDACTED>".to_owned()),
             Json::String(text) => Some(text.clone()),
             other => Some(other.to_string()),
         };
-        rows.push((format!("{}.{name}", key.name), text));
+        rows.insert(format!("{}.{name}", key.name), text);
     }
 }
 
-fn old_form(value: &Value, unit: OldUnit) -> Option<String> {
+fn old_form(key: &Key, value: &Value, unit: OldUnit) -> Option<String> {
     match &value.what {
-        What::Null => None,
+        What::Null => MINUS_ONE.contains(&key.name).then(|| "-1".to_owned()),
+        // the one that was a number with a fraction
+        What::Quantity(quantity) if key.name == "commitlog_sync_group_window" => {
+            Some(format!("{:?}", *quantity as f64 / old_factor(unit) as f64))
+        }
         What::Quantity(quantity) if !unit.is_empty() => Some((quantity / old_factor(unit)).to_string()),
         _ => Some(value.text.clone()),
     }

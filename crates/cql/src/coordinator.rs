@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand};
 use schema::{Schema, TableMetadata};
 
+use crate::ast::BatchKind;
 use crate::cas::CasPartition;
 use crate::error::CqlError;
 use crate::result::SchemaEvent;
@@ -84,6 +85,8 @@ pub struct WriteOptions {
     pub consistency: Consistency,
     /// The mutations belong to a logged batch of more than one partition: all of them happen, or none.
     pub logged_batch: bool,
+    /// They are what a batch makes of its statements.
+    pub batch: Option<BatchKind>,
     /// The mutations are of counters: what they hold are increments, to be added to what is there (`rows::counter`).
     pub counters: bool,
 }

@@ -139,7 +139,10 @@ fn keyspace_of<'a>(name: &'a QualifiedName<'_>, context: &'a DdlContext) -> Resu
 
 /// Refuses changes of built-in keyspaces, and names that no keyspace may have.
 fn check_changeable(keyspace: &str, act: Act, target: Target<'_>) -> Result<(), CqlError> {
-    if system::is_local_keyspace(keyspace) {
+    if system::VIRTUAL_KEYSPACES.contains(&keyspace) && act == Act::Create && matches!(target, Target::Keyspace) {
+        return Err(CqlError::invalid(format!("System keyspace '{keyspace}' is not user-modifiable")));
+    }
+    if system::is_local_keyspace(keyspace) || system::VIRTUAL_KEYSPACES.contains(&keyspace) {
         return Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
     }
     if system::REPLICATED_KEYSPACES.contains(&keyspace) && !(act == Act::Alter && matches!(target, Target::Keyspace)) {
@@ -149,9 +152,6 @@ fn check_changeable(keyspace: &str, act: Act, target: Target<'_>) -> Result<(), 
             Target::Table(table) => format!("<table {keyspace}.{table}>"),
         };
         return Err(CqlError::Unauthorized(format!("Cannot {} {on}", act.name())));
-    }
-    if system::VIRTUAL_KEYSPACES.contains(&keyspace) {
-        return Err(CqlError::invalid(format!("Virtual keyspace '{keyspace}' is not user-modifiable")));
     }
     check_keyspace_name(keyspace)
 }

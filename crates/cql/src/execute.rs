@@ -122,11 +122,7 @@ async fn truncate<C: Coordinator>(table: &Arc<TableMetadata>, coordinator: &C) -
         TableKind::View => {
             Err(CqlError::invalid("Cannot TRUNCATE materialized view directly; must truncate base table instead"))
         }
-        TableKind::Virtual => Err(CqlError::Truncate(format!(
-            "Error during truncate: Truncation is not supported by table {}.{}",
-            table.keyspace, table.name
-        ))),
-        TableKind::Regular | TableKind::Index => coordinator.truncate(table).await,
+        TableKind::Regular | TableKind::Index | TableKind::Virtual => coordinator.truncate(table).await,
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) enum Function {
     MaxTimeuuid,
     /// `token(k…)`; how many columns the partition key has
     Token(usize),
+    /// `token(k…)` of a virtual table: the key itself
+    LocalToken,
     /// `x_as_blob(x)`
     ToBlob(String),
     /// `blob_as_x(b)`
@@ -75,7 +77,7 @@ impl Function {
             Self::ToUnixTimestamp(_) => "to_unix_timestamp",
             Self::MinTimeuuid => "min_timeuuid",
             Self::MaxTimeuuid => "max_timeuuid",
-            Self::Token(_) => "token",
+            Self::Token(_) | Self::LocalToken => "token",
             Self::ToBlob(name) | Self::FromBlob(name, _) => name,
             Self::ToJson(_) => "to_json",
             Self::FromJson(_) => "from_json",

@@ -226,7 +226,7 @@ impl Restrictions {
     }
 
     /// The range of partitions that is asked for; None: none can be in it. Not for [`PartitionRestriction::Keys`].
-    pub fn range(&self, bindings: &Bindings<'_>) -> Result<Option<PartitionRange>, CqlError> {
+    pub fn range(&self, table: &TableMetadata, bindings: &Bindings<'_>) -> Result<Option<PartitionRange>, CqlError> {
         let PartitionRestriction::Token { lower, upper } = &self.partition else {
             return Ok(Some(PartitionRange::all()));
         };
@@ -237,6 +237,9 @@ impl Restrictions {
                 BoundValue::Null => return Err(CqlError::invalid("Invalid null token value")),
                 BoundValue::Unset => return Err(CqlError::invalid("Invalid unset value for partition key token")),
             };
+            if table.is_virtual() {
+                return Ok(RingBound::Key { key: DecoratedKey::new(value), inclusive: *inclusive });
+            }
             let token = <[u8; 8]>::try_from(value.as_ref()).map_err(|_| CqlError::invalid("Invalid token value"))?;
             match Token(i64::from_be_bytes(token)) {
                 // the smallest token is where the ring starts and where it ends

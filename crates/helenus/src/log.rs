@@ -1,20 +1,35 @@
-//! The log: lines on stderr, filtered by `HELENUS_LOG` (`info`, `storage=debug,warn` …), changed by `nodetool setlogginglevel`.
+//! The log: lines on stderr, filtered by `HELENUS_LOG` (`info`, `storage=debug,warn` …), changed by `nodetool setlogginglevel`; the last
+//! of them stay in memory for `system_views.system_logs`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use env::Env;
 use server::admin_api::SetLevel;
-use tracing_subscriber::layer::SubscriberExt;
+use server::log_lines::{LogLine, LogLines};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt, reload};
 
-/// Starts the log; gives what changes its levels.
-pub fn to_stderr() -> Arc<SetLevel> {
-    let start = || EnvFilter::try_from_env("HELENUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+/// Starts the log; gives what changes its levels, and its last lines.
+pub fn to_stderr(env: &Env) -> (Arc<SetLevel>, Arc<LogLines>) {
+    let start: fn() -> EnvFilter = || EnvFilter::try_from_env("HELENUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let (filter, handle) = reload::Layer::new(start());
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).with_target(false);
-    tracing_subscriber::registry().with(filter).with(lines).init();
+    let kept: Arc<LogLines> = Arc::default();
+    let keeps = Keeps { lines: Arc::clone(&kept), env: env.clone() };
+    tracing_subscriber::registry().with(filter).with(lines).with(keeps).init();
+    (set_level(start, handle), kept)
+}
+
+fn set_level<S: Subscriber>(start: fn() -> EnvFilter, handle: reload::Handle<EnvFilter, S>) -> Arc<SetLevel>
+where
+    reload::Handle<EnvFilter, S>: Send + Sync + 'static,
+{
     let changed: Mutex<BTreeMap<String, String>> = Mutex::default();
     Arc::new(move |logger: &str, level: &str| {
         let mut changed = changed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,6 +49,43 @@ pub fn to_stderr() -> Arc<SetLevel> {
         *changed = next;
         Ok(())
     })
+}
+
+/// Keeps lines in memory.
+struct Keeps {
+    lines: Arc<LogLines>,
+    env: Env,
+}
+
+impl<S: Subscriber> Layer<S> for Keeps {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        let metadata = event.metadata();
+        self.lines.push(LogLine {
+            at_millis: self.env.clock.now_micros() / 1000,
+            level: metadata.level().as_str(),
+            logger: metadata.target(),
+            message: text.message + &text.fields,
+        });
+    }
+}
+
+/// An event as text: its message, then its fields.
+#[derive(Default)]
+struct Text {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        // writing to a string does not fail
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
 }
 
 /// `org.apache.cassandra` and `root` are everything; of other names the last part counts.

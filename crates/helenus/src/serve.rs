@@ -29,8 +29,8 @@ pub fn run(options: Serve) -> ExitCode {
 }
 
 fn serve(options: Serve) -> Result<(), String> {
-    let set_level = log::to_stderr();
     let env = env::real::env();
+    let (set_level, log) = log::to_stderr(&env);
     let config = load(&env, &options)?;
     for note in config.notes() {
         tracing::warn!("{note}");
@@ -48,6 +48,7 @@ fn serve(options: Serve) -> Result<(), String> {
         listen,
         admin: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.admin_port)),
         set_level: Some(set_level),
+        log,
         workers: None,
         shards: options.shards,
         memory,

@@ -307,7 +307,12 @@ impl TableMetadata {
         triggers.filter_map(|row| row.clustering.get(1)).map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
-    /// Rows are made when read.
+    /// Reads of it may filter without ALLOW FILTERING.
+    pub fn filters_implicitly(&self) -> bool {
+        self.is_virtual() && self.name != "system_logs"
+    }
+
+    /// Its rows are made when they are read.
     pub fn is_virtual(&self) -> bool {
         self.kind == TableKind::Virtual
     }

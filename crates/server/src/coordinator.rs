@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cluster::{Level, ReadRequest};
+use cql::ast::BatchKind;
 use cql::{
     CasPartition, CasRequest, ClusterInfo, Consistency, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent,
     WriteKind, WriteOptions,
@@ -40,6 +41,17 @@ impl RequestCoordinator {
             .check_level(keyspace, level(consistency))
             .map_err(|shortage| errors::unavailable(consistency, shortage))?;
         Ok(i32::try_from(required).unwrap_or(i32::MAX))
+    }
+
+    /// Partitions of a batch; those of two keyspaces count as two.
+    fn count_partitions(&self, kind: BatchKind, mutations: &[Mutation]) {
+        let requests = &self.services.requests;
+        let histogram = match kind {
+            BatchKind::Logged => &requests.logged_batch_partitions,
+            BatchKind::Unlogged => &requests.unlogged_batch_partitions,
+            BatchKind::Counter => &requests.counter_batch_partitions,
+        };
+        histogram.record(mutations.len() as u64);
     }
 
     fn trace(&self, line: impl FnOnce() -> String) {
@@ -106,6 +118,10 @@ impl Coordinator for RequestCoordinator {
 
     async fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> Result<(), CqlError> {
         let consistency = options.consistency;
+        if mutations.first().and_then(|mutation| mutation.updates.first()).is_some_and(|first| first.table.is_virtual())
+        {
+            return virtual_tables::apply(&self.services, &mutations);
+        }
         if consistency.is_serial() {
             return Err(CqlError::invalid("You must use conditional updates for serializable writes"));
         }
@@ -115,6 +131,9 @@ impl Coordinator for RequestCoordinator {
         }
         let node = &self.services.node;
         let count = mutations.len();
+        if let Some(kind) = options.batch {
+            self.count_partitions(kind, &mutations);
+        }
         let (kind, written) = if options.logged_batch && count > 1 {
             self.trace(|| format!("Writing a logged batch of {count} mutations with its record in system.batches"));
             (WriteKind::BatchLog, node.write_logged_batch(mutations).await)
@@ -224,6 +243,9 @@ impl Coordinator for RequestCoordinator {
     }
 
     async fn truncate(&self, table: &Arc<TableMetadata>) -> Result<(), CqlError> {
+        if table.is_virtual() {
+            return virtual_tables::truncate(&self.services, table);
+        }
         let truncated = self.services.node.truncate(&table.keyspace, &table.name).await;
         truncated.map_err(|error| {
             CqlError::Truncate(match errors::of_change(error) {

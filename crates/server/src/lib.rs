@@ -13,6 +13,7 @@ pub mod event_hub;
 pub mod events;
 pub mod handler;
 pub mod limits;
+pub mod log_lines;
 pub mod memory;
 pub mod ops;
 pub mod prepared;

@@ -71,6 +71,7 @@ impl Weighter<StatementId, Arc<Statement>> for Weight {
 /// All prepared statements.
 pub struct PreparedStatements {
     cache: Cache<StatementId, Arc<Statement>, Weight>,
+    capacity: u64,
     added: AtomicU64,
 }
 
@@ -78,7 +79,12 @@ impl PreparedStatements {
     /// Keeps at most about `bytes`.
     pub fn new(bytes: u64) -> Self {
         let estimate = usize::try_from(bytes / (OVERHEAD * 2)).unwrap_or(usize::MAX).clamp(16, 100_000);
-        Self { cache: Cache::with_weighter(estimate, bytes, Weight), added: AtomicU64::new(0) }
+        Self { cache: Cache::with_weighter(estimate, bytes, Weight), capacity: bytes, added: AtomicU64::new(0) }
+    }
+
+    /// Bytes that may be kept.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
     }
 
     /// Prepares a statement, or finds it prepared.

@@ -24,6 +24,7 @@ use crate::admin_api::{NodeAdmin, SetLevel};
 use crate::directory::{self, Directories, Told};
 use crate::event_hub::EventHub;
 use crate::limits::ServerLimits;
+use crate::log_lines::LogLines;
 use crate::memory::MemoryBudget;
 use crate::ops::Ops;
 use crate::request::CqlHandler;
@@ -48,6 +49,8 @@ pub struct StartOptions {
     pub admin: Option<SocketAddr>,
     /// Changes the levels of the log; belongs to the program.
     pub set_level: Option<Arc<SetLevel>>,
+    /// The last lines of the log; filled by the program.
+    pub log: Arc<LogLines>,
     /// Workers; `None`: one a core.
     pub workers: Option<usize>,
     /// Shards of a table; `None`: four a core.
@@ -139,7 +142,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let events: Arc<EventHub> = Arc::default();
     let limits = server_limits(&config, &memory);
     let prepared = config.prepared_statements_cache_size.unwrap_or(memory.prepared);
-    let services = Arc::new(Services::new(node, config, Arc::clone(&events), prepared));
+    let services = Arc::new(Services::new(node, config, Arc::clone(&events), prepared, options.log));
     let mut server_options = ServerOptions::new(listen);
     server_options.workers = options.workers.unwrap_or(cores);
     server_options.pin = cores >= PIN_FROM_CORES;

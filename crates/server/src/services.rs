@@ -9,6 +9,7 @@ use config::Config;
 use metrics::{Counter, Histogram};
 
 use crate::event_hub::EventHub;
+use crate::log_lines::LogLines;
 use crate::prepared::PreparedStatements;
 use crate::stats::ConnectionRegistry;
 
@@ -26,6 +27,8 @@ pub struct Services {
     pub limits: cql::Limits,
     /// Figures of requests.
     pub requests: RequestMetrics,
+    /// The last lines of the log.
+    pub log: Arc<LogLines>,
     /// `nodetool settraceprobability`, as the bits of an f64.
     trace_probability: AtomicU64,
     begun: env::Instant,
@@ -50,6 +53,12 @@ pub struct RequestMetrics {
     pub prepare: Histogram,
     /// Schema changes, USE and the like.
     pub other: Histogram,
+    /// Partitions of logged batches.
+    pub logged_batch_partitions: Histogram,
+    /// Partitions of unlogged batches.
+    pub unlogged_batch_partitions: Histogram,
+    /// Partitions of counter batches.
+    pub counter_batch_partitions: Histogram,
     /// QUERY messages.
     pub regular_statements: Counter,
     /// EXECUTE messages.
@@ -66,7 +75,13 @@ pub struct RequestMetrics {
 
 impl Services {
     /// For a node.
-    pub fn new(node: Arc<Node>, config: Config, events: Arc<EventHub>, prepared_bytes: u64) -> Self {
+    pub fn new(
+        node: Arc<Node>,
+        config: Config,
+        events: Arc<EventHub>,
+        prepared_bytes: u64,
+        log: Arc<LogLines>,
+    ) -> Self {
         let thresholds = &config.thresholds;
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let limits = cql::Limits {
@@ -84,6 +99,7 @@ impl Services {
             prepared: PreparedStatements::new(prepared_bytes),
             limits,
             requests: RequestMetrics::default(),
+            log,
             trace_probability: AtomicU64::new(0f64.to_bits()),
             logging_levels: Mutex::default(),
             connections: OnceLock::new(),

@@ -44,6 +44,10 @@ pub(super) fn call(
             first().and_then(millis_value).and_then(|millis| bytes_of(&timeuuid::max_of_millis(millis)))
         }
         Function::Token(columns) => token(arguments, *columns)?,
+        Function::LocalToken => match arguments.iter().cloned().collect::<Option<Vec<Bytes>>>() {
+            None => None,
+            Some(values) => Some(crate::keys::compose(&values)?),
+        },
         Function::ToBlob(_) => arguments.first().cloned().flatten(),
         Function::FromBlob(name, ty) => match arguments.first().cloned().flatten() {
             None => None,

@@ -93,6 +93,9 @@ pub(crate) fn candidates(preparing: &Preparing<'_>, name: &ast::QualifiedName<'_
 fn token_candidate(preparing: &Preparing<'_>) -> Vec<Candidate> {
     let Some(table) = preparing.schema.table(&preparing.keyspace, &preparing.table) else { return Vec::new() };
     let types: Vec<_> = table.partition_key.iter().map(|column| column.ty.clone()).collect();
+    if table.is_virtual() {
+        return vec![candidate(Function::LocalToken, &types, table.partition_key_type.clone())];
+    }
     vec![candidate(Function::Token(types.len()), &types, CqlType::BigInt)]
 }
 

@@ -315,9 +315,9 @@ impl<'t> Builder<'t> {
         })
     }
 
-    /// Virtual tables are filtered without being asked to.
+    /// Most virtual tables are filtered without being asked to, as long as leading clustering columns are restricted.
     fn filters_freely(&self) -> bool {
-        self.allow_filtering || self.table.is_virtual()
+        self.allow_filtering || self.table.filters_implicitly()
     }
 
     fn equal_columns(&self, clustering: &[ClusteringRestriction]) -> Vec<bool> {
@@ -411,7 +411,7 @@ impl<'t> Builder<'t> {
                 return invalid(format!("Some clustering keys are missing: {}", missing.join(", ")));
             }
         }
-        if !self.clustering_contains.is_empty() && !self.filters_freely() {
+        if !self.clustering_contains.is_empty() && !self.allow_filtering {
             return invalid(
                 "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering".into(),
             );
@@ -426,7 +426,7 @@ impl<'t> Builder<'t> {
                 leading.push(restriction);
                 continue;
             }
-            if !self.filters_freely() {
+            if !self.allow_filtering {
                 return invalid(format!(
                     "PRIMARY KEY column \"{}\" cannot be restricted as preceding column \"{}\" is not restricted",
                     table.clustering[restriction.first].name, table.clustering[position].name
@@ -442,7 +442,7 @@ impl<'t> Builder<'t> {
 
     /// After a range nothing can be restricted, unless by filtering.
     fn check_following(&self, all: &[ClusteringRestriction]) -> Result<(), CqlError> {
-        if self.filters_freely() {
+        if self.allow_filtering {
             return Ok(());
         }
         for pair in all.windows(2) {

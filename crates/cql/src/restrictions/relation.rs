@@ -250,7 +250,9 @@ fn prepare_token<'t>(
     if !matches!(operator, Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte) {
         return invalid(format!("{} cannot be used with the token function", operator.symbol()));
     }
-    let receiver = Receiver::new("partition key token", CqlType::BigInt);
+    // a virtual table's token is the key itself
+    let ty = if table.is_virtual() { table.partition_key_type.clone() } else { CqlType::BigInt };
+    let receiver = Receiver::new("partition key token", ty);
     Ok(Prepared::Token(operator, terms::prepare(preparing, value, &receiver)?))
 }
 

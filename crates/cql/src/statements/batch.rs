@@ -91,6 +91,17 @@ fn validate<'p>(
     if kind == BatchKind::Logged && has_counters {
         return invalid("Cannot include a counter statement in a logged batch");
     }
+    if plans.clone().any(|plan| plan.table.is_virtual()) {
+        if kind == BatchKind::Logged {
+            return invalid("Cannot include a virtual table statement in a logged batch");
+        }
+        if plans.clone().any(|plan| !plan.table.is_virtual()) {
+            return invalid("Mutations for virtual and regular tables cannot exist in the same batch");
+        }
+        if has_conditions {
+            return invalid("Conditional BATCH statements cannot include mutations for virtual tables");
+        }
+    }
     let mut tables = plans.clone().map(|plan| plan.table.id);
     let first = tables.next();
     if has_conditions && tables.any(|table| Some(table) != first) {
@@ -157,7 +168,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
     }
     let logged_batch = kind == BatchKind::Logged && mutations.len() > 1;
     let counters = statements.iter().any(|(plan, _)| plan.table.is_counter());
-    let write = WriteOptions { consistency: options.consistency, logged_batch, counters };
+    let write = WriteOptions { consistency: options.consistency, logged_batch, batch: Some(kind), counters };
     coordinator.mutate(mutations, &write).await?;
     Ok(Answer { result: CqlResult::Void, warnings })
 }

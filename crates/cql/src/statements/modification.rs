@@ -136,6 +136,15 @@ impl ModificationPlan {
         if self.table.is_counter() && self.ttl.is_some() {
             return refuse("Cannot provide custom TTL for counter updates");
         }
+        if self.table.is_virtual() && self.timestamp.is_some() {
+            return refuse("Custom timestamp is not supported by virtual tables");
+        }
+        if self.table.is_virtual() && self.ttl.is_some() {
+            return refuse("Expiring columns are not supported by virtual tables");
+        }
+        if self.table.is_virtual() && !self.conditions.is_none() {
+            return refuse("Conditional updates are not supported by virtual tables");
+        }
         Ok(())
     }
 
@@ -394,7 +403,7 @@ async fn write<C: Coordinator>(
         return Ok(());
     }
     let counters = plan.table.is_counter();
-    let write = WriteOptions { consistency: options.consistency, logged_batch: false, counters };
+    let write = WriteOptions { consistency: options.consistency, counters, ..WriteOptions::default() };
     coordinator.mutate(mutations, &write).await
 }
 

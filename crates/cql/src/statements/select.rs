@@ -111,7 +111,7 @@ pub(crate) async fn execute<C: Coordinator>(
     }
     let partitions = match &plan.restrictions.partition {
         PartitionRestriction::Keys(_) => Some(Partitions::Keys(plan.restrictions.keys(&plan.table, &bindings)?)),
-        _ => plan.restrictions.range(&bindings)?.map(Partitions::Range),
+        _ => plan.restrictions.range(&plan.table, &bindings)?.map(Partitions::Range),
     };
     let slices = plan.restrictions.slices(&plan.table, &bindings)?;
     let mut job = job(plan, &bindings, options, page_size, request_seconds(options, coordinator))?;

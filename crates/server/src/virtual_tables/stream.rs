@@ -9,7 +9,8 @@ use rows::{
     Cell, ClusteringValues, Liveness, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadError, Row,
     Unfiltered,
 };
-use types::{CqlType, DecoratedKey};
+use schema::TableMetadata;
+use types::DecoratedKey;
 
 use super::row::VirtualRow;
 
@@ -19,52 +20,64 @@ pub(super) struct Partitions {
     rows: std::vec::IntoIter<Row>,
 }
 
-/// What a command asks for of the rows of its table. `now`: microseconds.
-pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, now: i64) -> Partitions {
+/// What a command asks for of the rows of its table. `now`: microseconds. `newest_first`: partitions in reversed order.
+pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, newest_first: bool, now: i64) -> Partitions {
     let table = &command.table;
-    let mut partitions: Vec<(DecoratedKey, Vec<Row>)> = Vec::new();
+    let ty = &table.partition_key_type;
+    let order = |a: &[u8], b: &[u8]| if newest_first { types::compare(ty, b, a) } else { types::compare(ty, a, b) };
+    let mut found: Vec<(DecoratedKey, Row)> = Vec::new();
     for made in rows {
         let components: Vec<&[u8]> =
             table.partition_key.iter().map(|column| made.get(&column.name).map_or(&[][..], |value| value)).collect();
         let key = cluster::system_rows::partition_key(table, &components);
-        let clustering: ClusteringValues =
-            table.clustering.iter().map(|column| Some(made.get(&column.name).cloned().unwrap_or_default())).collect();
-        let wanted = command.slices.0.iter().any(|slice| slice.contains(&clustering, &table.comparator));
-        if !wanted || !is_in_range(&command.range, &key, &table.partition_key_type) {
+        if !is_in_range(&command.range, &key, order) {
             continue;
         }
-        let mut row = Row::new(clustering);
-        row.liveness = Liveness::new(now);
-        for column in &table.regulars {
-            if let Some(value) = made.get(&column.name) {
-                row.add_cell(Cell::live(column.id, now, value.clone()));
-            }
-        }
-        match partitions.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, rows)) => rows.push(row),
-            None => partitions.push((key, vec![row])),
+        let clustering: ClusteringValues =
+            table.clustering.iter().map(|column| Some(made.get(&column.name).cloned().unwrap_or_default())).collect();
+        if command.slices.0.iter().any(|slice| slice.contains(&clustering, &table.comparator)) {
+            found.push((key, stored_row(&made, clustering, table, now)));
         }
     }
-    partitions.sort_by(|a, b| types::compare(&table.partition_key_type, &a.0.key, &b.0.key));
-    for (_, rows) in &mut partitions {
-        rows.sort_by(|a, b| table.comparator.compare_values(&a.clustering, &b.clustering));
-        if command.reversed {
-            rows.reverse();
+    found.sort_by(|(key_a, a), (key_b, b)| {
+        let rows = || {
+            let rows = table.comparator.compare_values(&a.clustering, &b.clustering);
+            if command.reversed { rows.reverse() } else { rows }
+        };
+        order(&key_a.key, &key_b.key).then_with(rows)
+    });
+    let mut partitions: Vec<(DecoratedKey, Vec<Row>)> = Vec::new();
+    for (key, row) in found {
+        match partitions.last_mut() {
+            Some((known, rows)) if *known == key => rows.push(row),
+            _ => partitions.push((key, vec![row])),
         }
     }
     Partitions { partitions: partitions.into_iter(), rows: Vec::new().into_iter() }
 }
 
-fn is_in_range(range: &PartitionRange, key: &DecoratedKey, ty: &CqlType) -> bool {
+fn stored_row(made: &VirtualRow, clustering: ClusteringValues, table: &TableMetadata, now: i64) -> Row {
+    let mut row = Row::new(clustering);
+    row.liveness = Liveness::new(now);
+    for column in &table.regulars {
+        if let Some(value) = made.get(&column.name) {
+            row.add_cell(Cell::live(column.id, now, value.clone()));
+        }
+    }
+    row
+}
+
+/// A token of these tables is the key itself, so ranges have keys for ends.
+fn is_in_range(range: &PartitionRange, key: &DecoratedKey, order: impl Fn(&[u8], &[u8]) -> Ordering) -> bool {
     let (start, end) = match range {
         PartitionRange::Key(wanted) => return wanted == key,
         PartitionRange::Range { start, end } => (start, end),
     };
     let holds = |bound: &RingBound, beyond: Ordering| match bound {
-        RingBound::Open => true,
-        RingBound::Token { token, inclusive } => key.token.cmp(token) == beyond || (*inclusive && key.token == *token),
+        RingBound::Open | RingBound::Token { .. } => true,
         RingBound::Key { key: bound, inclusive } => {
-            types::compare(ty, &key.key, &bound.key) == beyond || (*inclusive && *key == *bound)
+            let found = order(&key.key, &bound.key);
+            found == beyond || (*inclusive && found.is_eq())
         }
     };
     holds(start, Ordering::Greater) && holds(end, Ordering::Less)

@@ -2,11 +2,22 @@
 
 use schema::rows_form::{SchemaRow, SchemaTable, rows_of};
 
+use super::VirtualTable;
 use super::row::VirtualRow;
 use crate::services::Services;
 
+pub(super) const TABLES: &[VirtualTable] = &[
+    of_schema("columns", |services| rows(services, "columns")),
+    of_schema("keyspaces", |services| rows(services, "keyspaces")),
+    of_schema("tables", |services| rows(services, "tables")),
+];
+
+const fn of_schema(name: &'static str, rows: super::MakeRows) -> VirtualTable {
+    VirtualTable { keyspace: "system_virtual_schema", ..VirtualTable::of_views(name, rows) }
+}
+
 /// The rows of one of its tables.
-pub(super) fn rows(services: &Services, table: &str) -> Vec<VirtualRow> {
+fn rows(services: &Services, table: &str) -> Vec<VirtualRow> {
     let schema = services.node.schema();
     let of_keyspaces = schema.keyspaces.values().filter(|keyspace| keyspace.is_virtual);
     of_keyspaces.flat_map(|keyspace| rows_of(keyspace)).filter_map(|row| made_of(row, table)).collect()

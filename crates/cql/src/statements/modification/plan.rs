@@ -24,10 +24,8 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 fn check_table(schema: &Schema, table: &TableMetadata) -> Result<(), CqlError> {
     match table.kind {
         TableKind::View => return invalid("Cannot directly modify a materialized view"),
-        TableKind::Virtual => {
-            return invalid(format!("Modification is not supported by table {}.{}", table.keyspace, table.name));
-        }
-        TableKind::Regular | TableKind::Index => {}
+        // what may be changed of a virtual table is for the table to say
+        TableKind::Regular | TableKind::Index | TableKind::Virtual => {}
     }
     crate::statements::check_dependents(schema, table)
 }

@@ -1,0 +1,28 @@
+//! Tables that exist, so that what reads them works, and in which nothing can be: this node has no peers, hints, repairs, streams
+//! or storage-attached indexes.
+
+use super::VirtualTable;
+
+pub(super) const TABLES: &[VirtualTable] = &[
+    // no other node
+    empty("internode_inbound"),
+    empty("internode_outbound"),
+    empty("pending_hints"),
+    empty("streaming"),
+    // no repair
+    empty("repair_jobs"),
+    empty("repair_participates"),
+    empty("repair_sessions"),
+    empty("repair_validations"),
+    empty("repairs"),
+    // no storage-attached index
+    empty("sai_column_indexes"),
+    empty("sai_sstable_index_segments"),
+    empty("sai_sstable_indexes"),
+    // most requests end in the moment in which they are read: none is kept where others could see it
+    empty("queries"),
+];
+
+const fn empty(name: &'static str) -> VirtualTable {
+    VirtualTable::of_views(name, |_| Vec::new())
+}

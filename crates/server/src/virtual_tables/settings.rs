@@ -1,0 +1,61 @@
+//! `settings`: every key of cassandra.yaml with the value that is in force. Agrees with `SettingsTable`: names, old names and forms of
+//! values are `config`'s; here they are overlaid with what the start and nodetool made of them.
+
+use super::VirtualTable;
+use super::row::VirtualRow;
+use crate::services::Services;
+
+pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("settings", rows)];
+
+fn rows(services: &Services) -> Vec<VirtualRow> {
+    let mut settings = services.config.settings();
+    for (name, value) in in_force(services) {
+        if let Ok(at) = settings.binary_search_by(|(known, _)| known.as_str().cmp(name)) {
+            settings[at].1 = Some(value);
+        }
+    }
+    let rows = settings.iter();
+    rows.map(|(name, value)| VirtualRow::default().text("name", name).maybe_text("value", value.as_deref())).collect()
+}
+
+/// What the configuration leaves open, or nodetool has changed.
+fn in_force(services: &Services) -> Vec<(&'static str, String)> {
+    let node = &services.node;
+    let options = &node.engine.options;
+    let mebibytes = |bytes: usize| bytes >> 20;
+    let data: Vec<String> = options.data_directories.iter().map(|path| path.display().to_string()).collect();
+    let timeouts = node.timeouts();
+    let (memtables, chunks) = (mebibytes(options.memtable_bytes), mebibytes(options.chunk_cache_bytes));
+    let log_space = mebibytes(usize::try_from(options.commitlog.total_space).unwrap_or(usize::MAX));
+    let mut rows = vec![
+        ("data_file_directories", format!("[{}]", data.join(", "))),
+        ("commitlog_directory", options.commitlog_directory.display().to_string()),
+        ("commitlog_total_space", format!("{log_space}MiB")),
+        ("commitlog_total_space_in_mb", log_space.to_string()),
+        ("memtable_heap_space", format!("{memtables}MiB")),
+        ("memtable_heap_space_in_mb", memtables.to_string()),
+        ("file_cache_size", format!("{chunks}MiB")),
+        ("file_cache_size_in_mb", chunks.to_string()),
+        ("concurrent_compactors", options.concurrent_compactors.to_string()),
+        ("native_transport_port", node.identity.native.port().to_string()),
+    ];
+    let mutation = services.config.commitlog.max_mutation_size >> 10;
+    rows.push(("max_mutation_size", format!("{mutation}KiB")));
+    rows.push(("max_mutation_size_in_kb", mutation.to_string()));
+    let prepared = services.prepared.capacity() >> 20;
+    rows.push(("prepared_statements_cache_size", format!("{prepared}MiB")));
+    rows.push(("prepared_statements_cache_size_mb", prepared.to_string()));
+    for (name, old, timeout) in [
+        ("cas_contention_timeout", "cas_contention_timeout_in_ms", timeouts.cas_contention),
+        ("counter_write_request_timeout", "counter_write_request_timeout_in_ms", timeouts.counter_write),
+        ("range_request_timeout", "range_request_timeout_in_ms", timeouts.range),
+        ("read_request_timeout", "read_request_timeout_in_ms", timeouts.read),
+        ("request_timeout", "request_timeout_in_ms", timeouts.misc),
+        ("truncate_request_timeout", "truncate_request_timeout_in_ms", timeouts.truncate),
+        ("write_request_timeout", "write_request_timeout_in_ms", timeouts.write),
+    ] {
+        rows.push((name, format!("{}ms", timeout.as_millis())));
+        rows.push((old, timeout.as_millis().to_string()));
+    }
+    rows
+}

@@ -1,0 +1,26 @@
+//! `snapshots`: those on disk. Agrees with `SnapshotsTable`; none is ephemeral and none expires.
+
+use super::VirtualTable;
+use super::row::VirtualRow;
+use crate::services::Services;
+
+pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("snapshots", rows)];
+
+fn rows(services: &Services) -> Vec<VirtualRow> {
+    let engine = &services.node.engine;
+    let mut rows = Vec::new();
+    for store in engine.tables() {
+        let found = storage::snapshot::list(engine, &store).unwrap_or_default();
+        rows.extend(found.into_iter().map(|snapshot| {
+            VirtualRow::default()
+                .text("name", &snapshot.tag)
+                .text("keyspace_name", &snapshot.keyspace)
+                .text("table_name", &snapshot.table)
+                .boolean("ephemeral", false)
+                .maybe_bigint("created_at", snapshot.created_at)
+                .count("size_on_disk", snapshot.size)
+                .count("true_size", snapshot.true_size)
+        }));
+    }
+    rows
+}
