@@ -142,7 +142,8 @@ impl Job {
     ) -> Result<T, E> {
         let mut context = ReadContext::new(mode);
         context.trace = self.trace.clone();
-        let mut stream = Commands { job: self, context, next: 0, current: None, seen: 0, rows: 0, tombstones: 0 };
+        let mut stream =
+            Commands { job: self, context, next: 0, current: None, seen: 0, now: 0, rows: 0, tombstones: 0 };
         let result = build(&mut stream);
         if result.is_ok() {
             stream.report();
@@ -158,6 +159,9 @@ struct Commands<'a> {
     next: usize,
     current: Option<Box<dyn PartitionStream>>,
     seen: u64,
+    /// The clock of the present command, seconds.
+    now: u32,
+    /// Live ones.
     rows: u64,
     tombstones: u64,
 }
@@ -166,6 +170,7 @@ impl Commands<'_> {
     fn open_next(&mut self) -> Result<bool, ReadError> {
         let Some(command) = self.job.commands.get(self.next) else { return Ok(false) };
         self.next += 1;
+        self.now = command.now;
         self.current = Some(match &self.job.open {
             Some(open) => open(command, &self.context)?,
             None => self.job.node.read(command, &self.context)?,
@@ -187,7 +192,7 @@ impl Commands<'_> {
     fn count(&mut self, unfiltered: &Unfiltered) {
         match unfiltered {
             Unfiltered::Row(row) => {
-                self.rows += 1;
+                self.rows += u64::from(row.is_live(self.now));
                 self.tombstones += tombstones(row);
             }
             Unfiltered::Marker(_) => self.tombstones += 1,
@@ -201,15 +206,14 @@ impl Commands<'_> {
         self.context.trace(|| {
             let cached = get(&stats.chunks_cached);
             format!(
-                "Read {} rows and {} tombstones; {} of {} SSTables, {} row-index blocks, {} chunks ({cached} cached)",
-                self.rows,
-                self.tombstones,
+                "Merged data from memtables and {} of {} sstables: {} row-index blocks, {} chunks ({cached} cached)",
                 get(&stats.sstables_read),
                 get(&stats.sstables_considered),
                 get(&stats.blocks),
                 get(&stats.chunks_read) + cached,
             )
         });
+        self.context.trace(|| format!("Read {} live rows and {} tombstone cells", self.rows, self.tombstones));
         if let Some(store) = &self.job.store {
             store.metrics.sstables_per_read.record(get(&stats.sstables_read));
             store.metrics.tombstones_per_read.record(self.tombstones);

@@ -43,6 +43,21 @@ impl RequestCoordinator {
         Ok(i32::try_from(required).unwrap_or(i32::MAX))
     }
 
+    /// Says in the trace where mutations go.
+    fn describe(&self, mutations: &[Mutation]) {
+        if self.trace.is_none() {
+            return;
+        }
+        let shards = self.services.node.engine.shards;
+        for mutation in mutations {
+            self.trace(|| "Appending to commitlog".to_owned());
+            for update in &mutation.updates {
+                let shard = shards.of(mutation.key.token);
+                self.trace(|| format!("Adding to {} memtable of shard {shard}", update.table.name));
+            }
+        }
+    }
+
     /// Partitions of a batch; those of two keyspaces count as two.
     fn count_partitions(&self, kind: BatchKind, mutations: &[Mutation]) {
         let requests = &self.services.requests;
@@ -141,12 +156,12 @@ impl Coordinator for RequestCoordinator {
             self.trace(|| format!("Adding to the counters of {count} partitions"));
             (WriteKind::Counter, node.write_counters(mutations).await)
         } else {
-            self.trace(|| describe(&mutations, node.engine.shards));
+            self.describe(&mutations);
             let kind = if count > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple };
             (kind, node.write(&mutations).await)
         };
         written.map_err(|error| errors::of_write(error, consistency, block_for, kind))?;
-        self.trace(|| "In the commit log and in memtables".to_owned());
+        self.trace(|| "Written: the commit log has it".to_owned());
         Ok(())
     }
 
@@ -179,7 +194,8 @@ impl Coordinator for RequestCoordinator {
             return Ok(());
         }
         let mutations = [Mutation::of(update)];
-        self.trace(|| describe(&mutations, node.engine.shards));
+        self.trace(|| "CAS precondition is met".to_owned());
+        self.describe(&mutations);
         let written = node.write_and_release(&mutations, held).await;
         written.map_err(|error| errors::of_write(error, commit, commit_block_for, kind))
     }
@@ -253,15 +269,5 @@ impl Coordinator for RequestCoordinator {
                 other => other.to_string(),
             })
         })
-    }
-}
-
-fn describe(mutations: &[Mutation], shards: storage::shards::Shards) -> String {
-    match mutations {
-        [one] => {
-            let tables: Vec<&str> = one.updates.iter().map(|update| update.table.name.as_str()).collect();
-            format!("Writing to shard {}: {}", shards.of(one.key.token), tables.join(", "))
-        }
-        several => format!("Writing {} mutations", several.len()),
     }
 }

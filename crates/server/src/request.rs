@@ -144,6 +144,7 @@ impl CqlHandler {
             Request::Execute(execute) => {
                 if let Some(Ok(statement)) = self.services.prepared.get(&execute.id, &self.services.node.schema()) {
                     parameters.push(("query".to_owned(), statement.prepared.query.to_string()));
+                    options::describe_values(&statement.markers, &execute.parameters.values, &mut parameters);
                 }
                 options::describe(&execute.parameters, &mut parameters);
                 "Execute CQL3 prepared query"
@@ -192,8 +193,8 @@ impl Running<'_> {
         self.services.requests.regular_statements.add(1);
         let state = self.client.state_in(query.parameters.keyspace.as_deref());
         self.trace(|| format!("Parsing {}", shortened(&query.query)));
+        self.trace(|| "Preparing statement".to_owned());
         let statement = Statement::plan(&query.query, state.keyspace.as_deref(), self.services.node.schema())?;
-        self.trace(|| "Planned".to_owned());
         let answer = self.run(&statement, &query.parameters, &state).await?;
         Ok(self.reply(answer, &statement, false, false))
     }
@@ -201,6 +202,7 @@ impl Running<'_> {
     fn prepare(&self, prepare: &Prepare) -> Result<Reply, Failure> {
         let state = self.client.state_in(prepare.keyspace.as_deref());
         self.trace(|| format!("Parsing {}", shortened(&prepare.query)));
+        self.trace(|| "Preparing statement".to_owned());
         let schema = self.services.node.schema();
         let statement = self.services.prepared.prepare(&prepare.query, state.keyspace.as_deref(), schema)?;
         let prepared = response::Prepared {

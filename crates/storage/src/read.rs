@@ -26,6 +26,12 @@ pub fn read(
     context: &ReadContext,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
     let view = store.view();
+    context.trace(|| match &command.range {
+        PartitionRange::Key(_) => format!("Executing single-partition query on {}", view.table.name),
+        PartitionRange::Range { .. } => {
+            format!("Executing seq scan across {} sstables of {}", view.sstables.len(), view.table.name)
+        }
+    });
     let stream = if !view.sstables.is_empty() && names::applies(command) {
         by_names(store, &view, command, context)?
     } else {
@@ -53,10 +59,8 @@ fn in_memtables(
     let lists = view.memtables(store.shards, command).into_iter();
     let stream = |memtables: Vec<Arc<Memtable>>| {
         context.trace(|| match &command.range {
-            PartitionRange::Key(key) => {
-                format!("Reading the memtable of shard {} of {}", store.shards.of(key.token), store.name())
-            }
-            PartitionRange::Range { .. } => format!("Reading {} memtables of {}", memtables.len(), store.name()),
+            PartitionRange::Key(key) => format!("Merging memtable contents of shard {}", store.shards.of(key.token)),
+            PartitionRange::Range { .. } => format!("Merging contents of {} memtables", memtables.len()),
         });
         dropped::WithoutDropped::of(Box::new(MemtableStream::new(memtables, command)), &view.table)
     };
@@ -76,7 +80,7 @@ fn merged(
         match exclusion(sstable, command, hash) {
             Some(reason) => skip(sstable, reason, context),
             None => {
-                context.trace(|| format!("SSTable {} may hold an answer", sstable.descriptor().prefix()));
+                context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
                 streams.push(Box::new(sstable.read(command, context)?));
             }
         }
@@ -104,7 +108,7 @@ fn by_names(
         match exclusion(sstable, command, hash) {
             Some(reason) => skip(sstable, reason, context),
             None => {
-                context.trace(|| format!("Reading SSTable {}", sstable.descriptor().prefix()));
+                context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
                 found.add(Box::new(sstable.read(command, context)?))?;
             }
         }

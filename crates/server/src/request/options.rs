@@ -5,6 +5,7 @@
 use cql::{BoundValue, Consistency, CqlError, Limits, Prepared, QueryOptions};
 use protocol::ProtocolVersion;
 use protocol::request::{QueryParameters, Value, Values};
+use protocol::response::ColumnSpec;
 
 /// The options of a request.
 pub(super) fn of(
@@ -54,7 +55,26 @@ pub(super) fn describe(parameters: &QueryParameters, out: &mut Vec<(String, Stri
     if let Some(size) = parameters.page_size {
         out.push(("page_size".to_owned(), size.to_string()));
     }
-    if let Some(serial) = parameters.serial_consistency {
-        out.push(("serial_consistency_level".to_owned(), serial.name().to_owned()));
+    let serial = parameters.serial_consistency.unwrap_or(protocol::Consistency::Serial);
+    out.push(("serial_consistency_level".to_owned(), serial.name().to_owned()));
+}
+
+/// Bytes of a bound value that a trace shows.
+const SHOWN_SIZE_MAX: usize = 100;
+
+/// What a trace says of bound values: `bound_var_0_name`.
+pub(super) fn describe_values(markers: &[ColumnSpec], values: &Values, out: &mut Vec<(String, String)>) {
+    for (number, (marker, value)) in markers.iter().zip(values.iter()).enumerate() {
+        let text = match value {
+            Value::Bytes(bytes) if types::validate::validate(&marker.cql_type, &bytes).is_ok() => {
+                types::json::to_json(&marker.cql_type, &bytes)
+            }
+            Value::Bytes(_) => "(not of its type)".to_owned(),
+            Value::Null => "null".to_owned(),
+            Value::Unset => "UNSET".to_owned(),
+        };
+        let end = (0..=SHOWN_SIZE_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let cut = if end < text.len() { "..." } else { "" };
+        out.push((format!("bound_var_{number}_{}", marker.name), format!("{}{cut}", &text[..end])));
     }
 }
