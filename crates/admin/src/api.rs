@@ -8,8 +8,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    ClientLatencies, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo, NodeMetrics,
-    PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
+    ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo,
+    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
     TableSelection, TableStats,
 };
 
@@ -91,8 +91,17 @@ pub trait AdminApi: Send + Sync {
     /// Writes memtables to SSTables; returns when they are on disk.
     fn flush(&self, tables: &TableSelection) -> Result<()>;
 
-    /// Merges all SSTables of each table; returns when done.
-    fn compact(&self, tables: &TableSelection) -> Result<()>;
+    /// Compacts SSTables; returns when done.
+    fn compact(&self, request: &CompactRequest) -> Result<()>;
+
+    /// Tables and whether they are compacted by themselves.
+    fn auto_compaction(&self, tables: &TableSelection) -> Result<Vec<(String, String, bool)>>;
+
+    /// Has tables compacted by themselves, or not.
+    fn set_auto_compaction(&self, tables: &TableSelection, on: bool) -> Result<()>;
+
+    /// Sets how many compactions may run at a time.
+    fn set_concurrent_compactors(&self, count: u32) -> Result<()>;
 
     /// Refuses writes from now on and flushes all.
     fn drain(&self) -> Result<()>;
@@ -192,8 +201,20 @@ impl<T: AdminApi + ?Sized> AdminApi for std::sync::Arc<T> {
         (**self).flush(tables)
     }
 
-    fn compact(&self, tables: &TableSelection) -> Result<()> {
-        (**self).compact(tables)
+    fn compact(&self, request: &CompactRequest) -> Result<()> {
+        (**self).compact(request)
+    }
+
+    fn auto_compaction(&self, tables: &TableSelection) -> Result<Vec<(String, String, bool)>> {
+        (**self).auto_compaction(tables)
+    }
+
+    fn set_auto_compaction(&self, tables: &TableSelection, on: bool) -> Result<()> {
+        (**self).set_auto_compaction(tables, on)
+    }
+
+    fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
+        (**self).set_concurrent_compactors(count)
     }
 
     fn drain(&self) -> Result<()> {

@@ -14,6 +14,7 @@ pub struct Settings {
     pub levels: Vec<(String, String)>,
     pub snapshots: Vec<SnapshotInfo>,
     pub throughput: u64,
+    pub without_auto_compaction: Vec<String>,
 }
 
 /// The node.
@@ -324,8 +325,30 @@ impl AdminApi for FakeNode {
         self.called(format!("flush {:?} {:?}", tables.keyspaces, tables.tables))
     }
 
-    fn compact(&self, tables: &TableSelection) -> Result<()> {
-        self.called(format!("compact {:?} {:?}", tables.keyspaces, tables.tables))
+    fn compact(&self, request: &CompactRequest) -> Result<()> {
+        let CompactRequest { tables, what } = request;
+        self.called(format!("compact {:?} {:?} {what:?}", tables.keyspaces, tables.tables))
+    }
+
+    fn auto_compaction(&self, tables: &TableSelection) -> Result<Vec<(String, String, bool)>> {
+        let off = self.0.lock().expect("no panic inside").without_auto_compaction.clone();
+        let named =
+            |keyspace: &str| tables.keyspaces.is_empty() || tables.keyspaces.iter().any(|name| name == keyspace);
+        let all = [("shop", "items"), ("shop", "orders")].into_iter().filter(|(keyspace, _)| named(keyspace));
+        let one =
+            |(keyspace, table): (&str, &str)| (keyspace.into(), table.into(), !off.iter().any(|name| name == table));
+        Ok(all.map(one).collect())
+    }
+
+    fn set_auto_compaction(&self, tables: &TableSelection, on: bool) -> Result<()> {
+        let mut settings = self.0.lock().expect("no panic inside");
+        settings.without_auto_compaction = if on { Vec::new() } else { tables.tables.clone() };
+        drop(settings);
+        self.called(format!("auto compaction {:?} {:?} {on}", tables.keyspaces, tables.tables))
+    }
+
+    fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
+        self.called(format!("concurrent compactors {count}"))
     }
 
     fn drain(&self) -> Result<()> {

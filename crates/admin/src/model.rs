@@ -10,7 +10,9 @@ mod sstables;
 pub use histogram::HistogramData;
 #[cfg(test)]
 pub(crate) use histogram::tests as histogram_tests;
-pub use sstables::{ImportRequest, SSTableOutcome, SSTableRequest, SSTableWork, SSTablesOfKey, StopRequest};
+pub use sstables::{
+    Compact, CompactRequest, ImportRequest, SSTableOutcome, SSTableRequest, SSTableWork, SSTablesOfKey, StopRequest,
+};
 
 /// The node itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

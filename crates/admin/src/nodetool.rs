@@ -12,9 +12,12 @@ use crate::api::{AdminApi, AdminError};
 
 mod text;
 
+mod autocompaction;
 mod clearsnapshot;
+mod compact;
 mod compactionhistory;
 mod compactionstats;
+mod concurrentcompactors;
 mod describecluster;
 mod describering;
 mod garbagecollect;
@@ -90,7 +93,17 @@ enum Verb {
     /// Flush one or more tables
     Flush(selection::Flush),
     /// Force a (major) compaction on one or more tables
-    Compact(selection::Compact),
+    Compact(compact::Args),
+    /// Enable autocompaction for the given keyspace and table
+    Enableautocompaction(autocompaction::Enable),
+    /// Disable autocompaction for the given keyspace and table
+    Disableautocompaction(autocompaction::Disable),
+    /// Status of autocompaction of the given keyspace and table
+    Statusautocompaction(autocompaction::Status),
+    /// Get the number of concurrent compactors in the system
+    Getconcurrentcompactors(concurrentcompactors::Get),
+    /// Set number of concurrent compactors in the system
+    Setconcurrentcompactors(concurrentcompactors::Set),
     /// Drain the node (stop accepting writes and flush all tables)
     Drain(selection::Drain),
     /// Print statistics on tables
@@ -184,7 +197,6 @@ const REFUSED: &[&str] = &[
     "datapaths",
     "decommission",
     "disableauditlog",
-    "disableautocompaction",
     "disablebackup",
     "disablebinary",
     "disablefullquerylog",
@@ -194,7 +206,6 @@ const REFUSED: &[&str] = &[
     "disableoldprotocolversions",
     "dropcidrgroup",
     "enableauditlog",
-    "enableautocompaction",
     "enablebackup",
     "enablebinary",
     "enablefullquerylog",
@@ -213,7 +224,6 @@ const REFUSED: &[&str] = &[
     "getcolumnindexsize",
     "getcompactionthreshold",
     "getconcurrency",
-    "getconcurrentcompactors",
     "getconcurrentviewbuilders",
     "getdefaultrf",
     "getfullquerylog",
@@ -262,7 +272,6 @@ const REFUSED: &[&str] = &[
     "setcolumnindexsize",
     "setcompactionthreshold",
     "setconcurrency",
-    "setconcurrentcompactors",
     "setconcurrentviewbuilders",
     "setdefaultrf",
     "sethintedhandoffthrottlekb",
@@ -272,7 +281,6 @@ const REFUSED: &[&str] = &[
     "setstreamthroughput",
     "sjk",
     "sstablerepairedset",
-    "statusautocompaction",
     "stopdaemon",
     "toppartitions",
     "truncatehints",
@@ -371,6 +379,8 @@ fn long_form(arg: &str) -> String {
         "-id" => "--compaction-id",
         "-niv" => "--no-index-validation",
         "-ns" => "--no-snapshot",
+        "-st" => "--start-token",
+        "-et" => "--end-token",
         "-ri" => "--require-index-components",
         other => other,
     };
@@ -424,6 +434,11 @@ fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
         Verb::Version(args) => args.run(context),
         Verb::Flush(args) => args.run(context),
         Verb::Compact(args) => args.run(context),
+        Verb::Enableautocompaction(args) => args.run(context),
+        Verb::Disableautocompaction(args) => args.run(context),
+        Verb::Statusautocompaction(args) => args.run(context),
+        Verb::Getconcurrentcompactors(args) => args.run(context),
+        Verb::Setconcurrentcompactors(args) => args.run(context),
         Verb::Drain(args) => args.run(context),
         Verb::Tablestats(args) => args.run(context),
         Verb::Tablehistograms(args) => args.run(context),

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use admin::api::{Result, TimeoutKind};
 use admin::model::{
-    ClientLatencies, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo, NodeMetrics,
-    PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
+    ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo,
+    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
     TableSelection, TableStats,
 };
 use admin::{AdminApi, AdminError};
@@ -135,8 +135,21 @@ impl AdminApi for NodeAdmin {
         verbs::flush(self, tables)
     }
 
-    fn compact(&self, tables: &TableSelection) -> Result<()> {
-        verbs::compact(self, tables)
+    fn compact(&self, request: &CompactRequest) -> Result<()> {
+        compaction::compact(self, request)
+    }
+
+    fn auto_compaction(&self, tables: &TableSelection) -> Result<Vec<(String, String, bool)>> {
+        compaction::auto_compaction(self, tables)
+    }
+
+    fn set_auto_compaction(&self, tables: &TableSelection, on: bool) -> Result<()> {
+        compaction::set_auto_compaction(self, tables, on)
+    }
+
+    fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
+        self.engine().compactor.set_concurrency(self.engine(), count as usize);
+        Ok(())
     }
 
     fn drain(&self) -> Result<()> {

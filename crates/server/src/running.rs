@@ -7,7 +7,6 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -30,6 +29,9 @@ use crate::ops::Ops;
 use crate::request::CqlHandler;
 use crate::server::{Server, ServerOptions};
 use crate::services::Services;
+
+/// What needs no flush to be due, expiry and tombstones past gc_grace, is looked for so often. As in Cassandra.
+const COMPACTION_CHECK: Duration = Duration::from_secs(60);
 
 /// What a node is started with besides its configuration.
 pub struct StartOptions {
@@ -129,8 +131,9 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
         EngineOptions { read_only, ..engine_options(&config, found, &memory, shards, cores, &engine_slot) };
     let (engine, recovered) = storage::open(&env, engine_options)?;
     if !config.compaction.on_startup {
-        engine.tables().iter().for_each(|store| store.auto_compaction.store(false, Ordering::Relaxed));
+        engine.tables().iter().for_each(|store| store.auto_compaction.set(false));
     }
+    engine.compactor.look_every(&engine, COMPACTION_CHECK);
     let _ = engine_slot.set(Arc::downgrade(&engine));
     tracing::info!(
         records = recovered.records,

@@ -16,8 +16,8 @@ use rows::codec::{
 use rows::{ClusteringPrefix, DeletionTime, PrefixKind, Row, Unfiltered};
 use schema::{ClusteringComparator, TableMetadata};
 use stdx::put_short_bytes;
-use types::DecoratedKey;
 use types::byte_comparable::{TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering};
+use types::{DecoratedKey, Token};
 
 use crate::compressor::CompressionParams;
 use crate::data_writer::{ComponentFile, DataSummary, DataWriter};
@@ -299,6 +299,13 @@ impl SSTableWriter {
         self.last_key = Some(partition.key);
         self.count += 1;
         self.data.flush_full_chunks()
+    }
+
+    /// The share of the ring between the first and the last partition goes into the statistics, as the unified strategy wants it.
+    pub fn note_token_space_coverage(&mut self) {
+        let Some(last) = &self.last_key else { return };
+        let width = i128::from(last.token.0) - i128::from(Token::of_key(&self.first_key).0) + 1;
+        self.options.token_space_coverage = Some(width as f64 / (1u128 << 64) as f64);
     }
 
     /// Partitions so far.

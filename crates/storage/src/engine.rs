@@ -202,9 +202,9 @@ impl Engine {
         ended(receiver)
     }
 
-    /// Compacts all SSTables of a table into one of each repair state, after a flush; completes when it is done.
+    /// Compacts all SSTables of a table as its strategy does it, each repair state for itself; completes when it is done.
     pub fn compact(&self, store: &Arc<TableStore>) -> impl Future<Output = Result<(), StorageError>> + use<> {
-        let ended = self.operate(store, Operation::new(Kind::MajorCompaction, Work::Merge, 0));
+        let ended = self.operate(store, Operation::new(Kind::MajorCompaction, Work::Major { split: false }, 0));
         async move { ended.await.map(drop) }
     }
 

@@ -15,6 +15,7 @@ use sstable::{
     CommitLogPosition, Component, CompressionParams, Compressor, Descriptor, SSTableId, SSTableWriter, Version,
     WriterOptions,
 };
+use types::Token;
 
 use crate::chunk_cache::ChunkCache;
 use crate::commitlog::LogPosition;
@@ -154,11 +155,12 @@ pub fn settle(store: &TableStore, mut transaction: Transaction) {
 }
 
 /// What the writer of a new SSTable is told.
-pub struct NewSSTable<'a> {
+#[derive(Clone)]
+pub struct NewSSTable {
     /// What it is written for.
     pub operation: Operation,
     /// The table's schema.
-    pub table: &'a Arc<TableMetadata>,
+    pub table: Arc<TableMetadata>,
     /// Bases of the encoding.
     pub stats: EncodingStats,
     /// About how many partitions.
@@ -186,29 +188,14 @@ pub fn new_descriptor(engine: &Engine, store: &TableStore, version: Version) -> 
     }
 }
 
-/// Begins a change that writes a new SSTable.
-pub fn begin_to_write(
-    engine: &Engine,
-    store: &TableStore,
-    new: &NewSSTable<'_>,
-) -> Result<(Transaction, SSTableWriter), StorageError> {
-    let mut transaction = begin(engine, store, new.operation)?;
-    match writer(engine, store, &mut transaction, new) {
-        Ok(writer) => Ok((transaction, writer)),
-        Err(error) => {
-            settle(store, transaction);
-            Err(error)
-        }
-    }
-}
-
+/// A writer of one more SSTable of a change.
 pub(crate) fn writer(
     engine: &Engine,
     store: &TableStore,
     transaction: &mut Transaction,
-    new: &NewSSTable<'_>,
+    new: &NewSSTable,
 ) -> Result<SSTableWriter, StorageError> {
-    let table = new.table;
+    let table = &new.table;
     let mut options = WriterOptions::for_table(table, new.keys as u64)
         .map_err(|why| StorageError::Refused { why: format!("the compression options of {}: {why}", store.name()) })?;
     if new.operation == Operation::Flush {
@@ -251,19 +238,6 @@ fn flush_compression(engine: &Engine, params: CompressionParams) -> CompressionP
     }
 }
 
-/// Writes all that a stream gives.
-pub fn write_all(writer: &mut SSTableWriter, stream: &mut dyn PartitionStream) -> Result<(), StorageError> {
-    while let Some(head) = stream.next_partition()? {
-        let mut partition = PendingPartition::new(head);
-        while let Some(unfiltered) = stream.next_unfiltered()? {
-            partition.begin(writer);
-            writer.append(&unfiltered)?;
-        }
-        partition.end(writer)?;
-    }
-    Ok(())
-}
-
 /// A partition that is written only once there is something in it.
 pub struct PendingPartition {
     head: rows::PartitionHead,
@@ -281,6 +255,16 @@ impl PendingPartition {
         &self.head.key.key
     }
 
+    /// Its token.
+    pub fn token(&self) -> Token {
+        self.head.key.token
+    }
+
+    /// There is nothing in it as long as nothing follows.
+    pub fn is_empty(&self) -> bool {
+        self.head.deletion.is_live() && self.head.static_row.is_none()
+    }
+
     /// Something follows: the partition is begun if it was not.
     pub fn begin(&mut self, writer: &mut SSTableWriter) {
         if self.begun {
@@ -295,7 +279,7 @@ impl PendingPartition {
 
     /// Nothing follows. A partition without deletion, static row or rows leaves no trace.
     pub fn end(mut self, writer: &mut SSTableWriter) -> Result<(), StorageError> {
-        if !self.head.deletion.is_live() || self.head.static_row.is_some() {
+        if !self.is_empty() {
             self.begin(writer);
         }
         if self.begun {
@@ -303,56 +287,6 @@ impl PendingPartition {
         }
         Ok(())
     }
-}
-
-/// Completes an SSTable and puts it in the place of `replaced`. None: it would be empty. After a flush the caller puts it in the view
-/// (with the memtables it stands for); after a compaction that is done here.
-pub fn finish(
-    engine: &Engine,
-    store: &Arc<TableStore>,
-    mut transaction: Transaction,
-    writer: SSTableWriter,
-    written: Result<(), StorageError>,
-    replaced: &[Arc<SSTable>],
-) -> Result<Option<Arc<SSTable>>, StorageError> {
-    let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
-    let view = store.view();
-    let is_there = |old: &Arc<SSTable>| view.sstables.iter().any(|s| s.descriptor().id == old.descriptor().id);
-    let completed = written.and_then(|()| {
-        if !replaced.iter().all(is_there) {
-            return Err(StorageError::Refused { why: format!("{} was truncated meanwhile", store.name()) });
-        }
-        let sstable = complete(engine, store, writer, &mut transaction, replaced)?;
-        transaction.commit()?;
-        Ok(sstable)
-    });
-    // committed, the new SSTable counts, also after a crash; what cannot be tidied up now does not change that
-    if let Ok(sstable) = &completed
-        && !replaced.is_empty()
-    {
-        store.replace_sstables(replaced, sstable.iter().cloned().collect());
-    }
-    settle(store, transaction);
-    completed
-}
-
-fn complete(
-    engine: &Engine,
-    store: &Arc<TableStore>,
-    writer: SSTableWriter,
-    transaction: &mut Transaction,
-    replaced: &[Arc<SSTable>],
-) -> Result<Option<Arc<SSTable>>, StorageError> {
-    for old in replaced {
-        transaction.remove(old.descriptor())?;
-    }
-    if writer.partition_count() == 0 {
-        writer.abort();
-        return Ok(None);
-    }
-    let finished = writer.finish()?;
-    let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
-    Ok(Some(Arc::new(SSTable::open(&engine.env, finished.descriptor, &store.table(), cache)?)))
 }
 
 /// Takes all SSTables out of the view and off the disk, all or none. A compaction of them that is under way comes to nothing.

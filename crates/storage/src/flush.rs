@@ -1,8 +1,8 @@
-//! Flushing: the frozen memtables of a table become one SSTable.
+//! Flushing: the frozen memtables of a table become an SSTable, or one a shard of the unified strategy.
 //!
 //! 1. New memtables take the place of the old, which are frozen and stay readable.
-//! 2. They are written in token order; a transaction log on disk undoes a half-written SSTable after a crash.
-//! 3. The SSTable takes their place in the view; then the commit log may forget what they held.
+//! 2. They are written in token order; a transaction log on disk undoes half-written SSTables after a crash.
+//! 3. The SSTables take their place in the view; then the commit log may forget what they held.
 //!
 //! A flush that fails (no space, I/O error) leaves the memtables where they are and is tried again.
 
@@ -11,50 +11,52 @@ use std::sync::Arc;
 use crate::files::{NewSSTable, SSTable};
 use rows::codec::EncodingStatsCollector;
 
+use crate::compaction::strategy::Strategy;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files;
 use crate::inherited::Inherited;
 use crate::memtable::read::MemtableStream;
+use crate::outputs::Outputs;
 use crate::table::TableStore;
 use crate::view::FlushSet;
 
-/// Writes the memtables of a table out. None: there was nothing to write.
-pub fn flush(engine: &Engine, store: &Arc<TableStore>) -> Result<Option<Arc<SSTable>>, StorageError> {
+/// Writes the memtables of a table out; gives what they became, nothing if they were empty.
+pub fn flush(engine: &Engine, store: &Arc<TableStore>) -> Result<Vec<Arc<SSTable>>, StorageError> {
     let table = store.table();
     match store.switch_memtables(table, || engine.log.position()) {
-        None => Ok(None),
+        None => Ok(Vec::new()),
         Some(set) => flush_set(engine, store, &set),
     }
 }
 
 /// Writes frozen memtables out, and before them those that are older: the commit log forgets in order. Also the second try of one
-/// that failed. None: another has done it, or there was nothing to write.
+/// that failed. Gives nothing where another has done it.
 pub fn flush_set(
     engine: &Engine,
     store: &Arc<TableStore>,
     set: &Arc<FlushSet>,
-) -> Result<Option<Arc<SSTable>>, StorageError> {
+) -> Result<Vec<Arc<SSTable>>, StorageError> {
     let _in_order = store.flushing.lock().expect("a panic in a flush ends the process");
     let waiting = store.view().flushing.clone();
-    let Some(position) = waiting.iter().position(|other| Arc::ptr_eq(other, set)) else { return Ok(None) };
-    let mut written = None;
+    let Some(position) = waiting.iter().position(|other| Arc::ptr_eq(other, set)) else { return Ok(Vec::new()) };
+    let mut written = Vec::new();
     for older in &waiting[..=position] {
         written = flush_one(engine, store, older)?;
     }
     Ok(written)
 }
 
-fn flush_one(
-    engine: &Engine,
-    store: &Arc<TableStore>,
-    set: &Arc<FlushSet>,
-) -> Result<Option<Arc<SSTable>>, StorageError> {
+fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> Result<Vec<Arc<SSTable>>, StorageError> {
     let written = write_set(engine, store, set)?;
     let size: usize = set.memtables.iter().map(|memtable| memtable.size()).sum();
-    if let Some(sstable) = &written {
+    if !written.is_empty() {
+        let bytes = written.iter().map(|sstable| sstable.stored_length()).sum();
         store.metrics.flushes.add(1);
-        store.metrics.bytes_flushed.add(sstable.stored_length());
+        store.metrics.bytes_flushed.add(bytes);
+        store.flush_size.note(bytes);
+    }
+    for sstable in &written {
         tracing::debug!(
             table = store.name(),
             sstable = sstable.descriptor().prefix(),
@@ -72,13 +74,9 @@ fn flush_one(
     Ok(written)
 }
 
-fn write_set(
-    engine: &Engine,
-    store: &Arc<TableStore>,
-    set: &Arc<FlushSet>,
-) -> Result<Option<Arc<SSTable>>, StorageError> {
+fn write_set(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> Result<Vec<Arc<SSTable>>, StorageError> {
     if store.dropped.load(std::sync::atomic::Ordering::Acquire) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let mut stats = EncodingStatsCollector::default();
     let mut partitions = 0;
@@ -89,9 +87,11 @@ fn write_set(
     let table = set.memtables.first().map_or_else(|| store.table(), |memtable| Arc::clone(&memtable.table));
     let operation = files::Operation::Flush;
     let (stats, inherited) = (stats.finish(), Inherited::default());
-    let new = NewSSTable { operation, table: &table, stats, keys: partitions, log_range: set.log_range(), inherited };
-    let (transaction, mut writer) = files::begin_to_write(engine, store, &new)?;
+    let output = Strategy::of(&table.params.compaction).flush_output(store.flush_size.mean());
+    let new = NewSSTable { operation, table, stats, keys: partitions, log_range: set.log_range(), inherited };
+    let size: usize = set.memtables.iter().map(|memtable| memtable.size()).sum();
+    let mut outputs = Outputs::begin(engine, store, new, output, size as u64)?;
     let mut stream = MemtableStream::all(set.memtables.clone());
-    let written = files::write_all(&mut writer, &mut stream);
-    files::finish(engine, store, transaction, writer, written, &[])
+    let written = outputs.write_all(engine, &mut stream);
+    outputs.finish(engine, written, &[])
 }

@@ -19,6 +19,7 @@ pub mod memory;
 pub mod memtable;
 pub mod metrics;
 pub mod options;
+mod outputs;
 mod read;
 mod recovery;
 pub mod schema_change;

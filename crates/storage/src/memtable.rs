@@ -132,6 +132,11 @@ impl Memtable {
         self.enter().partitions.is_empty()
     }
 
+    /// Holds something of a partition.
+    pub fn contains(&self, key: &DecoratedKey) -> bool {
+        self.enter().partitions.contains_key(key)
+    }
+
     /// Partitions and rows held.
     pub fn counts(&self) -> (usize, usize) {
         let contents = self.enter();

@@ -97,7 +97,7 @@ impl Scrub {
         };
         let file = descriptor.path(Component::Data);
         let length = engine.env.disk.file_len(&file).map_err(|error| StorageError::io(&file, &error))?;
-        crate::compaction::run::check_space(engine, store, length)?;
+        crate::compaction::room::check(engine, store, length)?;
         tracing::info!(table = store.name(), bytes = length, "Scrubbing {}", file.display());
         let stream = SalvageStream::open(&engine.env, &descriptor, Some(&store.table()))?;
         let inherited = match (&input, stream.statistics()) {
@@ -131,7 +131,7 @@ impl Scrub {
         let stats: EncodingStats = self.stream.header().stats;
         let new = NewSSTable {
             operation: files::Operation::Write,
-            table: &table,
+            table,
             stats,
             keys: in_index.unwrap_or(1),
             log_range: None,

@@ -13,7 +13,10 @@ use sstable::txn_log::Transaction;
 use sstable::{Descriptor, SSTable, SSTableId};
 
 use crate::commitlog::LogPosition;
+use crate::compaction::auto::{AutoCompaction, FlushSize};
+use crate::compaction::strategy::Memory;
 use crate::files::Opened;
+use crate::inherited::RepairState;
 use crate::memtable::Memtable;
 use crate::metrics::TableMetrics;
 use crate::shards::Shards;
@@ -50,8 +53,10 @@ pub struct TableStore {
     left_out: Mutex<Vec<LeftOut>>,
     /// Dropped: background work leaves it alone.
     pub dropped: AtomicBool,
-    /// `nodetool disableautocompaction`.
-    pub auto_compaction: AtomicBool,
+    /// Whether the strategy may choose by itself.
+    pub auto_compaction: AutoCompaction,
+    /// How large flushes are.
+    pub flush_size: FlushSize,
 }
 
 /// An SSTable that could not be opened: what it holds does not show, nor does what it deletes stay away.
@@ -63,13 +68,26 @@ pub struct LeftOut {
     pub why: String,
 }
 
+/// What a table's strategy remembers of its choices, by repair state.
+#[derive(Default)]
+pub struct Remembered {
+    /// The strategy's options: other ones remember nothing.
+    pub options: BTreeMap<String, String>,
+    /// By repair state.
+    pub memories: BTreeMap<RepairState, Memory>,
+}
+
 /// What is only changed together with the view.
 #[derive(Default)]
 pub struct Changes {
     /// SSTables that a compaction reads: no other may take them.
     pub compacting: BTreeSet<SSTableId>,
-    /// When this process wrote SSTables that are in the view, seconds.
-    pub written: BTreeMap<SSTableId, u32>,
+    /// SSTables that a compaction found damaged: strategies leave them alone.
+    pub suspect: BTreeSet<SSTableId>,
+    /// When this process wrote SSTables that are in the view, milliseconds.
+    pub written: BTreeMap<SSTableId, u64>,
+    /// What the table's strategy remembers.
+    pub remembered: Remembered,
     /// Where the log stood when memtables were frozen last: what the present ones hold comes after.
     pub log_frozen_at: Option<LogPosition>,
 }
@@ -98,7 +116,8 @@ impl TableStore {
             flushing: Mutex::new(()),
             left_out: Mutex::new(left_out),
             dropped: AtomicBool::new(false),
-            auto_compaction: AtomicBool::new(true),
+            auto_compaction: AutoCompaction::default(),
+            flush_size: FlushSize::default(),
         }
     }
 
@@ -172,7 +191,7 @@ impl TableStore {
         }
         drop(changes);
         if empty && set.memtables.iter().all(|memtable| memtable.is_empty()) {
-            self.finish_flush(&set, None);
+            self.finish_flush(&set, Vec::new());
             return None;
         }
         Some(set)
@@ -193,20 +212,20 @@ impl TableStore {
         old.sstables.iter().map(rebind).collect()
     }
 
-    /// Puts a flushed SSTable (none: nothing was worth writing) in the place of its memtables.
-    pub fn finish_flush(&self, set: &Arc<FlushSet>, sstable: Option<Arc<SSTable>>) {
+    /// Puts flushed SSTables (none: nothing was worth writing) in the place of their memtables.
+    pub fn finish_flush(&self, set: &Arc<FlushSet>, flushed: Vec<Arc<SSTable>>) {
         let mut changes = self.changes();
         let old = self.view();
         let flushing = old.flushing.iter().filter(|other| !Arc::ptr_eq(other, set)).map(Arc::clone).collect();
         let mut sstables = old.sstables.clone();
-        self.note_written(&mut changes, sstable.as_slice());
-        sstables.extend(sstable.into_iter().map(|sstable| bound_to(&old.table, sstable)));
+        self.note_written(&mut changes, &flushed);
+        sstables.extend(flushed.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
         self.publish(&changes, View { table, active, flushing, sstables: newest_first(sstables) });
     }
 
     fn note_written(&self, changes: &mut Changes, sstables: &[Arc<SSTable>]) {
-        let now = self.env.clock.now_seconds();
+        let now = u64::try_from(self.env.clock.now_micros() / 1000).unwrap_or(0);
         changes.written.extend(sstables.iter().map(|sstable| (sstable.descriptor().id, now)));
     }
 
@@ -219,6 +238,7 @@ impl TableStore {
         let mut sstables: Vec<_> = old.sstables.iter().filter(|sstable| !gone(sstable)).map(Arc::clone).collect();
         for old in old_ones {
             changes.written.remove(&old.descriptor().id);
+            changes.suspect.remove(&old.descriptor().id);
         }
         self.note_written(&mut changes, &new_ones);
         sstables.extend(new_ones.into_iter().map(|sstable| bound_to(&old.table, sstable)));

@@ -2,6 +2,7 @@
 //! faults, against a naive twin.
 
 mod model;
+mod purging;
 mod seeds;
 mod twin;
 mod wide;

@@ -9,8 +9,8 @@ use ureq::Agent;
 use super::server::{ClearSnapshots, LoggingLevel};
 use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
 use crate::model::{
-    ClientLatencies, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo, NodeMetrics,
-    PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
+    ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo,
+    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
     TableSelection, TableStats,
 };
 
@@ -146,8 +146,20 @@ impl AdminApi for Client {
         self.post("/api/flush", tables)
     }
 
-    fn compact(&self, tables: &TableSelection) -> Result<()> {
-        self.post("/api/compact", tables)
+    fn compact(&self, request: &CompactRequest) -> Result<()> {
+        self.post("/api/compact", request)
+    }
+
+    fn auto_compaction(&self, tables: &TableSelection) -> Result<Vec<(String, String, bool)>> {
+        self.post("/api/auto_compaction/status", tables)
+    }
+
+    fn set_auto_compaction(&self, tables: &TableSelection, on: bool) -> Result<()> {
+        self.post("/api/auto_compaction", &(tables, on))
+    }
+
+    fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
+        self.post("/api/compactions/concurrency", &count)
     }
 
     fn drain(&self) -> Result<()> {

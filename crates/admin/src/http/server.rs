@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
-use crate::model::{ImportRequest, SSTableRequest, SnapshotRequest, StopRequest, TableSelection};
+use crate::model::{CompactRequest, ImportRequest, SSTableRequest, SnapshotRequest, StopRequest, TableSelection};
 use crate::prometheus;
 
 #[derive(Clone)]
@@ -72,6 +72,9 @@ pub fn router(env: Env, api: Arc<dyn AdminApi>) -> Router {
         .route("/api/compactions/stop", post(stop))
         .route("/api/flush", post(flush))
         .route("/api/compact", post(compact))
+        .route("/api/compactions/concurrency", post(set_concurrent_compactors))
+        .route("/api/auto_compaction/status", post(auto_compaction))
+        .route("/api/auto_compaction", post(set_auto_compaction))
         .route("/api/drain", post(|State(node): State<Node>, Json(()): Json<()>| node.ask(|api| api.drain())))
         .route("/api/snapshots", get(|State(node): State<Node>| node.ask(|api| api.snapshots())).post(take_snapshot))
         .route("/api/snapshots/clear", post(clear_snapshots))
@@ -142,8 +145,20 @@ async fn flush(State(node): State<Node>, Json(tables): Json<TableSelection>) -> 
     node.ask(move |api| api.flush(&tables)).await
 }
 
-async fn compact(State(node): State<Node>, Json(tables): Json<TableSelection>) -> Response {
-    node.ask(move |api| api.compact(&tables)).await
+async fn compact(State(node): State<Node>, Json(request): Json<CompactRequest>) -> Response {
+    node.ask(move |api| api.compact(&request)).await
+}
+
+async fn set_concurrent_compactors(State(node): State<Node>, Json(count): Json<u32>) -> Response {
+    node.ask(move |api| api.set_concurrent_compactors(count)).await
+}
+
+async fn auto_compaction(State(node): State<Node>, Json(tables): Json<TableSelection>) -> Response {
+    node.ask(move |api| api.auto_compaction(&tables)).await
+}
+
+async fn set_auto_compaction(State(node): State<Node>, Json((tables, on)): Json<(TableSelection, bool)>) -> Response {
+    node.ask(move |api| api.set_auto_compaction(&tables, on)).await
 }
 
 async fn take_snapshot(State(node): State<Node>, Json(request): Json<SnapshotRequest>) -> Response {

@@ -6,7 +6,9 @@ use std::sync::mpsc;
 use super::*;
 use crate::api::{AdminApi, AdminError, TimeoutKind};
 use crate::fake::FakeNode;
-use crate::model::{ImportRequest, SSTableRequest, SSTableWork, SnapshotRequest, StopRequest, TableSelection};
+use crate::model::{
+    Compact, CompactRequest, ImportRequest, SSTableRequest, SSTableWork, SnapshotRequest, StopRequest, TableSelection,
+};
 
 /// Serves a fake node on a free port, for the rest of the test process.
 fn serve_fake() -> (Arc<FakeNode>, Client) {
@@ -43,7 +45,12 @@ fn everything_arrives() {
     assert_eq!(client.metrics(), node.metrics());
     assert_eq!(client.endpoints("shop", "a table", "1:ä&b=%"), Ok(vec!["127.0.0.1".to_owned()]));
     client.flush(&TableSelection::default()).expect("flushed");
-    client.compact(&TableSelection { keyspaces: vec!["shop".to_owned()], tables: Vec::new() }).expect("compacted");
+    let shop = TableSelection { keyspaces: vec!["shop".to_owned()], tables: Vec::new() };
+    let what = Compact::Tokens { first: "-5".to_owned(), last: "7".to_owned() };
+    client.compact(&CompactRequest { tables: shop.clone(), what }).expect("compacted");
+    client.set_auto_compaction(&shop, false).expect("set");
+    assert_eq!(client.auto_compaction(&shop), node.auto_compaction(&shop));
+    client.set_concurrent_compactors(7).expect("set");
     client.drain().expect("drained");
     client.clear_snapshots(Some("old"), &["shop".to_owned()]).expect("cleared");
     client.set_timeout(TimeoutKind::CasContention, 9).expect("set");
@@ -63,7 +70,9 @@ fn everything_arrives() {
         [
             "endpoints shop a table 1:ä&b=%",
             "flush [] []",
-            "compact [\"shop\"] []",
+            "compact [\"shop\"] [] Tokens { first: \"-5\", last: \"7\" }",
+            "auto compaction [\"shop\"] [] false",
+            "concurrent compactors 7",
             "drain",
             "clear Some(\"old\") [\"shop\"]",
             "timeout cascontention 9"

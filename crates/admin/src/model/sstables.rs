@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::TableSelection;
+
 /// SSTables to be brought in from other directories.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ImportRequest {
@@ -21,6 +23,42 @@ pub struct ImportRequest {
     pub extended_verify: bool,
     /// Leave the files where they are, too.
     pub copy: bool,
+}
+
+/// SSTables to be compacted.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CompactRequest {
+    /// Of which tables.
+    pub tables: TableSelection,
+    /// Which of them.
+    pub what: Compact,
+}
+
+/// Which SSTables are compacted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Compact {
+    /// All, as the strategy does it.
+    All {
+        /// Not into one great SSTable.
+        split: bool,
+    },
+    /// Those with tokens between two, both included.
+    Tokens {
+        /// The first.
+        first: String,
+        /// The last; before the first: around the ring.
+        last: String,
+    },
+    /// Those that hold a partition; the key as CQL writes it.
+    Partition(String),
+    /// Those of these data files, together.
+    Files(Vec<String>),
+}
+
+impl Default for Compact {
+    fn default() -> Self {
+        Self::All { split: false }
+    }
 }
 
 /// Work on the SSTables of some tables.

@@ -1,16 +1,10 @@
-//! `nodetool flush`, `compact`, `drain`: verbs for tables that print nothing.
+//! `nodetool flush` and `drain`, which print nothing, and the tables that a verb is for.
 
 use crate::model::TableSelection;
 use crate::nodetool::{Context, Outcome, VerbError, usage};
 
 #[derive(clap::Args)]
 pub struct Flush {
-    /// The keyspace followed by one or many tables
-    args: Vec<String>,
-}
-
-#[derive(clap::Args)]
-pub struct Compact {
     /// The keyspace followed by one or many tables
     args: Vec<String>,
 }
@@ -25,13 +19,6 @@ impl Flush {
     }
 }
 
-impl Compact {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let tables = selection(&self.args, context)?;
-        Ok(context.api.compact(&tables)?)
-    }
-}
-
 impl Drain {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(context.api.drain()?)
@@ -39,7 +26,7 @@ impl Drain {
 }
 
 /// A keyspace and its tables; without arguments everything.
-fn selection(args: &[String], context: &Context<'_>) -> Result<TableSelection, VerbError> {
+pub(super) fn selection(args: &[String], context: &Context<'_>) -> Result<TableSelection, VerbError> {
     let Some((keyspace, tables)) = args.split_first() else { return Ok(TableSelection::default()) };
     let keyspaces = context.api.keyspaces()?;
     let Some(known) = keyspaces.iter().find(|known| known.name == *keyspace) else {

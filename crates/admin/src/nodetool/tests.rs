@@ -214,6 +214,9 @@ fn what_is_set_can_be_read() {
     assert_eq!(run_on(&node, "getlogginglevels").1, recorded!("getlogginglevels_set"));
     assert_eq!(run_on(&node, "setcompactionthroughput 0").0, 0);
     assert_eq!(run_on(&node, "getcompactionthroughput -d").1, "Current compaction throughput: 0.0 MiB/s\n");
+    let compactors = "Current concurrent compactors in the system is: \n2\n";
+    assert_eq!(run_on(&node, "getconcurrentcompactors").1, compactors);
+    assert_eq!(run_on(&node, "setconcurrentcompactors 0").0, EXIT_USAGE);
     assert_eq!(run_on(&node, "settimeout read 100").0, 0);
     assert_eq!(run_on(&node, "snapshot").0, 0);
     assert_eq!(run_on(&node, "drain").0, 0);
@@ -329,4 +332,41 @@ fn levels_are_shown_where_there_are_levels() {
     assert_eq!(run_on(&node, "getsstables --show-levels shop orders 1").1, recorded!("getsstables"));
     let calls = node.0.lock().expect("no panic inside").calls.clone();
     assert_eq!(calls, ["sstables 0A true", "sstables 1 false"]);
+}
+
+#[test]
+fn compactions_of_a_part_are_asked_for() {
+    let node = Arc::new(FakeNode::default());
+    assert_eq!(run_on(&node, "compact -s shop orders"), (0, String::new()));
+    assert_eq!(run_on(&node, "compact -st -5 -et 7 shop"), (0, String::new()));
+    assert_eq!(run_on(&node, "compact --partition 1 shop orders"), (0, String::new()));
+    assert_eq!(run_on(&node, "compact --user-defined /a-Data.db /b-Data.db"), (0, String::new()));
+    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    assert_eq!(
+        calls,
+        [
+            "compact [\"shop\"] [\"orders\"] All { split: true }",
+            "compact [\"shop\"] [] Tokens { first: \"-5\", last: \"7\" }",
+            "compact [\"shop\"] [\"orders\"] Partition(\"1\")",
+            "compact [] [] Files([\"/a-Data.db\", \"/b-Data.db\"])",
+        ]
+    );
+    let refused = |line: &str, why: &str| {
+        assert_eq!(run_line(line), (EXIT_FAILURE, format!("error: Invalid option combination: {why}\n")));
+    };
+    refused("compact -s --user-defined a", "Can not use split-output here");
+    refused("compact -s -st 1 shop", "Can not use split-output here");
+    refused("compact --user-defined -et 1 a", "Can not provide tokens when using user-defined");
+}
+
+#[test]
+fn auto_compaction_is_switched() {
+    let node = Arc::new(FakeNode::default());
+    assert_eq!(run_on(&node, "statusautocompaction"), (0, "running\n".to_owned()));
+    assert_eq!(run_on(&node, "disableautocompaction shop orders"), (0, String::new()));
+    assert_eq!(run_on(&node, "statusautocompaction shop"), (0, "partially running\n".to_owned()));
+    let table = "Keyspace Table  Status     \nshop     items  running    \nshop     orders not running\n";
+    assert_eq!(run_on(&node, "statusautocompaction -a").1, table);
+    assert_eq!(run_on(&node, "enableautocompaction"), (0, String::new()));
+    assert_eq!(run_on(&node, "statusautocompaction"), (0, "running\n".to_owned()));
 }

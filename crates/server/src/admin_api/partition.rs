@@ -38,7 +38,7 @@ pub(super) fn sstables(admin: &NodeAdmin, keyspace: &str, table: &str, key: &str
 }
 
 /// The filter may be wrong, the index is not.
-fn holds(sstable: &SSTable, key: &DecoratedKey) -> std::result::Result<bool, ReadError> {
+pub(super) fn holds(sstable: &SSTable, key: &DecoratedKey) -> std::result::Result<bool, ReadError> {
     if !sstable.may_contain(key, KeyHash::of(&key.key)) {
         return Ok(false);
     }
@@ -62,7 +62,12 @@ fn known_table(admin: &NodeAdmin, keyspace: &str, table: &str) -> Result<Arc<Tab
 }
 
 /// A key as it is written in CQL without quotes, the components of a composite one separated by colons.
-fn parse_key(admin: &NodeAdmin, keyspace: &str, table: &str, key: &str) -> Result<(Arc<TableMetadata>, DecoratedKey)> {
+pub(super) fn parse_key(
+    admin: &NodeAdmin,
+    keyspace: &str,
+    table: &str,
+    key: &str,
+) -> Result<(Arc<TableMetadata>, DecoratedKey)> {
     let table = known_table(admin, keyspace, table)?;
     let types: Vec<&CqlType> = table.partition_key.iter().map(|column| &column.ty).collect();
     let parse = |ty: &CqlType, text: &str| match types::literal::parse_text(ty, text) {

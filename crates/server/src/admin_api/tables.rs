@@ -55,7 +55,7 @@ fn stats(admin: &NodeAdmin, store: &Arc<TableStore>) -> TableStats {
         memtable_data_size: view.memtable_size() as u64,
         memtable_switch_count: metrics.flushes.get(),
         pending_flushes: view.flushing.len() as u64,
-        pending_compactions: choice::pending(store, now) as u64,
+        pending_compactions: choice::pending(store) as u64,
         read_latency: metrics.read_latency.snapshot().into(),
         write_latency: metrics.write_latency.snapshot().into(),
         range_latency: metrics.range_latency.snapshot().into(),

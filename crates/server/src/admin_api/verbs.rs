@@ -1,4 +1,4 @@
-//! What an operator has done: flush, compact, drain, snapshots. All return when it is done.
+//! What an operator has done: flush, drain, snapshots. All return when it is done.
 
 use std::sync::Arc;
 
@@ -32,23 +32,11 @@ pub(super) fn flush(admin: &NodeAdmin, selection: &TableSelection) -> Result<()>
 }
 
 /// All are asked for before the first is waited for.
-fn flush_all(admin: &NodeAdmin, stores: &[Arc<TableStore>]) -> Result<()> {
+pub(super) fn flush_all(admin: &NodeAdmin, stores: &[Arc<TableStore>]) -> Result<()> {
     let flushes: Vec<_> = stores.iter().map(|store| admin.engine().flush(store)).collect();
     wait(async {
         for flush in flushes {
             flush.await.map_err(failed)?;
-        }
-        Ok(())
-    })?
-}
-
-pub(super) fn compact(admin: &NodeAdmin, selection: &TableSelection) -> Result<()> {
-    let stores = selected(admin, selection)?;
-    flush_all(admin, &stores)?;
-    let compactions: Vec<_> = stores.iter().map(|store| admin.engine().compact(store)).collect();
-    wait(async {
-        for compaction in compactions {
-            compaction.await.map_err(failed)?;
         }
         Ok(())
     })?

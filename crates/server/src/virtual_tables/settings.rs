@@ -36,7 +36,7 @@ fn in_force(services: &Services) -> Vec<(&'static str, String)> {
         ("memtable_heap_space_in_mb", memtables.to_string()),
         ("file_cache_size", format!("{chunks}MiB")),
         ("file_cache_size_in_mb", chunks.to_string()),
-        ("concurrent_compactors", options.concurrent_compactors.to_string()),
+        ("concurrent_compactors", node.engine.compactor.concurrency().to_string()),
         ("native_transport_port", node.identity.native.port().to_string()),
     ];
     let mutation = services.config.commitlog.max_mutation_size >> 10;

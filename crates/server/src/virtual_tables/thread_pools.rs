@@ -24,7 +24,7 @@ fn rows(services: &Services) -> Vec<VirtualRow> {
     let compacted = engine.compactions.completed.load(Ordering::Relaxed);
     let flushes = engine.tables().iter().map(|store| store.metrics.flushes.get()).sum();
     [
-        ("CompactionExecutor", compactions, engine.options.concurrent_compactors, 0, compacted),
+        ("CompactionExecutor", compactions, engine.compactor.concurrency(), 0, compacted),
         ("MemtableFlushWriter", 0, 1, engine.flusher.pending(), flushes),
         ("MutationStage", 0, cores, 0, writes),
         ("Native-Transport-Requests", 1, cores, 0, all),

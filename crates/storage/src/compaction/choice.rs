@@ -2,103 +2,192 @@
 
 use std::sync::Arc;
 
-use rows::purge::MaxPurgeable;
-use sstable::{Component, KeyHash, SSTable};
+use sstable::{Component, SSTable};
 
-use super::Candidate;
 use super::kind::Kind;
 use super::operation::{Item, Operation, Work};
 use super::progress::Compactions;
-use super::size_tiered::{self, SizeTieredOptions};
+use super::purge::{gc_before, may_purge, memtable_min_timestamp};
+use super::strategy::leveled::{self, LEVELS};
+use super::strategy::{Candidate, Memory, State, Strategy};
 use super::task::Start;
-use crate::inherited::by_repair_state;
+use crate::inherited::{RepairState, by_repair_state};
 use crate::table::{Changes, TableStore};
+use crate::view::View;
 
-/// What strategies see of a table's SSTables.
-fn candidates(store: &TableStore, changes: &Changes, sstables: &[Arc<SSTable>], now: u32) -> Vec<Candidate> {
-    let gc_before = gc_before(store, now);
-    let candidate = |(index, sstable): (usize, &Arc<SSTable>)| Candidate {
-        index,
-        size: sstable.stored_length(),
-        min_timestamp: sstable.statistics().stats.min_timestamp,
-        droppable_tombstones: droppable_tombstones(sstable, gc_before),
-        age: now.saturating_sub(written_at(store, changes, sstable)),
-    };
-    sstables.iter().enumerate().map(candidate).collect()
+/// A table as strategies see it: SSTables of one repair state after the other.
+struct Seen {
+    groups: Vec<Group>,
+    gc_before: u32,
+    memtable_min_timestamp: i64,
+    now_millis: u64,
+    flush_size: f64,
+    dice: u64,
 }
 
-/// When an SSTable was written, seconds: noted when this process did it, else what the disk says.
-fn written_at(store: &TableStore, changes: &Changes, sstable: &SSTable) -> u32 {
-    let descriptor = sstable.descriptor();
-    if let Some(at) = changes.written.get(&descriptor.id) {
-        return *at;
+struct Group {
+    repair_state: RepairState,
+    sstables: Vec<Arc<SSTable>>,
+    candidates: Vec<Candidate>,
+    others: Vec<Candidate>,
+    may_purge: bool,
+}
+
+impl Seen {
+    fn new(store: &TableStore, changes: &Changes, view: &View) -> Self {
+        let micros = store.env.clock.now_micros();
+        let gc_before = gc_before(&view.table, store.env.clock.now_seconds());
+        let sound = |sstable: &Arc<SSTable>| !changes.suspect.contains(&sstable.descriptor().id);
+        let candidates = |sstables: &[Arc<SSTable>]| -> Vec<Candidate> {
+            let numbered = sstables.iter().enumerate();
+            numbered.map(|(index, sstable)| candidate(store, changes, index, sstable, gc_before)).collect()
+        };
+        let mut groups: Vec<Group> = by_repair_state(&view.sstables)
+            .into_iter()
+            .map(|(repair_state, sstables)| {
+                let is_of_group = |other: &Arc<SSTable>| RepairState::of(&other.statistics().stats) == repair_state;
+                // of what is damaged it is not known what else it holds: it is seen by the others, and not chosen
+                let (near, suspect): (Vec<_>, Vec<_>) = sstables.into_iter().partition(sound);
+                let far = view.sstables.iter().filter(|other| !is_of_group(other)).chain(&suspect);
+                let others = candidates(&far.cloned().collect::<Vec<_>>());
+                let may_purge = may_purge(&view.table, &near);
+                Group { repair_state, candidates: candidates(&near), sstables: near, others, may_purge }
+            })
+            .collect();
+        groups.retain(|group| !group.sstables.is_empty());
+        Self {
+            groups,
+            gc_before,
+            memtable_min_timestamp: memtable_min_timestamp(view),
+            now_millis: u64::try_from(micros / 1000).unwrap_or(0),
+            flush_size: store.flush_size.mean(),
+            dice: store.env.random.next_u64(),
+        }
     }
-    let modified = store.env.disk.modified_millis(&descriptor.path(Component::Data)).unwrap_or(0);
-    u32::try_from(modified / 1000).unwrap_or(0)
+
+    fn state<'a>(&self, group: &'a Group) -> State<'a> {
+        State {
+            sstables: &group.candidates,
+            others: &group.others,
+            memtable_min_timestamp: self.memtable_min_timestamp,
+            gc_before: self.gc_before,
+            may_purge: group.may_purge,
+            now_millis: self.now_millis,
+            flush_size: self.flush_size,
+            dice: self.dice,
+        }
+    }
+}
+
+/// What strategies see of an SSTable.
+pub(super) fn candidate(
+    store: &TableStore,
+    changes: &Changes,
+    index: usize,
+    sstable: &SSTable,
+    gc_before: u32,
+) -> Candidate {
+    let stats = &sstable.statistics().stats;
+    Candidate {
+        index,
+        size: sstable.stored_length(),
+        level: stats.level,
+        first: sstable.first_key().token,
+        last: sstable.last_key().token,
+        min_timestamp: stats.min_timestamp,
+        max_timestamp: stats.max_timestamp,
+        max_local_deletion_time: stats.max_local_deletion_time,
+        droppable: droppable_tombstones(sstable, gc_before),
+        created: written_at(store, changes, sstable),
+        coverage: (!stats.token_space_coverage.is_nan()).then_some(stats.token_space_coverage),
+        compacting: changes.compacting.contains(&sstable.descriptor().id),
+    }
+}
+
+/// When an SSTable was written, milliseconds: noted when this process did it, else what the disk says.
+fn written_at(store: &TableStore, changes: &Changes, sstable: &SSTable) -> u64 {
+    let descriptor = sstable.descriptor();
+    let noted = changes.written.get(&descriptor.id).copied();
+    noted.unwrap_or_else(|| store.env.disk.modified_millis(&descriptor.path(Component::Data)).unwrap_or(0))
 }
 
 /// Compactions that the strategy would still do for a table.
-pub fn pending(store: &TableStore, now: u32) -> usize {
+pub fn pending(store: &TableStore) -> usize {
     let changes = store.changes();
     let view = store.view();
-    let options = SizeTieredOptions::from_map(&view.table.params.compaction);
-    let groups = by_repair_state(&view.sstables);
-    groups.values().map(|group| size_tiered::pending(&candidates(store, &changes, group, now), &options)).sum()
+    let strategy = Strategy::of(&view.table.params.compaction);
+    let seen = Seen::new(store, &changes, &view);
+    let memory = |group: &Group| changes.remembered.memories.get(&group.repair_state).cloned().unwrap_or_default();
+    seen.groups.iter().map(|group| strategy.pending(&seen.state(group), &memory(group))).sum()
+}
+
+/// SSTables in each level of the leveled strategy, and their bytes; empty with other strategies.
+pub fn levels(store: &TableStore) -> Vec<(usize, u64)> {
+    let changes = store.changes();
+    let view = store.view();
+    if !matches!(Strategy::of(&view.table.params.compaction), Strategy::Leveled(_)) {
+        return Vec::new();
+    }
+    let mut sums = vec![(0, 0); LEVELS];
+    for group in Seen::new(store, &changes, &view).groups {
+        for ((count, bytes), level) in sums.iter_mut().zip(leveled::levels(&group.candidates)) {
+            *count += level.len();
+            *bytes += level.iter().map(|candidate| candidate.size).sum::<u64>();
+        }
+    }
+    sums
 }
 
 /// Estimated share of a table's cells in SSTables that are droppable tombstones.
 pub fn droppable_share(store: &TableStore, now: u32) -> f64 {
-    let gc_before = gc_before(store, now);
+    let view = store.view();
+    let gc_before = gc_before(&view.table, now);
     let cells = |sstable: &SSTable| {
         let histogram = &sstable.statistics().stats.cells_per_partition;
         histogram.mean() * histogram.count() as f64
     };
-    let view = store.view();
     let all: f64 = view.sstables.iter().map(|sstable| cells(sstable)).sum();
     let droppable: f64 =
         view.sstables.iter().map(|sstable| droppable_tombstones(sstable, gc_before) * cells(sstable)).sum();
     if all > 0.0 { droppable / all } else { 0.0 }
 }
 
+/// Estimated share of an SSTable's cells that are tombstones from before `gc_before`.
+fn droppable_tombstones(sstable: &SSTable, gc_before: u32) -> f64 {
+    let stats = &sstable.statistics().stats;
+    let cells = stats.cells_per_partition.mean() * stats.cells_per_partition.count() as f64;
+    if cells > 0.0 { stats.tombstones.sum(i64::from(gc_before)) / cells } else { 0.0 }
+}
+
 /// Takes what the table's strategy chooses: of SSTables of one repair state, where most is to be done.
-pub fn choose_and_mark(store: &Arc<TableStore>, now: u32) -> Option<Start> {
+pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
     let mut changes = store.changes();
     let view = store.view();
-    let options = SizeTieredOptions::from_map(&view.table.params.compaction);
-    let mut chosen: Vec<Arc<SSTable>> = Vec::new();
-    let mut most = 0;
-    for group in by_repair_state(&free(&changes, &view.sstables)).into_values() {
-        let candidates = candidates(store, &changes, &group, now);
-        let found = choose(&candidates, &options, &group, &view.sstables);
-        let to_do = size_tiered::pending(&candidates, &options).max(1);
-        if !found.is_empty() && to_do > most {
-            (chosen, most) = (found, to_do);
+    let options = &view.table.params.compaction;
+    let strategy = Strategy::of(options);
+    if changes.remembered.options != *options {
+        changes.remembered.memories.clear();
+        changes.remembered.options.clone_from(options);
+    }
+    let seen = Seen::new(store, &changes, &view);
+    let mut groups: Vec<(usize, &Group)> = Vec::new();
+    for group in &seen.groups {
+        let memory: &mut Memory = changes.remembered.memories.entry(group.repair_state).or_default();
+        groups.push((strategy.pending(&seen.state(group), memory), group));
+    }
+    groups.sort_by_key(|(pending, _)| std::cmp::Reverse(*pending));
+    for (_, group) in groups {
+        let memory: &mut Memory = changes.remembered.memories.entry(group.repair_state).or_default();
+        let Some(choice) = strategy.choose(&seen.state(group), memory) else { continue };
+        let chosen: Vec<_> = choice.inputs.iter().filter_map(|index| group.sstables.get(*index).cloned()).collect();
+        if !chosen.is_empty() {
+            mark(&mut changes, &chosen);
+            let item = Item { output: Some(choice.output), ..Item::of(chosen) };
+            let store = Arc::clone(store);
+            return Some(Start { store, operation: None, kind: choice.kind, work: Work::Chosen, item });
         }
     }
-    if chosen.is_empty() {
-        return None;
-    }
-    mark(&mut changes, &chosen);
-    let kind = if chosen.len() == 1 { Kind::TombstoneCompaction } else { Kind::Compaction };
-    Some(Start { store: Arc::clone(store), operation: None, kind, work: Work::Merge, item: Item::of(chosen) })
-}
-
-fn choose(
-    candidates: &[Candidate],
-    options: &SizeTieredOptions,
-    group: &[Arc<SSTable>],
-    all: &[Arc<SSTable>],
-) -> Vec<Arc<SSTable>> {
-    let chosen: Vec<_> =
-        size_tiered::choose(candidates, options).into_iter().filter_map(|index| group.get(index).cloned()).collect();
-    match chosen.as_slice() {
-        [single] if !may_drop_alone(all, single) => Vec::new(),
-        _ => chosen,
-    }
-}
-
-fn free(changes: &Changes, sstables: &[Arc<SSTable>]) -> Vec<Arc<SSTable>> {
-    sstables.iter().filter(|sstable| !changes.compacting.contains(&sstable.descriptor().id)).cloned().collect()
+    None
 }
 
 fn mark(changes: &mut Changes, inputs: &[Arc<SSTable>]) {
@@ -121,7 +210,7 @@ pub(super) fn take_for(store: &TableStore, operation: &Operation, compactions: &
     let view = store.view();
     if !changes.compacting.is_empty() {
         let of_table = compactions.running().into_iter().filter(|running| running.table_id == store.id);
-        if of_table.into_iter().any(|running| !running.kind.is_automatic()) {
+        if of_table.into_iter().any(|running| !running.automatic) {
             return Taken::Refused;
         }
         compactions.stop(|running| running.table_id == store.id);
@@ -132,14 +221,33 @@ pub(super) fn take_for(store: &TableStore, operation: &Operation, compactions: &
         Kind::GarbageCollect => chosen.sort_by_key(|sstable| sstable.statistics().stats.max_timestamp),
         _ => chosen.sort_by_key(|sstable| std::cmp::Reverse(sstable.stored_length())),
     }
-    mark(&mut changes, &chosen);
+    let strategy = Strategy::of(&view.table.params.compaction);
     let mut items: Vec<Item> = match operation.work {
-        Work::Merge => by_repair_state(&chosen).into_values().map(Item::of).collect(),
+        Work::Major { split } => {
+            let seen = Seen::new(store, &changes, &view);
+            let of_group = |group: &Group| {
+                let item = |choice: super::strategy::Choice| {
+                    let inputs = choice.inputs.iter().filter_map(|index| group.sstables.get(*index).cloned());
+                    Item { output: Some(choice.output), ..Item::of(inputs.collect()) }
+                };
+                strategy.major(&seen.state(group), split).into_iter().map(item).collect::<Vec<_>>()
+            };
+            seen.groups.iter().flat_map(of_group).collect()
+        }
+        Work::Named => {
+            let named = |sstables: Vec<Arc<SSTable>>| {
+                let numbered = sstables.iter().enumerate();
+                let seen: Vec<_> = numbered.map(|(at, sstable)| candidate(store, &changes, at, sstable, 0)).collect();
+                Item { output: Some(strategy.named_output(&seen)), ..Item::of(sstables) }
+            };
+            by_repair_state(&chosen).into_values().map(named).collect()
+        }
         _ => chosen.into_iter().map(|sstable| Item::of(vec![sstable])).collect(),
     };
+    items.iter().for_each(|item| mark(&mut changes, &item.sstables));
     if operation.work.takes_left_out() {
         let left_out = store.left_out().into_iter();
-        items.extend(left_out.map(|left_out| Item { sstables: Vec::new(), left_out: Some(left_out) }));
+        items.extend(left_out.map(|left_out| Item { left_out: Some(left_out), ..Item::default() }));
     }
     Taken::Items(items)
 }
@@ -152,48 +260,10 @@ pub fn unmark(store: &TableStore, inputs: &[Arc<SSTable>]) {
     }
 }
 
-/// An SSTable alone is worth a compaction only when no other overlaps it: else its tombstones might have to stay, and it would
-/// be chosen again and again.
-fn may_drop_alone(all: &[Arc<SSTable>], single: &Arc<SSTable>) -> bool {
-    all.iter()
-        .all(|other| Arc::ptr_eq(other, single) || !other.overlaps(single.first_key().token, single.last_key().token))
-}
-
-/// Tombstones from before may go, seconds.
-pub fn gc_before(store: &TableStore, now: u32) -> u32 {
-    let grace = u32::try_from(store.table().params.gc_grace_seconds).unwrap_or(0);
-    now.saturating_sub(grace)
-}
-
-/// Deletions of a partition may go when they are older than everything outside of the compaction that may hold the partition.
-pub fn max_purgeable(store: &Arc<TableStore>, inputs: &[Arc<SSTable>]) -> MaxPurgeable {
-    let store = Arc::clone(store);
-    let inputs = inputs.to_vec();
-    Box::new(move |key| {
-        let view = store.view();
-        let hash = KeyHash::of(&key.key);
-        let others = view
-            .sstables
-            .iter()
-            .filter(|sstable| !inputs.iter().any(|input| input.descriptor().id == sstable.descriptor().id));
-        let in_sstables = others
-            .filter(|sstable| sstable.may_contain(key, hash))
-            .map(|sstable| sstable.statistics().stats.min_timestamp)
-            .min();
-        let shard = store.shards.of(key.token);
-        let flushing = view.flushing.iter().filter_map(|set| set.memtables.get(shard));
-        let in_memtables = flushing
-            .chain(view.active.get(shard))
-            .filter(|memtable| memtable.size() > 0)
-            .map(|memtable| memtable.stats().min_timestamp())
-            .min();
-        in_sstables.unwrap_or(i64::MAX).min(in_memtables.unwrap_or(i64::MAX))
-    })
-}
-
-/// Estimated share of an SSTable's cells that are tombstones from before `gc_before`.
-fn droppable_tombstones(sstable: &SSTable, gc_before: u32) -> f64 {
-    let stats = &sstable.statistics().stats;
-    let cells = stats.cells_per_partition.mean() * stats.cells_per_partition.count() as f64;
-    if cells > 0.0 { stats.tombstones.sum(i64::from(gc_before)) / cells } else { 0.0 }
+/// Notes that an SSTable cannot be read: no strategy chooses it again. Scrub and restart take the note away.
+pub(super) fn suspect(store: &TableStore, inputs: &[Arc<SSTable>], damaged: &std::path::Path) {
+    let named = damaged.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_damaged = |sstable: &&Arc<SSTable>| named.starts_with(&format!("{}-", sstable.descriptor().prefix()));
+    let found: Vec<_> = inputs.iter().filter(is_damaged).map(|sstable| sstable.descriptor().id).collect();
+    store.changes().suspect.extend(found);
 }

@@ -66,9 +66,4 @@ impl Kind {
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
-
-    /// It gives way to what an operator asks for.
-    pub fn is_automatic(self) -> bool {
-        matches!(self, Self::Compaction | Self::TombstoneCompaction)
-    }
 }

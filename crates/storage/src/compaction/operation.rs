@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::kind::Kind;
+use super::output::Output;
 use crate::error::StorageError;
 use crate::files::SSTable;
 use crate::table::LeftOut;
@@ -34,10 +35,22 @@ impl Operation {
 /// What is done to SSTables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// All of one repair state become one.
-    Merge,
+    /// What a strategy chose is compacted.
+    Chosen,
+    /// All are compacted, as the strategy does it.
+    Major {
+        /// Not into one great SSTable (`nodetool compact -s`).
+        split: bool,
+    },
+    /// Those of one repair state are compacted together.
+    Named,
     /// Each is written again with all that is in it.
     Rewrite,
+    /// Each is written again without what others delete.
+    GarbageCollect {
+        /// Also single cells.
+        cells: bool,
+    },
     /// Each is read, those that could not be opened as well.
     Verify(crate::verify::Options),
     /// Each is written again as far as it can be read, those that could not be opened as well.
@@ -54,6 +67,11 @@ impl Work {
     pub(super) fn takes_left_out(self) -> bool {
         matches!(self, Self::Verify(_) | Self::Scrub(_))
     }
+
+    /// Tombstones may be left out that nothing needs any more.
+    pub(super) fn purges(self) -> bool {
+        matches!(self, Self::Chosen | Self::Major { .. } | Self::Named | Self::GarbageCollect { .. })
+    }
 }
 
 /// SSTables that are worked on together.
@@ -63,12 +81,14 @@ pub struct Item {
     pub sstables: Vec<Arc<SSTable>>,
     /// One that could not be opened.
     pub left_out: Option<LeftOut>,
+    /// Into what they are compacted; None: each becomes one of its level.
+    pub output: Option<Output>,
 }
 
 impl Item {
     /// Of SSTables in the view.
     pub fn of(sstables: Vec<Arc<SSTable>>) -> Self {
-        Self { sstables, left_out: None }
+        Self { sstables, left_out: None, output: None }
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Running {
     pub table: String,
     /// What is done.
     pub kind: Kind,
+    /// A strategy chose it: it gives way to what an operator asks for.
+    pub automatic: bool,
     /// How many SSTables go in.
     pub sstables: usize,
     /// Bytes that go in.
@@ -69,6 +71,10 @@ pub struct Compactions {
     pub bytes_compacted: AtomicU64,
     /// How many ended before their end.
     pub aborted: AtomicU64,
+    /// How many were begun with fewer SSTables than were chosen, for want of disk.
+    pub reduced: AtomicU64,
+    /// SSTables that were left out of these.
+    pub left_out: AtomicU64,
 }
 
 impl Compactions {

@@ -1,20 +1,30 @@
-//! SSTables written as one: inputs merged, purged and written, a slice of work at a time. Also one SSTable written again.
+//! SSTables compacted: inputs merged, purged and written, a slice of work at a time. Also one SSTable written again.
+//!
+//! 1. Of the inputs those that have expired as a whole are not read: they go with the same step as the others.
+//! 2. There must be room for all that is left; a compaction that nobody named SSTables for is begun with fewer, largest first, if that helps.
+//! 3. SSTables that do not overlap are read one after the other, as one source of the merge.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rows::codec::EncodingStats;
 use rows::merge::MergeCounts;
 use rows::purge::PurgeStream;
-use rows::{MergeStream, PartitionStream};
-use sstable::SSTableWriter;
+use rows::{MergeStream, PartitionHead, PartitionStream, ReadContext, ReadError, ReadMode, Unfiltered};
+use sstable::SSTable;
 
-use super::choice::{gc_before, max_purgeable};
-use super::operation::Work;
+use super::choice::unmark;
+use super::operation::{Item, Work};
+use super::output::Output;
+use super::purge::{fully_expired, gc_before, max_purgeable, may_purge};
+use super::room;
 use super::task::{Outcome, Task, Written};
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::files::{self, NewSSTable, PendingPartition, SSTable, Transaction};
+use crate::files::{self, NewSSTable, PendingPartition};
 use crate::inherited::Inherited;
+use crate::outputs::{OutputPartition, Outputs};
 use crate::table::TableStore;
 
 /// Bytes written in one slice of work.
@@ -22,97 +32,111 @@ const SLICE_BYTES: u64 = 1 << 20;
 /// Rows and markers in one slice, where little of what is read is written.
 const SLICE_UNFILTEREDS: usize = 16 * 1024;
 
-/// One output under way.
+/// A compaction under way.
 pub struct Merge {
-    store: Arc<TableStore>,
-    inputs: Vec<Arc<SSTable>>,
+    engine: Arc<Engine>,
+    /// Those that are read and those that have expired.
+    replaced: Vec<Arc<SSTable>>,
     stream: Box<dyn PartitionStream>,
-    writer: SSTableWriter,
-    transaction: Transaction,
+    outputs: Outputs,
     merged: Arc<MergeCounts>,
-    partition: Option<PendingPartition>,
+    partition: Option<OutputPartition>,
 }
 
 impl Merge {
-    /// Opens the inputs and the output.
+    /// Opens the inputs and begins the change. Inputs that there is no room for are free again and no more in the item.
     pub fn open(
         engine: &Arc<Engine>,
         store: &Arc<TableStore>,
-        inputs: &[Arc<SSTable>],
+        item: &mut Item,
         work: Work,
     ) -> Result<Self, StorageError> {
-        check_space(engine, store, inputs.iter().map(|sstable| sstable.stored_length()).sum())?;
+        let expired = if work.purges() { fully_expired(store, &item.sstables) } else { Vec::new() };
+        let is_expired = |sstable: &Arc<SSTable>| expired.iter().any(|other| Arc::ptr_eq(other, sstable));
+        let mut read: Vec<_> = item.sstables.iter().filter(|sstable| !is_expired(sstable)).cloned().collect();
+        let output = item.output.unwrap_or_else(|| output_alone(&read));
+        let removed = room::fit(engine, store, &mut read, output, work)?;
+        if !removed.is_empty() {
+            unmark(store, &removed);
+            item.sstables.retain(|sstable| !removed.iter().any(|other| Arc::ptr_eq(other, sstable)));
+            engine.compactions.reduced.fetch_add(1, Ordering::Relaxed);
+            engine.compactions.left_out.fetch_add(removed.len() as u64, Ordering::Relaxed);
+        }
+        for sstable in &expired {
+            tracing::info!(
+                table = store.name(),
+                sstable = sstable.descriptor().prefix(),
+                "all of an SSTable has expired"
+            );
+        }
         let table = store.table();
-        let streams = inputs.iter().map(|sstable| files::scan(sstable)).collect::<Result<Vec<_>, _>>()?;
-        let merged = MergeCounts::new(inputs.len());
+        let streams = sources(&read)?;
+        let merged = MergeCounts::new(streams.len());
         let merge = MergeStream::new(Arc::clone(&table), streams, false).counting(Arc::clone(&merged));
         let now = engine.env.clock.now_seconds();
         // what is written again keeps its tombstones: nothing is older than the beginning of time
-        let gc_before = if work == Work::Merge { gc_before(store, now) } else { 0 };
+        let purges = work.purges() && may_purge(&table, &item.sstables);
+        let gc_before = if purges { gc_before(&table, now) } else { 0 };
         let merge: Box<dyn PartitionStream> = Box::new(merge);
-        let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, inputs));
+        // what has expired hides nothing that stays, but is there until all of this counts
+        let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, &item.sstables));
         let new = NewSSTable {
             operation: files::Operation::Compaction,
-            table: &table,
-            stats: stats_of(inputs),
-            keys: inputs.iter().map(|sstable| sstable.partition_count() as usize).sum(),
+            table,
+            stats: stats_of(&read),
+            keys: read.iter().map(|sstable| sstable.partition_count() as usize).sum(),
             log_range: None,
-            inherited: Inherited::of(inputs, engine.host_id()),
+            inherited: Inherited::of(&item.sstables, engine.host_id()),
         };
-        let (transaction, writer) = files::begin_to_write(engine, store, &new)?;
-        let (store, inputs) = (Arc::clone(store), inputs.to_vec());
-        Ok(Self { store, inputs, stream: Box::new(stream), writer, transaction, merged, partition: None })
+        let total = read.iter().map(|sstable| sstable.stored_length()).sum();
+        let outputs = Outputs::begin(engine, store, new, output, total)?;
+        let (engine, replaced) = (Arc::clone(engine), item.sstables.clone());
+        Ok(Self { engine, replaced, stream: Box::new(stream), outputs, merged, partition: None })
     }
 }
 
 impl Task for Merge {
     fn advance(&mut self) -> Result<Option<u64>, StorageError> {
-        let start = self.writer.stored_length();
+        let (engine, outputs) = (&self.engine, &mut self.outputs);
+        let start = outputs.bytes();
         for _ in 0..SLICE_UNFILTEREDS {
             match self.partition.take() {
                 Some(mut partition) => match self.stream.next_unfiltered()? {
                     Some(unfiltered) => {
-                        partition.begin(&mut self.writer);
-                        self.writer.append(&unfiltered)?;
+                        partition.writer(engine, outputs)?.append(&unfiltered)?;
                         self.partition = Some(partition);
                     }
-                    None => partition.end(&mut self.writer)?,
+                    None => partition.end(engine, outputs)?,
                 },
                 None => match self.stream.next_partition()? {
-                    Some(head) => self.partition = Some(PendingPartition::new(head)),
+                    Some(head) => self.partition = Some(OutputPartition::new(PendingPartition::new(head))),
                     None => return Ok(None),
                 },
             }
-            if self.writer.stored_length() - start >= SLICE_BYTES {
+            if outputs.bytes() - start >= SLICE_BYTES {
                 break;
             }
         }
-        Ok(Some(self.writer.stored_length() - start))
+        Ok(Some(outputs.bytes() - start))
     }
 
-    /// Puts the output in the place of the inputs.
+    /// Puts the outputs in the place of the inputs.
     fn finish(self: Box<Self>, engine: &Arc<Engine>) -> Result<Outcome, StorageError> {
-        let Self { store, inputs, writer, transaction, merged, .. } = *self;
-        let written = files::finish(engine, &store, transaction, writer, Ok(()), &inputs)?;
-        let bytes = written.map_or(0, |sstable| sstable.stored_length());
+        let Self { replaced, outputs, merged, .. } = *self;
+        let written = outputs.finish(engine, Ok(()), &replaced)?;
+        let bytes = written.iter().map(|sstable| sstable.stored_length()).sum();
         Ok(Outcome { written: Some(Written { bytes, merged: merged.counts() }), lines: Vec::new() })
     }
 
     fn abandon(self: Box<Self>) {
-        self.writer.abort();
-        files::settle(&self.store, self.transaction);
+        self.outputs.abandon();
     }
 }
 
-/// An output may be as large as its inputs.
-pub(crate) fn check_space(engine: &Engine, store: &TableStore, total: u64) -> Result<(), StorageError> {
-    let directory = crate::files::directory_to_write(&engine.env, store);
-    let available = engine.env.disk.available_space(directory).map_err(|error| StorageError::io(directory, &error))?;
-    if available < total {
-        let why = format!("a compaction of {total} bytes has only {available} bytes of disk");
-        return Err(StorageError::Refused { why });
-    }
-    Ok(())
+/// One SSTable that is written again stays what it is.
+fn output_alone(inputs: &[Arc<SSTable>]) -> Output {
+    let level = if let [single] = inputs { single.statistics().stats.level } else { 0 };
+    Output::One { level }
 }
 
 fn stats_of(inputs: &[Arc<SSTable>]) -> EncodingStats {
@@ -122,4 +146,62 @@ fn stats_of(inputs: &[Arc<SSTable>]) -> EncodingStats {
         min_ttl: a.min_ttl.min(b.min_ttl),
     };
     inputs.iter().map(|sstable| sstable.header().stats).reduce(least).unwrap_or_default()
+}
+
+/// The streams of a merge: SSTables that do not overlap are one.
+fn sources(inputs: &[Arc<SSTable>]) -> Result<Vec<Box<dyn PartitionStream>>, StorageError> {
+    let mut sorted: Vec<&Arc<SSTable>> = inputs.iter().collect();
+    sorted.sort_by(|a, b| a.first_key().cmp(b.first_key()));
+    let mut chains: Vec<VecDeque<Arc<SSTable>>> = Vec::new();
+    for sstable in sorted {
+        let follows = |chain: &&mut VecDeque<Arc<SSTable>>| {
+            chain.back().is_some_and(|last| last.has_tokens() && last.last_key() < sstable.first_key())
+        };
+        match chains.iter_mut().find(follows).filter(|_| sstable.has_tokens()) {
+            Some(chain) => chain.push_back(Arc::clone(sstable)),
+            None => chains.push(VecDeque::from([Arc::clone(sstable)])),
+        }
+    }
+    chains.into_iter().map(|chain| Ok(Box::new(Chain::open(chain)?) as _)).collect()
+}
+
+/// SSTables that do not overlap, one after the other; each is opened when its turn comes.
+struct Chain {
+    waiting: VecDeque<Arc<SSTable>>,
+    current: Option<Box<dyn PartitionStream>>,
+}
+
+impl Chain {
+    fn open(waiting: VecDeque<Arc<SSTable>>) -> Result<Self, ReadError> {
+        let mut chain = Self { waiting, current: None };
+        chain.open_next()?;
+        Ok(chain)
+    }
+
+    fn open_next(&mut self) -> Result<(), ReadError> {
+        self.current = None;
+        if let Some(sstable) = self.waiting.pop_front() {
+            self.current = Some(Box::new(sstable.scan_all(&ReadContext::new(ReadMode::Background))?));
+        }
+        Ok(())
+    }
+}
+
+impl PartitionStream for Chain {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        while let Some(current) = &mut self.current {
+            if let Some(head) = current.next_partition()? {
+                return Ok(Some(head));
+            }
+            self.open_next()?;
+        }
+        Ok(None)
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        match &mut self.current {
+            Some(current) => current.next_unfiltered(),
+            None => Ok(None),
+        }
+    }
 }

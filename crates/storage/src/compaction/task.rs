@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::choice::unmark;
+use super::choice::{suspect, unmark};
 use super::kind::Kind;
 use super::operation::{Item, Work};
+use super::output::Output;
 use super::progress::{Finished, Running};
+use super::relevel::Relevel;
 use super::run::Merge;
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -71,15 +73,21 @@ pub struct Start {
 impl Active {
     /// Begins; after an error the inputs are free again.
     pub fn start(engine: &Arc<Engine>, start: Start) -> Result<Self, StorageError> {
-        let Start { store, operation, kind, work, item } = start;
+        let Start { store, operation, kind, work, mut item } = start;
         let opened: Result<Box<dyn Task>, StorageError> = match work {
-            Work::Merge | Work::Rewrite => {
-                Merge::open(engine, &store, &item.sstables, work).map(|task| Box::new(task) as _)
+            Work::Chosen | Work::Major { .. } | Work::Named | Work::Rewrite | Work::GarbageCollect { .. } => {
+                match relevels(&item) {
+                    Some(level) => Relevel::open(&store, &item, level).map(|task| Box::new(task) as _),
+                    None => Merge::open(engine, &store, &mut item, work).map(|task| Box::new(task) as _),
+                }
             }
             Work::Verify(options) => Verification::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
             Work::Scrub(options) => Scrub::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
         };
-        let task = opened.inspect_err(|_| unmark(&store, &item.sstables))?;
+        let task = opened.inspect_err(|error| {
+            note_damage(&store, &item, error);
+            unmark(&store, &item.sstables);
+        })?;
         let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), engine.env.random.next_u64());
         let table = store.table();
         let progress = engine.compactions.begin(Running {
@@ -88,6 +96,7 @@ impl Active {
             keyspace: table.keyspace.clone(),
             table: table.name.clone(),
             kind,
+            automatic: operation.is_none(),
             sstables: item.sstables.len() + usize::from(item.left_out.is_some()),
             total: item.sstables.iter().map(|sstable| sstable.stored_length()).sum(),
             done: Default::default(),
@@ -145,10 +154,28 @@ impl Active {
         }
     }
 
-    /// Leaves everything as it was.
-    pub fn abandon(self, engine: &Engine) {
+    /// Leaves everything as it was, after an error.
+    pub fn abandon(self, engine: &Engine, error: &StorageError) {
+        note_damage(&self.store, &self.item, error);
         self.task.abandon();
         unmark(&self.store, &self.item.sstables);
         engine.compactions.aborted(&self.progress);
+    }
+}
+
+/// The level that an item's SSTable goes to as it is. Statistics of old versions are not written: it is compacted instead.
+fn relevels(item: &Item) -> Option<u32> {
+    match (item.output, item.sstables.as_slice()) {
+        (Some(Output::LevelOnly { level }), [single]) => {
+            let version = single.descriptor().version;
+            version.has_repair_sessions_and_checksums().then_some(level)
+        }
+        _ => None,
+    }
+}
+
+fn note_damage(store: &TableStore, item: &Item, error: &StorageError) {
+    if let StorageError::Corrupt(corruption) = error {
+        suspect(store, &item.sstables, &corruption.path);
     }
 }

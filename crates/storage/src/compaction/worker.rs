@@ -6,7 +6,7 @@
 //! Agrees with `CompactionManager.parallelAllSSTableOperation` and `ColumnFamilyStore.runWithCompactionsDisabled`.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -21,6 +21,10 @@ use crate::table::TableStore;
 
 /// Pause after a compaction that failed, before the next is chosen.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// More compactions never run at a time.
+const CONCURRENCY_MAX: usize = 64;
+/// A shorter pause is not made: it is added to the next.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
 
 /// An operation that was asked for.
 struct UnderWay {
@@ -81,22 +85,67 @@ struct Queue {
 pub struct Compactor {
     queue: Mutex<Queue>,
     wakes: Mutex<Vec<Wake>>,
+    /// Looks for work now and then.
+    looking: Mutex<Option<Wake>>,
+    /// How many of the tasks may have work at a time (`concurrent_compactors`).
+    concurrency: AtomicUsize,
+    /// Until when, nanoseconds of the monotonic clock, the throughput is used up: all tasks together keep to it.
+    paced_until: AtomicU64,
+    /// The table behind the one that was compacted last: all have their turn.
+    turn: AtomicUsize,
 }
 
 impl Compactor {
     /// Registers the tasks.
     pub fn start(engine: &Arc<Engine>) {
-        for index in 0..engine.options.concurrent_compactors.max(1) {
+        engine.compactor.set_concurrency(engine, engine.options.concurrent_compactors);
+    }
+
+    /// Has work looked for now and then, also when nothing is flushed.
+    pub fn look_every(&self, engine: &Arc<Engine>, pause: Duration) {
+        let weak: Weak<Engine> = Arc::downgrade(engine);
+        let step = move || match weak.upgrade().filter(|engine| !engine.is_stopped()) {
+            None => Next::Done,
+            Some(engine) => {
+                engine.compactor.wake();
+                Next::After(pause)
+            }
+        };
+        let wake = engine.env.tasks.background("compaction-check", Box::new(step));
+        wake.wake();
+        *self.looking.lock().expect("no panic inside") = Some(wake);
+    }
+
+    /// How many compactions may run at a time.
+    pub fn concurrency(&self) -> usize {
+        self.concurrency.load(Ordering::Relaxed)
+    }
+
+    /// Changes it. Those that run beyond it come to their end.
+    pub fn set_concurrency(&self, engine: &Arc<Engine>, concurrency: usize) {
+        let concurrency = concurrency.clamp(1, CONCURRENCY_MAX);
+        self.concurrency.store(concurrency, Ordering::Relaxed);
+        let mut wakes = self.wakes.lock().expect("no panic inside");
+        for index in wakes.len()..concurrency {
             let weak: Weak<Engine> = Arc::downgrade(engine);
             let mut active: Option<Active> = None;
             let step = move || match weak.upgrade() {
                 None => Next::Done,
-                Some(engine) => step(&engine, &mut active),
+                Some(engine) => step(&engine, index, &mut active),
             };
-            let wake = engine.env.tasks.background(&format!("compact-{index}"), Box::new(step));
-            wake.wake();
-            engine.compactor.wakes.lock().expect("no panic inside").push(wake);
+            wakes.push(engine.env.tasks.background(&format!("compact-{index}"), Box::new(step)));
         }
+        wakes.iter().for_each(Wake::wake);
+    }
+
+    /// How long to wait after so many bytes, that all tasks together stay within the rate; zero: there is none.
+    fn pace(&self, engine: &Engine, bytes: u64) -> Duration {
+        let nanos = u128::from(bytes) * 1_000_000_000;
+        let Some(nanos) = nanos.checked_div(u128::from(engine.compaction_rate())) else { return Duration::ZERO };
+        let (now, nanos) = (engine.env.clock.monotonic_nanos(), u64::try_from(nanos).unwrap_or(u64::MAX));
+        let until = |paced: u64| paced.max(now).saturating_add(nanos);
+        let paced = self.paced_until.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |paced| Some(until(paced)));
+        Duration::from_nanos(until(paced.unwrap_or(now)).saturating_sub(now))
     }
 
     /// Something changed: look for work.
@@ -204,14 +253,17 @@ fn begin(engine: &Engine, operations: &mut Vec<UnderWay>, index: usize) {
     }
 }
 
-fn step(engine: &Arc<Engine>, active: &mut Option<Active>) -> Next {
+fn step(engine: &Arc<Engine>, index: usize, active: &mut Option<Active>) -> Next {
     let Some(current) = active else {
+        if index >= engine.compactor.concurrency() {
+            return Next::Idle;
+        }
         *active = next_task(engine);
         return if active.is_some() { Next::Again } else { Next::Idle };
     };
     match current.advance(engine) {
-        Ok(Some(bytes)) => match bytes.checked_div(engine.compaction_rate() / 1000) {
-            Some(millis) if millis > 0 => Next::After(Duration::from_millis(millis)),
+        Ok(Some(bytes)) => match engine.compactor.pace(engine, bytes) {
+            pause if pause >= PAUSE_MIN => Next::After(pause),
             _ => Next::Again,
         },
         Ok(None) => active.take().map_or(Next::Again, |active| finish(engine, active)),
@@ -236,7 +288,7 @@ fn finish(engine: &Arc<Engine>, active: Active) -> Next {
 
 fn abandon(engine: &Arc<Engine>, active: Active, error: StorageError) -> Next {
     let (operation, table, stopped) = (active.operation, active.store.name(), active.is_stopped());
-    active.abandon(engine);
+    active.abandon(engine, &error);
     let next = if stopped {
         tracing::info!(table, %error, "a compaction was stopped");
         Next::Again
@@ -269,15 +321,21 @@ fn next_task(engine: &Arc<Engine>) -> Option<Active> {
     if engine.is_draining() {
         return None;
     }
-    let now = engine.env.clock.now_seconds();
-    engine.tables().into_iter().find_map(|store| {
-        let wanted = store.auto_compaction.load(Ordering::Relaxed)
+    let tables = engine.tables();
+    let turn = engine.compactor.turn.load(Ordering::Relaxed) % tables.len().max(1);
+    let in_turn = (turn..tables.len()).chain(0..turn);
+    for index in in_turn {
+        let Some(store) = tables.get(index) else { continue };
+        let wanted = store.auto_compaction.is_on(&store.table())
             && !store.dropped.load(Ordering::Acquire)
-            && !engine.compactor.is_wanted(&store);
-        let start = wanted.then(|| choose_and_mark(&store, now)).flatten()?;
+            && !engine.compactor.is_wanted(store);
+        let Some(start) = wanted.then(|| choose_and_mark(store)).flatten() else { continue };
+        engine.compactor.turn.store(index + 1, Ordering::Relaxed);
         let table = store.name();
-        Active::start(engine, start)
-            .inspect_err(|error| tracing::error!(table, %error, "a compaction could not start"))
-            .ok()
-    })
+        match Active::start(engine, start) {
+            Ok(active) => return Some(active),
+            Err(error) => tracing::error!(table, %error, "a compaction could not start"),
+        }
+    }
+    None
 }

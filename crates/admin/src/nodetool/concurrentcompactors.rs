@@ -1,0 +1,29 @@
+//! `nodetool getconcurrentcompactors` and `setconcurrentcompactors`.
+
+use crate::nodetool::{Context, Outcome, usage};
+
+#[derive(clap::Args)]
+pub struct Get {}
+
+#[derive(clap::Args)]
+pub struct Set {
+    /// Number of concurrent compactors, greater than 0.
+    #[arg(allow_hyphen_values = true)]
+    value: i32,
+}
+
+impl Get {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        let count = context.api.compactions()?.concurrent_compactors;
+        Ok(writeln!(context.out, "Current concurrent compactors in the system is: \n{count}")?)
+    }
+}
+
+impl Set {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        match u32::try_from(self.value) {
+            Ok(count) if count > 0 => Ok(context.api.set_concurrent_compactors(count)?),
+            _ => usage("concurrent_compactors should be great than 0."),
+        }
+    }
+}

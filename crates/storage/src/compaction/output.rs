@@ -1,0 +1,171 @@
+//! Into what a compaction writes: one SSTable or several, of which levels, and where one ends and the next begins. Pure: told of keys and
+//! bytes, it says when to begin another.
+//!
+//! Agrees with `org.apache.cassandra.db.compaction.writers` and `unified.ShardedCompactionWriter`.
+
+use types::Token;
+
+use super::strategy::shards;
+
+/// The smallest part that is still halved (`SplittingSizeTieredCompactionWriter`).
+const HALF_MIN: u64 = 50_000_000;
+/// Halvings at most.
+const HALVINGS_MAX: usize = 20;
+
+/// Into what a compaction writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// One SSTable.
+    One {
+        /// Of this level.
+        level: u32,
+    },
+    /// SSTables of about a size.
+    Sized {
+        /// Of this level.
+        level: u32,
+        /// Bytes of a data file from which the next is begun.
+        size_max: u64,
+    },
+    /// SSTables of about a size that fill one level after the other, from the first on.
+    Levels {
+        /// Bytes of a data file from which the next is begun.
+        size_max: u64,
+        /// How much more a level may hold than the one before.
+        fanout: u64,
+    },
+    /// SSTables of half the bytes, a quarter, and so on.
+    Halves {
+        /// Bytes that go in.
+        total: u64,
+    },
+    /// SSTables that end where equal parts of the ring do.
+    Shards {
+        /// How many parts.
+        count: u32,
+    },
+    /// The SSTable stays as it is and is of another level now.
+    LevelOnly {
+        /// Which.
+        level: u32,
+    },
+}
+
+/// Says when the next SSTable begins.
+#[derive(Clone, Debug)]
+pub struct Splitter {
+    output: Output,
+    /// Level of the SSTable that is written.
+    level: u32,
+    /// Bytes that the level has.
+    in_level: u64,
+    /// Halves: the part that is written, 0 the first.
+    part: usize,
+    /// Shards: the boundaries that are still ahead, nearest last.
+    ahead: Vec<Token>,
+}
+
+impl Splitter {
+    /// At the beginning.
+    pub fn new(output: Output) -> Self {
+        let (level, ahead) = match output {
+            Output::One { level } | Output::Sized { level, .. } | Output::LevelOnly { level } => (level, Vec::new()),
+            Output::Levels { .. } => (1, Vec::new()),
+            Output::Halves { .. } => (0, Vec::new()),
+            Output::Shards { count } => (0, shards::boundaries(count).into_iter().rev().collect()),
+        };
+        Self { output, level, in_level: 0, part: 0, ahead }
+    }
+
+    /// The level of the SSTable that is written, or begun next.
+    pub fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// The SSTable's share of the ring is noted in its statistics.
+    pub fn notes_coverage(&self) -> bool {
+        matches!(self.output, Output::Shards { .. })
+    }
+
+    /// About the share of all partitions that the next SSTable will have, when `total` bytes go in.
+    pub fn share(&self, total: u64) -> f64 {
+        match self.output {
+            Output::One { .. } | Output::LevelOnly { .. } => 1.0,
+            Output::Sized { size_max, .. } | Output::Levels { size_max, .. } => {
+                1.0 / (total / size_max.max(1)).max(1) as f64
+            }
+            Output::Halves { .. } => 0.5f64.powi(self.part as i32 + 1),
+            Output::Shards { count } => 1.0 / f64::from(count.max(1)),
+        }
+    }
+
+    /// Before a partition: whether it goes into another SSTable than the one before it, of which `written` bytes are there.
+    pub fn splits_before(&mut self, token: Token, written: u64) -> bool {
+        match self.output {
+            Output::One { .. } | Output::LevelOnly { .. } => false,
+            Output::Sized { size_max, .. } => written > size_max,
+            Output::Levels { size_max, fanout } => written > size_max && self.end_of_sstable(written, size_max, fanout),
+            Output::Halves { total } => {
+                let ends = written > part_size(total, self.part) && part_size(total, self.part) >= HALF_MIN;
+                let ends = ends && self.part + 1 < HALVINGS_MAX;
+                self.part += usize::from(ends);
+                ends
+            }
+            Output::Shards { .. } => {
+                let before = self.ahead.len();
+                while self.ahead.last().is_some_and(|end| *end < token) {
+                    self.ahead.pop();
+                }
+                self.ahead.len() < before
+            }
+        }
+    }
+
+    fn end_of_sstable(&mut self, written: u64, size_max: u64, fanout: u64) -> bool {
+        self.in_level = self.in_level.saturating_add(written);
+        let level_max = (fanout as f64).powi(self.level as i32) * size_max as f64;
+        if self.in_level as f64 > level_max {
+            (self.in_level, self.level) = (0, self.level + 1);
+        }
+        true
+    }
+}
+
+/// Bytes of a part: a half, a quarter …
+fn part_size(total: u64, part: usize) -> u64 {
+    total >> (part + 1).min(63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Levels and bytes of the SSTables that partitions of 1 MiB become.
+    fn written(output: Output, partitions: i64) -> Vec<(u32, u64)> {
+        let mut splitter = Splitter::new(output);
+        let mut sstables = vec![(splitter.level(), 0)];
+        for index in 0..partitions {
+            let token = Token((i128::from(index) * (1 << 64) / i128::from(partitions) + i128::from(i64::MIN)) as i64);
+            let bytes = sstables.last().map_or(0, |(_, bytes)| *bytes);
+            if splitter.splits_before(token, bytes) && bytes > 0 {
+                sstables.push((splitter.level(), 0));
+            }
+            if let Some((_, bytes)) = sstables.last_mut() {
+                *bytes += MIB;
+            }
+        }
+        sstables.iter().map(|(level, bytes)| (*level, bytes / MIB)).collect()
+    }
+
+    #[test]
+    fn outputs_are_split() {
+        assert_eq!(written(Output::One { level: 3 }, 100), [(3, 100)]);
+        assert_eq!(written(Output::Sized { level: 2, size_max: 40 * MIB }, 100), [(2, 41), (2, 41), (2, 18)]);
+        let levels = written(Output::Levels { size_max: 10 * MIB, fanout: 2 }, 100);
+        assert_eq!(levels, [(1, 11), (1, 11), (2, 11), (2, 11), (2, 11), (2, 11), (3, 11), (3, 11), (3, 11), (3, 1)]);
+        assert_eq!(written(Output::Halves { total: 200 * MIB }, 200), [(0, 101), (0, 51), (0, 48)]);
+        assert_eq!(written(Output::Shards { count: 4 }, 100), [(0, 26), (0, 25), (0, 25), (0, 24)]);
+    }
+}

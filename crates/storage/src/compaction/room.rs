@@ -1,0 +1,84 @@
+//! Whether there is room on disk for what a compaction writes: as much as goes in, besides what compactions that run still have to write.
+//!
+//! A compaction that nobody named the SSTables of is begun with fewer where that helps: without the largest, again and again; of a leveled one
+//! into L1 or below only SSTables of L0 can be left out. Agrees with `CompactionTask.buildCompactionCandidatesForAvailableDiskSpace` and
+//! `reduceScopeForLimitedSpace`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sstable::SSTable;
+
+use super::operation::Work;
+use super::output::Output;
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::table::TableStore;
+
+/// There must be room for so many bytes.
+pub fn check(engine: &Engine, store: &TableStore, total: u64) -> Result<(), StorageError> {
+    let available = available(engine, store)?;
+    if available < total {
+        let why = format!("a compaction of {total} bytes has only {available} bytes of disk");
+        return Err(StorageError::Refused { why });
+    }
+    Ok(())
+}
+
+/// Takes SSTables out until there is room for the rest; gives them.
+pub fn fit(
+    engine: &Engine,
+    store: &TableStore,
+    inputs: &mut Vec<Arc<SSTable>>,
+    output: Output,
+    work: Work,
+) -> Result<Vec<Arc<SSTable>>, StorageError> {
+    let available = available(engine, store)?;
+    let mut removed = Vec::new();
+    loop {
+        let total: u64 = inputs.iter().map(|sstable| sstable.stored_length()).sum();
+        if total <= available {
+            return Ok(removed);
+        }
+        let Some(largest) = dispensable(inputs, output, work) else {
+            return check(engine, store, total).map(|()| removed);
+        };
+        let sstable = inputs.swap_remove(largest);
+        tracing::warn!(
+            table = store.name(),
+            sstable = sstable.descriptor().prefix(),
+            bytes = total,
+            available,
+            "not enough disk to compact all that was chosen: the largest SSTable is left out"
+        );
+        removed.push(sstable);
+    }
+}
+
+/// The SSTable that is left out next; None: none may be.
+fn dispensable(inputs: &[Arc<SSTable>], output: Output, work: Work) -> Option<usize> {
+    let level = |sstable: &SSTable| sstable.statistics().stats.level;
+    let only_l0 = match (work, output) {
+        (Work::Chosen, Output::Sized { level, .. }) if level > 1 => return None,
+        (Work::Chosen | Work::Major { .. }, Output::Sized { .. } | Output::Levels { .. }) => true,
+        (Work::Chosen | Work::Major { .. }, _) => false,
+        _ => return None,
+    };
+    let candidates = inputs.iter().enumerate().filter(|(_, sstable)| !only_l0 || level(sstable) == 0);
+    let (count, largest) = candidates.fold((0, None::<(usize, u64)>), |(count, largest), (index, sstable)| {
+        let length = sstable.stored_length();
+        (count + 1, largest.filter(|(_, most)| *most >= length).or(Some((index, length))))
+    });
+    // a compaction of one alone would be for nothing
+    largest.filter(|_| count > 1 && inputs.len() > 2).map(|(index, _)| index)
+}
+
+/// Bytes that a compaction of a table may write now.
+fn available(engine: &Engine, store: &TableStore) -> Result<u64, StorageError> {
+    let directory = crate::files::directory_to_write(&engine.env, store);
+    let free = engine.env.disk.available_space(directory).map_err(|error| StorageError::io(directory, &error))?;
+    let running = engine.compactions.running();
+    let ahead = |total: u64, done: u64| total.saturating_sub(done);
+    let promised: u64 = running.iter().map(|task| ahead(task.total, task.done.load(Ordering::Relaxed))).sum();
+    Ok(free.saturating_sub(promised))
+}

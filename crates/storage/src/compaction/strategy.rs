@@ -1,0 +1,249 @@
+//! Strategies: which SSTables of a table are compacted next, and into what.
+//!
+//! A strategy is a function from what a table has ([`State`]) to a [`Choice`]. It knows no disk, no clock and no lock: time and dice are
+//! part of the state, what it remembers from one choice to the next is a [`Memory`] that it is given. One strategy a file; what they share
+//! is in [`tombstones`], [`expired`], [`overlaps`] and [`shards`]. SSTables of one repair state are chosen from, never of two.
+//!
+//! Options are those of the schema, which has checked them; what cannot be read keeps its default. Agrees with
+//! `org.apache.cassandra.db.compaction.{AbstractCompactionStrategy,CompactionStrategyManager}`.
+
+pub mod expired;
+pub mod leveled;
+pub mod options;
+pub mod overlaps;
+pub mod shards;
+pub mod size_tiered;
+pub mod time_window;
+pub mod tombstones;
+pub mod unified;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use types::Token;
+
+use super::kind::Kind;
+use super::output::Output;
+use leveled::{LEVELS, LeveledOptions};
+use options::{CommonOptions, read_bool};
+use size_tiered::SizeTieredOptions;
+use time_window::TimeWindowOptions;
+use unified::UnifiedOptions;
+
+/// What a strategy sees of an SSTable.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// Its place in the list that it is in.
+    pub index: usize,
+    /// Bytes of its data file.
+    pub size: u64,
+    /// Its level in its statistics.
+    pub level: u32,
+    /// Token of its first partition.
+    pub first: Token,
+    /// Token of its last partition.
+    pub last: Token,
+    /// Smallest timestamp in it.
+    pub min_timestamp: i64,
+    /// Greatest timestamp in it.
+    pub max_timestamp: i64,
+    /// When the last of it may go, seconds; the greatest value: something in it never may.
+    pub max_local_deletion_time: u32,
+    /// Estimated share of its cells that are droppable tombstones, 0 to 1.
+    pub droppable: f64,
+    /// When it was written, milliseconds since 1970.
+    pub created: u64,
+    /// Share of the ring that its tokens are of, where its statistics say.
+    pub coverage: Option<f64>,
+    /// A compaction has it: it is seen, and not to be chosen.
+    pub compacting: bool,
+}
+
+impl Candidate {
+    /// Whether some token may be in both.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// What a strategy chooses from.
+#[derive(Clone, Copy, Debug)]
+pub struct State<'a> {
+    /// SSTables of one repair state, those that are being compacted included; `index` is the place in this list.
+    pub sstables: &'a [Candidate],
+    /// The table's other SSTables: what they hold may be deleted by these.
+    pub others: &'a [Candidate],
+    /// Smallest timestamp in memtables; the greatest value where they are empty.
+    pub memtable_min_timestamp: i64,
+    /// Tombstones from before may go, seconds.
+    pub gc_before: u32,
+    /// False: tombstones of these SSTables stay (`only_purge_repaired_tombstones`).
+    pub may_purge: bool,
+    /// Milliseconds since 1970.
+    pub now_millis: u64,
+    /// Mean bytes of a flush; NaN: there was none yet.
+    pub flush_size: f64,
+    /// A random number.
+    pub dice: u64,
+}
+
+impl State<'_> {
+    /// SSTables that are not being compacted.
+    pub fn free(&self) -> Vec<Candidate> {
+        self.sstables.iter().filter(|candidate| !candidate.compacting).copied().collect()
+    }
+
+    /// All of the table's SSTables that some of these overlap, without these.
+    pub fn overlapping(&self, these: &[Candidate]) -> Vec<Candidate> {
+        let is_one = |other: &Candidate| these.iter().any(|one| one.index == other.index);
+        let near = self.sstables.iter().filter(|other| !is_one(other));
+        let all = near.chain(self.others);
+        all.filter(|other| these.iter().any(|one| one.overlaps(other))).copied().collect()
+    }
+}
+
+/// What a strategy remembers from one choice to the next. Lost with the process, as in Cassandra.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Memory {
+    /// When fully expired SSTables were looked for last, milliseconds.
+    pub expired_checked_at: Option<u64>,
+    /// Start of the newest window seen, milliseconds.
+    pub highest_window: i64,
+    /// Compactions since a level took part in one.
+    pub rounds_without: [u32; LEVELS],
+    /// The flush size that densities are counted in, bytes; 0: not yet known.
+    pub flush_size: u64,
+}
+
+/// What is to be compacted.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Choice {
+    /// Places in [`State::sstables`], at least one.
+    pub inputs: Vec<usize>,
+    /// Why.
+    pub kind: Kind,
+    /// Into what.
+    pub output: Output,
+}
+
+impl Choice {
+    fn compaction(inputs: &[Candidate], output: Output) -> Self {
+        Self { inputs: inputs.iter().map(|candidate| candidate.index).collect(), kind: Kind::Compaction, output }
+    }
+
+    fn tombstones(input: &Candidate, output: Output) -> Self {
+        Self { inputs: vec![input.index], kind: Kind::TombstoneCompaction, output }
+    }
+}
+
+/// A table's strategy and its options.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Strategy {
+    /// `SizeTieredCompactionStrategy`
+    SizeTiered(SizeTieredOptions),
+    /// `LeveledCompactionStrategy`
+    Leveled(LeveledOptions),
+    /// `TimeWindowCompactionStrategy`
+    TimeWindow(TimeWindowOptions),
+    /// `UnifiedCompactionStrategy`
+    Unified(UnifiedOptions),
+}
+
+impl Strategy {
+    /// From a table's `compaction` map.
+    pub fn of(map: &BTreeMap<String, String>) -> Self {
+        match schema::params::compaction::short_class(map) {
+            "LeveledCompactionStrategy" => Self::Leveled(LeveledOptions::from_map(map)),
+            "TimeWindowCompactionStrategy" => Self::TimeWindow(TimeWindowOptions::from_map(map)),
+            "UnifiedCompactionStrategy" => Self::Unified(UnifiedOptions::from_map(map)),
+            _ => Self::SizeTiered(SizeTieredOptions::from_map(map)),
+        }
+    }
+
+    /// What is to be compacted next, or nothing.
+    pub fn choose(&self, state: &State<'_>, memory: &mut Memory) -> Option<Choice> {
+        match self {
+            Self::SizeTiered(options) => size_tiered::choose(state, options),
+            Self::Leveled(options) => leveled::choose(state, options, memory),
+            Self::TimeWindow(options) => time_window::choose(state, options, memory),
+            Self::Unified(options) => unified::choose(state, options, memory),
+        }
+    }
+
+    /// About how many compactions are still to be done.
+    pub fn pending(&self, state: &State<'_>, memory: &Memory) -> usize {
+        match self {
+            Self::SizeTiered(options) => size_tiered::pending(&state.free(), options),
+            Self::Leveled(options) => leveled::pending(state, options),
+            Self::TimeWindow(options) => time_window::pending(state, options, memory),
+            Self::Unified(options) => unified::pending(state, options, memory),
+        }
+    }
+
+    /// All SSTables compacted: each choice is a compaction of its own. `split`: not into one great SSTable.
+    pub fn major(&self, state: &State<'_>, split: bool) -> Vec<Choice> {
+        let free = state.free();
+        let groups = match self {
+            Self::Unified(_) => overlaps::connected(&free),
+            _ => vec![free],
+        };
+        let groups = groups.into_iter().filter(|group| !group.is_empty());
+        groups
+            .map(|group| {
+                let inputs = group.iter().map(|candidate| candidate.index).collect();
+                Choice { inputs, kind: Kind::MajorCompaction, output: self.major_output(&group, split) }
+            })
+            .collect()
+    }
+
+    fn major_output(&self, inputs: &[Candidate], split: bool) -> Output {
+        match self {
+            Self::SizeTiered(_) if split => Output::Halves { total: inputs.iter().map(|input| input.size).sum() },
+            Self::SizeTiered(_) | Self::TimeWindow(_) => Output::One { level: 0 },
+            Self::Leveled(options) => Output::Levels { size_max: options.size_max, fanout: options.fanout },
+            Self::Unified(options) => unified::output(inputs, options),
+        }
+    }
+
+    /// Into what SSTables go that an operator named.
+    pub fn named_output(&self, inputs: &[Candidate]) -> Output {
+        match (self, inputs) {
+            (Self::Leveled(options), [single]) if single.level > 0 => {
+                Output::Sized { level: single.level, size_max: options.size_max }
+            }
+            (Self::Unified(options), _) => unified::output(inputs, options),
+            _ => Output::One { level: 0 },
+        }
+    }
+
+    /// Into what a flush is written, of about `size` bytes.
+    pub fn flush_output(&self, flush_size: f64) -> Output {
+        match self {
+            Self::Unified(options) => Output::Shards { count: shards::count(flush_size, &options.sharding) },
+            _ => Output::One { level: 0 },
+        }
+    }
+}
+
+/// `enabled`: the strategy may choose by itself.
+pub fn is_enabled(map: &BTreeMap<String, String>) -> bool {
+    read_bool(map, "enabled", true)
+}
+
+/// `only_purge_repaired_tombstones`.
+pub fn only_purges_repaired(map: &BTreeMap<String, String>) -> bool {
+    read_bool(map, "only_purge_repaired_tombstones", false)
+}
+
+impl CommonOptions {
+    fn of(map: &BTreeMap<String, String>) -> Self {
+        let default = Self::default();
+        Self {
+            tombstone_threshold: options::read(map, "tombstone_threshold", default.tombstone_threshold),
+            tombstone_interval: options::read(map, "tombstone_compaction_interval", default.tombstone_interval),
+            unchecked_tombstones: read_bool(map, "unchecked_tombstone_compaction", false),
+        }
+    }
+}

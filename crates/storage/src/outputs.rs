@@ -1,0 +1,181 @@
+//! The SSTables that a flush or a compaction writes, one after the other, and the one step in which they come to count.
+//!
+//! A [`Splitter`] says where one ends. Each is completed and synced before the next is begun; all are of one transaction, so that after a
+//! crash all count or none. An SSTable is begun with its first partition: what would be empty leaves no trace.
+
+use std::sync::Arc;
+
+use rows::PartitionStream;
+use sstable::{Descriptor, SSTable, SSTableWriter};
+use types::Token;
+
+use crate::compaction::output::{Output, Splitter};
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::files::{self, NewSSTable, PendingPartition, Transaction};
+use crate::table::TableStore;
+
+/// SSTables under way.
+pub struct Outputs {
+    store: Arc<TableStore>,
+    transaction: Transaction,
+    new: NewSSTable,
+    splitter: Splitter,
+    /// Bytes that go in.
+    total: u64,
+    writer: Option<SSTableWriter>,
+    done: Vec<Descriptor>,
+    done_bytes: u64,
+}
+
+impl Outputs {
+    /// Begins the change; `total` bytes go in, and `new.keys` partitions.
+    pub fn begin(
+        engine: &Engine,
+        store: &Arc<TableStore>,
+        new: NewSSTable,
+        output: Output,
+        total: u64,
+    ) -> Result<Self, StorageError> {
+        let transaction = files::begin(engine, store, new.operation)?;
+        let (store, splitter) = (Arc::clone(store), Splitter::new(output));
+        Ok(Self { store, transaction, new, splitter, total, writer: None, done: Vec::new(), done_bytes: 0 })
+    }
+
+    /// The writer for a partition that comes behind all before it.
+    pub fn writer_for(&mut self, engine: &Engine, token: Token) -> Result<&mut SSTableWriter, StorageError> {
+        let written = self.writer.as_ref().map_or(0, SSTableWriter::stored_length);
+        if self.splitter.splits_before(token, written) {
+            self.end_sstable()?;
+        }
+        if self.writer.is_none() {
+            let mut new = self.new.clone();
+            new.keys = ((new.keys as f64 * self.splitter.share(self.total)).ceil() as usize).max(1);
+            new.inherited.level = self.splitter.level();
+            self.writer = Some(files::writer(engine, &self.store, &mut self.transaction, &new)?);
+        }
+        self.writer.as_mut().ok_or_else(|| StorageError::Refused { why: "no writer was begun".into() })
+    }
+
+    /// The writer of the partition that was begun last.
+    pub fn writer(&mut self) -> Option<&mut SSTableWriter> {
+        self.writer.as_mut()
+    }
+
+    /// Bytes of data files so far.
+    pub fn bytes(&self) -> u64 {
+        self.done_bytes + self.writer.as_ref().map_or(0, SSTableWriter::stored_length)
+    }
+
+    fn end_sstable(&mut self) -> Result<(), StorageError> {
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        if self.splitter.notes_coverage() {
+            writer.note_token_space_coverage();
+        }
+        self.done_bytes += writer.stored_length();
+        self.done.push(writer.finish()?.descriptor);
+        Ok(())
+    }
+
+    /// Completes them and puts them in the place of `replaced`. After a flush the caller puts them in the view (with the memtables they stand
+    /// for); after a compaction that is done here. If `written` is an error nothing counts.
+    pub fn finish(
+        mut self,
+        engine: &Engine,
+        written: Result<(), StorageError>,
+        replaced: &[Arc<SSTable>],
+    ) -> Result<Vec<Arc<SSTable>>, StorageError> {
+        let store = Arc::clone(&self.store);
+        let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+        let completed = written.and_then(|()| self.complete(engine, replaced));
+        // committed, the new SSTables count, also after a crash; what cannot be tidied up now does not change that
+        if let Ok(sstables) = &completed
+            && !replaced.is_empty()
+        {
+            store.replace_sstables(replaced, sstables.clone());
+        }
+        self.settle();
+        completed
+    }
+
+    fn complete(&mut self, engine: &Engine, replaced: &[Arc<SSTable>]) -> Result<Vec<Arc<SSTable>>, StorageError> {
+        let view = self.store.view();
+        let is_there = |old: &Arc<SSTable>| view.sstables.iter().any(|s| s.descriptor().id == old.descriptor().id);
+        if !replaced.iter().all(is_there) {
+            return Err(StorageError::Refused { why: format!("{} was truncated meanwhile", self.store.name()) });
+        }
+        self.end_sstable()?;
+        let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
+        let table = self.store.table();
+        let open = |descriptor: &Descriptor| SSTable::open(&engine.env, descriptor.clone(), &table, Arc::clone(&cache));
+        let opened: Result<Vec<_>, _> = self.done.iter().map(|done| open(done).map(Arc::new)).collect();
+        let opened = opened?;
+        for old in replaced {
+            self.transaction.remove(old.descriptor())?;
+        }
+        self.transaction.commit()?;
+        Ok(opened)
+    }
+
+    /// Leaves everything as it was.
+    pub fn abandon(self) {
+        self.settle();
+    }
+
+    fn settle(self) {
+        if let Some(writer) = self.writer {
+            writer.abort();
+        }
+        files::settle(&self.store, self.transaction);
+    }
+
+    /// Writes all that a stream gives.
+    pub fn write_all(&mut self, engine: &Engine, stream: &mut dyn PartitionStream) -> Result<(), StorageError> {
+        while let Some(head) = stream.next_partition()? {
+            let mut partition = OutputPartition::new(PendingPartition::new(head));
+            while let Some(unfiltered) = stream.next_unfiltered()? {
+                partition.writer(engine, self)?.append(&unfiltered)?;
+            }
+            partition.end(engine, self)?;
+        }
+        Ok(())
+    }
+}
+
+/// A partition that goes into one of them, once there is something in it.
+pub struct OutputPartition {
+    pending: PendingPartition,
+    /// Where it goes is decided.
+    placed: bool,
+}
+
+impl OutputPartition {
+    /// Nothing is written yet.
+    pub fn new(pending: PendingPartition) -> Self {
+        Self { pending, placed: false }
+    }
+
+    /// The writer, in this partition.
+    pub fn writer<'a>(
+        &mut self,
+        engine: &Engine,
+        outputs: &'a mut Outputs,
+    ) -> Result<&'a mut SSTableWriter, StorageError> {
+        if !self.placed {
+            outputs.writer_for(engine, self.pending.token())?;
+            self.placed = true;
+        }
+        let writer = outputs.writer().ok_or_else(|| StorageError::Refused { why: "no writer was begun".into() })?;
+        self.pending.begin(writer);
+        Ok(writer)
+    }
+
+    /// Nothing follows. A partition without deletion, static row or rows leaves no trace.
+    pub fn end(mut self, engine: &Engine, outputs: &mut Outputs) -> Result<(), StorageError> {
+        if self.placed || !self.pending.is_empty() {
+            let writer = self.writer(engine, outputs)?;
+            writer.end_partition()?;
+        }
+        Ok(())
+    }
+}
