@@ -3,7 +3,8 @@
 Usage: record_answers.py HOST PORT [NAME...]
 
 For NAME.cql writes NAME.txt beside it: each statement behind "> ", then its answer as `answers.answer` words it. The test
-tests/drivers/python/test_answers.py asks Helenus the same and compares.
+tests/drivers/python/test_answers.py asks Helenus the same and compares. A script that needs settings ("-- settings:" at its head) is
+recorded only where it is named: start the node with them.
 """
 
 import pathlib
@@ -12,14 +13,17 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "drivers" / "python"))
 
 import answers  # noqa: E402
-from cassandra.cluster import Cluster  # noqa: E402
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile  # noqa: E402
+from cassandra.policies import FallthroughRetryPolicy  # noqa: E402
 
 
 def main():
     host, port, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-    with Cluster([host], port=port) as cluster:
+    profile = ExecutionProfile(retry_policy=FallthroughRetryPolicy(), request_timeout=30)
+    with Cluster([host], port=port, execution_profiles={EXEC_PROFILE_DEFAULT: profile}) as cluster:
         for script in sorted(answers.DIRECTORY.glob("*.cql")):
-            if names and script.stem not in names:
+            settings = answers.directives(script.read_text(encoding="utf-8"), "settings")
+            if script.stem not in names and (names or settings):
                 continue
             text = "".join(f"> {statement}\n{answer}\n" for statement, answer in answers.run(cluster.connect(), script))
             script.with_suffix(".txt").write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ use crate::load::Values;
 use crate::value::{Value, What};
 use crate::{
     CommitFailurePolicy, CommitLog, CommitLogSync, Compaction, Config, DiskFailurePolicy, FlushCompression, Memtable,
-    NativeTransport, SSTableFormat, Thresholds, Timeouts,
+    NativeTransport, SSTableFormat, SchemaSwitches, Thresholds, Timeouts,
 };
 
 /// Most tokens of a node.
@@ -73,6 +73,10 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         prepared_statements_cache_size: reader.maybe_quantity("prepared_statements_cache_size"),
         max_value_size: reader.quantity("max_value_size"),
         thresholds: thresholds(&mut reader),
+        schema: SchemaSwitches {
+            drop_compact_storage: reader.boolean("drop_compact_storage_enabled"),
+            masking: reader.boolean("dynamic_data_masking_enabled"),
+        },
         values: Values::default(),
     };
     let problems = reader.problems;

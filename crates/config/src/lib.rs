@@ -81,6 +81,8 @@ pub struct Config {
     pub max_value_size: u64,
     /// Warnings and refusals of single requests.
     pub thresholds: Thresholds,
+    /// What changes of the schema are allowed.
+    pub schema: SchemaSwitches,
     values: load::Values,
 }
 
@@ -250,6 +252,15 @@ pub struct Thresholds {
     pub batch_size_fail: u64,
     /// unlogged_batch_across_partitions_warn_threshold, in partitions
     pub unlogged_batch_across_partitions_warn: u64,
+}
+
+/// What changes of the schema are allowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SchemaSwitches {
+    /// drop_compact_storage_enabled: `ALTER TABLE … DROP COMPACT STORAGE`
+    pub drop_compact_storage: bool,
+    /// dynamic_data_masking_enabled: `MASKED WITH`
+    pub masking: bool,
 }
 
 impl Config {

@@ -10,6 +10,7 @@
 
 mod alter_table;
 mod compact;
+mod compatible;
 mod create_table;
 mod drop;
 mod keyspace;
@@ -25,7 +26,7 @@ use schema::{KeyspaceMetadata, Schema, SchemaError, TableId, system};
 
 pub use warnings::warnings;
 
-use crate::ast::{QualifiedName, Statement};
+use crate::ast::{AlterView, QualifiedName, Statement};
 use crate::coordinator::SchemaChange;
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaEvent, SchemaTarget};
@@ -43,6 +44,17 @@ pub struct DdlContext {
     pub datacenters: Vec<String>,
     /// A schema that was is read again: what clients can create no more is let through.
     pub restoring: bool,
+    /// From the node's configuration.
+    pub switches: Switches,
+}
+
+/// What the node's configuration says about changes of the schema.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Switches {
+    /// drop_compact_storage_enabled
+    pub drop_compact_storage: bool,
+    /// dynamic_data_masking_enabled
+    pub masking: bool,
 }
 
 /// A new schema with what is told of it; None: nothing changes.
@@ -88,9 +100,20 @@ pub fn apply(statement: &Statement<'_>, context: &DdlContext, schema: &Schema) -
         Statement::CreateType(create) => user_type::create(create, context, schema)?,
         Statement::AlterType(alter) => user_type::alter(alter, context, schema)?,
         Statement::DropType(drop) => drop::user_type(drop, context, schema)?,
+        Statement::AlterView(alter) => return alter_view(alter, context, schema),
         other => return Err(CqlError::unsupported(unsupported(other))),
     };
     Ok(changed.filter(|(after, _)| after.keyspaces != schema.keyspaces))
+}
+
+/// Views are read from files and not maintained: changing one is refused.
+fn alter_view(alter: &AlterView<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let (keyspace, name) = (keyspace_of(&alter.name, context)?, alter.name.name.as_str());
+    match schema.table(keyspace, name) {
+        Some(table) if table.view.is_some() => Err(CqlError::unsupported("Materialized views are")),
+        _ if alter.if_exists => Ok(None),
+        _ => Err(CqlError::invalid(format!("Materialized view '{keyspace}.{name}' doesn't exist"))),
+    }
 }
 
 /// What a statement that is parsed and not executed is about.
@@ -139,9 +162,6 @@ fn keyspace_of<'a>(name: &'a QualifiedName<'_>, context: &'a DdlContext) -> Resu
 
 /// Refuses changes of built-in keyspaces, and names that no keyspace may have.
 fn check_changeable(keyspace: &str, act: Act, target: Target<'_>) -> Result<(), CqlError> {
-    if system::VIRTUAL_KEYSPACES.contains(&keyspace) && act == Act::Create && matches!(target, Target::Keyspace) {
-        return Err(CqlError::invalid(format!("System keyspace '{keyspace}' is not user-modifiable")));
-    }
     if system::is_local_keyspace(keyspace) || system::VIRTUAL_KEYSPACES.contains(&keyspace) {
         return Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
     }

@@ -9,6 +9,7 @@ use schema::{TableKind, TableMetadata};
 
 use crate::ast::BatchKind;
 use crate::coordinator::{Consistency, Coordinator};
+use crate::ddl::Switches;
 use crate::error::CqlError;
 use crate::prepare::{Plan, Prepared};
 use crate::result::{Answer, CqlResult};
@@ -38,6 +39,8 @@ pub struct Limits {
     pub tombstone_warn: u64,
     /// tombstone_failure_threshold.
     pub tombstone_failure: u64,
+    /// What changes of the schema go by.
+    pub switches: Switches,
 }
 
 impl Default for Limits {
@@ -49,6 +52,7 @@ impl Default for Limits {
             unlogged_batch_partitions_warn: 10,
             tombstone_warn: 1_000,
             tombstone_failure: 100_000,
+            switches: Switches::default(),
         }
     }
 }

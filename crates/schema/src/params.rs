@@ -132,11 +132,19 @@ impl TableParams {
         if let Some(map) = options.map("compaction")? {
             params.bloom_filter_fp_chance = compaction::default_bloom_filter_fp_chance(&compaction::normalize(map)?);
         }
-        params.altered(options)
+        let params = params.with(options)?;
+        params.validate()?;
+        Ok(params)
     }
 
-    /// The options of ALTER TABLE over what the table has, checked.
+    /// The options of ALTER TABLE over what the table has, checked. As in Cassandra they are checked among themselves, with the defaults
+    /// for those that are not given: not against what the table has.
     pub fn altered(&self, options: &Options) -> Result<Self, SchemaError> {
+        Self::default().with(options)?.validate()?;
+        self.with(options)
+    }
+
+    fn with(&self, options: &Options) -> Result<Self, SchemaError> {
         options.check_names(OPTION_NAMES)?;
         if options.names().any(|name| name == "auto_repair") {
             return config(
@@ -148,7 +156,6 @@ impl TableParams {
         params.take_maps(options)?;
         params.take_numbers(options)?;
         params.take_policies(options)?;
-        params.validate()?;
         Ok(params)
     }
 
@@ -170,9 +177,8 @@ impl TableParams {
         if let Some(value) = options.boolean("incremental_backups")? {
             self.incremental_backups = (!value).then_some(false);
         }
-        if let Some(value) = options.boolean("cdc")? {
-            self.cdc = value.then_some(true);
-        }
+        // without cdc_enabled Cassandra takes the option and does not store it
+        options.boolean("cdc")?;
         if let Some(value) = options.text("comment")? {
             self.comment = value.to_owned();
         }
@@ -211,6 +217,9 @@ impl TableParams {
             if let Some(value) = options.double(name)? {
                 *field = value;
             }
+        }
+        if self.bloom_filter_fp_chance == -1.0 {
+            self.bloom_filter_fp_chance = compaction::default_bloom_filter_fp_chance(&self.compaction);
         }
         Ok(())
     }

@@ -90,6 +90,10 @@ impl Services {
             unlogged_batch_partitions_warn: size(thresholds.unlogged_batch_across_partitions_warn),
             tombstone_warn: thresholds.tombstone_warn.unwrap_or(u64::MAX),
             tombstone_failure: thresholds.tombstone_failure.unwrap_or(u64::MAX),
+            switches: cql::ddl::Switches {
+                drop_compact_storage: config.schema.drop_compact_storage,
+                masking: config.schema.masking,
+            },
         };
         Self {
             begun: node.env.now(),

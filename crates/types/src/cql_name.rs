@@ -191,7 +191,9 @@ pub fn expand_user_types(ty: &CqlType) -> CqlType {
             frozen: *frozen,
         },
         CqlType::Tuple(elements) => CqlType::Tuple(elements.iter().map(expand_user_types).collect()),
-        CqlType::Udt(udt, _) => CqlType::Tuple(udt.fields.iter().map(|(_, ty)| expand_user_types(ty)).collect()),
+        CqlType::Udt(udt, _) => {
+            CqlType::Tuple(udt.fields.iter().map(|(_, ty)| expand_user_types(ty).freeze()).collect())
+        }
         CqlType::Vector { element, dimension } => {
             CqlType::Vector { element: Arc::new(expand_user_types(element)), dimension: *dimension }
         }

@@ -5,6 +5,7 @@
 
 pub mod byte_comparable;
 pub mod calendar;
+pub mod class_name;
 pub mod collection;
 pub mod compare;
 pub mod composite;

@@ -188,8 +188,10 @@ impl<'a> Parser<'a> {
     }
 
     fn dynamic_composite(&mut self) -> Result<CqlType, &'static str> {
-        self.expect("(", "( expected")?;
         let mut aliases = Vec::new();
+        if !self.accept("(") || self.accept(")") {
+            return Ok(CqlType::Custom(Arc::new(CustomType::DynamicComposite(aliases))));
+        }
         loop {
             let &[alias] = self.word().as_bytes() else { return Err("an alias of one letter expected") };
             self.expect("=>", "=> expected")?;

@@ -1,12 +1,22 @@
 """CQL scripts and their answers as text: shared by the recorder (tests/oracle/record_answers.py) and the test."""
 
 import pathlib
+import re
 
 from cassandra import DriverException
 from cassandra.protocol import ErrorMessage
 
 DIRECTORY = pathlib.Path(__file__).resolve().parents[2] / "answers"
 KEYSPACE = "answers"
+
+
+def directives(text, name):
+    """The words behind `-- NAME:` at the head of a script. `settings`: keys of cassandra.yaml that its server must have (KEY=VALUE);
+    `compare`: what is compared besides rows and kinds of errors (texts of errors, warnings)."""
+    for line in text.splitlines():
+        if line.startswith(f"-- {name}:"):
+            return re.split(r",? +", line.split(":", 1)[1].strip())
+    return []
 
 
 def statements(text):
@@ -39,12 +49,20 @@ def spell(value):
     return str(value)
 
 
-def answer(session, statement):
-    """`error CODE message`, `done`, or a line of columns with their types and a line per row."""
+def answer(session, statement, with_warnings=False):
+    """`error CODE message`, `done`, or a line of columns with their types and a line per row; `warning MESSAGE` before them."""
+    future = session.execute_async(statement)
     try:
-        result = session.execute(statement)
+        result = future.result()
     except (ErrorMessage, DriverException) as error:
-        return f"error {type(error).__name__} {' '.join(str(error).split())}"
+        text = f"error {type(error).__name__} {' '.join(str(error).split())}"
+    else:
+        text = rows(result)
+    warnings = [f"warning {' '.join(warning.split())}" for warning in future.warnings or [] if with_warnings]
+    return "\n".join([*warnings, text])
+
+
+def rows(result):
     if not result.column_names:
         return "done"
     types = [kind.cql_parameterized_type() for kind in result.column_types]
@@ -58,6 +76,8 @@ def run(session, script):
     session.execute(f"DROP KEYSPACE IF EXISTS {KEYSPACE}")
     session.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
     session.execute(f"USE {KEYSPACE}")
-    for statement in statements(script.read_text(encoding="utf-8")):
-        yield statement, answer(session, statement)
+    text = script.read_text(encoding="utf-8")
+    with_warnings = "warnings" in directives(text, "compare")
+    for statement in statements(text):
+        yield statement, answer(session, statement, with_warnings)
     session.execute(f"DROP KEYSPACE {KEYSPACE}")

@@ -15,7 +15,10 @@ use schema::{
 use types::CqlType;
 
 use super::create_table::{MASKS_ARE_OFF, has_unfrozen_fields};
-use super::{Act, Changed, DdlContext, Target, check_changeable, event, keyspace_of, properties, refused, type_name};
+use super::{
+    Act, Changed, DdlContext, Target, check_changeable, compact, compatible, event, keyspace_of, properties, refused,
+    type_name,
+};
 use crate::ast::{AlterTable, ColumnDefinition, Ident, Property, TableAlteration};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
@@ -55,13 +58,8 @@ fn altered(
         TableAlteration::Drop { if_exists, columns, timestamp } => {
             without_columns(table, columns, *if_exists, timestamp.unwrap_or(context.now_micros))
         }
-        TableAlteration::Rename { if_exists, columns } => renamed(table, columns, *if_exists),
-        TableAlteration::DropCompactStorage if !table.is_compact() => {
-            Err(CqlError::invalid("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE"))
-        }
-        TableAlteration::DropCompactStorage => {
-            Err(CqlError::invalid("DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use."))
-        }
+        TableAlteration::Rename { columns, .. } => renamed(table, columns),
+        TableAlteration::DropCompactStorage => compact::dropped(table, context),
         TableAlteration::With(properties) => with_options(table, properties),
     }
 }
@@ -158,7 +156,7 @@ fn check_added_again(
     dropped: &DroppedColumn,
 ) -> Result<(), CqlError> {
     let name = &column.name;
-    if !reads_as(ty, &dropped.ty) {
+    if !compatible::reads_as(ty, &dropped.ty) {
         return Err(CqlError::invalid(format!(
             "Cannot add a column '{name}' of type {}, incompatible with previously dropped column '{name}' of type {}",
             ty.cql_name(),
@@ -177,28 +175,6 @@ fn check_added_again(
         return Err(CqlError::invalid(format!("Cannot re-add previously dropped counter column {name}")));
     }
     Ok(())
-}
-
-/// `AbstractType.isSerializationCompatibleWith`: values of the old type are values of the new, in the same form.
-fn reads_as(new: &CqlType, old: &CqlType) -> bool {
-    let new = &types::cql_name::expand_user_types(new);
-    if new == old {
-        return true;
-    }
-    if new.is_multi_cell() != old.is_multi_cell() || new.fixed_length() != old.fixed_length() {
-        return false;
-    }
-    match (new, old) {
-        (CqlType::Blob, _) => true,
-        (CqlType::Text, CqlType::Ascii) | (CqlType::Uuid, CqlType::TimeUuid) => true,
-        (CqlType::BigInt, CqlType::Timestamp) | (CqlType::Timestamp, CqlType::BigInt) => true,
-        (CqlType::List { element: new, .. }, CqlType::List { element: old, .. })
-        | (CqlType::Set { element: new, .. }, CqlType::Set { element: old, .. }) => reads_as(new, old),
-        (CqlType::Map { key, value, .. }, CqlType::Map { key: old_key, value: old_value, .. }) => {
-            key == old_key && reads_as(value, old_value)
-        }
-        _ => false,
-    }
 }
 
 fn without_columns(
@@ -265,17 +241,11 @@ fn check_not_indexed(
     if names.is_empty() { Ok(()) } else { Err(CqlError::invalid(refusal(&names.join(", ")))) }
 }
 
-fn renamed(
-    table: &TableMetadata,
-    columns: &[(Ident<'_>, Ident<'_>)],
-    if_exists: bool,
-) -> Result<TableMetadata, CqlError> {
+fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<TableMetadata, CqlError> {
     let mut specs = table.specs();
     for (old, new) in columns {
         let Some(column) = table.column_by_name(old.as_str()) else {
-            if if_exists {
-                continue;
-            }
+            // also IF EXISTS, which Cassandra takes and does not heed
             return Err(CqlError::invalid(format!("Undefined column name {old} in table {}", full_name(table))));
         };
         if !column.is_primary_key() {

@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, TableFlags};
+use schema::{ColumnKind, TableFlags, TableMetadata};
 use types::CqlType;
 
+use super::DdlContext;
 use crate::ast::{CreateTable, PrimaryKey};
 use crate::error::CqlError;
 
@@ -58,6 +59,19 @@ pub(super) fn complete(counter: bool, mut specs: Vec<ColumnSpec>) -> (TableFlags
         specs.push(hidden(value, ColumnKind::Regular, CqlType::Empty));
     }
     (flags, specs)
+}
+
+/// The table without COMPACT STORAGE: what it has stays as it is stored, and what was hidden shows.
+pub(super) fn dropped(table: &TableMetadata, context: &DdlContext) -> Result<TableMetadata, CqlError> {
+    if !context.switches.drop_compact_storage {
+        return Err(CqlError::invalid("DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use."));
+    }
+    if !table.is_compact() {
+        return Err(CqlError::invalid("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE"));
+    }
+    let mut altered = table.clone();
+    altered.flags = TableFlags { counter: table.flags.counter, ..TableFlags::COMPOUND };
+    Ok(altered)
 }
 
 fn free_name(specs: &[ColumnSpec], mut names: impl Iterator<Item = String>) -> String {

@@ -108,7 +108,14 @@ fn build(
             "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
         ));
     }
-    let counter = columns.values().any(CqlType::is_counter);
+    let counter = create.columns.iter().any(|column| column.type_name.is_counter());
+    let by_class = columns.iter().find(|(_, ty)| !counter && ty.is_counter());
+    if let Some((column, _)) = by_class {
+        return Err(CqlError::Config(format!(
+            "{}.{}: Cannot have a counter column (\"{column}\") in a non counter table",
+            keyspace.name, create.name.name
+        )));
+    }
     if counter {
         check_counters(primary_key, &columns, &params)?;
     }
@@ -177,7 +184,7 @@ fn check_key_type(column: &Ident<'_>, ty: &CqlType) -> Result<(), CqlError> {
     if ty.is_multi_cell() {
         return Err(CqlError::invalid(match ty {
             CqlType::Udt(udt, _) => format!(
-                "Invalid non-frozen user-defined type {}.{} for PRIMARY KEY column '{column}'",
+                "Invalid non-frozen user-defined type \"{}.{}\" for PRIMARY KEY column '{column}'",
                 udt.keyspace, udt.name
             ),
             _ => {
@@ -248,7 +255,10 @@ fn specs(
     for (kind, names) in keys {
         for (position, name) in names.iter().enumerate() {
             let ty = columns.remove(name.as_str()).expect("key columns were checked to exist once");
-            let descending = create.clustering_order.iter().any(|order| order.column == *name && order.descending);
+            let by_class =
+                create.columns.iter().any(|column| column.name == *name && type_name::is_reversed(&column.type_name));
+            let ordered = create.clustering_order.iter().any(|order| order.column == *name && order.descending);
+            let descending = kind == ColumnKind::Clustering && (ordered || by_class);
             let name = name.as_str().to_owned();
             specs.push(ColumnSpec { name, kind, position, ty, reversed: descending });
         }

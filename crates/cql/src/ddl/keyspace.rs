@@ -5,16 +5,20 @@
 use std::collections::BTreeMap;
 
 use schema::replication::keyspace_params;
-use schema::{KeyspaceMetadata, Options, Schema};
+use schema::{KeyspaceMetadata, Options, Schema, system};
 
-use super::{Act, Changed, DdlContext, Target, check_changeable, event, properties, refused};
+use super::{Act, Changed, DdlContext, Target, check_changeable, check_keyspace_name, event, properties, refused};
 use crate::ast::{AlterKeyspace, CreateKeyspace};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
 pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let name = create.name.as_str();
-    check_changeable(name, Act::Create, Target::Keyspace)?;
+    let lower = name.to_lowercase();
+    if system::is_local_keyspace(&lower) || system::VIRTUAL_KEYSPACES.contains(&lower.as_str()) {
+        return Err(CqlError::invalid(format!("System keyspace '{name}' is not user-modifiable")));
+    }
+    check_keyspace_name(name)?;
     let options = properties::options(&create.properties)?;
     check_options(&options)?;
     if !options.names().any(|option| option == "replication") {

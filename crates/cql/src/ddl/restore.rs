@@ -17,7 +17,7 @@ use schema::{
 };
 use types::ident::maybe_quote;
 
-use super::{Changed, DdlContext, apply, keyspace_of, properties, refused};
+use super::{Changed, DdlContext, Switches, apply, keyspace_of, properties, refused};
 use crate::ast::{CreateIndex, CreateView, IndexTarget, IndexTargetKind, QualifiedName, Selectable, Statement};
 use crate::error::CqlError;
 use crate::lexer::{Kind, Lexer};
@@ -60,6 +60,7 @@ pub fn restore(text: &str, restoring: &Restoring<'_>, schema: Schema) -> Result<
             new_table_id: TableId([0; 16]),
             datacenters: Vec::new(),
             restoring: true,
+            switches: Switches::default(),
         };
         execute(statement, &parsed.statement, &mut context, restoring, &mut made, &mut restored)?;
     }

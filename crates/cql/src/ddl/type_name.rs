@@ -10,7 +10,7 @@ use std::sync::Arc;
 use schema::KeyspaceMetadata;
 use types::CqlType;
 
-use crate::ast::{NativeType, QualifiedName, TypeName};
+use crate::ast::{Ident, NativeType, QualifiedName, TypeName};
 use crate::error::CqlError;
 
 /// The most dimensions of a vector: its length in bytes must fit the counts of the formats. More are refused.
@@ -51,12 +51,14 @@ pub(super) fn is_unfrozen_user_type(name: &TypeName<'_>) -> bool {
 pub(super) fn prepare(name: &TypeName<'_>, keyspace: &KeyspaceMetadata) -> Result<CqlType, CqlError> {
     Ok(match name {
         TypeName::Native(native) => native_type(*native),
-        TypeName::Custom(class) => match types::marshal::parse(class) {
-            Ok((ty, _)) => ty,
-            Err(error) => return Err(CqlError::Syntax(format!("Cannot parse type {class}: {error}"))),
-        },
+        TypeName::Custom(class) => custom(class, keyspace)?,
         TypeName::User(name) => CqlType::Udt(user_type(name, keyspace)?, false),
-        TypeName::Frozen(inner) => prepare(inner, keyspace)?.freeze(),
+        TypeName::Frozen(inner) => {
+            if let TypeName::Set(element) = &**inner {
+                check_parts(name, None, element)?;
+            }
+            prepare(inner, keyspace)?.freeze()
+        }
         TypeName::List(element) => {
             check_parts(name, None, element)?;
             CqlType::List { element: Arc::new(prepare(element, keyspace)?), frozen: false }
@@ -111,7 +113,7 @@ fn check_parts(collection: &TypeName<'_>, key: Option<&TypeName<'_>>, value: &Ty
     if value.is_counter() || key.is_some_and(TypeName::is_counter) {
         return refuse("Counters are not allowed inside collections");
     }
-    if is_duration(value) && matches!(collection, TypeName::Set(_)) {
+    if is_duration(value) && matches!(collection, TypeName::Set(_) | TypeName::Frozen(_)) {
         return refuse("Durations are not allowed inside sets");
     }
     if key.is_some_and(is_duration) {
@@ -120,6 +122,44 @@ fn check_parts(collection: &TypeName<'_>, key: Option<&TypeName<'_>>, value: &Ty
     match key.and_then(unfrozen) {
         Some(why) => refuse(why),
         None => Ok(()),
+    }
+}
+
+/// A type by its class. A user type must be the one of the keyspace.
+fn custom(class: &str, keyspace: &KeyspaceMetadata) -> Result<CqlType, CqlError> {
+    let refuse = |why: String| CqlError::Syntax(format!("Error setting type {class}: {why}"));
+    let (ty, _) = types::class_name::parse(class).map_err(refuse)?;
+    let is_stranger = |ty: &CqlType| match ty {
+        CqlType::Udt(udt, _) => udt.keyspace != keyspace.name || keyspace.user_types.get(&udt.name) != Some(udt),
+        _ => false,
+    };
+    if ty.any(&mut |ty| is_stranger(ty)) {
+        return Err(refuse("it is made of a user type that the keyspace does not have in this form".to_owned()));
+    }
+    Ok(ty)
+}
+
+/// Whether the values of a clustering column of this type come in reversed order.
+pub(super) fn is_reversed(name: &TypeName<'_>) -> bool {
+    matches!(name, TypeName::Custom(class) if types::class_name::is_reversed(class))
+}
+
+/// The name with the keyspace before each user type: as Cassandra words it once it has looked the types up.
+pub(super) fn in_keyspace<'a>(name: &TypeName<'a>, keyspace: &'a str) -> TypeName<'a> {
+    let boxed = |inner: &TypeName<'a>| Box::new(in_keyspace(inner, keyspace));
+    match name {
+        TypeName::User(user) => {
+            let text = std::borrow::Cow::Borrowed(keyspace);
+            let keyspace = Some(Ident { text, quoted: false, pos: user.name.pos });
+            TypeName::User(Box::new(QualifiedName { keyspace, name: user.name.clone() }))
+        }
+        TypeName::Frozen(inner) => TypeName::Frozen(boxed(inner)),
+        TypeName::List(element) => TypeName::List(boxed(element)),
+        TypeName::Set(element) => TypeName::Set(boxed(element)),
+        TypeName::Map(key, value) => TypeName::Map(boxed(key), boxed(value)),
+        TypeName::Vector(element, dimension) => TypeName::Vector(boxed(element), *dimension),
+        TypeName::Tuple(elements) => TypeName::Tuple(elements.iter().map(|e| in_keyspace(e, keyspace)).collect()),
+        TypeName::Native(_) | TypeName::Custom(_) => name.clone(),
     }
 }
 

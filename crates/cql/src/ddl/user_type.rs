@@ -94,6 +94,7 @@ fn with_field(
         )));
     }
     let ty = type_name::prepare(&normalized, keyspace)?;
+    let normalized = type_name::in_keyspace(&normalized, &keyspace.name);
     if ty.references_udt(&udt.keyspace, &udt.name) {
         return Err(CqlError::invalid(format!(
             "Cannot add new field {field} of type {normalized} to user type {full_name} as it would create a circular \

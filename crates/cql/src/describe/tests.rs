@@ -32,6 +32,7 @@ fn described_schema() -> Schema {
             new_table_id: TableId([number as u8; 16]),
             datacenters: vec!["datacenter1".to_owned()],
             restoring: false,
+            switches: crate::ddl::Switches::default(),
         };
         if let Ok(Some((after, _))) = ddl::apply(&parsed.statement, &context, &schema) {
             schema = after;

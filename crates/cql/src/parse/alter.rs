@@ -14,7 +14,7 @@ impl<'a> Parser<'a> {
             return Err(self.expected(what));
         };
         match keyword {
-            Keyword::Keyspace | Keyword::Schema => self.alter_keyspace().map(Statement::AlterKeyspace),
+            Keyword::Keyspace => self.alter_keyspace().map(Statement::AlterKeyspace),
             Keyword::Table => self.alter_table().map(Statement::AlterTable),
             Keyword::TypeWord => self.alter_type().map(Statement::AlterType),
             Keyword::Materialized => self.alter_view().map(Statement::AlterView),

@@ -17,7 +17,7 @@ impl<'a> Parser<'a> {
             return Err(self.expected_creation());
         };
         match keyword {
-            Keyword::Keyspace | Keyword::Schema => self.create_keyspace().map(Statement::CreateKeyspace),
+            Keyword::Keyspace => self.create_keyspace().map(Statement::CreateKeyspace),
             Keyword::Table => self.create_table().map(Statement::CreateTable),
             Keyword::TypeWord => self.create_type().map(Statement::CreateType),
             Keyword::Index | Keyword::Custom => self.create_index().map(Statement::CreateIndex),

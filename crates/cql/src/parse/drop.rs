@@ -17,7 +17,7 @@ impl<'a> Parser<'a> {
             return Err(self.expected(what));
         };
         match keyword {
-            Keyword::Keyspace | Keyword::Schema => self.drop_keyspace(),
+            Keyword::Keyspace => self.drop_keyspace(),
             Keyword::Table => self.drop_named(Self::table_name).map(Statement::DropTable),
             Keyword::TypeWord => self.drop_named(Self::user_type_name).map(Statement::DropType),
             Keyword::Index => self.drop_named(Self::index_name).map(Statement::DropIndex),

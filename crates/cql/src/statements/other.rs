@@ -37,12 +37,14 @@ pub(crate) async fn execute<C: Coordinator>(
         new_table_id: TableId(coordinator.next_timeuuid()),
         datacenters: coordinator.cluster().data_centers,
         restoring: false,
+        switches: options.limits.switches,
     };
     let before = coordinator.schema();
-    let change = ddl::change(Arc::clone(&prepared.query), context.clone());
-    let Some(event) = coordinator.change_schema(change).await? else {
-        return Ok(CqlResult::Void.into());
+    let change = ddl::change(Arc::clone(&prepared.query), context);
+    let event = coordinator.change_schema(change).await?;
+    let warnings = match (&event, statement) {
+        (None, Statement::CreateKeyspace(_)) => Vec::new(),
+        _ => ddl::warnings(statement, &before, &coordinator.schema()),
     };
-    let warnings = ddl::warnings(statement, &context, &before, &coordinator.schema());
-    Ok(Answer { result: CqlResult::SchemaChange(event), warnings })
+    Ok(Answer { result: event.map_or(CqlResult::Void, CqlResult::SchemaChange), warnings })
 }

@@ -61,7 +61,7 @@ pub(crate) fn is_assignable(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty:
 /// A constant of the kind may stand for a value of the type.
 pub(crate) fn literal_fits(kind: LiteralKind, ty: &CqlType) -> bool {
     use CqlType as T;
-    if matches!(ty, T::Custom(_) | T::Empty) {
+    if matches!(ty, T::Custom(_)) {
         return true;
     }
     match kind {

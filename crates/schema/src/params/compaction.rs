@@ -2,6 +2,8 @@
 //!
 //! Agrees with `org.apache.cassandra.schema.CompactionParams` and the `validateOptions` of the four strategies of 5.0.
 
+mod unified;
+
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -47,6 +49,9 @@ const UNIFIED: &[&str] = &[
     "min_sstable_size",
     "sstable_growth",
 ];
+
+/// The highest level of the leveled strategy.
+const LEVEL_MAX: i32 = 8;
 
 type Map = BTreeMap<String, String>;
 
@@ -129,7 +134,7 @@ fn check_own(name: &str, options: &Map) -> Result<()> {
         "SizeTieredCompactionStrategy" => check_size_tiered(options),
         "LeveledCompactionStrategy" => check_leveled(options).and_then(|()| check_size_tiered(options)),
         "TimeWindowCompactionStrategy" => check_time_window(options).and_then(|()| check_size_tiered(options)),
-        _ => check_unified(options),
+        _ => unified::check(options),
     }
 }
 
@@ -159,7 +164,21 @@ fn check_leveled(options: &Map) -> Result<()> {
             return config(format!("{name} must be larger than 0, but was {size}"));
         }
     }
-    Ok(())
+    let size =
+        |name: &str, default: f64| options.get(name).and_then(|value| value.trim().parse().ok()).unwrap_or(default);
+    check_greatest_level(size("sstable_size_in_mb", 160.0), size("fanout_size", 10.0))
+}
+
+/// The size of the highest level must be a number.
+fn check_greatest_level(sstable_size_mb: f64, fanout: f64) -> Result<()> {
+    let bytes = fanout.powi(LEVEL_MAX) * sstable_size_mb * f64::from(1 << 20);
+    if bytes <= i64::MAX as f64 {
+        return Ok(());
+    }
+    config(format!(
+        "At most {} bytes may be in a compaction level; your maxSSTableSize must be absurdly high to compute {bytes:.0}",
+        i64::MAX
+    ))
 }
 
 fn check_time_window(options: &Map) -> Result<()> {
@@ -187,31 +206,6 @@ fn check_time_window(options: &Map) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-fn check_unified(options: &Map) -> Result<()> {
-    if let Some(shards) = number::<i32>(options, "base_shard_count", "int (base10)")?
-        && shards <= 0
-    {
-        return config(format!("Invalid configuration, base_shard_count should be positive: {shards}"));
-    }
-    number::<i32>(options, "max_sstables_to_compact", "int (base10)")?;
-    let frequency = "expired_sstable_check_frequency_seconds";
-    if let Some(seconds) = number::<i64>(options, frequency, "long (base10)")?
-        && seconds <= 0
-    {
-        return config(format!("Invalid configuration, {frequency} should be positive: {seconds}"));
-    }
-    let unsafe_name = "unsafe_aggressive_sstable_expiration";
-    if let Some(value) = not_boolean(options, unsafe_name) {
-        return config(format!("{unsafe_name} should either be 'true' or 'false', not {value}"));
-    }
-    match options.get("overlap_inclusion_method") {
-        Some(method) if !matches!(method.to_uppercase().as_str(), "NONE" | "SINGLE" | "TRANSITIVE") => config(format!(
-            "Invalid overlap inclusion method {method}. The valid options are [NONE, SINGLE, TRANSITIVE]."
-        )),
-        _ => Ok(()),
-    }
 }
 
 fn check_known(name: &str, options: &Map) -> Result<()> {

@@ -105,7 +105,7 @@ fn check_own_options(name: &str, known: &[&str], options: &BTreeMap<String, Stri
             check_lz4_type(options.get("lz4_compressor_type"))?;
             check_level(options.get("lz4_high_compressor_level"), "lz4_high_compressor_level", 1, 17)?;
         }
-        "ZstdCompressor" => check_level(options.get("compression_level"), "compression_level", -131_072, 22)?,
+        "ZstdCompressor" => check_zstd_level(options.get("compression_level"))?,
         _ => {}
     }
     match options.keys().find(|key| !known.contains(&key.as_str())) {
@@ -118,8 +118,20 @@ fn check_lz4_type(value: Option<&String>) -> Result<()> {
     match value.map(String::as_str) {
         None | Some("fast" | "high") => Ok(()),
         Some(other) => config(format!(
-            "Invalid compressor type '{other}' specified for LZ4 parameter 'lz4_compressor_type'. Valid options are [fast, high]."
+            "Invalid compressor type '{other}' specified for LZ4 parameter 'lz4_compressor_type'. Valid options are [high, fast]."
         )),
+    }
+}
+
+fn check_zstd_level(value: Option<&String>) -> Result<()> {
+    let failed = |why: String| config(format!("ZstdCompressor.create() threw an error: {why}"));
+    match value.map(|value| (value, value.parse::<i32>())) {
+        None => Ok(()),
+        Some((_, Ok(level))) if (-131_072..=22).contains(&level) => Ok(()),
+        Some((value, Ok(_))) => {
+            failed(format!("java.lang.IllegalArgumentException compression_level={value} is invalid"))
+        }
+        Some((value, Err(_))) => failed(format!("java.lang.NumberFormatException For input string: \"{value}\"")),
     }
 }
 
