@@ -20,7 +20,7 @@ const NUM_TOKENS_MAX: i64 = 1536;
 const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 
 /// Everything that is wrong is collected, so that one start tells all.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     values: &'a Values,
     problems: Vec<String>,
 }
@@ -48,6 +48,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         broadcast_rpc_address: reader.broadcast_rpc_address(rpc_address),
         storage_port: reader.port("storage_port"),
         native_transport: native_transport(&mut reader),
+        auth: crate::auth::auth(&mut reader),
         timeouts: timeouts(&mut reader),
         memtable: memtable(&mut reader),
         commitlog: commitlog(&mut reader),
@@ -222,7 +223,7 @@ fn thresholds(reader: &mut Reader<'_>) -> Thresholds {
 }
 
 impl Reader<'_> {
-    fn problem(&mut self, name: &str, problem: &str) {
+    pub(crate) fn problem(&mut self, name: &str, problem: &str) {
         self.problems.push(format!("{name}: {problem}"));
     }
 
@@ -234,7 +235,7 @@ impl Reader<'_> {
         }
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         match self.value(name).what {
             What::Text(text) => Some(text),
             _ => None,
@@ -245,7 +246,7 @@ impl Reader<'_> {
         self.value(name).what == What::Bool(true)
     }
 
-    fn maybe_int(&self, name: &str) -> Option<i64> {
+    pub(crate) fn maybe_int(&self, name: &str) -> Option<i64> {
         match self.value(name).what {
             What::Int(number) => Some(number),
             _ => None,

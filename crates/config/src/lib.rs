@@ -7,6 +7,7 @@
 //! Defaults are Cassandra's, with these exceptions: acknowledged writes are on disk (`commitlog_sync: batch`), `num_tokens` is 16,
 //! addresses are 127.0.0.1, `sstable.selected_format` is bti (where the mode allows it) and `storage_compatibility_mode` NONE.
 
+mod auth;
 mod catalogue;
 mod error;
 mod fields;
@@ -18,6 +19,7 @@ mod value;
 use std::net::IpAddr;
 use std::time::Duration;
 
+pub use auth::Auth;
 pub use error::ConfigError;
 
 /// The checked configuration.
@@ -55,6 +57,8 @@ pub struct Config {
     pub storage_port: u16,
     /// Client connections.
     pub native_transport: NativeTransport,
+    /// Who may do what.
+    pub auth: Auth,
     /// How long requests may take.
     pub timeouts: Timeouts,
     /// Memory of memtables.

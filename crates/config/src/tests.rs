@@ -76,8 +76,20 @@ fn refusals_name_the_key() {
             "materialized_views_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false)",
         ),
         (
-            "authenticator: PasswordAuthenticator",
-            "authenticator: exists in Cassandra, but is not honoured yet at this value (ours: AllowAllAuthenticator)",
+            "authenticator: MutualTlsAuthenticator",
+            "authenticator: 'MutualTlsAuthenticator' is none of AllowAllAuthenticator, PasswordAuthenticator",
+        ),
+        (
+            "authenticator: {class_name: PasswordAuthenticator, parameters: {a: b}}",
+            "authenticator: parameters of the class are not honoured",
+        ),
+        (
+            "authorizer: CassandraAuthorizer",
+            "authorizer: CassandraAuthorizer needs authenticator: PasswordAuthenticator",
+        ),
+        (
+            "network_authorizer: CassandraNetworkAuthorizer",
+            "network_authorizer: CassandraNetworkAuthorizer needs authenticator: PasswordAuthenticator",
         ),
         (
             "storage_compatibility_mode: CASSANDRA_6",
@@ -112,6 +124,15 @@ fn refusals_name_the_key() {
     assert_eq!(sets, ["--set nonsense: must be key=value"]);
     let wildcard = with(&["rpc_address=0.0.0.0"]).expect_err("needs a broadcast address").problems;
     assert_eq!(wildcard.len(), 1);
+}
+
+#[test]
+fn classes_of_auth_have_short_and_long_names() {
+    let yaml =
+        "authenticator: org.apache.cassandra.auth.PasswordAuthenticator\nauthorizer: {class_name: CassandraAuthorizer}";
+    let config = Config::load(Some(yaml), &[], false).expect("valid");
+    assert!(config.auth.authenticates && config.auth.authorizes && !config.auth.restricts_datacenters);
+    assert_eq!(config.auth.threads, 4);
 }
 
 #[test]

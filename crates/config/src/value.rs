@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::catalogue::{Key, Kind, OldUnit, old_factor};
+use crate::catalogue::{Key, Kind, OldUnit, Treatment, old_factor};
 use crate::units::{self, DATA, TIME};
 
 /// A value in its form, and as it was written.
@@ -60,9 +60,9 @@ impl Value {
                 Ok(Self { what: What::Json(Json::Array(items)), text: format!("[{text}]") })
             }
             (Kind::Map, Json::Object(_)) => Ok(Self { what: What::Json(json.clone()), text: json.to_string() }),
-            (Kind::Class, Json::Object(map)) => class_name(map),
+            (Kind::Class, Json::Object(map)) => class_name(key, map),
             (Kind::Class, Json::Array(items)) => match items.first() {
-                Some(Json::Object(map)) if items.len() == 1 => class_name(map),
+                Some(Json::Object(map)) if items.len() == 1 => class_name(key, map),
                 _ => Err("must be one class".to_owned()),
             },
             (Kind::Map | Kind::List, _) => Err("must be a list or a map of its sub-keys".to_owned()),
@@ -117,7 +117,15 @@ pub fn short_class(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-fn class_name(map: &serde_json::Map<String, Json>) -> Result<Value, String> {
+fn class_name(key: &Key, map: &serde_json::Map<String, Json>) -> Result<Value, String> {
+    let has_none = |parameters: &Json| match parameters {
+        Json::Object(map) => map.is_empty(),
+        Json::Array(items) => items.is_empty(),
+        other => other.is_null(),
+    };
+    if key.treatment == Treatment::Use && !map.get("parameters").is_none_or(has_none) {
+        return Err("parameters of the class are not honoured".to_owned());
+    }
     match map.get("class_name").and_then(Json::as_str) {
         Some(name) => Ok(Value { what: What::Text(name.to_owned()), text: name.to_owned() }),
         None => Err("must have a class_name".to_owned()),

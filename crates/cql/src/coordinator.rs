@@ -10,6 +10,7 @@ use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand};
 use schema::{Schema, TableMetadata};
 
 use crate::ast::BatchKind;
+use crate::auth::Roles;
 use crate::cas::CasPartition;
 use crate::error::CqlError;
 use crate::result::SchemaEvent;
@@ -171,6 +172,16 @@ pub trait Coordinator {
     /// The cluster it is in.
     fn cluster(&self) -> ClusterInfo {
         ClusterInfo::default()
+    }
+
+    /// Roles and permissions as they are now. Where nobody has to log in they are not kept.
+    fn roles(&self) -> Arc<Roles> {
+        Arc::default()
+    }
+
+    /// The hash of a password, as `system_auth.roles` holds it. It takes a tenth of a second of CPU: not on this thread.
+    fn hash_password(&self, _password: String) -> impl Future<Output = Result<String, CqlError>> {
+        std::future::ready(Err(CqlError::unsupported("Passwords are")))
     }
 
     /// Applies mutations; durable as configured when it returns.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use schema::{TableKind, TableMetadata};
 
-use crate::ast::BatchKind;
+use crate::ast::{BatchKind, Permission};
+use crate::auth::{self, Access};
 use crate::coordinator::{Consistency, Coordinator};
 use crate::ddl::Switches;
 use crate::error::CqlError;
@@ -83,6 +84,15 @@ pub struct QueryOptions {
 pub struct ClientState {
     /// Set by USE.
     pub keyspace: Option<String>,
+    /// Who has logged in, and what he may do now; None: nobody has to.
+    pub access: Option<Arc<Access>>,
+}
+
+impl ClientState {
+    /// The permission is held on the table or what is above it. Allocates nothing.
+    pub fn has_table_permission(&self, permission: Permission, table: &TableMetadata) -> bool {
+        self.access.as_ref().is_none_or(|access| access.has_on_table(permission, table))
+    }
 }
 
 /// Executes a prepared statement.
@@ -94,6 +104,7 @@ pub async fn execute<C: Coordinator>(
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
     check_count(prepared, values)?;
+    auth::authorize(prepared, client, coordinator)?;
     match &prepared.plan {
         Plan::Modification(plan) => modification::execute(plan, values, options, coordinator).await,
         Plan::Select(plan) => select::execute(plan, &prepared.query, values, options, coordinator).await,
@@ -135,20 +146,41 @@ pub async fn execute_batch<C: Coordinator>(
     kind: BatchKind,
     statements: &[(&Prepared, &[BoundValue])],
     options: &QueryOptions,
+    client: &ClientState,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let mut plans = Vec::with_capacity(statements.len());
-    for (prepared, values) in statements {
-        check_count(prepared, values)?;
-        let Plan::Modification(plan) = &prepared.plan else {
-            return Err(CqlError::invalid(
-                "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.",
-            ));
-        };
-        plans.push((plan, *values));
+    let plans = plans_of(statements)?;
+    if let Some(access) = &client.access {
+        plans.iter().try_for_each(|(plan, _)| auth::authorize_modification(plan, access))?;
     }
     let timestamp = modification::default_timestamp(options, coordinator);
     batch::execute_all(kind, &plans, timestamp, options, coordinator).await
+}
+
+/// Executes statements of the node's own, for which nobody is asked.
+pub(crate) async fn execute_internally<C: Coordinator>(
+    kind: BatchKind,
+    statements: &[(&Prepared, &[BoundValue])],
+    options: &QueryOptions,
+    coordinator: &C,
+) -> Result<Answer, CqlError> {
+    let timestamp = modification::default_timestamp(options, coordinator);
+    batch::execute_all(kind, &plans_of(statements)?, timestamp, options, coordinator).await
+}
+
+fn plans_of<'s>(
+    statements: &'s [(&Prepared, &'s [BoundValue])],
+) -> Result<Vec<(&'s modification::ModificationPlan, &'s [BoundValue])>, CqlError> {
+    let plan = |(prepared, values): &'s (&Prepared, &'s [BoundValue])| {
+        check_count(prepared, values)?;
+        match &prepared.plan {
+            Plan::Modification(plan) => Ok((plan, *values)),
+            _ => Err(CqlError::invalid(
+                "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.",
+            )),
+        }
+    };
+    statements.iter().map(plan).collect()
 }
 
 /// Puts values given by name in the order of the bind variables.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod auth;
 pub mod cas;
 pub mod coordinator;
 pub mod ddl;

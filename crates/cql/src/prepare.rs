@@ -107,7 +107,10 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
             crate::statements::check_dependents(preparing.schema, &table)?;
             Plan::Truncate(table)
         }
-        _ => Plan::Other,
+        other => {
+            crate::statements::roles::check_applicable(other)?;
+            Plan::Other
+        }
     };
     let result_metadata = match &plan {
         Plan::Select(plan) => Arc::clone(&plan.metadata),

@@ -5,6 +5,7 @@ pub(crate) mod conditional;
 pub(crate) mod conditions;
 pub(crate) mod modification;
 pub(crate) mod other;
+pub(crate) mod roles;
 pub(crate) mod select;
 
 use schema::{Schema, TableMetadata, system};

@@ -28,7 +28,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::auth::AuthOutcome;
 use crate::handler::RequestHandler;
-use crate::limits::LINGER_SIZE_MAX;
+use crate::limits::{LINGER_SIZE_MAX, UNKNOWN_FRAME_SIZE_MAX};
 use crate::stats::{ConnectionStats, Stage};
 use crate::worker::WorkerCore;
 
@@ -90,6 +90,7 @@ pub(crate) struct Connection<H: RequestHandler, M, F> {
     version: Option<ProtocolVersion>,
     throw_on_overload: bool,
     auth: Option<(i16, AuthFuture)>,
+    failed_logins: u32,
     closing: Closing,
     lingered: usize,
     /// When the last batch was read.
@@ -111,7 +112,10 @@ where
     F: Future<Output = ResponseEnvelope>,
 {
     fn new(origin: Origin, handler: Rc<H>, make: M, stream: Box<dyn Stream>) -> Self {
-        let frame_size_max = origin.core.shared.limits.frame_size_max;
+        let shared = &origin.core.shared;
+        let known = shared.authenticator.class_name().is_none();
+        let limit = shared.limits.frame_size_max;
+        let frame_size_max = if known { limit } else { limit.min(UNKNOWN_FRAME_SIZE_MAX) };
         let now = origin.control.opened;
         Self {
             origin,
@@ -125,6 +129,7 @@ where
             version: None,
             throw_on_overload: false,
             auth: None,
+            failed_logins: 0,
             closing: Closing::No,
             lingered: 0,
             now,
@@ -359,7 +364,7 @@ where
     fn refuse_too_large(&mut self, header: &Header) {
         self.origin.core.stats.protocol_errors.add(1);
         let length = header.body_size as usize + protocol::frame::HEADER_SIZE;
-        let limit = self.origin.core.shared.limits.frame_size_max;
+        let limit = self.input.frame_size_max();
         let text = format!("Request is too big: length {length} exceeds maximum allowed length {limit}.");
         self.push_error(header.stream, header.version, ErrorMessage::invalid(text));
     }

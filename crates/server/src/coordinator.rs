@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use cluster::{Level, ReadRequest};
 use cql::ast::BatchKind;
+use cql::auth::Roles;
 use cql::{
     CasPartition, CasRequest, ClusterInfo, Consistency, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent,
     WriteKind, WriteOptions,
@@ -15,6 +16,7 @@ use rows::command::TraceSink;
 use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError};
 use schema::{Schema, TableMetadata};
 
+use crate::auth::Auth;
 use crate::errors;
 use crate::events;
 use crate::services::Services;
@@ -67,6 +69,14 @@ impl RequestCoordinator {
             BatchKind::Counter => &requests.counter_batch_partitions,
         };
         histogram.record(mutations.len() as u64);
+    }
+
+    /// What a client was told is in force when it has been told.
+    async fn reload_roles(&self) -> Result<(), CqlError> {
+        match &self.services.auth {
+            Some(auth) => auth.reload().await,
+            None => Ok(()),
+        }
     }
 
     fn trace(&self, line: impl FnOnce() -> String) {
@@ -131,6 +141,17 @@ impl Coordinator for RequestCoordinator {
         }
     }
 
+    fn roles(&self) -> Arc<Roles> {
+        self.services.auth.as_ref().map(|auth| Arc::clone(&auth.current().roles)).unwrap_or_default()
+    }
+
+    async fn hash_password(&self, password: String) -> Result<String, CqlError> {
+        match &self.services.auth {
+            Some(auth) => auth.passwords.hash(password).await.map_err(CqlError::Overloaded),
+            None => Err(CqlError::Server("nobody logs in here".to_owned())),
+        }
+    }
+
     async fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> Result<(), CqlError> {
         let consistency = options.consistency;
         if mutations.first().and_then(|mutation| mutation.updates.first()).is_some_and(|first| first.table.is_virtual())
@@ -141,8 +162,10 @@ impl Coordinator for RequestCoordinator {
             return Err(CqlError::invalid("You must use conditional updates for serializable writes"));
         }
         let mut block_for = 1;
+        let mut of_roles = false;
         for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
             block_for = self.check(&update.table.keyspace, consistency)?;
+            of_roles |= Auth::follows(&update.table.keyspace);
         }
         let node = &self.services.node;
         let count = mutations.len();
@@ -161,7 +184,14 @@ impl Coordinator for RequestCoordinator {
             (kind, node.write(&mutations).await)
         };
         written.map_err(|error| errors::of_write(error, consistency, block_for, kind))?;
+<<<<<<< HEAD
         self.trace(|| "Written: the commit log has it".to_owned());
+=======
+        self.trace(|| "In the commit log and in memtables".to_owned());
+        if of_roles {
+            self.reload_roles().await?;
+        }
+>>>>>>> a03284e (roles: log in with passwords, roles, permissions and their checks, as in Cassandra)
         Ok(())
     }
 
@@ -197,7 +227,11 @@ impl Coordinator for RequestCoordinator {
         self.trace(|| "CAS precondition is met".to_owned());
         self.describe(&mutations);
         let written = node.write_and_release(&mutations, held).await;
-        written.map_err(|error| errors::of_write(error, commit, commit_block_for, kind))
+        written.map_err(|error| errors::of_write(error, commit, commit_block_for, kind))?;
+        if Auth::follows(&table.keyspace) {
+            self.reload_roles().await?;
+        }
+        Ok(())
     }
 
     async fn read<T, F>(&self, commands: Vec<ReadCommand>, options: &ReadOptions, build: F) -> Result<T, CqlError>
@@ -268,6 +302,10 @@ impl Coordinator for RequestCoordinator {
                 CqlError::Server(message) => format!("Error during truncate: {message}"),
                 other => other.to_string(),
             })
-        })
+        })?;
+        if Auth::follows(&table.keyspace) {
+            self.reload_roles().await?;
+        }
+        Ok(())
     }
 }

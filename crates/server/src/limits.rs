@@ -72,6 +72,15 @@ pub(crate) const CONNECTION_EVENTS_MAX: usize = 1024;
 /// Events on their way to one worker. At the limit all its registered connections are closed.
 pub(crate) const WORKER_EVENTS_MAX: usize = 4096;
 
+/// The largest request body of a client that has to log in and has not yet.
+pub(crate) const UNKNOWN_FRAME_SIZE_MAX: usize = 64 << 10;
+
+/// Logins that may fail on one connection; with the last it is closed.
+pub(crate) const FAILED_LOGINS_MAX: u32 = 10;
+
+/// Logins that may wait for their password to be hashed. A further one is answered OVERLOADED.
+pub(crate) const LOGINS_WAITING_MAX: usize = 4096;
+
 /// Connections over the limit that are being told so. Further ones are closed without a word.
 pub(crate) const REFUSALS_MAX: usize = 64;
 

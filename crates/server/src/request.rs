@@ -18,6 +18,7 @@ use protocol::request::{Execute, Prepare, Query, QueryParameters, Request};
 use protocol::response::{self, ResponseExtras};
 use protocol::{ErrorMessage, ProtocolVersion, RequestEnvelope, Response, ResponseEnvelope};
 
+use crate::auth::{self, Auth};
 use crate::coordinator::RequestCoordinator;
 use crate::errors;
 use crate::events;
@@ -42,24 +43,46 @@ impl CqlHandler {
 pub struct Client {
     info: ConnectionInfo,
     state: RefCell<Rc<ClientState>>,
+    /// The roles that the state's access was worked out of; where nobody logs in there are none.
+    roles: RefCell<Option<Arc<auth::Current>>>,
 }
 
 impl Client {
-    fn state(&self) -> Rc<ClientState> {
+    fn state(&self, auth: Option<&Auth>) -> Rc<ClientState> {
+        if let (Some(auth), Some(user)) = (auth, &self.info.user) {
+            self.follow(auth, user);
+        }
         Rc::clone(&self.state.borrow())
     }
 
+    /// What the user may do is what he may do now.
+    fn follow(&self, auth: &Auth, user: &Arc<str>) {
+        let current = auth.current();
+        let mut seen = self.roles.borrow_mut();
+        if seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &current)) {
+            return;
+        }
+        let access = Some(current.access(user));
+        let keyspace = self.state.borrow().keyspace.clone();
+        *self.state.borrow_mut() = Rc::new(ClientState { keyspace, access });
+        *seen = Some(Arc::clone(&current));
+    }
+
     /// The state with the keyspace that a request gives.
-    fn state_in(&self, keyspace: Option<&str>) -> Rc<ClientState> {
+    fn state_in(&self, keyspace: Option<&str>, auth: Option<&Auth>) -> Rc<ClientState> {
+        let state = self.state(auth);
         match keyspace {
-            None => self.state(),
-            Some(keyspace) => Rc::new(ClientState { keyspace: Some(keyspace.to_owned()) }),
+            None => state,
+            Some(keyspace) => {
+                Rc::new(ClientState { keyspace: Some(keyspace.to_owned()), ..ClientState::clone(&state) })
+            }
         }
     }
 
     fn use_keyspace(&self, keyspace: &str) {
         self.info.stats.set_keyspace(keyspace);
-        *self.state.borrow_mut() = Rc::new(ClientState { keyspace: Some(keyspace.to_owned()) });
+        let mut state = self.state.borrow_mut();
+        *state = Rc::new(ClientState { keyspace: Some(keyspace.to_owned()), ..ClientState::clone(&state) });
     }
 }
 
@@ -91,7 +114,7 @@ impl RequestHandler for CqlHandler {
     type Client = Client;
 
     fn connect(&self, info: ConnectionInfo) -> Rc<Client> {
-        Rc::new(Client { info, state: RefCell::default() })
+        Rc::new(Client { info, state: RefCell::default(), roles: RefCell::default() })
     }
 
     fn disconnect(&self, _client: &Client) {}
@@ -191,7 +214,7 @@ impl Running<'_> {
 
     async fn query(&self, query: &Query) -> Result<Reply, Failure> {
         self.services.requests.regular_statements.add(1);
-        let state = self.client.state_in(query.parameters.keyspace.as_deref());
+        let state = self.client.state_in(query.parameters.keyspace.as_deref(), self.services.auth.as_deref());
         self.trace(|| format!("Parsing {}", shortened(&query.query)));
         self.trace(|| "Preparing statement".to_owned());
         let statement = Statement::plan(&query.query, state.keyspace.as_deref(), self.services.node.schema())?;
@@ -200,7 +223,7 @@ impl Running<'_> {
     }
 
     fn prepare(&self, prepare: &Prepare) -> Result<Reply, Failure> {
-        let state = self.client.state_in(prepare.keyspace.as_deref());
+        let state = self.client.state_in(prepare.keyspace.as_deref(), self.services.auth.as_deref());
         self.trace(|| format!("Parsing {}", shortened(&prepare.query)));
         self.trace(|| "Preparing statement".to_owned());
         let schema = self.services.node.schema();
@@ -218,7 +241,7 @@ impl Running<'_> {
         self.services.requests.prepared_statements.add(1);
         let statement = self.prepared(&execute.id)?;
         self.trace(|| format!("Executing prepared {}", shortened(&statement.prepared.query)));
-        let state = self.client.state_in(execute.parameters.keyspace.as_deref());
+        let state = self.client.state_in(execute.parameters.keyspace.as_deref(), self.services.auth.as_deref());
         let answer = self.run(&statement, &execute.parameters, &state).await?;
         let (skip, changed) = match &execute.result_metadata_id {
             Some(known) if known.as_ref() == statement.result.id() => (execute.parameters.skip_metadata, false),

@@ -20,6 +20,7 @@ use storage::options::FlushCompression;
 use storage::{Engine, EngineOptions, StorageError};
 
 use crate::admin_api::{NodeAdmin, SetLevel};
+use crate::auth::{Auth, PasswordAuthenticator};
 use crate::directory::{self, Directories, Told};
 use crate::event_hub::EventHub;
 use crate::limits::ServerLimits;
@@ -145,8 +146,15 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let events: Arc<EventHub> = Arc::default();
     let limits = server_limits(&config, &memory);
     let prepared = config.prepared_statements_cache_size.unwrap_or(memory.prepared);
-    let services = Arc::new(Services::new(node, config, Arc::clone(&events), prepared, options.log));
+    let auth = config.auth.authenticates.then(|| Auth::open(Arc::clone(&node), &config.auth)).transpose()?;
+    let mut services = Services::new(node, config, Arc::clone(&events), prepared, options.log);
+    services.auth = auth;
+    let services = Arc::new(services);
     let mut server_options = ServerOptions::new(listen);
+    match &services.auth {
+        Some(auth) => server_options.authenticator = Arc::new(PasswordAuthenticator(Arc::clone(auth))),
+        None => warn_of_everybody(listen),
+    }
     server_options.workers = options.workers.unwrap_or(cores);
     server_options.pin = cores >= PIN_FROM_CORES;
     server_options.limits = limits;
@@ -163,6 +171,16 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let ops =
         admin.map(|address| Ops::start(&env, address, operator).map_err(|error| StartError::Port(address, error)));
     Ok(RunningNode { services, server, ops: ops.transpose()? })
+}
+
+/// Nobody has to log in: that is for this machine only.
+fn warn_of_everybody(listen: SocketAddr) {
+    if !listen.ip().is_loopback() {
+        tracing::warn!(
+            "ANYBODY WHO REACHES {listen} MAY READ AND CHANGE EVERYTHING: \
+             nobody has to log in (authenticator: AllowAllAuthenticator; set PasswordAuthenticator)"
+        );
+    }
 }
 
 /// Workers are bound to cores from this number of cores on.

@@ -8,6 +8,7 @@ use cluster::Node;
 use config::Config;
 use metrics::{Counter, Histogram};
 
+use crate::auth::Auth;
 use crate::event_hub::EventHub;
 use crate::log_lines::LogLines;
 use crate::prepared::PreparedStatements;
@@ -19,6 +20,8 @@ pub struct Services {
     pub node: Arc<Node>,
     /// The configuration it was started with.
     pub config: Config,
+    /// Who may do what; `None`: everybody everything.
+    pub auth: Option<Arc<Auth>>,
     /// Where clients are told of changes.
     pub events: Arc<EventHub>,
     /// Statements that EXECUTE finds by id.
@@ -99,6 +102,7 @@ impl Services {
             begun: node.env.now(),
             node,
             config,
+            auth: None,
             events,
             prepared: PreparedStatements::new(prepared_bytes),
             limits,

@@ -73,6 +73,13 @@ impl<'a> Parser<'a> {
                 return Err(SyntaxError::plain(format!("Multiple definition for property '{name}'")));
             }
             options.push(option);
+            let has = |is: fn(&RoleOption<'_>) -> bool| options.iter().any(is);
+            if has(|option| matches!(option, RoleOption::Password(_)))
+                && has(|option| matches!(option, RoleOption::HashedPassword(_)))
+            {
+                let message = "Options 'password' and 'hashed password' are mutually exclusive";
+                return Err(SyntaxError::plain(message.to_owned()));
+            }
             if !self.accept_keyword(Keyword::And)? {
                 return Ok(options);
             }

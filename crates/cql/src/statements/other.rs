@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use schema::TableId;
+use schema::{Schema, TableId};
 
 use crate::ast::Statement;
+use crate::auth::{Resource, authorize_change};
 use crate::coordinator::Coordinator;
 use crate::ddl::{self, DdlContext};
 use crate::describe::describe;
@@ -14,7 +15,8 @@ use crate::error::CqlError;
 use crate::execute::{ClientState, QueryOptions};
 use crate::parse::parse;
 use crate::prepare::Prepared;
-use crate::result::{Answer, CqlResult};
+use crate::result::{Answer, CqlResult, SchemaChangeKind, SchemaEvent, SchemaTarget};
+use crate::statements::roles::{self, store};
 
 /// Executes a statement that is neither on data nor a session's.
 pub(crate) async fn execute<C: Coordinator>(
@@ -31,6 +33,13 @@ pub(crate) async fn execute<C: Coordinator>(
         let rows = describe(statement, keyspace, &coordinator.schema(), &coordinator.cluster(), options)?;
         return Ok(CqlResult::Rows(rows).into());
     }
+    if roles::is_of_roles(statement) {
+        return roles::execute(statement, options, client, coordinator).await;
+    }
+    let before = coordinator.schema();
+    if let Some(access) = &client.access {
+        authorize_change(statement, keyspace, access, &before)?;
+    }
     let context = DdlContext {
         keyspace: keyspace.map(str::to_owned),
         now_micros: coordinator.now_micros(),
@@ -39,12 +48,63 @@ pub(crate) async fn execute<C: Coordinator>(
         restoring: false,
         switches: options.limits.switches,
     };
-    let before = coordinator.schema();
     let change = ddl::change(Arc::clone(&prepared.query), context);
     let event = coordinator.change_schema(change).await?;
+    if let Some(event) = &event {
+        follow(event, client, options, coordinator, &before).await?;
+    }
     let warnings = match (&event, statement) {
         (None, Statement::CreateKeyspace(_)) => Vec::new(),
         _ => ddl::warnings(statement, &before, &coordinator.schema()),
     };
     Ok(Answer { result: event.map_or(CqlResult::Void, CqlResult::SchemaChange), warnings })
+}
+
+/// Permissions follow the schema: who makes a keyspace or a table has all of them on it, and with the thing they go.
+///
+/// Agrees with `AlterSchemaStatement.createdResources` and `AuthSchemaChangeListener`.
+async fn follow<C: Coordinator>(
+    event: &SchemaEvent,
+    client: &ClientState,
+    options: &QueryOptions,
+    coordinator: &C,
+    before: &Schema,
+) -> Result<(), CqlError> {
+    let Some(access) = &client.access else { return Ok(()) };
+    let roles = coordinator.roles();
+    if !roles.settings.authorizes {
+        return Ok(());
+    }
+    let mut changes = store::Changes::new(coordinator, options);
+    let resources = resources_of(event, before);
+    for resource in &resources {
+        match event.change {
+            SchemaChangeKind::Created => {
+                let missing = resource.applicable().without(roles.granted(&access.user, &resource.name()));
+                store::grant(&mut changes, &access.user, resource, missing)?;
+            }
+            SchemaChangeKind::Dropped => store::revoke_all_on(&mut changes, resource, &roles)?,
+            SchemaChangeKind::Updated => {}
+        }
+    }
+    changes.write().await
+}
+
+/// What an event is about, as far as permissions are on it.
+fn resources_of(event: &SchemaEvent, before: &Schema) -> Vec<Resource> {
+    let SchemaEvent { keyspace, name, .. } = event;
+    match event.target {
+        SchemaTarget::Keyspace => {
+            let own = [Resource::Keyspace(keyspace.clone()), Resource::KeyspaceFunctions(keyspace.clone())];
+            if event.change == SchemaChangeKind::Created {
+                return own.to_vec();
+            }
+            let tables = before.keyspace(keyspace).into_iter().flat_map(|keyspace| keyspace.tables.keys());
+            let tables = tables.map(|table| Resource::Table(keyspace.clone(), table.clone()));
+            tables.chain(own).chain([Resource::AllTables(keyspace.clone())]).collect()
+        }
+        // an index is told of as an update of its table
+        SchemaTarget::Table => vec![Resource::Table(keyspace.clone(), name.clone())],
+        _ => Vec::new(),
+    }
 }

@@ -199,7 +199,8 @@ fn batches_join_what_belongs_together_and_warn() {
     let values: Vec<_> = (0..12).map(|a| [int(a), int(a)]).collect();
     let statements: Vec<_> = values.iter().map(|values| (&insert, &values[..])).collect();
     let options = QueryOptions::default();
-    let answer = block_on(execute_batch(BatchKind::Unlogged, &statements, &options, &node)).expect("it is written");
+    let answer = block_on(execute_batch(BatchKind::Unlogged, &statements, &options, &ClientState::default(), &node))
+        .expect("it is written");
     assert_eq!(answer.result, CqlResult::Void);
     assert_eq!(
         answer.warnings,
@@ -211,12 +212,15 @@ fn batches_join_what_belongs_together_and_warn() {
     assert_eq!(rows_of(&node, &["SELECT count(*) FROM t"]), "count bigint\n12");
     let small = Limits { batch_size_warn: 10, batch_size_fail: 1 << 20, ..Limits::default() };
     let limited = QueryOptions { limits: small, ..QueryOptions::default() };
-    let answer = block_on(execute_batch(BatchKind::Logged, &statements, &limited, &node)).expect("it is written");
+    let answer = block_on(execute_batch(BatchKind::Logged, &statements, &limited, &ClientState::default(), &node))
+        .expect("it is written");
     assert!(answer.warnings[0].starts_with("Batch for [answers.t] is of size "), "{:?}", answer.warnings);
     let none = QueryOptions { limits: Limits { batch_size_fail: 10, ..small }, ..QueryOptions::default() };
-    let error = block_on(execute_batch(BatchKind::Logged, &statements, &none, &node)).expect_err("it is too large");
+    let error = block_on(execute_batch(BatchKind::Logged, &statements, &none, &ClientState::default(), &node))
+        .expect_err("it is too large");
     assert_eq!(error, CqlError::invalid("Batch too large"));
-    let error = block_on(execute_batch(BatchKind::Logged, &[(&select, &[])], &options, &node)).expect_err("a SELECT");
+    let error = block_on(execute_batch(BatchKind::Logged, &[(&select, &[])], &options, &ClientState::default(), &node))
+        .expect_err("a SELECT");
     assert!(error.to_string().contains("only UPDATE, INSERT and DELETE"));
 }
 

@@ -116,6 +116,11 @@ pub enum Joined {
 }
 
 impl EnvelopeJoiner {
+    /// From here on bodies of this size are taken.
+    pub fn set_body_size_max(&mut self, body_size_max: usize) {
+        self.body_size_max = body_size_max;
+    }
+
     /// A joiner that refuses larger bodies.
     pub fn new(body_size_max: usize) -> Self {
         Self { whole: Bytes::new(), partial: BytesMut::new(), body_size_max, discard: 0 }

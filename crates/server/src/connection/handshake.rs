@@ -15,12 +15,11 @@ use std::task::{Context, Poll};
 use env::Instant;
 use protocol::request::{AuthResponse, Register, Startup};
 use protocol::segment::SegmentFormat;
-use protocol::{
-    Compression, ErrorKind, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope,
-};
+use protocol::{Compression, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope};
 
 use super::{Closing, Connection};
 use crate::handler::{ConnectionInfo, RequestHandler};
+use crate::limits::FAILED_LOGINS_MAX;
 use crate::stats::Stage;
 
 impl<H, M, F> Connection<H, M, F>
@@ -110,6 +109,7 @@ where
         self.origin.stats.set_stage(Stage::Ready);
         self.origin.control.ready.set(true);
         self.origin.stats.update(|details| details.user = user.clone());
+        self.input.allow(self.origin.core.shared.limits.frame_size_max);
         let stats = self.origin.stats.clone();
         self.client = Some(self.handler.connect(ConnectionInfo { peer: self.origin.peer, version, user, stats }));
     }
@@ -133,9 +133,13 @@ where
                 self.become_ready(Some(user));
                 self.push(&ResponseEnvelope::new(stream, Response::AuthSuccess(None)));
             }
-            Err(text) => {
-                let error = ErrorMessage::new(ErrorKind::BadCredentials, text);
+            Err(error) => {
                 self.push(&ResponseEnvelope::new(stream, error));
+                self.failed_logins += 1;
+                if self.failed_logins >= FAILED_LOGINS_MAX {
+                    tracing::warn!(peer = %self.origin.peer, "connection closed: too many logins failed");
+                    self.closing = Closing::AfterFlush;
+                }
             }
         }
     }

@@ -40,6 +40,19 @@ impl Input {
         Self { buffer: BytesMut::new(), frame_size_max, discard: 0, segments: None }
     }
 
+    /// The largest body that is taken.
+    pub fn frame_size_max(&self) -> usize {
+        self.frame_size_max
+    }
+
+    /// The client is known: from here on its frames may be of this size.
+    pub fn allow(&mut self, frame_size_max: usize) {
+        self.frame_size_max = frame_size_max;
+        if let Some((_, joiner)) = &mut self.segments {
+            joiner.set_body_size_max(frame_size_max);
+        }
+    }
+
     /// From the next byte on there are segments.
     pub fn start_segments(&mut self, format: SegmentFormat) {
         self.segments = Some((SegmentDecoder::new(format), EnvelopeJoiner::new(self.frame_size_max)));

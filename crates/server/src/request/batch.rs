@@ -14,7 +14,7 @@ use crate::prepared::Statement;
 
 impl Running<'_> {
     pub(super) async fn batch(&self, batch: &Batch) -> Result<Reply, Failure> {
-        let state = self.client.state_in(batch.parameters.keyspace.as_deref());
+        let state = self.client.state_in(batch.parameters.keyspace.as_deref(), self.services.auth.as_deref());
         self.trace(|| format!("Planning a batch of {} statements", batch.statements.len()));
         let mut statements: Vec<(Arc<Statement>, Vec<BoundValue>)> = Vec::with_capacity(batch.statements.len());
         for statement in &batch.statements {
@@ -31,7 +31,7 @@ impl Running<'_> {
         let borrowed: Vec<(&Prepared, &[BoundValue])> =
             statements.iter().map(|(statement, values)| (&statement.prepared, values.as_slice())).collect();
         let options = options::of(&batch.parameters, self.version, self.services.limits)?;
-        let answer = cql::execute_batch(kind(batch.kind), &borrowed, &options, self.coordinator).await?;
+        let answer = cql::execute_batch(kind(batch.kind), &borrowed, &options, &state, self.coordinator).await?;
         match statements.first() {
             Some((first, _)) => Ok(self.reply(answer, first, false, false)),
             None => Ok(Reply { response: Response::Void, warnings: answer.warnings }),

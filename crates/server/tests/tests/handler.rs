@@ -107,7 +107,10 @@ impl Authenticator for Password {
         Box::pin(async move {
             match response.plain() {
                 Some(("cassandra", "cassandra")) => Ok(Arc::from("cassandra")),
-                _ => Err("Provided username and/or password are incorrect".to_owned()),
+                _ => Err(protocol::ErrorMessage::new(
+                    protocol::ErrorKind::BadCredentials,
+                    "Provided username and/or password are incorrect",
+                )),
             }
         })
     }

@@ -1,0 +1,130 @@
+//! The check before a statement is executed: which permissions it takes, on what.
+//!
+//! Must agree with: `CQLStatement.authorize` of every statement.
+
+use schema::Schema;
+
+use super::access::check_changeable;
+use super::{Access, Resource};
+use crate::ast::{self, Permission, QualifiedName, Statement};
+use crate::context::NO_KEYSPACE;
+use crate::coordinator::Coordinator;
+use crate::error::CqlError;
+use crate::execute::ClientState;
+use crate::prepare::{Plan, Prepared};
+use crate::statements::modification::ModificationPlan;
+use crate::statements::select::SelectPlan;
+
+/// Whether the client may execute a statement on data. Statements on schema and roles are looked at where they are executed.
+pub(crate) fn authorize<C: Coordinator>(
+    prepared: &Prepared,
+    client: &ClientState,
+    coordinator: &C,
+) -> Result<(), CqlError> {
+    let Some(access) = &client.access else { return Ok(()) };
+    match &prepared.plan {
+        Plan::Select(plan) => select(plan, access, coordinator),
+        Plan::Modification(plan) => authorize_modification(plan, access),
+        Plan::Batch(plan) => plan.statements.iter().try_for_each(|plan| authorize_modification(plan, access)),
+        Plan::Use(_) => access.check_login(),
+        Plan::Truncate(table) => access.check_table(Permission::Modify, table),
+        Plan::Other => Ok(()),
+    }
+}
+
+fn select<C: Coordinator>(plan: &SelectPlan, access: &Access, coordinator: &C) -> Result<(), CqlError> {
+    // a view is read by who may read its table
+    match &plan.table.view {
+        None => access.check_table(Permission::Select, &plan.table),
+        Some(view) => {
+            let schema = coordinator.schema();
+            let base = schema.table_by_id(view.base_id).unwrap_or(&plan.table);
+            access.check_table(Permission::Select, base)
+        }
+    }
+}
+
+/// INSERT, UPDATE, DELETE. What has conditions tells what is there, as a SELECT does.
+pub(crate) fn authorize_modification(plan: &ModificationPlan, access: &Access) -> Result<(), CqlError> {
+    access.check_table(Permission::Modify, &plan.table)?;
+    if plan.conditions.is_none() {
+        return Ok(());
+    }
+    access.check_table(Permission::Select, &plan.table)
+}
+
+/// Whether the client may execute a statement that changes the schema. `keyspace` is the connection's.
+pub(crate) fn authorize_change(
+    statement: &Statement<'_>,
+    keyspace: Option<&str>,
+    access: &Access,
+    schema: &Schema,
+) -> Result<(), CqlError> {
+    let here = Target { keyspace, access };
+    match statement {
+        Statement::CreateKeyspace(_) => {
+            access.check_login()?;
+            access.check(Permission::Create, &Resource::AllKeyspaces)
+        }
+        Statement::AlterKeyspace(alter) => here.keyspace(Permission::Alter, alter.name.as_str()),
+        Statement::DropKeyspace(drop) => here.keyspace(Permission::Drop, drop.name.as_str()),
+        Statement::CreateTable(create) => here.all_tables(Permission::Create, &create.name),
+        Statement::AlterTable(alter) => here.table(Permission::Alter, &alter.name),
+        Statement::DropTable(drop) => here.table(Permission::Drop, &drop.name),
+        Statement::CreateType(create) => here.all_tables(Permission::Create, &create.name),
+        Statement::AlterType(alter) => here.all_tables(Permission::Alter, &alter.name),
+        Statement::DropType(drop) => here.all_tables(Permission::Drop, &drop.name),
+        Statement::CreateIndex(create) => here.table(Permission::Alter, &create.table),
+        Statement::DropIndex(drop) => here.index(&drop.name, schema),
+        Statement::CreateTrigger(_) => {
+            superusers(access, "Only superusers are allowed to perform CREATE TRIGGER queries")
+        }
+        // the slip is Cassandra's
+        Statement::DropTrigger(_) => superusers(access, "Only superusers are allowed to perfrom DROP TRIGGER queries"),
+        // refused by name, whoever asks
+        _ => Ok(()),
+    }
+}
+
+fn superusers(access: &Access, message: &str) -> Result<(), CqlError> {
+    if access.is_super { Ok(()) } else { Err(CqlError::Unauthorized(message.to_owned())) }
+}
+
+struct Target<'a> {
+    keyspace: Option<&'a str>,
+    access: &'a Access,
+}
+
+impl Target<'_> {
+    fn keyspace(&self, permission: Permission, keyspace: &str) -> Result<(), CqlError> {
+        self.check(permission, Resource::Keyspace(keyspace.to_owned()))
+    }
+
+    fn all_tables(&self, permission: Permission, name: &QualifiedName<'_>) -> Result<(), CqlError> {
+        self.check(permission, Resource::AllTables(self.keyspace_of(name)?.to_owned()))
+    }
+
+    fn table(&self, permission: Permission, name: &QualifiedName<'_>) -> Result<(), CqlError> {
+        let table = Resource::Table(self.keyspace_of(name)?.to_owned(), name.name.as_str().to_owned());
+        self.check(permission, table)
+    }
+
+    fn index(&self, name: &QualifiedName<'_>, schema: &Schema) -> Result<(), CqlError> {
+        let keyspace = self.keyspace_of(name)?;
+        let mut tables = schema.keyspace(keyspace).into_iter().flat_map(|keyspace| keyspace.tables.values());
+        match tables.find(|table| table.indexes.contains_key(name.name.as_str())) {
+            Some(table) => self.check(Permission::Alter, Resource::Table(keyspace.to_owned(), table.name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn keyspace_of<'n>(&'n self, name: &'n ast::QualifiedName<'_>) -> Result<&'n str, CqlError> {
+        name.keyspace().or(self.keyspace).ok_or_else(|| CqlError::invalid(NO_KEYSPACE))
+    }
+
+    fn check(&self, permission: Permission, resource: Resource) -> Result<(), CqlError> {
+        self.access.check_login()?;
+        check_changeable(permission, &resource)?;
+        self.access.check(permission, &resource)
+    }
+}
