@@ -1,6 +1,6 @@
 //! The rows of `system_auth` that statements change, written by the statements of CQL that Cassandra writes them with.
 //!
-//! All that one statement changes is one logged batch: a crash leaves all of it or none. The key of `network_permissions` is the
+//! All that one statement changes is one write: on one node its records stand side by side in the log. The key of `network_permissions` is the
 //! resource's name (`roles/NAME`), not the role's, as there. Different from Cassandra: the row in the index of resources goes only with
 //! the last permission, so that dropping the resource finds them all.
 //! Must agree with: `CassandraRoleManager`, `CassandraAuthorizer`, `CassandraNetworkAuthorizer`, `CIDRPermissionsManager`.
@@ -79,7 +79,7 @@ impl<'a, C: Coordinator> Changes<'a, C> {
         let limits = Limits { batch_size_warn: usize::MAX, batch_size_fail: usize::MAX, ..Limits::default() };
         let protocol_version = self.options.protocol_version;
         let options = QueryOptions { protocol_version, limits, ..QueryOptions::default() };
-        execute_internally(BatchKind::Logged, &statements, &options, self.coordinator).await.map(drop)
+        execute_internally(BatchKind::Unlogged, &statements, &options, self.coordinator).await.map(drop)
     }
 
     pub(super) fn create_role(
