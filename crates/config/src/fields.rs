@@ -49,6 +49,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         storage_port: reader.port("storage_port"),
         native_transport: native_transport(&mut reader),
         auth: crate::auth::auth(&mut reader),
+        client_encryption: reader.client_encryption(),
         timeouts: timeouts(&mut reader),
         memtable: memtable(&mut reader),
         commitlog: commitlog(&mut reader),
@@ -350,6 +351,14 @@ impl Reader<'_> {
                 Vec::new()
             }
         }
+    }
+
+    fn client_encryption(&mut self) -> Option<crate::ClientEncryption> {
+        let What::Json(Json::Object(map)) = self.value("client_encryption_options").what else { return None };
+        crate::encryption::client_encryption(&map).unwrap_or_else(|problem| {
+            self.problem("client_encryption_options", &problem);
+            None
+        })
     }
 
     fn data_file_directories(&mut self) -> Vec<String> {

@@ -9,6 +9,7 @@
 
 mod auth;
 mod catalogue;
+mod encryption;
 mod error;
 mod fields;
 mod load;
@@ -20,6 +21,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 pub use auth::Auth;
+pub use encryption::{ClientEncryption, Pem};
 pub use error::ConfigError;
 
 /// The checked configuration.
@@ -59,6 +61,8 @@ pub struct Config {
     pub native_transport: NativeTransport,
     /// Who may do what.
     pub auth: Auth,
+    /// client_encryption_options; None: connections are not encrypted
+    pub client_encryption: Option<ClientEncryption>,
     /// How long requests may take.
     pub timeouts: Timeouts,
     /// Memory of memtables.

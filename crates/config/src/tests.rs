@@ -113,7 +113,8 @@ fn refusals_name_the_key() {
         ("rpc_address: somewhere", "rpc_address: 'somewhere' is not an IP address"),
         (
             "client_encryption_options: {enabled: true}",
-            "client_encryption_options: exists in Cassandra, but is not honoured yet at this value (ours: leave it out)",
+            "client_encryption_options: keystores of Java (JKS, PKCS12) are not read; say ssl_context_factory: {class_name: \
+             PEMBasedSslContextFactory} and give PEM, which `openssl pkcs12 -in KEYSTORE -nodes` makes of a PKCS12 one",
         ),
         ("- a\n- b", "the configuration is not a list of keys and values"),
     ];

@@ -22,6 +22,7 @@ pub mod running;
 pub mod server;
 pub mod services;
 pub mod stats;
+pub mod tls;
 pub mod trace;
 pub mod virtual_tables;
 mod worker;

@@ -30,6 +30,7 @@ use crate::ops::Ops;
 use crate::request::CqlHandler;
 use crate::server::{Server, ServerOptions};
 use crate::services::Services;
+use crate::tls::Tls;
 
 /// What needs no flush to be due, expiry and tombstones past gc_grace, is looked for so often. As in Cassandra.
 const COMPACTION_CHECK: Duration = Duration::from_secs(60);
@@ -71,6 +72,8 @@ pub enum StartError {
     Directory(String),
     /// Directory, log, schema, identity.
     Node(NodeError),
+    /// Keys and certificates of `client_encryption_options`.
+    Encryption(String),
     /// Workers.
     Workers(io::Error),
 }
@@ -83,6 +86,7 @@ impl fmt::Display for StartError {
             }
             Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Directory(why) => f.write_str(why),
+            Self::Encryption(why) => write!(f, "client_encryption_options: {why}"),
             Self::Node(error) => error.fmt(f),
             Self::Workers(error) => write!(f, "cannot start the workers: {error}"),
         }
@@ -155,6 +159,9 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
         Some(auth) => server_options.authenticator = Arc::new(PasswordAuthenticator(Arc::clone(auth))),
         None => warn_of_everybody(listen),
     }
+    let encryption = services.config.client_encryption.as_ref();
+    server_options.tls =
+        encryption.map(|options| Tls::open(&env, options)).transpose().map_err(StartError::Encryption)?;
     server_options.workers = options.workers.unwrap_or(cores);
     server_options.pin = cores >= PIN_FROM_CORES;
     server_options.limits = limits;

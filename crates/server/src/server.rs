@@ -16,6 +16,7 @@ use crate::event_hub::EventHub;
 use crate::handler::RequestHandler;
 use crate::limits::{ARRIVALS_MAX, ServerLimits};
 use crate::stats::{ConnectionRegistry, WorkerStats};
+use crate::tls::Tls;
 use crate::worker::{self, WorkerCore};
 
 /// What a server is started with.
@@ -30,6 +31,8 @@ pub struct ServerOptions {
     pub limits: ServerLimits,
     /// Who may connect.
     pub authenticator: Arc<dyn Authenticator>,
+    /// How connections are encrypted, if they are.
+    pub tls: Option<Tls>,
     /// Where events come from.
     pub events: Arc<EventHub>,
     /// What SUPPORTED says besides versions and compressions: `CQL_VERSION` first.
@@ -45,6 +48,7 @@ impl ServerOptions {
             pin: false,
             limits: ServerLimits::default(),
             authenticator: Arc::new(AllowAll),
+            tls: None,
             events: Arc::default(),
             cql_version: "3.4.7".to_owned(),
         }
@@ -63,6 +67,7 @@ pub(crate) struct Shared {
     pub env: Env,
     pub limits: ServerLimits,
     pub authenticator: Arc<dyn Authenticator>,
+    pub tls: Option<Tls>,
     pub events: Arc<EventHub>,
     pub registry: Arc<ConnectionRegistry>,
     pub supported: Vec<(String, Vec<String>)>,
@@ -113,6 +118,7 @@ impl Server {
             env: env.clone(),
             limits: options.limits,
             authenticator: options.authenticator,
+            tls: options.tls,
             events: options.events,
             registry: Arc::default(),
             supported: supported(&options.cql_version),

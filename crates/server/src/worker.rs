@@ -209,6 +209,13 @@ fn serve_here<H: RequestHandler>(core: &Rc<WorkerCore>, handler: &Rc<H>, (detach
     let handler = handler.clone();
     tokio::task::spawn_local(async move {
         let _entry = entry;
+        let stream = match &origin.core.shared.tls {
+            None => stream,
+            Some(tls) => match tls.accept(stream).await {
+                Ok(stream) => stream,
+                Err(error) => return tracing::debug!(%peer, %error, "no connection: the TLS handshake failed"),
+            },
+        };
         serve(origin, handler, stream).await;
     });
 }

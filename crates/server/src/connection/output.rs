@@ -22,6 +22,8 @@ pub(super) struct Output {
     segments: Option<SegmentEncoder>,
     /// Of bodies, in versions 3 and 4.
     compression: Option<Compression>,
+    /// The stream holds what it has not sent: counts as a byte.
+    is_unflushed: bool,
 }
 
 impl Output {
@@ -42,7 +44,8 @@ impl Output {
 
     /// Bytes not yet written.
     pub fn pending(&self) -> usize {
-        self.buffer.len() + self.segments.as_ref().map_or(0, SegmentEncoder::buffered)
+        let segments = self.segments.as_ref().map_or(0, SegmentEncoder::buffered);
+        self.buffer.len() + segments + usize::from(self.is_unflushed)
     }
 
     /// Appends a response.
@@ -87,7 +90,10 @@ impl Output {
                 Poll::Pending => return (taken, Poll::Pending),
             }
         }
-        (taken, Poll::Ready(Ok(())))
+        // an encrypted stream may still hold what it took
+        let flushed = Pin::new(stream).poll_flush(context);
+        self.is_unflushed = flushed.is_pending();
+        (taken, flushed)
     }
 
     fn consume(&mut self, size: usize) {
