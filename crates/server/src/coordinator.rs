@@ -184,14 +184,10 @@ impl Coordinator for RequestCoordinator {
             (kind, node.write(&mutations).await)
         };
         written.map_err(|error| errors::of_write(error, consistency, block_for, kind))?;
-<<<<<<< HEAD
         self.trace(|| "Written: the commit log has it".to_owned());
-=======
-        self.trace(|| "In the commit log and in memtables".to_owned());
         if of_roles {
             self.reload_roles().await?;
         }
->>>>>>> a03284e (roles: log in with passwords, roles, permissions and their checks, as in Cassandra)
         Ok(())
     }
 
