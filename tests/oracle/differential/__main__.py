@@ -66,9 +66,27 @@ def show(found, times):
         print(f"  {statement};")
     for step in found.steps[-12:]:
         print(show_step(step))
-    for name, answers in (("Cassandra", found.cassandra), ("Helenus", found.helenus)):
-        for answer in answers:
-            print(f"{name:9} {json.dumps(answer, ensure_ascii=False)[:600]}")
+    for name, text in zip(("Cassandra", "Helenus"), apart(found)):
+        print(f"{name:9} {text[:700]}")
+
+
+def apart(found):
+    """What differs of the first answers that do: the fields, of rows the rows."""
+    if len(found.cassandra) != len(found.helenus) and found.cassandra[: len(found.helenus)] == found.helenus[: len(found.cassandra)]:
+        return [f"{len(answers)} answers" for answers in (found.cassandra, found.helenus)]
+    pair = next(((a, b) for a, b in zip(found.cassandra, found.helenus) if a != b), None)
+    if pair is None:
+        return ["the same", "the same"]
+    a, b = pair
+    fields = [key for key in {**a, **b} if a.get(key) != b.get(key)]
+    if fields == ["rows"] or fields == ["columns"]:
+        a, b = a[fields[0]], b[fields[0]]
+        rest = [(x, y) for x, y in zip(a, b) if x != y]
+        if rest:
+            at = a.index(rest[0][0])
+            return [f"{len(rows)} {fields[0]}, at {at}: {json.dumps(row, ensure_ascii=False)}" for rows, row in zip((a, b), rest[0])]
+        return [f"{len(rows)} {fields[0]}, last {json.dumps(rows[-1:], ensure_ascii=False)}" for rows in (a, b)]
+    return [json.dumps({key: one.get(key) for key in fields}, ensure_ascii=False) for one in pair]
 
 
 def main():

@@ -12,8 +12,12 @@ NUMBER = re.compile(r"-?\b\d[\d.eE+-]*\b")
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]*")
 
 
+SIGNATURES = re.compile(r"\((known type|can be matched by following) signatures: .*\)")
+"""Cassandra lists functions in the order of a hash table."""
+
+
 def text_of(text):
-    return " ".join(text.split())
+    return SIGNATURES.sub("(…)", " ".join(text.split()))
 
 
 def value(data, ty):

@@ -66,13 +66,27 @@ impl Filter {
         };
         let test = match &self.test {
             FilterTest::Compare(operator, term) => BoundTest::Compare(*operator, value(term)?),
-            FilterTest::In(terms) => BoundTest::In(in_values(terms, &self.name, bindings)?),
+            FilterTest::In(terms) => BoundTest::In(filter_values(terms, &self.name, bindings)?),
             FilterTest::Contains(term) => BoundTest::Contains(value(term)?),
             FilterTest::ContainsKey(term) => BoundTest::ContainsKey(value(term)?),
             FilterTest::Entry(key, term) => BoundTest::Entry(value(key)?, value(term)?),
         };
         Ok(BoundFilter { column: self.column.clone(), test })
     }
+}
+
+/// The values of an IN; a null among them is equal to nothing.
+fn filter_values(terms: &InTerms, name: &str, bindings: &Bindings<'_>) -> Result<Vec<Bytes>, CqlError> {
+    let InTerms::List(terms) = terms else { return in_values(terms, name, bindings) };
+    let mut values = Vec::with_capacity(terms.len());
+    for term in terms {
+        match term.eval(bindings)? {
+            BoundValue::Bytes(value) => values.push(value),
+            BoundValue::Null => {}
+            BoundValue::Unset => return Err(CqlError::invalid(format!("Invalid unset value for column {name}"))),
+        }
+    }
+    Ok(values)
 }
 
 impl BoundFilter {

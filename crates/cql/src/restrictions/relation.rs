@@ -42,8 +42,8 @@ pub(super) fn prepare<'t>(
     relation: &Relation<'_>,
 ) -> Result<Prepared<'t>, CqlError> {
     match relation {
-        Relation::Column { column, operator, value } => {
-            let column = find_column(table, column.as_str())?;
+        Relation::Column { column: name, operator, value } => {
+            let column = find_column(table, name.as_str())?;
             if matches!(operator, Operator::Contains | Operator::ContainsKey)
                 && matches!(kind, StatementKind::Update | StatementKind::Delete)
             {
@@ -51,12 +51,12 @@ pub(super) fn prepare<'t>(
             }
             let receiver = column_receiver(column, *operator)?;
             match operator {
-                Operator::Neq => return invalid(format!("Unsupported \"!=\" relation: {} != {value}", column.name)),
+                Operator::Neq => return invalid(format!("Unsupported \"!=\" relation: {:?} != {value}", name)),
                 Operator::Like => {
                     terms::prepare(preparing, value, &receiver)?;
                     return invalid(format!(
-                        "LIKE restriction is only supported on properly indexed columns. {} LIKE {value} is not valid.",
-                        column.name
+                        "LIKE restriction is only supported on properly indexed columns. {:?} LIKE {value} is not valid.",
+                        name
                     ));
                 }
                 Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte => refuse_durations(&column.ty)?,
@@ -152,11 +152,13 @@ fn column_receiver(column: &ColumnMetadata, operator: Operator) -> Result<Receiv
     let (name, ty) = (&column.name, &column.ty);
     let element = |part: &str, ty: &Arc<CqlType>| Ok(Receiver::new(format!("{part}({name})"), (**ty).clone()));
     match operator {
+        // Cassandra takes the type of a descending column for no collection
         Operator::ContainsKey => match ty {
-            CqlType::Map { key, .. } => element("key", key),
+            CqlType::Map { key, .. } if !column.reversed => element("key", key),
             _ => invalid(format!("Cannot use CONTAINS KEY on non-map column {name}")),
         },
         Operator::Contains => match ty {
+            _ if column.reversed => invalid(format!("Cannot use CONTAINS on non-collection column {name}")),
             CqlType::List { element: ty, .. } | CqlType::Set { element: ty, .. } => element("value", ty),
             CqlType::Map { value, .. } => element("value", value),
             _ => invalid(format!("Cannot use CONTAINS on non-collection column {name}")),

@@ -98,12 +98,27 @@ fn required(
     let name = column_name(table, position);
     match value {
         BoundValue::Bytes(bytes) => Ok(bytes),
-        BoundValue::Null if restriction.multi => {
-            Err(CqlError::invalid(format!("Invalid null value for column {name}")))
-        }
-        BoundValue::Null => Err(CqlError::invalid(format!("Invalid null value in condition for column {name}"))),
+        BoundValue::Null => Err(null_value(restriction, table, position)),
+        BoundValue::Unset if restriction.multi => Err(CqlError::invalid(format!(
+            "Invalid unset value for tuple field number {}",
+            position - restriction.first
+        ))),
         BoundValue::Unset => Err(CqlError::invalid(format!("Invalid unset value for column {name}"))),
     }
+}
+
+/// The words hang on the kind of the restriction.
+fn null_value(restriction: &ClusteringRestriction, table: &TableMetadata, position: usize) -> CqlError {
+    let name = column_name(table, position);
+    CqlError::invalid(match restriction.test {
+        ClusteringTest::In(_) if restriction.multi => {
+            let columns = table.clustering.iter().skip(restriction.first).take(restriction.width);
+            let names: Vec<_> = columns.map(|column| column.name.as_str()).collect();
+            format!("Invalid null value in condition for columns: [{}]", names.join(", "))
+        }
+        ClusteringTest::Eq(_) if restriction.multi => format!("Invalid null value for column {name}"),
+        _ => format!("Invalid null value in condition for column {name}"),
+    })
 }
 
 fn row_values(
@@ -139,14 +154,8 @@ fn tuple_values(
             fields.len()
         )));
     }
-    let name = |at: usize| column_name(table, restriction.first + at);
-    fields
-        .into_iter()
-        .enumerate()
-        .map(|(at, field)| {
-            field.ok_or_else(|| CqlError::invalid(format!("Invalid null value for column {}", name(at))))
-        })
-        .collect()
+    let null = |at: usize| null_value(restriction, table, restriction.first + at);
+    fields.into_iter().enumerate().map(|(at, field)| field.ok_or_else(|| null(at))).collect()
 }
 
 fn in_rows(

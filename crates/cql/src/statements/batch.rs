@@ -3,12 +3,13 @@
 //! Agrees with `org.apache.cassandra.cql3.statements.{BatchStatement,BatchUpdatesCollector}`, messages included.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{Cell, ColumnData, Mutation, PartitionUpdate, Row};
 
 use super::modification::{
-    ExistingRows, ModificationPlan, WriteTime, check_consistency, default_timestamp, prepare_delete, prepare_insert,
+    ExistingRows, ModificationPlan, check_consistency, default_timestamp, prepare_delete, prepare_insert,
     prepare_update, read_existing, request_seconds,
 };
 use crate::ast::{self, BatchKind, Modification};
@@ -52,6 +53,7 @@ pub(crate) fn prepare(
             Modification::Delete(delete) => prepare_delete(preparing, delete, keyspace)?,
         });
     }
+    (preparing.keyspace, preparing.table) = (Arc::from("[batch]"), Arc::from("[batch]"));
     let timestamp = match &batch.using.timestamp {
         None => None,
         Some(term) => Some(terms::prepare(preparing, term, &Receiver::new("[timestamp]", types::CqlType::BigInt))?),
@@ -147,13 +149,12 @@ pub(crate) async fn execute_all<C: Coordinator>(
     let mut gathered = Gathered::default();
     for (plan, values) in statements {
         let bindings = Bindings { values, sources: coordinator };
-        let time: WriteTime = plan.write_time(&bindings, timestamp, now)?;
         let existing = if plan.requires_read {
             read_existing(plan, &bindings, options, now, coordinator).await?
         } else {
             ExistingRows::default()
         };
-        for update in plan.updates(&bindings, &time, &existing)? {
+        for update in plan.updates(&bindings, timestamp, now, &existing)? {
             gathered.add(update);
         }
     }

@@ -79,6 +79,11 @@ impl SelectPlan {
         self.group_by.is_none() && !self.selection.aggregates.is_empty()
     }
 
+    /// Some IN of the partition key is empty.
+    fn selects_nothing(&self, bindings: &Bindings<'_>) -> Result<bool, CqlError> {
+        Ok(self.restrictions.keys(&self.table, bindings)?.is_empty())
+    }
+
     fn empty(&self) -> Page {
         Page { rows: Vec::new(), row_count: 0, paging_state: None, tombstones: 0, live_rows: 0 }
     }
@@ -103,7 +108,9 @@ pub(crate) async fn execute<C: Coordinator>(
     }
     let bindings = Bindings { values, sources: coordinator };
     let page_size = options.page_size.filter(|size| *size > 0);
-    if page_size.is_some() && !plan.post_order.is_empty() {
+    let limit = limit_value(plan.limit.as_ref(), &bindings)?;
+    let is_paged = plan.aggregates() || page_size.is_some_and(|size| size < limit);
+    if page_size.is_some() && is_paged && !plan.post_order.is_empty() && !plan.selects_nothing(&bindings)? {
         return Err(CqlError::invalid(
             "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove \
              the ORDER BY or the IN and sort client side, or disable paging for this query",
@@ -143,8 +150,8 @@ pub(crate) async fn execute<C: Coordinator>(
 
 fn warnings(plan: &SelectPlan, query: &str, options: &QueryOptions, page: &Page) -> Vec<String> {
     let mut warnings = Vec::new();
-    if plan.aggregates_everything() && !plan.table.keyspace.starts_with("system") {
-        if matches!(plan.restrictions.partition, PartitionRestriction::All) {
+    if plan.aggregates() && !plan.table.keyspace.starts_with("system") {
+        if !plan.restrictions.restricts_key {
             warnings.push("Aggregation query used without partition key".to_owned());
         } else if plan.restrictions.key_in {
             warnings.push("Aggregation query used on multiple partition keys (IN restriction)".to_owned());

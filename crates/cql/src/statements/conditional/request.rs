@@ -252,9 +252,7 @@ impl<'a> Request<'a> {
         let mut all = PartitionUpdate::new(Arc::clone(self.table), self.key.clone());
         for (plan, values) in self.statements {
             let bindings = Bindings { values, sources };
-            let mut time = plan.write_time(&bindings, timestamp, now)?;
-            time.timestamp = timestamp;
-            for update in plan.updates(&bindings, &time, &existing)? {
+            for update in plan.updates_at(&bindings, timestamp, now, &existing)? {
                 all.merge(update);
             }
         }
