@@ -86,8 +86,16 @@ impl<'a> Preparing<'a> {
         marker.index
     }
 
-    /// For each column of a partition key the last marker that stands for it alone; empty if one has none.
+    /// For each column of a partition key the last marker that stands for it alone; empty if one has none, or if markers
+    /// belong to several tables (or to a batch as a whole).
     pub fn key_markers(&self, columns: usize) -> Arc<[u16]> {
+        let one_table = self.specs.windows(2).all(|pair| match (&pair[0], &pair[1]) {
+            (Some(a), Some(b)) => a.table == b.table && a.keyspace == b.keyspace,
+            _ => true,
+        });
+        if !one_table {
+            return Arc::default();
+        }
         let last = |column| self.keys.iter().rposition(|key| *key == Some(column)).and_then(|at| u16::try_from(at).ok());
         (0..columns).map(last).collect::<Option<Vec<_>>>().unwrap_or_default().into()
     }

@@ -220,7 +220,8 @@ impl Restrictions {
                 KeyTest::In(terms) => {
                     let mut values = in_values(terms, &column.name, bindings)?;
                     values.sort_by(|a, b| types::compare(&column.ty, a, b));
-                    values.dedup();
+                    // of equal ones (1 and 1.0 of a decimal) the first
+                    values.dedup_by(|later, first| types::compare(&column.ty, later, first).is_eq());
                     check_combinations(combinations.len(), values.len())?;
                     combinations = product(&combinations, &values);
                 }

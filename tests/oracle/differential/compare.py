@@ -47,7 +47,6 @@ def plain(answer):
         found["markers"], found["keys"] = markers["columns"], markers["keys"]
         found["result"] = answer["result"]["columns"]
         found["id"] = answer["id"].hex()
-        found["result_id"] = answer["result_id"].hex() if answer["result"]["columns"] else None
     elif kind in ("keyspace", "change", "broken"):
         found.update({key: answer[key] for key in answer if key != "kind"})
     return found

@@ -73,7 +73,9 @@ def random_table(rng, name, udts):
     compact = rng.random() < 0.12
     columns = [Column(f"k{i}", key_type(rng, udts), "partition") for i in range(rng.choice([1, 1, 1, 2, 3]))]
     clustering = rng.choice([0, 1, 1, 2, 2, 3])
-    columns += [Column(f"c{i}", key_type(rng, udts), "clustering", rng.random() < 0.35) for i in range(clustering)]
+    for i in range(clustering):
+        ty = key_type(rng, udts)
+        columns.append(Column(f"c{i}", ty, "clustering", not ty.inner and rng.random() < 0.35))
     statics = rng.choice([0, 0, 1, 2]) if clustering and not compact else 0
     of_value = lambda: scalar("counter") if counter else random_type(rng, udts, 2)
     columns += [Column(f"s{i}", of_value(), "static") for i in range(statics)]

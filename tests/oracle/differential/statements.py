@@ -28,6 +28,7 @@ class Writer:
         self.marked = 0.0 if style < 0.55 else 0.8
         """How likely a value is bound."""
         self.named = self.marked and rng.random() < 0.15
+        self.mistakes = 0
         self.wrong = rng.random() < 0.07
         """Whether mistakes are made on purpose."""
 
@@ -35,7 +36,9 @@ class Writer:
         return self.rng.random() < of
 
     def mistake(self, of=0.25):
-        return self.wrong and self.chance(of)
+        made = self.wrong and self.chance(of)
+        self.mistakes += made
+        return made
 
     def pick(self, items):
         return self.rng.choice(items)
@@ -61,14 +64,14 @@ class Writer:
     def number_of(self, name, choices):
         return self.value(scalar(name), self.pick(choices))
 
-    def using(self, table, ttl=True):
+    def using(self, table, ttl=True, soon=True):
         """USING TIMESTAMP and TTL, sometimes."""
         parts = []
         allowed = not table.counter or self.chance(0.03)
         if allowed and self.chance(0.35):
             parts.append(f"TIMESTAMP {self.number_of('bigint', [TIME + self.number * 1000 + self.pick([-5000, -1000, 0, 0, 1000])])}")
         if ttl and allowed and self.chance(0.12):
-            times = [100, 86400, 0, 630720000] + ([-1, 630720001] if self.mistake(0.8) else [])
+            times = [100 if soon else 1000, 86400, 0, 630720000] + ([-1, 630720001] if self.mistake(0.8) else [])
             parts.append(f"TTL {self.number_of('int', times)}")
         self.rng.shuffle(parts)
         return f" USING {' AND '.join(parts)}" if parts else ""
@@ -96,6 +99,8 @@ class Writer:
         step = {"text": text, "timestamp": TIME + self.number * 1000, "now": NOW + self.number, **options}
         if bound:
             step["values"] = bound
+        if self.mistakes:
+            step["mistakes"] = self.mistakes
         step["prepared"] = bool(bound) and self.chance(0.85) or self.chance(0.15)
         return step
 

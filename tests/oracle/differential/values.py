@@ -262,8 +262,10 @@ def as_json(ty, value):
         return value if value == value and abs(value) != float("inf") else number(value)
     if name in ("text", "ascii"):
         return value.replace("''", "'")
-    if name in WIDTHS or name in ("varint", "boolean", "timestamp"):
+    if name in WIDTHS or name in ("varint", "boolean"):
         return value
+    if name == "timestamp":
+        return f"{date_text(value // 86_400_000)} {time_text(value % 86_400_000 * 1_000_000)[:12]}Z"
     if name == "decimal":
         return decimal_text(value)
     if name == "map":

@@ -17,7 +17,7 @@ def insert(w, table):
         given = [column for column in given if not w.chance(0.2)]
     if w.chance(0.3):
         w.rng.shuffle(given)
-    if w.chance(0.12):
+    if w.chance(0.12) and not (table.compact and not (table.of("clustering") and table.of("regular"))):
         return insert_json(w, table, given)
     null = lambda column: 0.01 if column.kind in ("partition", "clustering") else 0.12
     names = ", ".join(column.name for column in given)
@@ -27,7 +27,7 @@ def insert(w, table):
     if w.mistake(0.1):
         terms += ", 1"
     exists = " IF NOT EXISTS" if w.conditional(table) else ""
-    return f"INSERT INTO {table.name} ({names}) VALUES ({terms}){exists}{w.using(table)}"
+    return f"INSERT INTO {table.name} ({names}) VALUES ({terms}){exists}{w.using(table, soon=False)}"
 
 
 def insert_json(w, table, given):
@@ -43,7 +43,7 @@ def insert_json(w, table, given):
         text = text[:-1]
     default = w.pick(["", "", " DEFAULT NULL", " DEFAULT UNSET"])
     exists = " IF NOT EXISTS" if w.conditional(table) else ""
-    return f"INSERT INTO {table.name} JSON {w.value(scalar('text'), text.replace(chr(39), chr(39) * 2))}{default}{exists}{w.using(table)}"
+    return f"INSERT INTO {table.name} JSON {w.value(scalar('text'), text.replace(chr(39), chr(39) * 2))}{default}{exists}{w.using(table, soon=False)}"
 
 
 def part(w, ty, pool, at=0):
@@ -177,6 +177,8 @@ def deleted(w, column):
 
 
 def one(w, table):
+    if table.counter:
+        return w.pick([update, update, update, update, update, insert])(w, table)
     return w.pick([insert, insert, insert, update, update, update, delete])(w, table)
 
 

@@ -218,9 +218,9 @@ impl<'t> Builder<'t> {
         test: ClusteringTest,
         multi: bool,
     ) -> Result<(), CqlError> {
-        self.check_neighbours(first, &test)?;
         let overlaps = |other: &ClusteringRestriction| other.first < first + width && first < other.first + other.width;
         let Some(at) = self.clustering.iter().position(overlaps) else {
+            self.check_neighbours(first, &test)?;
             let place = self.clustering.partition_point(|other| other.first < first);
             self.clustering.insert(place, ClusteringRestriction { first, width, test, multi });
             return Ok(());
@@ -277,9 +277,8 @@ impl<'t> Builder<'t> {
     fn finish(mut self, only_static: bool) -> Result<Restrictions, CqlError> {
         let mut filters = Vec::new();
         let restricts_key = self.token.is_some() || self.keys.iter().any(Option::is_some);
+        let key_in = self.keys.iter().any(|part| matches!(part, Some(KeyPart::In(_))));
         let partition = self.finish_keys(&mut filters)?;
-        let key_in = matches!(&partition, PartitionRestriction::Keys(tests)
-            if tests.iter().any(|test| matches!(test, KeyTest::In(_))));
         let restricts_clustering = !self.clustering.is_empty() || !self.clustering_contains.is_empty();
         if only_static && restricts_clustering {
             match self.kind {

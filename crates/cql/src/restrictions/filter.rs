@@ -75,15 +75,14 @@ impl Filter {
     }
 }
 
-/// The values of an IN; a null among them is equal to nothing.
+/// The values of an IN; a null among them, or what is not set, is equal to nothing.
 fn filter_values(terms: &InTerms, name: &str, bindings: &Bindings<'_>) -> Result<Vec<Bytes>, CqlError> {
     let InTerms::List(terms) = terms else { return in_values(terms, name, bindings) };
     let mut values = Vec::with_capacity(terms.len());
     for term in terms {
         match term.eval(bindings)? {
             BoundValue::Bytes(value) => values.push(value),
-            BoundValue::Null => {}
-            BoundValue::Unset => return Err(CqlError::invalid(format!("Invalid unset value for column {name}"))),
+            BoundValue::Null | BoundValue::Unset => {}
         }
     }
     Ok(values)

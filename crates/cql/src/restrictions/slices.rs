@@ -50,7 +50,7 @@ pub(super) fn clusterings(
     }
     if prefixes.len() > 1 {
         prefixes.sort_by(|a, b| table.comparator.compare_values(a, b));
-        prefixes.dedup();
+        prefixes.dedup_by(|later, first| table.comparator.compare_values(later, first).is_eq());
     }
     Ok(prefixes)
 }

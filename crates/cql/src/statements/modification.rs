@@ -327,7 +327,10 @@ impl ModificationPlan {
             }
             Target::StaticOnly => {}
         }
-        if !self.static_operations.is_empty() {
+        // as in Cassandra once for each row that is named: counters and lists show it
+        let times = if let Target::Rows(rows) = target { rows.len() } else { 1 };
+        let times = if self.static_operations.is_empty() { 0 } else { times };
+        for _ in 0..times {
             let mut row = Row::new(ClusteringValues::new());
             let before = existing.row(&update.key, None);
             self.apply(&self.static_operations, &mut row, bindings, time, before)?;

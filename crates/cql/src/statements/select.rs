@@ -79,11 +79,6 @@ impl SelectPlan {
         self.group_by.is_none() && !self.selection.aggregates.is_empty()
     }
 
-    /// Some IN of the partition key is empty.
-    fn selects_nothing(&self, bindings: &Bindings<'_>) -> Result<bool, CqlError> {
-        Ok(self.restrictions.keys(&self.table, bindings)?.is_empty())
-    }
-
     fn empty(&self) -> Page {
         Page { rows: Vec::new(), row_count: 0, paging_state: None, tombstones: 0, live_rows: 0 }
     }
@@ -108,20 +103,27 @@ pub(crate) async fn execute<C: Coordinator>(
     }
     let bindings = Bindings { values, sources: coordinator };
     let page_size = options.page_size.filter(|size| *size > 0);
-    let limit = limit_value(plan.limit.as_ref(), &bindings)?;
-    let is_paged = plan.aggregates() || page_size.is_some_and(|size| size < limit);
-    if page_size.is_some() && is_paged && !plan.post_order.is_empty() && !plan.selects_nothing(&bindings)? {
+    // before anything else: what is wrong with it is said first
+    limit_value(plan.limit.as_ref(), &bindings)?;
+    let partitions = match &plan.restrictions.partition {
+        PartitionRestriction::Keys(_) => Some(Partitions::Keys(plan.restrictions.keys(&plan.table, &bindings)?)),
+        _ => plan.restrictions.range(&plan.table, &bindings)?.map(Partitions::Range),
+    };
+    // where no partition is asked for nothing is said of rows
+    let slices = match &partitions {
+        None => Slices::none(),
+        Some(Partitions::Keys(keys)) if keys.is_empty() => Slices::none(),
+        Some(_) => plan.restrictions.slices(&plan.table, &bindings)?,
+    };
+    let is_paged = page_size.is_some() && (plan.aggregates() || !slices.0.is_empty());
+    if is_paged && !plan.post_order.is_empty() {
         return Err(CqlError::invalid(
             "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove \
              the ORDER BY or the IN and sort client side, or disable paging for this query",
         ));
     }
-    let partitions = match &plan.restrictions.partition {
-        PartitionRestriction::Keys(_) => Some(Partitions::Keys(plan.restrictions.keys(&plan.table, &bindings)?)),
-        _ => plan.restrictions.range(&plan.table, &bindings)?.map(Partitions::Range),
-    };
-    let slices = plan.restrictions.slices(&plan.table, &bindings)?;
-    let mut job = job(plan, &bindings, options, page_size, request_seconds(options, coordinator))?;
+    let now = request_seconds(options, coordinator);
+    let mut job = job(plan, &bindings, options, page_size, now, !slices.0.is_empty())?;
     if let Some(Partitions::Keys(keys)) = &partitions {
         job.single_key = keys.len() == 1;
         job.last_key = keys.last().map(|key| key.key.clone());
@@ -172,12 +174,13 @@ fn job(
     options: &QueryOptions,
     page_size: Option<u32>,
     now: u32,
+    reads: bool,
 ) -> Result<Job, CqlError> {
     let user_limit = limit_value(plan.limit.as_ref(), bindings)?;
     let per_partition = limit_value(plan.per_partition_limit.as_ref(), bindings)?;
     let selection =
         if plan.selection.has_terms { Arc::new(plan.selection.bind(bindings)?) } else { Arc::clone(&plan.selection) };
-    let filters: Result<Vec<_>, _> = plan.restrictions.filters.iter().map(|filter| filter.bind(bindings)).collect();
+    let filters: Result<Vec<_>, _> = plan.restrictions.filters.iter().filter(|_| reads).map(|filter| filter.bind(bindings)).collect();
     let (partition_filters, row_filters) = filters?.into_iter().partition(|filter| filter.is_of_partition());
     let paged = page_size.filter(|size| *size < user_limit && !plan.aggregates_everything());
     let resume = match (&options.paging_state, paged) {

@@ -262,6 +262,7 @@ impl<'a> Request<'a> {
 }
 
 fn only_key(plan: &ModificationPlan, is_batch: bool, bindings: &Bindings<'_>) -> Result<DecoratedKey, CqlError> {
+    let key = plan.restrictions.keys(&plan.table, bindings)?.pop();
     if plan.restrictions.key_in {
         return if is_batch {
             invalid("Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)")
@@ -270,7 +271,6 @@ fn only_key(plan: &ModificationPlan, is_batch: bool, bindings: &Bindings<'_>) ->
             invalid(format!("IN on the partition key is not supported with conditional {what}"))
         };
     }
-    let key = plan.restrictions.keys(&plan.table, bindings)?.pop();
     key.ok_or_else(|| CqlError::invalid("Conditional statements need the whole partition key"))
 }
 

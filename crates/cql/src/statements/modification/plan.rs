@@ -154,7 +154,12 @@ fn prepare_insert_json(
     let mut operations = Operations::default();
     let mut keys = Vec::new();
     for column in columns {
-        let Some(term) = source.term(column)? else { continue };
+        let Some(term) = source.term(column)? else {
+            if column.is_primary_key() {
+                return invalid(format!("Invalid unset value for column {}", column.name));
+            }
+            continue;
+        };
         if column.is_primary_key() {
             keys.push((column, term));
         } else if column.is_complex() {
@@ -301,7 +306,7 @@ fn assign(
     match operation {
         AssignmentOperation::Set(term) => set_value(preparing, column, term),
         AssignmentOperation::Add(term) => match &column.ty {
-            CqlType::Tuple(_) => wrong("tuple"),
+            CqlType::Tuple(_) | CqlType::Udt(..) => wrong("tuple"),
             CqlType::Counter => {
                 let term = terms::prepare(preparing, term, &Receiver::column(column))?;
                 Ok(Operation::Increment(column.id, term))
@@ -317,9 +322,15 @@ fn assign(
             )),
             ty if !ty.is_collection() => wrong("non counter"),
             ty if !ty.is_multi_cell() => wrong("frozen collection"),
-            _ => {
-                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
-                Ok(Operation::Add(target(column), term))
+            ty => {
+                let prepared = terms::prepare(preparing, term, &Receiver::column(column));
+                let prepared = match ty {
+                    CqlType::Map { .. } => prepared.map_err(|_| {
+                        CqlError::invalid(format!("Value for a map addition has to be a map, but was: '{term}'"))
+                    }),
+                    _ => prepared,
+                };
+                Ok(Operation::Add(target(column), prepared?))
             }
         },
         AssignmentOperation::Subtract(term) => match &column.ty {
@@ -336,11 +347,11 @@ fn assign(
             CqlType::Map { key, .. } => {
                 // what is taken from a map is a set of its keys
                 let keys = CqlType::Set { element: Arc::clone(key), frozen: false };
-                if !terms::is_assignable(preparing, term, &keys) {
-                    return invalid(format!("Value for a map substraction has to be a set, but was: '{term}'"));
-                }
                 let receiver = Receiver::new(column.name.clone(), keys);
-                Ok(Operation::Discard(target(column), terms::prepare(preparing, term, &receiver)?))
+                let prepared = terms::prepare(preparing, term, &receiver).map_err(|_| {
+                    CqlError::invalid(format!("Value for a map substraction has to be a set, but was: '{term}'"))
+                })?;
+                Ok(Operation::Discard(target(column), prepared))
             }
             _ => {
                 let term = terms::prepare(preparing, term, &Receiver::column(column))?;

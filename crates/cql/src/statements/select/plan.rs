@@ -42,6 +42,7 @@ pub(crate) fn prepare(
             return invalid("PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
         }
         check_distinct(&table, &selection, &restrictions)?;
+        check_distinct_order(&table, select, &restrictions)?;
     }
     let group_by = prepare_groups(&table, select, &restrictions)?;
     if !selection.aggregates.is_empty() && group_by.is_none() && select.per_partition_limit.is_some() {
@@ -145,6 +146,24 @@ fn check_distinct(table: &TableMetadata, selection: &Selection, restrictions: &R
         if restrictions.is_key_range() && !selection.requested.contains(&Column::of(column)) {
             return invalid(format!(
                 "SELECT DISTINCT queries must request all the partition key columns (missing {})",
+                column.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Columns that rows are sorted by after they were read are requested too.
+fn check_distinct_order(
+    table: &TableMetadata,
+    select: &ast::Select<'_>,
+    restrictions: &Restrictions,
+) -> Result<(), CqlError> {
+    for ordering in select.order_by.iter().filter(|ordering| restrictions.key_in && ordering.ann_of.is_none()) {
+        let column = find_column(table, ordering.column.as_str())?;
+        if matches!(column.kind, ColumnKind::Clustering | ColumnKind::Regular) {
+            return invalid(format!(
+                "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {})",
                 column.name
             ));
         }
