@@ -132,6 +132,7 @@ pub(crate) fn find_table(
 /// A column of a table by name.
 pub(crate) fn find_column<'t>(table: &'t TableMetadata, name: &str) -> Result<&'t ColumnMetadata, CqlError> {
     table.column_by_name(name).filter(|column| !table.is_hidden(column)).ok_or_else(|| {
+        let name = types::ident::maybe_quote(name);
         CqlError::invalid(format!("Undefined column name {name} in table {}.{}", table.keyspace, table.name))
     })
 }

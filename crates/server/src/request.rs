@@ -209,6 +209,9 @@ impl Running<'_> {
         self.trace(|| format!("Parsing {}", shortened(&query.query)));
         self.trace(|| "Preparing statement".to_owned());
         let statement = Statement::plan(&query.query, state.keyspace.as_deref(), self.services.node.schema())?;
+        if statement.markers.len() != query.parameters.values.len() {
+            return Err(CqlError::Invalid("Invalid amount of bind variables".to_owned()).into());
+        }
         let answer = self.run(&statement, &query.parameters, &state).await?;
         Ok(self.reply(answer, &statement, false, false))
     }

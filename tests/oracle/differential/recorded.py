@@ -1,10 +1,19 @@
 """Statements with Cassandra's answers as text, for a test that needs no Cassandra: a line of JSON for each."""
 
 import json
+import pathlib
+
+DIRECTORY = pathlib.Path(__file__).resolve().parent / "recorded"
+KEYSPACE = "fuzz_0"
+"""Of the first job: names of keyspaces are in the answers."""
 
 
 def as_json(item):
-    return item.hex() if isinstance(item, bytes) else item
+    return {"hex": item.hex()} if isinstance(item, bytes) else item
+
+
+def from_json(item):
+    return bytes.fromhex(item["hex"]) if set(item) == {"hex"} else item
 
 
 class Recorder:
@@ -21,3 +30,12 @@ class Recorder:
         with open(path, "w", encoding="utf-8") as out:
             for seed in sorted(self.lines):
                 out.write("\n".join(self.lines[seed]) + "\n")
+
+
+def files():
+    return sorted(DIRECTORY.glob("*.jsonl"))
+
+
+def read(path):
+    for line in path.read_text(encoding="utf-8").splitlines():
+        yield json.loads(line, object_hook=from_json)

@@ -79,12 +79,13 @@ def create(peers, keyspace):
         peer.use(keyspace)
 
 
-def build(peers, schema):
+def build(peers, schema, ran=lambda step, answers: None):
     """Makes the schema; the answers that differ, or None. False when it is refused by both."""
     create(peers, schema.keyspace)
     for statement in schema.statements():
-        answers = [[compare.plain(answer)] for answer in both(peers, wire.query(statement, {}))]
         step = {"text": statement, "prepared": False}
+        answers = perform(peers, step)
+        ran(step, answers[0])
         sort = compare.difference(*answers, step)
         if sort:
             return Found(sort, None, schema, [step], *answers)
@@ -102,7 +103,7 @@ def run_seed(peers, seed, keyspace, count, report, ran):
     """Runs `count` statements; each difference goes to `report`, each step with its answers to `ran`."""
     rng = random.Random(seed)
     schema = random_schema(rng, keyspace)
-    found = build(peers, schema)
+    found = build(peers, schema, ran)
     if found is False:
         return 0
     if found:

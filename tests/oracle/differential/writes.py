@@ -119,7 +119,7 @@ def condition(w, table):
         elif ty.name in ("list", "set", "map") and w.chance(0.2):
             parts.append(where.contains(w, column))
         else:
-            parts.append(f"{column.name} {operator} {w.of_pool(column, 0.15)}")
+            parts.append(f"{column.name} {operator} {w.of_pool(column, 0.15 if operator in ('=', '!=') else 0)}")
     return f" IF {' AND '.join(parts)}"
 
 

@@ -64,12 +64,17 @@ impl Filter {
             BoundValue::Null => Err(CqlError::invalid(format!("Unsupported null value for column {}", self.name))),
             BoundValue::Unset => Err(CqlError::invalid(format!("Unsupported unset value for column {}", self.name))),
         };
+        let entry = |term: &Term, part: &str| match term.eval(bindings)? {
+            BoundValue::Bytes(bytes) => Ok(bytes),
+            BoundValue::Null => Err(CqlError::invalid(format!("Unsupported null map {part} for column {}", self.name))),
+            BoundValue::Unset => Err(CqlError::invalid(format!("Unsupported unset map {part} for column {}", self.name))),
+        };
         let test = match &self.test {
             FilterTest::Compare(operator, term) => BoundTest::Compare(*operator, value(term)?),
             FilterTest::In(terms) => BoundTest::In(filter_values(terms, &self.name, bindings)?),
             FilterTest::Contains(term) => BoundTest::Contains(value(term)?),
             FilterTest::ContainsKey(term) => BoundTest::ContainsKey(value(term)?),
-            FilterTest::Entry(key, term) => BoundTest::Entry(value(key)?, value(term)?),
+            FilterTest::Entry(key, term) => BoundTest::Entry(entry(key, "key")?, entry(term, "value")?),
         };
         Ok(BoundFilter { column: self.column.clone(), test })
     }

@@ -81,6 +81,10 @@ pub(super) fn prepare<'t>(
         Relation::Token { columns, operator, value } => prepare_token(preparing, table, columns, *operator, value),
         Relation::Tuple { columns, operator, value } => {
             let (first, width) = tuple_columns(table, columns, &|| format!("{} {value}", operator.symbol()))?;
+            if *operator == Operator::Neq {
+                let names: Vec<_> = columns.iter().map(|column| format!("{column:?}")).collect();
+                return invalid(format!("Unsupported \"!=\" relation: ({}) != {value}", names.join(", ")));
+            }
             if !matches!(operator, Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte) {
                 return invalid(format!("{} cannot be used for multi-column relations", operator.symbol()));
             }
@@ -249,6 +253,10 @@ fn prepare_token<'t>(
             names.join(", ")
         ));
     }
+    if operator == Operator::Neq {
+        let names: Vec<_> = columns.iter().map(|column| format!("{column:?}")).collect();
+        return invalid(format!("Unsupported \"!=\" relation: token({}) != {value}", names.join(", ")));
+    }
     if !matches!(operator, Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte) {
         return invalid(format!("{} cannot be used with the token function", operator.symbol()));
     }
@@ -274,7 +282,8 @@ fn tuple_columns(
             ));
         }
         if names[..at].iter().any(|other| other == name) {
-            return invalid(format!("Column \"{name}\" appeared twice in a relation"));
+            let list: Vec<_> = names.iter().map(|name| name.as_str()).collect();
+            return invalid(format!("Column \"{name}\" appeared twice in a relation: ({}) {}", list.join(", "), rest()));
         }
         let start = *first.get_or_insert(column.position);
         if column.position != start + at {

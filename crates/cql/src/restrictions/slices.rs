@@ -30,6 +30,9 @@ pub(super) fn build(
             return Ok(ranges(&table.comparator, restriction.first, &prefixes, lower, upper));
         }
         extend(&mut prefixes, restriction, table, bindings)?;
+        if prefixes.is_empty() {
+            break;
+        }
     }
     if let [_] = prefixes.as_slice() {
         return Ok(Slices(prefixes.into_iter().map(Slice::of_prefix).collect()));
@@ -47,6 +50,10 @@ pub(super) fn clusterings(
     let mut prefixes = vec![ClusteringValues::new()];
     for restriction in &restrictions.clustering {
         extend(&mut prefixes, restriction, table, bindings)?;
+        // after an empty IN nothing else is looked at
+        if prefixes.is_empty() {
+            break;
+        }
     }
     if prefixes.len() > 1 {
         prefixes.sort_by(|a, b| table.comparator.compare_values(a, b));

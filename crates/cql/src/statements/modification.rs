@@ -27,7 +27,6 @@ use crate::context::Bindings;
 use crate::coordinator::{Consistency, Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
-use crate::keys;
 use crate::restrictions::{Restrictions, StatementKind};
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
@@ -244,7 +243,7 @@ impl ModificationPlan {
         existing: &ExistingRows,
         time: impl FnOnce() -> Result<WriteTime, CqlError>,
     ) -> Result<Vec<PartitionUpdate>, CqlError> {
-        let keys = self.restrictions.unchecked_keys(&self.table, bindings)?;
+        let keys = self.restrictions.keys(&self.table, bindings)?;
         let target = self.target(bindings)?;
         if target.is_nothing() && self.restrictions.restricts_clustering {
             return Ok(Vec::new());
@@ -252,7 +251,6 @@ impl ModificationPlan {
         let time = time()?;
         let mut updates = Vec::with_capacity(keys.len());
         for key in keys {
-            keys::check(&key.key)?;
             let mut update = PartitionUpdate::new(Arc::clone(&self.table), key);
             self.fill(&mut update, &target, bindings, &time, existing)?;
             updates.push(update);

@@ -19,6 +19,7 @@ use crate::context::Bindings;
 use crate::coordinator::{Consistency, Coordinator, ReadOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
+use crate::keys;
 use crate::paging::{PagingState, UNLIMITED};
 use crate::restrictions::{PartitionRestriction, Restrictions};
 use crate::result::{Answer, CqlResult, ResultMetadata, ResultSet};
@@ -106,7 +107,9 @@ pub(crate) async fn execute<C: Coordinator>(
     // before anything else: what is wrong with it is said first
     limit_value(plan.limit.as_ref(), &bindings)?;
     let partitions = match &plan.restrictions.partition {
-        PartitionRestriction::Keys(_) => Some(Partitions::Keys(plan.restrictions.keys(&plan.table, &bindings)?)),
+        PartitionRestriction::Keys(_) => {
+            Some(Partitions::Keys(plan.restrictions.unchecked_keys(&plan.table, &bindings)?))
+        }
         _ => plan.restrictions.range(&plan.table, &bindings)?.map(Partitions::Range),
     };
     // where no partition is asked for nothing is said of rows
@@ -115,7 +118,18 @@ pub(crate) async fn execute<C: Coordinator>(
         Some(Partitions::Keys(keys)) if keys.is_empty() => Slices::none(),
         Some(_) => plan.restrictions.slices(&plan.table, &bindings)?,
     };
-    let is_paged = page_size.is_some() && (plan.aggregates() || !slices.0.is_empty());
+    // without a row there may be static columns to read
+    let reads = match &partitions {
+        None => false,
+        Some(Partitions::Keys(keys)) if keys.is_empty() => false,
+        Some(_) => {
+            !slices.0.is_empty() || !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice())
+        }
+    };
+    if let (true, Some(Partitions::Keys(keys))) = (reads, &partitions) {
+        keys.iter().try_for_each(|key| keys::check(&key.key))?;
+    }
+    let is_paged = page_size.is_some() && (plan.aggregates() || reads);
     if is_paged && !plan.post_order.is_empty() {
         return Err(CqlError::invalid(
             "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove \
@@ -220,7 +234,8 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
     } else {
         u32::MAX
     };
-    let per_partition = if job.row_filters.is_empty() && !job.aggregates { job.per_partition } else { u32::MAX };
+    let counts_rows = job.row_filters.is_empty() && (plan.distinct || !job.aggregates);
+    let per_partition = if counts_rows { job.per_partition } else { u32::MAX };
     let command = |range: PartitionRange, slices: Slices| ReadCommand {
         table: Arc::clone(&plan.table),
         range,
