@@ -96,7 +96,8 @@ impl<'a> Preparing<'a> {
         if !one_table {
             return Arc::default();
         }
-        let last = |column| self.keys.iter().rposition(|key| *key == Some(column)).and_then(|at| u16::try_from(at).ok());
+        let last =
+            |column| self.keys.iter().rposition(|key| *key == Some(column)).and_then(|at| u16::try_from(at).ok());
         (0..columns).map(last).collect::<Option<Vec<_>>>().unwrap_or_default().into()
     }
 

@@ -202,7 +202,11 @@ impl Restrictions {
     }
 
     /// The same, with keys that are to be checked when they are used.
-    pub fn unchecked_keys(&self, table: &TableMetadata, bindings: &Bindings<'_>) -> Result<Vec<DecoratedKey>, CqlError> {
+    pub fn unchecked_keys(
+        &self,
+        table: &TableMetadata,
+        bindings: &Bindings<'_>,
+    ) -> Result<Vec<DecoratedKey>, CqlError> {
         let PartitionRestriction::Keys(tests) = &self.partition else { return Ok(Vec::new()) };
         if let [KeyTest::Eq(term)] = tests.as_slice() {
             let key = key_value(term.eval(bindings)?, &table.partition_key[0].name)?;

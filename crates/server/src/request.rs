@@ -221,8 +221,7 @@ impl Running<'_> {
         self.trace(|| format!("Parsing {}", shortened(&prepare.query)));
         self.trace(|| "Preparing statement".to_owned());
         let schema = self.services.node.schema();
-        let (statement, is_new) =
-            self.services.prepared.prepare(&prepare.query, state.keyspace.as_deref(), schema)?;
+        let (statement, is_new) = self.services.prepared.prepare(&prepare.query, state.keyspace.as_deref(), schema)?;
         let prepared = response::Prepared {
             id: Bytes::copy_from_slice(&statement.prepared.id),
             markers: Arc::clone(&statement.markers),

@@ -67,8 +67,12 @@ REASONS = [
         lambda theirs, ours, step: theirs["kind"] == "error" and theirs["text"].startswith("Invalid unset value for column") and ") IN ((" in step["text"],
     ),
     (
+        "DISTINCT with GROUP BY: Cassandra reads more than a page and counts one row of each partition",
+        lambda theirs, ours, step: "DISTINCT" in step["text"] and "GROUP BY" in step["text"] and theirs["kind"] == ours["kind"] == "rows",
+    ),
+    (
         "a token and a whole key together: there the key counts (docs/compatibility.md: a token and a key)",
-        lambda theirs, ours, step: "token(" in step["text"] and ours["kind"] == "error" and "ORDER BY is only supported" in ours["text"],
+        lambda theirs, ours, step: "token(" in step["text"] and ours["kind"] == "error" and re.search("ORDER BY is only supported|Unsupported (null|unset) value", ours["text"]) is not None,
     ),
     (
         "the paging state of GROUP BY and DISTINCT names its place in another way; the rows of the next page are compared",
@@ -81,7 +85,7 @@ REASONS = [
     ),
     (
         "a constant as a tuple, '1:2', is taken there (docs/compatibility.md: a constant for a tuple)",
-        lambda theirs, ours, step: theirs["kind"] != "error" and ours["kind"] == "error" and re.search("constant .* of type frozen<tuple", ours["text"]),
+        lambda theirs, ours, step: ours["kind"] == "error" and re.search("constant .* of type frozen<tuple", ours["text"]) is not None,
     ),
     (
         "the words of a syntax error: ours say what was expected at which place, those of Cassandra what its parser generator was about",

@@ -149,6 +149,7 @@ impl<'t> Builder<'t> {
             }
             ColumnKind::Clustering => match contains {
                 Some(test) => {
+                    self.check_contains(column)?;
                     self.clustering_contains.push((column.position, test));
                     Ok(())
                 }
@@ -160,6 +161,18 @@ impl<'t> Builder<'t> {
             ColumnKind::Static | ColumnKind::Regular => {
                 self.add_other(column, contains.unwrap_or(FilterTest::Compare(operator, term)))
             }
+        }
+    }
+
+    /// A clustering column that is restricted already cannot contain anything besides.
+    fn check_contains(&self, column: &ColumnMetadata) -> Result<(), CqlError> {
+        let at = column.position;
+        let known = self.clustering.iter().find(|other| (other.first..other.first + other.width).contains(&at));
+        match known.map(|known| &known.test) {
+            None => Ok(()),
+            Some(ClusteringTest::Eq(_)) => more_than_one(&column.name, "an Equal"),
+            Some(ClusteringTest::In(_)) => more_than_one(&column.name, "a IN"),
+            Some(ClusteringTest::Slice { .. }) => both(&column.name),
         }
     }
 
@@ -218,6 +231,9 @@ impl<'t> Builder<'t> {
         test: ClusteringTest,
         multi: bool,
     ) -> Result<(), CqlError> {
+        if let Some((at, _)) = self.clustering_contains.iter().find(|(at, _)| (first..first + width).contains(at)) {
+            return only_contains(&self.table.clustering[*at].name);
+        }
         let overlaps = |other: &ClusteringRestriction| other.first < first + width && first < other.first + other.width;
         let Some(at) = self.clustering.iter().position(overlaps) else {
             self.check_neighbours(first, &test)?;

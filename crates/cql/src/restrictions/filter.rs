@@ -67,7 +67,9 @@ impl Filter {
         let entry = |term: &Term, part: &str| match term.eval(bindings)? {
             BoundValue::Bytes(bytes) => Ok(bytes),
             BoundValue::Null => Err(CqlError::invalid(format!("Unsupported null map {part} for column {}", self.name))),
-            BoundValue::Unset => Err(CqlError::invalid(format!("Unsupported unset map {part} for column {}", self.name))),
+            BoundValue::Unset => {
+                Err(CqlError::invalid(format!("Unsupported unset map {part} for column {}", self.name)))
+            }
         };
         let test = match &self.test {
             FilterTest::Compare(operator, term) => BoundTest::Compare(*operator, value(term)?),

@@ -283,7 +283,11 @@ fn tuple_columns(
         }
         if names[..at].iter().any(|other| other == name) {
             let list: Vec<_> = names.iter().map(|name| name.as_str()).collect();
-            return invalid(format!("Column \"{name}\" appeared twice in a relation: ({}) {}", list.join(", "), rest()));
+            return invalid(format!(
+                "Column \"{name}\" appeared twice in a relation: ({}) {}",
+                list.join(", "),
+                rest()
+            ));
         }
         let start = *first.get_or_insert(column.position);
         if column.position != start + at {

@@ -348,7 +348,10 @@ impl ModificationPlan {
         existing: &ExistingRows,
     ) -> Result<(), CqlError> {
         if let (true, Some(value)) = (self.lacks_compact_value, self.table.compact_value()) {
-            return Err(CqlError::invalid(format!("Column {} is mandatory for this COMPACT STORAGE table", value.name)));
+            return Err(CqlError::invalid(format!(
+                "Column {} is mandatory for this COMPACT STORAGE table",
+                value.name
+            )));
         }
         let before = existing.row(&update.key, Some(&clustering));
         let mut row = Row::new(clustering);

@@ -122,9 +122,7 @@ pub(crate) async fn execute<C: Coordinator>(
     let reads = match &partitions {
         None => false,
         Some(Partitions::Keys(keys)) if keys.is_empty() => false,
-        Some(_) => {
-            !slices.0.is_empty() || !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice())
-        }
+        Some(_) => !slices.0.is_empty() || !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice()),
     };
     if let (true, Some(Partitions::Keys(keys))) = (reads, &partitions) {
         keys.iter().try_for_each(|key| keys::check(&key.key))?;
@@ -194,7 +192,8 @@ fn job(
     let per_partition = limit_value(plan.per_partition_limit.as_ref(), bindings)?;
     let selection =
         if plan.selection.has_terms { Arc::new(plan.selection.bind(bindings)?) } else { Arc::clone(&plan.selection) };
-    let filters: Result<Vec<_>, _> = plan.restrictions.filters.iter().filter(|_| reads).map(|filter| filter.bind(bindings)).collect();
+    let filters: Result<Vec<_>, _> =
+        plan.restrictions.filters.iter().filter(|_| reads).map(|filter| filter.bind(bindings)).collect();
     let (partition_filters, row_filters) = filters?.into_iter().partition(|filter| filter.is_of_partition());
     let paged = page_size.filter(|size| *size < user_limit && !plan.aggregates_everything());
     let resume = match (&options.paging_state, paged) {

@@ -132,7 +132,8 @@ pub(crate) fn prepare_insert(
     let lacks_compact_value = lacks_compact_value(&table, &operations);
     let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
-    let plan = operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using, of_insert(insert))?;
+    let plan =
+        operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using, of_insert(insert))?;
     Ok(ModificationPlan { lacks_compact_value, ..plan })
 }
 
