@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schema::{ColumnMetadata, Schema, TableMetadata};
+use schema::{ColumnKind, ColumnMetadata, Schema, TableMetadata};
 use types::CqlType;
 
 use crate::ast;
@@ -18,17 +18,20 @@ pub(crate) struct Receiver {
     pub name: String,
     /// Its type.
     pub ty: CqlType,
+    /// It is this column of the partition key.
+    pub key: Option<usize>,
 }
 
 impl Receiver {
     /// Of a name and a type.
     pub fn new(name: impl Into<String>, ty: CqlType) -> Self {
-        Self { name: name.into(), ty }
+        Self { name: name.into(), ty, key: None }
     }
 
     /// A column.
     pub fn column(column: &ColumnMetadata) -> Self {
-        Self::new(column.name.clone(), column.ty.clone())
+        let key = (column.kind == ColumnKind::PartitionKey).then_some(column.position);
+        Self { key, ..Self::new(column.name.clone(), column.ty.clone()) }
     }
 }
 
@@ -44,6 +47,8 @@ pub(crate) struct Preparing<'a> {
     names: Vec<Option<String>>,
     /// What is known of each marker.
     specs: Vec<Option<ColumnSpec>>,
+    /// The column of the partition key that each marker stands for.
+    keys: Vec<Option<usize>>,
 }
 
 impl<'a> Preparing<'a> {
@@ -51,7 +56,7 @@ impl<'a> Preparing<'a> {
     pub fn new(schema: &'a Arc<Schema>, markers: &[Option<ast::Ident<'_>>]) -> Self {
         let names = markers.iter().map(|marker| marker.as_ref().map(|name| name.as_str().to_owned())).collect();
         let (keyspace, table) = (Arc::from(""), Arc::from(""));
-        Self { schema, keyspace, table, names, specs: vec![None; markers.len()] }
+        Self { schema, keyspace, table, names, specs: vec![None; markers.len()], keys: vec![None; markers.len()] }
     }
 
     /// The statement is about this table from here on.
@@ -74,10 +79,26 @@ impl<'a> Preparing<'a> {
             name: Arc::from(name),
             ty: receiver.ty.clone(),
         };
-        if let Some(place) = self.specs.get_mut(index) {
+        if let (Some(place), Some(key)) = (self.specs.get_mut(index), self.keys.get_mut(index)) {
             *place = Some(spec);
+            *key = receiver.key;
         }
         marker.index
+    }
+
+    /// For each column of a partition key the last marker that stands for it alone; empty if one has none, or if markers
+    /// belong to several tables (or to a batch as a whole).
+    pub fn key_markers(&self, columns: usize) -> Arc<[u16]> {
+        let one_table = self.specs.windows(2).all(|pair| match (&pair[0], &pair[1]) {
+            (Some(a), Some(b)) => a.table == b.table && a.keyspace == b.keyspace,
+            _ => true,
+        });
+        if !one_table {
+            return Arc::default();
+        }
+        let last =
+            |column| self.keys.iter().rposition(|key| *key == Some(column)).and_then(|at| u16::try_from(at).ok());
+        (0..columns).map(last).collect::<Option<Vec<_>>>().unwrap_or_default().into()
     }
 
     /// The bind variables in order.
@@ -112,6 +133,7 @@ pub(crate) fn find_table(
 /// A column of a table by name.
 pub(crate) fn find_column<'t>(table: &'t TableMetadata, name: &str) -> Result<&'t ColumnMetadata, CqlError> {
     table.column_by_name(name).filter(|column| !table.is_hidden(column)).ok_or_else(|| {
+        let name = types::ident::maybe_quote(name);
         CqlError::invalid(format!("Undefined column name {name} in table {}.{}", table.keyspace, table.name))
     })
 }

@@ -7,16 +7,14 @@ use std::sync::Arc;
 use md5::{Digest, Md5};
 use schema::{Schema, TableMetadata};
 
-use crate::ast::Statement;
+use crate::ast::{Modification, Statement};
 use crate::context::Preparing;
 use crate::error::CqlError;
 use crate::parse::parse;
-use crate::restrictions::{KeyTest, PartitionRestriction, Restrictions};
 use crate::result::{ColumnSpec, ResultMetadata};
 use crate::statements::batch::{self, BatchPlan};
 use crate::statements::modification::{self, ModificationPlan};
 use crate::statements::select::{self, SelectPlan};
-use crate::terms::Term;
 
 /// A statement ready to be executed. Belongs to the schema it was prepared against: see [`Prepared::is_current`].
 #[derive(Debug)]
@@ -25,11 +23,13 @@ pub struct Prepared {
     pub query: Arc<str>,
     /// The keyspace that unqualified names were looked up in.
     pub keyspace: Option<Arc<str>>,
-    /// MD5 of keyspace and text: the id that drivers are given.
+    /// MD5 of keyspace and text, of a qualified statement of its text only: the id that drivers are given.
     pub id: [u8; 16],
+    /// Every table is named with its keyspace: the connection's is of no account.
+    pub qualified: bool,
     /// The bind variables.
     pub bind_variables: Arc<[ColumnSpec]>,
-    /// For each component of the partition key the bind variable that gives it; empty if not all are bound.
+    /// For each component of the partition key the last bind variable that is compared with it; empty if one has none.
     pub partition_key_bind_indexes: Arc<[u16]>,
     /// The columns of the result; empty for what gives no rows.
     pub result_metadata: Arc<ResultMetadata>,
@@ -116,12 +116,15 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
         Plan::Select(plan) => Arc::clone(&plan.metadata),
         _ => Arc::default(),
     };
+    let qualified = is_qualified(&parsed.statement);
+    let partition_key_bind_indexes = key_columns(&plan).map(|count| preparing.key_markers(count)).unwrap_or_default();
     Ok(Prepared {
         query: Arc::from(query),
         keyspace: keyspace.map(Arc::from),
-        id: statement_id(query, keyspace),
+        id: statement_id(query, keyspace.filter(|_| !qualified)),
+        qualified,
         bind_variables: preparing.into_bind_variables()?,
-        partition_key_bind_indexes: key_indexes(&plan),
+        partition_key_bind_indexes,
         result_metadata,
         plan,
     })
@@ -132,23 +135,34 @@ fn validated(plan: ModificationPlan) -> Result<ModificationPlan, CqlError> {
     Ok(plan)
 }
 
-fn key_indexes(plan: &Plan) -> Arc<[u16]> {
-    let of = |restrictions: &Restrictions| -> Option<Vec<u16>> {
-        let PartitionRestriction::Keys(tests) = &restrictions.partition else { return None };
-        let index = |test: &KeyTest| match test {
-            KeyTest::Eq(Term::Bind { index, .. }) => Some(*index),
-            _ => None,
-        };
-        tests.iter().map(index).collect()
+/// Whether it means the same in every keyspace.
+fn is_qualified(statement: &Statement<'_>) -> bool {
+    let modification = |statement: &Modification<'_>| match statement {
+        Modification::Insert(insert) => insert.table.keyspace.is_some(),
+        Modification::Update(update) => update.table.keyspace.is_some(),
+        Modification::Delete(delete) => delete.table.keyspace.is_some(),
     };
-    let found = match plan {
-        Plan::Select(plan) => of(&plan.restrictions),
-        Plan::Modification(plan) => of(&plan.restrictions),
+    match statement {
+        Statement::Select(select) => select.table.keyspace.is_some(),
+        Statement::Insert(insert) => insert.table.keyspace.is_some(),
+        Statement::Update(update) => update.table.keyspace.is_some(),
+        Statement::Delete(delete) => delete.table.keyspace.is_some(),
+        Statement::Batch(batch) => batch.statements.iter().all(modification),
+        Statement::Truncate(name) => name.keyspace.is_some(),
+        _ => false,
+    }
+}
+
+/// How many columns the partition key of the one table has that a statement reads or changes.
+fn key_columns(plan: &Plan) -> Option<usize> {
+    let table = match plan {
+        Plan::Select(plan) => &plan.table,
+        Plan::Modification(plan) => &plan.table,
         Plan::Batch(plan) => match plan.statements.as_slice() {
-            [first, rest @ ..] if rest.iter().all(|other| other.table.id == first.table.id) => of(&first.restrictions),
-            _ => None,
+            [first, rest @ ..] if rest.iter().all(|other| other.table.id == first.table.id) => &first.table,
+            _ => return None,
         },
-        Plan::Use(_) | Plan::Truncate(_) | Plan::Other => None,
+        Plan::Use(_) | Plan::Truncate(_) | Plan::Other => return None,
     };
-    found.unwrap_or_default().into()
+    Some(table.partition_key.len())
 }

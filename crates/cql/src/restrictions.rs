@@ -15,7 +15,7 @@ use rows::{ClusteringValues, PartitionRange, Slices};
 use schema::TableMetadata;
 use types::{DecoratedKey, Token};
 
-pub(crate) use build::{of_insert, prepare};
+pub(crate) use build::{REQUIRES_ALLOW_FILTERING, of_insert, prepare};
 pub(crate) use filter::{BoundFilter, Filter, contains, contains_key};
 
 use crate::context::Bindings;
@@ -141,6 +141,10 @@ pub(crate) struct Restrictions {
     pub filters: Vec<Filter>,
     /// The partition key is restricted by an IN.
     pub key_in: bool,
+    /// Something is said of the partition key, if only by a filter.
+    pub restricts_key: bool,
+    /// It is a range of partitions of which rows are left out, and ALLOW FILTERING was not given.
+    pub lacks_allow_filtering: bool,
     /// Some clustering column is restricted, whether or not by a filter.
     pub restricts_clustering: bool,
     /// Some regular column is restricted.
@@ -190,12 +194,22 @@ impl Restrictions {
         !self.restricts_clustering && !self.restricts_regular
     }
 
-    /// The keys that are asked for, in the order of their columns' values, each once.
+    /// The keys that are asked for, in the order of their columns' values, each once; none too long or empty.
     pub fn keys(&self, table: &TableMetadata, bindings: &Bindings<'_>) -> Result<Vec<DecoratedKey>, CqlError> {
+        let keys = self.unchecked_keys(table, bindings)?;
+        keys.iter().try_for_each(|key| keys::check(&key.key))?;
+        Ok(keys)
+    }
+
+    /// The same, with keys that are to be checked when they are used.
+    pub fn unchecked_keys(
+        &self,
+        table: &TableMetadata,
+        bindings: &Bindings<'_>,
+    ) -> Result<Vec<DecoratedKey>, CqlError> {
         let PartitionRestriction::Keys(tests) = &self.partition else { return Ok(Vec::new()) };
         if let [KeyTest::Eq(term)] = tests.as_slice() {
             let key = key_value(term.eval(bindings)?, &table.partition_key[0].name)?;
-            keys::check(&key)?;
             return Ok(vec![DecoratedKey::new(key)]);
         }
         let mut combinations: Vec<Vec<Bytes>> = vec![Vec::with_capacity(tests.len())];
@@ -210,19 +224,17 @@ impl Restrictions {
                 KeyTest::In(terms) => {
                     let mut values = in_values(terms, &column.name, bindings)?;
                     values.sort_by(|a, b| types::compare(&column.ty, a, b));
-                    values.dedup();
+                    // of equal ones (1 and 1.0 of a decimal) the first
+                    values.dedup_by(|later, first| types::compare(&column.ty, later, first).is_eq());
                     check_combinations(combinations.len(), values.len())?;
                     combinations = product(&combinations, &values);
                 }
             }
+            if combinations.is_empty() {
+                break;
+            }
         }
-        let mut found = Vec::with_capacity(combinations.len());
-        for combination in combinations {
-            let key = keys::compose(&combination)?;
-            keys::check(&key)?;
-            found.push(DecoratedKey::new(key));
-        }
-        Ok(found)
+        combinations.into_iter().map(|combination| Ok(DecoratedKey::new(keys::compose(&combination)?))).collect()
     }
 
     /// The range of partitions that is asked for; None: none can be in it. Not for [`PartitionRestriction::Keys`].

@@ -113,30 +113,49 @@ pub(crate) fn sort_map(key: &CqlType, entries: &mut Vec<(Bytes, Bytes)>) {
     });
 }
 
-/// A bound set or map with its elements in order, each once: a client may send them in any. Inner ones stay as they came, as in
-/// Cassandra. A value that is in order already is handed back as it is.
+/// A bound set or map with its elements in order, each once: a client may send them in any. Those in collections too. A value that is in order already is handed back as it is.
 pub(crate) fn in_order(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
     match ty {
         CqlType::Set { element, .. } => {
-            let elements = split_list(value)?;
-            if elements.is_sorted_by(|a, b| types::compare(element, a, b) == Ordering::Less) {
+            let mut elements = inner_order(element, split_list(value)?)?;
+            if !is_ordered(element) && elements.is_sorted_by(|a, b| types::compare(element, a, b) == Ordering::Less) {
                 return Ok(value.clone());
             }
-            let mut sorted = elements;
-            sort_set(element, &mut sorted);
-            Ok(pack_list(&sorted))
+            sort_set(element, &mut elements);
+            Ok(pack_list(&elements))
         }
-        CqlType::Map { key, .. } => {
+        CqlType::Map { key, value: of_value, .. } => {
             let entries = split_map(value)?;
-            if entries.is_sorted_by(|a, b| types::compare(key, &a.0, &b.0) == Ordering::Less) {
+            let is_sorted = entries.is_sorted_by(|a, b| types::compare(key, &a.0, &b.0) == Ordering::Less);
+            if is_sorted && !is_ordered(key) && !is_ordered(of_value) {
                 return Ok(value.clone());
             }
-            let mut sorted = entries;
+            let (keys, values): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+            let mut sorted: Vec<_> = inner_order(key, keys)?.into_iter().zip(inner_order(of_value, values)?).collect();
             sort_map(key, &mut sorted);
             Ok(pack_map(&sorted))
         }
+        CqlType::List { element, .. } if is_ordered(element) => {
+            Ok(pack_list(&inner_order(element, split_list(value)?)?))
+        }
         _ => Ok(value.clone()),
     }
+}
+
+/// Collections in it are put in order. What tuples, user types and vectors hold is left as it is, as Cassandra leaves it.
+fn is_ordered(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Set { .. } | CqlType::Map { .. } => true,
+        CqlType::List { element, .. } => is_ordered(element),
+        _ => false,
+    }
+}
+
+fn inner_order(ty: &CqlType, values: Vec<Bytes>) -> Result<Vec<Bytes>, CqlError> {
+    if !is_ordered(ty) {
+        return Ok(values);
+    }
+    values.iter().map(|value| in_order(ty, value)).collect()
 }
 
 /// Appends the value of a column to a result row: `[int]` length and bytes, -1 where there is none.

@@ -87,21 +87,21 @@ impl PreparedStatements {
         self.capacity
     }
 
-    /// Prepares a statement, or finds it prepared.
+    /// Prepares a statement, or finds it prepared; the flag: it was not known.
     pub fn prepare(
         &self,
         query: &str,
         keyspace: Option<&str>,
         schema: Arc<Schema>,
-    ) -> Result<Arc<Statement>, CqlError> {
+    ) -> Result<(Arc<Statement>, bool), CqlError> {
         let statement = Arc::new(Statement::plan(query, keyspace, schema)?);
         let id = statement.prepared.id;
         match self.cache.get(&id) {
-            Some(known) if Arc::ptr_eq(&known.schema, &statement.schema) => Ok(known),
-            _ => {
+            Some(known) if Arc::ptr_eq(&known.schema, &statement.schema) => Ok((known, false)),
+            known => {
                 self.added.fetch_add(1, Ordering::Relaxed);
                 self.cache.insert(id, Arc::clone(&statement));
-                Ok(statement)
+                Ok((statement, known.is_none()))
             }
         }
     }

@@ -5,7 +5,7 @@
 mod batch;
 mod options;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,6 +45,8 @@ pub struct Client {
     state: RefCell<Rc<ClientState>>,
     /// The roles that the state's access was worked out of; where nobody logs in there are none.
     roles: RefCell<Option<Arc<auth::Current>>>,
+    /// It was told once that USE and prepared statements go badly together.
+    warned_of_use: Cell<bool>,
 }
 
 impl Client {
@@ -86,6 +88,18 @@ impl Client {
     }
 }
 
+/// Cassandra's words, once for each connection that prepares a statement which hangs on its keyspace.
+fn warning_of_use(keyspace: Option<&str>, id: &[u8]) -> String {
+    let keyspace = keyspace.unwrap_or("null");
+    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!(
+        "`USE <keyspace>` with prepared statements is considered to be an anti-pattern due to ambiguity in non-qualified table \
+         names. Please consider removing instances of `Session#setKeyspace(<keyspace>)`, `Session#execute(\"USE <keyspace>\")` \
+         and `cluster.newSession(<keyspace>)` from your code, and always use fully qualified table names (e.g. \
+         <keyspace>.<table>). Keyspace used: {keyspace}, statement keyspace: {keyspace}, statement id: {id}"
+    )
+}
+
 /// Why a request was not answered.
 enum Failure {
     Cql(CqlError),
@@ -114,7 +128,12 @@ impl RequestHandler for CqlHandler {
     type Client = Client;
 
     fn connect(&self, info: ConnectionInfo) -> Rc<Client> {
-        Rc::new(Client { info, state: RefCell::default(), roles: RefCell::default() })
+        Rc::new(Client {
+            info,
+            state: RefCell::default(),
+            roles: RefCell::default(),
+            warned_of_use: Cell::default(),
+        })
     }
 
     fn disconnect(&self, _client: &Client) {}
@@ -218,6 +237,9 @@ impl Running<'_> {
         self.trace(|| format!("Parsing {}", shortened(&query.query)));
         self.trace(|| "Preparing statement".to_owned());
         let statement = Statement::plan(&query.query, state.keyspace.as_deref(), self.services.node.schema())?;
+        if statement.markers.len() != query.parameters.values.len() {
+            return Err(CqlError::Invalid("Invalid amount of bind variables".to_owned()).into());
+        }
         let answer = self.run(&statement, &query.parameters, &state).await?;
         Ok(self.reply(answer, &statement, false, false))
     }
@@ -227,14 +249,18 @@ impl Running<'_> {
         self.trace(|| format!("Parsing {}", shortened(&prepare.query)));
         self.trace(|| "Preparing statement".to_owned());
         let schema = self.services.node.schema();
-        let statement = self.services.prepared.prepare(&prepare.query, state.keyspace.as_deref(), schema)?;
+        let (statement, is_new) = self.services.prepared.prepare(&prepare.query, state.keyspace.as_deref(), schema)?;
         let prepared = response::Prepared {
             id: Bytes::copy_from_slice(&statement.prepared.id),
             markers: Arc::clone(&statement.markers),
             partition_key_markers: Arc::clone(&statement.prepared.partition_key_bind_indexes),
             result: Arc::clone(&statement.result),
         };
-        Ok(Response::Prepared(Box::new(prepared)).into())
+        let mut warnings = Vec::new();
+        if is_new && !statement.prepared.qualified && !self.client.warned_of_use.replace(true) {
+            warnings.push(warning_of_use(state.keyspace.as_deref(), &statement.prepared.id));
+        }
+        Ok(Reply { response: Response::Prepared(Box::new(prepared)), warnings })
     }
 
     async fn execute(&self, execute: &Execute) -> Result<Reply, Failure> {

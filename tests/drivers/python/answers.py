@@ -1,10 +1,16 @@
-"""CQL scripts and their answers as text: shared by the recorder (tests/oracle/record_answers.py) and the test."""
+"""CQL scripts and their answers as text: shared by the recorder (tests/oracle/record_answers.py) and the test.
+
+A last line `|| 0x0a null unset` binds values, as bytes, to the markers of the statement, which is prepared; their names and types are part
+of the answer. A last line `|| pages 2` asks for pages of so many rows, which the answer tells apart. Both may be there, pages first.
+"""
 
 import pathlib
 import re
 
 from cassandra import DriverException
+from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ErrorMessage
+from cassandra.query import UNSET_VALUE, BoundStatement, SimpleStatement
 
 DIRECTORY = pathlib.Path(__file__).resolve().parents[2] / "answers"
 KEYSPACE = "answers"
@@ -49,26 +55,60 @@ def spell(value):
     return str(value)
 
 
+def bound(session, statement):
+    """What the driver is given, and a line about the markers, if there are any."""
+    text, *lines = statement.split("\n|| ")
+    sizes = [line.split()[1] for line in lines if line.startswith("pages ")]
+    given = [line for line in lines if not line.startswith("pages ")]
+    size = int(sizes[0]) if sizes else None
+    if not given:
+        return SimpleStatement(text, **({"fetch_size": size} if size else {})), []
+    prepared = session.prepare(text)
+    markers = ", ".join(f"{marker.name} {marker.type.cql_parameterized_type()}" for marker in prepared.column_metadata)
+    query = BoundStatement(prepared, fetch_size=size) if size else BoundStatement(prepared)
+    words = {"null": None, "unset": UNSET_VALUE}
+    query.values = [words[word] if word in words else bytes.fromhex(word[2:]) for word in given[0].split()]
+    line = f"markers {markers}; key {prepared.routing_key_indexes or '-'}"
+    prepared.routing_key_indexes = None  # the driver would compute a token of a value that is none
+    return query, [line]
+
+
+def failed(error):
+    if isinstance(error, NoHostAvailable):  # error 0000: Cassandra failed inside; no statement for a script
+        return f"error ServerError {' '.join(str(list(error.errors.values())[0]).split())}"
+    return f"error {type(error).__name__} {' '.join(str(error).split())}"
+
+
 def answer(session, statement, with_warnings=False):
     """`error CODE message`, `done`, or a line of columns with their types and a line per row; `warning MESSAGE` before them."""
-    future = session.execute_async(statement)
+    warnings = []
     try:
-        result = future.result()
-    except (ErrorMessage, DriverException) as error:
-        text = f"error {type(error).__name__} {' '.join(str(error).split())}"
-    else:
-        text = rows(result)
-    warnings = [f"warning {' '.join(warning.split())}" for warning in future.warnings or [] if with_warnings]
-    return "\n".join([*warnings, text])
+        query, lines = bound(session, statement)
+        future = session.execute_async(query)
+        try:
+            result = future.result()
+        finally:
+            warnings = [f"warning {' '.join(warning.split())}" for warning in future.warnings or [] if with_warnings]
+        lines += rows(result)
+    except (ErrorMessage, DriverException, NoHostAvailable) as error:
+        lines = [failed(error)]
+    return "\n".join([*warnings, *lines])
 
 
 def rows(result):
     if not result.column_names:
-        return "done"
+        return ["done"]
     types = [kind.cql_parameterized_type() for kind in result.column_types]
     lines = [" | ".join(f"{name} {kind}" for name, kind in zip(result.column_names, types))]
-    lines += [" | ".join(spell(value) for value in row) for row in result]
-    return "\n".join(lines)
+    while True:
+        lines += [" | ".join(spell(value) for value in row) for row in result.current_rows]
+        if not result.has_more_pages:
+            return lines
+        lines.append("-- the next page")
+        try:
+            result.fetch_next_page()
+        except (ErrorMessage, DriverException) as error:
+            return [*lines, failed(error)]
 
 
 def run(session, script):

@@ -149,6 +149,7 @@ impl<'t> Builder<'t> {
             }
             ColumnKind::Clustering => match contains {
                 Some(test) => {
+                    self.check_contains(column)?;
                     self.clustering_contains.push((column.position, test));
                     Ok(())
                 }
@@ -160,6 +161,18 @@ impl<'t> Builder<'t> {
             ColumnKind::Static | ColumnKind::Regular => {
                 self.add_other(column, contains.unwrap_or(FilterTest::Compare(operator, term)))
             }
+        }
+    }
+
+    /// A clustering column that is restricted already cannot contain anything besides.
+    fn check_contains(&self, column: &ColumnMetadata) -> Result<(), CqlError> {
+        let at = column.position;
+        let known = self.clustering.iter().find(|other| (other.first..other.first + other.width).contains(&at));
+        match known.map(|known| &known.test) {
+            None => Ok(()),
+            Some(ClusteringTest::Eq(_)) => more_than_one(&column.name, "an Equal"),
+            Some(ClusteringTest::In(_)) => more_than_one(&column.name, "a IN"),
+            Some(ClusteringTest::Slice { .. }) => both(&column.name),
         }
     }
 
@@ -218,8 +231,12 @@ impl<'t> Builder<'t> {
         test: ClusteringTest,
         multi: bool,
     ) -> Result<(), CqlError> {
+        if let Some((at, _)) = self.clustering_contains.iter().find(|(at, _)| (first..first + width).contains(at)) {
+            return only_contains(&self.table.clustering[*at].name);
+        }
         let overlaps = |other: &ClusteringRestriction| other.first < first + width && first < other.first + other.width;
         let Some(at) = self.clustering.iter().position(overlaps) else {
+            self.check_neighbours(first, &test)?;
             let place = self.clustering.partition_point(|other| other.first < first);
             self.clustering.insert(place, ClusteringRestriction { first, width, test, multi });
             return Ok(());
@@ -275,9 +292,9 @@ impl<'t> Builder<'t> {
 
     fn finish(mut self, only_static: bool) -> Result<Restrictions, CqlError> {
         let mut filters = Vec::new();
+        let restricts_key = self.token.is_some() || self.keys.iter().any(Option::is_some);
+        let key_in = self.keys.iter().any(|part| matches!(part, Some(KeyPart::In(_))));
         let partition = self.finish_keys(&mut filters)?;
-        let key_in = matches!(&partition, PartitionRestriction::Keys(tests)
-            if tests.iter().any(|test| matches!(test, KeyTest::In(_))));
         let restricts_clustering = !self.clustering.is_empty() || !self.clustering_contains.is_empty();
         if only_static && restricts_clustering {
             match self.kind {
@@ -300,14 +317,15 @@ impl<'t> Builder<'t> {
         self.finish_others(&mut filters)?;
         let is_range = !matches!(partition, PartitionRestriction::Keys(_));
         let filters_rows = !filters.is_empty() || (is_range && restricts_clustering);
-        if self.kind == StatementKind::Select && is_range && filters_rows && !self.filters_freely() {
-            return invalid(REQUIRES_ALLOW_FILTERING.into());
-        }
+        let lacks_allow_filtering =
+            self.kind == StatementKind::Select && is_range && filters_rows && !self.filters_freely();
         Ok(Restrictions {
             partition,
             clustering,
             filters,
             key_in,
+            restricts_key,
+            lacks_allow_filtering,
             restricts_clustering,
             restricts_regular,
             equal_clustering,
@@ -394,7 +412,6 @@ impl<'t> Builder<'t> {
     ) -> Result<Vec<ClusteringRestriction>, CqlError> {
         let table = self.table;
         let all = std::mem::take(&mut self.clustering);
-        self.check_following(&all)?;
         if matches!(self.kind, StatementKind::Insert | StatementKind::Update) {
             if all.iter().any(|restriction| matches!(restriction.test, ClusteringTest::Slice { .. })) {
                 return invalid(format!(
@@ -440,18 +457,26 @@ impl<'t> Builder<'t> {
         Ok(leading)
     }
 
-    /// After a range nothing can be restricted, unless by filtering.
-    fn check_following(&self, all: &[ClusteringRestriction]) -> Result<(), CqlError> {
-        if self.allow_filtering {
-            return Ok(());
+    /// After a range nothing can be restricted, unless by filtering; said of the relation that comes second in the statement.
+    fn check_neighbours(&self, first: usize, test: &ClusteringTest) -> Result<(), CqlError> {
+        let Some(last) = self.clustering.last().filter(|_| !self.allow_filtering) else { return Ok(()) };
+        let name = |position: usize| &self.table.clustering[position].name;
+        if matches!(last.test, ClusteringTest::Slice { .. }) && first > last.first {
+            return invalid(format!(
+                "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+                name(first),
+                name(last.first)
+            ));
         }
-        for pair in all.windows(2) {
-            if matches!(pair[0].test, ClusteringTest::Slice { .. }) {
-                return invalid(format!(
-                    "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
-                    self.table.clustering[pair[1].first].name, self.table.clustering[pair[0].first].name
-                ));
-            }
+        if matches!(test, ClusteringTest::Slice { .. })
+            && first < last.first
+            && let Some(next) = self.clustering.iter().find(|other| other.first > first)
+        {
+            return invalid(format!(
+                "PRIMARY KEY column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+                name(next.first),
+                name(first)
+            ));
         }
         Ok(())
     }

@@ -64,15 +64,35 @@ impl Filter {
             BoundValue::Null => Err(CqlError::invalid(format!("Unsupported null value for column {}", self.name))),
             BoundValue::Unset => Err(CqlError::invalid(format!("Unsupported unset value for column {}", self.name))),
         };
+        let entry = |term: &Term, part: &str| match term.eval(bindings)? {
+            BoundValue::Bytes(bytes) => Ok(bytes),
+            BoundValue::Null => Err(CqlError::invalid(format!("Unsupported null map {part} for column {}", self.name))),
+            BoundValue::Unset => {
+                Err(CqlError::invalid(format!("Unsupported unset map {part} for column {}", self.name)))
+            }
+        };
         let test = match &self.test {
             FilterTest::Compare(operator, term) => BoundTest::Compare(*operator, value(term)?),
-            FilterTest::In(terms) => BoundTest::In(in_values(terms, &self.name, bindings)?),
+            FilterTest::In(terms) => BoundTest::In(filter_values(terms, &self.name, bindings)?),
             FilterTest::Contains(term) => BoundTest::Contains(value(term)?),
             FilterTest::ContainsKey(term) => BoundTest::ContainsKey(value(term)?),
-            FilterTest::Entry(key, term) => BoundTest::Entry(value(key)?, value(term)?),
+            FilterTest::Entry(key, term) => BoundTest::Entry(entry(key, "key")?, entry(term, "value")?),
         };
         Ok(BoundFilter { column: self.column.clone(), test })
     }
+}
+
+/// The values of an IN; a null among them, or what is not set, is equal to nothing.
+fn filter_values(terms: &InTerms, name: &str, bindings: &Bindings<'_>) -> Result<Vec<Bytes>, CqlError> {
+    let InTerms::List(terms) = terms else { return in_values(terms, name, bindings) };
+    let mut values = Vec::with_capacity(terms.len());
+    for term in terms {
+        match term.eval(bindings)? {
+            BoundValue::Bytes(value) => values.push(value),
+            BoundValue::Null | BoundValue::Unset => {}
+        }
+    }
+    Ok(values)
 }
 
 impl BoundFilter {

@@ -42,8 +42,8 @@ pub(super) fn prepare<'t>(
     relation: &Relation<'_>,
 ) -> Result<Prepared<'t>, CqlError> {
     match relation {
-        Relation::Column { column, operator, value } => {
-            let column = find_column(table, column.as_str())?;
+        Relation::Column { column: name, operator, value } => {
+            let column = find_column(table, name.as_str())?;
             if matches!(operator, Operator::Contains | Operator::ContainsKey)
                 && matches!(kind, StatementKind::Update | StatementKind::Delete)
             {
@@ -51,12 +51,12 @@ pub(super) fn prepare<'t>(
             }
             let receiver = column_receiver(column, *operator)?;
             match operator {
-                Operator::Neq => return invalid(format!("Unsupported \"!=\" relation: {} != {value}", column.name)),
+                Operator::Neq => return invalid(format!("Unsupported \"!=\" relation: {:?} != {value}", name)),
                 Operator::Like => {
                     terms::prepare(preparing, value, &receiver)?;
                     return invalid(format!(
-                        "LIKE restriction is only supported on properly indexed columns. {} LIKE {value} is not valid.",
-                        column.name
+                        "LIKE restriction is only supported on properly indexed columns. {:?} LIKE {value} is not valid.",
+                        name
                     ));
                 }
                 Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte => refuse_durations(&column.ty)?,
@@ -81,6 +81,10 @@ pub(super) fn prepare<'t>(
         Relation::Token { columns, operator, value } => prepare_token(preparing, table, columns, *operator, value),
         Relation::Tuple { columns, operator, value } => {
             let (first, width) = tuple_columns(table, columns, &|| format!("{} {value}", operator.symbol()))?;
+            if *operator == Operator::Neq {
+                let names: Vec<_> = columns.iter().map(|column| format!("{column:?}")).collect();
+                return invalid(format!("Unsupported \"!=\" relation: ({}) != {value}", names.join(", ")));
+            }
             if !matches!(operator, Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte) {
                 return invalid(format!("{} cannot be used for multi-column relations", operator.symbol()));
             }
@@ -152,11 +156,13 @@ fn column_receiver(column: &ColumnMetadata, operator: Operator) -> Result<Receiv
     let (name, ty) = (&column.name, &column.ty);
     let element = |part: &str, ty: &Arc<CqlType>| Ok(Receiver::new(format!("{part}({name})"), (**ty).clone()));
     match operator {
+        // Cassandra takes the type of a descending column for no collection
         Operator::ContainsKey => match ty {
-            CqlType::Map { key, .. } => element("key", key),
+            CqlType::Map { key, .. } if !column.reversed => element("key", key),
             _ => invalid(format!("Cannot use CONTAINS KEY on non-map column {name}")),
         },
         Operator::Contains => match ty {
+            _ if column.reversed => invalid(format!("Cannot use CONTAINS on non-collection column {name}")),
             CqlType::List { element: ty, .. } | CqlType::Set { element: ty, .. } => element("value", ty),
             CqlType::Map { value, .. } => element("value", value),
             _ => invalid(format!("Cannot use CONTAINS on non-collection column {name}")),
@@ -247,6 +253,10 @@ fn prepare_token<'t>(
             names.join(", ")
         ));
     }
+    if operator == Operator::Neq {
+        let names: Vec<_> = columns.iter().map(|column| format!("{column:?}")).collect();
+        return invalid(format!("Unsupported \"!=\" relation: token({}) != {value}", names.join(", ")));
+    }
     if !matches!(operator, Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte) {
         return invalid(format!("{} cannot be used with the token function", operator.symbol()));
     }
@@ -272,7 +282,12 @@ fn tuple_columns(
             ));
         }
         if names[..at].iter().any(|other| other == name) {
-            return invalid(format!("Column \"{name}\" appeared twice in a relation"));
+            let list: Vec<_> = names.iter().map(|name| name.as_str()).collect();
+            return invalid(format!(
+                "Column \"{name}\" appeared twice in a relation: ({}) {}",
+                list.join(", "),
+                rest()
+            ));
         }
         let start = *first.get_or_insert(column.position);
         if column.position != start + at {

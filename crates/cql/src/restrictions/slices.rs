@@ -30,6 +30,9 @@ pub(super) fn build(
             return Ok(ranges(&table.comparator, restriction.first, &prefixes, lower, upper));
         }
         extend(&mut prefixes, restriction, table, bindings)?;
+        if prefixes.is_empty() {
+            break;
+        }
     }
     if let [_] = prefixes.as_slice() {
         return Ok(Slices(prefixes.into_iter().map(Slice::of_prefix).collect()));
@@ -47,10 +50,14 @@ pub(super) fn clusterings(
     let mut prefixes = vec![ClusteringValues::new()];
     for restriction in &restrictions.clustering {
         extend(&mut prefixes, restriction, table, bindings)?;
+        // after an empty IN nothing else is looked at
+        if prefixes.is_empty() {
+            break;
+        }
     }
     if prefixes.len() > 1 {
         prefixes.sort_by(|a, b| table.comparator.compare_values(a, b));
-        prefixes.dedup();
+        prefixes.dedup_by(|later, first| table.comparator.compare_values(later, first).is_eq());
     }
     Ok(prefixes)
 }
@@ -98,12 +105,27 @@ fn required(
     let name = column_name(table, position);
     match value {
         BoundValue::Bytes(bytes) => Ok(bytes),
-        BoundValue::Null if restriction.multi => {
-            Err(CqlError::invalid(format!("Invalid null value for column {name}")))
-        }
-        BoundValue::Null => Err(CqlError::invalid(format!("Invalid null value in condition for column {name}"))),
+        BoundValue::Null => Err(null_value(restriction, table, position)),
+        BoundValue::Unset if restriction.multi => Err(CqlError::invalid(format!(
+            "Invalid unset value for tuple field number {}",
+            position - restriction.first
+        ))),
         BoundValue::Unset => Err(CqlError::invalid(format!("Invalid unset value for column {name}"))),
     }
+}
+
+/// The words hang on the kind of the restriction.
+fn null_value(restriction: &ClusteringRestriction, table: &TableMetadata, position: usize) -> CqlError {
+    let name = column_name(table, position);
+    CqlError::invalid(match restriction.test {
+        ClusteringTest::In(_) if restriction.multi => {
+            let columns = table.clustering.iter().skip(restriction.first).take(restriction.width);
+            let names: Vec<_> = columns.map(|column| column.name.as_str()).collect();
+            format!("Invalid null value in condition for columns: [{}]", names.join(", "))
+        }
+        ClusteringTest::Eq(_) if restriction.multi => format!("Invalid null value for column {name}"),
+        _ => format!("Invalid null value in condition for column {name}"),
+    })
 }
 
 fn row_values(
@@ -139,14 +161,8 @@ fn tuple_values(
             fields.len()
         )));
     }
-    let name = |at: usize| column_name(table, restriction.first + at);
-    fields
-        .into_iter()
-        .enumerate()
-        .map(|(at, field)| {
-            field.ok_or_else(|| CqlError::invalid(format!("Invalid null value for column {}", name(at))))
-        })
-        .collect()
+    let null = |at: usize| null_value(restriction, table, restriction.first + at);
+    fields.into_iter().enumerate().map(|(at, field)| field.ok_or_else(|| null(at))).collect()
 }
 
 fn in_rows(

@@ -3,12 +3,13 @@
 //! Agrees with `org.apache.cassandra.cql3.statements.{BatchStatement,BatchUpdatesCollector}`, messages included.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use rows::{Cell, ColumnData, Mutation, PartitionUpdate, Row};
+use rows::{Cell, ClusteringValues, ColumnData, Mutation, NO_TTL, PartitionUpdate, Row};
 
 use super::modification::{
-    ExistingRows, ModificationPlan, WriteTime, check_consistency, default_timestamp, prepare_delete, prepare_insert,
+    ExistingRows, ModificationPlan, check_consistency, default_timestamp, prepare_delete, prepare_insert,
     prepare_update, read_existing, request_seconds,
 };
 use crate::ast::{self, BatchKind, Modification};
@@ -52,6 +53,7 @@ pub(crate) fn prepare(
             Modification::Delete(delete) => prepare_delete(preparing, delete, keyspace)?,
         });
     }
+    (preparing.keyspace, preparing.table) = (Arc::from("[batch]"), Arc::from("[batch]"));
     let timestamp = match &batch.using.timestamp {
         None => None,
         Some(term) => Some(terms::prepare(preparing, term, &Receiver::new("[timestamp]", types::CqlType::BigInt))?),
@@ -119,11 +121,14 @@ pub(crate) async fn execute<C: Coordinator>(
 ) -> Result<Answer, CqlError> {
     let bindings = Bindings { values, sources: coordinator };
     let mut timestamp = default_timestamp(options, coordinator);
-    if let Some(term) = &plan.timestamp
-        && let Some(bytes) = term.eval_option(&bindings)?
-    {
-        let bytes = <[u8; 8]>::try_from(bytes.as_ref()).map_err(|_| CqlError::invalid("Invalid timestamp value"))?;
-        timestamp = i64::from_be_bytes(bytes);
+    if let Some(term) = &plan.timestamp {
+        timestamp = match term.eval(&bindings)? {
+            BoundValue::Bytes(bytes) => <[u8; 8]>::try_from(bytes.as_ref())
+                .map(i64::from_be_bytes)
+                .map_err(|_| CqlError::invalid("Invalid timestamp value"))?,
+            BoundValue::Null => return invalid("Invalid null value of timestamp"),
+            BoundValue::Unset => timestamp,
+        };
     }
     let statements: Vec<_> = plan.statements.iter().map(|statement| (statement, values)).collect();
     execute_all(plan.kind, &statements, timestamp, options, coordinator).await
@@ -147,13 +152,12 @@ pub(crate) async fn execute_all<C: Coordinator>(
     let mut gathered = Gathered::default();
     for (plan, values) in statements {
         let bindings = Bindings { values, sources: coordinator };
-        let time: WriteTime = plan.write_time(&bindings, timestamp, now)?;
         let existing = if plan.requires_read {
             read_existing(plan, &bindings, options, now, coordinator).await?
         } else {
             ExistingRows::default()
         };
-        for update in plan.updates(&bindings, &time, &existing)? {
+        for update in plan.updates(&bindings, timestamp, now, &existing)? {
             gathered.add(update);
         }
     }
@@ -241,27 +245,28 @@ fn warn_of_partitions(mutations: &[Mutation], limits: &Limits, warnings: &mut Ve
     }
 }
 
-/// Bytes of data, as Cassandra counts them for its thresholds: values, paths, clusterings, timestamps.
+/// Bytes of data, as Cassandra counts them for its thresholds: `PartitionUpdate.dataSize` and what it adds up.
 fn update_size(update: &PartitionUpdate) -> usize {
-    const DELETION: usize = 12;
     const TIMESTAMP: usize = 8;
-    const EXPIRY: usize = 8;
-    let cell = |cell: &Cell| {
-        let expiry = if cell.is_expiring() || cell.is_tombstone() { EXPIRY } else { 0 };
-        cell.value.len() + cell.path.as_ref().map_or(0, Bytes::len) + TIMESTAMP + expiry
-    };
+    const EXPIRY: usize = 4 + 8;
+    const DELETION: usize = 12;
+    const ROW_DELETION: usize = DELETION + 1;
+    /// A static row is counted even where there is none.
+    const NO_STATIC_ROW: usize = TIMESTAMP + ROW_DELETION;
+    const RANGE: usize = 8 + 4;
+    let clustering = |values: &ClusteringValues| -> usize { values.iter().flatten().map(Bytes::len).sum() };
+    let cell = |cell: &Cell| TIMESTAMP + EXPIRY + cell.value.len() + cell.path.as_ref().map_or(0, Bytes::len);
     let row = |row: &Row| {
-        let clustering: usize = row.clustering.iter().flatten().map(Bytes::len).sum();
-        let columns: usize = row
-            .columns
-            .iter()
-            .map(|data| match data {
-                ColumnData::Simple(simple) => cell(simple),
-                ColumnData::Complex(complex) => DELETION + complex.cells.iter().map(cell).sum::<usize>(),
-            })
-            .sum();
-        clustering + TIMESTAMP + DELETION + columns
+        let columns = row.columns.iter().map(|data| match data {
+            ColumnData::Simple(simple) => cell(simple),
+            ColumnData::Complex(complex) => DELETION + complex.cells.iter().map(cell).sum::<usize>(),
+        });
+        let expiry = if row.liveness.ttl == NO_TTL { 0 } else { EXPIRY };
+        clustering(&row.clustering) + TIMESTAMP + expiry + ROW_DELETION + columns.sum::<usize>()
     };
-    let rows: usize = update.static_row.iter().chain(&update.rows).map(row).sum();
-    rows + update.range_deletions.len() * 2 * DELETION
+    let ranges = update.range_deletions.iter();
+    let ranges = ranges.map(|(slice, _)| RANGE + clustering(&slice.start.values) + clustering(&slice.end.values));
+    let ranges = if update.range_deletions.is_empty() { 0 } else { 4 + ranges.sum::<usize>() };
+    let static_row = update.static_row.as_ref().map_or(NO_STATIC_ROW, row);
+    static_row + update.rows.iter().map(row).sum::<usize>() + TIMESTAMP + ranges
 }

@@ -17,6 +17,7 @@ use rows::{
     Row, Slice,
 };
 use schema::TableMetadata;
+use types::CqlType;
 
 pub(crate) use existing::{ExistingRows, read as read_existing};
 pub(crate) use operation::Operation;
@@ -58,6 +59,9 @@ pub(crate) struct ModificationPlan {
     pub requires_read: bool,
     /// IF
     pub conditions: Conditions,
+    /// An INSERT gives no value to the one value column of a compact table, which is all that a row of it is: it is refused when
+    /// it is executed.
+    pub lacks_compact_value: bool,
 }
 
 /// What a statement writes with: its time and how long what it writes lives.
@@ -121,15 +125,23 @@ impl ModificationPlan {
         self.timestamp.is_some()
     }
 
+    /// What conditions cannot stand with, said of each statement of a batch before anything is said of the batch.
+    fn check_conditions(self) -> Result<Self, CqlError> {
+        if self.conditions.is_none() {
+            return Ok(self);
+        }
+        if self.table.is_counter() {
+            return Err(CqlError::invalid("Conditional updates are not supported on counter tables"));
+        }
+        if self.timestamp.is_some() {
+            return Err(CqlError::invalid("Cannot provide custom timestamp for conditional updates"));
+        }
+        Ok(self)
+    }
+
     /// What a statement may not have, whatever its parts are.
     pub fn validate(&self) -> Result<(), CqlError> {
         let refuse = |what: &str| Err(CqlError::invalid(what));
-        if !self.conditions.is_none() && self.table.is_counter() {
-            return refuse("Conditional updates are not supported on counter tables");
-        }
-        if !self.conditions.is_none() && self.timestamp.is_some() {
-            return refuse("Cannot provide custom timestamp for conditional updates");
-        }
         if self.table.is_counter() && self.timestamp.is_some() {
             return refuse("Cannot provide custom timestamp for counter updates");
         }
@@ -160,7 +172,7 @@ impl ModificationPlan {
     }
 
     /// The time to write with. `default`: the request's timestamp, or the clock's.
-    pub fn write_time(&self, bindings: &Bindings<'_>, default: i64, now: u32) -> Result<WriteTime, CqlError> {
+    fn write_time(&self, bindings: &Bindings<'_>, default: i64, now: u32) -> Result<WriteTime, CqlError> {
         let timestamp = match &self.timestamp {
             None => default,
             Some(term) => match term.eval(bindings)? {
@@ -201,19 +213,46 @@ impl ModificationPlan {
         Ok(u32::try_from(value).expect("it is not negative"))
     }
 
-    /// The updates that the statement makes, one for each partition.
+    /// The updates that the statement makes, one for each partition. `default`: the request's timestamp, or the clock's.
+    /// IN () selects nothing: then nothing else is looked at.
     pub fn updates(
         &self,
         bindings: &Bindings<'_>,
-        time: &WriteTime,
+        default: i64,
+        now: u32,
         existing: &ExistingRows,
+    ) -> Result<Vec<PartitionUpdate>, CqlError> {
+        self.updates_with(bindings, existing, || self.write_time(bindings, default, now))
+    }
+
+    /// The updates, written at a time whatever the statement says: that of the transaction which it is part of.
+    pub fn updates_at(
+        &self,
+        bindings: &Bindings<'_>,
+        timestamp: i64,
+        now: u32,
+        existing: &ExistingRows,
+    ) -> Result<Vec<PartitionUpdate>, CqlError> {
+        let time = || Ok(WriteTime { timestamp, ..self.write_time(bindings, timestamp, now)? });
+        self.updates_with(bindings, existing, time)
+    }
+
+    fn updates_with(
+        &self,
+        bindings: &Bindings<'_>,
+        existing: &ExistingRows,
+        time: impl FnOnce() -> Result<WriteTime, CqlError>,
     ) -> Result<Vec<PartitionUpdate>, CqlError> {
         let keys = self.restrictions.keys(&self.table, bindings)?;
         let target = self.target(bindings)?;
+        if target.is_nothing() && self.restrictions.restricts_clustering {
+            return Ok(Vec::new());
+        }
+        let time = time()?;
         let mut updates = Vec::with_capacity(keys.len());
         for key in keys {
             let mut update = PartitionUpdate::new(Arc::clone(&self.table), key);
-            self.fill(&mut update, &target, bindings, time, existing)?;
+            self.fill(&mut update, &target, bindings, &time, existing)?;
             updates.push(update);
         }
         Ok(updates)
@@ -230,7 +269,9 @@ impl ModificationPlan {
             if width < all || self.restrictions.has_clustering_slice() {
                 return Ok(Target::Ranges(self.restrictions.slices(&self.table, bindings)?.0));
             }
-            return Ok(Target::Rows(self.restrictions.clusterings(&self.table, bindings)?));
+            let rows = self.restrictions.clusterings(&self.table, bindings)?;
+            rows.iter().try_for_each(|clustering| self.check_dense(clustering))?;
+            return Ok(Target::Rows(rows));
         }
         if self.restrictions.has_clustering_slice()
             || (!self.operations.is_empty() && self.kind == StatementKind::Delete && width < all)
@@ -284,7 +325,10 @@ impl ModificationPlan {
             }
             Target::StaticOnly => {}
         }
-        if !self.static_operations.is_empty() {
+        // as in Cassandra once for each row that is named: counters and lists show it
+        let times = if let Target::Rows(rows) = target { rows.len() } else { 1 };
+        let times = if self.static_operations.is_empty() { 0 } else { times };
+        for _ in 0..times {
             let mut row = Row::new(ClusteringValues::new());
             let before = existing.row(&update.key, None);
             self.apply(&self.static_operations, &mut row, bindings, time, before)?;
@@ -303,13 +347,19 @@ impl ModificationPlan {
         time: &WriteTime,
         existing: &ExistingRows,
     ) -> Result<(), CqlError> {
+        if let (true, Some(value)) = (self.lacks_compact_value, self.table.compact_value()) {
+            return Err(CqlError::invalid(format!(
+                "Column {} is mandatory for this COMPACT STORAGE table",
+                value.name
+            )));
+        }
         let before = existing.row(&update.key, Some(&clustering));
         let mut row = Row::new(clustering);
         let changes_nothing = self.operations.is_empty() && self.static_operations.is_empty();
         match (self.kind, self.table.compact_value()) {
             (StatementKind::Insert, None) => row.liveness = time.liveness(),
             // a row of a compact table is its one cell
-            (StatementKind::Insert, Some(value)) if changes_nothing => {
+            (StatementKind::Insert, Some(value)) if changes_nothing && value.ty == CqlType::Empty => {
                 row.add_cell(cell(value.id, None, Some(Bytes::new()), time));
             }
             (StatementKind::Delete, None) if changes_nothing => row.deletion = time.deletion(),
@@ -358,6 +408,16 @@ enum Target {
     StaticOnly,
 }
 
+impl Target {
+    fn is_nothing(&self) -> bool {
+        match self {
+            Self::Ranges(slices) => slices.is_empty(),
+            Self::Rows(rows) => rows.is_empty(),
+            Self::Partition | Self::WholePartition | Self::StaticOnly => false,
+        }
+    }
+}
+
 /// The default write timestamp of a request.
 pub(crate) fn default_timestamp<C: Coordinator>(options: &QueryOptions, coordinator: &C) -> i64 {
     options.timestamp.unwrap_or_else(|| coordinator.now_micros())
@@ -391,13 +451,13 @@ async fn write<C: Coordinator>(
     check_consistency(options.consistency, [plan])?;
     let bindings = Bindings { values, sources: coordinator };
     let now = request_seconds(options, coordinator);
-    let time = plan.write_time(&bindings, default_timestamp(options, coordinator), now)?;
+    let default = default_timestamp(options, coordinator);
     let existing = if plan.requires_read {
         read_existing(plan, &bindings, options, now, coordinator).await?
     } else {
         ExistingRows::default()
     };
-    let updates = plan.updates(&bindings, &time, &existing)?;
+    let updates = plan.updates(&bindings, default, now, &existing)?;
     let mutations: Vec<_> = updates.into_iter().filter(|update| !update.is_empty()).map(Mutation::of).collect();
     if mutations.is_empty() {
         return Ok(());

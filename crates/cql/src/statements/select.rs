@@ -19,6 +19,7 @@ use crate::context::Bindings;
 use crate::coordinator::{Consistency, Coordinator, ReadOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
+use crate::keys;
 use crate::paging::{PagingState, UNLIMITED};
 use crate::restrictions::{PartitionRestriction, Restrictions};
 use crate::result::{Answer, CqlResult, ResultMetadata, ResultSet};
@@ -103,18 +104,38 @@ pub(crate) async fn execute<C: Coordinator>(
     }
     let bindings = Bindings { values, sources: coordinator };
     let page_size = options.page_size.filter(|size| *size > 0);
-    if page_size.is_some() && !plan.post_order.is_empty() {
+    // before anything else: what is wrong with it is said first
+    limit_value(plan.limit.as_ref(), &bindings)?;
+    let partitions = match &plan.restrictions.partition {
+        PartitionRestriction::Keys(_) => {
+            Some(Partitions::Keys(plan.restrictions.unchecked_keys(&plan.table, &bindings)?))
+        }
+        _ => plan.restrictions.range(&plan.table, &bindings)?.map(Partitions::Range),
+    };
+    // where no partition is asked for nothing is said of rows
+    let slices = match &partitions {
+        None => Slices::none(),
+        Some(Partitions::Keys(keys)) if keys.is_empty() => Slices::none(),
+        Some(_) => plan.restrictions.slices(&plan.table, &bindings)?,
+    };
+    // without a row there may be static columns to read
+    let reads = match &partitions {
+        None => false,
+        Some(Partitions::Keys(keys)) if keys.is_empty() => false,
+        Some(_) => !slices.0.is_empty() || !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice()),
+    };
+    if let (true, Some(Partitions::Keys(keys))) = (reads, &partitions) {
+        keys.iter().try_for_each(|key| keys::check(&key.key))?;
+    }
+    let is_paged = page_size.is_some() && (plan.aggregates() || reads);
+    if is_paged && !plan.post_order.is_empty() {
         return Err(CqlError::invalid(
             "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove \
              the ORDER BY or the IN and sort client side, or disable paging for this query",
         ));
     }
-    let partitions = match &plan.restrictions.partition {
-        PartitionRestriction::Keys(_) => Some(Partitions::Keys(plan.restrictions.keys(&plan.table, &bindings)?)),
-        _ => plan.restrictions.range(&plan.table, &bindings)?.map(Partitions::Range),
-    };
-    let slices = plan.restrictions.slices(&plan.table, &bindings)?;
-    let mut job = job(plan, &bindings, options, page_size, request_seconds(options, coordinator))?;
+    let now = request_seconds(options, coordinator);
+    let mut job = job(plan, &bindings, options, page_size, now, !slices.0.is_empty())?;
     if let Some(Partitions::Keys(keys)) = &partitions {
         job.single_key = keys.len() == 1;
         job.last_key = keys.last().map(|key| key.key.clone());
@@ -143,8 +164,8 @@ pub(crate) async fn execute<C: Coordinator>(
 
 fn warnings(plan: &SelectPlan, query: &str, options: &QueryOptions, page: &Page) -> Vec<String> {
     let mut warnings = Vec::new();
-    if plan.aggregates_everything() && !plan.table.keyspace.starts_with("system") {
-        if matches!(plan.restrictions.partition, PartitionRestriction::All) {
+    if plan.aggregates() && !plan.table.keyspace.starts_with("system") {
+        if !plan.restrictions.restricts_key {
             warnings.push("Aggregation query used without partition key".to_owned());
         } else if plan.restrictions.key_in {
             warnings.push("Aggregation query used on multiple partition keys (IN restriction)".to_owned());
@@ -165,12 +186,14 @@ fn job(
     options: &QueryOptions,
     page_size: Option<u32>,
     now: u32,
+    reads: bool,
 ) -> Result<Job, CqlError> {
     let user_limit = limit_value(plan.limit.as_ref(), bindings)?;
     let per_partition = limit_value(plan.per_partition_limit.as_ref(), bindings)?;
     let selection =
         if plan.selection.has_terms { Arc::new(plan.selection.bind(bindings)?) } else { Arc::clone(&plan.selection) };
-    let filters: Result<Vec<_>, _> = plan.restrictions.filters.iter().map(|filter| filter.bind(bindings)).collect();
+    let filters: Result<Vec<_>, _> =
+        plan.restrictions.filters.iter().filter(|_| reads).map(|filter| filter.bind(bindings)).collect();
     let (partition_filters, row_filters) = filters?.into_iter().partition(|filter| filter.is_of_partition());
     let paged = page_size.filter(|size| *size < user_limit && !plan.aggregates_everything());
     let resume = match (&options.paging_state, paged) {
@@ -210,7 +233,8 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
     } else {
         u32::MAX
     };
-    let per_partition = if job.row_filters.is_empty() && !job.aggregates { job.per_partition } else { u32::MAX };
+    let counts_rows = job.row_filters.is_empty() && (plan.distinct || !job.aggregates);
+    let per_partition = if counts_rows { job.per_partition } else { u32::MAX };
     let command = |range: PartitionRange, slices: Slices| ReadCommand {
         table: Arc::clone(&plan.table),
         range,

@@ -252,9 +252,7 @@ impl<'a> Request<'a> {
         let mut all = PartitionUpdate::new(Arc::clone(self.table), self.key.clone());
         for (plan, values) in self.statements {
             let bindings = Bindings { values, sources };
-            let mut time = plan.write_time(&bindings, timestamp, now)?;
-            time.timestamp = timestamp;
-            for update in plan.updates(&bindings, &time, &existing)? {
+            for update in plan.updates_at(&bindings, timestamp, now, &existing)? {
                 all.merge(update);
             }
         }
@@ -264,6 +262,7 @@ impl<'a> Request<'a> {
 }
 
 fn only_key(plan: &ModificationPlan, is_batch: bool, bindings: &Bindings<'_>) -> Result<DecoratedKey, CqlError> {
+    let key = plan.restrictions.keys(&plan.table, bindings)?.pop();
     if plan.restrictions.key_in {
         return if is_batch {
             invalid("Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)")
@@ -272,7 +271,6 @@ fn only_key(plan: &ModificationPlan, is_batch: bool, bindings: &Bindings<'_>) ->
             invalid(format!("IN on the partition key is not supported with conditional {what}"))
         };
     }
-    let key = plan.restrictions.keys(&plan.table, bindings)?.pop();
     key.ok_or_else(|| CqlError::invalid("Conditional statements need the whole partition key"))
 }
 

@@ -67,12 +67,12 @@ impl Operations {
         restrictions: Restrictions,
         using: (Option<Term>, Option<Term>),
         conditions: Conditions,
-    ) -> ModificationPlan {
+    ) -> Result<ModificationPlan, CqlError> {
         // the order of cells in rows; the sort is stable: changes of one column stay in their order
         self.statics.sort_by_key(Operation::column);
         self.regulars.sort_by_key(Operation::column);
         let requires_read = self.statics.iter().chain(&self.regulars).any(Operation::requires_read);
-        ModificationPlan {
+        let plan = ModificationPlan {
             table,
             kind,
             restrictions,
@@ -82,7 +82,9 @@ impl Operations {
             ttl: using.1,
             requires_read,
             conditions,
-        }
+            lacks_compact_value: false,
+        };
+        plan.check_conditions()
     }
 }
 
@@ -127,10 +129,12 @@ pub(crate) fn prepare_insert(
         }
     }
     let only_static = !sets_clustering && operations.only_static();
-    check_compact_value(&table, &operations, only_static)?;
+    let lacks_compact_value = lacks_compact_value(&table, &operations);
     let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
-    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using, of_insert(insert)))
+    let plan =
+        operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using, of_insert(insert))?;
+    Ok(ModificationPlan { lacks_compact_value, ..plan })
 }
 
 /// Prepares an INSERT JSON: an INSERT of every column that it does not leave as it is.
@@ -151,7 +155,12 @@ fn prepare_insert_json(
     let mut operations = Operations::default();
     let mut keys = Vec::new();
     for column in columns {
-        let Some(term) = source.term(column)? else { continue };
+        let Some(term) = source.term(column)? else {
+            if column.is_primary_key() {
+                return invalid(format!("Invalid unset value for column {}", column.name));
+            }
+            continue;
+        };
         if column.is_primary_key() {
             keys.push((column, term));
         } else if column.is_complex() {
@@ -162,9 +171,8 @@ fn prepare_insert_json(
     }
     let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
     let only_static = table.is_static_compact() && operations.only_static();
-    check_compact_value(&table, &operations, only_static)?;
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
-    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using, of_insert(insert)))
+    operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using, of_insert(insert))
 }
 
 fn of_insert(insert: &ast::Insert<'_>) -> Conditions {
@@ -194,7 +202,7 @@ pub(crate) fn prepare_update(
     let only_static = operations.only_static() && !conditions.applies_to_regular();
     let clause = &update.where_clause;
     let restrictions = restrictions::prepare(preparing, StatementKind::Update, &table, clause, only_static, false)?;
-    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Update, restrictions, using, conditions))
+    operations.into_plan(Arc::clone(&table), StatementKind::Update, restrictions, using, conditions)
 }
 
 /// Prepares a DELETE.
@@ -223,46 +231,34 @@ pub(crate) fn prepare_delete(
     let only_static = operations.only_static() && !conditions.applies_to_regular();
     let clause = &delete.where_clause;
     let restrictions = restrictions::prepare(preparing, StatementKind::Delete, &table, clause, only_static, false)?;
-    if !conditions.is_none() {
-        check_conditional_delete(&table, &operations, &restrictions, &conditions)?;
-    }
-    Ok(operations.into_plan(Arc::clone(&table), StatementKind::Delete, restrictions, using, conditions))
+    let plan = operations.into_plan(Arc::clone(&table), StatementKind::Delete, restrictions, using, conditions)?;
+    check_conditional_delete(&plan)?;
+    Ok(plan)
 }
 
 /// A conditional DELETE is of one row, or of static columns.
-fn check_conditional_delete(
-    table: &TableMetadata,
-    operations: &Operations,
-    restrictions: &Restrictions,
-    conditions: &Conditions,
-) -> Result<(), CqlError> {
+fn check_conditional_delete(plan: &ModificationPlan) -> Result<(), CqlError> {
     const NEEDS_KEY: &str =
         "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
-    if restrictions.clustering_width() == table.clustering.len() && !restrictions.has_clustering_slice() {
+    let restrictions = &plan.restrictions;
+    let names_row =
+        restrictions.clustering_width() == plan.table.clustering.len() && !restrictions.has_clustering_slice();
+    if plan.conditions.is_none() || names_row {
         return Ok(());
     }
-    if !operations.regulars.is_empty() || operations.statics.is_empty() {
+    if !plan.operations.is_empty() || plan.static_operations.is_empty() {
         return invalid(format!("{NEEDS_KEY} delete non static columns"));
     }
-    if conditions.applies_to_regular() {
+    if plan.conditions.applies_to_regular() {
         return invalid(format!("{NEEDS_KEY} use IF condition on non static columns"));
     }
     Ok(())
 }
 
 /// A row of a compact table is its one value: an INSERT must give it, unless the table has none but its key.
-fn check_compact_value(table: &TableMetadata, operations: &Operations, only_static: bool) -> Result<(), CqlError> {
-    match table.compact_value() {
-        Some(value)
-            if operations.regulars.is_empty()
-                && !only_static
-                && !table.is_static_compact()
-                && value.ty != CqlType::Empty =>
-        {
-            invalid(format!("Column {} is mandatory for this COMPACT STORAGE table", value.name))
-        }
-        _ => Ok(()),
-    }
+fn lacks_compact_value(table: &TableMetadata, operations: &Operations) -> bool {
+    let is_wanted = |value: &ColumnMetadata| !table.is_static_compact() && value.ty != CqlType::Empty;
+    operations.regulars.is_empty() && table.compact_value().is_some_and(is_wanted)
 }
 
 fn set_value(
@@ -311,7 +307,7 @@ fn assign(
     match operation {
         AssignmentOperation::Set(term) => set_value(preparing, column, term),
         AssignmentOperation::Add(term) => match &column.ty {
-            CqlType::Tuple(_) => wrong("tuple"),
+            CqlType::Tuple(_) | CqlType::Udt(..) => wrong("tuple"),
             CqlType::Counter => {
                 let term = terms::prepare(preparing, term, &Receiver::column(column))?;
                 Ok(Operation::Increment(column.id, term))
@@ -327,9 +323,15 @@ fn assign(
             )),
             ty if !ty.is_collection() => wrong("non counter"),
             ty if !ty.is_multi_cell() => wrong("frozen collection"),
-            _ => {
-                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
-                Ok(Operation::Add(target(column), term))
+            ty => {
+                let prepared = terms::prepare(preparing, term, &Receiver::column(column));
+                let prepared = match ty {
+                    CqlType::Map { .. } => prepared.map_err(|_| {
+                        CqlError::invalid(format!("Value for a map addition has to be a map, but was: '{term}'"))
+                    }),
+                    _ => prepared,
+                };
+                Ok(Operation::Add(target(column), prepared?))
             }
         },
         AssignmentOperation::Subtract(term) => match &column.ty {
@@ -346,11 +348,11 @@ fn assign(
             CqlType::Map { key, .. } => {
                 // what is taken from a map is a set of its keys
                 let keys = CqlType::Set { element: Arc::clone(key), frozen: false };
-                if !terms::is_assignable(preparing, term, &keys) {
-                    return invalid(format!("Value for a map substraction has to be a set, but was: '{term}'"));
-                }
                 let receiver = Receiver::new(column.name.clone(), keys);
-                Ok(Operation::Discard(target(column), terms::prepare(preparing, term, &receiver)?))
+                let prepared = terms::prepare(preparing, term, &receiver).map_err(|_| {
+                    CqlError::invalid(format!("Value for a map substraction has to be a set, but was: '{term}'"))
+                })?;
+                Ok(Operation::Discard(target(column), prepared))
             }
             _ => {
                 let term = terms::prepare(preparing, term, &Receiver::column(column))?;

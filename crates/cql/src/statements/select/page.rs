@@ -212,7 +212,9 @@ impl Builder<'_> {
         let job = self.job;
         let prefix = job.group_by.map_or(0, |width| width.min(clustering.len()));
         let same = self.group.as_ref().is_some_and(|group| {
-            job.group_by.is_none() || (group.key == *key && group.prefix[..] == clustering[..prefix])
+            let comparator = &job.table.comparator;
+            let is_same = || comparator.compare_values(&group.prefix, &clustering[..prefix]).is_eq();
+            job.group_by.is_none() || (group.key == *key && is_same())
         });
         if !same {
             if self.end_group()? == Next::Stop {

@@ -29,24 +29,31 @@ pub(crate) fn prepare(
 ) -> Result<SelectPlan, CqlError> {
     let table = preparing.table(&select.table, keyspace)?;
     preparing.enter(&table);
-    let mut selection = selection::prepare(preparing, &table, &select.selectors)?;
-    let only_static = selects_only_static(&table, &select.selectors, &selection);
+    check_columns(&table, &select.selectors)?;
+    // what is wrong with it is said after what is wrong with the WHERE
+    let selection = selection::prepare(preparing, &table, &select.selectors);
+    let only_static = selection.as_ref().is_ok_and(|found| selects_only_static(&table, &select.selectors, found));
     let clause = &select.where_clause;
     let restrictions =
         restrictions::prepare(preparing, StatementKind::Select, &table, clause, only_static, select.allow_filtering)?;
-    let limit = prepare_limit(preparing, select.limit.as_ref(), "[limit]")?;
-    let per_partition_limit = prepare_limit(preparing, select.per_partition_limit.as_ref(), "[per_partition_limit]")?;
+    let mut selection = selection?;
     if select.distinct {
-        if per_partition_limit.is_some() {
+        if select.per_partition_limit.is_some() {
             return invalid("PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
         }
         check_distinct(&table, &selection, &restrictions)?;
+        check_distinct_order(&table, select, &restrictions)?;
     }
     let group_by = prepare_groups(&table, select, &restrictions)?;
-    if !selection.aggregates.is_empty() && group_by.is_none() && per_partition_limit.is_some() {
+    if !selection.aggregates.is_empty() && group_by.is_none() && select.per_partition_limit.is_some() {
         return invalid("PER PARTITION LIMIT is not allowed with aggregate queries.");
     }
     let (reversed, post_order) = prepare_order(&table, select, &restrictions)?;
+    if restrictions.lacks_allow_filtering {
+        return invalid(restrictions::REQUIRES_ALLOW_FILTERING);
+    }
+    let limit = prepare_limit(preparing, select.limit.as_ref(), "[limit]")?;
+    let per_partition_limit = prepare_limit(preparing, select.per_partition_limit.as_ref(), "[per_partition_limit]")?;
     let fetched: Vec<_> = restrictions.filters.iter().filter_map(|filter| filter.column.id()).collect();
     selection.fetch(fetched.into_iter());
     if restrictions.shows_static_only() {
@@ -73,6 +80,16 @@ pub(crate) fn prepare(
         limit,
         per_partition_limit,
     })
+}
+
+/// Columns that are selected as they are must be there.
+fn check_columns(table: &TableMetadata, selectors: &[ast::Selector<'_>]) -> Result<(), CqlError> {
+    for selector in selectors {
+        if let Selectable::Column(name) = &selector.selectable {
+            find_column(table, name.as_str())?;
+        }
+    }
+    Ok(())
 }
 
 fn metadata(preparing: &Preparing<'_>, selection: &Selection, json: bool) -> Arc<ResultMetadata> {
@@ -129,6 +146,24 @@ fn check_distinct(table: &TableMetadata, selection: &Selection, restrictions: &R
         if restrictions.is_key_range() && !selection.requested.contains(&Column::of(column)) {
             return invalid(format!(
                 "SELECT DISTINCT queries must request all the partition key columns (missing {})",
+                column.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Columns that rows are sorted by after they were read are requested too.
+fn check_distinct_order(
+    table: &TableMetadata,
+    select: &ast::Select<'_>,
+    restrictions: &Restrictions,
+) -> Result<(), CqlError> {
+    for ordering in select.order_by.iter().filter(|ordering| restrictions.key_in && ordering.ann_of.is_none()) {
+        let column = find_column(table, ordering.column.as_str())?;
+        if matches!(column.kind, ColumnKind::Clustering | ColumnKind::Regular) {
+            return invalid(format!(
+                "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {})",
                 column.name
             ));
         }

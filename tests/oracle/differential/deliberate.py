@@ -1,0 +1,98 @@
+"""What may differ, each with its reason. Everything else is a mistake in Helenus.
+
+An entry is a function of Cassandra's answer, ours and the step; the text that it stands beside says why. Those that change what a
+user gets are in docs/compatibility.md, under the words in brackets.
+
+What is not made by the generator at all, for the same reason: deletions in counter tables (a counter that was deleted and is written
+again), JSON for compact tables without a value column (INSERT … JSON into a table with COMPACT STORAGE), collections in descending
+clustering columns (a set or map bound to a descending clustering column), INSERT with a TTL that ends within the run (a row whose INSERT had a
+TTL that has ended). Not compared: the id of
+the columns of a result (names and types are).
+"""
+
+import json
+import re
+
+
+def same_code(theirs, ours, code):
+    return theirs["kind"] == ours["kind"] == "error" and theirs["code"] == ours["code"] == code
+
+
+def failed_inside(theirs):
+    """An exception of Java's that nobody meant to throw, or a write that died of one."""
+    return theirs["kind"] == "error" and theirs["code"] in ("0000", "1300", "1500")
+
+
+def fields_of_udt(text):
+    """The fields of literals of user types, which Cassandra spells in the order of a hash table."""
+    return sorted(re.split(r"[{}, ]+", text))
+
+
+REASONS = [
+    (
+        "Cassandra fails inside, we refuse what was asked or do it (docs/compatibility.md: where Cassandra fails inside)",
+        lambda theirs, ours, step: failed_inside(theirs) and not failed_inside(ours),
+    ),
+    (
+        "of several mistakes in one statement each server may name another one first",
+        lambda theirs, ours, step: step.get("mistakes", 0) > 1 and same_code(theirs, ours, "2200"),
+    ),
+    (
+        "the words about wrong JSON are Jackson's there",
+        lambda theirs, ours, step: same_code(theirs, ours, "2200") and "Could not decode JSON string as a map" in theirs["text"],
+    ),
+    (
+        "literals of user types are spelled in another order",
+        lambda theirs, ours, step: same_code(theirs, ours, "2200") and fields_of_udt(theirs["text"]) == fields_of_udt(ours["text"]),
+    ),
+    (
+        "an error brings no warnings with it",
+        lambda theirs, ours, step: theirs["kind"] == ours["kind"] == "error" and {**theirs, "warnings": None} == {**ours, "warnings": None},
+    ),
+    (
+        "columns restricted twice by tuples are listed in the order of a hash table",
+        lambda theirs, ours, step: same_code(theirs, ours, "2200") and " ,c" in theirs["text"],
+    ),
+    (
+        "Cassandra refuses a paging state that it gave out (docs/compatibility.md: the paging state of GROUP BY and DISTINCT)",
+        lambda theirs, ours, step: theirs["kind"] == "error" and theirs["code"] == "000a" and "GROUP BY" in step["text"],
+    ),
+    (
+        "a paging state that has no rows left in its partition may name the last row or not",
+        lambda theirs, ours, step: theirs["kind"] == ours["kind"] == "rows" and {**theirs, "more": ""} == {**ours, "more": ""}
+        and str(theirs["more"])[-2:] == str(ours["more"])[-2:] == "00",
+    ),
+    (
+        "among the tuples of an IN Cassandra takes an empty value for one that is not set",
+        lambda theirs, ours, step: theirs["kind"] == "error" and theirs["text"].startswith("Invalid unset value for column") and ") IN ((" in step["text"],
+    ),
+    (
+        "DISTINCT with GROUP BY: Cassandra reads more than a page and counts one row of each partition",
+        lambda theirs, ours, step: "DISTINCT" in step["text"] and "GROUP BY" in step["text"] and theirs["kind"] == ours["kind"] == "rows",
+    ),
+    (
+        "a token and a whole key together: there the key counts (docs/compatibility.md: a token and a key)",
+        lambda theirs, ours, step: "token(" in step["text"] and ours["kind"] == "error" and re.search("ORDER BY is only supported|Unsupported (null|unset) value", ours["text"]) is not None,
+    ),
+    (
+        "the paging state of GROUP BY and DISTINCT names its place in another way; the rows of the next page are compared",
+        lambda theirs, ours, step: theirs["kind"] == ours["kind"] == "rows" and re.search("GROUP BY|DISTINCT", step["text"])
+        and {**theirs, "more": bool(theirs["more"])} == {**ours, "more": bool(ours["more"])},
+    ),
+    (
+        "the type of min and max of a timeuuid (docs/compatibility.md)",
+        lambda theirs, ours, step: json.dumps(theirs).replace("'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'", "timeuuid") == json.dumps(ours),
+    ),
+    (
+        "a constant as a tuple, '1:2', is taken there (docs/compatibility.md: a constant for a tuple)",
+        lambda theirs, ours, step: ours["kind"] == "error" and re.search("constant .* of type frozen<tuple", ours["text"]) is not None,
+    ),
+    (
+        "the words of a syntax error: ours say what was expected at which place, those of Cassandra what its parser generator was about",
+        lambda theirs, ours, step: same_code(theirs, ours, "2000"),
+    ),
+]
+
+
+def reason(theirs, ours, step):
+    return next((why for why, applies in REASONS if applies(theirs, ours, step)), None)

@@ -1,0 +1,162 @@
+"""Running a seed: its schema, its steps, on both servers, and what differs."""
+
+import random
+
+import compare
+import wire
+from schemas import random_schema
+from selects import select
+from statements import Writer
+from writes import write
+
+PAGES = 20
+"""A result of more pages is read so far."""
+REPLICATION = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+
+
+class Found:
+    """A difference: its sort, the schema, the steps up to the one that shows it, both answers."""
+
+    def __init__(self, sort, seed, schema, steps, cassandra, helenus):
+        self.sort, self.seed, self.schema, self.steps = sort, seed, schema, steps
+        self.cassandra, self.helenus = cassandra, helenus
+
+
+def both(peers, message):
+    waiting = [peer.send(message) for peer in peers]
+    return [wait() for wait in waiting]
+
+
+def each(peers, messages):
+    waiting = [peer.send(message) if message else None for peer, message in zip(peers, messages)]
+    return [wait() if wait else None for wait in waiting]
+
+
+def perform(peers, step):
+    """The plain answers of each peer to a step: of its preparation, then of its pages."""
+    answers = [[] for _ in peers]
+    options = {key: step.get(key) for key in ("values", "page_size", "timestamp", "now", "serial", "consistency") if step.get(key) is not None}
+    prepared = None
+    if step["prepared"]:
+        prepared = both(peers, wire.prepare(step["text"]))
+        for found, answer in zip(answers, prepared):
+            found.append(compare.plain(answer))
+        if any(answer["kind"] != "prepared" for answer in prepared):
+            return answers
+    states = [None] * len(peers)
+    columns = [answer["result"]["columns"] for answer in prepared] if prepared else [None] * len(peers)
+    for page in range(PAGES):
+        if page and not any(states):
+            break
+        messages = []
+        for at in range(len(peers)):
+            given = {**options, "paging_state": states[at]}
+            wanted = page == 0 or states[at]
+            messages.append((wire.execute(prepared[at], given) if prepared else wire.query(step["text"], given)) if wanted else None)
+        for at, answer in enumerate(each(peers, messages)):
+            states[at] = None
+            if answer is None:
+                continue
+            if answer["kind"] == "rows":
+                answer["columns"] = answer["columns"] or columns[at]
+                states[at] = answer.get("paging_state")
+            answers[at].append(compare.plain(answer))
+    return answers
+
+
+def next_step(rng, schema, number):
+    w = Writer(rng, schema, number)
+    if w.chance(0.5):
+        pages = {"page_size": w.pick([1, 2, 3, 5, 7, 100])} if w.chance(0.4) else {"page_size": 5000}
+        return w.finish(select(w), **pages)
+    return w.finish(write(w))
+
+
+def create(peers, keyspace):
+    both(peers, wire.query(f"DROP KEYSPACE IF EXISTS {keyspace}", {}))
+    both(peers, wire.query(f"CREATE KEYSPACE {keyspace} {REPLICATION}", {}))
+    for peer in peers:
+        peer.use(keyspace)
+
+
+def build(peers, schema, ran=lambda step, answers: None):
+    """Makes the schema; the answers that differ, or None. False when it is refused by both."""
+    create(peers, schema.keyspace)
+    for statement in schema.statements():
+        step = {"text": statement, "prepared": False}
+        answers = perform(peers, step)
+        ran(step, answers[0])
+        sort = compare.difference(*answers, step)
+        if sort:
+            return Found(sort, None, schema, [step], *answers)
+        if answers[0][0]["kind"] == "error":
+            return False
+    return None
+
+
+def truncate(peers, schema):
+    for table in schema.tables:
+        both(peers, wire.query(f"TRUNCATE {table.name}", {}))
+
+
+def run_seed(peers, seed, keyspace, count, report, ran):
+    """Runs `count` statements; each difference goes to `report`, each step with its answers to `ran`."""
+    rng = random.Random(seed)
+    schema = random_schema(rng, keyspace)
+    found = build(peers, schema, ran)
+    if found is False:
+        return 0
+    if found:
+        found.seed = seed
+        report(found)
+        return 1
+    steps = []
+    for number in range(count):
+        step = next_step(rng, schema, number)
+        steps.append(step)
+        cassandra, helenus = perform(peers, step)
+        ran(step, cassandra)
+        sort = compare.difference(cassandra, helenus, step)
+        if sort:
+            report(Found(sort, seed, schema, list(steps), cassandra, helenus))
+        apart = [answer["kind"] for answer in cassandra] != [answer["kind"] for answer in helenus]
+        if compare.verb(step) != "SELECT" and (sort or apart):
+            truncate(peers, schema)
+            steps = []
+    both(peers, wire.query(f"DROP KEYSPACE {keyspace}", {}))
+    return count
+
+
+def still_differs(peers, found, steps):
+    """Whether these steps over an empty schema show the same sort of difference at their end."""
+    if build(peers, found.schema) is not None:
+        return False
+    for step in steps:
+        answers = perform(peers, step)
+    if compare.difference(*answers, steps[-1]) != found.sort:
+        return False
+    found.steps, (found.cassandra, found.helenus) = steps, answers
+    return True
+
+
+def shrink(peers, found, attempts=40):
+    """Leaves out steps as long as the difference stays."""
+    if len(found.steps) == 1 and not still_differs(peers, found, found.steps):
+        return
+    *before, last = found.steps
+    before = [step for step in before if compare.verb(step) != "SELECT"]
+    if still_differs(peers, found, [last]):
+        return
+    if not still_differs(peers, found, [*before, last]):
+        return
+    size = len(before) // 2
+    while size and attempts > 0:
+        at = 0
+        while at < len(before) and attempts > 0:
+            attempts -= 1
+            fewer = before[:at] + before[at + size :]
+            if still_differs(peers, found, [*fewer, last]):
+                before = fewer
+            else:
+                at += size
+        size //= 2
