@@ -16,12 +16,12 @@ use super::{Body, Function, Outcome};
 pub(super) fn declare(table: &mut Table) {
     table.add_factory(Factory::new("map_keys", &[Parameter::Map], |factory, types, _| {
         let [CqlType::Map { key, .. }] = types else { return Err(factory.wrong_number_of_arguments()) };
-        let returns = CqlType::Set { element: Arc::clone(key), frozen: false };
+        let returns = CqlType::Set { element: Arc::clone(key), frozen: true };
         Ok(Function::new(factory.name, types, returns, Body::Strict(keys)))
     }));
     table.add_factory(Factory::new("map_values", &[Parameter::Map], |factory, types, _| {
         let [CqlType::Map { value, .. }] = types else { return Err(factory.wrong_number_of_arguments()) };
-        let returns = CqlType::List { element: Arc::clone(value), frozen: false };
+        let returns = CqlType::List { element: Arc::clone(value), frozen: true };
         Ok(Function::new(factory.name, types, returns, Body::Strict(values)))
     }));
     table.add_factory(Factory::new("collection_count", &[Parameter::Collection], |factory, types, _| {

@@ -8,7 +8,6 @@ use super::factory::{Factory, Parameter};
 use super::table::Table;
 use super::{Body, Function, Outcome, put};
 use crate::error::CqlError;
-use crate::scalar::type_name;
 
 /// Declares them.
 pub(super) fn declare(table: &mut Table) {
@@ -54,8 +53,7 @@ fn from_json(function: &Function, arguments: &[&[u8]], out: &mut Vec<u8>) -> Out
     if parsed == json::Json::Null {
         return Ok(false);
     }
-    let value = json::from_json(&function.returns, &parsed).map_err(|error| {
-        function.failed(format!("{} (as a value of type {})", error.message(), type_name(&function.returns)))
-    })?;
+    let value =
+        json::from_json(&function.returns, &parsed).map_err(|error| function.failed(error.message().to_owned()))?;
     put(out, Some(value))
 }

@@ -218,11 +218,11 @@ impl<'t, 'a> Node<'t, 'a> {
             Self::Tuple(parts) => Some(CqlType::Tuple(parts.iter().map(of).collect::<Option<Vec<_>>>()?.into())),
             Self::Array(parts) => {
                 let element = choose(&mut parts.iter().filter_map(of))?;
-                Some(CqlType::List { element: Arc::new(element), frozen: false })
+                Some(CqlType::List { element: Arc::new(element), frozen: true })
             }
             Self::Set(parts) => {
                 let element = choose(&mut parts.iter().filter_map(of))?;
-                Some(CqlType::Set { element: Arc::new(element), frozen: false })
+                Some(CqlType::Set { element: Arc::new(element), frozen: true })
             }
             Self::MapOrUserType(_) => None,
         }
@@ -245,9 +245,7 @@ impl<'t, 'a> Node<'t, 'a> {
             },
             (Self::Array(parts), CqlType::List { .. }) if parts.is_empty() => Fit::Weak,
             (Self::Array(parts), CqlType::List { element, .. }) => all(parts, element),
-            (Self::Array(parts), CqlType::Vector { element, dimension }) if parts.len() == *dimension as usize => {
-                all(parts, element)
-            }
+            (Self::Array(parts), CqlType::Vector { element, .. }) => all(parts, element),
             (Self::Set(parts), CqlType::Set { .. } | CqlType::Map { .. }) if parts.is_empty() => Fit::Weak,
             (Self::Set(parts), CqlType::Set { element, .. }) => all(parts, element),
             (Self::MapOrUserType(entries), CqlType::Map { key, value, .. }) => {

@@ -68,19 +68,29 @@ pub(crate) fn prepare(
     Ok(selection)
 }
 
-/// Prepares what rows are grouped by, where that is a function: its selector and the columns that it looks at.
+/// What rows are grouped by, where that is a function.
+pub(crate) struct GroupFunction {
+    /// Its selector.
+    pub selector: Selector,
+    /// The columns that it looks at.
+    pub columns: Vec<Column>,
+    /// Whether groups can be made of it.
+    pub makes_groups: Result<(), CqlError>,
+}
+
+/// Prepares what rows are grouped by, where that is a function.
 pub(crate) fn prepare_group(
     preparing: &mut Preparing<'_>,
     table: &TableMetadata,
     selectable: &ast::Selectable<'_>,
-) -> Result<(Selector, Vec<Column>), CqlError> {
+) -> Result<GroupFunction, CqlError> {
     let mut builder = Builder::new(preparing, table);
     let node = builder.lookup().node(selectable)?;
-    check_group(&node)?;
+    let makes_groups = check_group(&node);
     let typed = builder.build(&node, None)?;
     let mut columns = builder.requested;
     columns.dedup();
-    Ok((typed.selector, columns))
+    Ok(GroupFunction { selector: typed.selector, columns, makes_groups })
 }
 
 /// Only functions whose values stand in the order of the rows make groups.

@@ -117,7 +117,12 @@ pub(crate) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType)
             (_, [only]) => fit(preparing, only, ty),
             _ => Fit::No,
         },
-        ast::Term::TypeHint(name, _) => resolve_type(preparing, name).map_or(Fit::No, |hint| fit_type(ty, &hint)),
+        ast::Term::TypeHint(name, _) => match resolve_type(preparing, name) {
+            // what is stored cell by cell and what is frozen are not the same here
+            Ok(hint) if hint.is_collection() && hint.is_multi_cell() != ty.is_multi_cell() => Fit::No,
+            Ok(hint) => fit_type(ty, &hint),
+            Err(_) => Fit::No,
+        },
         ast::Term::Function(_) | ast::Term::Cast(..) | ast::Term::Negation(_) | ast::Term::Operation(..) => {
             super::call::fit(preparing, term, ty)
         }
@@ -127,7 +132,8 @@ pub(crate) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType)
 /// A constant of the kind may stand for a value of the type.
 pub(crate) fn literal_fits(kind: LiteralKind, ty: &CqlType) -> bool {
     use CqlType as T;
-    if matches!(ty, T::Custom(_)) {
+    // not looked at more closely: the text must do
+    if matches!(ty, T::Custom(_) | T::Tuple(_)) {
         return true;
     }
     match kind {
@@ -153,7 +159,8 @@ pub(crate) fn literal_fits(kind: LiteralKind, ty: &CqlType) -> bool {
         LiteralKind::Float => matches!(ty, T::Decimal | T::Double | T::Float),
         LiteralKind::Uuid => matches!(ty, T::Uuid | T::TimeUuid),
         LiteralKind::Boolean => *ty == T::Boolean,
-        LiteralKind::Hex => *ty == T::Blob,
+        // a tinyint too, which is what Cassandra takes them for
+        LiteralKind::Hex => matches!(ty, T::Blob | T::TinyInt),
         LiteralKind::Duration => *ty == T::Duration,
     }
 }
@@ -163,7 +170,7 @@ pub(crate) fn is_value_compatible(ty: &CqlType, value: &CqlType) -> bool {
     use CqlType as T;
     match (ty, value) {
         (a, b) if a == b => true,
-        (T::Blob, b) => !b.is_multi_cell(),
+        (T::Blob, _) => true,
         (T::Text, T::Ascii)
         | (T::Uuid, T::TimeUuid)
         | (T::Varint, T::Int | T::BigInt | T::Timestamp)

@@ -159,7 +159,9 @@ fn prepare_known(preparing: &mut Preparing<'_>, term: &ast::Term<'_>, receiver: 
     if chosen.aggregate().is_some() {
         return Err(CqlError::invalid("Aggregation function are not supported in the where clause"));
     }
-    if !is_value_compatible(&receiver.ty, &chosen.returns) {
+    // a collection that a function makes is frozen; where cells are stored one by one it does not go
+    let is_frozen = receiver.ty.is_multi_cell() && !chosen.returns.is_multi_cell();
+    if is_frozen || !is_value_compatible(&receiver.ty, &chosen.returns) {
         let what = match call.symbol {
             Some(symbol) => format!("operation {symbol}"),
             None => format!("function {}", chosen.full_name()),

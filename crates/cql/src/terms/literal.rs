@@ -35,7 +35,7 @@ pub(crate) fn prepare(
                 let ty = type_name(&hint);
                 return Err(CqlError::invalid(format!("Cannot cast value {inner} to type {ty}")));
             }
-            if !super::assign::is_value_compatible(&receiver.ty, &hint) {
+            if !is_assignable(preparing, term, &receiver.ty) {
                 let (name, ty) = (&receiver.name, type_name(&receiver.ty));
                 return Err(CqlError::invalid(format!("Cannot assign value {term} to {name} of type {ty}")));
             }
@@ -63,7 +63,11 @@ fn prepare_literal(literal: &ast::Literal<'_>, receiver: &Receiver) -> Result<Te
         ast::LiteralKind::Hex => literal.text.get(2..).unwrap_or_default(),
         _ => &literal.text,
     };
-    Ok(Term::Constant(Some(scalar::parse_text(ty, text)?)))
+    let value = scalar::parse_text(ty, text)?;
+    if literal.kind == ast::LiteralKind::Hex {
+        scalar::validate(&receiver.ty, &value)?;
+    }
+    Ok(Term::Constant(Some(value)))
 }
 
 /// A composite whose parts are all known is known itself.
@@ -205,7 +209,7 @@ fn prepare_udt(
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
     let CqlType::Udt(udt, frozen) = &receiver.ty else { return Err(wrong_literal("user type", receiver)) };
-    let given = |name: &str| fields.iter().find(|(field, _)| field.as_str() == name).map(|(_, term)| term);
+    let given = |name: &str| fields.iter().rfind(|(field, _)| field.as_str() == name).map(|(_, term)| term);
     for (name, ty) in &udt.fields {
         if let Some(term) = given(name)
             && !is_assignable(preparing, term, ty)

@@ -103,7 +103,7 @@ pub(crate) fn compatible_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -
     let of = |term: &ast::Term<'_>| compatible_type(preparing, term);
     match term {
         ast::Term::Literal(literal) => Some(preferred_type(literal)),
-        ast::Term::List(elements) => common_type(elements.iter().filter_map(of)).map(list_of),
+        // of `[…]` it cannot be told whether it is a list or a vector
         ast::Term::Set(elements) => common_type(elements.iter().filter_map(of)).map(set_of),
         ast::Term::Map(entries) => {
             let key = common_type(entries.iter().filter_map(|(key, _)| of(key)))?;
@@ -121,15 +121,15 @@ pub(crate) fn common_type(types: impl Iterator<Item = CqlType>) -> Option<CqlTyp
 }
 
 fn list_of(element: CqlType) -> CqlType {
-    CqlType::List { element: Arc::new(element), frozen: false }
+    CqlType::List { element: Arc::new(element), frozen: true }
 }
 
 fn set_of(element: CqlType) -> CqlType {
-    CqlType::Set { element: Arc::new(element), frozen: false }
+    CqlType::Set { element: Arc::new(element), frozen: true }
 }
 
 fn map_of(key: CqlType, value: CqlType) -> CqlType {
-    CqlType::Map { key: Arc::new(key), value: Arc::new(value), frozen: false }
+    CqlType::Map { key: Arc::new(key), value: Arc::new(value), frozen: true }
 }
 
 /// The type that a constant is taken for. That of hexadecimal digits is tinyint in Cassandra.

@@ -82,9 +82,10 @@ pub(super) fn prepare(
                 Column::of(column)
             }
             other => {
-                let (selector, columns) = selection::prepare_group(preparing, table, other)?;
-                function = Some(selector);
-                group_column(table, &columns)?
+                let found = selection::prepare_group(preparing, table, other)?;
+                let column = group_column(table, &found.columns)?;
+                function = Some(found);
+                column
             }
         };
         loop {
@@ -110,8 +111,9 @@ pub(super) fn prepare(
     if clustering > 0 && select.distinct {
         return invalid("Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
     }
-    let prefix = if function.is_some() { clustering - 1 } else { clustering };
-    Ok(Some(GroupBy { prefix, function }))
+    let Some(function) = function else { return Ok(Some(GroupBy { prefix: clustering, function: None })) };
+    function.makes_groups?;
+    Ok(Some(GroupBy { prefix: clustering - 1, function: Some(function.selector) }))
 }
 
 /// The one clustering column that a function is of.
