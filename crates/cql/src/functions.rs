@@ -157,6 +157,11 @@ impl Function {
         !matches!(self.body, Body::Source(_))
     }
 
+    /// Every call gives a new id.
+    pub fn gives_ids(&self) -> bool {
+        !self.is_pure() && matches!(self.returns, CqlType::Uuid | CqlType::TimeUuid)
+    }
+
     /// Which aggregate it is, if it is one.
     pub fn aggregate(&self) -> Option<AggregateKind> {
         match self.body {

@@ -3,6 +3,7 @@
 //! Agrees with `org.apache.cassandra.cql3.selection`.
 
 mod aggregate;
+mod fresh;
 mod node;
 mod prepare;
 mod row;
@@ -15,6 +16,7 @@ use schema::{ColumnId, TableMetadata};
 use types::CqlType;
 
 pub(crate) use aggregate::{Aggregate, AggregateState};
+use fresh::Fresh;
 pub(crate) use prepare::{prepare, prepare_group};
 pub(crate) use row::{Column, OwnedRow, RowView};
 use stamps::Stamped;
@@ -38,6 +40,8 @@ pub(crate) enum Selector {
     Attribute(CellAttribute, Box<Stamped>),
     /// A function of others.
     Call(Arc<Function>, Vec<Selector>),
+    /// An id of its own for each row.
+    Fresh(Fresh),
     /// A field of a user type.
     Field(Box<Selector>, usize),
     /// An element of a map or set of a type.
@@ -131,7 +135,7 @@ impl Selector {
     pub fn bind(&mut self, bindings: &Bindings<'_>) -> Result<(), CqlError> {
         match self {
             Self::Term(term) => *term = Term::Constant(term.eval_option(bindings)?),
-            Self::Column(_) | Self::Aggregate(_) => {}
+            Self::Column(_) | Self::Aggregate(_) | Self::Fresh(_) => {}
             Self::Attribute(_, stamped) => stamped.bind(bindings)?,
             Self::Call(function, arguments) => {
                 for argument in arguments.iter_mut() {
@@ -139,7 +143,11 @@ impl Selector {
                 }
                 let known: Option<Values> = arguments.iter().map(Self::constant).collect();
                 if let Some(known) = known {
-                    *self = Self::Term(Term::Constant(function.evaluate(&known, bindings.sources)?));
+                    let value = function.evaluate(&known, bindings.sources)?;
+                    *self = match value.as_deref().and_then(Fresh::new).filter(|_| function.gives_ids()) {
+                        Some(fresh) => Self::Fresh(fresh),
+                        None => Self::Term(Term::Constant(value)),
+                    };
                 }
             }
             Self::Field(inner, _) => inner.bind(bindings)?,
@@ -228,6 +236,7 @@ impl Selector {
             Self::Column(column) => row.value(column),
             Self::Term(Term::Constant(value)) => value.clone(),
             Self::Term(_) => return Err(CqlError::Server("a selector was not bound".into())),
+            Self::Fresh(fresh) => Some(fresh.of_row(row)),
             Self::Attribute(attribute, stamped) => stamped.value(*attribute, row)?,
             Self::Call(function, arguments) => function.evaluate(&values_of(arguments, row)?, &NoSources)?,
             Self::Field(inner, field) => match inner.value(row)? {
