@@ -79,8 +79,11 @@ pub(crate) fn is_assignable(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty:
 pub(crate) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType) -> Fit {
     let weak = |fits: bool| if fits { Fit::Weak } else { Fit::No };
     match term {
+        ast::Term::Literal(literal) if !literal_fits(literal.kind, ty) => Fit::No,
+        // the usual elements of a vector: without looking at their digits
+        ast::Term::Literal(literal) if literal.kind == LiteralKind::Float && *ty == CqlType::Float => Fit::Weak,
         ast::Term::Literal(literal) if preferred_type(literal) == *ty => Fit::Exact,
-        ast::Term::Literal(literal) => weak(literal_fits(literal.kind, ty)),
+        ast::Term::Literal(_) => Fit::Weak,
         ast::Term::Null => weak(*ty != CqlType::Counter),
         ast::Term::Bind(_) => Fit::Weak,
         ast::Term::List(elements) => match ty {
