@@ -9,7 +9,9 @@ use crate::ast;
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::execute::BoundValue;
+use crate::functions::Scope;
 use crate::result::ColumnSpec;
+use crate::terms::Calls;
 
 /// What a value is meant for: the name in error messages and bind variables, and the type.
 #[derive(Clone, Debug)]
@@ -49,6 +51,8 @@ pub(crate) struct Preparing<'a> {
     specs: Vec<Option<ColumnSpec>>,
     /// The column of the partition key that each marker stands for.
     keys: Vec<Option<usize>>,
+    /// Functions that calls within the term at hand were found to mean.
+    pub calls: Calls,
 }
 
 impl<'a> Preparing<'a> {
@@ -56,7 +60,13 @@ impl<'a> Preparing<'a> {
     pub fn new(schema: &'a Arc<Schema>, markers: &[Option<ast::Ident<'_>>]) -> Self {
         let names = markers.iter().map(|marker| marker.as_ref().map(|name| name.as_str().to_owned())).collect();
         let (keyspace, table) = (Arc::from(""), Arc::from(""));
-        Self { schema, keyspace, table, names, specs: vec![None; markers.len()], keys: vec![None; markers.len()] }
+        let specs = vec![None; markers.len()];
+        Self { schema, keyspace, table, names, specs, keys: vec![None; markers.len()], calls: Calls::default() }
+    }
+
+    /// Where functions are looked for.
+    pub fn scope(&self) -> Scope<'_> {
+        Scope { schema: self.schema, keyspace: &self.keyspace, table: &self.table }
     }
 
     /// The statement is about this table from here on.
@@ -157,6 +167,21 @@ impl<C: Coordinator> Sources for C {
     }
     fn uuid(&self) -> [u8; 16] {
         self.random_uuid()
+    }
+}
+
+/// For what asks no clock: constants, pure functions.
+pub(crate) struct NoSources;
+
+impl Sources for NoSources {
+    fn micros(&self) -> i64 {
+        0
+    }
+    fn timeuuid(&self) -> [u8; 16] {
+        [0; 16]
+    }
+    fn uuid(&self) -> [u8; 16] {
+        [0; 16]
     }
 }
 

@@ -29,6 +29,7 @@ pub use warnings::warnings;
 use crate::ast::{AlterView, QualifiedName, Statement};
 use crate::coordinator::SchemaChange;
 use crate::error::CqlError;
+use crate::functions::user_functions_are_refused;
 use crate::result::{SchemaChangeKind, SchemaEvent, SchemaTarget};
 
 /// What a change needs besides statement and schema.
@@ -101,6 +102,10 @@ pub fn apply(statement: &Statement<'_>, context: &DdlContext, schema: &Schema) -
         Statement::AlterType(alter) => user_type::alter(alter, context, schema)?,
         Statement::DropType(drop) => drop::user_type(drop, context, schema)?,
         Statement::AlterView(alter) => return alter_view(alter, context, schema),
+        Statement::CreateFunction(_) => return Err(user_functions_are_refused("CREATE FUNCTION")),
+        Statement::DropFunction(_) => return Err(user_functions_are_refused("DROP FUNCTION")),
+        Statement::CreateAggregate(_) => return Err(user_functions_are_refused("CREATE AGGREGATE")),
+        Statement::DropAggregate(_) => return Err(user_functions_are_refused("DROP AGGREGATE")),
         other => return Err(CqlError::unsupported(unsupported(other))),
     };
     Ok(changed.filter(|(after, _)| after.keyspaces != schema.keyspaces))
@@ -121,8 +126,6 @@ fn unsupported(statement: &Statement<'_>) -> &'static str {
     match statement {
         Statement::CreateIndex(_) | Statement::DropIndex(_) => "Secondary indexes are",
         Statement::CreateView(_) | Statement::AlterView(_) | Statement::DropView(_) => "Materialized views are",
-        Statement::CreateFunction(_) | Statement::DropFunction(_) => "User-defined functions are",
-        Statement::CreateAggregate(_) | Statement::DropAggregate(_) => "User-defined aggregates are",
         Statement::CreateTrigger(_) | Statement::DropTrigger(_) => "Triggers are",
         _ => "Roles and permissions are",
     }

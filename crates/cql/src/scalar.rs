@@ -1,9 +1,7 @@
-//! The door to crate `types` for what statements need of single values: names, checks, literals, numbers, casts.
-//!
-//! Casts agree with `org.apache.cassandra.cql3.functions.CastFcts`.
+//! The door to crate `types` for what statements need of single values: names, checks, literals.
 
 use bytes::Bytes;
-use types::{CqlType, TypeError, literal, number};
+use types::{CqlType, TypeError, literal};
 
 use crate::error::CqlError;
 
@@ -27,17 +25,4 @@ pub(crate) fn validate(ty: &CqlType, value: &[u8]) -> Result<(), CqlError> {
 /// The value that a literal's text means for a type.
 pub(crate) fn parse_text(ty: &CqlType, text: &str) -> Result<Bytes, CqlError> {
     Ok(literal::parse_text(ty, text)?.into())
-}
-
-/// A cast exists.
-pub(crate) fn can_cast(from: &CqlType, to: &CqlType) -> bool {
-    number::can_cast(from, to)
-}
-
-/// `CAST(value AS to)`; None is null.
-pub(crate) fn cast(from: &CqlType, to: &CqlType, value: &Bytes) -> Result<Option<Bytes>, CqlError> {
-    if from == to {
-        return Ok(Some(value.clone()));
-    }
-    Ok(number::cast(from, to, value)?.map(Bytes::from))
 }

@@ -3,8 +3,11 @@
 //! Agrees with `org.apache.cassandra.cql3.selection`.
 
 mod aggregate;
+mod fresh;
+mod node;
 mod prepare;
 mod row;
+mod stamps;
 
 use std::sync::Arc;
 
@@ -13,13 +16,16 @@ use schema::{ColumnId, TableMetadata};
 use types::CqlType;
 
 pub(crate) use aggregate::{Aggregate, AggregateState};
-pub(crate) use prepare::prepare;
+use fresh::Fresh;
+pub(crate) use prepare::{prepare, prepare_group};
 pub(crate) use row::{Column, OwnedRow, RowView};
+use stamps::Stamped;
 
 use crate::ast::CellAttribute;
-use crate::context::{Bindings, Sources};
+use crate::context::{Bindings, NoSources};
 use crate::error::CqlError;
-use crate::functions::Function;
+use crate::execute::BoundValue;
+use crate::functions::{Function, Values};
 use crate::terms::Term;
 use crate::values;
 
@@ -30,10 +36,12 @@ pub(crate) enum Selector {
     Column(Column),
     /// A constant or a bound value.
     Term(Term),
-    /// `writetime(c)` and the like, of all of a column or of one element.
-    Attribute(CellAttribute, Column, Option<Box<Part>>),
+    /// `writetime(c)` and the like, of a column or of a part of it.
+    Attribute(CellAttribute, Box<Stamped>),
     /// A function of others.
-    Call(Function, Vec<Selector>),
+    Call(Arc<Function>, Vec<Selector>),
+    /// An id of its own for each row.
+    Fresh(Fresh),
     /// A field of a user type.
     Field(Box<Selector>, usize),
     /// An element of a map or set of a type.
@@ -52,15 +60,6 @@ pub(crate) enum Selector {
     Vector(CqlType, Vec<Selector>),
     /// The value of an aggregate, by its place in [`Selection::aggregates`].
     Aggregate(usize),
-}
-
-/// Which part of a collection or user type a `writetime` asks about.
-#[derive(Clone, Debug)]
-pub(crate) enum Part {
-    /// A field.
-    Field(usize),
-    /// The element with this key.
-    Element(Selector),
 }
 
 /// A prepared select clause.
@@ -131,48 +130,35 @@ impl Selection {
     }
 }
 
-/// Functions in a select clause never ask for the time: those that do are evaluated by [`Selection::bind`].
-struct NoSources;
-
-impl Sources for NoSources {
-    fn micros(&self) -> i64 {
-        0
-    }
-    fn timeuuid(&self) -> [u8; 16] {
-        [0; 16]
-    }
-    fn uuid(&self) -> [u8; 16] {
-        [0; 16]
-    }
-}
-
 impl Selector {
-    fn bind(&mut self, bindings: &Bindings<'_>) -> Result<(), CqlError> {
+    /// Its terms evaluated, and what hangs on nothing else.
+    pub fn bind(&mut self, bindings: &Bindings<'_>) -> Result<(), CqlError> {
         match self {
             Self::Term(term) => *term = Term::Constant(term.eval_option(bindings)?),
-            Self::Column(_) | Self::Aggregate(_) => {}
-            Self::Attribute(_, _, part) => {
-                if let Some(Part::Element(key)) = part.as_deref_mut() {
-                    key.bind(bindings)?;
-                }
-            }
+            Self::Column(_) | Self::Aggregate(_) | Self::Fresh(_) => {}
+            Self::Attribute(_, stamped) => stamped.bind(bindings)?,
             Self::Call(function, arguments) => {
                 for argument in arguments.iter_mut() {
-                    argument.bind(bindings)?;
+                    argument.bind_argument(bindings, function)?;
                 }
-                if !function.is_pure() && arguments.is_empty() {
-                    *self = Self::Term(Term::Constant(function.call(&[], bindings.sources)?));
+                let known: Option<Values> = arguments.iter().map(Self::constant).collect();
+                if let Some(known) = known {
+                    let value = function.evaluate(&known, bindings.sources)?;
+                    *self = match value.as_deref().and_then(Fresh::new).filter(|_| function.gives_ids()) {
+                        Some(fresh) => Self::Fresh(fresh),
+                        None => Self::Term(Term::Constant(value)),
+                    };
                 }
             }
             Self::Field(inner, _) => inner.bind(bindings)?,
             Self::Element(_, inner, key) => {
                 inner.bind(bindings)?;
-                key.bind(bindings)?;
+                key.bind_key(bindings, "element")?;
             }
             Self::Slice(_, inner, from, to) => {
                 inner.bind(bindings)?;
                 for end in [from, to].into_iter().flatten() {
-                    end.bind(bindings)?;
+                    end.bind_key(bindings, "slice")?;
                 }
             }
             Self::Tuple(parts) | Self::List(parts) | Self::Set(_, parts) | Self::Vector(_, parts) => {
@@ -190,12 +176,56 @@ impl Selector {
         Ok(())
     }
 
+    /// The same as [`Self::bind`], where a value must be set: the argument of a function.
+    fn bind_argument(&mut self, bindings: &Bindings<'_>, function: &Function) -> Result<(), CqlError> {
+        if let Self::Term(term) = self
+            && term.eval(bindings)? == BoundValue::Unset
+        {
+            return Err(CqlError::invalid(format!(
+                "Invalid unset value for argument in call to function {}",
+                function.name()
+            )));
+        }
+        self.bind(bindings)
+    }
+
+    /// The same as [`Self::bind`], where there must be a value: a key in a collection.
+    fn bind_key(&mut self, bindings: &Bindings<'_>, what: &str) -> Result<(), CqlError> {
+        if let Self::Term(term) = self {
+            let is = match term.eval(bindings)? {
+                BoundValue::Bytes(_) => "",
+                BoundValue::Null => "null",
+                BoundValue::Unset => "unset",
+            };
+            if !is.is_empty() {
+                return Err(CqlError::invalid(format!("Invalid {is} value for {what} selection")));
+            }
+        }
+        self.bind(bindings)
+    }
+
+    /// The value that it has for every row, once it is bound. None: it hangs on the row.
+    fn constant(&self) -> Option<Option<Bytes>> {
+        match self {
+            Self::Term(Term::Constant(value)) => Some(value.clone()),
+            _ => None,
+        }
+    }
+
     /// Appends its value: `[int]` length and bytes.
     fn put(&self, out: &mut Vec<u8>, row: &RowView<'_>) -> Result<(), CqlError> {
-        if let Self::Column(column) = self {
-            row.put(out, column);
-        } else {
-            stdx::put_int_bytes(out, self.value(row)?.as_deref());
+        match self {
+            Self::Column(column) => row.put(out, column),
+            Self::Call(function, arguments) => {
+                let at = out.len();
+                stdx::put_i32(out, -1);
+                if function.call(&values_of(arguments, row)?, &NoSources, out)? {
+                    let length = i32::try_from(out.len() - at - 4)
+                        .map_err(|_| CqlError::invalid("The value of a function is larger than 2 GiB"))?;
+                    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+                }
+            }
+            _ => stdx::put_int_bytes(out, self.value(row)?.as_deref()),
         }
         Ok(())
     }
@@ -206,11 +236,9 @@ impl Selector {
             Self::Column(column) => row.value(column),
             Self::Term(Term::Constant(value)) => value.clone(),
             Self::Term(_) => return Err(CqlError::Server("a selector was not bound".into())),
-            Self::Attribute(attribute, column, part) => row.attribute(*attribute, column, part.as_deref())?,
-            Self::Call(function, arguments) => {
-                let values: Result<Vec<_>, _> = arguments.iter().map(|argument| argument.value(row)).collect();
-                function.call(&values?, &NoSources)?
-            }
+            Self::Fresh(fresh) => Some(fresh.of_row(row)),
+            Self::Attribute(attribute, stamped) => stamped.value(*attribute, row)?,
+            Self::Call(function, arguments) => function.evaluate(&values_of(arguments, row)?, &NoSources)?,
             Self::Field(inner, field) => match inner.value(row)? {
                 Some(value) => values::split_tuple(&value)?.into_iter().nth(*field).flatten(),
                 None => None,
@@ -248,6 +276,11 @@ impl Selector {
             Self::Aggregate(at) => row.aggregates.get(*at).cloned().flatten(),
         })
     }
+}
+
+/// The arguments of a call.
+fn values_of(arguments: &[Selector], row: &RowView<'_>) -> Result<Values, CqlError> {
+    arguments.iter().map(|argument| argument.value(row)).collect()
 }
 
 /// A column's name as JSON: names with capitals are quoted inside, so that they are told from those without.

@@ -3,22 +3,26 @@
 //! Agrees with `org.apache.cassandra.cql3.{Term,Constants,Lists,Sets,Maps,Tuples,UserTypes,Vectors,TypeCast}`.
 
 mod assign;
+mod call;
 mod json;
 mod literal;
 mod types_of;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use types::CqlType;
 
-pub(crate) use assign::{is_assignable, is_value_compatible};
+pub(crate) use assign::{Fit, TermArgument, fit_all, fit_type, is_assignable, is_value_compatible};
+pub(crate) use call::Calls;
 pub(crate) use json::{JsonColumn, JsonSource};
-pub(crate) use literal::{field_receiver, fold_call, prepare};
-pub(crate) use types_of::{exact_type, native_type, resolve_type};
+pub(crate) use literal::{field_receiver, prepare};
+pub(crate) use types_of::{common_type, compatible_type, exact_type, native_type, preferred_type, resolve_type};
 
 use crate::context::Bindings;
 use crate::error::CqlError;
 use crate::execute::BoundValue;
-use crate::functions::Function;
+use crate::functions::{Function, Values};
 use crate::{scalar, values};
 
 /// A prepared term.
@@ -40,7 +44,7 @@ pub(crate) enum Term {
     /// A function of terms.
     Call {
         /// The function.
-        function: Function,
+        function: Arc<Function>,
         /// Its arguments.
         arguments: Vec<Term>,
     },
@@ -86,7 +90,7 @@ impl Term {
             Self::Composite(composite) => composite.eval(bindings),
             Self::Json(column) => column.eval(bindings),
             Self::Call { function, arguments } => {
-                let mut values = Vec::with_capacity(arguments.len());
+                let mut values = Values::new();
                 for argument in arguments {
                     values.push(match argument.eval(bindings)? {
                         BoundValue::Bytes(bytes) => Some(bytes),
@@ -99,7 +103,7 @@ impl Term {
                         }
                     });
                 }
-                let value = function.call(&values, bindings.sources)?;
+                let value = function.evaluate(&values, bindings.sources)?;
                 Ok(value.map_or(BoundValue::Null, BoundValue::Bytes))
             }
         }

@@ -8,23 +8,7 @@ use types::number::Total;
 
 use super::{RowView, Selector};
 use crate::error::CqlError;
-
-/// Which aggregate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AggregateKind {
-    /// `count(*)`
-    CountRows,
-    /// `count(x)`
-    Count,
-    /// `min(x)`
-    Min,
-    /// `max(x)`
-    Max,
-    /// `sum(x)`
-    Sum,
-    /// `avg(x)`
-    Avg,
-}
+use crate::functions::{self, AggregateKind};
 
 /// An aggregate of a select clause.
 #[derive(Clone, Debug)]
@@ -56,10 +40,7 @@ impl Aggregate {
         match self.kind {
             AggregateKind::CountRows | AggregateKind::Count => state.count += 1,
             AggregateKind::Min | AggregateKind::Max => {
-                let wins = state.extreme.as_ref().is_none_or(|old| {
-                    let order = types::compare(&self.ty, &value, old);
-                    if self.kind == AggregateKind::Min { order.is_lt() } else { order.is_gt() }
-                });
+                let wins = state.extreme.as_ref().is_none_or(|old| functions::wins(self.kind, &self.ty, &value, old));
                 if wins {
                     state.extreme = Some(value);
                 }

@@ -1,13 +1,10 @@
 //! One row as selectors and filters see it: its key, its clustering, the partition's static row, its cells.
 
 use bytes::Bytes;
-use rows::{Cell, ColumnData, Row};
+use rows::{ColumnData, Row};
 use schema::{ColumnId, ColumnKind, ColumnMetadata};
 use types::CqlType;
 
-use super::Part;
-use crate::ast::CellAttribute;
-use crate::error::CqlError;
 use crate::values;
 
 /// Where a column's value is.
@@ -69,7 +66,8 @@ pub(crate) struct RowView<'a> {
 }
 
 impl RowView<'_> {
-    fn data(&self, column: &Column) -> Option<&ColumnData> {
+    /// The cells of a column that is no key.
+    pub(super) fn data(&self, column: &Column) -> Option<&ColumnData> {
         match column {
             Column::Static { id, .. } => self.static_row.and_then(|row| row.column(*id)),
             Column::Regular { id, .. } => self.row.and_then(|row| row.column(*id)),
@@ -100,43 +98,6 @@ impl RowView<'_> {
         }
     }
 
-    /// `writetime`, `maxwritetime` or `ttl` of a column or a part of it.
-    pub fn attribute(
-        &self,
-        attribute: CellAttribute,
-        column: &Column,
-        part: Option<&Part>,
-    ) -> Result<Option<Bytes>, CqlError> {
-        let of_cell = |cell: &Cell| cell_attribute(attribute, cell, self.now);
-        let complex = match self.data(column) {
-            None => return Ok(None),
-            Some(ColumnData::Simple(cell)) => return Ok(of_cell(cell)),
-            Some(ColumnData::Complex(complex)) => complex,
-        };
-        if let Some(part) = part {
-            let path = match part {
-                Part::Field(field) => Some(values::field_path(*field)),
-                Part::Element(key) => key.value(self)?,
-            };
-            let found = complex.cells.iter().find(|cell| cell.path == path);
-            return Ok(found.and_then(of_cell));
-        }
-        if attribute == CellAttribute::MaxWriteTime {
-            let newest = complex.cells.iter().map(|cell| cell.timestamp).max();
-            return Ok(newest.map(|timestamp| Bytes::copy_from_slice(&timestamp.to_be_bytes())));
-        }
-        let all: Vec<_> = match column.ty() {
-            CqlType::Udt(udt, _) => (0..udt.fields.len())
-                .map(|field| {
-                    let at = |cell: &&Cell| values::field_index(cell.path.as_ref()) == Some(field);
-                    complex.cells.iter().find(at).and_then(of_cell)
-                })
-                .collect(),
-            _ => complex.cells.iter().map(of_cell).collect(),
-        };
-        Ok(Some(list_with_nulls(&all)))
-    }
-
     /// A copy that outlives what it was read from.
     pub fn to_owned_row(self) -> OwnedRow {
         OwnedRow {
@@ -145,29 +106,6 @@ impl RowView<'_> {
             static_row: self.static_row.cloned(),
             row: self.row.cloned(),
             now: self.now,
-        }
-    }
-}
-
-/// The lists that `writetime` and `ttl` give of collections may hold nulls.
-fn list_with_nulls(values: &[Option<Bytes>]) -> Bytes {
-    let mut out = Vec::new();
-    stdx::put_i32(&mut out, i32::try_from(values.len()).expect("a collection has less than 2^31 elements"));
-    for value in values {
-        stdx::put_int_bytes(&mut out, value.as_deref());
-    }
-    out.into()
-}
-
-fn cell_attribute(attribute: CellAttribute, cell: &Cell, now: u32) -> Option<Bytes> {
-    match attribute {
-        CellAttribute::WriteTime | CellAttribute::MaxWriteTime => {
-            Some(Bytes::copy_from_slice(&cell.timestamp.to_be_bytes()))
-        }
-        CellAttribute::Ttl => {
-            let left = cell.local_deletion_time.checked_sub(now).filter(|_| cell.is_expiring())?;
-            let left = i32::try_from(left).unwrap_or(i32::MAX);
-            Some(Bytes::copy_from_slice(&left.to_be_bytes()))
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.statements.SelectStatement` and `service.pager`.
 
+mod group;
 mod page;
 mod plan;
 
@@ -13,6 +14,7 @@ use rows::{Bound, ClusteringValues, ColumnFilter, DataLimits, PartitionRange, Re
 use schema::TableMetadata;
 use types::DecoratedKey;
 
+pub(crate) use group::GroupBy;
 pub(crate) use plan::prepare;
 
 use crate::context::Bindings;
@@ -45,8 +47,8 @@ pub(crate) struct SelectPlan {
     pub distinct: bool,
     /// SELECT JSON
     pub json: bool,
-    /// GROUP BY the partition key and this many clustering columns.
-    pub group_by: Option<usize>,
+    /// GROUP BY
+    pub group_by: Option<GroupBy>,
     /// Rows in the reversed order of the table.
     pub reversed: bool,
     /// Rows of several partitions are put in the order of these; true: descending.
@@ -207,7 +209,7 @@ fn job(
         json: plan.json,
         partition_filters,
         row_filters,
-        group_by: plan.group_by,
+        group_by: plan.group_by.as_ref().map(|group_by| group_by.bind(bindings)).transpose()?,
         aggregates: plan.aggregates(),
         post_order: plan.post_order.clone(),
         shows_static_only: plan.restrictions.shows_static_only(),

@@ -1,59 +1,133 @@
-//! Whether a term can be given to a receiver.
+//! Whether and how well a term can be given to a receiver.
 //!
 //! Agrees with `org.apache.cassandra.cql3.AssignmentTestable` and its implementations; `AbstractType.isValueCompatibleWith`.
 
 use types::CqlType;
 
-use super::{exact_type, resolve_type};
+use super::{compatible_type, preferred_type, resolve_type};
 use crate::ast::{self, LiteralKind};
 use crate::context::Preparing;
+use crate::functions::Argument;
+
+/// How well a value can be given to something of a type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fit {
+    /// It is of this type.
+    Exact,
+    /// It can be taken for one.
+    Weak,
+    /// It cannot.
+    No,
+}
+
+/// How well a value of type `given` can be given to a receiver of type `ty`.
+pub(crate) fn fit_type(ty: &CqlType, given: &CqlType) -> Fit {
+    if ty == given || ty.freeze() == *given {
+        Fit::Exact
+    } else if is_value_compatible(ty, given) {
+        Fit::Weak
+    } else {
+        Fit::No
+    }
+}
+
+/// How well several fit together: as well as the worst of them.
+pub(crate) fn fit_all(fits: impl Iterator<Item = Fit>) -> Fit {
+    let mut all = Fit::Exact;
+    for fit in fits {
+        match fit {
+            Fit::Exact => {}
+            Fit::Weak => all = Fit::Weak,
+            Fit::No => return Fit::No,
+        }
+    }
+    all
+}
+
+/// A term as argument of a function that is looked for.
+pub(crate) struct TermArgument<'a, 's, 't> {
+    /// The statement.
+    pub preparing: &'a Preparing<'s>,
+    /// The term.
+    pub term: &'a ast::Term<'t>,
+}
+
+impl Argument for TermArgument<'_, '_, '_> {
+    fn fit(&self, ty: &CqlType) -> Fit {
+        fit(self.preparing, self.term, ty)
+    }
+
+    fn compatible_type(&self) -> Option<CqlType> {
+        compatible_type(self.preparing, self.term)
+    }
+
+    fn text(&self) -> String {
+        self.term.to_string()
+    }
+
+    fn is_marker(&self) -> bool {
+        self.term.as_bind().is_some()
+    }
+}
 
 /// The term can be given to a receiver of the type.
 pub(crate) fn is_assignable(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType) -> bool {
+    fit(preparing, term, ty) != Fit::No
+}
+
+/// How well the term can be given to a receiver of the type.
+pub(crate) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType) -> Fit {
+    let weak = |fits: bool| if fits { Fit::Weak } else { Fit::No };
     match term {
-        ast::Term::Literal(literal) => literal_fits(literal.kind, ty),
-        ast::Term::Null => *ty != CqlType::Counter,
-        ast::Term::Bind(_) => true,
+        ast::Term::Literal(literal) if !literal_fits(literal.kind, ty) => Fit::No,
+        // the usual elements of a vector: without looking at their digits
+        ast::Term::Literal(literal) if literal.kind == LiteralKind::Float && *ty == CqlType::Float => Fit::Weak,
+        ast::Term::Literal(literal) if preferred_type(literal) == *ty => Fit::Exact,
+        ast::Term::Literal(_) => Fit::Weak,
+        ast::Term::Null => weak(*ty != CqlType::Counter),
+        ast::Term::Bind(_) => Fit::Weak,
         ast::Term::List(elements) => match ty {
-            CqlType::List { element, .. } => elements.iter().all(|term| is_assignable(preparing, term, element)),
-            CqlType::Vector { element, dimension } => {
-                elements.len() == *dimension as usize
-                    && elements.iter().all(|term| is_assignable(preparing, term, element))
+            CqlType::List { .. } if elements.is_empty() => Fit::Weak,
+            CqlType::List { element, .. } => fit_all(elements.iter().map(|term| fit(preparing, term, element))),
+            CqlType::Vector { element, dimension } if elements.len() == *dimension as usize => {
+                fit_all(elements.iter().map(|term| fit(preparing, term, element)))
             }
-            _ => false,
+            _ => Fit::No,
         },
         ast::Term::Set(elements) => match ty {
-            CqlType::Set { element, .. } => elements.iter().all(|term| is_assignable(preparing, term, element)),
-            CqlType::Map { .. } => elements.is_empty(),
-            _ => false,
+            CqlType::Set { .. } | CqlType::Map { .. } if elements.is_empty() => Fit::Weak,
+            CqlType::Set { element, .. } => fit_all(elements.iter().map(|term| fit(preparing, term, element))),
+            _ => Fit::No,
         },
         ast::Term::Map(entries) => match ty {
             CqlType::Map { key, value, .. } => {
-                entries.iter().all(|(k, v)| is_assignable(preparing, k, key) && is_assignable(preparing, v, value))
+                fit_all(entries.iter().flat_map(|(k, v)| [fit(preparing, k, key), fit(preparing, v, value)]))
             }
-            _ => false,
+            _ => Fit::No,
         },
         ast::Term::UserType(fields) => match ty {
-            CqlType::Udt(udt, _) => fields.iter().all(|(name, term)| {
+            CqlType::Udt(udt, _) => weak(fields.iter().all(|(name, term)| {
                 let field = udt.fields.iter().find(|(field, _)| field == name.as_str());
-                field.is_none_or(|(_, ty)| is_assignable(preparing, term, ty))
-            }),
-            _ => false,
+                field.is_some_and(|(_, ty)| is_assignable(preparing, term, ty))
+            })),
+            _ => Fit::No,
         },
-        ast::Term::Tuple(terms) => match ty {
-            CqlType::Tuple(fields) => {
+        ast::Term::Tuple(terms) => match (ty, terms.as_slice()) {
+            (CqlType::Tuple(fields), _) => weak(
                 terms.len() <= fields.len()
-                    && terms.iter().zip(fields.iter()).all(|(term, ty)| is_assignable(preparing, term, ty))
-            }
-            _ => matches!(terms.as_slice(), [term] if is_assignable(preparing, term, ty)),
+                    && terms.iter().zip(fields.iter()).all(|(term, ty)| is_assignable(preparing, term, ty)),
+            ),
+            (_, [only]) => fit(preparing, only, ty),
+            _ => Fit::No,
         },
-        ast::Term::TypeHint(name, _) => resolve_type(preparing, name).is_ok_and(|hint| is_value_compatible(ty, &hint)),
-        ast::Term::Negation(inner) => is_assignable(preparing, inner, ty),
-        ast::Term::Operation(left, _, right) => {
-            is_assignable(preparing, left, ty) || is_assignable(preparing, right, ty)
-        }
-        ast::Term::Function(_) | ast::Term::Cast(..) => {
-            exact_type(preparing, term).is_none_or(|found| is_value_compatible(ty, &found))
+        ast::Term::TypeHint(name, _) => match resolve_type(preparing, name) {
+            // what is stored cell by cell and what is frozen are not the same here
+            Ok(hint) if hint.is_collection() && hint.is_multi_cell() != ty.is_multi_cell() => Fit::No,
+            Ok(hint) => fit_type(ty, &hint),
+            Err(_) => Fit::No,
+        },
+        ast::Term::Function(_) | ast::Term::Cast(..) | ast::Term::Negation(_) | ast::Term::Operation(..) => {
+            super::call::fit(preparing, term, ty)
         }
     }
 }
@@ -61,7 +135,8 @@ pub(crate) fn is_assignable(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty:
 /// A constant of the kind may stand for a value of the type.
 pub(crate) fn literal_fits(kind: LiteralKind, ty: &CqlType) -> bool {
     use CqlType as T;
-    if matches!(ty, T::Custom(_)) {
+    // not looked at more closely: the text must do
+    if matches!(ty, T::Custom(_) | T::Tuple(_)) {
         return true;
     }
     match kind {
@@ -87,7 +162,8 @@ pub(crate) fn literal_fits(kind: LiteralKind, ty: &CqlType) -> bool {
         LiteralKind::Float => matches!(ty, T::Decimal | T::Double | T::Float),
         LiteralKind::Uuid => matches!(ty, T::Uuid | T::TimeUuid),
         LiteralKind::Boolean => *ty == T::Boolean,
-        LiteralKind::Hex => *ty == T::Blob,
+        // a tinyint too, which is what Cassandra takes them for
+        LiteralKind::Hex => matches!(ty, T::Blob | T::TinyInt),
         LiteralKind::Duration => *ty == T::Duration,
     }
 }
@@ -97,7 +173,7 @@ pub(crate) fn is_value_compatible(ty: &CqlType, value: &CqlType) -> bool {
     use CqlType as T;
     match (ty, value) {
         (a, b) if a == b => true,
-        (T::Blob, b) => !b.is_multi_cell(),
+        (T::Blob, _) => true,
         (T::Text, T::Ascii)
         | (T::Uuid, T::TimeUuid)
         | (T::Varint, T::Int | T::BigInt | T::Timestamp)

@@ -6,10 +6,9 @@ use types::{CqlType, UserType};
 
 use super::{Composite, Term, is_assignable, resolve_type};
 use crate::ast;
-use crate::context::{Bindings, Preparing, Receiver, Sources};
+use crate::context::{Bindings, NoSources, Preparing, Receiver};
 use crate::error::CqlError;
 use crate::execute::BoundValue;
-use crate::functions::{self, Function};
 use crate::scalar::{self, type_name};
 
 /// Prepares a term for a receiver.
@@ -30,23 +29,20 @@ pub(crate) fn prepare(
         ast::Term::Map(entries) => prepare_map(preparing, entries, receiver),
         ast::Term::UserType(fields) => prepare_udt(preparing, fields, receiver),
         ast::Term::Tuple(fields) => prepare_tuple(preparing, fields, receiver),
-        ast::Term::Function(call) => functions::prepare_call(preparing, call, receiver),
         ast::Term::TypeHint(name, inner) => {
             let hint = resolve_type(preparing, name)?;
-            if !super::assign::is_value_compatible(&receiver.ty, &hint) {
+            if !is_assignable(preparing, inner, &hint) {
+                let ty = type_name(&hint);
+                return Err(CqlError::invalid(format!("Cannot cast value {inner} to type {ty}")));
+            }
+            if !is_assignable(preparing, term, &receiver.ty) {
                 let (name, ty) = (&receiver.name, type_name(&receiver.ty));
                 return Err(CqlError::invalid(format!("Cannot assign value {term} to {name} of type {ty}")));
             }
-            let hinted = Receiver::new(type_name(&hint), hint);
-            if !is_assignable(preparing, inner, &hinted.ty) {
-                let ty = type_name(&hinted.ty);
-                return Err(CqlError::invalid(format!("Cannot cast value {inner} to type {ty}")));
-            }
-            prepare(preparing, inner, &hinted)
+            prepare(preparing, inner, receiver)
         }
-        ast::Term::Cast(inner, native) => functions::prepare_cast(preparing, inner, *native, receiver),
-        ast::Term::Negation(_) | ast::Term::Operation(..) => {
-            Err(CqlError::unsupported("Arithmetic operators outside of constants are"))
+        ast::Term::Function(_) | ast::Term::Cast(..) | ast::Term::Negation(_) | ast::Term::Operation(..) => {
+            super::call::prepare(preparing, term, receiver)
         }
     }
 }
@@ -67,40 +63,16 @@ fn prepare_literal(literal: &ast::Literal<'_>, receiver: &Receiver) -> Result<Te
         ast::LiteralKind::Hex => literal.text.get(2..).unwrap_or_default(),
         _ => &literal.text,
     };
-    Ok(Term::Constant(Some(scalar::parse_text(ty, text)?)))
-}
-
-/// Where constants are put together there is nothing bound and no clock is asked.
-struct NoSources;
-
-impl Sources for NoSources {
-    fn micros(&self) -> i64 {
-        0
+    let value = scalar::parse_text(ty, text)?;
+    if literal.kind == ast::LiteralKind::Hex {
+        scalar::validate(&receiver.ty, &value)?;
     }
-    fn timeuuid(&self) -> [u8; 16] {
-        [0; 16]
-    }
-    fn uuid(&self) -> [u8; 16] {
-        [0; 16]
-    }
+    Ok(Term::Constant(Some(value)))
 }
 
 /// A composite whose parts are all known is known itself.
 fn fold(composite: Composite, constant: bool) -> Result<Term, CqlError> {
     let term = Term::Composite(Box::new(composite));
-    if !constant {
-        return Ok(term);
-    }
-    Ok(match term.eval(&Bindings { values: &[], sources: &NoSources })? {
-        BoundValue::Bytes(bytes) => Term::Constant(Some(bytes)),
-        BoundValue::Null | BoundValue::Unset => Term::NULL,
-    })
-}
-
-/// A pure function of constants is a constant.
-pub(crate) fn fold_call(function: Function, arguments: Vec<Term>) -> Result<Term, CqlError> {
-    let constant = function.is_pure() && arguments.iter().all(Term::is_constant);
-    let term = Term::Call { function, arguments };
     if !constant {
         return Ok(term);
     }
@@ -237,7 +209,7 @@ fn prepare_udt(
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
     let CqlType::Udt(udt, frozen) = &receiver.ty else { return Err(wrong_literal("user type", receiver)) };
-    let given = |name: &str| fields.iter().find(|(field, _)| field.as_str() == name).map(|(_, term)| term);
+    let given = |name: &str| fields.iter().rfind(|(field, _)| field.as_str() == name).map(|(_, term)| term);
     for (name, ty) in &udt.fields {
         if let Some(term) = given(name)
             && !is_assignable(preparing, term, ty)

@@ -1,15 +1,16 @@
 //! Types: of names as written, and of terms as far as they have one by themselves.
 //!
-//! Agrees with `org.apache.cassandra.cql3.CQL3Type.Raw.prepare` and `Term.Raw.getExactTypeIfKnown`.
+//! Agrees with `org.apache.cassandra.cql3.CQL3Type.Raw.prepare`, `Term.Raw.getExactTypeIfKnown` and `getCompatibleTypeIfKnown`.
 
 use std::sync::Arc;
 
 use types::CqlType;
+use types::decimal::Decimal;
 
-use crate::ast::{self, NativeType, TypeName};
+use super::{Fit, fit_type};
+use crate::ast::{self, LiteralKind, NativeType, TypeName};
 use crate::context::Preparing;
 use crate::error::CqlError;
-use crate::functions;
 
 /// The type of a native name.
 pub(crate) fn native_type(native: NativeType) -> CqlType {
@@ -76,29 +77,85 @@ pub(crate) fn resolve_type(preparing: &Preparing<'_>, name: &TypeName<'_>) -> Re
 
 /// The type of a term, where it has one without a receiver.
 pub(crate) fn exact_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
+    let of = |term: &ast::Term<'_>| exact_type(preparing, term);
     match term {
         ast::Term::Literal(_) | ast::Term::Null | ast::Term::Bind(_) | ast::Term::UserType(_) => None,
-        ast::Term::List(elements) => elements
-            .iter()
-            .find_map(|element| exact_type(preparing, element))
-            .map(|element| CqlType::List { element: Arc::new(element), frozen: false }),
-        ast::Term::Set(elements) => elements
-            .iter()
-            .find_map(|element| exact_type(preparing, element))
-            .map(|element| CqlType::Set { element: Arc::new(element), frozen: false }),
+        ast::Term::List(elements) => elements.iter().find_map(of).map(list_of),
+        ast::Term::Set(elements) => elements.iter().find_map(of).map(set_of),
         ast::Term::Map(entries) => {
-            let key = entries.iter().find_map(|(key, _)| exact_type(preparing, key))?;
-            let value = entries.iter().find_map(|(_, value)| exact_type(preparing, value))?;
-            Some(CqlType::Map { key: Arc::new(key), value: Arc::new(value), frozen: false })
+            let key = entries.iter().find_map(|(key, _)| of(key))?;
+            let value = entries.iter().find_map(|(_, value)| of(value))?;
+            Some(map_of(key, value))
         }
         ast::Term::Tuple(fields) => {
-            let fields: Option<Vec<_>> = fields.iter().map(|field| exact_type(preparing, field)).collect();
+            let fields: Option<Vec<_>> = fields.iter().map(of).collect();
             Some(CqlType::Tuple(fields?.into()))
         }
-        ast::Term::Function(call) => functions::return_type(preparing, call),
         ast::Term::TypeHint(name, _) => resolve_type(preparing, name).ok(),
-        ast::Term::Cast(_, native) => Some(native_type(*native)),
-        ast::Term::Negation(inner) => exact_type(preparing, inner),
-        ast::Term::Operation(left, _, right) => exact_type(preparing, left).or_else(|| exact_type(preparing, right)),
+        ast::Term::Function(_) | ast::Term::Cast(..) | ast::Term::Negation(_) | ast::Term::Operation(..) => {
+            super::call::return_type(preparing, term)
+        }
     }
+}
+
+/// A type that a term can be taken for where nothing says which: of constants the usual one.
+pub(crate) fn compatible_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
+    let of = |term: &ast::Term<'_>| compatible_type(preparing, term);
+    match term {
+        ast::Term::Literal(literal) => Some(preferred_type(literal)),
+        // of `[…]` it cannot be told whether it is a list or a vector
+        ast::Term::Set(elements) => common_type(elements.iter().filter_map(of)).map(set_of),
+        ast::Term::Map(entries) => {
+            let key = common_type(entries.iter().filter_map(|(key, _)| of(key)))?;
+            let value = common_type(entries.iter().filter_map(|(_, value)| of(value)))?;
+            Some(map_of(key, value))
+        }
+        other => exact_type(preparing, other),
+    }
+}
+
+/// Of some types the one to which values of all the others can be given.
+pub(crate) fn common_type(types: impl Iterator<Item = CqlType>) -> Option<CqlType> {
+    let types: Vec<_> = types.collect();
+    types.iter().find(|ty| types.iter().all(|other| fit_type(ty, other) != Fit::No)).cloned()
+}
+
+fn list_of(element: CqlType) -> CqlType {
+    CqlType::List { element: Arc::new(element), frozen: true }
+}
+
+fn set_of(element: CqlType) -> CqlType {
+    CqlType::Set { element: Arc::new(element), frozen: true }
+}
+
+fn map_of(key: CqlType, value: CqlType) -> CqlType {
+    CqlType::Map { key: Arc::new(key), value: Arc::new(value), frozen: true }
+}
+
+/// The type that a constant is taken for. That of hexadecimal digits is tinyint in Cassandra.
+pub(crate) fn preferred_type(literal: &ast::Literal<'_>) -> CqlType {
+    let text = literal.text.as_ref();
+    match literal.kind {
+        LiteralKind::String if text.is_ascii() => CqlType::Ascii,
+        LiteralKind::String => CqlType::Text,
+        LiteralKind::Integer if text.parse::<i32>().is_ok() => CqlType::Int,
+        LiteralKind::Integer if text.parse::<i64>().is_ok() => CqlType::BigInt,
+        LiteralKind::Integer => CqlType::Varint,
+        LiteralKind::Float if is_double(text) => CqlType::Double,
+        LiteralKind::Float => CqlType::Decimal,
+        LiteralKind::Uuid => match types::literal::parse_uuid(text) {
+            Some(uuid) if types::timeuuid::is_timeuuid(&uuid) => CqlType::TimeUuid,
+            _ => CqlType::Uuid,
+        },
+        LiteralKind::Boolean => CqlType::Boolean,
+        LiteralKind::Hex => CqlType::TinyInt,
+        LiteralKind::Duration => CqlType::Duration,
+    }
+}
+
+/// The number that the text says is one that a double prints as.
+fn is_double(text: &str) -> bool {
+    let Some(exact) = Decimal::parse(text) else { return true };
+    let Ok(double) = Decimal::of_double(exact.to_double()) else { return false };
+    exact.strip_zeros() == double.strip_zeros()
 }

@@ -230,7 +230,6 @@ fn what_is_not_executed_says_so() {
     let node = node();
     let cases = [
         ("CREATE INDEX ON t (v)", "Secondary indexes"),
-        ("SELECT abs(v) FROM t", "The function abs"),
         ("SELECT v FROM t ORDER BY v ANN OF [1] LIMIT 1", "ANN OF"),
     ];
     for (statement, feature) in cases {

@@ -16,6 +16,7 @@ use crate::keys;
 use crate::paging::{PagingState, UNLIMITED};
 use crate::restrictions::BoundFilter;
 use crate::selection::{AggregateState, Column, OwnedRow, RowView, Selection};
+use crate::statements::select::group::{GroupBy, GroupKey};
 
 /// Everything that building a page needs.
 pub(super) struct Job {
@@ -24,7 +25,7 @@ pub(super) struct Job {
     pub json: bool,
     pub partition_filters: Vec<BoundFilter>,
     pub row_filters: Vec<BoundFilter>,
-    pub group_by: Option<usize>,
+    pub group_by: Option<GroupBy>,
     pub aggregates: bool,
     pub post_order: Vec<(Column, bool)>,
     pub shows_static_only: bool,
@@ -70,7 +71,7 @@ struct Mark {
 struct Group {
     first: OwnedRow,
     key: Bytes,
-    prefix: ClusteringValues,
+    group: Option<GroupKey>,
     states: Vec<AggregateState>,
     last: Mark,
 }
@@ -210,11 +211,10 @@ impl Builder<'_> {
         left: &mut u32,
     ) -> Result<Next, CqlError> {
         let job = self.job;
-        let prefix = job.group_by.map_or(0, |width| width.min(clustering.len()));
-        let same = self.group.as_ref().is_some_and(|group| {
-            let comparator = &job.table.comparator;
-            let is_same = || comparator.compare_values(&group.prefix, &clustering[..prefix]).is_eq();
-            job.group_by.is_none() || (group.key == *key && is_same())
+        let wanted = job.group_by.as_ref().map(|group_by| group_by.key(clustering, view)).transpose()?;
+        let same = self.group.as_ref().is_some_and(|group| match (&group.group, &wanted) {
+            (Some(group_of), Some(wanted)) => group.key == *key && group_of.is_same(wanted, &job.table.comparator),
+            _ => wanted.is_none(),
         });
         if !same {
             if self.end_group()? == Next::Stop {
@@ -227,7 +227,7 @@ impl Builder<'_> {
             self.group = Some(Group {
                 first: view.to_owned_row(),
                 key: key.clone(),
-                prefix: clustering[..prefix].iter().cloned().collect(),
+                group: wanted,
                 states: vec![AggregateState::default(); job.selection.aggregates.len()],
                 last: Mark { key: key.clone(), row: None, left_in_partition: *left },
             });

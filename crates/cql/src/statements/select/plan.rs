@@ -8,8 +8,8 @@ use rows::ColumnFilter;
 use schema::{ColumnKind, TableMetadata};
 use types::CqlType;
 
-use super::SelectPlan;
-use crate::ast::{self, Selectable};
+use super::{SelectPlan, group};
+use crate::ast;
 use crate::context::{Preparing, Receiver, find_column};
 use crate::error::CqlError;
 use crate::restrictions::{self, Restrictions, StatementKind};
@@ -44,7 +44,7 @@ pub(crate) fn prepare(
         check_distinct(&table, &selection, &restrictions)?;
         check_distinct_order(&table, select, &restrictions)?;
     }
-    let group_by = prepare_groups(&table, select, &restrictions)?;
+    let group_by = group::prepare(preparing, &table, select, &restrictions)?;
     if !selection.aggregates.is_empty() && group_by.is_none() && select.per_partition_limit.is_some() {
         return invalid("PER PARTITION LIMIT is not allowed with aggregate queries.");
     }
@@ -169,57 +169,6 @@ fn check_distinct_order(
         }
     }
     Ok(())
-}
-
-fn prepare_groups(
-    table: &TableMetadata,
-    select: &ast::Select<'_>,
-    restrictions: &Restrictions,
-) -> Result<Option<usize>, CqlError> {
-    if select.group_by.is_empty() {
-        return Ok(None);
-    }
-    const ORDER: &str =
-        "Group by currently only support groups of columns following their declared order in the PRIMARY KEY";
-    let keys: Vec<_> = table.partition_key.iter().chain(&table.clustering).collect();
-    let mut at = 0;
-    let mut clustering = 0;
-    for selectable in &select.group_by {
-        let Selectable::Column(name) = selectable else {
-            return Err(CqlError::unsupported("Functions in GROUP BY are"));
-        };
-        let column = find_column(table, name.as_str())?;
-        if !column.is_primary_key() {
-            return invalid(format!(
-                "Group by is currently only supported on the columns of the PRIMARY KEY, got {}",
-                column.name
-            ));
-        }
-        loop {
-            let Some(key) = keys.get(at) else { return invalid(ORDER) };
-            at += 1;
-            if key.kind == ColumnKind::Clustering {
-                clustering += 1;
-            }
-            if key.name == column.name {
-                break;
-            }
-            let equal = match key.kind {
-                ColumnKind::Clustering => restrictions.equal_clustering[key.position],
-                _ => restrictions.is_key_equal(key.position),
-            };
-            if !equal {
-                return invalid(ORDER);
-            }
-        }
-    }
-    if keys.get(at).is_some_and(|key| key.kind == ColumnKind::PartitionKey) {
-        return invalid("Group by is not supported on only a part of the partition key");
-    }
-    if clustering > 0 && select.distinct {
-        return invalid("Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
-    }
-    Ok(Some(clustering))
 }
 
 /// Whether rows are read in reverse, and by what rows of several partitions are sorted.

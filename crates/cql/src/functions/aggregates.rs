@@ -1,0 +1,55 @@
+//! Aggregates: count, min, max, sum, avg. Here are their signatures; [`crate::selection`] gathers rows into them.
+//!
+//! Agrees with `org.apache.cassandra.cql3.functions.AggregateFcts`.
+
+use types::CqlType;
+
+use super::factory::{Factory, Parameter};
+use super::operations::NUMBERS;
+use super::table::Table;
+use super::{Body, Function, Shown};
+
+/// Which aggregate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AggregateKind {
+    /// `count(*)`
+    CountRows,
+    /// `count(x)`
+    Count,
+    /// `min(x)`
+    Min,
+    /// `max(x)`
+    Max,
+    /// `sum(x)`
+    Sum,
+    /// `avg(x)`
+    Avg,
+}
+
+/// Declares them.
+pub(super) fn declare(table: &mut Table) {
+    let rows = Function::new("count_rows", &[], CqlType::BigInt, Body::Aggregate(AggregateKind::CountRows));
+    table.add_with_old_name(rows.shown(Shown::Count), "countRows");
+    for (name, kind) in [("sum", AggregateKind::Sum), ("avg", AggregateKind::Avg)] {
+        for ty in &NUMBERS {
+            table.add(Function::new(name, std::slice::from_ref(ty), ty.clone(), Body::Aggregate(kind)));
+        }
+    }
+    let count = Body::Aggregate(AggregateKind::Count);
+    table.add(Function::new("count", &[CqlType::Blob], CqlType::BigInt, count));
+    for name in ["max", "min"] {
+        let parameters = &[Parameter::Any { from_receiver: true }];
+        table.add_factory(Factory::new(name, parameters, |factory, types, _| {
+            let kind = if factory.name == "max" { AggregateKind::Max } else { AggregateKind::Min };
+            let Some(ty) = types.first() else { return Err(factory.wrong_number_of_arguments()) };
+            Ok(Function::new(factory.name, types, ty.clone(), Body::Aggregate(kind)))
+        }));
+    }
+}
+
+/// Whether a value replaces the least or greatest so far. Counters are values of 8 bytes here.
+pub(crate) fn wins(kind: AggregateKind, ty: &CqlType, value: &[u8], old: &[u8]) -> bool {
+    let ty = if *ty == CqlType::Counter { &CqlType::BigInt } else { ty };
+    let order = types::compare(ty, value, old);
+    if kind == AggregateKind::Min { order.is_lt() } else { order.is_gt() }
+}

@@ -1,0 +1,42 @@
+//! `CAST(x AS type)`: functions `cast_as_type`, one for each type that can be cast.
+//!
+//! Agrees with `org.apache.cassandra.cql3.functions.CastFcts`.
+
+use types::{CqlType, number};
+
+use super::table::Table;
+use super::{Body, Function, Outcome, Shown, put};
+use crate::ast::NativeType;
+use crate::terms::native_type;
+
+/// The name of the function that casts to a type. There is none for `varchar`, nor for what nothing can be cast to.
+pub(crate) fn function_name(to: NativeType) -> String {
+    format!("cast_as_{}", to.name())
+}
+
+/// Declares them.
+pub(super) fn declare(table: &mut Table) {
+    let types: Vec<_> = NativeType::ALL.iter().filter(|native| **native != NativeType::Varchar).collect();
+    for to in &types {
+        let name = function_name(**to);
+        let (first, rest) = to.name().split_at(1);
+        let old = format!("castAs{}{rest}", first.to_uppercase());
+        let to = native_type(**to);
+        for from in types.iter().map(|native| native_type(**native)) {
+            if from != to && number::can_cast(&from, &to) {
+                let function = Function::new(&name, &[from], to.clone(), Body::Strict(cast)).shown(Shown::Cast);
+                table.add_with_old_name(function, &old);
+            }
+        }
+    }
+}
+
+fn cast(function: &Function, arguments: &[&[u8]], out: &mut Vec<u8>) -> Outcome {
+    let ([from], [value]) = (function.arguments.as_slice(), arguments) else { return Ok(false) };
+    // an ascii that is cast is the same text
+    if *from == CqlType::Ascii {
+        out.extend_from_slice(value);
+        return Ok(true);
+    }
+    put(out, number::cast(from, &function.returns, value)?)
+}

@@ -1,0 +1,66 @@
+//! Masking: `mask_null`, `mask_default`, `mask_replace`, `mask_inner`, `mask_outer`, `mask_hash`; and the mask of a column, which is
+//! one of them with all its arguments but the first.
+//!
+//! Agrees with the classes of `org.apache.cassandra.cql3.functions.masking`, messages included.
+
+mod default;
+mod hash;
+mod mask;
+mod partial;
+
+use types::CqlType;
+
+#[allow(unused_imports, reason = "for columns MASKED WITH a function")]
+pub(crate) use mask::Mask;
+
+use super::factory::{Factory, Parameter};
+use super::table::Table;
+use super::{Body, Function, Outcome, Raw};
+
+static ANY: Parameter = Parameter::Any { from_receiver: true };
+static TEXT: Parameter = Parameter::Text;
+static ALONE: [Parameter; 1] = [Parameter::Any { from_receiver: false }];
+static REPLACE: [Parameter; 2] =
+    [Parameter::Any { from_receiver: true }, Parameter::SameAs { index: 0, prefer_other: true, parameter: &ANY }];
+static PARTIAL: [Parameter; 4] = [Parameter::AnyText, Parameter::Int, Parameter::Int, Parameter::Optional(&TEXT)];
+static HASH: [Parameter; 2] = [Parameter::Any { from_receiver: false }, Parameter::Optional(&TEXT)];
+
+/// Declares them.
+pub(super) fn declare(table: &mut Table) {
+    table.add_factory(Factory::new("mask_null", &ALONE, |factory, types, _| of_its_type(factory, types, null)));
+    table.add_factory(Factory::new("mask_default", &ALONE, |factory, types, _| {
+        of_its_type(factory, types, default::mask)
+    }));
+    table.add_factory(Factory::new("mask_replace", &REPLACE, |factory, types, _| of_its_type(factory, types, replace)));
+    table.add_factory(Factory::new("mask_inner", &PARTIAL, |factory, types, _| {
+        of_its_type(factory, &partial::types(types), partial::inner)
+    }));
+    table.add_factory(Factory::new("mask_outer", &PARTIAL, |factory, types, _| {
+        of_its_type(factory, &partial::types(types), partial::outer)
+    }));
+    table.add_factory(Factory::new("mask_hash", &HASH, |factory, types, _| {
+        let types: Vec<_> = types.iter().take(1).chain(types.get(1).map(|_| &CqlType::Text)).cloned().collect();
+        Ok(Function::new(factory.name, &types, CqlType::Blob, Body::Raw(hash::mask)))
+    }));
+}
+
+/// The names of masking functions begin so; no others do.
+#[allow(dead_code, reason = "for columns MASKED WITH a function")]
+fn is_masking(function: &Function) -> bool {
+    function.name().starts_with("mask_")
+}
+
+fn of_its_type(factory: &Factory, types: &[CqlType], body: Raw) -> Result<Function, crate::error::CqlError> {
+    let Some(ty) = types.first() else { return Err(factory.wrong_number_of_arguments()) };
+    Ok(Function::new(factory.name, types, ty.clone(), Body::Raw(body)))
+}
+
+fn null(_: &Function, _: &[Option<&[u8]>], _: &mut Vec<u8>) -> Outcome {
+    Ok(false)
+}
+
+fn replace(_: &Function, arguments: &[Option<&[u8]>], out: &mut Vec<u8>) -> Outcome {
+    let [_, Some(value)] = arguments else { return Ok(false) };
+    out.extend_from_slice(value);
+    Ok(true)
+}

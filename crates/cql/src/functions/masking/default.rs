@@ -1,0 +1,57 @@
+//! `mask_default`: for every type one value that stands for all. Agrees with the `getMaskedValue` of Cassandra's types.
+
+use types::{CqlType, CustomType, Duration, collection, timeuuid};
+
+use super::super::{Function, Outcome};
+use crate::error::CqlError;
+use crate::scalar::type_name;
+
+/// The value that stands for any of the function's type.
+pub(super) fn mask(function: &Function, _: &[Option<&[u8]>], out: &mut Vec<u8>) -> Outcome {
+    let Some(value) = masked(&function.returns) else {
+        let ty = type_name(&function.returns);
+        return Err(CqlError::invalid(format!("There isn't a defined masked value for type {ty}")));
+    };
+    out.extend_from_slice(&value);
+    Ok(true)
+}
+
+/// None: there is no such value for the type.
+fn masked(ty: &CqlType) -> Option<Vec<u8>> {
+    use CqlType as T;
+    Some(match ty {
+        T::Text | T::Ascii => b"****".to_vec(),
+        T::Blob | T::Empty => Vec::new(),
+        T::Boolean | T::TinyInt | T::Varint => vec![0],
+        T::SmallInt => vec![0; 2],
+        T::Int | T::Float | T::Inet => vec![0; 4],
+        // 1970-01-01
+        T::Date => (1u32 << 31).to_be_bytes().to_vec(),
+        T::BigInt | T::Counter | T::Double | T::Timestamp | T::Time => vec![0; 8],
+        // scale 0, unscaled 0
+        T::Decimal => vec![0; 5],
+        T::Uuid => vec![0; 16],
+        T::TimeUuid => timeuuid::min_of_millis(0).to_vec(),
+        T::Duration => Duration { months: 0, days: 0, nanoseconds: 0 }.encode(),
+        T::List { .. } | T::Set { .. } | T::Map { .. } => collection::build_list::<&[u8]>(&[]),
+        T::Tuple(types) => {
+            let fields: Option<Vec<_>> = types.iter().map(|ty| masked(ty).map(Some)).collect();
+            collection::build_tuple(&fields?)
+        }
+        T::Udt(udt, _) => {
+            let fields: Option<Vec<_>> = udt.fields.iter().map(|(_, ty)| masked(ty).map(Some)).collect();
+            collection::build_tuple(&fields?)
+        }
+        T::Vector { element, dimension } => {
+            let value = masked(element)?;
+            let size = usize::try_from(*dimension).ok()?;
+            collection::build_vector(element, &vec![value; size])
+        }
+        T::Custom(custom) => match custom.as_ref() {
+            CustomType::Reversed(ty) => return masked(ty),
+            CustomType::LexicalUuid => vec![0; 16],
+            CustomType::LegacyDate => vec![0; 8],
+            _ => return None,
+        },
+    })
+}

@@ -1,0 +1,29 @@
+//! `abs`, `exp`, `log`, `log10`, `round`. Agrees with `org.apache.cassandra.cql3.functions.MathFcts`.
+
+use types::number::{self, Function as Math};
+
+use super::operations::NUMBERS;
+use super::table::Table;
+use super::{Body, Function, Outcome, Strict, put};
+
+/// Declares them.
+pub(super) fn declare(table: &mut Table) {
+    let functions: [(&str, Strict); 5] = [
+        ("abs", |function, arguments, out| apply(Math::Abs, function, arguments, out)),
+        ("exp", |function, arguments, out| apply(Math::Exp, function, arguments, out)),
+        ("log", |function, arguments, out| apply(Math::Log, function, arguments, out)),
+        ("log10", |function, arguments, out| apply(Math::Log10, function, arguments, out)),
+        ("round", |function, arguments, out| apply(Math::Round, function, arguments, out)),
+    ];
+    for (name, body) in functions {
+        for ty in &NUMBERS {
+            table.add(Function::new(name, std::slice::from_ref(ty), ty.clone(), Body::Strict(body)));
+        }
+    }
+}
+
+/// Cassandra's error for what has no logarithm is one of the server; here it is that of a function that failed.
+fn apply(math: Math, function: &Function, arguments: &[&[u8]], out: &mut Vec<u8>) -> Outcome {
+    let [value] = arguments else { return Ok(false) };
+    put(out, number::apply(math, &function.returns, value).map_err(|error| function.failed(error.to_string()))?)
+}

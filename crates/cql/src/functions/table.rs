@@ -1,0 +1,82 @@
+//! All native functions by name. Made once, from what each family declares; looked into when statements are prepared.
+//!
+//! Agrees with `org.apache.cassandra.cql3.functions.NativeFunctions`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use super::factory::Factory;
+use super::{Function, aggregates, blobs, casts, collections, json, masking, math, operations, time, uuids, vectors};
+use crate::error::CqlError;
+
+/// The functions.
+#[derive(Default)]
+pub(super) struct Table {
+    functions: BTreeMap<Arc<str>, Vec<Arc<Function>>>,
+    factories: BTreeMap<&'static str, Factory>,
+}
+
+/// What there is.
+pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut table = Table::default();
+    casts::declare(&mut table);
+    uuids::declare(&mut table);
+    time::declare(&mut table);
+    json::declare(&mut table);
+    operations::declare(&mut table);
+    aggregates::declare(&mut table);
+    collections::declare(&mut table);
+    blobs::declare(&mut table);
+    math::declare(&mut table);
+    masking::declare(&mut table);
+    vectors::declare(&mut table);
+    table
+});
+
+impl Table {
+    /// Adds a function.
+    pub fn add(&mut self, function: Function) {
+        self.functions.entry(Arc::clone(&function.name)).or_default().push(Arc::new(function));
+    }
+
+    /// Adds a function under its name and under one from before 5.0.
+    pub fn add_with_old_name(&mut self, function: Function, old: &str) {
+        self.add(function.renamed(old));
+        self.add(function);
+    }
+
+    /// Adds a factory.
+    pub fn add_factory(&mut self, factory: Factory) {
+        self.factories.insert(factory.name, factory);
+    }
+
+    /// The functions of a name.
+    pub fn functions(&self, name: &str) -> &[Arc<Function>] {
+        self.functions.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The factory of a name.
+    pub fn factory(&self, name: &str) -> Option<&Factory> {
+        self.factories.get(name)
+    }
+
+    /// Every function that is not made by a factory.
+    #[cfg(test)]
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Function>> {
+        self.functions.values().flatten()
+    }
+
+    /// Every factory.
+    #[cfg(test)]
+    pub fn factories(&self) -> impl Iterator<Item = &Factory> {
+        self.factories.values()
+    }
+}
+
+/// What is said of CREATE FUNCTION and the like.
+pub(crate) fn user_functions_are_refused(statement: &str) -> CqlError {
+    CqlError::invalid(format!(
+        "{statement} is not supported by this version of Helenus: user-defined functions and aggregates are code in Java, for \
+         which there is no virtual machine here. The native functions are all there"
+    ))
+}

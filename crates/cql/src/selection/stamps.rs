@@ -1,0 +1,181 @@
+//! When cells were written and when they expire: `writetime`, `maxwritetime`, `ttl` of columns and of parts of them.
+//!
+//! Agrees with `org.apache.cassandra.cql3.selection.ColumnTimestamps` and `WritetimeOrTTLSelector`.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use rows::{Cell, ColumnData};
+use types::{CqlType, collection};
+
+use super::{Column, RowView, Selector};
+use crate::ast::CellAttribute;
+use crate::context::Bindings;
+use crate::error::CqlError;
+use crate::values;
+
+/// What was written: a column, or a part of one with the selector of that part's whole.
+#[derive(Clone, Debug)]
+pub(crate) enum Stamped {
+    /// A column.
+    Column(Column),
+    /// A field: of what, its own selector, which.
+    Field(Box<Stamped>, Selector, usize),
+    /// An element: of what, the type and selector of the collection, the key.
+    Element(Box<Stamped>, CqlType, Selector, Selector),
+    /// A slice: of what, the type and selector of the collection, its ends.
+    Slice(Box<Stamped>, CqlType, Selector, Option<Selector>, Option<Selector>),
+}
+
+/// Timestamps or remaining seconds; None where there is none.
+enum Stamps {
+    /// Of nothing.
+    Nothing,
+    /// Of one cell.
+    One(Option<i64>),
+    /// Of cells of a collection or user type.
+    Many(Vec<Option<i64>>),
+}
+
+impl Stamps {
+    fn get(self, index: usize) -> Self {
+        match self {
+            Self::Many(all) => all.get(index).map_or(Self::Nothing, |stamp| Self::One(*stamp)),
+            // an element of what is frozen was written with all of it
+            one => one,
+        }
+    }
+
+    fn slice(self, range: Range<usize>) -> Self {
+        match self {
+            _ if range.is_empty() => Self::Nothing,
+            Self::Many(all) => Self::Many(all.get(range).unwrap_or_default().to_vec()),
+            one => one,
+        }
+    }
+
+    fn max(self) -> Self {
+        match self {
+            Self::Many(all) if all.is_empty() => Self::Nothing,
+            Self::Many(all) => Self::One(all.into_iter().flatten().max()),
+            one => one,
+        }
+    }
+}
+
+impl Stamped {
+    /// The value of `writetime`, `maxwritetime` or `ttl` of it.
+    pub fn value(&self, attribute: CellAttribute, row: &RowView<'_>) -> Result<Option<Bytes>, CqlError> {
+        let stamps = self.stamps(attribute, row)?;
+        let stamps = if attribute == CellAttribute::MaxWriteTime { stamps.max() } else { stamps };
+        let put = |out: &mut Vec<u8>, stamp: i64| match attribute {
+            CellAttribute::Ttl => out.extend_from_slice(&i32::try_from(stamp).unwrap_or(i32::MAX).to_be_bytes()),
+            CellAttribute::WriteTime | CellAttribute::MaxWriteTime => out.extend_from_slice(&stamp.to_be_bytes()),
+        };
+        let mut out = Vec::new();
+        match stamps {
+            Stamps::Nothing | Stamps::One(None) => return Ok(None),
+            Stamps::One(Some(stamp)) => put(&mut out, stamp),
+            Stamps::Many(all) if all.is_empty() => return Ok(None),
+            Stamps::Many(all) => {
+                collection::put_count(&mut out, all.len());
+                for stamp in all {
+                    let mut value = Vec::new();
+                    if let Some(stamp) = stamp {
+                        put(&mut value, stamp);
+                    }
+                    stdx::put_int_bytes(&mut out, stamp.map(|_| value.as_slice()));
+                }
+            }
+        }
+        Ok(Some(out.into()))
+    }
+
+    fn stamps(&self, attribute: CellAttribute, row: &RowView<'_>) -> Result<Stamps, CqlError> {
+        Ok(match self {
+            Self::Column(column) => of_column(attribute, column, row),
+            Self::Field(of, selector, index) => match selector.value(row)? {
+                Some(_) => of.stamps(attribute, row)?.get(*index),
+                None => Stamps::Nothing,
+            },
+            Self::Element(of, ty, selector, key) => match (selector.value(row)?, key.value(row)?) {
+                (Some(value), Some(key)) => match keys(ty, &value).position(|found| compare(ty, found, &key).is_eq()) {
+                    Some(index) => of.stamps(attribute, row)?.get(index),
+                    None => Stamps::Nothing,
+                },
+                _ => Stamps::Nothing,
+            },
+            Self::Slice(of, ty, selector, from, to) => {
+                let end = |end: &Option<Selector>| Ok(end.as_ref().map(|end| end.value(row)).transpose()?.flatten());
+                let (from, to): (Result<_, CqlError>, Result<_, CqlError>) = (end(from), end(to));
+                let (from, to): (Option<Bytes>, Option<Bytes>) = (from?, to?);
+                let Some(value) = selector.value(row)? else { return Ok(Stamps::Nothing) };
+                let before = |found: &&[u8]| from.as_ref().is_some_and(|from| compare(ty, found, from).is_lt());
+                let within = |found: &&[u8]| to.as_ref().is_none_or(|to| compare(ty, found, to).is_le());
+                let start = keys(ty, &value).take_while(before).count();
+                let end = keys(ty, &value).take_while(within).count();
+                of.stamps(attribute, row)?.slice(start..end)
+            }
+        })
+    }
+
+    /// Its terms evaluated.
+    pub fn bind(&mut self, bindings: &Bindings<'_>) -> Result<(), CqlError> {
+        match self {
+            Self::Column(_) => Ok(()),
+            Self::Field(of, selector, _) => {
+                of.bind(bindings)?;
+                selector.bind(bindings)
+            }
+            Self::Element(of, _, selector, key) => {
+                of.bind(bindings)?;
+                selector.bind(bindings)?;
+                key.bind_key(bindings, "element")
+            }
+            Self::Slice(of, _, selector, from, to) => {
+                of.bind(bindings)?;
+                selector.bind(bindings)?;
+                [from, to].into_iter().flatten().try_for_each(|end| end.bind_key(bindings, "slice"))
+            }
+        }
+    }
+}
+
+/// The keys of a map or the elements of a set, in their order.
+fn keys<'v>(ty: &CqlType, value: &'v [u8]) -> Box<dyn Iterator<Item = &'v [u8]> + 'v> {
+    match ty {
+        CqlType::Map { .. } => Box::new(collection::entries(value).map(|(key, _)| key)),
+        _ => Box::new(collection::elements(value)),
+    }
+}
+
+fn compare(ty: &CqlType, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    match ty {
+        CqlType::Map { key: ty, .. } | CqlType::Set { element: ty, .. } => types::compare(ty, a, b),
+        _ => a.cmp(b),
+    }
+}
+
+fn of_column(attribute: CellAttribute, column: &Column, row: &RowView<'_>) -> Stamps {
+    let of_cell = |cell: &Cell| stamp(attribute, cell, row.now);
+    match row.data(column) {
+        None => Stamps::Nothing,
+        Some(ColumnData::Simple(cell)) => Stamps::One(of_cell(cell)),
+        Some(ColumnData::Complex(complex)) => Stamps::Many(match column.ty() {
+            CqlType::Udt(udt, _) => (0..udt.fields.len())
+                .map(|field| {
+                    let at = |cell: &&Cell| values::field_index(cell.path.as_ref()) == Some(field);
+                    complex.cells.iter().find(at).and_then(of_cell)
+                })
+                .collect(),
+            _ => complex.cells.iter().map(of_cell).collect(),
+        }),
+    }
+}
+
+fn stamp(attribute: CellAttribute, cell: &Cell, now: u32) -> Option<i64> {
+    match attribute {
+        CellAttribute::WriteTime | CellAttribute::MaxWriteTime => Some(cell.timestamp),
+        CellAttribute::Ttl => cell.local_deletion_time.checked_sub(now).filter(|_| cell.is_expiring()).map(i64::from),
+    }
+}

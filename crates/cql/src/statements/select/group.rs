@@ -1,0 +1,147 @@
+//! GROUP BY: by a prefix of the primary key, the last of it perhaps by a function of it.
+//!
+//! Agrees with `SelectStatement.RawStatement.getAggregationSpecFactory` and `db.aggregation.GroupMaker`, messages included.
+
+use bytes::Bytes;
+use rows::ClusteringValues;
+use schema::{ClusteringComparator, ColumnKind, TableMetadata};
+
+use crate::ast::{self, Selectable};
+use crate::context::{Bindings, Preparing, find_column};
+use crate::error::CqlError;
+use crate::restrictions::Restrictions;
+use crate::selection::{self, Column, RowView, Selector};
+
+/// What rows are grouped by.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupBy {
+    /// The partition key and this many clustering columns have the same values in all rows of a group.
+    pub prefix: usize,
+    /// And so has this function of the clustering column behind them.
+    pub function: Option<Selector>,
+}
+
+/// What the rows of a group have in common, besides the partition.
+#[derive(Clone, Debug)]
+pub(super) struct GroupKey {
+    prefix: ClusteringValues,
+    function: Option<Bytes>,
+}
+
+impl GroupKey {
+    /// Whether a row with the other key goes into the group. Values that compare as equal are one (`1.0` and `1.00`).
+    pub(super) fn is_same(&self, other: &Self, comparator: &ClusteringComparator) -> bool {
+        comparator.compare_values(&self.prefix, &other.prefix).is_eq() && self.function == other.function
+    }
+}
+
+impl GroupBy {
+    /// The group of a row.
+    pub(super) fn key(&self, clustering: &ClusteringValues, row: &RowView<'_>) -> Result<GroupKey, CqlError> {
+        let prefix = clustering.iter().take(self.prefix).cloned().collect();
+        let function = self.function.as_ref().map(|function| function.value(row)).transpose()?.flatten();
+        Ok(GroupKey { prefix, function })
+    }
+
+    /// With its terms evaluated.
+    pub fn bind(&self, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
+        let mut bound = self.clone();
+        if let Some(function) = &mut bound.function {
+            function.bind(bindings)?;
+        }
+        Ok(bound)
+    }
+}
+
+fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+const ORDER: &str =
+    "Group by currently only support groups of columns following their declared order in the PRIMARY KEY";
+
+/// Prepares GROUP BY. None: there is none.
+pub(super) fn prepare(
+    preparing: &mut Preparing<'_>,
+    table: &TableMetadata,
+    select: &ast::Select<'_>,
+    restrictions: &Restrictions,
+) -> Result<Option<GroupBy>, CqlError> {
+    if select.group_by.is_empty() {
+        return Ok(None);
+    }
+    let mut keys = table.partition_key.iter().chain(&table.clustering);
+    let mut clustering = 0;
+    let mut function = None;
+    for selectable in &select.group_by {
+        let wanted = match selectable {
+            Selectable::Column(name) => {
+                let column = find_column(table, name.as_str())?;
+                if !column.is_primary_key() {
+                    return invalid(format!(
+                        "Group by is currently only supported on the columns of the PRIMARY KEY, got {}",
+                        column.name
+                    ));
+                }
+                if function.is_some() {
+                    return invalid("Functions are only supported on the last element of the GROUP BY clause");
+                }
+                Column::of(column)
+            }
+            other => {
+                let found = selection::prepare_group(preparing, table, other)?;
+                let column = group_column(table, &found.columns)?;
+                function = Some(found);
+                column
+            }
+        };
+        loop {
+            let Some(key) = keys.next() else { return invalid(ORDER) };
+            if key.kind == ColumnKind::Clustering {
+                clustering += 1;
+            }
+            if Column::of(key) == wanted {
+                break;
+            }
+            let equal = match key.kind {
+                ColumnKind::Clustering => restrictions.equal_clustering[key.position],
+                _ => restrictions.is_key_equal(key.position),
+            };
+            if !equal {
+                return invalid(ORDER);
+            }
+        }
+    }
+    if keys.next().is_some_and(|key| key.kind == ColumnKind::PartitionKey) {
+        return invalid("Group by is not supported on only a part of the partition key");
+    }
+    if clustering > 0 && select.distinct {
+        return invalid("Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
+    }
+    let Some(function) = function else { return Ok(Some(GroupBy { prefix: clustering, function: None })) };
+    function.makes_groups?;
+    Ok(Some(GroupBy { prefix: clustering - 1, function: Some(function.selector) }))
+}
+
+/// The one clustering column that a function is of.
+fn group_column(table: &TableMetadata, columns: &[Column]) -> Result<Column, CqlError> {
+    let name = |column: &Column| match column {
+        Column::PartitionKey { position, .. } => table.partition_key[*position].name.clone(),
+        Column::Clustering { position, .. } => table.clustering[*position].name.clone(),
+        Column::Static { id, .. } | Column::Regular { id, .. } => {
+            table.column(*id).map(|column| column.name.clone()).unwrap_or_default()
+        }
+    };
+    match columns {
+        [] => invalid("GROUP BY functions must have one clustering column name as parameter"),
+        [column @ Column::Clustering { .. }] => Ok(column.clone()),
+        [other] => invalid(format!("Group by functions are only supported on clustering columns, got {}", name(other))),
+        several => {
+            let names: Vec<_> = several.iter().map(name).collect();
+            invalid(format!(
+                "GROUP BY functions accept only one clustering column as parameter, got: {}",
+                names.join(",")
+            ))
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Calls among terms: functions, operators, the sign, casts. All are functions of a name with arguments.
+//!
+//! Agrees with `org.apache.cassandra.cql3.functions.FunctionCall.Raw`, messages included.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+use types::CqlType;
+
+use super::{Fit, Term, TermArgument, fit_type, is_value_compatible};
+use crate::ast;
+use crate::context::{Bindings, NoSources, Preparing, Receiver};
+use crate::error::CqlError;
+use crate::execute::BoundValue;
+use crate::functions::{self, Argument, Function};
+use crate::scalar::type_name;
+
+/// A call as written.
+struct Call<'t, 'a> {
+    keyspace: Option<&'t str>,
+    name: Cow<'t, str>,
+    arguments: SmallVec<[&'t ast::Term<'a>; 4]>,
+    /// The operator, if it is one.
+    symbol: Option<char>,
+}
+
+const SYSTEM: Option<&str> = Some("system");
+
+impl<'t, 'a> Call<'t, 'a> {
+    /// None: the term is no call.
+    fn of(term: &'t ast::Term<'a>) -> Option<Self> {
+        Some(match term {
+            ast::Term::Function(call) => Self {
+                keyspace: call.name.keyspace(),
+                name: Cow::Borrowed(call.name.name.as_str()),
+                arguments: call.arguments.iter().collect(),
+                symbol: None,
+            },
+            ast::Term::Cast(inner, native) => Self {
+                keyspace: SYSTEM,
+                name: Cow::Owned(functions::cast_name(*native)),
+                arguments: smallvec![&**inner],
+                symbol: None,
+            },
+            ast::Term::Negation(inner) => Self {
+                keyspace: SYSTEM,
+                name: Cow::Borrowed(functions::NEGATION),
+                arguments: smallvec![&**inner],
+                symbol: None,
+            },
+            ast::Term::Operation(left, operator, right) => Self {
+                keyspace: SYSTEM,
+                name: Cow::Borrowed(functions::operation_name(*operator)),
+                arguments: smallvec![&**left, &**right],
+                symbol: Some(operator.symbol()),
+            },
+            _ => return None,
+        })
+    }
+
+    fn shown(&self) -> String {
+        self.keyspace.map_or_else(|| self.name.to_string(), |keyspace| format!("{keyspace}.{}", self.name))
+    }
+}
+
+type Found = Result<Option<Arc<Function>>, CqlError>;
+
+/// What calls within one term were found to mean: for each the types that it was tried for. Without this, `1 + 1 + … + 1` would be
+/// looked through again for every type of every operator. It holds addresses of terms, so it is emptied when the outermost one is done.
+#[derive(Default)]
+pub(crate) struct Calls {
+    inner: RefCell<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    depth: usize,
+    found: BTreeMap<usize, Vec<(Option<CqlType>, Found)>>,
+}
+
+impl Calls {
+    fn enter(&self) {
+        self.inner.borrow_mut().depth += 1;
+    }
+
+    fn leave(&self) {
+        let mut known = self.inner.borrow_mut();
+        known.depth -= 1;
+        if known.depth == 0 {
+            known.found.clear();
+        }
+    }
+
+    fn get(&self, term: &ast::Term<'_>, receiver: Option<&CqlType>) -> Option<Found> {
+        let known = self.inner.borrow();
+        let tried = known.found.get(&address(term))?;
+        tried.iter().find(|(ty, _)| ty.as_ref() == receiver).map(|(_, found)| found.clone())
+    }
+
+    fn put(&self, term: &ast::Term<'_>, receiver: Option<&CqlType>, found: &Found) {
+        let mut known = self.inner.borrow_mut();
+        known.found.entry(address(term)).or_default().push((receiver.cloned(), found.clone()));
+    }
+}
+
+fn address(term: &ast::Term<'_>) -> usize {
+    std::ptr::from_ref(term).addr()
+}
+
+/// The function that a call means where its value is for something of a type. None: there is none of its name.
+fn function(preparing: &Preparing<'_>, term: &ast::Term<'_>, receiver: Option<&CqlType>) -> Found {
+    if let Some(found) = preparing.calls.get(term, receiver) {
+        return found;
+    }
+    let Some(call) = Call::of(term) else { return Ok(None) };
+    let arguments: SmallVec<[_; 4]> = call.arguments.iter().map(|term| TermArgument { preparing, term }).collect();
+    let arguments: SmallVec<[&dyn Argument; 4]> = arguments.iter().map(|argument| argument as &dyn Argument).collect();
+    preparing.calls.enter();
+    let found = functions::resolve(preparing.scope(), call.keyspace, &call.name, &arguments, receiver);
+    preparing.calls.put(term, receiver, &found);
+    preparing.calls.leave();
+    found
+}
+
+/// The type of a call's value, if the function is known without what it is for.
+pub(super) fn return_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
+    function(preparing, term, None).ok().flatten().map(|function| function.returns.clone())
+}
+
+/// How well a call's value can be given to a receiver of a type. Where the call itself is wrong, that is said later and better.
+pub(super) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType) -> Fit {
+    match function(preparing, term, Some(ty)) {
+        Ok(Some(function)) if functions::is_made(function.name()) => Fit::Weak,
+        Ok(Some(function)) => fit_type(ty, &function.returns),
+        Ok(None) | Err(_) => Fit::Weak,
+    }
+}
+
+/// Prepares a call for a receiver.
+pub(super) fn prepare(
+    preparing: &mut Preparing<'_>,
+    term: &ast::Term<'_>,
+    receiver: &Receiver,
+) -> Result<Term, CqlError> {
+    preparing.calls.enter();
+    let prepared = prepare_known(preparing, term, receiver);
+    preparing.calls.leave();
+    prepared
+}
+
+fn prepare_known(preparing: &mut Preparing<'_>, term: &ast::Term<'_>, receiver: &Receiver) -> Result<Term, CqlError> {
+    let Some(call) = Call::of(term) else { return Err(CqlError::Server("a term is no call".into())) };
+    let Some(chosen) = function(preparing, term, Some(&receiver.ty))? else {
+        return Err(CqlError::invalid(format!("Unknown function {} called", call.shown())));
+    };
+    if chosen.aggregate().is_some() {
+        return Err(CqlError::invalid("Aggregation function are not supported in the where clause"));
+    }
+    // a collection that a function makes is frozen; where cells are stored one by one it does not go
+    let is_frozen = receiver.ty.is_multi_cell() && !chosen.returns.is_multi_cell();
+    if is_frozen || !is_value_compatible(&receiver.ty, &chosen.returns) {
+        let what = match call.symbol {
+            Some(symbol) => format!("operation {symbol}"),
+            None => format!("function {}", chosen.full_name()),
+        };
+        return Err(CqlError::invalid(format!(
+            "Type error: cannot assign result of {what} (type {}) to {} (type {})",
+            type_name(&chosen.returns),
+            receiver.name,
+            type_name(&receiver.ty)
+        )));
+    }
+    let mut arguments = Vec::with_capacity(call.arguments.len());
+    for (at, (argument, ty)) in call.arguments.iter().zip(&chosen.arguments).enumerate() {
+        let name = format!("arg{at}({})", chosen.full_name().to_lowercase());
+        arguments.push(super::prepare(preparing, argument, &Receiver::new(name, ty.clone()))?);
+    }
+    Ok(fold(chosen, arguments))
+}
+
+/// A pure function of constants is a constant; unless it fails, which it shall do when it is executed.
+fn fold(function: Arc<Function>, arguments: Vec<Term>) -> Term {
+    let constant = function.is_pure() && arguments.iter().all(Term::is_constant);
+    let term = Term::Call { function, arguments };
+    if !constant {
+        return term;
+    }
+    match term.eval(&Bindings { values: &[], sources: &NoSources }) {
+        Ok(BoundValue::Bytes(bytes)) => Term::Constant(Some(bytes)),
+        Ok(BoundValue::Null | BoundValue::Unset) => Term::NULL,
+        Err(_) => term,
+    }
+}
