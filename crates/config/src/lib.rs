@@ -11,6 +11,7 @@ mod auth;
 mod catalogue;
 mod error;
 mod fields;
+mod guardrails;
 mod load;
 mod settings;
 mod units;

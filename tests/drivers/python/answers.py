@@ -50,7 +50,8 @@ def spell(value):
 
 
 def answer(session, statement, with_warnings=False):
-    """`error CODE message`, `done`, or a line of columns with their types and a line per row; `warning MESSAGE` before them."""
+    """`error CODE message`, `done`, or a line of columns with their types and a line per row; `warning MESSAGE` before it, but for errors:
+    Cassandra says what a guardrail refuses twice."""
     future = session.execute_async(statement)
     try:
         result = future.result()
@@ -58,7 +59,7 @@ def answer(session, statement, with_warnings=False):
         text = f"error {type(error).__name__} {' '.join(str(error).split())}"
     else:
         text = rows(result)
-    warnings = [f"warning {' '.join(warning.split())}" for warning in future.warnings or [] if with_warnings]
+    warnings = [f"warning {' '.join(warning.split())}" for warning in future.warnings or [] if with_warnings and not text.startswith("error")]
     return "\n".join([*warnings, text])
 
 
@@ -71,13 +72,27 @@ def rows(result):
     return "\n".join(lines)
 
 
-def run(session, script):
-    """Each statement of the script with its answer, in a keyspace made for it and dropped afterwards."""
+def login(script):
+    """The role that a script is run as ("-- login:"), or None."""
+    return next(iter(directives(script.read_text(encoding="utf-8"), "login")), None)
+
+
+def run(session, script, connect=None):
+    """Each statement of the script with its answer, in a keyspace made for it and dropped afterwards. A script that is to be run as an
+    ordinary user is given a superuser's session, and `connect`, which makes one of a role and its password."""
+    role = login(script)
+    if role:
+        session.execute(f"CREATE ROLE IF NOT EXISTS {role} WITH login = true AND password = '{role}'")
+        session.execute(f"GRANT ALL ON ALL KEYSPACES TO {role}")
     session.execute(f"DROP KEYSPACE IF EXISTS {KEYSPACE}")
     session.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
     session.execute(f"USE {KEYSPACE}")
     text = script.read_text(encoding="utf-8")
+    superuser = session
+    if role:
+        session = connect(role, role)
+        session.execute(f"USE {KEYSPACE}")
     with_warnings = "warnings" in directives(text, "compare")
     for statement in statements(text):
         yield statement, answer(session, statement, with_warnings)
-    session.execute(f"DROP KEYSPACE {KEYSPACE}")
+    superuser.execute(f"DROP KEYSPACE {KEYSPACE}")

@@ -19,6 +19,7 @@ use crate::context::Bindings;
 use crate::coordinator::{Consistency, Coordinator, ReadOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
+use crate::guardrails::Query;
 use crate::paging::{PagingState, UNLIMITED};
 use crate::restrictions::{PartitionRestriction, Restrictions};
 use crate::result::{Answer, CqlResult, ResultMetadata, ResultSet};
@@ -44,6 +45,8 @@ pub(crate) struct SelectPlan {
     pub distinct: bool,
     /// SELECT JSON
     pub json: bool,
+    /// ALLOW FILTERING
+    pub allows_filtering: bool,
     /// GROUP BY the partition key and this many clustering columns.
     pub group_by: Option<usize>,
     /// Rows in the reversed order of the table.
@@ -79,6 +82,18 @@ impl SelectPlan {
         self.group_by.is_none() && !self.selection.aggregates.is_empty()
     }
 
+    /// What guardrails are told.
+    fn query(&self, options: &QueryOptions) -> Query<'_> {
+        Query {
+            keyspace: &self.table.keyspace,
+            table: &self.table.name,
+            consistency: options.consistency,
+            page_size: options.page_size.filter(|size| *size > 0),
+            groups: self.group_by.is_some(),
+            allows_filtering: self.allows_filtering,
+        }
+    }
+
     fn empty(&self) -> Page {
         Page { rows: Vec::new(), row_count: 0, paging_state: None, tombstones: 0, live_rows: 0 }
     }
@@ -103,6 +118,10 @@ pub(crate) async fn execute<C: Coordinator>(
     }
     let bindings = Bindings { values, sources: coordinator };
     let page_size = options.page_size.filter(|size| *size > 0);
+    let mut guarded = Vec::new();
+    if let Some(guardrails) = &options.guardrails {
+        guardrails.query.check(&plan.query(options), &mut guarded)?;
+    }
     if page_size.is_some() && !plan.post_order.is_empty() {
         return Err(CqlError::invalid(
             "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove \
@@ -114,6 +133,14 @@ pub(crate) async fn execute<C: Coordinator>(
         _ => plan.restrictions.range(&plan.table, &bindings)?.map(Partitions::Range),
     };
     let slices = plan.restrictions.slices(&plan.table, &bindings)?;
+    if let Some(guardrails) = &options.guardrails {
+        if let Some(Partitions::Keys(keys)) = partitions.as_ref().filter(|_| plan.restrictions.key_in) {
+            guardrails.query.check_keys(&plan.table.name, keys.len(), &mut guarded)?;
+        }
+        if plan.restrictions.has_clustering_in() {
+            guardrails.query.check_product("clustering key", slices.0.len(), &mut guarded)?;
+        }
+    }
     let mut job = job(plan, &bindings, options, page_size, request_seconds(options, coordinator))?;
     if let Some(Partitions::Keys(keys)) = &partitions {
         job.single_key = keys.len() == 1;
@@ -131,7 +158,8 @@ pub(crate) async fn execute<C: Coordinator>(
         let job = Arc::new(job);
         coordinator.read(commands, &read_options, move |stream| page::build(&job, stream)).await?
     };
-    let warnings = warnings(plan, query, options, &page);
+    let mut warnings = warnings(plan, query, options, &page);
+    warnings.extend(guarded);
     let result = CqlResult::Rows(ResultSet {
         metadata: Arc::clone(&plan.metadata),
         rows: page.rows,

@@ -67,6 +67,7 @@ pub(crate) fn prepare(
         metadata,
         distinct: select.distinct,
         json: select.json,
+        allows_filtering: select.allow_filtering,
         group_by,
         reversed,
         post_order,
