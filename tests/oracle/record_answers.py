@@ -13,6 +13,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "drivers" / "python"))
 
 import answers  # noqa: E402
+from cassandra.auth import PlainTextAuthProvider  # noqa: E402
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile  # noqa: E402
 from cassandra.policies import FallthroughRetryPolicy  # noqa: E402
 
@@ -20,12 +21,17 @@ from cassandra.policies import FallthroughRetryPolicy  # noqa: E402
 def main():
     host, port, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     profile = ExecutionProfile(retry_policy=FallthroughRetryPolicy(), request_timeout=30)
-    with Cluster([host], port=port, execution_profiles={EXEC_PROFILE_DEFAULT: profile}) as cluster:
+    options = {"port": port, "execution_profiles": {EXEC_PROFILE_DEFAULT: profile}}
+
+    def connect(user, password):
+        return Cluster([host], auth_provider=PlainTextAuthProvider(user, password), **options).connect()
+
+    with Cluster([host], auth_provider=PlainTextAuthProvider("cassandra", "cassandra"), **options) as cluster:
         for script in sorted(answers.DIRECTORY.glob("*.cql")):
             settings = answers.directives(script.read_text(encoding="utf-8"), "settings")
             if script.stem not in names and (names or settings):
                 continue
-            text = "".join(f"> {statement}\n{answer}\n" for statement, answer in answers.run(cluster.connect(), script))
+            text = "".join(f"> {statement}\n{answer}\n" for statement, answer in answers.run(cluster.connect(), script, connect))
             script.with_suffix(".txt").write_text(text, encoding="utf-8")
             print(script.stem, text.count("\n> ") + 1, "statements,", text.count("\nerror"), "refused")
 

@@ -81,7 +81,8 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         },
         values: Values::default(),
     };
-    let problems = reader.problems;
+    let mut problems = reader.problems;
+    problems.extend(crate::guardrails::problems(&values));
     if problems.is_empty() { Ok(Config { values, ..config }) } else { Err(ConfigError { problems }) }
 }
 

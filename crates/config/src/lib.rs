@@ -12,6 +12,7 @@ mod catalogue;
 mod encryption;
 mod error;
 mod fields;
+mod guardrails;
 mod load;
 mod settings;
 mod units;

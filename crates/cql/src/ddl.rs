@@ -30,6 +30,7 @@ use crate::ast::{AlterView, QualifiedName, Statement};
 use crate::coordinator::SchemaChange;
 use crate::error::CqlError;
 use crate::functions::user_functions_are_refused;
+use crate::guardrails::Guardrails;
 use crate::result::{SchemaChangeKind, SchemaEvent, SchemaTarget};
 
 /// What a change needs besides statement and schema.
@@ -47,6 +48,15 @@ pub struct DdlContext {
     pub restoring: bool,
     /// From the node's configuration.
     pub switches: Switches,
+    /// The guardrails that bind the client.
+    pub guardrails: Option<Arc<Guardrails>>,
+}
+
+impl DdlContext {
+    /// A property of a table that a guardrail passes over.
+    fn ignores(&self, property: &str) -> bool {
+        self.guardrails.as_ref().is_some_and(|guardrails| guardrails.schema.ignores(property))
+    }
 }
 
 /// What the node's configuration says about changes of the schema.
@@ -84,9 +94,40 @@ pub fn change(query: Arc<str>, context: DdlContext) -> SchemaChange {
     SchemaChange {
         apply: Box::new(move |schema| {
             let parsed = crate::parse(&query)?;
-            apply(&parsed.statement, &context, schema)
+            if let Some(guardrails) = &context.guardrails {
+                guardrails.schema.check_before(&parsed.statement)?;
+            }
+            let changed = apply(&parsed.statement, &context, schema)?;
+            if let Some((after, _)) = &changed {
+                guard(&parsed.statement, &context, schema, after)?;
+            }
+            Ok(changed)
         }),
     }
+}
+
+/// Asks the guardrails that bind the client; what they only warn of is handed back.
+pub fn guard(
+    statement: &Statement<'_>,
+    context: &DdlContext,
+    before: &Schema,
+    after: &Schema,
+) -> Result<Vec<String>, CqlError> {
+    let mut warnings = Vec::new();
+    if let Some(guardrails) = &context.guardrails {
+        let name = match statement {
+            Statement::CreateTable(create) => Some(&create.name),
+            Statement::AlterTable(alter) => Some(&alter.name),
+            Statement::CreateIndex(create) => Some(&create.table),
+            _ => None,
+        };
+        let table = match name {
+            Some(name) => after.table(keyspace_of(name, context)?, name.name.as_str()),
+            None => None,
+        };
+        guardrails.schema.check(statement, table.map(|table| &**table), before, after, &mut warnings)?;
+    }
+    Ok(warnings)
 }
 
 /// Applies a statement to a schema.

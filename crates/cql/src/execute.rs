@@ -12,6 +12,7 @@ use crate::auth::{self, Access};
 use crate::coordinator::{Consistency, Coordinator};
 use crate::ddl::Switches;
 use crate::error::CqlError;
+use crate::guardrails::Guardrails;
 use crate::prepare::{Plan, Prepared};
 use crate::result::{Answer, CqlResult};
 use crate::statements::{batch, modification, other, select};
@@ -77,6 +78,8 @@ pub struct QueryOptions {
     pub protocol_version: u8,
     /// From the node's configuration.
     pub limits: Limits,
+    /// The guardrails that bind this client; None: none do.
+    pub guardrails: Option<Arc<Guardrails>>,
 }
 
 /// What a connection remembers between requests.
@@ -114,6 +117,9 @@ pub async fn execute<C: Coordinator>(
             None => Err(CqlError::invalid(format!("Keyspace '{keyspace}' does not exist"))),
         },
         Plan::Truncate(table) => {
+            if let Some(guardrails) = &options.guardrails {
+                guardrails.schema.check_truncate()?;
+            }
             truncate(table, coordinator).await?;
             Ok(CqlResult::Void.into())
         }

@@ -19,6 +19,7 @@ mod context;
 mod functions;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod guardrails;
 mod keys;
 mod paging;
 mod restrictions;

@@ -11,6 +11,7 @@ pub mod directory;
 pub mod errors;
 pub mod event_hub;
 pub mod events;
+mod guardrails;
 pub mod handler;
 pub mod limits;
 pub mod log_lines;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use cql::guardrails::Guardrails;
 use cql::{Answer, BoundValue, ClientState, CqlError, CqlResult};
 use env::Instant;
 use metrics::Histogram;
@@ -128,12 +129,7 @@ impl RequestHandler for CqlHandler {
     type Client = Client;
 
     fn connect(&self, info: ConnectionInfo) -> Rc<Client> {
-        Rc::new(Client {
-            info,
-            state: RefCell::default(),
-            roles: RefCell::default(),
-            warned_of_use: Cell::default(),
-        })
+        Rc::new(Client { info, state: RefCell::default(), roles: RefCell::default(), warned_of_use: Cell::default() })
     }
 
     fn disconnect(&self, _client: &Client) {}
@@ -290,8 +286,14 @@ impl Running<'_> {
         state: &ClientState,
     ) -> Result<Answer, CqlError> {
         let values = self.values(statement, parameters)?;
-        let options = options::of(parameters, self.version, self.services.limits)?;
+        let options = options::of(parameters, self.version, self.services.limits, self.guardrails(state))?;
         cql::execute(&statement.prepared, &values, &options, state, self.coordinator).await
+    }
+
+    /// The guardrails that bind the client: none where nobody logs in, and not superusers.
+    fn guardrails(&self, state: &ClientState) -> Option<Arc<Guardrails>> {
+        let is_ordinary = state.access.as_ref().is_some_and(|access| !access.is_super);
+        is_ordinary.then(|| Arc::clone(&self.services.guardrails))
     }
 
     fn values(&self, statement: &Statement, parameters: &QueryParameters) -> Result<Vec<BoundValue>, CqlError> {

@@ -28,6 +28,8 @@ pub struct Services {
     pub prepared: PreparedStatements,
     /// Thresholds for statements.
     pub limits: cql::Limits,
+    /// What ordinary users may do.
+    pub guardrails: Arc<cql::guardrails::Guardrails>,
     /// Figures of requests.
     pub requests: RequestMetrics,
     /// The last lines of the log.
@@ -98,6 +100,7 @@ impl Services {
                 masking: config.schema.masking,
             },
         };
+        let guardrails = crate::guardrails::of(&config);
         Self {
             begun: node.env.now(),
             node,
@@ -106,6 +109,7 @@ impl Services {
             events,
             prepared: PreparedStatements::new(prepared_bytes),
             limits,
+            guardrails: Arc::new(guardrails),
             requests: RequestMetrics::default(),
             log,
             trace_probability: AtomicU64::new(0f64.to_bits()),

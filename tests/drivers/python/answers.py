@@ -80,15 +80,14 @@ def failed(error):
 
 
 def answer(session, statement, with_warnings=False):
-    """`error CODE message`, `done`, or a line of columns with their types and a line per row; `warning MESSAGE` before them."""
+    """`error CODE message`, `done`, or a line of columns with their types and a line per row; `warning MESSAGE` before it, but for errors:
+    Cassandra says what a guardrail refuses twice."""
     warnings = []
     try:
         query, lines = bound(session, statement)
         future = session.execute_async(query)
-        try:
-            result = future.result()
-        finally:
-            warnings = [f"warning {' '.join(warning.split())}" for warning in future.warnings or [] if with_warnings]
+        result = future.result()
+        warnings = [f"warning {' '.join(warning.split())}" for warning in future.warnings or [] if with_warnings]
         lines += rows(result)
     except (ErrorMessage, DriverException, NoHostAvailable) as error:
         lines = [failed(error)]
@@ -111,13 +110,27 @@ def rows(result):
             return [*lines, failed(error)]
 
 
-def run(session, script):
-    """Each statement of the script with its answer, in a keyspace made for it and dropped afterwards."""
+def login(script):
+    """The role that a script is run as ("-- login:"), or None."""
+    return next(iter(directives(script.read_text(encoding="utf-8"), "login")), None)
+
+
+def run(session, script, connect=None):
+    """Each statement of the script with its answer, in a keyspace made for it and dropped afterwards. A script that is to be run as an
+    ordinary user is given a superuser's session, and `connect`, which makes one of a role and its password."""
+    role = login(script)
+    if role:
+        session.execute(f"CREATE ROLE IF NOT EXISTS {role} WITH login = true AND password = '{role}'")
+        session.execute(f"GRANT ALL ON ALL KEYSPACES TO {role}")
     session.execute(f"DROP KEYSPACE IF EXISTS {KEYSPACE}")
     session.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
     session.execute(f"USE {KEYSPACE}")
     text = script.read_text(encoding="utf-8")
+    superuser = session
+    if role:
+        session = connect(role, role)
+        session.execute(f"USE {KEYSPACE}")
     with_warnings = "warnings" in directives(text, "compare")
     for statement in statements(text):
         yield statement, answer(session, statement, with_warnings)
-    session.execute(f"DROP KEYSPACE {KEYSPACE}")
+    superuser.execute(f"DROP KEYSPACE {KEYSPACE}")

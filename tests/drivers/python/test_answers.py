@@ -5,6 +5,7 @@ import os
 import re
 
 import pytest
+from cassandra.auth import PlainTextAuthProvider
 
 import answers
 from server import Server
@@ -37,8 +38,13 @@ def given(contact, tmp_path_factory):
     found = {}
 
     def run(contact, script):
-        with contact.cluster() as cluster:
-            return [answer for _, answer in answers.run(cluster.connect(), script)]
+        def as_role(user, password):
+            return contact.cluster(auth_provider=PlainTextAuthProvider(user, password))
+
+        options = {"auth_provider": PlainTextAuthProvider("cassandra", "cassandra")} if answers.login(script) else {}
+        with contact.cluster(**options) as cluster:
+            connect = lambda user, password: as_role(user, password).connect()  # noqa: E731
+            return [answer for _, answer in answers.run(cluster.connect(), script, connect)]
 
     def get(script, number):
         if script in found:

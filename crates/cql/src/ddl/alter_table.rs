@@ -60,7 +60,7 @@ fn altered(
         }
         TableAlteration::Rename { columns, .. } => renamed(table, columns),
         TableAlteration::DropCompactStorage => compact::dropped(table, context),
-        TableAlteration::With(properties) => with_options(table, properties),
+        TableAlteration::With(properties) => with_options(table, properties, context),
     }
 }
 
@@ -267,8 +267,12 @@ fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<
     Ok(rebuilt(table, specs, table.dropped.clone(), table.params.clone()))
 }
 
-fn with_options(table: &TableMetadata, properties: &[Property<'_>]) -> Result<TableMetadata, CqlError> {
-    let options = properties::options(properties)?;
+fn with_options(
+    table: &TableMetadata,
+    properties: &[Property<'_>],
+    context: &DdlContext,
+) -> Result<TableMetadata, CqlError> {
+    let options = properties::of_table(properties, context)?;
     let params = table.params.altered(&options).map_err(refused)?;
     if TableParams::table_id(&options).map_err(refused)?.is_some() {
         return Err(CqlError::Config("Cannot alter table id.".to_owned()));

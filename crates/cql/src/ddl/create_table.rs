@@ -92,7 +92,7 @@ fn build(
     if create.columns.iter().any(|column| column.mask.is_some()) && !context.restoring {
         return Err(CqlError::invalid(MASKS_ARE_OFF));
     }
-    let options = properties::options(&create.properties)?;
+    let options = properties::of_table(&create.properties, context)?;
     let params = TableParams::create(&options).map_err(refused)?;
     let columns = prepare_columns(create, keyspace)?;
     check_primary_key(create, primary_key, &columns)?;

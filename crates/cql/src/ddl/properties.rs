@@ -4,9 +4,16 @@
 
 use schema::{OptionValue, Options};
 
-use super::refused;
+use super::{DdlContext, refused};
 use crate::ast::{Property, PropertyValue};
 use crate::error::CqlError;
+
+/// The properties of a table, without those that a guardrail passes over.
+pub(super) fn of_table(properties: &[Property<'_>], context: &DdlContext) -> Result<Options, CqlError> {
+    let kept: Vec<Property<'_>> =
+        properties.iter().filter(|property| !context.ignores(property.name.as_str())).cloned().collect();
+    options(&kept)
+}
 
 pub(super) fn options(properties: &[Property<'_>]) -> Result<Options, CqlError> {
     let mut options = Options::default();

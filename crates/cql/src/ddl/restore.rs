@@ -61,6 +61,7 @@ pub fn restore(text: &str, restoring: &Restoring<'_>, schema: Schema) -> Result<
             datacenters: Vec::new(),
             restoring: true,
             switches: Switches::default(),
+            guardrails: None,
         };
         execute(statement, &parsed.statement, &mut context, restoring, &mut made, &mut restored)?;
     }

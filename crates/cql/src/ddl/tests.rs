@@ -15,6 +15,7 @@ fn context(number: u8) -> DdlContext {
         datacenters: vec!["datacenter1".to_owned()],
         restoring: false,
         switches: Switches::default(),
+        guardrails: None,
     }
 }
 

@@ -33,6 +33,7 @@ fn described_schema() -> Schema {
             datacenters: vec!["datacenter1".to_owned()],
             restoring: false,
             switches: crate::ddl::Switches::default(),
+            guardrails: None,
         };
         if let Ok(Some((after, _))) = ddl::apply(&parsed.statement, &context, &schema) {
             schema = after;

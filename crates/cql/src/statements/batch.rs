@@ -9,8 +9,8 @@ use bytes::Bytes;
 use rows::{Cell, ClusteringValues, ColumnData, Mutation, NO_TTL, PartitionUpdate, Row};
 
 use super::modification::{
-    ExistingRows, ModificationPlan, check_consistency, default_timestamp, prepare_delete, prepare_insert,
-    prepare_update, read_existing, request_seconds,
+    ExistingRows, ModificationPlan, check_consistency, default_timestamp, guard, guard_levels, guard_update,
+    prepare_delete, prepare_insert, prepare_update, read_existing, request_seconds,
 };
 use crate::ast::{self, BatchKind, Modification};
 use crate::context::{Bindings, Preparing, Receiver};
@@ -150,6 +150,8 @@ pub(crate) async fn execute_all<C: Coordinator>(
     check_consistency(options.consistency, plans)?;
     let now = request_seconds(options, coordinator);
     let mut gathered = Gathered::default();
+    let mut warnings = Vec::new();
+    guard_levels(options, &mut warnings)?;
     for (plan, values) in statements {
         let bindings = Bindings { values, sources: coordinator };
         let existing = if plan.requires_read {
@@ -157,15 +159,16 @@ pub(crate) async fn execute_all<C: Coordinator>(
         } else {
             ExistingRows::default()
         };
+        guard(plan, &bindings, options, coordinator, &mut warnings)?;
         for update in plan.updates(&bindings, timestamp, now, &existing)? {
+            guard_update(&update, options, &mut warnings)?;
             gathered.add(update);
         }
     }
     let mutations = gathered.mutations;
     if mutations.is_empty() {
-        return Ok(CqlResult::Void.into());
+        return Ok(Answer { result: CqlResult::Void, warnings });
     }
-    let mut warnings = Vec::new();
     check_size(&mutations, &options.limits, &mut warnings)?;
     if kind != BatchKind::Logged {
         warn_of_partitions(&mutations, &options.limits, &mut warnings);

@@ -8,11 +8,12 @@ mod answer;
 mod request;
 
 use crate::cas::CasPartition;
+use crate::context::Bindings;
 use crate::coordinator::{CasRequest, Consistency, Coordinator};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
 use crate::result::Answer;
-use crate::statements::modification::{ModificationPlan, request_seconds};
+use crate::statements::modification::{ModificationPlan, guard, guard_levels, guard_update, request_seconds};
 
 use request::Request;
 
@@ -37,6 +38,11 @@ pub(crate) async fn execute<C: Coordinator>(
         serial,
         commit: options.consistency,
     };
+    let mut warnings = Vec::new();
+    guard_levels(options, &mut warnings)?;
+    for (plan, values) in statements {
+        guard(plan, &Bindings { values, sources: coordinator }, options, coordinator, &mut warnings)?;
+    }
     let mut seen: Option<CasPartition> = None;
     let decide = |partition: CasPartition, timestamp: i64| {
         if !request.holds(&partition)? {
@@ -44,10 +50,12 @@ pub(crate) async fn execute<C: Coordinator>(
             return Ok(None);
         }
         seen = None;
-        request.update(partition, timestamp, now, coordinator).map(Some)
+        let update = request.update(partition, timestamp, now, coordinator)?;
+        guard_update(&update, options, &mut warnings)?;
+        Ok(Some(update))
     };
     coordinator.compare_and_set(cas, decide).await?;
-    Ok(answer::of(&request, seen.as_ref(), now)?.into())
+    Ok(Answer { result: answer::of(&request, seen.as_ref(), now)?, warnings })
 }
 
 fn check_levels<C: Coordinator>(

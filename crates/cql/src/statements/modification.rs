@@ -27,6 +27,7 @@ use crate::context::Bindings;
 use crate::coordinator::{Consistency, Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
+use crate::guardrails::Write;
 use crate::restrictions::{Restrictions, StatementKind};
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
@@ -438,8 +439,46 @@ pub(crate) async fn execute<C: Coordinator>(
     if !plan.conditions.is_none() {
         return conditional::execute(&[(plan, values)], false, options, coordinator).await;
     }
-    write(plan, values, options, coordinator).await?;
-    Ok(CqlResult::Void.into())
+    let warnings = write(plan, values, options, coordinator).await?;
+    Ok(Answer { result: CqlResult::Void, warnings })
+}
+
+/// Asks the guardrails that bind the client about the levels of a request.
+pub(crate) fn guard_levels(options: &QueryOptions, warnings: &mut Vec<String>) -> Result<(), CqlError> {
+    let Some(guardrails) = &options.guardrails else { return Ok(()) };
+    let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
+    guardrails.write.check_levels(options.consistency, serial, warnings)
+}
+
+/// Asks the guardrails that bind the client about a statement.
+pub(crate) fn guard<C: Coordinator>(
+    plan: &ModificationPlan,
+    bindings: &Bindings<'_>,
+    options: &QueryOptions,
+    coordinator: &C,
+    warnings: &mut Vec<String>,
+) -> Result<(), CqlError> {
+    let Some(guardrails) = &options.guardrails else { return Ok(()) };
+    let now = coordinator.now_micros();
+    let timestamp = match &plan.timestamp {
+        Some(_) => Some(plan.write_time(bindings, now, 0)?.timestamp),
+        None => None,
+    };
+    let mut operations = plan.static_operations.iter().chain(&plan.operations);
+    let list_operation = operations.find_map(Operation::reading_list);
+    guardrails.write.check(&Write { table: &plan.table, timestamp, list_operation }, now, warnings)
+}
+
+/// Asks the guardrails that bind the client about what is to be written.
+pub(crate) fn guard_update(
+    update: &PartitionUpdate,
+    options: &QueryOptions,
+    warnings: &mut Vec<String>,
+) -> Result<(), CqlError> {
+    match &options.guardrails {
+        Some(guardrails) => guardrails.write.check_update(update, warnings),
+        None => Ok(()),
+    }
 }
 
 async fn write<C: Coordinator>(
@@ -447,9 +486,12 @@ async fn write<C: Coordinator>(
     values: &[BoundValue],
     options: &QueryOptions,
     coordinator: &C,
-) -> Result<(), CqlError> {
+) -> Result<Vec<String>, CqlError> {
     check_consistency(options.consistency, [plan])?;
     let bindings = Bindings { values, sources: coordinator };
+    let mut warnings = Vec::new();
+    guard_levels(options, &mut warnings)?;
+    guard(plan, &bindings, options, coordinator, &mut warnings)?;
     let now = request_seconds(options, coordinator);
     let default = default_timestamp(options, coordinator);
     let existing = if plan.requires_read {
@@ -458,13 +500,15 @@ async fn write<C: Coordinator>(
         ExistingRows::default()
     };
     let updates = plan.updates(&bindings, default, now, &existing)?;
+    updates.iter().try_for_each(|update| guard_update(update, options, &mut warnings))?;
     let mutations: Vec<_> = updates.into_iter().filter(|update| !update.is_empty()).map(Mutation::of).collect();
     if mutations.is_empty() {
-        return Ok(());
+        return Ok(warnings);
     }
     let counters = plan.table.is_counter();
     let write = WriteOptions { consistency: options.consistency, counters, ..WriteOptions::default() };
-    coordinator.mutate(mutations, &write).await
+    coordinator.mutate(mutations, &write).await?;
+    Ok(warnings)
 }
 
 /// SERIAL consistency is for lightweight transactions; counters are read before they are written.

@@ -47,16 +47,22 @@ pub(crate) async fn execute<C: Coordinator>(
         datacenters: coordinator.cluster().data_centers,
         restoring: false,
         switches: options.limits.switches,
+        guardrails: options.guardrails.clone(),
     };
-    let change = ddl::change(Arc::clone(&prepared.query), context);
+    let change = ddl::change(Arc::clone(&prepared.query), context.clone());
     let event = coordinator.change_schema(change).await?;
     if let Some(event) = &event {
         follow(event, client, options, coordinator, &before).await?;
     }
-    let warnings = match (&event, statement) {
+    let after = coordinator.schema();
+    let mut warnings = match (&event, statement) {
         (None, Statement::CreateKeyspace(_)) => Vec::new(),
-        _ => ddl::warnings(statement, &before, &coordinator.schema()),
+        _ => ddl::warnings(statement, &before, &after),
     };
+    if event.is_some() {
+        // it was not refused: what is left are warnings
+        warnings.extend(ddl::guard(statement, &context, &before, &after).unwrap_or_default());
+    }
     Ok(Answer { result: event.map_or(CqlResult::Void, CqlResult::SchemaChange), warnings })
 }
 

@@ -21,6 +21,7 @@ use crate::context::Bindings;
 use crate::coordinator::{Consistency, Coordinator, ReadOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
+use crate::guardrails::Query;
 use crate::keys;
 use crate::paging::{PagingState, UNLIMITED};
 use crate::restrictions::{PartitionRestriction, Restrictions};
@@ -47,6 +48,8 @@ pub(crate) struct SelectPlan {
     pub distinct: bool,
     /// SELECT JSON
     pub json: bool,
+    /// ALLOW FILTERING
+    pub allows_filtering: bool,
     /// GROUP BY
     pub group_by: Option<GroupBy>,
     /// Rows in the reversed order of the table.
@@ -82,6 +85,18 @@ impl SelectPlan {
         self.group_by.is_none() && !self.selection.aggregates.is_empty()
     }
 
+    /// What guardrails are told.
+    fn query(&self, options: &QueryOptions) -> Query<'_> {
+        Query {
+            keyspace: &self.table.keyspace,
+            table: &self.table.name,
+            consistency: options.consistency,
+            page_size: options.page_size.filter(|size| *size > 0),
+            groups: self.group_by.is_some(),
+            allows_filtering: self.allows_filtering,
+        }
+    }
+
     fn empty(&self) -> Page {
         Page { rows: Vec::new(), row_count: 0, paging_state: None, tombstones: 0, live_rows: 0 }
     }
@@ -106,6 +121,10 @@ pub(crate) async fn execute<C: Coordinator>(
     }
     let bindings = Bindings { values, sources: coordinator };
     let page_size = options.page_size.filter(|size| *size > 0);
+    let mut guarded = Vec::new();
+    if let Some(guardrails) = &options.guardrails {
+        guardrails.query.check(&plan.query(options), &mut guarded)?;
+    }
     // before anything else: what is wrong with it is said first
     limit_value(plan.limit.as_ref(), &bindings)?;
     let partitions = match &plan.restrictions.partition {
@@ -136,6 +155,14 @@ pub(crate) async fn execute<C: Coordinator>(
              the ORDER BY or the IN and sort client side, or disable paging for this query",
         ));
     }
+    if let Some(guardrails) = &options.guardrails {
+        if let Some(Partitions::Keys(keys)) = partitions.as_ref().filter(|_| plan.restrictions.key_in) {
+            guardrails.query.check_keys(&plan.table.name, keys.len(), &mut guarded)?;
+        }
+        if plan.restrictions.has_clustering_in() {
+            guardrails.query.check_product("clustering key", slices.0.len(), &mut guarded)?;
+        }
+    }
     let now = request_seconds(options, coordinator);
     let mut job = job(plan, &bindings, options, page_size, now, !slices.0.is_empty())?;
     if let Some(Partitions::Keys(keys)) = &partitions {
@@ -154,7 +181,8 @@ pub(crate) async fn execute<C: Coordinator>(
         let job = Arc::new(job);
         coordinator.read(commands, &read_options, move |stream| page::build(&job, stream)).await?
     };
-    let warnings = warnings(plan, query, options, &page);
+    let mut warnings = warnings(plan, query, options, &page);
+    warnings.extend(guarded);
     let result = CqlResult::Rows(ResultSet {
         metadata: Arc::clone(&plan.metadata),
         rows: page.rows,

@@ -30,7 +30,8 @@ impl Running<'_> {
         }
         let borrowed: Vec<(&Prepared, &[BoundValue])> =
             statements.iter().map(|(statement, values)| (&statement.prepared, values.as_slice())).collect();
-        let options = options::of(&batch.parameters, self.version, self.services.limits)?;
+        let guardrails = self.guardrails(&state);
+        let options = options::of(&batch.parameters, self.version, self.services.limits, guardrails)?;
         let answer = cql::execute_batch(kind(batch.kind), &borrowed, &options, &state, self.coordinator).await?;
         match statements.first() {
             Some((first, _)) => Ok(self.reply(answer, first, false, false)),

@@ -2,6 +2,9 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.QueryOptions`.
 
+use std::sync::Arc;
+
+use cql::guardrails::Guardrails;
 use cql::{BoundValue, Consistency, CqlError, Limits, Prepared, QueryOptions};
 use protocol::ProtocolVersion;
 use protocol::request::{QueryParameters, Value, Values};
@@ -12,6 +15,7 @@ pub(super) fn of(
     parameters: &QueryParameters,
     version: ProtocolVersion,
     limits: Limits,
+    guardrails: Option<Arc<Guardrails>>,
 ) -> Result<QueryOptions, CqlError> {
     let serial_consistency = parameters.serial_consistency.map(level).transpose()?;
     Ok(QueryOptions {
@@ -23,6 +27,7 @@ pub(super) fn of(
         now_in_seconds: parameters.now_in_seconds,
         protocol_version: version as u8,
         limits,
+        guardrails,
     })
 }
 

@@ -88,6 +88,16 @@ impl Operation {
         matches!(self, Self::AddValue(..) | Self::DiscardFromList(..) | Self::SetIndex(..) | Self::DeleteIndex(..))
     }
 
+    /// What reads a list before it writes, in the words of guardrails.
+    pub fn reading_list(&self) -> Option<&'static str> {
+        match self {
+            Self::SetIndex(..) => Some("Setting of list items by index requiring read before write"),
+            Self::DiscardFromList(..) => Some("Removal of list items requiring read before write"),
+            Self::DeleteIndex(..) => Some("Removal of list items by index requiring read before write"),
+            _ => None,
+        }
+    }
+
     /// Does it to a row that is being written.
     pub fn apply(
         &self,

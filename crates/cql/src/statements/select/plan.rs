@@ -9,7 +9,7 @@ use schema::{ColumnKind, TableMetadata};
 use types::CqlType;
 
 use super::{SelectPlan, group};
-use crate::ast;
+use crate::ast::{self, Selectable};
 use crate::context::{Preparing, Receiver, find_column};
 use crate::error::CqlError;
 use crate::restrictions::{self, Restrictions, StatementKind};
@@ -74,6 +74,7 @@ pub(crate) fn prepare(
         metadata,
         distinct: select.distinct,
         json: select.json,
+        allows_filtering: select.allow_filtering,
         group_by,
         reversed,
         post_order,

@@ -1,0 +1,53 @@
+//! Guardrails: what the operator allows to ordinary users. Superusers, and everybody where nobody logs in, are exempt.
+//!
+//! A check ends in nothing, in a warning to the client, or in a refusal. One file a group: changes of the schema, reads, writes. What a
+//! statement is about is known from its plan; without guardrails for the client a request costs one look at an `Option`.
+//!
+//! Must agree with: `org.apache.cassandra.db.guardrails.Guardrails` and the places that ask it, texts included.
+
+mod query;
+mod schema;
+mod threshold;
+mod values;
+mod write;
+
+pub(crate) use query::Query;
+pub use query::QueryGuards;
+pub use schema::SchemaGuards;
+pub use threshold::Threshold;
+pub use values::Values;
+pub(crate) use write::Write;
+pub use write::WriteGuards;
+
+use threshold::Guard;
+
+use crate::error::CqlError;
+
+/// The guardrails of a node's configuration.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Guardrails {
+    /// Of changes of the schema.
+    pub schema: SchemaGuards,
+    /// Of reads.
+    pub query: QueryGuards,
+    /// Of writes.
+    pub write: WriteGuards,
+}
+
+/// What a guardrail says, to clients.
+fn worded(guard: &str, message: &str, reason: &str) -> String {
+    let gap = match (reason.is_empty(), message.ends_with('.')) {
+        (true, _) => "",
+        (false, true) => " ",
+        (false, false) => ". ",
+    };
+    format!("Guardrail {guard} violated: {message}{gap}{reason}")
+}
+
+/// Refuses a feature that is switched off.
+fn ensure(enabled: bool, guard: Guard, feature: &str) -> Result<(), CqlError> {
+    if enabled {
+        return Ok(());
+    }
+    Err(CqlError::Invalid(worded(guard.name, &format!("{feature} is not allowed"), guard.reason)))
+}

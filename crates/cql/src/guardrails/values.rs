@@ -1,0 +1,55 @@
+//! Words that are warned of, passed over or refused: properties of tables, consistency levels.
+//!
+//! Must agree with: `org.apache.cassandra.db.guardrails.Values`.
+
+use super::worded;
+use crate::error::CqlError;
+
+/// Lists of words.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Values {
+    /// Warned of.
+    pub warned: Vec<String>,
+    /// Passed over, with a warning.
+    pub ignored: Vec<String>,
+    /// Refused.
+    pub disallowed: Vec<String>,
+}
+
+impl Values {
+    /// Checks what a statement says. `what`: the words are of this.
+    pub(super) fn check(
+        &self,
+        guard: &str,
+        what: &str,
+        given: &[&str],
+        warnings: &mut Vec<String>,
+    ) -> Result<(), CqlError> {
+        let text = |list: &[String], how: &str| {
+            let found: Vec<&str> =
+                given.iter().copied().filter(|word| list.iter().any(|known| known == word)).collect();
+            let (found_text, list_text) = (found.join(", "), list.join(", "));
+            (!found.is_empty()).then(|| {
+                let message = match how {
+                    "disallowed" => {
+                        format!("Provided values [{found_text}] are not allowed for {what} (disallowed values are: [{list_text}])")
+                    }
+                    "ignored" => format!(
+                        "Ignoring provided values [{found_text}] as they are not supported for {what} (ignored values are: \
+                         [{list_text}])"
+                    ),
+                    _ => format!(
+                        "Provided values [{found_text}] are not recommended for {what} (warned values are: [{list_text}])"
+                    ),
+                };
+                worded(guard, &message, "")
+            })
+        };
+        if let Some(refusal) = text(&self.disallowed, "disallowed") {
+            return Err(CqlError::Invalid(refusal));
+        }
+        warnings.extend(text(&self.ignored, "ignored"));
+        warnings.extend(text(&self.warned, "warned"));
+        Ok(())
+    }
+}

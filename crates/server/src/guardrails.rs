@@ -1,0 +1,104 @@
+//! The guardrails that the configuration asks for, as statements take them.
+//!
+//! Agrees with `org.apache.cassandra.config.GuardrailsOptions`.
+
+use config::Config;
+use cql::guardrails::{Guardrails, QueryGuards, SchemaGuards, Threshold, Values, WriteGuards};
+
+/// The guardrails of a configuration.
+pub fn of(config: &Config) -> Guardrails {
+    Guardrails { schema: schema(config), query: query(config), write: write(config) }
+}
+
+fn threshold(config: &Config, guard: &str) -> Threshold {
+    let (warn, fail) = config.threshold(guard);
+    Threshold { warn, fail }
+}
+
+fn words(config: &Config, guard: &str) -> Values {
+    let list = |suffix: &str| config.words(&format!("{guard}_{suffix}"));
+    let mut values = Values { warned: list("warned"), ignored: list("ignored"), disallowed: list("disallowed") };
+    for list in [&mut values.warned, &mut values.ignored, &mut values.disallowed] {
+        list.sort_unstable();
+    }
+    values
+}
+
+fn schema(config: &Config) -> SchemaGuards {
+    SchemaGuards {
+        keyspaces: threshold(config, "keyspaces"),
+        tables: threshold(config, "tables"),
+        columns_per_table: threshold(config, "columns_per_table"),
+        fields_per_udt: threshold(config, "fields_per_udt"),
+        secondary_indexes_per_table: threshold(config, "secondary_indexes_per_table"),
+        vector_dimensions: threshold(config, "vector_dimensions"),
+        minimum_replication_factor: threshold(config, "minimum_replication_factor"),
+        maximum_replication_factor: threshold(config, "maximum_replication_factor"),
+        table_properties: words(config, "table_properties"),
+        alter_table: config.switch("alter_table_enabled"),
+        drop_truncate_table: config.switch("drop_truncate_table_enabled"),
+        drop_keyspace: config.switch("drop_keyspace_enabled"),
+        secondary_indexes: config.switch("secondary_indexes_enabled"),
+        uncompressed_tables: config.switch("uncompressed_tables_enabled"),
+        compact_tables: config.switch("compact_tables_enabled"),
+        simplestrategy: config.switch("simplestrategy_enabled"),
+        vector_type: config.switch("vector_type_enabled"),
+        zero_ttl_on_twcs: config.switch("zero_ttl_on_twcs_enabled"),
+        zero_ttl_on_twcs_warned: config.switch("zero_ttl_on_twcs_warned"),
+    }
+}
+
+fn query(config: &Config) -> QueryGuards {
+    QueryGuards {
+        page_size: threshold(config, "page_size"),
+        partition_keys_in_select: threshold(config, "partition_keys_in_select"),
+        in_select_cartesian_product: threshold(config, "in_select_cartesian_product"),
+        group_by: config.switch("group_by_enabled"),
+        allow_filtering: config.switch("allow_filtering_enabled"),
+        consistency: words(config, "read_consistency_levels"),
+    }
+}
+
+fn write(config: &Config) -> WriteGuards {
+    WriteGuards {
+        user_timestamps: config.switch("user_timestamps_enabled"),
+        read_before_write: config.switch("read_before_write_list_operations_enabled"),
+        maximum_timestamp: threshold(config, "maximum_timestamp"),
+        minimum_timestamp: threshold(config, "minimum_timestamp"),
+        column_value_size: threshold(config, "column_value_size"),
+        collection_size: threshold(config, "collection_size"),
+        items_per_collection: threshold(config, "items_per_collection"),
+        consistency: words(config, "write_consistency_levels"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_their_place() {
+        let sets = [
+            "tables_fail_threshold=3",
+            "column_value_size_warn_threshold=1KiB",
+            "maximum_timestamp_fail_threshold=2s",
+            "group_by_enabled=false",
+            "table_properties_disallowed=comment,cdc",
+        ]
+        .map(str::to_owned);
+        let config = Config::load(None, &sets, false).expect("valid");
+        let guardrails = of(&config);
+        assert_eq!(guardrails.schema.tables, Threshold { warn: None, fail: Some(3) });
+        assert_eq!(guardrails.write.column_value_size, Threshold { warn: Some(1024), fail: None });
+        assert_eq!(guardrails.write.maximum_timestamp.fail, Some(2_000_000));
+        assert_eq!(guardrails.schema.table_properties.disallowed, ["cdc", "comment"]);
+        assert!(!guardrails.query.group_by && guardrails.query.allow_filtering);
+        assert_eq!(of(&Config::default()), Guardrails::default());
+        let contradiction = ["tables_warn_threshold=5", "tables_fail_threshold=3"].map(str::to_owned);
+        let error = Config::load(None, &contradiction, false).expect_err("refused").to_string();
+        assert!(
+            error.contains("The warn threshold 5 for tables_warn_threshold should be lower than the fail threshold 3"),
+            "{error}"
+        );
+    }
+}
