@@ -6,6 +6,7 @@
 //! `cql3.{Attributes,UpdateParameters}`.
 
 mod existing;
+mod indexed;
 mod operation;
 mod plan;
 
@@ -17,6 +18,7 @@ use rows::{
     Row, Slice,
 };
 use schema::TableMetadata;
+use schema::index::definition::IndexDefinition;
 
 pub(crate) use existing::{ExistingRows, read as read_existing};
 pub(crate) use operation::Operation;
@@ -58,6 +60,8 @@ pub(crate) struct ModificationPlan {
     pub requires_read: bool,
     /// IF
     pub conditions: Conditions,
+    /// Indexes whose values have a greatest length.
+    pub indexes: Arc<[IndexDefinition]>,
 }
 
 /// What a statement writes with: its time and how long what it writes lives.
@@ -214,6 +218,9 @@ impl ModificationPlan {
         for key in keys {
             let mut update = PartitionUpdate::new(Arc::clone(&self.table), key);
             self.fill(&mut update, &target, bindings, time, existing)?;
+            if !self.indexes.is_empty() {
+                indexed::check(&update, &self.indexes)?;
+            }
             updates.push(update);
         }
         Ok(updates)

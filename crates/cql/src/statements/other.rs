@@ -31,11 +31,13 @@ pub(crate) async fn execute<C: Coordinator>(
         let rows = describe(statement, keyspace, &coordinator.schema(), &coordinator.cluster(), options)?;
         return Ok(CqlResult::Rows(rows).into());
     }
+    let cluster = coordinator.cluster();
     let context = DdlContext {
         keyspace: keyspace.map(str::to_owned),
         now_micros: coordinator.now_micros(),
         new_table_id: TableId(coordinator.next_timeuuid()),
-        datacenters: coordinator.cluster().data_centers,
+        datacenters: cluster.data_centers,
+        default_index: cluster.default_index,
         restoring: false,
         switches: options.limits.switches,
     };
