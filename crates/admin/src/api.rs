@@ -82,6 +82,9 @@ pub trait AdminApi: Send + Sync {
     /// Loads SSTables that were put into a table's directory.
     fn refresh(&self, keyspace: &str, table: &str) -> Result<()>;
 
+    /// Makes indexes of a table again.
+    fn rebuild_indexes(&self, keyspace: &str, table: &str, indexes: &[String]) -> Result<()>;
+
     /// Works on the SSTables of some tables; returns when done.
     fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome>;
 
@@ -187,6 +190,10 @@ impl<T: AdminApi + ?Sized> AdminApi for std::sync::Arc<T> {
 
     fn refresh(&self, keyspace: &str, table: &str) -> Result<()> {
         (**self).refresh(keyspace, table)
+    }
+
+    fn rebuild_indexes(&self, keyspace: &str, table: &str, indexes: &[String]) -> Result<()> {
+        (**self).rebuild_indexes(keyspace, table, indexes)
     }
 
     fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome> {

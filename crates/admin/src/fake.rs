@@ -304,6 +304,10 @@ impl AdminApi for FakeNode {
         self.called(format!("refresh {keyspace} {table}"))
     }
 
+    fn rebuild_indexes(&self, keyspace: &str, table: &str, indexes: &[String]) -> Result<()> {
+        self.called(format!("rebuild_index {keyspace} {table} {}", indexes.join(" ")))
+    }
+
     /// The keyspace says how it ends.
     fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome> {
         self.called(format!("{request:?}"))?;

@@ -32,6 +32,7 @@ mod info;
 mod listsnapshots;
 mod netstats;
 mod proxyhistograms;
+mod rebuild_index;
 mod refresh;
 mod relocatesstables;
 mod ring;
@@ -166,6 +167,9 @@ enum Verb {
     Import(import::Args),
     /// Load newly placed SSTables to the system without restart
     Refresh(refresh::Args),
+    /// A full rebuild of native secondary indexes for a given table
+    #[command(name = "rebuild_index")]
+    RebuildIndex(rebuild_index::Args),
     /// Rewrite sstables (for the requested tables) that are not on the current version (thus upgrading them to said current version)
     Upgradesstables(upgradesstables::Upgrade),
     /// Rewrite sstables (for the requested tables) that have compression configuration different from the current
@@ -250,7 +254,6 @@ const REFUSED: &[&str] = &[
     "profileload",
     "rangekeysample",
     "rebuild",
-    "rebuild_index",
     "refreshsizeestimates",
     "reloadcidrgroupscache",
     "reloadlocalschema",
@@ -470,6 +473,7 @@ fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
         Verb::Netstats(args) => args.run(context),
         Verb::Import(args) => args.run(context),
         Verb::Refresh(args) => args.run(context),
+        Verb::RebuildIndex(args) => args.run(context),
         Verb::Upgradesstables(args) => args.run(context),
         Verb::RecompressSstables(args) => args.run(context),
         Verb::Verify(args) => args.run(context),

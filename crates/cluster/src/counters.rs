@@ -78,6 +78,7 @@ impl Node {
             columns: ColumnFilter::Some(columns_of(update)),
             now,
             limits: DataLimits::NONE,
+            indexes: Vec::new(),
         };
         let table = Arc::clone(&update.table);
         let build = move |stream: &mut dyn PartitionStream| -> Result<Before, ReadError> {

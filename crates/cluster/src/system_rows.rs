@@ -103,6 +103,7 @@ pub fn read(
         columns: ColumnFilter::All,
         now,
         limits: DataLimits::NONE,
+        indexes: Vec::new(),
     };
     let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background))?;
     let mut live = LiveRows::new(stream.as_mut(), Arc::clone(table), now, TombstoneLimits::NONE);

@@ -133,6 +133,8 @@ pub struct ClusterInfo {
     pub snitch: String,
     /// The datacenters that have nodes.
     pub data_centers: Vec<String>,
+    /// `default_secondary_index`; None where `default_secondary_index_enabled` is off.
+    pub default_index: Option<String>,
     /// Tokens, each with the node it belongs to as `/address:port`.
     pub ring: Vec<(i64, String)>,
 }
@@ -145,6 +147,7 @@ impl Default for ClusterInfo {
             partitioner: "Murmur3Partitioner".to_owned(),
             snitch: "DynamicEndpointSnitch".to_owned(),
             data_centers: vec!["datacenter1".to_owned()],
+            default_index: Some(crate::ddl::LEGACY_INDEX.to_owned()),
             ring: Vec::new(),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A change is a pure function: statement, schema and a [`DdlContext`] in; a new schema and what clients are told of it
 //! out, or `None` where there is nothing to change (`IF NOT EXISTS`). Nothing is stored here: the coordinator gives the
-//! function its turn, stores the difference and publishes the result. Indexes, views, functions, triggers and roles are
+//! function its turn, stores the difference and publishes the result. New views, functions, triggers, indexes by class are
 //! refused by name.
 //!
 //! Must agree with: `org.apache.cassandra.cql3.statements.schema` and the checks of `ClientState`, in their order and in
@@ -11,8 +11,10 @@
 mod alter_table;
 mod compact;
 mod compatible;
+mod create_index;
 mod create_table;
 mod drop;
+mod drop_dependent;
 mod keyspace;
 mod properties;
 pub mod restore;
@@ -24,6 +26,7 @@ use std::sync::Arc;
 
 use schema::{KeyspaceMetadata, Schema, SchemaError, TableId, system};
 
+pub use create_index::LEGACY as LEGACY_INDEX;
 pub use warnings::warnings;
 
 use crate::ast::{AlterView, QualifiedName, Statement};
@@ -44,6 +47,8 @@ pub struct DdlContext {
     pub new_table_id: TableId,
     /// The datacenters that have nodes.
     pub datacenters: Vec<String>,
+    /// The implementation of indexes for which none is named (`default_secondary_index`); None: one must be.
+    pub default_index: Option<String>,
     /// A schema that was is read again: what clients can create no more is let through.
     pub restoring: bool,
     /// From the node's configuration.
@@ -147,6 +152,10 @@ pub fn apply(statement: &Statement<'_>, context: &DdlContext, schema: &Schema) -
         Statement::DropFunction(_) => return Err(user_functions_are_refused("DROP FUNCTION")),
         Statement::CreateAggregate(_) => return Err(user_functions_are_refused("CREATE AGGREGATE")),
         Statement::DropAggregate(_) => return Err(user_functions_are_refused("DROP AGGREGATE")),
+        Statement::CreateIndex(create) => create_index::create(create, context, schema)?,
+        Statement::DropIndex(drop) => drop_dependent::index(drop, context, schema)?,
+        Statement::DropView(drop) => drop_dependent::view(drop, context, schema)?,
+        Statement::DropTrigger(drop) => drop_dependent::trigger(drop, context, schema)?,
         other => return Err(CqlError::unsupported(unsupported(other))),
     };
     Ok(changed.filter(|(after, _)| after.keyspaces != schema.keyspaces))
@@ -165,9 +174,8 @@ fn alter_view(alter: &AlterView<'_>, context: &DdlContext, schema: &Schema) -> R
 /// What a statement that is parsed and not executed is about.
 fn unsupported(statement: &Statement<'_>) -> &'static str {
     match statement {
-        Statement::CreateIndex(_) | Statement::DropIndex(_) => "Secondary indexes are",
-        Statement::CreateView(_) | Statement::AlterView(_) | Statement::DropView(_) => "Materialized views are",
-        Statement::CreateTrigger(_) | Statement::DropTrigger(_) => "Triggers are",
+        Statement::CreateView(_) | Statement::AlterView(_) => "Materialized views are",
+        Statement::CreateTrigger(_) => "Triggers are",
         _ => "Roles and permissions are",
     }
 }

@@ -6,17 +6,19 @@
 
 mod build;
 mod filter;
+mod indexes;
 mod relation;
 mod slices;
 
 use bytes::Bytes;
 use rows::command::RingBound;
-use rows::{ClusteringValues, PartitionRange, Slices};
+use rows::{ClusteringValues, IndexSearch, PartitionRange, Slices};
 use schema::TableMetadata;
 use types::{DecoratedKey, Token};
 
 pub(crate) use build::{REQUIRES_ALLOW_FILTERING, of_insert, prepare};
 pub(crate) use filter::{BoundFilter, Filter, contains, contains_key};
+pub(crate) use indexes::IndexCandidate;
 
 use crate::context::Bindings;
 use crate::error::CqlError;
@@ -153,6 +155,10 @@ pub(crate) struct Restrictions {
     pub equal_clustering: Vec<bool>,
     /// Only static columns are restricted besides the key.
     pub only_static_filters: bool,
+    /// Secondary indexes that can find the rows; empty: none is used.
+    pub indexes: Vec<IndexCandidate>,
+    /// A secondary index is used.
+    pub uses_index: bool,
 }
 
 fn key_value(value: BoundValue, name: &str) -> Result<Bytes, CqlError> {
@@ -269,6 +275,11 @@ impl Restrictions {
             return Ok(None);
         }
         Ok(Some(PartitionRange::Range { start, end }))
+    }
+
+    /// What secondary indexes are asked for.
+    pub fn searches(&self, bindings: &Bindings<'_>) -> Result<Vec<IndexSearch>, CqlError> {
+        self.indexes.iter().map(|candidate| candidate.bind(bindings)).collect()
     }
 
     /// The rows that are asked for in each partition.

@@ -157,6 +157,17 @@ pub struct ReadCommand {
     pub now: u32,
     /// How many rows are wanted.
     pub limits: DataLimits,
+    /// Only rows that one of these indexes gives: whoever reads takes the most selective. Empty: by the table itself.
+    pub indexes: Vec<IndexSearch>,
+}
+
+/// A value that an index is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexSearch {
+    /// The index's name.
+    pub name: Arc<str>,
+    /// The value, as the key of its hidden table.
+    pub value: Bytes,
 }
 
 impl ReadCommand {
@@ -170,6 +181,7 @@ impl ReadCommand {
             columns: ColumnFilter::All,
             now: 0,
             limits: DataLimits::NONE,
+            indexes: Vec::new(),
         }
     }
 }

@@ -43,6 +43,11 @@ pub enum ReadError {
         /// Live rows seen.
         live_rows: u64,
     },
+    /// The index that the read needs is not complete, or gone.
+    IndexNotAvailable {
+        /// Its name.
+        name: String,
+    },
     /// The request's time is over.
     TimedOut,
     /// The engine is shutting down.
@@ -65,6 +70,7 @@ impl fmt::Display for ReadError {
                 f,
                 "scanned over {tombstones} tombstones for {live_rows} live rows in {table}: query aborted (tombstone_failure_threshold)"
             ),
+            Self::IndexNotAvailable { name } => write!(f, "The secondary index '{name}' is not yet available"),
             Self::TimedOut => write!(f, "the read took longer than its timeout"),
             Self::Stopped => write!(f, "the node is shutting down"),
         }

@@ -23,7 +23,9 @@ pub mod update;
 
 pub use cell::{Cell, CellPath, INVALID_DELETION_TIME, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
 pub use clustering::{Bound, ClusteringPrefix, ClusteringValues, PrefixKind, Slice, Slices};
-pub use command::{ColumnFilter, DataLimits, PartitionRange, ReadCommand, ReadContext, ReadMode, ReadStats, RowFilter};
+pub use command::{
+    ColumnFilter, DataLimits, IndexSearch, PartitionRange, ReadCommand, ReadContext, ReadMode, ReadStats, RowFilter,
+};
 pub use deletion::DeletionTime;
 pub use error::{Corruption, ReadError};
 pub use live::{LivePartition, LiveRow, LiveRows};

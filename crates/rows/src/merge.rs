@@ -43,6 +43,14 @@ pub struct MergeStream {
     /// Deletion open in the output.
     open: DeletionTime,
     counts: Option<Arc<MergeCounts>>,
+    observer: Option<Box<dyn RowObserver>>,
+    key: Option<DecoratedKey>,
+}
+
+/// Told of each row that several sources, or a deletion, had a say in.
+pub trait RowObserver: Send {
+    /// `merged` came of `versions` in the partition of `key`; None: nothing is left.
+    fn merged(&mut self, key: &DecoratedKey, versions: &[Row], merged: Option<&Row>);
 }
 
 /// How many partitions came from how many sources.
@@ -86,7 +94,14 @@ impl MergeStream {
             partition_deletion: DeletionTime::LIVE,
             open: DeletionTime::LIVE,
             counts: None,
+            observer: None,
+            key: None,
         }
+    }
+
+    /// Tells of rows.
+    pub fn observed(self, observer: Option<Box<dyn RowObserver>>) -> Self {
+        Self { observer, ..self }
     }
 
     /// Counts what is merged.
@@ -155,6 +170,7 @@ impl MergeStream {
 
     fn merge_rows(&mut self, group: &[usize]) -> Option<Row> {
         let mut merged: Option<Row> = None;
+        let versions = self.versions(group);
         let shadow = self.shadow_of_counters(group);
         for index in group {
             let Some(Unfiltered::Row(mut row)) = self.sources[*index].front.take() else { continue };
@@ -168,7 +184,31 @@ impl MergeStream {
         }
         let mut row = merged?;
         row.apply_deletion(&self.partition_deletion.merge(self.open));
-        (!row.is_empty()).then_some(row)
+        let merged = (!row.is_empty()).then_some(row);
+        self.tell(&versions, merged.as_ref());
+        merged
+    }
+
+    /// The rows of a group, for the observer.
+    fn versions(&self, group: &[usize]) -> Vec<Row> {
+        if self.observer.is_none() {
+            return Vec::new();
+        }
+        let row = |index: &usize| match &self.sources[*index].front {
+            Some(Unfiltered::Row(row)) => Some(row.clone()),
+            _ => None,
+        };
+        group.iter().filter_map(row).collect()
+    }
+
+    fn tell(&mut self, versions: &[Row], merged: Option<&Row>) {
+        let is_news = match versions {
+            [only] => merged != Some(only),
+            versions => !versions.is_empty(),
+        };
+        if let (true, Some(observer), Some(key)) = (is_news, &mut self.observer, &self.key) {
+            observer.merged(key, versions, merged);
+        }
     }
 
     /// The strongest deletion over the rows of a group where they hold counters: what it deletes goes before cells are merged,
@@ -231,6 +271,8 @@ impl PartitionStream for MergeStream {
         let deletion = heads.fold(DeletionTime::LIVE, |strongest, head| strongest.merge(head.deletion));
         let mut static_row: Option<Row> = None;
         let mut key = None;
+        let of_statics = self.current.iter().filter_map(|index| self.sources[*index].head.as_ref()?.static_row.clone());
+        let versions: Vec<Row> = if self.observer.is_some() { of_statics.collect() } else { Vec::new() };
         for position in 0..self.current.len() {
             let index = self.current[position];
             let source = &mut self.sources[index];
@@ -257,6 +299,10 @@ impl PartitionStream for MergeStream {
             row.apply_deletion(&deletion);
         }
         let static_row = static_row.filter(|row| !row.is_empty());
+        if self.observer.is_some() {
+            self.key.clone_from(&key);
+            self.tell(&versions, static_row.as_ref());
+        }
         Ok(key.map(|key| PartitionHead { key, deletion, static_row }))
     }
 

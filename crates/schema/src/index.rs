@@ -1,5 +1,7 @@
 //! Secondary indexes as the schema remembers them. Agrees with `org.apache.cassandra.schema.IndexMetadata`.
 
+pub mod definition;
+
 use std::collections::BTreeMap;
 
 /// What sort of index it is: `system_schema.indexes.kind`.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use types::{CqlType, CustomType};
+use bytes::Bytes;
+use types::{CqlType, CustomType, DecoratedKey};
 
 use crate::rows_form::{SchemaRow, SchemaTable};
 use crate::{
@@ -103,6 +104,8 @@ pub struct TableMetadata {
     pub comparator: ClusteringComparator,
     /// The partition key's type as one value: the column's, or a composite of them.
     pub partition_key_type: CqlType,
+    /// The type that orders the partitions of an index's hidden table; None: tokens do.
+    pub local_order: Option<CqlType>,
     by_name: HashMap<String, (ColumnKind, usize)>,
     by_id: Vec<Option<(ColumnKind, usize)>>,
     next_id: u16,
@@ -205,6 +208,7 @@ impl TableMetadata {
             kept: previous.map(|table| table.kept.clone()).unwrap_or_default(),
             comparator,
             partition_key_type,
+            local_order: None,
             by_name: HashMap::new(),
             by_id: vec![None; usize::from(next_id)],
             next_id,
@@ -305,6 +309,14 @@ impl TableMetadata {
     pub fn triggers(&self) -> impl Iterator<Item = String> {
         let triggers = self.kept.iter().filter(|row| row.table == SchemaTable::Triggers);
         triggers.filter_map(|row| row.clustering.get(1)).map(|name| String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// A partition key with its place among the partitions of the table.
+    pub fn decorate(&self, key: Bytes) -> DecoratedKey {
+        match &self.local_order {
+            None => DecoratedKey::new(key),
+            Some(ty) => DecoratedKey::local(ty, key),
+        }
     }
 
     /// Reads of it may filter without ALLOW FILTERING.

@@ -123,6 +123,10 @@ impl AdminApi for NodeAdmin {
         sstables::refresh(self, keyspace, table)
     }
 
+    fn rebuild_indexes(&self, keyspace: &str, table: &str, indexes: &[String]) -> Result<()> {
+        sstables::rebuild_indexes(self, keyspace, table, indexes)
+    }
+
     fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome> {
         sstables::work(self, request)
     }

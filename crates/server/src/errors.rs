@@ -14,6 +14,8 @@ use storage::StorageError;
 const UNKNOWN: u16 = 0;
 /// `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`
 const TOO_MANY_TOMBSTONES: u16 = 1;
+/// `RequestFailureReason.INDEX_NOT_AVAILABLE`
+const INDEX_NOT_AVAILABLE: u16 = 6;
 
 /// The pool's queue is full.
 const TOO_MANY_READS: &str = "Too many reads wait for the disk";
@@ -161,6 +163,7 @@ pub(crate) fn of_read(
                 tracing::warn!("{error}");
                 failure(TOO_MANY_TOMBSTONES, "READ_TOO_MANY_TOMBSTONES", "")
             }
+            ReadError::IndexNotAvailable { .. } => failure(INDEX_NOT_AVAILABLE, "INDEX_NOT_AVAILABLE", ""),
             ReadError::Stopped => CqlError::Overloaded(error.to_string()),
             ReadError::Corrupt(_) | ReadError::Io { .. } | ReadError::WouldBlock | ReadError::TimedOut => {
                 tracing::error!(%error, "a read failed");

@@ -107,6 +107,7 @@ fn main() {
         columns: ColumnFilter::All,
         now: 0,
         limits: DataLimits::NONE,
+        indexes: Vec::new(),
     };
     let mut rows = 0u64;
     for round in 0..rounds {

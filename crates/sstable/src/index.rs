@@ -103,7 +103,7 @@ impl Index {
         match self {
             Self::Bti { partitions, .. } => {
                 let mut comparable = Vec::with_capacity(key.key.len() + 16);
-                encode_decorated_key(key.token, &key.key, &mut comparable);
+                key.encode_comparable(&mut comparable);
                 partitions.candidate(&comparable, hash.index_byte())
             }
             Self::Big(index) => index.find(key),
@@ -128,10 +128,13 @@ impl Index {
         match self {
             Self::Bti { partitions, .. } => {
                 let mut comparable = Vec::new();
-                encode_decorated_key(token, key.map_or(&[], |key| &key.key), &mut comparable);
-                if key.is_none() {
-                    // below every key of the token
-                    comparable.truncate(TOKEN_COMPARABLE_LEN);
+                match key {
+                    Some(key) => key.encode_comparable(&mut comparable),
+                    None => {
+                        encode_decorated_key(token, &[], &mut comparable);
+                        // below every key of the token
+                        comparable.truncate(TOKEN_COMPARABLE_LEN);
+                    }
                 }
                 partitions.cursor_from(&comparable).map(IndexCursor::Bti)
             }

@@ -24,6 +24,7 @@ use crate::chunk_reader::{ChunkCache, DataFile};
 use crate::descriptor::{Component, Descriptor};
 use crate::error::{Error, Malformed};
 use crate::filter::{Filter, KeyHash};
+use crate::index::big_index::KeyOrder;
 use crate::index::{Index, PartitionPosition, RowIndex};
 use crate::statistics::{MURMUR3_PARTITIONER, Statistics};
 
@@ -49,6 +50,7 @@ struct Shared {
     statistics: Statistics,
     first: DecoratedKey,
     last: DecoratedKey,
+    order: KeyOrder,
     /// Bytes of all components.
     disk_size: u64,
     /// What was missing or wrong and could be done without.
@@ -159,7 +161,7 @@ impl SSTable {
     /// False: the key is surely not here.
     #[inline]
     pub fn may_contain(&self, key: &DecoratedKey, hash: KeyHash) -> bool {
-        (*key >= self.shared.first && *key <= self.shared.last || !self.has_tokens())
+        (*key >= self.shared.first && *key <= self.shared.last)
             && self.shared.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 

@@ -26,7 +26,9 @@ use crate::error::Error;
 use crate::filter::{FilterBuilder, FilterSpec, KeyHash};
 use crate::index::Block;
 use crate::index::writer::{FinishedBlock, FinishedPartition, IndexWriter};
-use crate::statistics::{CommitLogPosition, HeaderComponent, MURMUR3_PARTITIONER, Statistics, StatsCollector};
+use crate::statistics::{
+    CommitLogPosition, HeaderComponent, LOCAL_PARTITIONER, MURMUR3_PARTITIONER, Statistics, StatsCollector,
+};
 
 /// Longest partition key.
 pub const KEY_LENGTH_MAX: usize = u16::MAX as usize;
@@ -337,8 +339,9 @@ impl SSTableWriter {
         stats.originating_host = self.options.originating_host;
         stats.token_space_coverage = self.options.token_space_coverage.unwrap_or(f64::NAN);
         stats.commit_log_intervals = self.options.commit_log_intervals;
+        let partitioner = if self.table.local_order.is_some() { LOCAL_PARTITIONER } else { MURMUR3_PARTITIONER };
         let statistics = Statistics {
-            partitioner: MURMUR3_PARTITIONER.to_owned(),
+            partitioner: partitioner.to_owned(),
             filter_chance: self.options.filter_chance,
             cardinality: Some(cardinality),
             stats,

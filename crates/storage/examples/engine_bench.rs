@@ -82,6 +82,7 @@ impl Bench {
             columns: ColumnFilter::All,
             now: self.env.clock.now_seconds(),
             limits: DataLimits::NONE,
+            indexes: Vec::new(),
         };
         let context = ReadContext::new(ReadMode::Background);
         let mut stream = self.engine.read(&command, &context).expect("the bench's disk is sound");

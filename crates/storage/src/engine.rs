@@ -22,6 +22,7 @@ use crate::compaction::progress::Compactions;
 use crate::compaction::worker::Compactor;
 use crate::error::StorageError;
 use crate::flusher::Flusher;
+use crate::index::build::IndexBuilder;
 use crate::memory::MemtableMemory;
 use crate::options::EngineOptions;
 use crate::shards::Shards;
@@ -46,6 +47,8 @@ pub struct Engine {
     pub flusher: Flusher,
     /// Makes few SSTables of many.
     pub compactor: Compactor,
+    /// Makes indexes of what tables hold.
+    pub index_builder: IndexBuilder,
     /// What is compacted, and was.
     pub compactions: Compactions,
     /// How long writes waited for the log to be durable, microseconds.
@@ -89,6 +92,7 @@ impl Engine {
             chunk_cache,
             flusher: Flusher::default(),
             compactor: Compactor::default(),
+            index_builder: IndexBuilder::default(),
             compactions: Compactions::default(),
             waiting_on_commit: metrics::Histogram::default(),
             schema: ArcSwap::from_pointee(schema),
@@ -108,6 +112,7 @@ impl Engine {
     pub(crate) fn start(self: &Arc<Self>) {
         Flusher::start(self);
         Compactor::start(self);
+        IndexBuilder::start(self);
     }
 
     /// The schema at this moment.
@@ -124,6 +129,16 @@ impl Engine {
     pub fn table_by_name(&self, keyspace: &str, table: &str) -> Option<Arc<TableStore>> {
         let schema = self.schema.load();
         self.table(schema.table(keyspace, table)?.id)
+    }
+
+    /// All tables and the hidden tables of their indexes: what has SSTables to compact.
+    pub fn stores(&self) -> Vec<Arc<TableStore>> {
+        let mut stores = Vec::new();
+        for store in self.tables.load().values() {
+            stores.push(Arc::clone(store));
+            stores.extend(store.view().indexes.iter().map(|index| Arc::clone(&index.store)));
+        }
+        stores
     }
 
     /// All tables, by id.
@@ -175,14 +190,15 @@ impl Engine {
     /// The stream of what a command asks for.
     pub fn read(&self, command: &ReadCommand, context: &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> {
         match self.table(command.table.id) {
-            Some(store) => crate::read::read(&store, command, context),
+            Some(store) if command.indexes.is_empty() => crate::read::read(&store, command, context),
+            Some(store) => crate::index::search::search(&store, command, context, !self.options.read_only),
             // dropped since the statement was planned: there is nothing
             None => Ok(Box::new(rows::stream::EmptyStream)),
         }
     }
 
     /// Asks for the flush of the table with the most in memtables that take writes.
-    fn flush_largest(&self) {
+    pub(crate) fn flush_largest(&self) {
         if self.flusher.pending() > 0 || self.options.read_only {
             return;
         }

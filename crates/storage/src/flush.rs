@@ -10,12 +10,15 @@ use std::sync::Arc;
 
 use crate::files::{NewSSTable, SSTable};
 use rows::codec::EncodingStatsCollector;
+use rows::{MergeStream, PartitionStream};
+use schema::TableMetadata;
 
 use crate::compaction::strategy::Strategy;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files;
 use crate::inherited::Inherited;
+use crate::memtable::Memtable;
 use crate::memtable::read::MemtableStream;
 use crate::outputs::Outputs;
 use crate::table::TableStore;
@@ -24,7 +27,7 @@ use crate::view::FlushSet;
 /// Writes the memtables of a table out; gives what they became, nothing if they were empty.
 pub fn flush(engine: &Engine, store: &Arc<TableStore>) -> Result<Vec<Arc<SSTable>>, StorageError> {
     let table = store.table();
-    match store.switch_memtables(table, || engine.log.position()) {
+    match store.switch_memtables(table, None, || engine.log.position()) {
         None => Ok(Vec::new()),
         Some(set) => flush_set(engine, store, &set),
     }
@@ -48,8 +51,11 @@ pub fn flush_set(
 }
 
 fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> Result<Vec<Arc<SSTable>>, StorageError> {
+    for (index, own) in &set.indexes {
+        flush_index(engine, &index.store, own)?;
+    }
     let written = write_set(engine, store, set)?;
-    let size: usize = set.memtables.iter().map(|memtable| memtable.size()).sum();
+    let size: usize = set.memtables.iter().map(|memtable| memtable.total_size()).sum();
     if !written.is_empty() {
         let bytes = written.iter().map(|sstable| sstable.stored_length()).sum();
         store.metrics.flushes.add(1);
@@ -74,6 +80,18 @@ fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     Ok(written)
 }
 
+/// An index goes before its base: once the base's SSTable is there the log is not replayed for either.
+fn flush_index(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> Result<(), StorageError> {
+    if !store.view().flushing.iter().any(|other| Arc::ptr_eq(other, set)) {
+        // written by a try that failed later
+        return Ok(());
+    }
+    let is_empty = set.memtables.iter().all(|memtable| memtable.is_empty());
+    let written = if is_empty { Vec::new() } else { write_set(engine, store, set)? };
+    store.finish_flush(set, written);
+    Ok(())
+}
+
 fn write_set(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> Result<Vec<Arc<SSTable>>, StorageError> {
     if store.dropped.load(std::sync::atomic::Ordering::Acquire) {
         return Ok(Vec::new());
@@ -88,10 +106,19 @@ fn write_set(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     let operation = files::Operation::Flush;
     let (stats, inherited) = (stats.finish(), Inherited::default());
     let output = Strategy::of(&table.params.compaction).flush_output(store.flush_size.mean());
+    let mut stream = everything(&table, set);
     let new = NewSSTable { operation, table, stats, keys: partitions, log_range: set.log_range(), inherited };
     let size: usize = set.memtables.iter().map(|memtable| memtable.size()).sum();
     let mut outputs = Outputs::begin(engine, store, new, output, size as u64)?;
-    let mut stream = MemtableStream::all(set.memtables.clone());
-    let written = outputs.write_all(engine, &mut stream);
+    let written = outputs.write_all(engine, stream.as_mut());
     outputs.finish(engine, written, &[])
+}
+
+/// All that memtables hold, in the order of their partitions. Those of an index are split as its base is, so they overlap.
+fn everything(table: &Arc<TableMetadata>, set: &FlushSet) -> Box<dyn PartitionStream> {
+    if table.local_order.is_none() {
+        return Box::new(MemtableStream::all(set.memtables.clone()));
+    }
+    let of_one = |memtable: &Arc<Memtable>| Box::new(MemtableStream::all(vec![Arc::clone(memtable)])) as _;
+    MergeStream::boxed(table, set.memtables.iter().map(of_one).collect(), false)
 }

@@ -78,7 +78,7 @@ impl Flusher {
         let Some(mut request) = self.queue.lock().expect("no panic inside").pop_front() else { return Next::Idle };
         let set = match request.set.take() {
             Some(set) => Some(set),
-            None => request.store.switch_memtables(request.store.table(), || engine.log.position()),
+            None => request.store.switch_memtables(request.store.table(), None, || engine.log.position()),
         };
         let result = match &set {
             None => Ok(()),

@@ -24,6 +24,7 @@ use sstable::{Component, Descriptor, NoCache, SSTable};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::{self, Operation, Transaction};
+use crate::index;
 use crate::table::TableStore;
 use bring::{Reset, bring, remove};
 
@@ -71,6 +72,9 @@ pub fn import(engine: &Engine, store: &Arc<TableStore>, options: &Options) -> Re
         }
     }
     let mut count = 0;
+    if !sound.is_empty() {
+        index::built::doubt(engine, store)?;
+    }
     for (directory, sources) in sound {
         match bring_all(engine, store, &sources, options) {
             Ok(()) => count += sources.len(),
@@ -80,6 +84,7 @@ pub fn import(engine: &Engine, store: &Arc<TableStore>, options: &Options) -> Re
             }
         }
     }
+    index::build::make_again(engine, store);
     tracing::info!(table = store.name(), count, "done loading new SSTables");
     let in_order = options.directories.iter().filter(|directory| failed.contains(directory));
     Ok(in_order.cloned().collect())
@@ -211,6 +216,7 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
         tracing::info!(table = store.name(), "no new SSTables were found");
         return Ok(0);
     }
+    index::built::doubt(engine, store)?;
     let mut transaction = files::begin(engine, store, Operation::Write)?;
     let reset = Reset { level: true, repaired: false, log_of: engine.host_id() };
     let brought = add_all(engine, store, &mut transaction, &sources, reset);
@@ -221,6 +227,7 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
     });
     let result = committed.map(|sstables| store.replace_sstables(&[], sstables));
     files::settle(store, transaction);
+    index::build::make_again(engine, store);
     result?;
     sources.iter().for_each(|source| store.forget_left_out(source));
     Ok(sources.len())

@@ -39,7 +39,11 @@ pub fn table_directories(options: &EngineOptions, table: &TableMetadata) -> Vec<
     }
 }
 
-/// The directory of a snapshot of a table.
+/// The directory of a snapshot of a table. That of an index lies in its base's.
 pub fn snapshot_directory(table_directory: &Path, tag: &str) -> PathBuf {
-    table_directory.join(SNAPSHOTS).join(tag)
+    let name = table_directory.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with('.'));
+    match (name, table_directory.parent()) {
+        (Some(index), Some(base)) => base.join(SNAPSHOTS).join(tag).join(index),
+        _ => table_directory.join(SNAPSHOTS).join(tag),
+    }
 }

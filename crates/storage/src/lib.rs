@@ -12,6 +12,7 @@ pub mod files;
 pub mod flush;
 mod flusher;
 pub mod import;
+pub mod index;
 pub mod inherited;
 pub mod layout;
 pub mod log_intervals;

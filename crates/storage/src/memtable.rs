@@ -18,12 +18,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rows::PartitionUpdate;
+use env::Env;
 use rows::codec::{EncodingStats, EncodingStatsCollector, Header};
+use rows::{PartitionUpdate, Row};
 use schema::TableMetadata;
 use types::DecoratedKey;
 
 use crate::commitlog::LogPosition;
+use crate::index::entries::{self, Change, Entry};
+use crate::index::{Attached, IndexStore};
 use arena::Arena;
 pub use partition::MemtablePartition;
 
@@ -39,6 +42,8 @@ pub struct Memtable {
     pub table: Arc<TableMetadata>,
     /// What rows are encoded against.
     pub header: Header,
+    /// Memtables of the table's indexes: written from inside this door only (but for entries that no write brings), frozen with it.
+    attached: Option<Attached>,
 }
 
 /// What is behind the door.
@@ -66,12 +71,47 @@ impl WriteGuard<'_> {
             let first = self.contents.log_range.map_or(position, |(first, _)| first);
             self.contents.log_range = Some((first, position));
         }
-        self.contents.apply(update, &self.memtable.table, &self.memtable.header);
+        let memtable = self.memtable;
+        let indexed = match &memtable.attached {
+            None => {
+                self.contents.apply(update, &memtable.table, &memtable.header, None);
+                0
+            }
+            Some(attached) => self.apply_indexed(update, attached),
+        };
         let size = self.contents.size();
-        let before = self.memtable.size.swap(size, Ordering::Relaxed);
-        size.saturating_sub(before)
+        let before = memtable.size.swap(size, Ordering::Relaxed);
+        size.saturating_sub(before) + indexed
+    }
+
+    /// The base first: who finds an entry finds what it stands for, or would take it for stale.
+    fn apply_indexed(&mut self, update: &PartitionUpdate, attached: &Attached) -> usize {
+        let now = attached.env.clock.now_seconds();
+        let mut found: Vec<Vec<Entry>> = attached.indexes.iter().map(|_| Vec::new()).collect();
+        let mut observe = |before: Option<&Row>, after: &Row, is_static: bool| {
+            let change = Change { key: &update.key.key, before, after, is_static };
+            for ((index, _), found) in attached.indexes.iter().zip(&mut found) {
+                entries::of_change(&index.definition, &change, now, found);
+            }
+        };
+        self.contents.apply(update, &self.memtable.table, &self.memtable.header, Some(&mut observe));
+        let mut added = 0;
+        for ((index, memtable), found) in attached.indexes.iter().zip(found) {
+            if found.is_empty() {
+                continue;
+            }
+            // a door inside a door, always in this order; frozen only together
+            let mut guard = WriteGuard { memtable, contents: memtable.enter() };
+            for entry in &found {
+                added += guard.apply(&crate::index::update(&index.definition, entry), None);
+            }
+        }
+        added
     }
 }
+
+/// Told of each row that an update changes: what it was, what it is, whether it is the static row.
+type Observer<'a> = &'a mut dyn FnMut(Option<&Row>, &Row, bool);
 
 /// The memtable is being flushed: take the table's new one.
 #[derive(Debug, PartialEq, Eq)]
@@ -96,7 +136,28 @@ impl Memtable {
             rows: 0,
             log_range: None,
         };
-        Self { contents: Mutex::new(contents), size: AtomicUsize::new(0), table, header }
+        Self { contents: Mutex::new(contents), size: AtomicUsize::new(0), table, header, attached: None }
+    }
+
+    /// An empty one with those of the table's indexes.
+    pub fn with_indexes(table: Arc<TableMetadata>, env: &Env, indexes: &[Arc<IndexStore>]) -> Self {
+        let now = env.clock.now_micros();
+        let attached = (!indexes.is_empty()).then(|| {
+            let memtable = |index: &Arc<IndexStore>| Arc::new(Self::new(Arc::clone(&index.definition.table), now));
+            let indexes = indexes.iter().map(|index| (Arc::clone(index), memtable(index))).collect();
+            Attached { env: env.clone(), indexes }
+        });
+        Self { attached, ..Self::new(table, now) }
+    }
+
+    /// The memtables of the table's indexes.
+    pub fn indexes(&self) -> &[(Arc<IndexStore>, Arc<Memtable>)] {
+        self.attached.as_ref().map_or(&[], |attached| &attached.indexes)
+    }
+
+    /// Bytes held, those of indexes included.
+    pub fn total_size(&self) -> usize {
+        self.size() + self.indexes().iter().map(|(_, memtable)| memtable.size()).sum::<usize>()
     }
 
     /// The door. Bounded CPU work only: no disk, no waiting, no other door.
@@ -119,6 +180,9 @@ impl Memtable {
     pub fn freeze(&self) -> Option<LogPosition> {
         let mut contents = self.enter();
         contents.frozen = true;
+        for (_, memtable) in self.indexes() {
+            memtable.enter().frozen = true;
+        }
         contents.log_range.map(|(_, last)| last)
     }
 
@@ -155,11 +219,17 @@ impl Memtable {
 }
 
 impl Contents {
-    fn apply(&mut self, update: &PartitionUpdate, table: &TableMetadata, header: &Header) {
+    fn apply(
+        &mut self,
+        update: &PartitionUpdate,
+        table: &TableMetadata,
+        header: &Header,
+        observer: Option<Observer<'_>>,
+    ) {
         if !self.partitions.contains_key(&update.key) {
             // the key of the update is a slice of a request's buffer
             let key = self.arena.copy(&update.key.key);
-            self.partitions.insert(DecoratedKey { token: update.key.token, key }, MemtablePartition::default());
+            self.partitions.insert(DecoratedKey { key, ..update.key.clone() }, MemtablePartition::default());
             self.arena.account(PARTITION_OVERHEAD);
         }
         let partition = self.partitions.get_mut(&update.key).expect("it was put there above");
@@ -170,7 +240,7 @@ impl Contents {
         for (_, deletion) in &update.range_deletions {
             self.stats.deletion(deletion);
         }
-        self.rows += partition.apply(update, table, header, &mut self.arena);
+        self.rows += partition.apply(update, table, header, &mut self.arena, observer);
     }
 
     fn size(&self) -> usize {

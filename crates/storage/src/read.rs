@@ -152,6 +152,7 @@ pub fn read_all(store: &Arc<TableStore>, now: u32) -> Result<Box<dyn PartitionSt
         columns: rows::ColumnFilter::All,
         now,
         limits: rows::DataLimits::NONE,
+        indexes: Vec::new(),
     };
     read(store, &command, &ReadContext::new(ReadMode::Background))
 }

@@ -28,7 +28,7 @@ use crate::log_intervals::Interval;
 use crate::options::{DiskFailurePolicy, EngineOptions};
 use crate::shards::Shards;
 use crate::table::TableStore;
-use crate::{files, layout, log_intervals, schema_tables, truncation_records};
+use crate::{files, index, layout, log_intervals, schema_tables, truncation_records};
 
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";
@@ -103,6 +103,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     recovery.tables = tables;
     recovery.replay_rest(&engine, replay, &|table| !is_first(table))?;
     engine.log.finish_replay();
+    crate::index::built::note(&engine)?;
     let recovered = recovery.recovered;
     if !options.read_only {
         engine.start();
@@ -207,7 +208,7 @@ impl Recovery<'_> {
             return Err(StorageError::Refused { why: why.to_owned() });
         }
         for store in self.tables.values() {
-            if let Some(set) = store.switch_memtables(store.table(), || replayed) {
+            if let Some(set) = store.switch_memtables(store.table(), None, || replayed) {
                 crate::flush::flush_set(engine, store, &set)?;
             }
         }
@@ -266,13 +267,14 @@ pub(crate) fn open_table(
     let directories = layout::table_directories(options, table);
     let opened = files::open_all(env, &directories, table, cache, options.read_only)?;
     let shards = Shards::at_least(options.shards);
-    let store = Arc::new(TableStore::new(env.clone(), directories, shards, Arc::clone(table), opened));
+    let indexes = index::open_all(env, options, cache, &directories, table, &[])?;
+    let store = Arc::new(TableStore::new(env.clone(), directories, shards, Arc::clone(table), opened, indexes));
     check_left_out(options, &store)?;
     Ok(store)
 }
 
 /// What is done about SSTables that cannot be opened: see docs/notes/0005-corrupt-sstables-at-start.md.
-fn check_left_out(options: &EngineOptions, store: &TableStore) -> Result<(), StorageError> {
+pub(crate) fn check_left_out(options: &EngineOptions, store: &TableStore) -> Result<(), StorageError> {
     let left_out = store.left_out();
     let Some(first) = left_out.first() else { return Ok(()) };
     if options.disk_failure_policy == DiskFailurePolicy::Stop {

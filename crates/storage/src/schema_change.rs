@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use schema::rows_form;
-use schema::{KeyspaceMetadata, Schema};
+use schema::{KeyspaceMetadata, Schema, TableKind};
 
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::index::IndexStore;
 use crate::table::TableStore;
-use crate::{recovery, schema_tables, write};
+use crate::view::View;
+use crate::{index, recovery, schema_tables, write};
 
 /// Microseconds between two changes at least: a row that replaces another deletes it one microsecond before.
 const CHANGE_STEP: i64 = 2;
@@ -47,6 +49,7 @@ pub fn change<R>(
     let mut after = after;
     after.version = after.digest();
     engine.schema.store(Arc::new(after));
+    index::built::follow(engine, &before)?;
     Ok(Ok(Changed { schema: engine.schema(), position, dropped }))
 }
 
@@ -84,16 +87,22 @@ fn write_rows(engine: &Engine, writes: &[rows_form::SchemaWrite]) -> Result<Opti
 
 fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<Vec<Arc<TableStore>>, StorageError> {
     let mut tables = engine.tables.load().as_ref().clone();
+    let mut dropped = Vec::new();
     for keyspace in after.keyspaces.values().filter(|keyspace| !keyspace.is_virtual) {
         for table in keyspace.tables.values() {
             match (before.table_by_id(table.id), tables.get(&table.id)) {
                 (Some(old), Some(_)) if Arc::ptr_eq(old, table) || old == table => {}
                 (_, Some(store)) => {
                     let old_size = store.view().active_size();
-                    match store.switch_memtables(Arc::clone(table), || engine.log.position()) {
+                    let (view, cache) = (store.view(), &engine.chunk_cache);
+                    let directories = &store.directories;
+                    let open = &view.indexes;
+                    let indexes = index::open_all(&engine.env, &engine.options, cache, directories, table, open)?;
+                    match store.switch_memtables(Arc::clone(table), Some(indexes), || engine.log.position()) {
                         Some(set) => engine.flusher.request_set(store, set),
                         None => engine.memory.release(old_size),
                     }
+                    dropped.extend(dropped_indexes(&view, &store.view()));
                 }
                 (_, None) => {
                     let store = recovery::open_table(&engine.env, &engine.options, &engine.chunk_cache, table)?;
@@ -103,7 +112,6 @@ fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<V
             }
         }
     }
-    let mut dropped = Vec::new();
     tables.retain(|id, store| {
         let stays = after.table_by_id(*id).is_some();
         if !stays {
@@ -115,15 +123,29 @@ fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<V
     Ok(dropped)
 }
 
+/// Indexes that are no more: nothing is written for them.
+fn dropped_indexes(before: &View, after: &View) -> Vec<Arc<TableStore>> {
+    let stays = |index: &IndexStore| after.indexes.iter().any(|other| Arc::ptr_eq(&other.store, &index.store));
+    let gone: Vec<_> =
+        before.indexes.iter().filter(|index| !stays(index)).map(|index| Arc::clone(&index.store)).collect();
+    gone.iter().for_each(|store| store.dropped.store(true, Ordering::Release));
+    gone
+}
+
 /// Takes dropped tables off the disk, after a snapshot where the node is so configured. Their log records count no more.
 pub fn remove_dropped(engine: &Engine, dropped: &[Arc<TableStore>]) -> Result<(), StorageError> {
     for store in dropped {
+        if store.table().kind == TableKind::Index {
+            crate::truncate::remove_files(engine, store)?;
+            continue;
+        }
         if engine.options.auto_snapshot {
             crate::flush::flush(engine, store)?;
             let tag = format!("dropped-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);
             crate::snapshot::take(engine, store, &tag)?;
         }
         store.dropped.store(true, Ordering::Release);
+        store.view().indexes.iter().for_each(|index| index.store.dropped.store(true, Ordering::Release));
         engine.log.mark_discarded(store.id, engine.log.position());
         engine.memory.release(store.view().memtable_size());
         crate::truncate::remove_files(engine, store)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schema::{TableMetadata, describe};
-use sstable::Component;
+use sstable::{Component, SSTable};
 
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -44,13 +44,15 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
     let view = store.view();
     let mut data_files = Vec::new();
     for sstable in &view.sstables {
-        let directory = &sstable.descriptor().directory;
-        let target = layout::snapshot_directory(directory, tag);
-        disk.create_dir_all(&target).map_err(io)?;
-        for name in files::file_names(&engine.env, sstable) {
-            disk.hard_link(&directory.join(&name), &target.join(&name)).map_err(io)?;
-        }
+        link(engine, sstable, tag)?;
         data_files.push(sstable.descriptor().file_name(Component::Data));
+    }
+    for index in view.indexes.iter() {
+        let _no_change = index.store.changes();
+        for sstable in &index.store.view().sstables {
+            link(engine, sstable, tag)?;
+            data_files.push(sstable.descriptor().file_name(Component::Data));
+        }
     }
     let created = engine.env.clock.now_micros();
     let manifest = serde_json::json!({
@@ -69,6 +71,18 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         }
     }
     Ok(target)
+}
+
+fn link(engine: &Engine, sstable: &SSTable, tag: &str) -> Result<(), StorageError> {
+    let disk = &engine.env.disk;
+    let directory = &sstable.descriptor().directory;
+    let target = layout::snapshot_directory(directory, tag);
+    let io = |error: std::io::Error| StorageError::io(&target, &error);
+    disk.create_dir_all(&target).map_err(io)?;
+    for name in files::file_names(&engine.env, sstable) {
+        disk.hard_link(&directory.join(&name), &target.join(&name)).map_err(io)?;
+    }
+    disk.sync_dir(&target).map_err(io)
 }
 
 /// What makes the table again: the types of its keyspace, the table or view, its indexes.

@@ -16,6 +16,7 @@ use crate::commitlog::LogPosition;
 use crate::compaction::auto::{AutoCompaction, FlushSize};
 use crate::compaction::strategy::Memory;
 use crate::files::Opened;
+use crate::index::IndexStore;
 use crate::inherited::RepairState;
 use crate::memtable::Memtable;
 use crate::metrics::TableMetrics;
@@ -94,12 +95,21 @@ pub struct Changes {
 
 impl TableStore {
     /// A table with the SSTables that were found in its directories, of which there must be one at least.
-    pub fn new(env: Env, directories: Vec<PathBuf>, shards: Shards, table: Arc<TableMetadata>, opened: Opened) -> Self {
+    pub fn new(
+        env: Env,
+        directories: Vec<PathBuf>,
+        shards: Shards,
+        table: Arc<TableMetadata>,
+        opened: Opened,
+        indexes: Vec<Arc<IndexStore>>,
+    ) -> Self {
         let Opened { sstables, last_sequence, left_out } = opened;
         let directory = directories.first().cloned().unwrap_or_default();
-        let active = new_memtables(&env, shards, &table);
+        let active = new_memtables(&env, shards, &table, &indexes);
+        attach(&indexes, &active, &[]);
         let id = table.id;
-        let view = View { table, active, flushing: Vec::new(), sstables: newest_first(sstables) };
+        let sstables = newest_first(sstables);
+        let view = View { table, active, flushing: Vec::new(), sstables, indexes: indexes.into() };
         Self {
             env,
             id,
@@ -172,29 +182,50 @@ impl TableStore {
     pub fn switch_memtables(
         &self,
         table: Arc<TableMetadata>,
+        indexes: Option<Vec<Arc<IndexStore>>>,
         log_position: impl FnOnce() -> LogPosition,
     ) -> Option<Arc<FlushSet>> {
         let mut changes = self.changes();
         let old = self.view();
         let (after, up_to) = (changes.log_frozen_at, log_position());
         changes.log_frozen_at = Some(up_to);
-        let set = Arc::new(FlushSet { memtables: old.active.clone(), after, up_to });
+        let attached = sets_of_indexes(&old, up_to);
+        let set = Arc::new(FlushSet { memtables: old.active.clone(), after, up_to, indexes: attached });
         let mut flushing = old.flushing.clone();
-        let empty = old.active.iter().all(|memtable| memtable.size() == 0);
+        let empty = old.active.iter().all(|memtable| memtable.total_size() == 0);
         flushing.push(Arc::clone(&set));
-        let active = new_memtables(&self.env, self.shards, &table);
+        let indexes: Arc<[_]> = indexes.map_or_else(|| Arc::clone(&old.indexes), Arc::from);
+        let active = new_memtables(&self.env, self.shards, &table, &indexes);
+        // before a writer can find the new ones: what it writes there can be read
+        attach(&indexes, &active, &set.indexes);
         let sstables = self.rebound(&old, &table);
-        self.publish(&changes, View { table, active, flushing, sstables });
+        self.publish(&changes, View { table, active, flushing, sstables, indexes });
         // a writer that still has the old view finds its memtable frozen and takes the new one
         for memtable in &set.memtables {
             memtable.freeze();
         }
         drop(changes);
-        if empty && set.memtables.iter().all(|memtable| memtable.is_empty()) {
+        let is_empty = |memtable: &Arc<Memtable>| {
+            memtable.is_empty() && memtable.indexes().iter().all(|(_, memtable)| memtable.is_empty())
+        };
+        if empty && set.memtables.iter().all(is_empty) {
+            for (index, set) in &set.indexes {
+                index.store.finish_flush(set, Vec::new());
+            }
             self.finish_flush(&set, Vec::new());
             return None;
         }
         Some(set)
+    }
+
+    /// Of an index: puts the memtables that hang on the base's new ones in place; `set` are those that hang on the old.
+    fn follow_base(&self, table: Arc<TableMetadata>, active: Vec<Arc<Memtable>>, set: Option<Arc<FlushSet>>) {
+        let changes = self.changes();
+        let old = self.view();
+        let mut flushing = old.flushing.clone();
+        flushing.extend(set);
+        let (sstables, indexes) = (self.rebound(&old, &table), Arc::clone(&old.indexes));
+        self.publish(&changes, View { table, active, flushing, sstables, indexes });
     }
 
     /// The SSTables under the schema of `table`; what is read through them follows an ALTER.
@@ -221,7 +252,8 @@ impl TableStore {
         self.note_written(&mut changes, &flushed);
         sstables.extend(flushed.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
-        self.publish(&changes, View { table, active, flushing, sstables: newest_first(sstables) });
+        let (sstables, indexes) = (newest_first(sstables), Arc::clone(&old.indexes));
+        self.publish(&changes, View { table, active, flushing, sstables, indexes });
     }
 
     fn note_written(&self, changes: &mut Changes, sstables: &[Arc<SSTable>]) {
@@ -243,14 +275,40 @@ impl TableStore {
         self.note_written(&mut changes, &new_ones);
         sstables.extend(new_ones.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
-        let view = View { table, active, flushing: old.flushing.clone(), sstables: newest_first(sstables) };
+        let (sstables, indexes) = (newest_first(sstables), Arc::clone(&old.indexes));
+        let view = View { table, active, flushing: old.flushing.clone(), sstables, indexes };
         self.publish(&changes, view);
     }
 }
 
-fn new_memtables(env: &Env, shards: Shards, table: &Arc<TableMetadata>) -> Vec<Arc<Memtable>> {
-    let now = env.clock.now_micros();
-    (0..shards.count()).map(|_| Arc::new(Memtable::new(Arc::clone(table), now))).collect()
+fn new_memtables(
+    env: &Env,
+    shards: Shards,
+    table: &Arc<TableMetadata>,
+    indexes: &[Arc<IndexStore>],
+) -> Vec<Arc<Memtable>> {
+    (0..shards.count()).map(|_| Arc::new(Memtable::with_indexes(Arc::clone(table), env, indexes))).collect()
+}
+
+/// The memtables of indexes that hang on those that take writes now, a set for each index.
+fn sets_of_indexes(view: &View, up_to: LogPosition) -> Vec<(Arc<IndexStore>, Arc<FlushSet>)> {
+    let sets = view.indexes.iter().enumerate().map(|(at, index)| {
+        let own = |memtable: &Arc<Memtable>| memtable.indexes().get(at).map(|(_, own)| Arc::clone(own));
+        let memtables = view.active.iter().filter_map(own).collect();
+        (Arc::clone(index), Arc::new(FlushSet { memtables, after: None, up_to, indexes: Vec::new() }))
+    });
+    sets.collect()
+}
+
+/// Gives indexes the memtables that hang on the base's.
+fn attach(indexes: &[Arc<IndexStore>], base: &[Arc<Memtable>], old: &[(Arc<IndexStore>, Arc<FlushSet>)]) {
+    for (at, index) in indexes.iter().enumerate() {
+        let own = |memtable: &Arc<Memtable>| memtable.indexes().get(at).map(|(_, own)| Arc::clone(own));
+        let active = base.iter().filter_map(own).collect();
+        let set = old.iter().find(|(other, _)| Arc::ptr_eq(&other.store, &index.store));
+        let set = set.map(|(_, set)| Arc::clone(set));
+        index.store.follow_base(Arc::clone(&index.definition.table), active, set);
+    }
 }
 
 /// A new SSTable under the table's present schema: an ALTER may have come since it was begun.

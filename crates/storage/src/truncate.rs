@@ -30,6 +30,9 @@ pub fn truncate(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageE
         let tag = format!("truncated-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);
         crate::snapshot::take(engine, store, &tag)?;
     }
+    for index in store.view().indexes.iter() {
+        crate::files::remove_all(engine, &index.store)?;
+    }
     crate::files::remove_all(engine, store)
 }
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use crate::files::SSTable;
 use rows::{PartitionRange, ReadCommand};
 use schema::TableMetadata;
+use types::DecoratedKey;
 
 use crate::commitlog::LogPosition;
+use crate::index::IndexStore;
 use crate::memtable::Memtable;
 use crate::shards::Shards;
 
@@ -18,6 +20,8 @@ pub struct FlushSet {
     pub after: Option<LogPosition>,
     /// Where it stood when these were: what the table had appended is in these or in those before.
     pub up_to: LogPosition,
+    /// Those of indexes that hang on them, which are written first.
+    pub indexes: Vec<(Arc<IndexStore>, Arc<FlushSet>)>,
 }
 
 impl FlushSet {
@@ -43,11 +47,17 @@ pub struct View {
     pub flushing: Vec<Arc<FlushSet>>,
     /// SSTables, newest data first (by greatest timestamp).
     pub sstables: Vec<Arc<SSTable>>,
+    /// Its indexes that this node keeps up.
+    pub indexes: Arc<[Arc<IndexStore>]>,
 }
 
 impl View {
     /// Memtables that may hold what a command asks for: one list (in token order) for the active and for each flush.
     pub fn memtables(&self, shards: Shards, command: &ReadCommand) -> Vec<Vec<Arc<Memtable>>> {
+        if self.table.local_order.is_some() {
+            // they are split as those of the base: a value may be in any of them
+            return self.every_memtable().map(|memtable| vec![Arc::clone(memtable)]).collect();
+        }
         let touched = shards.of_range(&command.range);
         let sets = self.flushing.iter().map(|set| set.memtables.as_slice()).chain([self.active.as_slice()]);
         let point = matches!(command.range, PartitionRange::Key(_));
@@ -65,14 +75,35 @@ impl View {
         .collect()
     }
 
-    /// Bytes in memtables, those being flushed included.
-    pub fn memtable_size(&self) -> usize {
+    /// Memtables that hold something, of every shard.
+    fn every_memtable(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         let flushing = self.flushing.iter().flat_map(|set| &set.memtables);
-        self.active.iter().chain(flushing).map(|memtable| memtable.size()).sum()
+        self.active.iter().chain(flushing).filter(|memtable| memtable.size() > 0)
     }
 
-    /// Bytes in the memtables that take writes.
+    /// Memtables that may hold a partition.
+    pub fn memtables_of(&self, shards: Shards, key: &DecoratedKey) -> Vec<&Arc<Memtable>> {
+        if self.table.local_order.is_some() {
+            return self.every_memtable().collect();
+        }
+        let shard = shards.of(key.token);
+        let flushing = self.flushing.iter().filter_map(|set| set.memtables.get(shard));
+        flushing.chain(self.active.get(shard)).filter(|memtable| memtable.size() > 0).collect()
+    }
+
+    /// Bytes in memtables, those being flushed and those of indexes included.
+    pub fn memtable_size(&self) -> usize {
+        let flushing = self.flushing.iter().flat_map(|set| &set.memtables);
+        self.active.iter().chain(flushing).map(|memtable| memtable.total_size()).sum()
+    }
+
+    /// Bytes in the memtables that take writes, those of indexes included.
     pub fn active_size(&self) -> usize {
-        self.active.iter().map(|memtable| memtable.size()).sum()
+        self.active.iter().map(|memtable| memtable.total_size()).sum()
+    }
+
+    /// An index by its name.
+    pub fn index(&self, name: &str) -> Option<&Arc<IndexStore>> {
+        self.indexes.iter().find(|index| index.name() == name)
     }
 }

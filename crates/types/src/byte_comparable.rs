@@ -55,6 +55,25 @@ pub fn encode_decorated_key(token: Token, key: &[u8], out: &mut Vec<u8>) {
     out.push(TERMINATOR);
 }
 
+/// Appends the form of a key's place in the order of its type, with the separator that leads it. Agrees with
+/// `LocalPartitioner.LocalToken.asComparableBytes`, as `DecoratedKey.asComparableBytes` embeds it.
+pub fn encode_local_token(ty: &CqlType, key: &[u8], out: &mut Vec<u8>) {
+    if key.is_empty() && !empty_has_form(ty) {
+        out.push(NEXT_COMPONENT_NULL);
+        return;
+    }
+    out.push(NEXT_COMPONENT);
+    encode_value(ty, key, out);
+}
+
+/// Appends the form of a key whose place [`encode_local_token`] gave.
+pub fn encode_local_key(local: &[u8], key: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(local);
+    out.push(NEXT_COMPONENT);
+    escape(key, out);
+    out.push(TERMINATOR);
+}
+
 /// Whether an empty value of the type has a form of its own instead of being a null source.
 fn empty_has_form(ty: &CqlType) -> bool {
     match ty {

@@ -11,9 +11,7 @@ if os.environ.get("HELENUS_TEST_PEER", "helenus") != "helenus":
 
 STATEMENTS = [
     "SELECT v + 3 FROM {t}",
-    "CREATE INDEX ON {t} (v)",
     "CREATE INDEX ON {t} (v) USING 'sai'",
-    "DROP INDEX {k}.nosuch",
     "CREATE MATERIALIZED VIEW {k}.by_v AS SELECT * FROM {t} WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)",
     "CREATE FUNCTION {k}.f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'",
     "CREATE AGGREGATE {k}.a (int) SFUNC f STYPE int",

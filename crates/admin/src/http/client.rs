@@ -134,6 +134,10 @@ impl AdminApi for Client {
         self.post("/api/sstables/refresh", &(keyspace, table))
     }
 
+    fn rebuild_indexes(&self, keyspace: &str, table: &str, indexes: &[String]) -> Result<()> {
+        self.post("/api/indexes/rebuild", &(keyspace, table, indexes))
+    }
+
     fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome> {
         self.post("/api/sstables/work", request)
     }

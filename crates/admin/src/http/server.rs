@@ -68,6 +68,7 @@ pub fn router(env: Env, api: Arc<dyn AdminApi>) -> Router {
         .route("/api/sstables", get(sstables))
         .route("/api/sstables/import", post(import))
         .route("/api/sstables/refresh", post(refresh))
+        .route("/api/indexes/rebuild", post(rebuild_indexes))
         .route("/api/sstables/work", post(work_on_sstables))
         .route("/api/compactions/stop", post(stop))
         .route("/api/flush", post(flush))
@@ -131,6 +132,13 @@ async fn import(State(node): State<Node>, Json(request): Json<ImportRequest>) ->
 
 async fn refresh(State(node): State<Node>, Json((keyspace, table)): Json<(String, String)>) -> Response {
     node.ask(move |api| api.refresh(&keyspace, &table)).await
+}
+
+async fn rebuild_indexes(
+    State(node): State<Node>,
+    Json((keyspace, table, indexes)): Json<(String, String, Vec<String>)>,
+) -> Response {
+    node.ask(move |api| api.rebuild_indexes(&keyspace, &table, &indexes)).await
 }
 
 async fn work_on_sstables(State(node): State<Node>, Json(request): Json<SSTableRequest>) -> Response {

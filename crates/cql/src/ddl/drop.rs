@@ -37,6 +37,12 @@ pub(super) fn table(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema)
         ));
     }
     let mut after = KeyspaceMetadata::clone(super::existing_keyspace(schema, keyspace)?);
+    if after.views_of(table.id).next().is_some() {
+        // Cassandra names the keyspace only
+        return Err(CqlError::invalid(format!(
+            "Cannot drop a table when materialized views still depend on it ({keyspace})"
+        )));
+    }
     after.tables.remove(name);
     let event = event(SchemaChangeKind::Dropped, SchemaTarget::Table, keyspace, name);
     Ok(Some((schema.with_keyspace(after), event)))

@@ -59,6 +59,7 @@ pub fn restore(text: &str, restoring: &Restoring<'_>, schema: Schema) -> Result<
             now_micros: restoring.now_micros,
             new_table_id: TableId([0; 16]),
             datacenters: Vec::new(),
+            default_index: Some(super::LEGACY_INDEX.to_owned()),
             restoring: true,
             switches: Switches::default(),
             guardrails: None,

@@ -31,6 +31,7 @@ fn described_schema() -> Schema {
             now_micros: 1,
             new_table_id: TableId([number as u8; 16]),
             datacenters: vec!["datacenter1".to_owned()],
+            default_index: None,
             restoring: false,
             switches: crate::ddl::Switches::default(),
             guardrails: None,

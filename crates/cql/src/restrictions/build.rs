@@ -5,6 +5,7 @@
 use schema::{ColumnKind, ColumnMetadata, TableMetadata};
 
 use super::filter::FilterTest;
+use super::indexes::{self, Clause, IndexUse};
 use super::relation::{self, Prepared};
 use super::{
     ClusteringRestriction, ClusteringTest, Filter, InTerms, KeyTest, PartitionRestriction, Restrictions, RowTerm,
@@ -26,7 +27,7 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
 }
 
 /// How a column of the partition key is restricted, while relations are being gathered.
-enum KeyPart {
+pub(super) enum KeyPart {
     Eq(Term),
     In(InTerms),
     Slice(Vec<(Operator, Term)>),
@@ -45,6 +46,7 @@ struct Builder<'t> {
     clustering: Vec<ClusteringRestriction>,
     clustering_contains: Vec<(usize, FilterTest)>,
     others: Vec<(&'t ColumnMetadata, FilterTest)>,
+    index_use: IndexUse,
 }
 
 /// Prepares the WHERE of a statement. `only_static`: it reads or changes static columns only.
@@ -96,6 +98,7 @@ impl<'t> Builder<'t> {
             clustering: Vec::new(),
             clustering_contains: Vec::new(),
             others: Vec::new(),
+            index_use: IndexUse::default(),
         }
     }
 
@@ -291,6 +294,16 @@ impl<'t> Builder<'t> {
     }
 
     fn finish(mut self, only_static: bool) -> Result<Restrictions, CqlError> {
+        if self.kind == StatementKind::Select {
+            self.index_use = indexes::of(&Clause {
+                table: self.table,
+                keys: &self.keys,
+                on_token: self.token.is_some(),
+                clustering: &self.clustering,
+                clustering_contains: !self.clustering_contains.is_empty(),
+                others: &self.others,
+            });
+        }
         let mut filters = Vec::new();
         let restricts_key = self.token.is_some() || self.keys.iter().any(Option::is_some);
         let key_in = self.keys.iter().any(|part| matches!(part, Some(KeyPart::In(_))));
@@ -315,10 +328,13 @@ impl<'t> Builder<'t> {
         let restricts_regular = self.others.iter().any(|(column, _)| column.kind == ColumnKind::Regular);
         let only_static_filters = self.others.iter().all(|(column, _)| column.kind == ColumnKind::Static);
         self.finish_others(&mut filters)?;
-        let is_range = !matches!(partition, PartitionRestriction::Keys(_));
-        let filters_rows = !filters.is_empty() || (is_range && restricts_clustering);
-        let lacks_allow_filtering =
-            self.kind == StatementKind::Select && is_range && filters_rows && !self.filters_freely();
+        let IndexUse { uses, key_in: any_in, candidates, needs_filtering, .. } = std::mem::take(&mut self.index_use);
+        if uses && any_in {
+            return invalid(
+                "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported".into(),
+            );
+        }
+        let lacks_allow_filtering = needs_filtering && !self.filters_freely();
         Ok(Restrictions {
             partition,
             clustering,
@@ -330,12 +346,15 @@ impl<'t> Builder<'t> {
             restricts_regular,
             equal_clustering,
             only_static_filters,
+            indexes: candidates,
+            uses_index: uses,
         })
     }
 
-    /// Most virtual tables are filtered without being asked to, as long as leading clustering columns are restricted.
+    /// Most virtual tables are filtered without being asked to, as long as leading clustering columns are restricted; so far, too, where an
+    /// index may do.
     fn filters_freely(&self) -> bool {
-        self.allow_filtering || self.table.filters_implicitly()
+        self.allow_filtering || self.table.filters_implicitly() || self.index_use.has_index
     }
 
     fn equal_columns(&self, clustering: &[ClusteringRestriction]) -> Vec<bool> {
@@ -443,7 +462,7 @@ impl<'t> Builder<'t> {
                 leading.push(restriction);
                 continue;
             }
-            if !self.allow_filtering {
+            if !self.allow_filtering && !self.index_use.has_index {
                 return invalid(format!(
                     "PRIMARY KEY column \"{}\" cannot be restricted as preceding column \"{}\" is not restricted",
                     table.clustering[restriction.first].name, table.clustering[position].name

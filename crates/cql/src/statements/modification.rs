@@ -6,6 +6,7 @@
 //! `cql3.{Attributes,UpdateParameters}`.
 
 mod existing;
+mod indexed;
 mod operation;
 mod plan;
 
@@ -17,6 +18,7 @@ use rows::{
     Row, Slice,
 };
 use schema::TableMetadata;
+use schema::index::definition::IndexDefinition;
 use types::CqlType;
 
 pub(crate) use existing::{ExistingRows, read as read_existing};
@@ -63,6 +65,8 @@ pub(crate) struct ModificationPlan {
     /// An INSERT gives no value to the one value column of a compact table, which is all that a row of it is: it is refused when
     /// it is executed.
     pub lacks_compact_value: bool,
+    /// Indexes whose values have a greatest length.
+    pub indexes: Arc<[IndexDefinition]>,
 }
 
 /// What a statement writes with: its time and how long what it writes lives.
@@ -254,6 +258,9 @@ impl ModificationPlan {
         for key in keys {
             let mut update = PartitionUpdate::new(Arc::clone(&self.table), key);
             self.fill(&mut update, &target, bindings, &time, existing)?;
+            if !self.indexes.is_empty() {
+                indexed::check(&update, &self.indexes)?;
+            }
             updates.push(update);
         }
         Ok(updates)

@@ -40,11 +40,13 @@ pub(crate) async fn execute<C: Coordinator>(
     if let Some(access) = &client.access {
         authorize_change(statement, keyspace, access, &before)?;
     }
+    let cluster = coordinator.cluster();
     let context = DdlContext {
         keyspace: keyspace.map(str::to_owned),
         now_micros: coordinator.now_micros(),
         new_table_id: TableId(coordinator.next_timeuuid()),
-        datacenters: coordinator.cluster().data_centers,
+        datacenters: cluster.data_centers,
+        default_index: cluster.default_index,
         restoring: false,
         switches: options.limits.switches,
         guardrails: options.guardrails.clone(),

@@ -231,8 +231,10 @@ fn job(
         _ => None,
     };
     let remaining = resume.as_ref().map_or(user_limit, |state| state.remaining.min(user_limit));
+    let indexes = plan.restrictions.searches(bindings)?;
     Ok(Job {
         table: Arc::clone(&plan.table),
+        indexes,
         selection,
         json: plan.json,
         partition_filters,
@@ -273,6 +275,7 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
         columns: plan.columns.clone(),
         now: job.now,
         limits: DataLimits { rows: hint, per_partition },
+        indexes: job.indexes.clone(),
     };
     let resume = job.resume.as_ref();
     match partitions {

@@ -74,6 +74,7 @@ impl Memory {
             columns: ColumnFilter::All,
             now: 0,
             limits: rows::DataLimits::NONE,
+            indexes: Vec::new(),
         };
         let mut ready = Ready { partitions: self.partitions(&command).into_iter(), rows: Vec::new().into_iter() };
         let mut live = rows::LiveRows::new(&mut ready, Arc::clone(&update.table), 0, rows::live::TombstoneLimits::NONE);

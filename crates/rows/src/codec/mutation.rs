@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use schema::{TableId, TableMetadata};
 use stdx::{Cursor, put_uvint, put_vbytes};
-use types::{DecoratedKey, Token};
+use types::DecoratedKey;
 
 use super::encode::put_deletion_delta;
 use super::{
@@ -159,7 +159,7 @@ fn decode_update(
     let id: [u8; 16] = cursor.take(16)?.try_into().map_err(|_| CodecError::Truncated)?;
     let Some(table) = table_of(TableId(id)) else { return Ok((None, buffer.len())) };
     let key = Bytes::copy_from_slice(cursor.vbytes()?);
-    let key = DecoratedKey { token: Token::of_key(&key), key };
+    let key = DecoratedKey::new(key);
     let flags = cursor.u8()?;
     let mut update = PartitionUpdate::new(Arc::clone(&table), key);
     if flags & IS_EMPTY != 0 {

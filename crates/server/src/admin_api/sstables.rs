@@ -45,6 +45,17 @@ pub(super) fn refresh(admin: &NodeAdmin, keyspace: &str, table: &str) -> Result<
     Ok(())
 }
 
+/// One after the other. A name that the table has not is passed over, as in Cassandra.
+pub(super) fn rebuild_indexes(admin: &NodeAdmin, keyspace: &str, table: &str, names: &[String]) -> Result<()> {
+    let (engine, store) = (admin.engine(), store(admin, keyspace, table)?);
+    let view = store.view();
+    for index in view.indexes.iter().filter(|index| names.iter().any(|name| name == index.name())) {
+        let rebuilt = engine.index_builder.rebuild(engine, &store, index.name()).map_err(failed)?;
+        wait(rebuilt)?.map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// Table by table; how it ended is how it ended for the last that did not go well.
 pub(super) fn work(admin: &NodeAdmin, request: &SSTableRequest) -> Result<SSTableOutcome> {
     let selection = TableSelection { keyspaces: vec![request.keyspace.clone()], tables: request.tables.clone() };

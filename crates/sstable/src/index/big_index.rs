@@ -30,6 +30,14 @@ pub enum KeyOrder {
 }
 
 impl KeyOrder {
+    /// A key with its place.
+    pub fn decorate(&self, key: Bytes) -> DecoratedKey {
+        match self {
+            Self::Murmur3 => DecoratedKey::new(key),
+            Self::Local(ty) => DecoratedKey::local(ty, key),
+        }
+    }
+
     /// Where a stored key stands against one that is looked for, or against all keys of a token.
     #[inline]
     fn compare(&self, stored: &[u8], token: Token, key: Option<&DecoratedKey>) -> Ordering {

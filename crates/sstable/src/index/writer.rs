@@ -5,7 +5,6 @@ use env::Disk;
 use rows::codec::DeletionTimeForm;
 use rows::{ClusteringPrefix, DeletionTime};
 use schema::TableMetadata;
-use types::byte_comparable::encode_decorated_key;
 use types::{CqlType, DecoratedKey};
 
 use super::partition_index::PartitionIndexWriter;
@@ -136,7 +135,7 @@ impl BtiIndexWriter {
         let entry = self.rows.finish_partition(&key.key, *start, deletion, *end_offset);
         let place = entry.map_or(PartitionPosition::Data(*start), PartitionPosition::Rows);
         let mut comparable = Vec::with_capacity(key.key.len() + 16);
-        encode_decorated_key(key.token, &key.key, &mut comparable);
+        key.encode_comparable(&mut comparable);
         self.partitions.add(&key.key, comparable, hash.index_byte(), place);
         self.flush(INDEX_BUFFER)
     }

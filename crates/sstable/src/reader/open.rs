@@ -12,7 +12,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::{Disk, Env};
 use schema::TableMetadata;
-use types::DecoratedKey;
 
 use super::{Resolved, SMALL_FILE_MAX, SSTable, Shared};
 use crate::chunk_reader::{ChunkCache, DataFile};
@@ -51,12 +50,14 @@ pub(super) fn open(
     let statistics =
         Statistics::read(&statistics.into(), descriptor.version).map_err(|error| error.of(&statistics_path, 0))?;
     let resolved = Resolved::new(&statistics, table).map_err(|error| error.of(&statistics_path, 0))?;
-    let order = key_order(&statistics, &statistics_path)?;
+    let order = key_order(&statistics, table, &statistics_path)?;
     let index = match descriptor.format {
         Format::Bti => opening.bti_index()?,
-        Format::Big => {
-            opening.big_index(order, u32::try_from(table.params.min_index_interval).unwrap_or(1), &statistics)?
-        }
+        Format::Big => opening.big_index(
+            order.clone(),
+            u32::try_from(table.params.min_index_interval).unwrap_or(1),
+            &statistics,
+        )?,
     };
     check_keys(&statistics, &index).map_err(|error| error.of(&descriptor.path(index.partitions_component()), 0))?;
     let filter = opening.filter()?;
@@ -64,8 +65,9 @@ pub(super) fn open(
     let notes = opening.notes;
     let (first, last) = index.ends();
     let shared = Shared {
-        first: DecoratedKey::new(Bytes::copy_from_slice(first)),
-        last: DecoratedKey::new(Bytes::copy_from_slice(last)),
+        first: order.decorate(Bytes::copy_from_slice(first)),
+        last: order.decorate(Bytes::copy_from_slice(last)),
+        order,
         disk_size: disk_size(&*env.disk, &descriptor),
         data,
         index,
@@ -93,14 +95,20 @@ fn check_keys(statistics: &Statistics, index: &Index) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn key_order(statistics: &Statistics, path: &Path) -> Result<KeyOrder, Error> {
-    match statistics.partitioner.as_str() {
-        MURMUR3_PARTITIONER => Ok(KeyOrder::Murmur3),
-        LOCAL_PARTITIONER => {
+/// The key's type in the header does not say by what keys of collections are ordered; the schema does, where it is known.
+fn key_order(statistics: &Statistics, table: &TableMetadata, path: &Path) -> Result<KeyOrder, Error> {
+    match (statistics.partitioner.as_str(), &table.local_order) {
+        (MURMUR3_PARTITIONER, None) => Ok(KeyOrder::Murmur3),
+        (LOCAL_PARTITIONER, Some(ty)) => Ok(KeyOrder::Local(ty.clone())),
+        (MURMUR3_PARTITIONER, Some(_)) => {
+            let what = "keys of an index ordered by tokens are not read".to_owned();
+            Err(Error::Unsupported { path: path.to_owned(), what })
+        }
+        (LOCAL_PARTITIONER, None) => {
             let ty = parse_type(&statistics.header.key_type).map_err(|error| error.of(path, 0))?;
             Ok(KeyOrder::Local(ty))
         }
-        other => {
+        (other, _) => {
             let what = format!("keys ordered by {other} are not read");
             Err(Error::Unsupported { path: path.to_owned(), what })
         }

@@ -147,7 +147,7 @@ impl PartitionReader {
             (!row.is_empty()).then_some(row)
         };
         self.body = self.cursor.position();
-        let key = wanted.cloned().unwrap_or_else(|| DecoratedKey::new(key));
+        let key = wanted.cloned().unwrap_or_else(|| self.sstable.shared.order.decorate(key));
         Ok(Some(PartitionHead { key, deletion, static_row }))
     }
 

@@ -60,7 +60,7 @@ impl OpenPartition {
             Ok(((key, deletion), offset + cursor.position()))
         });
         let ((key, deletion), mut position) = decoded.map_err(|damage| (damage, None))?;
-        let key = DecoratedKey::new(key);
+        let key = files.table.decorate(key);
         if let Err(error) = types::validate(&files.table.partition_key_type, &key.key) {
             return Err((Damage { to: start + 1, what: format!("no partition key: {error}") }, None));
         }

@@ -82,7 +82,7 @@ fn head_at(
         return Ok(None);
     }
     let deletion = partition_deletion(&mut cursor, files.version)?;
-    let key = DecoratedKey::new(bytes.slice_ref(key));
+    let key = files.table.decorate(bytes.slice_ref(key));
     if last.is_some_and(|last| *last >= key) || !is_plausible(files, &deletion) {
         return Ok(None);
     }

@@ -19,11 +19,13 @@ pub enum Kind {
     GarbageCollect,
     /// Each moved to the directory that its tokens belong to.
     Relocate,
+    /// An index made of what a table holds.
+    IndexBuild,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Compaction,
         Self::TombstoneCompaction,
         Self::MajorCompaction,
@@ -32,6 +34,7 @@ impl Kind {
         Self::Verify,
         Self::GarbageCollect,
         Self::Relocate,
+        Self::IndexBuild,
     ];
 
     /// In `compactionstats`, `sstable_tasks` and the history.
@@ -45,6 +48,7 @@ impl Kind {
             Self::Verify => "Verify",
             Self::GarbageCollect => "Remove deleted data",
             Self::Relocate => "Relocate sstables to correct disk",
+            Self::IndexBuild => "Secondary index build",
         }
     }
 
@@ -59,6 +63,7 @@ impl Kind {
             Self::Verify => "VERIFY",
             Self::GarbageCollect => "GARBAGE_COLLECT",
             Self::Relocate => "RELOCATE",
+            Self::IndexBuild => "INDEX_BUILD",
         }
     }
 

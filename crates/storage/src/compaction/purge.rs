@@ -90,10 +90,8 @@ pub fn max_purgeable(store: &Arc<TableStore>, inputs: &[Arc<SSTable>]) -> MaxPur
 }
 
 fn in_memtables(store: &TableStore, view: &View, key: &DecoratedKey) -> i64 {
-    let shard = store.shards.of(key.token);
-    let flushing = view.flushing.iter().filter_map(|set| set.memtables.get(shard));
-    let holding =
-        flushing.chain(view.active.get(shard)).filter(|memtable| memtable.size() > 0 && memtable.contains(key));
+    let memtables = view.memtables_of(store.shards, key).into_iter();
+    let holding = memtables.filter(|memtable| memtable.contains(key));
     holding.map(|memtable| memtable.stats().min_timestamp()).min().unwrap_or(i64::MAX)
 }
 

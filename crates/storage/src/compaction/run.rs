@@ -23,6 +23,7 @@ use super::task::{Outcome, Task, Written};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::{self, NewSSTable, PendingPartition};
+use crate::index::compacted::ShadowedEntries;
 use crate::inherited::Inherited;
 use crate::outputs::{OutputPartition, Outputs};
 use crate::table::TableStore;
@@ -73,6 +74,7 @@ impl Merge {
         let streams = sources(&read)?;
         let merged = MergeCounts::new(streams.len());
         let merge = MergeStream::new(Arc::clone(&table), streams, false).counting(Arc::clone(&merged));
+        let merge = merge.observed(ShadowedEntries::observer(store));
         let now = engine.env.clock.now_seconds();
         // what is written again keeps its tombstones: nothing is older than the beginning of time
         let purges = work.purges() && may_purge(&table, &item.sstables);

@@ -321,7 +321,7 @@ fn next_task(engine: &Arc<Engine>) -> Option<Active> {
     if engine.is_draining() {
         return None;
     }
-    let tables = engine.tables();
+    let tables = engine.stores();
     let turn = engine.compactor.turn.load(Ordering::Relaxed) % tables.len().max(1);
     let in_turn = (turn..tables.len()).chain(0..turn);
     for index in in_turn {

@@ -9,6 +9,7 @@ use rows::range_tombstones::{CutKey, prefix_key};
 use rows::{DeletionTime, PartitionUpdate, PrefixKind, RangeTombstoneList, Row};
 use schema::TableMetadata;
 
+use super::Observer;
 use super::arena::Arena;
 
 /// Bytes of bookkeeping counted for each row besides its key and its bytes.
@@ -43,6 +44,7 @@ impl MemtablePartition {
         table: &TableMetadata,
         header: &Header,
         arena: &mut Arena,
+        mut observer: Option<Observer<'_>>,
     ) -> usize {
         self.deletion.0 = self.deletion.0.merge(update.deletion);
         for (slice, deletion) in &update.range_deletions {
@@ -52,10 +54,15 @@ impl MemtablePartition {
         if let Some(row) = &update.static_row {
             let merged = match self.static_row.as_ref().map(|old| decode_static(old, header)) {
                 Some(mut old) => {
+                    let before = observer.is_some().then(|| old.clone());
                     old.merge(row.clone(), table);
+                    tell(&mut observer, before.as_ref(), &old, true);
                     encode(&old, true, header, arena)
                 }
-                None => encode(row, true, header, arena),
+                None => {
+                    tell(&mut observer, None, row, true);
+                    encode(row, true, header, arena)
+                }
             };
             self.static_row = Some(merged);
         }
@@ -65,19 +72,28 @@ impl MemtablePartition {
             let key_length = key.len();
             match self.rows.entry(key) {
                 Entry::Vacant(entry) => {
+                    tell(&mut observer, None, row, false);
                     entry.insert(encode(row, false, header, arena));
                     arena.account(ROW_OVERHEAD + key_length);
                     added += 1;
                 }
                 Entry::Occupied(mut entry) => {
                     let mut old = decode(entry.get(), header);
+                    let before = observer.is_some().then(|| old.clone());
                     old.merge(row.clone(), table);
+                    tell(&mut observer, before.as_ref(), &old, false);
                     let merged = encode(&old, false, header, arena);
                     entry.insert(merged);
                 }
             }
         }
         added
+    }
+}
+
+fn tell(observer: &mut Option<Observer<'_>>, before: Option<&Row>, after: &Row, is_static: bool) {
+    if let Some(observer) = observer {
+        observer(before, after, is_static);
     }
 }
 

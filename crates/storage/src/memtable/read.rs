@@ -72,14 +72,12 @@ impl MemtableStream {
         match &self.range {
             PartitionRange::Key(key) => Included(key.clone()),
             PartitionRange::Range { start, .. } => match start {
-                RingBound::Open => Included(DecoratedKey { token: Token::MIN, key: Bytes::new() }),
-                RingBound::Token { token, inclusive: true } => {
-                    Included(DecoratedKey { token: *token, key: Bytes::new() })
-                }
+                RingBound::Open => Included(DecoratedKey::at(Token::MIN, Bytes::new())),
+                RingBound::Token { token, inclusive: true } => Included(DecoratedKey::at(*token, Bytes::new())),
                 RingBound::Token { token, inclusive: false } => match token.0.checked_add(1) {
-                    Some(next) => Included(DecoratedKey { token: Token(next), key: Bytes::new() }),
+                    Some(next) => Included(DecoratedKey::at(Token(next), Bytes::new())),
                     // nothing lies behind the last token
-                    None => Excluded(DecoratedKey { token: *token, key: Bytes::from_static(&[0xff; 64]) }),
+                    None => Excluded(DecoratedKey::at(*token, Bytes::from_static(&[0xff; 64]))),
                 },
                 RingBound::Key { key, inclusive: true } => Included(key.clone()),
                 RingBound::Key { key, inclusive: false } => Excluded(key.clone()),

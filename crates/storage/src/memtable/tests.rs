@@ -94,6 +94,7 @@ fn command(table: &Arc<TableMetadata>, slices: Slices, reversed: bool) -> ReadCo
         columns: ColumnFilter::All,
         now: 1000,
         limits: DataLimits::NONE,
+        indexes: Vec::new(),
     }
 }
 

@@ -190,7 +190,7 @@ impl Model {
     fn command(&self, engine: &Engine, range: PartitionRange, slices: Slices, reversed: bool) -> ReadCommand {
         let (columns, limits) = (ColumnFilter::All, DataLimits::NONE);
         let now = engine.env.clock.now_seconds();
-        ReadCommand { table: self.table(engine), range, slices, reversed, columns, now, limits }
+        ReadCommand { table: self.table(engine), range, slices, reversed, columns, now, limits, indexes: Vec::new() }
     }
 
     /// Partitions of a read, rows in the order in which they came.

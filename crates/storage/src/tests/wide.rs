@@ -386,7 +386,16 @@ impl Wide {
         let reversed = self.dice.chance(40);
         let range = single.map_or_else(PartitionRange::all, |k| PartitionRange::Key(key(k)));
         let limits = DataLimits::NONE;
-        let command = ReadCommand { table: Arc::clone(&table), range, slices, reversed, columns, now, limits };
+        let command = ReadCommand {
+            table: Arc::clone(&table),
+            range,
+            slices,
+            reversed,
+            columns,
+            now,
+            limits,
+            indexes: Vec::new(),
+        };
         let found = self.read(engine, &command, &wanted);
         let mut expected: Vec<(i32, Partition)> = (0..PARTITIONS as i32)
             .filter(|k| single.is_none_or(|single| single == *k))

@@ -97,6 +97,7 @@ impl Case {
             columns: ColumnFilter::All,
             now: 0,
             limits: DataLimits::NONE,
+            indexes: Vec::new(),
         };
         if !sstable.may_match(&command) {
             return Ok(Vec::new());

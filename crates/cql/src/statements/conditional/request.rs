@@ -192,6 +192,7 @@ impl<'a> Request<'a> {
             columns: ColumnFilter::Some(self.columns()),
             now,
             limits: DataLimits { rows, per_partition: rows },
+            indexes: Vec::new(),
         }
     }
 

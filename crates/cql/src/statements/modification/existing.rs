@@ -81,6 +81,7 @@ pub(crate) async fn read<C: Coordinator>(
             columns: ColumnFilter::All,
             now,
             limits: DataLimits::NONE,
+            indexes: Vec::new(),
         })
         .collect();
     let table = Arc::clone(&plan.table);

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use schema::index::definition::IndexDefinition;
 use schema::{ColumnKind, ColumnMetadata, Schema, TableKind, TableMetadata};
 use types::CqlType;
 
@@ -72,7 +73,9 @@ impl Operations {
         self.statics.sort_by_key(Operation::column);
         self.regulars.sort_by_key(Operation::column);
         let requires_read = self.statics.iter().chain(&self.regulars).any(Operation::requires_read);
+        let indexes = table.indexes.values().filter_map(|index| IndexDefinition::of(&table, index, false));
         let plan = ModificationPlan {
+            indexes: indexes.collect(),
             table,
             kind,
             restrictions,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::live::TombstoneLimits;
-use rows::{ClusteringValues, LivePartition, LiveRows, PartitionStream, Row};
+use rows::{ClusteringValues, IndexSearch, LivePartition, LiveRows, PartitionStream, Row};
 use schema::TableMetadata;
 
 use crate::error::CqlError;
@@ -21,6 +21,7 @@ use crate::statements::select::group::{GroupBy, GroupKey};
 /// Everything that building a page needs.
 pub(super) struct Job {
     pub table: Arc<TableMetadata>,
+    pub indexes: Vec<IndexSearch>,
     pub selection: Arc<Selection>,
     pub json: bool,
     pub partition_filters: Vec<BoundFilter>,

@@ -188,6 +188,9 @@ fn prepare_order(
         }
         columns.push(find_column(table, ordering.column.as_str())?);
     }
+    if restrictions.uses_index {
+        return invalid("ORDER BY with 2ndary indexes is not supported, except for ANN queries.");
+    }
     if restrictions.is_key_range() {
         return invalid("ORDER BY is only supported when the partition key is restricted by an EQ or an IN.");
     }

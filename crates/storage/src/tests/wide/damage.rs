@@ -13,7 +13,7 @@ fn scan(sim: &Sim, sstable: &SSTable) {
     for (range, reversed) in [(PartitionRange::all(), false), (PartitionRange::Key(key(1)), true)] {
         let slices = Slices::all();
         let (columns, limits, table) = (ColumnFilter::All, DataLimits::NONE, Arc::clone(sstable.table()));
-        let command = ReadCommand { table, range, slices, reversed, columns, now: 0, limits };
+        let command = ReadCommand { table, range, slices, reversed, columns, now: 0, limits, indexes: Vec::new() };
         let Ok(mut stream) = damaged.read(&command, &context) else { continue };
         while let Ok(Some(_)) = rows::PartitionStream::next_partition(&mut stream) {
             while let Ok(Some(_)) = rows::PartitionStream::next_unfiltered(&mut stream) {}

@@ -1,0 +1,21 @@
+//! `nodetool rebuild_index`: secondary indexes are made again from what their table holds.
+
+use crate::nodetool::{Context, Outcome, usage};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The keyspace and table name followed by a list of index names
+    args: Vec<String>,
+}
+
+impl Args {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        let [keyspace, table, indexes @ ..] = self.args.as_slice() else {
+            return usage("rebuild_index requires ks, cf and idx args");
+        };
+        if indexes.is_empty() {
+            return usage("rebuild_index requires ks, cf and idx args");
+        }
+        Ok(context.api.rebuild_indexes(keyspace, table, indexes)?)
+    }
+}

@@ -1,0 +1,240 @@
+//! CREATE INDEX.
+//!
+//! Indexes of legacy kind are made; those by class (storage-attached, SASI, others) are checked as far as they share the rules, then
+//! refused: nothing keeps them up yet.
+//! Must agree with: `CreateIndexStatement`, `IndexTarget`, `IndexAttributes`, `IndexMetadata`, `SecondaryIndexes`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schema::ident::maybe_quote;
+use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, Schema, TableKind, TableMetadata};
+use types::CqlType;
+
+use super::{Act, Changed, DdlContext, Target, check_changeable, event, is_word, properties, refused};
+use crate::ast::{CreateIndex, IndexTarget, IndexTargetKind};
+use crate::context::find_column;
+use crate::error::CqlError;
+use crate::result::{SchemaChangeKind, SchemaTarget};
+
+/// The name of the implementation that is used where none is named: a hidden table beside the base.
+pub const LEGACY: &str = "legacy_local_table";
+/// The package of Cassandra's own implementations.
+const CASSANDRAS_CLASSES: &str = "org.apache.cassandra.index.";
+/// Its options that are the statement's to give.
+const RESERVED_OPTIONS: [&str; 2] = ["class_name", "target"];
+
+fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+pub(super) fn create(create: &CreateIndex<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let keyspace_name = super::keyspace_of(&create.table, context)?;
+    let table_name = create.table.name.as_str();
+    let class = class(create, context)?;
+    check_changeable(keyspace_name, Act::Alter, Target::Table(table_name))?;
+    check_attributes(create, class.as_deref())?;
+    let Some(keyspace) = schema.keyspace(keyspace_name) else {
+        return invalid(format!("Keyspace '{keyspace_name}' doesn't exist"));
+    };
+    let Some(table) = keyspace.tables.get(table_name) else {
+        return invalid(format!("Table '{table_name}' doesn't exist"));
+    };
+    let given = create.name.as_ref().map(|name| name.as_str());
+    if let Some(name) = given.filter(|name| has_index(keyspace, name)) {
+        return if create.if_not_exists { Ok(None) } else { invalid(format!("Index '{name}' already exists")) };
+    }
+    if table.is_counter() {
+        return invalid("Secondary indexes on counter tables aren't supported");
+    }
+    if table.kind == TableKind::View {
+        return invalid("Secondary indexes on materialized views aren't supported");
+    }
+    let targets = targets(create, table, class.is_some())?;
+    for (target, kind) in create.targets.iter().zip(&targets) {
+        check_target(table, target, *kind, class.is_some())?;
+    }
+    let name = given.map_or_else(|| available_name(keyspace, table_name, &create.targets), str::to_owned);
+    if let Some(class) = class {
+        return refuse_class(&class);
+    }
+    let target = create.targets.iter().zip(&targets).map(|(target, kind)| target_text(target, *kind));
+    let options = BTreeMap::from([("target".to_owned(), target.collect::<Vec<_>>().join(", "))]);
+    let index = IndexMetadata { name: name.clone(), kind: IndexKind::Composites, options };
+    let is_equal = |other: &&IndexMetadata| other.kind == index.kind && other.options == index.options;
+    if let Some(other) = table.indexes.values().find(is_equal) {
+        let message = format!("Index {name} is a duplicate of existing index {}", other.name);
+        return if create.if_not_exists { Ok(None) } else { invalid(message) };
+    }
+    if !is_word(&name) {
+        return Err(CqlError::Config(format!("Illegal index name {name}")));
+    }
+    let mut altered = TableMetadata::clone(table);
+    altered.indexes.insert(name, index);
+    let mut after = KeyspaceMetadata::clone(keyspace);
+    after.tables.insert(table_name.to_owned(), Arc::new(altered));
+    let event = event(SchemaChangeKind::Updated, SchemaTarget::Table, keyspace_name, table_name);
+    Ok(Some((schema.with_keyspace(after), event)))
+}
+
+/// The class that is to keep the index up; None: it is of legacy kind.
+fn class(create: &CreateIndex<'_>, context: &DdlContext) -> Result<Option<String>, CqlError> {
+    let named = match (create.using.as_deref(), &context.default_index) {
+        (Some(named), _) => named,
+        (None, Some(default)) => default,
+        (None, None) => return invalid("Must specify index implementation via USING"),
+    };
+    let is_legacy = !create.custom && named.eq_ignore_ascii_case(LEGACY);
+    Ok((!is_legacy).then(|| named.to_owned()))
+}
+
+fn check_attributes(create: &CreateIndex<'_>, class: Option<&str>) -> Result<(), CqlError> {
+    let options = properties::options(&create.properties)?;
+    options.check_names(&["options"]).map_err(refused)?;
+    if class.is_none() && !options.is_empty() {
+        return invalid("Cannot specify options for a non-CUSTOM index");
+    }
+    let given = options.map("options").map_err(refused)?;
+    for reserved in RESERVED_OPTIONS {
+        if given.is_some_and(|given| given.contains_key(reserved)) {
+            return invalid(format!("Cannot specify {reserved} as a CUSTOM option"));
+        }
+    }
+    if class == Some("org.apache.cassandra.index.sasi.SASIIndex") {
+        return invalid("SASI indexes are disabled. Enable in cassandra.yaml to use.");
+    }
+    Ok(())
+}
+
+fn refuse_class<T>(class: &str) -> Result<T, CqlError> {
+    let own = class.strip_prefix(CASSANDRAS_CLASSES);
+    let name = own.and_then(|own| own.rsplit('.').next()).unwrap_or(class);
+    Err(match name.to_ascii_lowercase().as_str() {
+        "sai" | "storageattachedindex" => CqlError::unsupported("Storage-attached indexes (USING 'sai') are"),
+        "sasiindex" => CqlError::unsupported("SASI indexes are"),
+        _ if own.is_some() => CqlError::unsupported(&format!("Indexes of class {class} are")),
+        _ => CqlError::Config(format!("Unable to find custom indexer class '{class}'")),
+    })
+}
+
+/// An index of the keyspace has the name.
+pub(super) fn has_index(keyspace: &KeyspaceMetadata, name: &str) -> bool {
+    keyspace.tables.values().any(|table| table.indexes.contains_key(name))
+}
+
+/// What of their columns the targets mean: just a collection's name means its values.
+fn targets(create: &CreateIndex<'_>, table: &TableMetadata, is_custom: bool) -> Result<Vec<IndexTargetKind>, CqlError> {
+    let mut kinds = Vec::with_capacity(create.targets.len());
+    for target in &create.targets {
+        let column = find_column(table, target.column.as_str())?;
+        let means_values = target.kind == IndexTargetKind::Simple && column.ty.is_collection();
+        kinds.push(if means_values { IndexTargetKind::Values } else { target.kind });
+    }
+    if kinds.is_empty() && !is_custom {
+        return invalid("Only CUSTOM indexes can be created without specifying a target column");
+    }
+    if kinds.len() > 1 {
+        if !is_custom {
+            return invalid("Only CUSTOM indexes support multiple columns");
+        }
+        for (at, target) in create.targets.iter().enumerate() {
+            if create.targets[..at].iter().any(|other| other.column == target.column) {
+                return invalid(format!("Duplicate column '{}' in index target list", target.column.as_str()));
+            }
+        }
+    }
+    Ok(kinds)
+}
+
+fn word(kind: IndexTargetKind) -> &'static str {
+    match kind {
+        IndexTargetKind::Simple => "",
+        IndexTargetKind::Values => "values",
+        IndexTargetKind::Keys => "keys",
+        IndexTargetKind::Entries => "entries",
+        IndexTargetKind::Full => "full",
+    }
+}
+
+fn target_text(target: &IndexTarget<'_>, kind: IndexTargetKind) -> String {
+    let column = maybe_quote(target.column.as_str());
+    match kind {
+        IndexTargetKind::Simple => column,
+        kind => format!("{}({column})", word(kind)),
+    }
+}
+
+fn check_target(
+    table: &TableMetadata,
+    target: &IndexTarget<'_>,
+    kind: IndexTargetKind,
+    is_custom: bool,
+) -> Result<(), CqlError> {
+    let column = find_column(table, target.column.as_str())?;
+    let (name, ty) = (&column.name, &column.ty);
+    if is_custom && !is_word(name) {
+        return invalid(format!("Column '{name}' contains non-alphanumeric-underscore characters"));
+    }
+    if has_duration(ty) {
+        let what = match ty {
+            _ if ty.is_collection() => "collections containing durations",
+            CqlType::Tuple(_) => "tuples containing durations",
+            CqlType::Udt(..) => "UDTs containing durations",
+            _ => "duration columns",
+        };
+        return invalid(format!("Secondary indexes are not supported on {what}"));
+    }
+    if table.is_compact() && column.is_primary_key() {
+        return invalid("Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE tables");
+    }
+    if table.compact_value().is_some_and(|value| value.name == *name) {
+        return invalid("Secondary indexes are not supported on compact value column of COMPACT STORAGE tables");
+    }
+    if column.kind == schema::ColumnKind::PartitionKey && table.partition_key.len() == 1 {
+        return invalid(format!("Cannot create secondary index on the only partition key column {name}"));
+    }
+    let is_frozen_collection = ty.is_collection() && !ty.is_multi_cell();
+    if is_frozen_collection && kind != IndexTargetKind::Full {
+        return invalid(format!(
+            "Cannot create {}() index on frozen column {name}. Frozen collections are immutable and must be fully indexed by using the \
+             'full({})' modifier",
+            word(kind),
+            maybe_quote(name)
+        ));
+    }
+    if !is_frozen_collection && kind == IndexTargetKind::Full {
+        return invalid("full() indexes can only be created on frozen collections");
+    }
+    if !ty.is_collection() && kind != IndexTargetKind::Simple {
+        return invalid(format!(
+            "Cannot create {}() index on {name}. Non-collection columns only support simple indexes",
+            word(kind)
+        ));
+    }
+    let is_map = matches!(ty, CqlType::Map { .. }) && ty.is_multi_cell();
+    if !is_map && matches!(kind, IndexTargetKind::Keys | IndexTargetKind::Entries) {
+        return invalid(format!("Cannot create index on {} of column {name} with non-map type", word(kind)));
+    }
+    if matches!(ty, CqlType::Udt(..)) && ty.is_multi_cell() {
+        return invalid(format!("Cannot create index on non-frozen UDT column {name}"));
+    }
+    Ok(())
+}
+
+fn has_duration(ty: &CqlType) -> bool {
+    ty.any(&mut |ty| *ty == CqlType::Duration)
+}
+
+/// `table_column_idx`, with a number where there is one already.
+fn available_name(keyspace: &KeyspaceMetadata, table: &str, targets: &[IndexTarget<'_>]) -> String {
+    let base = match targets {
+        [target] => format!("{table}_{}_idx", target.column.as_str()),
+        _ => format!("{table}_idx"),
+    };
+    let base: String = base.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    if !has_index(keyspace, &base) {
+        return base;
+    }
+    let numbered = (1u32..).map(|number| format!("{base}_{number}"));
+    numbered.into_iter().find(|name| !has_index(keyspace, name)).unwrap_or(base)
+}

@@ -1,0 +1,86 @@
+//! DROP INDEX, DROP MATERIALIZED VIEW, DROP TRIGGER: what hangs on a table goes.
+//!
+//! Must agree with: `DropIndexStatement`, `DropViewStatement`, `DropTriggerStatement`.
+
+use std::sync::Arc;
+
+use schema::rows_form::SchemaTable;
+use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata, system};
+
+use super::{Act, Changed, DdlContext, Target, check_changeable, event, keyspace_of};
+use crate::ast::{DropNamed, DropTrigger};
+use crate::error::CqlError;
+use crate::result::{SchemaChangeKind, SchemaTarget};
+
+pub(super) fn index(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let (keyspace_name, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
+    if system::is_local_keyspace(keyspace_name) {
+        return Err(CqlError::invalid(format!("System keyspace '{keyspace_name}' is not user-modifiable")));
+    }
+    let keyspace = schema.keyspace(keyspace_name);
+    let found = keyspace.and_then(|keyspace| {
+        let table = keyspace.tables.values().find(|table| table.indexes.contains_key(name))?;
+        Some((keyspace, table))
+    });
+    let Some((keyspace, table)) = found else {
+        if drop.if_exists {
+            return Ok(None);
+        }
+        return Err(CqlError::invalid(format!("Index '{keyspace_name}.{name}' doesn't exist'")));
+    };
+    check_changeable(keyspace_name, Act::Alter, Target::Table(&table.name))?;
+    let mut altered = TableMetadata::clone(table);
+    altered.indexes.remove(name);
+    Ok(Some(with_table(schema, keyspace, altered)))
+}
+
+pub(super) fn view(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let (keyspace_name, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
+    check_changeable(keyspace_name, Act::Alter, Target::AllTables)?;
+    let keyspace = schema.keyspace(keyspace_name);
+    let is_view = |keyspace: &&Arc<KeyspaceMetadata>| {
+        keyspace.tables.get(name).is_some_and(|table| table.kind == TableKind::View)
+    };
+    let Some(keyspace) = keyspace.filter(is_view) else {
+        if drop.if_exists {
+            return Ok(None);
+        }
+        return Err(CqlError::invalid(format!("Materialized view '{keyspace_name}.{name}' doesn't exist")));
+    };
+    let mut after = KeyspaceMetadata::clone(keyspace);
+    after.tables.remove(name);
+    let event = event(SchemaChangeKind::Dropped, SchemaTarget::Table, keyspace_name, name);
+    Ok(Some((schema.with_keyspace(after), event)))
+}
+
+pub(super) fn trigger(drop: &DropTrigger<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+    let (keyspace_name, table_name) = (keyspace_of(&drop.table, context)?, drop.table.name.as_str());
+    let name = drop.name.as_str();
+    check_changeable(keyspace_name, Act::Alter, Target::Table(table_name))?;
+    let found = schema.keyspace(keyspace_name).and_then(|keyspace| {
+        let table = keyspace.tables.get(table_name)?;
+        table.triggers().any(|trigger| trigger == name).then_some((keyspace, table))
+    });
+    let Some((keyspace, table)) = found else {
+        if drop.if_exists {
+            return Ok(None);
+        }
+        return Err(CqlError::invalid(format!("Trigger '{name}' on '{keyspace_name}.{table_name}' doesn't exist")));
+    };
+    let mut altered = TableMetadata::clone(table);
+    altered.kept.retain(|row| {
+        row.table != SchemaTable::Triggers || row.clustering.get(1).is_none_or(|trigger| trigger != name.as_bytes())
+    });
+    Ok(Some(with_table(schema, keyspace, altered)))
+}
+
+fn with_table(
+    schema: &Schema,
+    keyspace: &KeyspaceMetadata,
+    table: TableMetadata,
+) -> (Schema, crate::result::SchemaEvent) {
+    let event = event(SchemaChangeKind::Updated, SchemaTarget::Table, &table.keyspace, &table.name);
+    let mut after = KeyspaceMetadata::clone(keyspace);
+    after.tables.insert(table.name.clone(), Arc::new(table));
+    (schema.with_keyspace(after), event)
+}

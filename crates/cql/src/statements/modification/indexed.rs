@@ -1,0 +1,59 @@
+//! Values of indexed columns have a greatest length: each is a partition key of the index's hidden table.
+//!
+//! Agrees with `org.apache.cassandra.index.internal.CassandraIndex.validate`.
+
+use bytes::Bytes;
+use rows::{Cell, ColumnData, PartitionUpdate, Row};
+use schema::TableMetadata;
+use schema::index::definition::{IndexDefinition, IndexPart};
+
+use crate::error::CqlError;
+use crate::keys;
+
+/// A value of so many bytes is too long.
+const VALUE_SIZE_END: usize = u16::MAX as usize;
+/// Bytes that a key and a value take together as an entry, besides their own.
+const ENTRY_OVERHEAD: usize = 6;
+
+/// Refuses an update with a value that an index cannot hold.
+pub(super) fn check(update: &PartitionUpdate, indexes: &[IndexDefinition]) -> Result<(), CqlError> {
+    for index in indexes {
+        let too_long = match index.part {
+            IndexPart::PartitionKey(position) => of_key(&update.key.key, update.table.partition_key.len(), position),
+            _ => update.rows.iter().chain(&update.static_row).map(|row| of_row(row, index)).max().unwrap_or(0),
+        };
+        if too_long >= VALUE_SIZE_END {
+            return Err(refusal(&update.table, index, too_long));
+        }
+    }
+    Ok(())
+}
+
+fn of_key(key: &Bytes, width: usize, position: usize) -> usize {
+    keys::decompose(key, width).get(position).map_or(0, Bytes::len)
+}
+
+/// The length of the longest value in a row.
+fn of_row(row: &Row, index: &IndexDefinition) -> usize {
+    let path = |cell: &Cell| cell.path.as_ref().map_or(0, Bytes::len);
+    let length = |cell: &Cell| match index.part {
+        IndexPart::Keys => path(cell),
+        IndexPart::Entries => path(cell) + cell.value.len() + ENTRY_OVERHEAD,
+        _ => cell.value.len(),
+    };
+    match (index.part, row.column(index.column.id)) {
+        (IndexPart::Clustering(position), _) => {
+            row.clustering.get(position).and_then(Option::as_ref).map_or(0, Bytes::len)
+        }
+        (_, None) => 0,
+        (_, Some(ColumnData::Simple(cell))) => length(cell),
+        (_, Some(ColumnData::Complex(complex))) => complex.cells.iter().map(length).max().unwrap_or(0),
+    }
+}
+
+fn refusal(table: &TableMetadata, index: &IndexDefinition, size: usize) -> CqlError {
+    CqlError::invalid(format!(
+        "Cannot index value of size {size} for index {} on {}.{}({}) (maximum allowed size={VALUE_SIZE_END})",
+        index.name, table.keyspace, table.name, index.column.name
+    ))
+}

@@ -1,0 +1,270 @@
+//! Making an index of what its table holds already: one background task, one index after the other, a slice of rows at a time.
+//!
+//! 1. The table is read from the state it has when the build begins: what is written since goes to the index by itself.
+//! 2. Each row's entries go into the index's memtables; where those fill up, they are flushed with the base's.
+//! 3. At the end both are flushed; then the index is complete, and `system."IndexInfo"` says so. A build that a crash or a stop ends begins
+//!    anew at the next start.
+//!
+//! An index that is made again (`nodetool rebuild_index`) answers queries meanwhile.
+//! Agrees with `CassandraIndex.buildBlocking` and `CollatedViewIndexBuilder`.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use env::{Next, Wake};
+use rows::{PartitionHead, PartitionStream, Unfiltered};
+use tokio::sync::oneshot;
+
+use super::entries::{self, Change, Entry};
+use super::{IndexStore, built};
+use crate::compaction::kind::Kind;
+use crate::compaction::progress::Running;
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::table::TableStore;
+
+/// Rows of a slice of work.
+const SLICE_ROWS: usize = 1024;
+/// Pause while memtables are full.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Pause before a build that failed is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+type Done = oneshot::Sender<Result<(), StorageError>>;
+
+struct Request {
+    base: Arc<TableStore>,
+    index: String,
+    done: Option<Done>,
+}
+
+/// Builds that were asked for, in order, and the task that does them.
+#[derive(Default)]
+pub struct IndexBuilder {
+    queue: Mutex<VecDeque<Request>>,
+    wake: Mutex<Option<Wake>>,
+}
+
+/// A build under way.
+struct Build {
+    request: Request,
+    index: Arc<IndexStore>,
+    stream: Box<dyn PartitionStream>,
+    head: Option<PartitionHead>,
+    progress: Arc<Running>,
+    /// Bytes of the table on disk, and what a row counts for in them.
+    rows: u64,
+    bytes_per_row: u64,
+}
+
+impl IndexBuilder {
+    /// Registers the task.
+    pub fn start(engine: &Arc<Engine>) {
+        let weak: Weak<Engine> = Arc::downgrade(engine);
+        let mut current: Option<Build> = None;
+        let step = move || match weak.upgrade() {
+            None => Next::Done,
+            Some(engine) => step(&engine, &mut current),
+        };
+        let wake = engine.env.tasks.background("index-build", Box::new(step));
+        wake.wake();
+        *engine.index_builder.wake.lock().expect("no panic inside") = Some(wake);
+    }
+
+    /// Asks for an index to be made.
+    pub fn request(&self, base: &Arc<TableStore>, index: &str) {
+        self.push(Request { base: Arc::clone(base), index: index.to_owned(), done: None });
+    }
+
+    /// Asks for an index to be made again; completes when it is.
+    pub fn rebuild(
+        &self,
+        engine: &Engine,
+        base: &Arc<TableStore>,
+        index: &str,
+    ) -> Result<impl Future<Output = Result<(), StorageError>> + use<>, StorageError> {
+        let (sender, receiver) = oneshot::channel();
+        built::store(engine, &base.table().keyspace, index, false)?;
+        self.push(Request { base: Arc::clone(base), index: index.to_owned(), done: Some(sender) });
+        Ok(async move {
+            receiver.await.unwrap_or_else(|_| Err(StorageError::Refused { why: "the node is shutting down".into() }))
+        })
+    }
+
+    /// How many wait.
+    pub fn pending(&self) -> usize {
+        self.queue.lock().expect("no panic inside").len()
+    }
+
+    fn push(&self, request: Request) {
+        self.queue.lock().expect("no panic inside").push_back(request);
+        if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
+            wake.wake();
+        }
+    }
+}
+
+/// Asks for all indexes of a table to be made again: SSTables came that they know nothing of.
+pub(crate) fn make_again(engine: &Engine, base: &Arc<TableStore>) {
+    base.view().indexes.iter().for_each(|index| engine.index_builder.request(base, index.name()));
+}
+
+fn step(engine: &Arc<Engine>, current: &mut Option<Build>) -> Next {
+    if engine.is_stopped() || engine.is_draining() {
+        *current = None;
+        return Next::Idle;
+    }
+    let Some(build) = current else {
+        let Some(request) = engine.index_builder.queue.lock().expect("no panic inside").pop_front() else {
+            return Next::Idle;
+        };
+        return begin(engine, request, current);
+    };
+    if !engine.memory.is_relaxed() {
+        engine.flush_largest();
+        return Next::After(PAUSE);
+    }
+    let ended = match build.advance(engine) {
+        Ok(true) => None,
+        Ok(false) => Some(build.complete(engine)),
+        Err(error) => Some(Err(error)),
+    };
+    match (ended, current.take()) {
+        (Some(result), Some(build)) => build.end(engine, result),
+        (None, build) => {
+            *current = build;
+            Next::Again
+        }
+        (Some(_), None) => Next::Again,
+    }
+}
+
+fn begin(engine: &Arc<Engine>, request: Request, current: &mut Option<Build>) -> Next {
+    let Some(index) = request.base.view().index(&request.index).cloned() else {
+        return Next::Again;
+    };
+    match Build::open(engine, request, index) {
+        Ok(build) => *current = Some(build),
+        Err((request, error)) => return failed(engine, request, error),
+    }
+    Next::Again
+}
+
+fn failed(engine: &Engine, mut request: Request, error: StorageError) -> Next {
+    tracing::error!(index = request.index, table = request.base.name(), %error, "an index cannot be built");
+    match request.done.take() {
+        // who asked may ask again, or have gone
+        Some(done) => {
+            let _ = done.send(Err(error));
+            Next::Again
+        }
+        None => {
+            engine.index_builder.queue.lock().expect("no panic inside").push_back(request);
+            Next::After(RETRY)
+        }
+    }
+}
+
+impl Build {
+    fn open(engine: &Engine, request: Request, index: Arc<IndexStore>) -> Result<Self, (Request, StorageError)> {
+        let now = engine.env.clock.now_seconds();
+        let stream = match crate::read::read_all(&request.base, now) {
+            Ok(stream) => stream,
+            Err(error) => return Err((request, error.into())),
+        };
+        let view = request.base.view();
+        let total: u64 = view.sstables.iter().map(|sstable| sstable.data_length()).sum();
+        let rows: u64 = view.sstables.iter().map(|sstable| sstable.statistics().stats.total_rows).sum();
+        let table = request.base.table();
+        tracing::info!(index = request.index, table = request.base.name(), "an index is being built");
+        let progress = engine.compactions.begin(Running {
+            id: types::timeuuid::from_micros(engine.env.clock.now_micros(), engine.env.random.next_u64()),
+            table_id: index.store.id,
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            kind: Kind::IndexBuild,
+            automatic: false,
+            sstables: view.sstables.len(),
+            total,
+            done: Default::default(),
+            stop: Default::default(),
+        });
+        let bytes_per_row = total / rows.max(1);
+        Ok(Self { request, index, stream, head: None, progress, rows: 0, bytes_per_row })
+    }
+
+    /// Does a slice; false: there is nothing more.
+    fn advance(&mut self, engine: &Engine) -> Result<bool, StorageError> {
+        if self.progress.stop.load(Ordering::Relaxed) {
+            let why = format!("Compaction interrupted: {}@{}", Kind::IndexBuild.name(), self.request.base.name());
+            return Err(StorageError::Refused { why });
+        }
+        let now = engine.env.clock.now_seconds();
+        let mut found = Vec::new();
+        for _ in 0..SLICE_ROWS {
+            let Some(head) = &self.head else {
+                let Some(head) = self.stream.next_partition()? else { return Ok(false) };
+                if let Some(row) = &head.static_row {
+                    let change = Change { key: &head.key.key, before: None, after: row, is_static: true };
+                    entries::of_change(&self.index.definition, &change, now, &mut found);
+                    self.apply(engine, &head, &mut found);
+                }
+                self.head = Some(head);
+                continue;
+            };
+            match self.stream.next_unfiltered()? {
+                None => self.head = None,
+                Some(Unfiltered::Marker(_)) => {}
+                Some(Unfiltered::Row(row)) => {
+                    self.rows += 1;
+                    let change = Change { key: &head.key.key, before: None, after: &row, is_static: false };
+                    entries::of_change(&self.index.definition, &change, now, &mut found);
+                    self.apply(engine, head, &mut found);
+                }
+            }
+        }
+        let done = (self.rows * self.bytes_per_row).min(self.progress.total);
+        self.progress.done.store(done, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    fn apply(&self, engine: &Engine, head: &PartitionHead, found: &mut Vec<Entry>) {
+        let added = self.index.apply(self.request.base.shards.of(head.key.token), found);
+        found.clear();
+        engine.memory.take(added);
+        if added > 0 && engine.memory.wants_flush() {
+            engine.flush_largest();
+        }
+    }
+
+    /// What was built is on disk before it is said to be.
+    fn complete(&self, engine: &Engine) -> Result<(), StorageError> {
+        if self.index.store.dropped.load(Ordering::Acquire) || self.request.base.dropped.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        crate::flush::flush(engine, &self.request.base)?;
+        built::store(engine, &self.request.base.table().keyspace, &self.request.index, true)?;
+        self.index.state.set_built(true);
+        Ok(())
+    }
+
+    fn end(self, engine: &Engine, result: Result<(), StorageError>) -> Next {
+        match result {
+            Ok(()) => {
+                engine.compactions.ended(&self.progress, None);
+                tracing::info!(index = self.request.index, table = self.request.base.name(), "an index is built");
+                if let Some(done) = self.request.done {
+                    // who asked may have gone
+                    let _ = done.send(Ok(()));
+                }
+                Next::Again
+            }
+            Err(error) => {
+                engine.compactions.aborted(&self.progress);
+                failed(engine, self.request, error)
+            }
+        }
+    }
+}

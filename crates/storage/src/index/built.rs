@@ -1,0 +1,131 @@
+//! Which indexes are complete: `system."IndexInfo"`, a row for each, by keyspace and name.
+//!
+//! At a start an index that has a row is trusted; one without is made again, unless its table is empty. A change of the schema brings
+//! new indexes in and takes rows of dropped ones away. Agrees with `SystemKeyspace.{isIndexBuilt,setIndexBuilt,setIndexRemoved}`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rows::live::{LiveRows, TombstoneLimits};
+use rows::{DeletionTime, Liveness, Mutation, PartitionUpdate, Row};
+use schema::Schema;
+use types::DecoratedKey;
+
+use super::IndexStore;
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::table::TableStore;
+
+const TABLE: &str = "IndexInfo";
+
+/// Keyspaces and names of the indexes that have a row.
+pub fn stored(engine: &Engine) -> Result<BTreeSet<(String, String)>, StorageError> {
+    let mut found = BTreeSet::new();
+    let Some(store) = engine.table_by_name("system", TABLE) else { return Ok(found) };
+    let now = engine.env.clock.now_seconds();
+    let mut stream = crate::read::read_all(&store, now)?;
+    let mut live = LiveRows::new(stream.as_mut(), store.table(), now, TombstoneLimits::NONE);
+    while let Some(partition) = live.next_partition()? {
+        let keyspace = String::from_utf8_lossy(&partition.key.key).into_owned();
+        while let Some(row) = live.next_row()? {
+            let name = row.clustering.first().cloned().flatten().unwrap_or_default();
+            found.insert((keyspace.clone(), String::from_utf8_lossy(&name).into_owned()));
+        }
+    }
+    Ok(found)
+}
+
+/// Writes the row of an index, or takes it away.
+pub fn store(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<(), StorageError> {
+    write(engine, TABLE, keyspace, index, built)
+}
+
+/// A materialized view that is dropped is not built any more.
+fn forget_view(engine: &Engine, keyspace: &str, view: &str) -> Result<(), StorageError> {
+    write(engine, "built_views", keyspace, view, false)
+}
+
+fn write(engine: &Engine, table: &str, keyspace: &str, index: &str, built: bool) -> Result<(), StorageError> {
+    let Some(table) = engine.schema().table("system", table).cloned() else { return Ok(()) };
+    let micros = engine.env.clock.now_micros();
+    let name = Bytes::copy_from_slice(index.as_bytes());
+    let mut row = Row::new(std::iter::once(Some(name)).collect());
+    match built {
+        true => row.liveness = Liveness::new(micros),
+        false => row.deletion = DeletionTime::new(micros, engine.env.clock.now_seconds()),
+    }
+    let key = DecoratedKey::new(Bytes::copy_from_slice(keyspace.as_bytes()));
+    let mut update = PartitionUpdate::new(table, key);
+    update.add_row(row);
+    engine.apply(&[Mutation::of(update)]).map(|_| ())
+}
+
+/// SSTables are about to come that the indexes of a table know nothing of: until they are made again ([`super::build::make_again`]) they are
+/// not complete, also after a crash. Queries go on.
+pub(crate) fn doubt(engine: &Engine, base: &Arc<TableStore>) -> Result<(), StorageError> {
+    let (view, table) = (base.view(), base.table());
+    view.indexes.iter().try_for_each(|index| store(engine, &table.keyspace, index.name(), false))
+}
+
+/// At a start: which indexes can be used, and which must be made.
+pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
+    let indexed: Vec<_> = engine.tables().into_iter().filter(|store| !store.view().indexes.is_empty()).collect();
+    if indexed.is_empty() {
+        return Ok(());
+    }
+    let stored = stored(engine)?;
+    for store in indexed {
+        for index in store.view().indexes.iter() {
+            if stored.contains(&(store.table().keyspace.clone(), index.name().to_owned())) {
+                index.state.set_built(true);
+            } else {
+                begin(engine, &store, index)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// After a change of the schema: new indexes are made, those that are gone are forgotten.
+pub(crate) fn follow(engine: &Engine, before: &Schema) -> Result<(), StorageError> {
+    let schema = engine.schema();
+    for keyspace in schema.keyspaces.values() {
+        for table in keyspace.tables.values().filter(|table| !table.indexes.is_empty()) {
+            let old = before.table_by_id(table.id);
+            let Some(store) = engine.table(table.id) else { continue };
+            for index in store.view().indexes.iter() {
+                if old.is_none_or(|old| !old.indexes.contains_key(index.name())) {
+                    begin(engine, &store, index)?;
+                }
+            }
+        }
+    }
+    let views = before.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
+    for view in views.filter(|table| table.view.is_some() && schema.table_by_id(table.id).is_none()) {
+        forget_view(engine, &view.keyspace, &view.name)?;
+    }
+    for old in before.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        let stays = |name: &String| schema.table_by_id(old.id).is_some_and(|table| table.indexes.contains_key(name));
+        for name in old.indexes.keys().filter(|name| !stays(name)) {
+            store(engine, &old.keyspace, name, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// An index without a row: complete if there is nothing to be in it, else it is made in the background.
+fn begin(engine: &Engine, base: &Arc<TableStore>, index: &Arc<IndexStore>) -> Result<(), StorageError> {
+    let view = base.view();
+    if view.sstables.is_empty() && view.memtable_size() == 0 {
+        index.state.set_built(true);
+        if !engine.options.read_only {
+            store(engine, &base.table().keyspace, index.name(), true)?;
+        }
+        return Ok(());
+    }
+    if !engine.options.read_only {
+        engine.index_builder.request(base, index.name());
+    }
+    Ok(())
+}

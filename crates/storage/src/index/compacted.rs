@@ -1,0 +1,77 @@
+//! Entries of what a compaction of the base finds shadowed: they are taken away as the base's rows are merged.
+//!
+//! A write that finds the old value in the memtable takes its entry away at once; where the old value is in an SSTable, or a range or
+//! partition deletion shadows it, the two meet here. Agrees with `SecondaryIndexManager.IndexGCTransaction`, and goes further: it also takes
+//! away entries of values that were replaced, and of rows that are gone for an index of the key.
+
+use std::sync::Arc;
+
+use rows::Row;
+use rows::merge::RowObserver;
+use types::DecoratedKey;
+
+use super::IndexStore;
+use super::entries::{self, Change, Entry};
+use crate::table::TableStore;
+
+/// Watches a merge of the base's SSTables.
+pub struct ShadowedEntries {
+    store: Arc<TableStore>,
+    indexes: Arc<[Arc<IndexStore>]>,
+    found: Vec<Entry>,
+}
+
+impl ShadowedEntries {
+    /// For a table; None: it has no indexes.
+    pub fn observer(store: &Arc<TableStore>) -> Option<Box<dyn RowObserver>> {
+        let indexes = Arc::clone(&store.view().indexes);
+        (!indexes.is_empty())
+            .then(|| Box::new(Self { store: Arc::clone(store), indexes, found: Vec::new() }) as Box<dyn RowObserver>)
+    }
+
+    fn of_version(&mut self, index: &IndexStore, key: &DecoratedKey, version: &Row, merged: Option<&Row>, now: u32) {
+        let definition = &index.definition;
+        if definition.is_of_key() {
+            if merged.is_none_or(|row| !row.is_live(now)) {
+                self.of_row(index, key, version, now);
+            }
+            return;
+        }
+        let left = merged.map(|row| entries::cells(definition, row)).unwrap_or_default();
+        for cell in entries::cells(definition, version) {
+            let stays = left
+                .iter()
+                .any(|other| other.path == cell.path && other.value == cell.value && other.timestamp == cell.timestamp);
+            if !stays {
+                entries::of_shadowed(definition, &key.key, version, cell, now, &mut self.found);
+            }
+        }
+    }
+
+    /// The entry that a row had in an index of the key.
+    fn of_row(&mut self, index: &IndexStore, key: &DecoratedKey, version: &Row, now: u32) {
+        let change = Change { key: &key.key, before: None, after: version, is_static: false };
+        let start = self.found.len();
+        entries::of_change(&index.definition, &change, now, &mut self.found);
+        for entry in self.found.drain(start..).collect::<Vec<_>>() {
+            if !entry.row.liveness.is_empty() {
+                let Entry { key, row } = entry;
+                self.found.push(entries::deletion_of(key, row.clustering, row.liveness.timestamp, now));
+            }
+        }
+    }
+}
+
+impl RowObserver for ShadowedEntries {
+    fn merged(&mut self, key: &DecoratedKey, versions: &[Row], merged: Option<&Row>) {
+        let now = self.store.env.clock.now_seconds();
+        let indexes = Arc::clone(&self.indexes);
+        for index in indexes.iter() {
+            for version in versions {
+                self.of_version(index, key, version, merged, now);
+            }
+            index.apply(self.store.shards.of(key.token), &self.found);
+            self.found.clear();
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! From rows of the base table to entries of an index: what a write adds and what it takes away.
+//!
+//! Pure: the row that the memtable had, the row that it has now; out come rows of the hidden table. A value that is replaced takes its entry
+//! with it, at its own timestamp, so that the same value written later has an entry all the same. What a range or partition deletion shadows
+//! is not looked for: those entries stay and are stale ([`super::search`] finds them). See docs/notes/0006-indexes.md.
+//! Agrees with `org.apache.cassandra.index.internal.CassandraIndex.indexerFor` and `index.SecondaryIndexManager.WriteTimeTransaction`.
+
+use bytes::Bytes;
+use rows::{Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, Row};
+use schema::index::definition::{IndexDefinition, IndexPart};
+use types::DecoratedKey;
+
+/// A longer value has no entry: it would be a partition key that has no form. Writes of such are refused before.
+const VALUE_SIZE_MAX: usize = u16::MAX as usize - 1;
+
+/// A row of an index's hidden table: an entry or the deletion of one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Entry {
+    /// The value.
+    pub key: DecoratedKey,
+    /// The place.
+    pub row: Row,
+}
+
+/// What a row of the base table was before a write, and is behind it.
+pub struct Change<'a> {
+    /// The partition's key.
+    pub key: &'a Bytes,
+    /// None: the memtable had no such row.
+    pub before: Option<&'a Row>,
+    /// Now.
+    pub after: &'a Row,
+    /// It is the static row.
+    pub is_static: bool,
+}
+
+/// The entries that a change adds and takes away, appended to `out`. `now`: seconds.
+pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, out: &mut Vec<Entry>) {
+    let is_of_static = definition.column.is_static();
+    if change.before.is_some() {
+        if change.is_static != is_of_static {
+            return;
+        }
+    } else if change.is_static && !is_of_static && !matches!(definition.part, IndexPart::PartitionKey(_)) {
+        return;
+    }
+    if definition.is_of_key() {
+        of_key(definition, change, now, out);
+        return;
+    }
+    let clustering = &change.after.clustering;
+    let (before, after) = (change.before.map(|row| cells(definition, row)), cells(definition, change.after));
+    let before = before.unwrap_or_default();
+    for cell in after {
+        if cell.is_live(now) && !before.contains(cell) {
+            add(definition, change.key, clustering, cell, out);
+        }
+    }
+    for cell in before {
+        let now_there = after.iter().find(|other| other.path == cell.path);
+        let is_replaced = now_there.is_none_or(|other| other.value != cell.value || other.timestamp != cell.timestamp);
+        if cell.is_live(now) && is_replaced {
+            take_away(definition, change.key, clustering, cell, now, out);
+        }
+    }
+}
+
+/// The deletion of the entry that a cell, or a row for an index of the key, has; for who finds it shadowed.
+pub fn of_shadowed(definition: &IndexDefinition, key: &Bytes, row: &Row, cell: &Cell, now: u32, out: &mut Vec<Entry>) {
+    if cell.column == definition.column.id && !definition.is_of_key() && cell.is_live(now) {
+        take_away(definition, key, &row.clustering, cell, now, out);
+    }
+}
+
+/// The cells of the indexed column.
+pub fn cells<'r>(definition: &IndexDefinition, row: &'r Row) -> &'r [Cell] {
+    match row.column(definition.column.id) {
+        None => &[],
+        Some(ColumnData::Simple(cell)) => std::slice::from_ref(cell),
+        Some(ColumnData::Complex(complex)) => &complex.cells,
+    }
+}
+
+/// An entry of a key component lives as long as anything in its row. (Cassandra ends it with the TTL of the row's liveness, and so misses
+/// rows that cells keep.)
+fn of_key(definition: &IndexDefinition, change: &Change<'_>, now: u32, out: &mut Vec<Entry>) {
+    let row = change.after;
+    let Some(key) = value(definition, change.key, &row.clustering, None) else { return };
+    let place = place(definition, change.key, &row.clustering, None);
+    let mut timestamp = row.liveness.timestamp;
+    let cells = row.columns.iter().flat_map(|data| match data {
+        ColumnData::Simple(cell) => std::slice::from_ref(cell),
+        ColumnData::Complex(complex) => complex.cells.as_slice(),
+    });
+    let own = &row.liveness;
+    let mut end = if own.is_live(now) { own.local_expiration_time } else { 0 };
+    let mut ttl = own.ttl;
+    for cell in cells.filter(|cell| cell.is_live(now)) {
+        timestamp = timestamp.max(cell.timestamp);
+        end = end.max(cell.local_deletion_time);
+        ttl = ttl.max(cell.ttl);
+    }
+    if timestamp != rows::NO_TIMESTAMP && end != 0 {
+        let liveness = match end {
+            rows::NO_DELETION_TIME => Liveness::new(timestamp),
+            end => Liveness::expiring(timestamp, ttl.max(1), end),
+        };
+        out.push(Entry { key: key.clone(), row: Row { liveness, ..Row::new(place.clone()) } });
+    }
+    if !row.deletion.is_live() {
+        out.push(Entry { key, row: Row { deletion: row.deletion, ..Row::new(place) } });
+    }
+}
+
+fn add(definition: &IndexDefinition, key: &Bytes, clustering: &ClusteringValues, cell: &Cell, out: &mut Vec<Entry>) {
+    let Some(value) = value(definition, key, clustering, Some(cell)) else { return };
+    let liveness = Liveness::expiring(cell.timestamp, cell.ttl, cell.local_deletion_time);
+    let place = place(definition, key, clustering, cell.path.as_ref());
+    out.push(Entry { key: value, row: Row { liveness, ..Row::new(place) } });
+}
+
+fn take_away(
+    definition: &IndexDefinition,
+    key: &Bytes,
+    clustering: &ClusteringValues,
+    cell: &Cell,
+    now: u32,
+    out: &mut Vec<Entry>,
+) {
+    let Some(value) = value(definition, key, clustering, Some(cell)) else { return };
+    let place = place(definition, key, clustering, cell.path.as_ref());
+    out.push(deletion_of(value, place, cell.timestamp, now));
+}
+
+/// The deletion of an entry that was written at a timestamp.
+pub fn deletion_of(key: DecoratedKey, place: ClusteringValues, timestamp: i64, now: u32) -> Entry {
+    Entry { key, row: Row { deletion: DeletionTime::new(timestamp, now), ..Row::new(place) } }
+}
+
+/// The indexed value as the key of the hidden table; None: it has no entry.
+fn value(
+    definition: &IndexDefinition,
+    key: &Bytes,
+    clustering: &ClusteringValues,
+    cell: Option<&Cell>,
+) -> Option<DecoratedKey> {
+    let value = match definition.part {
+        IndexPart::Value | IndexPart::Values | IndexPart::StaticCompact => cell?.value.clone(),
+        IndexPart::Keys => cell?.path.clone()?,
+        IndexPart::Entries => composite(cell?.path.as_ref()?, &cell?.value)?,
+        IndexPart::Clustering(position) => clustering.get(position)?.clone()?,
+        IndexPart::PartitionKey(position) => component(key, position)?,
+    };
+    (value.len() <= VALUE_SIZE_MAX).then(|| definition.table.decorate(value))
+}
+
+/// Two values as one of a `CompositeType`; None: one is too long for it.
+pub fn composite(first: &[u8], second: &[u8]) -> Option<Bytes> {
+    let mut out = Vec::with_capacity(first.len() + second.len() + 6);
+    for part in [first, second] {
+        out.extend_from_slice(&u16::try_from(part.len()).ok()?.to_be_bytes());
+        out.extend_from_slice(part);
+        out.push(0);
+    }
+    Some(out.into())
+}
+
+/// A component of a composite value.
+pub fn component(composite: &Bytes, position: usize) -> Option<Bytes> {
+    let mut rest = composite.clone();
+    for at in 0.. {
+        let length = usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?));
+        let part = rest.get(2..2 + length)?;
+        if at == position {
+            return Some(rest.slice_ref(part));
+        }
+        rest = rest.slice_ref(rest.get(3 + length..)?);
+    }
+    None
+}
+
+/// Where an entry stands: the base's key, its clustering without what is the value itself, for values of a collection the cell's path.
+/// What is not there (entries of static columns have no clustering) is null.
+fn place(
+    definition: &IndexDefinition,
+    key: &Bytes,
+    clustering: &ClusteringValues,
+    path: Option<&Bytes>,
+) -> ClusteringValues {
+    let width = definition.table.clustering.len();
+    let mut place = ClusteringValues::with_capacity(width);
+    place.push(Some(key.clone()));
+    if definition.part != IndexPart::StaticCompact {
+        let skipped = match definition.part {
+            IndexPart::Clustering(position) => Some(position),
+            _ => None,
+        };
+        let rest = clustering.iter().enumerate().filter(|(position, _)| Some(*position) != skipped);
+        place.extend(rest.map(|(_, value)| value.clone()));
+    }
+    if definition.part == IndexPart::Values && place.len() + 1 == width {
+        place.push(path.cloned());
+    }
+    place.resize(width, None);
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn composites_and_their_components() {
+        let both = composite(b"key", b"value").unwrap();
+        assert_eq!(component(&both, 0).as_deref(), Some(&b"key"[..]));
+        assert_eq!(component(&both, 1).as_deref(), Some(&b"value"[..]));
+        assert_eq!(component(&both, 2), None);
+        assert_eq!(component(&both.slice(..7), 1), None);
+    }
+}

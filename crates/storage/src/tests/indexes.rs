@@ -1,0 +1,376 @@
+//! Indexes over many lives of a machine: whatever was written, deleted, has expired, was flushed, compacted, truncated or replayed, each index
+//! gives for each value what a scan of the base gives that is filtered by it.
+//!
+//! The scan itself is `super::model`'s to prove. Not checked here: choice among indexes, pages (the crate `cql` has both).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use env::Random;
+use env::sim::{DATA, Sim, SimRandom};
+use rows::live::{LiveRows, TombstoneLimits};
+use rows::{
+    Bound, Cell, ColumnData, ColumnFilter, DataLimits, DeletionTime, IndexSearch, Liveness, Mutation, PartitionRange,
+    PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slice, Slices,
+};
+use schema::table::ColumnSpec;
+use schema::{
+    ColumnKind, IndexKind, IndexMetadata, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind,
+    TableMetadata, TableParams,
+};
+use types::{CqlType, DecoratedKey};
+
+use crate::index::entries::composite;
+use crate::{Engine, EngineOptions, commitlog, schema_change};
+
+const ID: TableId = TableId([7; 16]);
+const KEYS: u64 = 3;
+const CLUSTERINGS: u64 = 6;
+const VALUES: u64 = 4;
+/// Name and target of each index.
+const INDEXES: [(&str, &str); 8] = [
+    ("by_k", "k"),
+    ("by_c", "c"),
+    ("by_d", "d"),
+    ("by_s", "s"),
+    ("by_v", "v"),
+    ("by_l", "values(l)"),
+    ("by_t", "values(t)"),
+    ("by_m", "entries(m)"),
+];
+
+fn options(dice: &SimRandom) -> EngineOptions {
+    EngineOptions {
+        commitlog: commitlog::Options { segment_size: 64 << 10, total_space: 1 << 20, ..commitlog::Options::default() },
+        shards: 1 << dice.below(3),
+        memtable_bytes: 1 << 20,
+        ..EngineOptions::beneath(Path::new(DATA))
+    }
+}
+
+fn table() -> TableMetadata {
+    let spec =
+        |name: &str, kind, position, ty, reversed| ColumnSpec { name: name.into(), kind, position, ty, reversed };
+    let int = || Arc::new(CqlType::Int);
+    let specs = vec![
+        spec("k", ColumnKind::PartitionKey, 0, CqlType::Int, false),
+        spec("j", ColumnKind::PartitionKey, 1, CqlType::Int, false),
+        spec("c", ColumnKind::Clustering, 0, CqlType::Int, false),
+        spec("d", ColumnKind::Clustering, 1, CqlType::Int, true),
+        spec("s", ColumnKind::Static, 0, CqlType::Int, false),
+        spec("v", ColumnKind::Regular, 0, CqlType::Int, false),
+        spec("l", ColumnKind::Regular, 0, CqlType::List { element: int(), frozen: false }, false),
+        spec("t", ColumnKind::Regular, 0, CqlType::Set { element: int(), frozen: false }, false),
+        spec("m", ColumnKind::Regular, 0, CqlType::Map { key: int(), value: int(), frozen: false }, false),
+    ];
+    let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+    TableMetadata::new(ID, "ks", "t", kind, flags, params, specs, BTreeMap::new(), None)
+}
+
+fn with_table(schema: &Schema, table: TableMetadata) -> Schema {
+    let options = BTreeMap::from([("replication_factor".to_owned(), "1".to_owned())]);
+    let class = "org.apache.cassandra.locator.SimpleStrategy".to_owned();
+    schema.with_keyspace(KeyspaceMetadata {
+        name: "ks".into(),
+        durable_writes: true,
+        replication: Replication { class, options },
+        tables: BTreeMap::from([("t".to_owned(), Arc::new(table))]),
+        user_types: BTreeMap::new(),
+        kept: Vec::new(),
+        is_virtual: false,
+    })
+}
+
+fn int(value: u64) -> Bytes {
+    Bytes::copy_from_slice(&i32::try_from(value).expect("small").to_be_bytes())
+}
+
+/// A row as it is told apart: the partition's key and, for a row, its clustering.
+type Place = (Bytes, Vec<Bytes>);
+
+struct Model {
+    sim: Sim,
+    dice: SimRandom,
+    clock: i64,
+}
+
+impl Model {
+    fn new(seed: u64) -> Self {
+        let sim = Sim::new(seed);
+        let dice = sim.dice();
+        Self { sim, dice, clock: 1_700_000_000_000_000 }
+    }
+
+    fn open(&self) -> Arc<Engine> {
+        let (engine, _) = crate::open(&self.sim.env(), options(&self.dice)).expect("a sound disk opens");
+        if engine.schema().table("ks", "t").is_none() {
+            self.change(&engine, table());
+        }
+        engine
+    }
+
+    fn change(&self, engine: &Engine, table: TableMetadata) {
+        let changed = schema_change::change(engine, |schema| Ok::<_, ()>(with_table(schema, table)));
+        let changed = changed.expect("a sound disk takes the change").expect("the change is not refused");
+        let position = changed.position.expect("rows were written");
+        self.sim.block_on(engine.log.wait_durable(position)).expect("a sound disk syncs");
+        schema_change::remove_dropped(engine, &changed.dropped).expect("a sound disk removes");
+    }
+
+    fn table(&self, engine: &Engine) -> Arc<TableMetadata> {
+        engine.schema().table("ks", "t").cloned().expect("the schema survives everything")
+    }
+
+    /// Makes an index that is not there, or drops one.
+    fn change_indexes(&self, engine: &Engine) {
+        let mut table = TableMetadata::clone(&self.table(engine));
+        let (name, target) = INDEXES[self.dice.below(INDEXES.len() as u64) as usize];
+        if table.indexes.remove(name).is_none() || self.dice.chance(50) {
+            let options = BTreeMap::from([("target".to_owned(), target.to_owned())]);
+            let index = IndexMetadata { name: name.to_owned(), kind: IndexKind::Composites, options };
+            table.indexes.insert(name.to_owned(), index);
+        }
+        if table != *self.table(engine) {
+            self.change(engine, table);
+        }
+    }
+
+    fn key(&self) -> DecoratedKey {
+        let (k, j) = (int(self.dice.below(KEYS)), int(self.dice.below(2)));
+        DecoratedKey::new(composite(&k, &j).expect("short"))
+    }
+
+    fn clustering(&self) -> rows::ClusteringValues {
+        [Some(int(self.dice.below(CLUSTERINGS))), Some(int(self.dice.below(2)))].into_iter().collect()
+    }
+
+    fn cell(&self, engine: &Engine, column: schema::ColumnId, at: i64) -> Cell {
+        let now = engine.env.clock.now_seconds();
+        match self.dice.below(8) {
+            0 => Cell::tombstone(column, at, now),
+            1 => Cell {
+                ttl: 100,
+                local_deletion_time: now + self.dice.below(200) as u32,
+                ..Cell::live(column, at, int(self.dice.below(VALUES)))
+            },
+            _ => Cell::live(column, at, int(self.dice.below(VALUES))),
+        }
+    }
+
+    fn row(&self, engine: &Engine, table: &Arc<TableMetadata>, at: i64) -> Row {
+        let mut row = Row::new(self.clustering());
+        if self.dice.chance(60) {
+            row.liveness = Liveness::new(at);
+        }
+        let column = |name: &str| table.column_by_name(name).expect("the model's column").id;
+        if self.dice.chance(70) {
+            row.add_cell(self.cell(engine, column("v"), at));
+        }
+        for name in ["l", "t", "m"] {
+            if self.dice.chance(30) {
+                row.add_complex_deletion(column(name), DeletionTime::new(at - 1, engine.env.clock.now_seconds()));
+            }
+            for _ in 0..self.dice.below(3) {
+                let path = match name {
+                    "l" => Bytes::copy_from_slice(&types::timeuuid::from_micros(at, self.dice.below(1000))),
+                    _ => int(self.dice.below(VALUES)),
+                };
+                let mut cell = self.cell(engine, column(name), at).at(path);
+                if name == "t" {
+                    cell.value = Bytes::new();
+                }
+                row.add_complex_cell(table, cell);
+            }
+        }
+        row
+    }
+
+    fn write(&mut self, engine: &Arc<Engine>) {
+        let (table, now) = (self.table(engine), engine.env.clock.now_seconds());
+        self.clock += 3;
+        let at = if self.dice.chance(85) { self.clock } else { self.clock - 1000 + self.dice.below(1000) as i64 };
+        let mut update = PartitionUpdate::new(Arc::clone(&table), self.key());
+        match self.dice.below(14) {
+            0 => update.deletion = DeletionTime::new(at, now),
+            1 => {
+                let bound = || [Some(int(self.dice.below(CLUSTERINGS)))].into_iter().collect();
+                let slice = Slice { start: Bound::start(bound(), true), end: Bound::end(bound(), true) };
+                update.range_deletions.push((slice, DeletionTime::new(at, now)));
+            }
+            2 => {
+                let mut row = Row::new(self.clustering());
+                row.deletion = DeletionTime::new(at, now);
+                update.add_row(row);
+            }
+            3 => {
+                let mut row = Row::new(rows::ClusteringValues::new());
+                let column = table.column_by_name("s").expect("the model's column").id;
+                row.add_cell(self.cell(engine, column, at));
+                update.add_static(row);
+            }
+            _ => {
+                for _ in 0..=self.dice.below(3) {
+                    update.add_row(self.row(engine, &table, at));
+                }
+            }
+        }
+        self.sim.block_on(engine.admit());
+        let applied = engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
+        if self.dice.chance(70) {
+            let position = applied.position.expect("the keyspace is durable");
+            self.sim.block_on(engine.log.wait_durable(position)).expect("a sound disk syncs");
+        }
+    }
+
+    fn read(
+        &self,
+        engine: &Engine,
+        range: PartitionRange,
+        index: Option<(&str, Bytes)>,
+    ) -> Result<Vec<(Place, Row)>, ReadError> {
+        let search = |(name, value): (&str, Bytes)| IndexSearch { name: Arc::from(name), value };
+        let command = ReadCommand {
+            table: self.table(engine),
+            range,
+            slices: Slices::all(),
+            reversed: false,
+            columns: ColumnFilter::All,
+            now: engine.env.clock.now_seconds(),
+            limits: DataLimits::NONE,
+            indexes: index.into_iter().map(search).collect(),
+        };
+        let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background))?;
+        let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&command.table), command.now, TombstoneLimits::NONE);
+        let mut found = Vec::new();
+        while let Some(partition) = live.next_partition()? {
+            if let Some(row) = partition.static_row {
+                found.push(((partition.key.key.clone(), Vec::new()), row));
+            }
+            while let Some(row) = live.next_row()? {
+                let clustering = row.clustering.iter().flatten().cloned().collect();
+                found.push(((partition.key.key.clone(), clustering), row));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Each complete index answers as a filtered scan does.
+    fn check(&self, engine: &Engine) {
+        let range = match self.dice.chance(50) {
+            true => PartitionRange::all(),
+            false => PartitionRange::Key(self.key()),
+        };
+        let table = self.table(engine);
+        let all = self.read(engine, range.clone(), None).expect("a sound disk reads");
+        for name in table.indexes.keys() {
+            let expected = values_of(&table, name, &all);
+            for value in (0..VALUES.max(CLUSTERINGS)).map(int) {
+                let values = match name.as_str() {
+                    "by_m" => (0..VALUES).map(|other| composite(&value, &int(other)).expect("short")).collect(),
+                    _ => vec![value],
+                };
+                for value in values {
+                    let found = match self.read(engine, range.clone(), Some((name, value.clone()))) {
+                        Err(ReadError::IndexNotAvailable { .. }) => continue,
+                        found => found.expect("a sound disk reads"),
+                    };
+                    let places: Vec<Place> =
+                        found.into_iter().map(|(place, _)| place).filter(|place| !place.1.is_empty()).collect();
+                    let wanted = expected.get(&value).cloned().unwrap_or_default();
+                    assert_eq!(places, wanted, "seed {} index {name} value {value:?}", self.sim.seed());
+                }
+            }
+        }
+    }
+
+    fn live(&mut self, engine: &Arc<Engine>) {
+        let store = engine.table(ID).expect("the table is open");
+        for _ in 0..self.dice.below(150) {
+            match self.dice.below(40) {
+                0..=1 => self.change_indexes(engine),
+                2 => drop(self.sim.block_on(engine.flush(&store))),
+                3 => drop(self.sim.block_on(engine.compact(&store))),
+                4 => {
+                    for index in store.view().indexes.iter() {
+                        self.sim.block_on(engine.compact(&index.store)).expect("a sound disk compacts");
+                    }
+                }
+                5 => {
+                    let _ = self.sim.run_until_idle();
+                }
+                6 => self.check(engine),
+                9 => {
+                    let _ = self.sim.step();
+                }
+                _ => self.write(engine),
+            }
+        }
+    }
+}
+
+/// The rows that stand under each value of what an index is about, in the order of the scan.
+fn values_of(table: &TableMetadata, index: &str, all: &[(Place, Row)]) -> BTreeMap<Bytes, Vec<Place>> {
+    let mut values: BTreeMap<Bytes, Vec<Place>> = BTreeMap::new();
+    let statics: BTreeMap<Bytes, &Row> =
+        all.iter().filter(|(place, _)| place.1.is_empty()).map(|(place, row)| (place.0.clone(), row)).collect();
+    let cells = |row: &Row, name: &str| -> Vec<Cell> {
+        match table.column_by_name(name).and_then(|column| row.column(column.id)) {
+            None => Vec::new(),
+            Some(ColumnData::Simple(cell)) => vec![cell.clone()],
+            Some(ColumnData::Complex(complex)) => complex.cells.clone(),
+        }
+    };
+    for (place, row) in all.iter().filter(|(place, _)| !place.1.is_empty()) {
+        let path = |cell: &Cell| cell.path.clone().unwrap_or_default();
+        let own: BTreeSet<Bytes> = match index {
+            "by_k" => std::iter::once(crate::index::entries::component(&place.0, 0).expect("two")).collect(),
+            "by_c" => std::iter::once(place.1[0].clone()).collect(),
+            "by_d" => std::iter::once(place.1[1].clone()).collect(),
+            "by_s" => statics
+                .get(&place.0)
+                .map(|row| cells(row, "s"))
+                .unwrap_or_default()
+                .into_iter()
+                .map(|c| c.value)
+                .collect(),
+            "by_v" => cells(row, "v").into_iter().map(|cell| cell.value).collect(),
+            "by_l" => cells(row, "l").into_iter().map(|cell| cell.value).collect(),
+            "by_t" => cells(row, "t").iter().map(path).collect(),
+            _ => cells(row, "m").iter().map(|cell| composite(&path(cell), &cell.value).expect("short")).collect(),
+        };
+        for value in own {
+            values.entry(value).or_default().push(place.clone());
+        }
+    }
+    values
+}
+
+fn run(seed: u64, lives: usize) {
+    let mut model = Model::new(seed);
+    for _ in 0..lives {
+        let engine = model.open();
+        model.check(&engine);
+        model.live(&engine);
+        drop(engine);
+        if model.dice.chance(50) {
+            model.sim.kill();
+        } else {
+            model.sim.power_cut();
+        }
+    }
+    let engine = model.open();
+    let _ = model.sim.run_until_idle();
+    let table = model.table(&engine);
+    for index in engine.table(ID).expect("the table is open").view().indexes.iter() {
+        assert!(index.state.is_built(), "seed {seed}: {} is complete once nothing is to be done", index.name());
+    }
+    model.check(&engine);
+    assert_eq!(table.id, ID);
+}
+
+#[test]
+fn indexes_equal_filtered_scans() {
+    super::seeds::each(8, |seed| run(seed, 3));
+}
