@@ -17,6 +17,7 @@ pub mod merge;
 pub mod purge;
 pub mod range_tombstones;
 pub mod row;
+pub mod shadow;
 pub mod stream;
 pub mod unfiltered;
 pub mod update;

@@ -15,6 +15,7 @@ pub mod purge;
 pub(crate) mod relevel;
 pub(crate) mod room;
 pub(crate) mod run;
+pub(crate) mod shadow;
 pub mod strategy;
 pub(crate) mod task;
 pub mod worker;

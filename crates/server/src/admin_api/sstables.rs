@@ -10,6 +10,7 @@ use admin::model::{ImportRequest, SSTableOutcome, SSTableRequest, SSTableWork, S
 use sstable::{Component, CompressionParams, SSTable};
 use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Status, Work};
+use storage::compaction::strategy::only_purges_repaired;
 use storage::{TableStore, files, import, scrub, verify};
 
 use super::verbs::selected;
@@ -125,8 +126,11 @@ fn operation(admin: &NodeAdmin, store: &Arc<TableStore>, request: &SSTableReques
             let options = scrub::Options { skip_corrupted, validate: !no_validate };
             Operation::new(Kind::Scrub, Work::Scrub(options), jobs)
         }
-        SSTableWork::GarbageCollect { .. } => {
-            return invalid("garbagecollect exists in Cassandra, but is not supported yet");
+        SSTableWork::GarbageCollect { cells } => {
+            let only_repaired = only_purges_repaired(&store.table().params.compaction);
+            let select = move |sstable: &SSTable| !only_repaired || sstable.statistics().stats.repaired_at > 0;
+            let work = Work::GarbageCollect { cells };
+            Operation { select: Box::new(select), ..Operation::new(Kind::GarbageCollect, work, jobs) }
         }
         SSTableWork::Relocate if store.directories.len() > 1 => {
             return invalid("relocatesstables is not supported yet with several data directories");

@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering;
 use rows::codec::EncodingStats;
 use rows::merge::MergeCounts;
 use rows::purge::PurgeStream;
+use rows::shadow::ShadowStream;
 use rows::{MergeStream, PartitionHead, PartitionStream, ReadContext, ReadError, ReadMode, Unfiltered};
+use schema::TableMetadata;
 use sstable::SSTable;
 
 use super::choice::unmark;
@@ -19,6 +21,8 @@ use super::operation::{Item, Work};
 use super::output::Output;
 use super::purge::{fully_expired, gc_before, max_purgeable, may_purge};
 use super::room;
+use super::shadow;
+use super::strategy::options::read_bool;
 use super::task::{Outcome, Task, Written};
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -36,6 +40,7 @@ const SLICE_UNFILTEREDS: usize = 16 * 1024;
 /// A compaction under way.
 pub struct Merge {
     engine: Arc<Engine>,
+    store: Arc<TableStore>,
     /// Those that are read and those that have expired.
     replaced: Vec<Arc<SSTable>>,
     stream: Box<dyn PartitionStream>,
@@ -79,7 +84,11 @@ impl Merge {
         // what is written again keeps its tombstones: nothing is older than the beginning of time
         let purges = work.purges() && may_purge(&table, &item.sstables);
         let gc_before = if purges { gc_before(&table, now) } else { 0 };
-        let merge: Box<dyn PartitionStream> = Box::new(merge);
+        let mut merge: Box<dyn PartitionStream> = Box::new(merge);
+        if let Some(cells) = skips_garbage(&table, work).filter(|_| purges) {
+            let beside = shadow::beside(store, &item.sstables, cells);
+            merge = Box::new(ShadowStream::new(merge, Arc::clone(&table), beside, cells));
+        }
         // what has expired hides nothing that stays, but is there until all of this counts
         let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, &item.sstables));
         let new = NewSSTable {
@@ -92,8 +101,8 @@ impl Merge {
         };
         let total = read.iter().map(|sstable| sstable.stored_length()).sum();
         let outputs = Outputs::begin(engine, store, new, output, total)?;
-        let (engine, replaced) = (Arc::clone(engine), item.sstables.clone());
-        Ok(Self { engine, replaced, stream: Box::new(stream), outputs, merged, partition: None })
+        let (engine, store, replaced) = (Arc::clone(engine), Arc::clone(store), item.sstables.clone());
+        Ok(Self { engine, store, replaced, stream: Box::new(stream), outputs, merged, partition: None })
     }
 }
 
@@ -124,9 +133,12 @@ impl Task for Merge {
 
     /// Puts the outputs in the place of the inputs.
     fn finish(self: Box<Self>, engine: &Arc<Engine>) -> Result<Outcome, StorageError> {
-        let Self { replaced, outputs, merged, .. } = *self;
+        let Self { store, replaced, outputs, merged, .. } = *self;
         let written = outputs.finish(engine, Ok(()), &replaced)?;
         let bytes = written.iter().map(|sstable| sstable.stored_length()).sum();
+        if logs_all(&store.table()) {
+            log(&store, &replaced, &written);
+        }
         Ok(Outcome { written: Some(Written { bytes, merged: merged.counts() }), lines: Vec::new() })
     }
 
@@ -135,10 +147,39 @@ impl Task for Merge {
     }
 }
 
+/// Whether what other SSTables delete is left out, and their replaced cells too: as an operator asks, or the table
+/// (`provide_overlapping_tombstones`).
+fn skips_garbage(table: &TableMetadata, work: Work) -> Option<bool> {
+    let option = table.params.compaction.get("provide_overlapping_tombstones").map(|value| value.to_uppercase());
+    match (work, option.as_deref()) {
+        (Work::GarbageCollect { cells }, _) => Some(cells),
+        (_, Some("ROW")) => Some(false),
+        (_, Some("CELL")) => Some(true),
+        _ => None,
+    }
+}
+
 /// One SSTable that is written again stays what it is.
 fn output_alone(inputs: &[Arc<SSTable>]) -> Output {
     let level = if let [single] = inputs { single.statistics().stats.level } else { 0 };
     Output::One { level }
+}
+
+/// `log_all`
+fn logs_all(table: &TableMetadata) -> bool {
+    read_bool(&table.params.compaction, "log_all", false)
+}
+
+/// What was made of what.
+fn log(store: &TableStore, replaced: &[Arc<SSTable>], written: &[Arc<SSTable>]) {
+    let describe = |sstables: &[Arc<SSTable>]| {
+        let one = |sstable: &Arc<SSTable>| {
+            let level = sstable.statistics().stats.level;
+            format!("{}:level={level},bytes={}", sstable.descriptor().prefix(), sstable.stored_length())
+        };
+        sstables.iter().map(one).collect::<Vec<_>>().join(" ")
+    };
+    tracing::info!(table = store.name(), from = describe(replaced), into = describe(written), "compacted");
 }
 
 fn stats_of(inputs: &[Arc<SSTable>]) -> EncodingStats {

@@ -183,7 +183,7 @@ impl Purging {
             3 => Op::DeleteRow { k, c, at },
             _ => {
                 let mut v = vec![0; dice.below(VALUE_LENGTH_MAX) as usize];
-                v.iter_mut().step_by(3).for_each(|byte| *byte = dice.below(256) as u8);
+                v.chunks_exact_mut(16).for_each(|chunk| chunk[..8].copy_from_slice(&dice.next_u64().to_be_bytes()));
                 let ttl = if dice.chance(40) { 1 + dice.below(90) as u32 } else { u32::MAX };
                 Op::Insert { k, c, v: v.into(), at, expires: self.now().saturating_add(ttl) }
             }
@@ -363,5 +363,5 @@ fn run(seed: u64, lives: usize) {
 
 #[test]
 fn strategies_lose_nothing_and_bring_nothing_back() {
-    each(12, |seed| run(seed, 3));
+    each(3, |seed| run(seed, 3));
 }

@@ -1,0 +1,37 @@
+//! What lies beside the SSTables of a compaction and may delete what is in them: for garbage collection.
+//!
+//! As long as a compaction runs its inputs are in the view, and what others delete in them cannot be purged there. Agrees with
+//! `org.apache.cassandra.db.compaction.CompactionController.shadowSources`.
+
+use std::sync::Arc;
+
+use rows::shadow::Beside;
+use rows::{MergeStream, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode};
+use sstable::{KeyHash, SSTable};
+
+use crate::table::TableStore;
+
+/// Partitions of the SSTables that are not compacted, where they hold something that may delete. `cells`: also what may replace a cell.
+pub fn beside(store: &Arc<TableStore>, inputs: &[Arc<SSTable>], cells: bool) -> Beside {
+    let (store, inputs) = (Arc::clone(store), inputs.to_vec());
+    let oldest = inputs.iter().map(|input| input.statistics().stats.min_timestamp).min().unwrap_or(i64::MIN);
+    Box::new(move |key| {
+        let hash = KeyHash::of(&key.key);
+        let is_input = |sstable: &SSTable| inputs.iter().any(|input| input.descriptor().id == sstable.descriptor().id);
+        let may_delete = |sstable: &SSTable| {
+            let stats = &sstable.statistics().stats;
+            let has_tombstones = stats.has_partition_deletions || stats.tombstones.bins().next().is_some();
+            stats.max_timestamp > oldest && (cells || has_tombstones)
+        };
+        let mut streams: Vec<Box<dyn PartitionStream>> = Vec::new();
+        let view = store.view();
+        for sstable in &view.sstables {
+            if !is_input(sstable) && may_delete(sstable) && sstable.may_contain(key, hash) {
+                let command = ReadCommand::whole(sstable.table(), PartitionRange::Key(key.clone()));
+                streams.push(Box::new(sstable.read(&command, &ReadContext::new(ReadMode::Background))?));
+            }
+        }
+        let table = &view.table;
+        Ok((!streams.is_empty()).then(|| MergeStream::boxed(table, streams, false)))
+    })
+}
