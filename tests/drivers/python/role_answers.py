@@ -1,7 +1,7 @@
 """CQL scripts of several users and their answers as text: shared by the recorder (tests/oracle/record_roles.py) and the test.
 
 A line `-- as USER` lets USER ask from there on; his password is his name. `LOGIN USER PASSWORD` as a statement says whether that
-opens a connection. What a statement is warned of follows its answer.
+opens a connection. What a statement is warned of stands before its answer.
 """
 
 import re
@@ -94,22 +94,7 @@ class Users:
             session = self.session(user)
         except NoHostAvailable as refused:
             return f"error {user} cannot connect: {refused}"
-        warnings = []
-        answer = answers.answer(Listening(session, warnings), statement)
-        return "\n".join([answer, *(f"warning {warning}" for warning in warnings)])
-
-
-class Listening:
-    """A session that keeps what it is warned of."""
-
-    def __init__(self, session, warnings):
-        self.session, self.warnings = session, warnings
-
-    def execute(self, statement):
-        future = self.session.execute_async(statement)
-        result = future.result()
-        self.warnings += future.warnings or []
-        return result
+        return answers.answer(session, statement, with_warnings=True)
 
 
 def clean(users):
