@@ -1,4 +1,4 @@
-//! CREATE INDEX.
+//! CREATE INDEX: what is checked, and the index in the schema.
 //!
 //! Indexes of legacy kind are made; those by class (storage-attached, SASI, others) are checked as far as they share the rules, then
 //! refused: nothing keeps them up yet.
