@@ -53,7 +53,10 @@ fn from_json(function: &Function, arguments: &[&[u8]], out: &mut Vec<u8>) -> Out
     if parsed == json::Json::Null {
         return Ok(false);
     }
-    let value =
-        json::from_json(&function.returns, &parsed).map_err(|error| function.failed(error.message().to_owned()))?;
+    let value = json::from_json(&function.returns, &parsed).map_err(|error| match error.message() {
+        // no duration is a wrong request there, anywhere inside of the value
+        message if message.ends_with(" to a duration") => CqlError::invalid(message),
+        message => function.failed(message.to_owned()),
+    })?;
     put(out, Some(value))
 }
