@@ -1,6 +1,7 @@
 //! Serialized partition keys.
 //!
-//! Agrees with `org.apache.cassandra.db.marshal.CompositeType.build` and `cql3.Validation.validateKey`.
+//! Agrees with `org.apache.cassandra.db.marshal.CompositeType.build`, `cql3.Validation.validateKey` and
+//! `db.ClusteringPrefix.validate`.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -41,6 +42,14 @@ pub(crate) fn check(key: &[u8]) -> Result<(), CqlError> {
         return Err(too_long(key.len()));
     }
     Ok(())
+}
+
+/// Refuses a clustering whose values are longer, together, than a key may be.
+pub(crate) fn check_clustering(values: &[Option<Bytes>]) -> Result<(), CqlError> {
+    match values.iter().flatten().map(Bytes::len).sum() {
+        length if length > MAX_KEY => Err(too_long(length)),
+        _ => Ok(()),
+    }
 }
 
 /// Components of a key.

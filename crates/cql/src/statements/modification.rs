@@ -30,6 +30,7 @@ use crate::coordinator::{Consistency, Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
 use crate::guardrails::Write;
+use crate::keys;
 use crate::restrictions::{Restrictions, StatementKind};
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
@@ -328,6 +329,7 @@ impl ModificationPlan {
             }
             Target::Rows(clusterings) => {
                 for clustering in clusterings {
+                    keys::check_clustering(clustering)?;
                     self.add_row(update, clustering.clone(), bindings, time, existing)?;
                 }
             }
