@@ -71,7 +71,7 @@ ALICE = "SELECT * FROM explain.analyze WHERE pk = 'alice'"
 def test_columns_are_typed(wide):
     result = wide[1].execute(f"EXPLAIN {ALICE}")
     assert result.column_names == ["step", "object", "figure", "value", "detail"]
-    assert [kind.typename for kind in result.column_types] == ["text", "text", "text", "bigint", "text"]
+    assert [kind.typename for kind in result.column_types] == ["varchar", "varchar", "varchar", "bigint", "varchar"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,8 @@ def test_blocks_of_the_row_index(explain):
     read = explain(f"EXPLAIN ANALYZE {ALICE} AND c IN ({', '.join(str(c) for c in range(25, ROWS, 50))})")
     assert (read.value("sstable", "blocks"), read.value("sstable", "blocks read")) == (whole, 100)
     assert explain(f"EXPLAIN ANALYZE {ALICE} AND c > 2500 LIMIT 10").value("sstable", "blocks read") <= 3
-    assert explain(f"EXPLAIN ANALYZE {ALICE} ORDER BY c DESC LIMIT 10").value("sstable", "blocks read") <= 11
+    # a hundred deleted rows, eight a block, lie before the ten that are wanted
+    assert 13 <= explain(f"EXPLAIN ANALYZE {ALICE} ORDER BY c DESC LIMIT 10").value("sstable", "blocks read") <= 15
 
 
 @pytest.mark.parametrize("order", ["", "ORDER BY c DESC"])
