@@ -104,6 +104,9 @@ pub(super) fn tell(
             lines.add("access", &table, figure, count, &words::slices(&plan.table, names));
         }
     }
+    for index in commands.first().iter().flat_map(|command| &command.indexes) {
+        lines.add("access", &index.name, "candidate index", 1, "its rows are read by name; its sources are not shown");
+    }
     if let Some(read) = read {
         let block_for = u64::from(read.report.block_for);
         lines.add("access", &table, "replicas", block_for, &format!("consistency {}", read.consistency.name()));
