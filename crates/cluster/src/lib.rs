@@ -10,6 +10,7 @@ pub mod compaction_history;
 pub mod conditional;
 pub mod counters;
 pub mod error;
+mod explain;
 pub mod identity;
 pub mod node;
 pub mod read;

@@ -211,4 +211,15 @@ pub enum Statement<'a> {
     ListPermissions(ListPermissions<'a>),
     /// `DESCRIBE`.
     Describe(Describe<'a>),
+    /// `EXPLAIN`.
+    Explain(Explain<'a>),
+}
+
+/// `EXPLAIN [ANALYZE] statement`: how it is, or was, carried out.
+#[derive(Debug, Clone)]
+pub struct Explain<'a> {
+    /// It is carried out, and what happened is told.
+    pub analyze: bool,
+    /// SELECT, INSERT, UPDATE, DELETE or BATCH.
+    pub statement: Box<Statement<'a>>,
 }

@@ -6,8 +6,10 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use rows::report::ReadReport;
 use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand};
 use schema::{Schema, TableMetadata};
+use types::DecoratedKey;
 
 use crate::ast::BatchKind;
 use crate::auth::Roles;
@@ -208,6 +210,40 @@ pub trait Coordinator {
     where
         T: Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static;
+
+    /// What [`Coordinator::read`] would take, for EXPLAIN: no data is read.
+    fn explain_read(
+        &self,
+        _commands: Vec<ReadCommand>,
+        _options: &ReadOptions,
+    ) -> impl Future<Output = Result<ReadReport, CqlError>> {
+        std::future::ready(Ok(ReadReport::default()))
+    }
+
+    /// [`Coordinator::read`], and what it took.
+    fn analyze_read<T, F>(
+        &self,
+        commands: Vec<ReadCommand>,
+        options: &ReadOptions,
+        build: F,
+    ) -> impl Future<Output = Result<(T, ReadReport), CqlError>>
+    where
+        T: Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
+    {
+        let read = self.read(commands, options, build);
+        async { Ok((read.await?, ReadReport::default())) }
+    }
+
+    /// A clock that only grows, microseconds from anywhere: for telling how long something took.
+    fn monotonic_micros(&self) -> u64 {
+        0
+    }
+
+    /// The shard of a partition on this node, of how many. None: it has no shards.
+    fn shard_of(&self, _key: &DecoratedKey) -> Option<(usize, usize)> {
+        None
+    }
 
     /// Changes the schema; stored, published and in force when it returns. None: there was nothing to change.
     fn change_schema(&self, change: SchemaChange) -> impl Future<Output = Result<Option<SchemaEvent>, CqlError>>;

@@ -88,6 +88,7 @@ pub fn is_ddl(statement: &Statement<'_>) -> bool {
             | Statement::Use(_)
             | Statement::Truncate(_)
             | Statement::Describe(_)
+            | Statement::Explain(_)
             | Statement::ListRoles(_)
             | Statement::ListPermissions(_)
     )

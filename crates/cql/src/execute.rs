@@ -15,7 +15,7 @@ use crate::error::CqlError;
 use crate::guardrails::Guardrails;
 use crate::prepare::{Plan, Prepared};
 use crate::result::{Answer, CqlResult};
-use crate::statements::{batch, modification, other, select};
+use crate::statements::{batch, explain, modification, other, select};
 
 /// A bound value.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,6 +123,7 @@ pub async fn execute<C: Coordinator>(
             truncate(table, coordinator).await?;
             Ok(CqlResult::Void.into())
         }
+        Plan::Explain(plan) => explain::execute(plan, &prepared.query, values, options, coordinator).await,
         Plan::Other => other::execute(prepared, options, client, coordinator).await,
     }
 }

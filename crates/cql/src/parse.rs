@@ -18,6 +18,7 @@ mod delete;
 mod describe;
 mod drop;
 mod error;
+mod explain;
 mod function;
 mod insert;
 mod name;

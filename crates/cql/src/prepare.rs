@@ -13,6 +13,7 @@ use crate::error::CqlError;
 use crate::parse::parse;
 use crate::result::{ColumnSpec, ResultMetadata};
 use crate::statements::batch::{self, BatchPlan};
+use crate::statements::explain::{self, ExplainPlan};
 use crate::statements::modification::{self, ModificationPlan};
 use crate::statements::select::{self, SelectPlan};
 
@@ -50,6 +51,8 @@ pub(crate) enum Plan {
     Use(String),
     /// TRUNCATE
     Truncate(Arc<TableMetadata>),
+    /// EXPLAIN
+    Explain(Box<ExplainPlan>),
     /// Statements on the schema, and DESCRIBE: looked at again when they are executed.
     Other,
 }
@@ -57,23 +60,30 @@ pub(crate) enum Plan {
 impl Prepared {
     /// Still means the same: its tables have not changed since. Otherwise it must be prepared again.
     pub fn is_current(&self, schema: &Schema) -> bool {
-        let is_current =
-            |table: &Arc<TableMetadata>| schema.table_by_id(table.id).is_none_or(|now| Arc::ptr_eq(now, table));
-        let exists = |table: &Arc<TableMetadata>| {
-            is_current(table) && schema.table(&table.keyspace, &table.name).is_some_and(|now| now.id == table.id)
-        };
-        match &self.plan {
-            Plan::Select(plan) => exists(&plan.table),
-            Plan::Modification(plan) => exists(&plan.table),
-            Plan::Batch(plan) => plan.statements.iter().all(|plan| exists(&plan.table)),
-            Plan::Truncate(table) => exists(table),
-            Plan::Use(_) | Plan::Other => true,
-        }
+        self.plan.is_current(schema)
     }
 
     /// May be in a BATCH message.
     pub fn is_modification(&self) -> bool {
         matches!(self.plan, Plan::Modification(_))
+    }
+}
+
+impl Plan {
+    fn is_current(&self, schema: &Schema) -> bool {
+        let is_current =
+            |table: &Arc<TableMetadata>| schema.table_by_id(table.id).is_none_or(|now| Arc::ptr_eq(now, table));
+        let exists = |table: &Arc<TableMetadata>| {
+            is_current(table) && schema.table(&table.keyspace, &table.name).is_some_and(|now| now.id == table.id)
+        };
+        match self {
+            Self::Select(plan) => exists(&plan.table),
+            Self::Modification(plan) => exists(&plan.table),
+            Self::Batch(plan) => plan.statements.iter().all(|plan| exists(&plan.table)),
+            Self::Truncate(table) => exists(table),
+            Self::Explain(plan) => plan.plan.is_current(schema),
+            Self::Use(_) | Self::Other => true,
+        }
     }
 }
 
@@ -89,31 +99,10 @@ pub fn statement_id(query: &str, keyspace: Option<&str>) -> [u8; 16] {
 pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Prepared, CqlError> {
     let parsed = parse(query).map_err(|error| CqlError::Syntax(error.to_string()))?;
     let mut preparing = Preparing::new(schema, &parsed.bind_markers);
-    let plan = match &parsed.statement {
-        Statement::Select(select) => Plan::Select(select::prepare(&mut preparing, select, keyspace)?),
-        Statement::Insert(insert) => {
-            Plan::Modification(validated(modification::prepare_insert(&mut preparing, insert, keyspace)?)?)
-        }
-        Statement::Update(update) => {
-            Plan::Modification(validated(modification::prepare_update(&mut preparing, update, keyspace)?)?)
-        }
-        Statement::Delete(delete) => {
-            Plan::Modification(validated(modification::prepare_delete(&mut preparing, delete, keyspace)?)?)
-        }
-        Statement::Batch(batch) => Plan::Batch(batch::prepare(&mut preparing, batch, keyspace)?),
-        Statement::Use(name) => Plan::Use(name.as_str().to_owned()),
-        Statement::Truncate(name) => {
-            let table = preparing.table(name, keyspace)?;
-            crate::statements::check_dependents(preparing.schema, &table)?;
-            Plan::Truncate(table)
-        }
-        other => {
-            crate::statements::roles::check_applicable(other)?;
-            Plan::Other
-        }
-    };
+    let plan = plan(&mut preparing, &parsed.statement, keyspace)?;
     let result_metadata = match &plan {
         Plan::Select(plan) => Arc::clone(&plan.metadata),
+        Plan::Explain(plan) => Arc::clone(&plan.metadata),
         _ => Arc::default(),
     };
     let qualified = is_qualified(&parsed.statement);
@@ -127,6 +116,36 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
         partition_key_bind_indexes,
         result_metadata,
         plan,
+    })
+}
+
+fn plan(preparing: &mut Preparing<'_>, statement: &Statement<'_>, keyspace: Option<&str>) -> Result<Plan, CqlError> {
+    Ok(match statement {
+        Statement::Select(select) => Plan::Select(select::prepare(preparing, select, keyspace)?),
+        Statement::Insert(insert) => {
+            Plan::Modification(validated(modification::prepare_insert(preparing, insert, keyspace)?)?)
+        }
+        Statement::Update(update) => {
+            Plan::Modification(validated(modification::prepare_update(preparing, update, keyspace)?)?)
+        }
+        Statement::Delete(delete) => {
+            Plan::Modification(validated(modification::prepare_delete(preparing, delete, keyspace)?)?)
+        }
+        Statement::Batch(batch) => Plan::Batch(batch::prepare(preparing, batch, keyspace)?),
+        Statement::Use(name) => Plan::Use(name.as_str().to_owned()),
+        Statement::Truncate(name) => {
+            let table = preparing.table(name, keyspace)?;
+            crate::statements::check_dependents(preparing.schema, &table)?;
+            Plan::Truncate(table)
+        }
+        Statement::Explain(explain) => {
+            let explained = plan(preparing, &explain.statement, keyspace)?;
+            Plan::Explain(Box::new(explain::prepare(preparing, explained, explain.analyze)))
+        }
+        other => {
+            crate::statements::roles::check_applicable(other)?;
+            Plan::Other
+        }
     })
 }
 
@@ -149,6 +168,7 @@ fn is_qualified(statement: &Statement<'_>) -> bool {
         Statement::Delete(delete) => delete.table.keyspace.is_some(),
         Statement::Batch(batch) => batch.statements.iter().all(modification),
         Statement::Truncate(name) => name.keyspace.is_some(),
+        Statement::Explain(explain) => is_qualified(&explain.statement),
         _ => false,
     }
 }
@@ -162,6 +182,7 @@ fn key_columns(plan: &Plan) -> Option<usize> {
             [first, rest @ ..] if rest.iter().all(|other| other.table.id == first.table.id) => &first.table,
             _ => return None,
         },
+        Plan::Explain(plan) => return key_columns(&plan.plan),
         Plan::Use(_) | Plan::Truncate(_) | Plan::Other => return None,
     };
     Some(table.partition_key.len())

@@ -9,6 +9,7 @@ mod filter;
 mod indexes;
 mod relation;
 mod slices;
+mod text;
 
 use bytes::Bytes;
 use rows::command::RingBound;

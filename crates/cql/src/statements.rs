@@ -3,6 +3,7 @@
 pub(crate) mod batch;
 pub(crate) mod conditional;
 pub(crate) mod conditions;
+pub(crate) mod explain;
 pub(crate) mod modification;
 pub(crate) mod other;
 pub(crate) mod roles;

@@ -208,6 +208,8 @@ pub struct ReadStats {
     pub chunks_cached: AtomicU64,
     /// Chunks read from disk.
     pub chunks_read: AtomicU64,
+    /// Bytes of those on disk.
+    pub bytes_read: AtomicU64,
     /// Row index blocks entered.
     pub blocks: AtomicU64,
     /// Rows passed, dead ones included.

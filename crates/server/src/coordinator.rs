@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cluster::{Level, ReadRequest};
+use cluster::{Level, ReadOutcome, ReadRequest};
 use cql::ast::BatchKind;
 use cql::auth::Roles;
 use cql::{
@@ -13,8 +13,10 @@ use cql::{
     WriteKind, WriteOptions,
 };
 use rows::command::TraceSink;
+use rows::report::ReadReport;
 use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError};
 use schema::{Schema, TableMetadata};
+use types::DecoratedKey;
 
 use crate::auth::Auth;
 use crate::errors;
@@ -79,11 +81,34 @@ impl RequestCoordinator {
         }
     }
 
+    /// Refuses reads that cannot be at a level. Gives how many replicas they wait for.
+    fn check_read(&self, commands: &[ReadCommand], consistency: Consistency) -> Result<i32, CqlError> {
+        if consistency == Consistency::Any {
+            return Err(CqlError::invalid("ANY ConsistencyLevel is only supported for writes"));
+        }
+        if consistency.is_serial() && commands.len() > 1 {
+            return Err(CqlError::invalid(
+                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
+            ));
+        }
+        if cluster::read::is_of_range(commands) {
+            self.of_range.store(true, Ordering::Relaxed);
+        }
+        match commands.first() {
+            Some(command) if !command.table.is_virtual() => self.check(&command.table.keyspace, consistency),
+            _ => Ok(1),
+        }
+    }
+
     fn trace(&self, line: impl FnOnce() -> String) {
         if let Some(trace) = &self.trace {
             trace.event(line());
         }
     }
+}
+
+fn is_virtual(commands: &[ReadCommand]) -> bool {
+    commands.first().is_some_and(|command| command.table.is_virtual())
 }
 
 fn level(consistency: Consistency) -> Level {
@@ -236,32 +261,63 @@ impl Coordinator for RequestCoordinator {
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
     {
         let consistency = options.consistency;
-        if consistency == Consistency::Any {
-            return Err(CqlError::invalid("ANY ConsistencyLevel is only supported for writes"));
-        }
-        if consistency.is_serial() && commands.len() > 1 {
-            return Err(CqlError::invalid(
-                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
-            ));
-        }
-        let mut block_for = 1;
-        let mut open = None;
-        if cluster::read::is_of_range(&commands) {
-            self.of_range.store(true, Ordering::Relaxed);
-        }
-        if let Some(command) = commands.first() {
-            if command.table.is_virtual() {
-                open = Some(virtual_tables::opener(&self.services));
-            } else {
-                block_for = self.check(&command.table.keyspace, consistency)?;
-            }
-        }
+        let block_for = self.check_read(&commands, consistency)?;
+        let open = is_virtual(&commands).then(|| virtual_tables::opener(&self.services));
         let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
         let request = ReadRequest { commands, trace, open };
         let node = &self.services.node;
         let broadcast = node.identity.broadcast;
         let read = node.read(request, would_block, build).await;
         read.map_err(|outcome| errors::of_read(outcome, consistency, block_for, broadcast))
+    }
+
+    async fn explain_read(&self, commands: Vec<ReadCommand>, options: &ReadOptions) -> Result<ReadReport, CqlError> {
+        let consistency = options.consistency;
+        let block_for = self.check_read(&commands, consistency)?;
+        if is_virtual(&commands) {
+            return Ok(ReadReport { is_virtual: true, block_for: 1, ..ReadReport::default() });
+        }
+        let node = &self.services.node;
+        let of_read = |outcome| errors::of_read(outcome, consistency, block_for, node.identity.broadcast);
+        let planned = node.explain(commands).await.map_err(|outcome| match outcome {
+            ReadOutcome::Failed(error) => of_read(ReadOutcome::Failed(CqlError::Read(error))),
+            ReadOutcome::Overloaded => of_read(ReadOutcome::Overloaded),
+            ReadOutcome::TimedOut => of_read(ReadOutcome::TimedOut),
+        });
+        Ok(ReadReport { block_for: u32::try_from(block_for).unwrap_or(0), ..planned? })
+    }
+
+    async fn analyze_read<T, F>(
+        &self,
+        commands: Vec<ReadCommand>,
+        options: &ReadOptions,
+        build: F,
+    ) -> Result<(T, ReadReport), CqlError>
+    where
+        T: Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
+    {
+        let consistency = options.consistency;
+        let block_for = self.check_read(&commands, consistency)?;
+        if is_virtual(&commands) {
+            let built = self.read(commands, options, build).await?;
+            return Ok((built, ReadReport { is_virtual: true, block_for: 1, ..ReadReport::default() }));
+        }
+        let node = &self.services.node;
+        let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
+        let analyzed = node.analyze(commands, trace, would_block, build).await;
+        let (built, report) =
+            analyzed.map_err(|outcome| errors::of_read(outcome, consistency, block_for, node.identity.broadcast))?;
+        Ok((built, ReadReport { block_for: u32::try_from(block_for).unwrap_or(0), ..report }))
+    }
+
+    fn monotonic_micros(&self) -> u64 {
+        self.services.node.env.now().as_nanos() / 1_000
+    }
+
+    fn shard_of(&self, key: &DecoratedKey) -> Option<(usize, usize)> {
+        let shards = self.services.node.engine.shards;
+        Some((shards.of(key.token), shards.count()))
     }
 
     async fn change_schema(&self, change: SchemaChange) -> Result<Option<SchemaEvent>, CqlError> {

@@ -163,8 +163,18 @@ impl DataFile {
         }
         let bytes = self.read_chunk(index, context.mode)?;
         ReadStats::add(&context.stats.chunks_read, 1);
+        ReadStats::add(&context.stats.bytes_read, self.stored_chunk_length(index, bytes.len()));
         self.cache.insert(self.id, index, &bytes);
         Ok(bytes)
+    }
+
+    /// Bytes on disk of a chunk that was read and has `length` bytes.
+    fn stored_chunk_length(&self, index: u64, length: usize) -> u64 {
+        let stored = match &self.layout {
+            Layout::Compressed(info) => info.chunk(index, self.file.len()).map_or(length, |place| place.length),
+            Layout::Plain { .. } => length,
+        };
+        stored as u64
     }
 
     /// Chunk number `index` for a scan that must not push others out of the cache: nothing is put in.

@@ -147,8 +147,8 @@ impl Index {
         match self {
             Self::Bti { rows, .. } => {
                 let (key, entry) = RowIndexEntry::read(rows, position)?;
-                let RowIndexEntry { data_position, deletion, .. } = entry;
-                Ok((key, RowIndex { data_position, deletion, blocks: Blocks::Trie(entry.cursor()) }))
+                let RowIndexEntry { data_position, deletion, count, .. } = entry;
+                Ok((key, RowIndex { data_position, deletion, count, blocks: Blocks::Trie(entry.cursor()) }))
             }
             Self::Big(index) => index.row_index(position, schema),
         }
@@ -187,6 +187,8 @@ pub struct RowIndex {
     pub data_position: u64,
     /// Of the whole partition.
     pub deletion: DeletionTime,
+    /// How many blocks there are, as it says.
+    pub count: u64,
     /// A cursor over the blocks, at none yet.
     pub blocks: Blocks,
 }

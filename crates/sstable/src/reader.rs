@@ -7,6 +7,7 @@
 
 mod clip;
 mod cursor;
+mod explain;
 mod open;
 mod partition;
 mod stream;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 use env::{Env, Lock};
+use rows::report::CommandReport;
 use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError};
 use schema::system::is_local_keyspace;
 use schema::{Schema, TableId};
@@ -25,6 +26,7 @@ use crate::flusher::Flusher;
 use crate::index::build::IndexBuilder;
 use crate::memory::MemtableMemory;
 use crate::options::EngineOptions;
+use crate::read::explain::Observation;
 use crate::shards::Shards;
 use crate::table::TableStore;
 use crate::write::{self, Applied};
@@ -193,6 +195,30 @@ impl Engine {
             Some(store) if command.indexes.is_empty() => crate::read::read(&store, command, context),
             Some(store) => crate::index::search::search(&store, command, context, !self.options.read_only),
             // dropped since the statement was planned: there is nothing
+            None => Ok(Box::new(rows::stream::EmptyStream)),
+        }
+    }
+
+    /// What reading a command would take: which sources, and why. Reads filters and indexes, which may wait for the disk, and no data.
+    /// None: the table is not there any more, or an index says what is read.
+    pub fn explain(&self, command: &ReadCommand) -> Result<Option<CommandReport>, ReadError> {
+        if !command.indexes.is_empty() {
+            return Ok(None);
+        }
+        self.table(command.table.id).map(|store| crate::read::explain::plan(&store, command)).transpose()
+    }
+
+    /// As [`Engine::read`], with somebody who looks on.
+    pub fn read_observed(
+        &self,
+        command: &ReadCommand,
+        context: &ReadContext,
+        observation: &Observation,
+    ) -> Result<Box<dyn PartitionStream>, ReadError> {
+        match self.table(command.table.id) {
+            Some(store) if command.indexes.is_empty() => observation.open(&store, command, context),
+            // the rows that an index names are read one by one: the index's own sources are not told of
+            Some(store) => crate::index::search::search(&store, command, context, !self.options.read_only),
             None => Ok(Box::new(rows::stream::EmptyStream)),
         }
     }

@@ -38,6 +38,7 @@ mod write;
 pub use engine::Engine;
 pub use error::StorageError;
 pub use options::{DiskFailurePolicy, EngineOptions};
+pub use read::explain::Observation;
 pub use recovery::{Recovered, open};
 pub use table::{LeftOut, TableStore};
 

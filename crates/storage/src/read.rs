@@ -5,7 +5,9 @@
 
 mod budget;
 mod dropped;
+pub(crate) mod explain;
 mod names;
+mod watch;
 
 use std::sync::Arc;
 
@@ -18,12 +20,23 @@ use crate::memtable::Memtable;
 use crate::memtable::read::MemtableStream;
 use crate::table::TableStore;
 use crate::view::View;
+use watch::{Unwatched, Watch};
 
 /// The stream of what a command asks for.
 pub fn read(
     store: &TableStore,
     command: &ReadCommand,
     context: &ReadContext,
+) -> Result<Box<dyn PartitionStream>, ReadError> {
+    read_watched(store, command, context, &mut Unwatched)
+}
+
+/// The same, told to somebody who looks on.
+fn read_watched<W: Watch>(
+    store: &TableStore,
+    command: &ReadCommand,
+    context: &ReadContext,
+    watch: &mut W,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
     let view = store.view();
     context.trace(|| match &command.range {
@@ -32,15 +45,20 @@ pub fn read(
             format!("Executing seq scan across {} sstables of {}", view.sstables.len(), view.table.name)
         }
     });
-    let stream = if !view.sstables.is_empty() && names::applies(command) {
-        by_names(store, &view, command, context)?
+    let stream = if is_by_names(&view, command) {
+        by_names(store, &view, command, context, watch)?
     } else {
-        merged(store, &view, command, context)?
+        merged(store, &view, command, context, watch)?
     };
     Ok(match context.mode {
         ReadMode::Inline => Box::new(budget::InlineBudget::new(stream)),
         ReadMode::Background => stream,
     })
+}
+
+/// Newest sources first, until the rows are complete.
+fn is_by_names(view: &View, command: &ReadCommand) -> bool {
+    !view.sstables.is_empty() && names::applies(command)
 }
 
 fn hash_of(command: &ReadCommand) -> Option<KeyHash> {
@@ -50,11 +68,12 @@ fn hash_of(command: &ReadCommand) -> Option<KeyHash> {
     }
 }
 
-fn in_memtables(
+fn in_memtables<W: Watch>(
     store: &TableStore,
     view: &View,
     command: &ReadCommand,
     context: &ReadContext,
+    watch: &mut W,
 ) -> Vec<Box<dyn PartitionStream>> {
     let lists = view.memtables(store.shards, command).into_iter();
     let stream = |memtables: Vec<Arc<Memtable>>| {
@@ -62,54 +81,61 @@ fn in_memtables(
             PartitionRange::Key(key) => format!("Merging memtable contents of shard {}", store.shards.of(key.token)),
             PartitionRange::Range { .. } => format!("Merging contents of {} memtables", memtables.len()),
         });
-        dropped::WithoutDropped::of(Box::new(MemtableStream::new(memtables, command)), &view.table)
+        let source = watch.memtables(&memtables, view);
+        let stream = MemtableStream::new(memtables, command);
+        watch.watched(source, dropped::WithoutDropped::of(Box::new(stream), &view.table))
     };
     lists.map(stream).collect()
 }
 
 /// All that may hold an answer, merged.
-fn merged(
+fn merged<W: Watch>(
     store: &TableStore,
     view: &View,
     command: &ReadCommand,
     context: &ReadContext,
+    watch: &mut W,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
-    let mut streams = in_memtables(store, view, command, context);
+    let mut streams = in_memtables(store, view, command, context, watch);
     let hash = hash_of(command);
     for sstable in &view.sstables {
         match exclusion(sstable, command, hash) {
-            Some(reason) => skip(sstable, reason, context),
+            Some(reason) => skip(sstable, reason, context, watch),
             None => {
                 context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
-                streams.push(Box::new(sstable.read(command, context)?));
+                streams.push(watch.sstable(sstable, command, context)?);
             }
         }
     }
     Ok(MergeStream::boxed(&view.table, streams, command.reversed))
 }
 
+/// Why an SSTable is left out of a read by names.
+const OLDER: &str = "its newest data is older than what was found";
+
 /// Newest first, until what is older cannot matter.
-fn by_names(
+fn by_names<W: Watch>(
     store: &TableStore,
     view: &View,
     command: &ReadCommand,
     context: &ReadContext,
+    watch: &mut W,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
     let mut found = names::Found::new(command, &view.table);
-    for stream in in_memtables(store, view, command, context) {
+    for stream in in_memtables(store, view, command, context, watch) {
         found.add(stream)?;
     }
     let hash = hash_of(command);
     for sstable in &view.sstables {
         if found.is_newer_than(sstable.statistics().stats.max_timestamp) {
-            skip(sstable, "its newest data is older than what was found", context);
+            skip(sstable, OLDER, context, watch);
             continue;
         }
         match exclusion(sstable, command, hash) {
-            Some(reason) => skip(sstable, reason, context),
+            Some(reason) => skip(sstable, reason, context, watch),
             None => {
                 context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
-                found.add(Box::new(sstable.read(command, context)?))?;
+                found.add(watch.sstable(sstable, command, context)?)?;
             }
         }
     }
@@ -117,7 +143,8 @@ fn by_names(
 }
 
 /// Those that are read count themselves.
-fn skip(sstable: &SSTable, reason: &str, context: &ReadContext) {
+fn skip<W: Watch>(sstable: &Arc<SSTable>, reason: &'static str, context: &ReadContext, watch: &mut W) {
+    watch.skipped(sstable, reason);
     ReadStats::add(&context.stats.sstables_considered, 1);
     context.trace(|| format!("SSTable {} skipped: {reason}", sstable.descriptor().prefix()));
 }

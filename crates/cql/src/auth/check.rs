@@ -21,13 +21,21 @@ pub(crate) fn authorize<C: Coordinator>(
     client: &ClientState,
     coordinator: &C,
 ) -> Result<(), CqlError> {
-    let Some(access) = &client.access else { return Ok(()) };
-    match &prepared.plan {
+    match &client.access {
+        Some(access) => authorize_plan(&prepared.plan, access, coordinator),
+        None => Ok(()),
+    }
+}
+
+fn authorize_plan<C: Coordinator>(plan: &Plan, access: &Access, coordinator: &C) -> Result<(), CqlError> {
+    match plan {
         Plan::Select(plan) => select(plan, access, coordinator),
         Plan::Modification(plan) => authorize_modification(plan, access),
         Plan::Batch(plan) => plan.statements.iter().try_for_each(|plan| authorize_modification(plan, access)),
         Plan::Use(_) => access.check_login(),
         Plan::Truncate(table) => access.check_table(Permission::Modify, table),
+        // who may not do it may not see how it would be done
+        Plan::Explain(plan) => authorize_plan(&plan.plan, access, coordinator),
         Plan::Other => Ok(()),
     }
 }

@@ -1,7 +1,8 @@
 //! The keywords of the grammar, found by one look into a table computed at compile time.
 //!
 //! Must agree with: the `K_` tokens of Cassandra's `Lexer.g`, its `reserved_keywords.txt`, and the rules
-//! `unreserved_keyword`, `unreserved_function_keyword`, `basic_unreserved_keyword`, `native_type`.
+//! `unreserved_keyword`, `unreserved_function_keyword`, `basic_unreserved_keyword`, `native_type`. Two words are ours: `explain` and
+//! `analyze`; they may stand for any name, so that no statement of Cassandra's means anything else.
 
 use super::Kind;
 use crate::ast::NativeType;
@@ -55,6 +56,7 @@ keywords! {
     Allow "allow" Reserved;
     Alter "alter" Reserved;
     And "and" Reserved;
+    Analyze "analyze" Any;
     Ann "ann" Any;
     Apply "apply" Reserved;
     As "as" Any;
@@ -93,6 +95,7 @@ keywords! {
     Entries "entries" Reserved;
     Execute "execute" Reserved;
     Exists "exists" Any;
+    Explain "explain" Any;
     Filtering "filtering" Any;
     Finalfunc "finalfunc" Any;
     Float "float" Type(N::Float);

@@ -26,6 +26,7 @@ impl<'a> Parser<'a> {
             Keyword::Grant | Keyword::Revoke => self.grant_or_revoke(),
             Keyword::List => self.list(),
             Keyword::Describe | Keyword::Desc => self.describe().map(Statement::Describe),
+            Keyword::Explain => self.explain().map(Statement::Explain),
             _ => Err(self.expected_statement()),
         }
     }
@@ -39,7 +40,7 @@ impl<'a> Parser<'a> {
     fn expected_statement(&self) -> super::SyntaxError {
         self.expected(
             "a statement (SELECT, INSERT, UPDATE, DELETE, BEGIN BATCH, USE, TRUNCATE, CREATE, ALTER, DROP, \
-             GRANT, REVOKE, LIST, DESCRIBE)",
+             GRANT, REVOKE, LIST, DESCRIBE, EXPLAIN)",
         )
     }
 }

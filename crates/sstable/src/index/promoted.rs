@@ -66,7 +66,8 @@ pub(super) fn read(
     };
     let promoted =
         Promoted { schema: Arc::clone(schema), form, infos: rest.slice(..infos), offsets: rest.slice(infos..), count };
-    Ok(RowIndex { data_position, deletion, blocks: Blocks::Promoted(PromotedCursor { promoted, at: None }) })
+    let blocks = Blocks::Promoted(PromotedCursor { promoted, at: None });
+    Ok(RowIndex { data_position, deletion, count: u64::from(count), blocks })
 }
 
 impl Promoted {

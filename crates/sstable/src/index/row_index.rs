@@ -29,6 +29,8 @@ pub struct RowIndexEntry {
     pub data_position: u64,
     /// Of the whole partition.
     pub deletion: DeletionTime,
+    /// How many blocks it has.
+    pub count: u64,
     trie: Trie,
 }
 
@@ -50,10 +52,9 @@ impl RowIndexEntry {
             let root = base.checked_add_signed(distance).filter(|root| *root < base);
             let root =
                 root.ok_or_else(|| Malformed::at(cursor.position() as u64, format!("a root {distance} away")))?;
-            // number of blocks: nothing needs it
-            cursor.uvint()?;
+            let count = cursor.uvint()?;
             let deletion = get_deletion_time(&mut cursor, FORM)?;
-            Ok((key, Self { data_position, deletion, trie: Trie::new(file.clone(), root) }))
+            Ok((key, Self { data_position, deletion, count, trie: Trie::new(file.clone(), root) }))
         };
         read().map_err(relative)
     }

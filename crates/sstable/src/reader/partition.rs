@@ -17,6 +17,7 @@ use types::DecoratedKey;
 
 use super::clip::{Clip, Step};
 use super::cursor::DataCursor;
+use super::explain::Visits;
 use super::{Resolved, SSTable};
 use crate::error::Malformed;
 use crate::index::{Block, Blocks, PartitionPosition, RowIndex};
@@ -28,12 +29,12 @@ pub(super) struct PartitionReader {
     sstable: SSTable,
     cursor: DataCursor,
     clip: Clip,
-    reversed: bool,
+    pub(super) reversed: bool,
     /// Of the partition in the data.
-    start: u64,
+    pub(super) start: u64,
     /// Of its first unfiltered.
     body: u64,
-    index: Option<RowIndex>,
+    pub(super) index: Option<RowIndex>,
     /// The slice, by number, that the row index was asked for last.
     sought: Option<usize>,
     held: Option<Unfiltered>,
@@ -44,6 +45,8 @@ pub(super) struct PartitionReader {
     blocks: Option<Blocks>,
     block_start: Option<u64>,
     starts: Vec<u64>,
+    /// The blocks that were read, for EXPLAIN; else None.
+    pub(super) visits: Option<Box<Visits>>,
 }
 
 impl PartitionReader {
@@ -68,6 +71,7 @@ impl PartitionReader {
             blocks: None,
             block_start: None,
             starts: Vec::new(),
+            visits: None,
         }
     }
 
@@ -83,8 +87,12 @@ impl PartitionReader {
         self.starts.clear();
         self.ended = self.clip.is_done();
         self.index = None;
+        let left = self.cursor.position();
         let head = self.open_head(position, wanted)?;
         self.ended |= head.is_none();
+        if self.visits.is_some() && head.is_some() {
+            self.visit_partition(left);
+        }
         Ok(head)
     }
 
@@ -231,7 +239,8 @@ impl PartitionReader {
 
     fn jump_forwards(&mut self, bound: &Bound) -> Result<(), ReadError> {
         let Some(entry) = &self.index else { return Ok(()) };
-        let found = entry.blocks.clone().first_behind(bound, &self.sstable.schema);
+        let mut blocks = entry.blocks.clone();
+        let found = blocks.first_behind(bound, &self.sstable.schema);
         let found = found.map_err(|error| self.index_error(error))?;
         let Some(block) = found else { return Ok(()) };
         let target = self.place(block.offset)?;
@@ -241,6 +250,9 @@ impl PartitionReader {
             self.cursor.seek(target);
             self.clip.jump(block.open);
             ReadStats::add(&self.cursor.context().stats.blocks, 1);
+            if self.visits.is_some() {
+                self.visit_block(blocks, block, here);
+            }
         }
         Ok(())
     }
@@ -382,6 +394,9 @@ impl PartitionReader {
         }
         self.block_start = Some(start);
         ReadStats::add(&self.cursor.context().stats.blocks, 1);
+        if self.visits.is_some() {
+            self.visit_backwards();
+        }
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use crate::index::{IndexCursor, PartitionPosition};
 
 /// Partitions of one SSTable.
 pub struct SSTableStream {
-    reader: PartitionReader,
+    pub(super) reader: PartitionReader,
     /// The key before, in a scan.
     last: Option<DecoratedKey>,
     range: PartitionRange,

@@ -7,6 +7,7 @@
 //! beyond, it may come before or after the purge of what deletes it.
 
 mod damage;
+mod explain;
 mod twin;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -397,6 +398,7 @@ impl Wide {
             indexes: Vec::new(),
         };
         let found = self.read(engine, &command, &wanted);
+        explain::check(engine, &command, self.sim.seed());
         let mut expected: Vec<(i32, Partition)> = (0..PARTITIONS as i32)
             .filter(|k| single.is_none_or(|single| single == *k))
             .map(|k| {

@@ -1,0 +1,97 @@
+//! EXPLAIN and EXPLAIN ANALYZE: how a statement is carried out, and what it took.
+//!
+//! 1. The statement is prepared as it would be without the words.
+//! 2. It is executed on a coordinator of its own, [`Watching`], which writes down what is asked of it. For EXPLAIN nothing is read or
+//!    written: reads give nothing, and the node is asked what they would take. For ANALYZE everything is passed on to the node.
+//! 3. What was written down becomes lines ([`table`]), each with one figure.
+//!
+//! So what is told of is what is done: no second planner that could be of another opinion. A SELECT is explained for one page of the
+//! request's page size. The answer itself is not paged.
+
+mod access;
+mod hints;
+mod sources;
+mod table;
+mod watching;
+mod words;
+mod writes;
+
+use std::sync::Arc;
+
+use crate::context::{Bindings, Preparing};
+use crate::coordinator::Coordinator;
+use crate::error::CqlError;
+use crate::execute::{BoundValue, QueryOptions};
+use crate::prepare::Plan;
+use crate::result::{Answer, CqlResult, ResultMetadata};
+use crate::statements::{batch, modification, select};
+use table::Lines;
+use watching::{Seen, Watching};
+
+/// A prepared EXPLAIN.
+#[derive(Debug)]
+pub(crate) struct ExplainPlan {
+    /// The statement is carried out.
+    pub analyze: bool,
+    /// SELECT, INSERT, UPDATE, DELETE or BATCH.
+    pub plan: Plan,
+    /// The columns of the answer.
+    pub metadata: Arc<ResultMetadata>,
+}
+
+/// Prepares an EXPLAIN of what has been prepared.
+pub(crate) fn prepare(preparing: &Preparing<'_>, plan: Plan, analyze: bool) -> ExplainPlan {
+    ExplainPlan { analyze, plan, metadata: table::metadata(preparing) }
+}
+
+/// Explains.
+pub(crate) async fn execute<C: Coordinator>(
+    plan: &ExplainPlan,
+    query: &str,
+    values: &[BoundValue],
+    options: &QueryOptions,
+    coordinator: &C,
+) -> Result<Answer, CqlError> {
+    let watching = Watching::new(coordinator, plan.analyze);
+    let begun = coordinator.monotonic_micros();
+    let answer = carry_out(&plan.plan, query, values, options, &watching).await?;
+    let micros = coordinator.monotonic_micros().saturating_sub(begun);
+    let seen = watching.into_seen();
+    let told = Told { seen: &seen, answer: &answer, options, analyze: plan.analyze, micros };
+    let bindings = Bindings { values, sources: coordinator };
+    let mut lines = Lines::default();
+    match &plan.plan {
+        Plan::Select(plan) => {
+            access::tell(&mut lines, plan, &told, &bindings)?;
+            sources::tell(&mut lines, &plan.table, &told);
+            hints::tell(&mut lines, plan, &told);
+        }
+        _ => writes::tell(&mut lines, &plan.plan, &told, coordinator),
+    }
+    Ok(Answer { result: CqlResult::Rows(lines.into_result(&plan.metadata)), warnings: answer.warnings })
+}
+
+/// What there is to tell.
+struct Told<'a> {
+    seen: &'a Seen,
+    answer: &'a Answer,
+    options: &'a QueryOptions,
+    analyze: bool,
+    /// From the values to the answer.
+    micros: u64,
+}
+
+async fn carry_out<C: Coordinator>(
+    plan: &Plan,
+    query: &str,
+    values: &[BoundValue],
+    options: &QueryOptions,
+    watching: &Watching<'_, C>,
+) -> Result<Answer, CqlError> {
+    match plan {
+        Plan::Select(plan) => select::execute(plan, query, values, options, watching).await,
+        Plan::Modification(plan) => modification::execute(plan, values, options, watching).await,
+        Plan::Batch(plan) => batch::execute(plan, values, options, watching).await,
+        _ => Err(CqlError::Server("EXPLAIN of a statement that is not on data".to_owned())),
+    }
+}

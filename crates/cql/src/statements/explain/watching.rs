@@ -1,0 +1,181 @@
+//! A coordinator that writes down what a statement asks of it.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use rows::report::ReadReport;
+use rows::stream::EmptyStream;
+use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand};
+use schema::{Schema, TableMetadata};
+use types::DecoratedKey;
+
+use crate::auth::Roles;
+use crate::cas::CasPartition;
+use crate::coordinator::{CasRequest, ClusterInfo, Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};
+use crate::error::CqlError;
+use crate::result::SchemaEvent;
+
+/// A read that was asked for.
+pub(super) struct SeenRead {
+    /// Its commands.
+    pub commands: Vec<ReadCommand>,
+    /// What the node says.
+    pub report: ReadReport,
+    /// For a write: it looks at what is there.
+    pub consistency: Consistency,
+}
+
+/// A write that was asked for.
+pub(super) struct SeenWrite {
+    /// What is written.
+    pub mutations: Vec<Mutation>,
+    /// How.
+    pub options: WriteOptions,
+    /// How long the node took; 0 where nothing was carried out.
+    pub micros: u64,
+}
+
+/// A conditional statement that was asked for.
+pub(super) struct SeenCondition {
+    /// The condition held; None: it was not looked at.
+    pub applied: Option<bool>,
+    /// What was written.
+    pub update: Option<PartitionUpdate>,
+    /// At which consistency it was agreed on.
+    pub serial: Consistency,
+    /// How long the node took.
+    pub micros: u64,
+}
+
+/// What was asked for.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Reads, in order.
+    pub reads: Vec<SeenRead>,
+    /// Writes, in order.
+    pub writes: Vec<SeenWrite>,
+    /// A conditional statement.
+    pub condition: Option<SeenCondition>,
+}
+
+/// The coordinator. `analyze`: what is asked is passed on.
+pub(super) struct Watching<'a, C> {
+    node: &'a C,
+    analyze: bool,
+    seen: RefCell<Seen>,
+}
+
+impl<'a, C: Coordinator> Watching<'a, C> {
+    /// Before a node.
+    pub fn new(node: &'a C, analyze: bool) -> Self {
+        Self { node, analyze, seen: RefCell::default() }
+    }
+
+    /// What was asked for.
+    pub fn into_seen(self) -> Seen {
+        self.seen.into_inner()
+    }
+
+    async fn plan_read(&self, commands: Vec<ReadCommand>, options: &ReadOptions) -> Result<(), CqlError> {
+        let report = self.node.explain_read(commands.clone(), options).await?;
+        let consistency = options.consistency;
+        self.seen.borrow_mut().reads.push(SeenRead { commands, report, consistency });
+        Ok(())
+    }
+}
+
+impl<C: Coordinator> Coordinator for Watching<'_, C> {
+    fn schema(&self) -> Arc<Schema> {
+        self.node.schema()
+    }
+
+    fn now_micros(&self) -> i64 {
+        self.node.now_micros()
+    }
+
+    fn now_seconds(&self) -> u32 {
+        self.node.now_seconds()
+    }
+
+    fn next_timeuuid(&self) -> [u8; 16] {
+        self.node.next_timeuuid()
+    }
+
+    fn random_uuid(&self) -> [u8; 16] {
+        self.node.random_uuid()
+    }
+
+    fn cluster(&self) -> ClusterInfo {
+        self.node.cluster()
+    }
+
+    fn monotonic_micros(&self) -> u64 {
+        self.node.monotonic_micros()
+    }
+
+    fn shard_of(&self, key: &DecoratedKey) -> Option<(usize, usize)> {
+        self.node.shard_of(key)
+    }
+
+    fn roles(&self) -> Arc<Roles> {
+        self.node.roles()
+    }
+
+    async fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> Result<(), CqlError> {
+        let begun = self.node.monotonic_micros();
+        if self.analyze {
+            self.node.mutate(mutations.clone(), options).await?;
+        }
+        let micros = self.node.monotonic_micros().saturating_sub(begun);
+        self.seen.borrow_mut().writes.push(SeenWrite { mutations, options: *options, micros });
+        Ok(())
+    }
+
+    async fn compare_and_set<F>(&self, request: CasRequest, mut decide: F) -> Result<(), CqlError>
+    where
+        F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>,
+    {
+        let serial = request.serial;
+        if matches!(request.command.range, PartitionRange::Key(_)) {
+            self.plan_read(vec![request.command.clone()], &ReadOptions { consistency: serial }).await?;
+        }
+        let mut condition = SeenCondition { applied: None, update: None, serial, micros: 0 };
+        if self.analyze {
+            let begun = self.node.monotonic_micros();
+            let watched = |partition: CasPartition, timestamp: i64| {
+                let decided = decide(partition, timestamp)?;
+                condition.applied = Some(decided.is_some());
+                condition.update.clone_from(&decided);
+                Ok(decided)
+            };
+            self.node.compare_and_set(request, watched).await?;
+            condition.micros = self.node.monotonic_micros().saturating_sub(begun);
+        }
+        self.seen.borrow_mut().condition = Some(condition);
+        Ok(())
+    }
+
+    async fn read<T, F>(&self, commands: Vec<ReadCommand>, options: &ReadOptions, build: F) -> Result<T, CqlError>
+    where
+        T: Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
+    {
+        if !self.analyze {
+            self.plan_read(commands, options).await?;
+            // of nothing, to have something of that type: it is thrown away
+            return build(&mut EmptyStream);
+        }
+        let (built, report) = self.node.analyze_read(commands.clone(), options, build).await?;
+        let consistency = options.consistency;
+        self.seen.borrow_mut().reads.push(SeenRead { commands, report, consistency });
+        Ok(built)
+    }
+
+    async fn change_schema(&self, _: SchemaChange) -> Result<Option<SchemaEvent>, CqlError> {
+        Err(CqlError::Server("EXPLAIN changes no schema".to_owned()))
+    }
+
+    async fn truncate(&self, _: &Arc<TableMetadata>) -> Result<(), CqlError> {
+        Err(CqlError::Server("EXPLAIN truncates nothing".to_owned()))
+    }
+}

@@ -1,0 +1,206 @@
+//! Counting what is dead: tombstones by kind, and when compaction may drop them.
+//!
+//! A range tombstone counts once, where it opens in clustering order. A row's deletion, and what has expired of a row, its liveness and
+//! its cells, count each. When a deletion may go is told by gc_grace alone; that it is needed no more, because nothing older lies
+//! elsewhere, is for whoever knows the other sources.
+//! Agrees in what it counts with `org.apache.cassandra.db.ReadCommand.withMetricsRecording`, in when with `PurgeFunction`.
+
+use crate::{Cell, ColumnData, DeletionTime, Liveness, PartitionHead, Row, Unfiltered};
+
+/// The sorts of dead things.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum DeadKind {
+    /// A whole partition.
+    Partition,
+    /// A range of rows.
+    Range,
+    /// A row.
+    Row,
+    /// A cell, or a collection as a whole.
+    Cell,
+    /// A cell or a row's liveness whose TTL is over.
+    Expired,
+}
+
+impl DeadKind {
+    /// All, in the order in which they are shown.
+    pub const ALL: [Self; 5] = [Self::Partition, Self::Range, Self::Row, Self::Cell, Self::Expired];
+
+    /// In words, of one and of several.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Partition => "partition",
+            Self::Range => "range",
+            Self::Row => "row",
+            Self::Cell => "cell",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// The clock and the grace that tell what is dead, and whether it may go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grace {
+    /// Seconds.
+    pub now: u32,
+    /// `gc_grace_seconds`
+    pub seconds: u32,
+}
+
+/// How much was passed, and how much of it was dead.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Passed {
+    /// Partitions.
+    pub partitions: u64,
+    /// Rows, dead ones included.
+    pub rows: u64,
+    /// By [`DeadKind`].
+    dead: [u64; DeadKind::ALL.len()],
+    /// Those whose gc_grace is over.
+    pub purgeable: u64,
+    /// When gc_grace of those others ends: the first and the last, seconds.
+    pub purgeable_from: Option<(u32, u32)>,
+    /// The oldest and the youngest deletion, or end of a TTL, seconds.
+    pub dead_since: Option<(u32, u32)>,
+}
+
+fn widened(range: Option<(u32, u32)>, at: u32) -> Option<(u32, u32)> {
+    let (first, last) = range.unwrap_or((at, at));
+    Some((first.min(at), last.max(at)))
+}
+
+impl Passed {
+    /// How many of a kind.
+    pub fn of(&self, kind: DeadKind) -> u64 {
+        self.dead[kind as usize]
+    }
+
+    /// How many of all kinds.
+    pub fn tombstones(&self) -> u64 {
+        self.dead.iter().sum()
+    }
+
+    /// Adds what another has passed.
+    pub fn add(&mut self, other: &Self) {
+        self.partitions += other.partitions;
+        self.rows += other.rows;
+        for (mine, theirs) in self.dead.iter_mut().zip(other.dead) {
+            *mine += theirs;
+        }
+        self.purgeable += other.purgeable;
+        if let Some((first, last)) = other.purgeable_from {
+            self.purgeable_from = widened(widened(self.purgeable_from, first), last);
+        }
+        if let Some((first, last)) = other.dead_since {
+            self.dead_since = widened(widened(self.dead_since, first), last);
+        }
+    }
+
+    /// Counts one dead thing, dead since `at` (seconds).
+    pub fn dead(&mut self, kind: DeadKind, at: u32, grace: &Grace) {
+        self.dead[kind as usize] += 1;
+        self.dead_since = widened(self.dead_since, at);
+        // as `local_deletion_time < now - gc_grace`
+        let from = at.saturating_add(grace.seconds).saturating_add(1);
+        if from <= grace.now {
+            self.purgeable += 1;
+        } else {
+            self.purgeable_from = widened(self.purgeable_from, from);
+        }
+    }
+
+    fn deletion(&mut self, kind: DeadKind, deletion: &DeletionTime, grace: &Grace) {
+        if !deletion.is_live() {
+            self.dead(kind, deletion.local_deletion_time, grace);
+        }
+    }
+
+    /// Counts a partition's head.
+    pub fn head(&mut self, head: &PartitionHead, grace: &Grace) {
+        self.partitions += 1;
+        self.deletion(DeadKind::Partition, &head.deletion, grace);
+        if let Some(row) = &head.static_row {
+            self.content(row, grace);
+        }
+    }
+
+    /// Counts a row or a marker.
+    pub fn unfiltered(&mut self, unfiltered: &Unfiltered, grace: &Grace) {
+        match unfiltered {
+            Unfiltered::Row(row) => {
+                self.rows += 1;
+                self.content(row, grace);
+            }
+            Unfiltered::Marker(marker) => {
+                if let Some(open) = &marker.open {
+                    self.deletion(DeadKind::Range, open, grace);
+                }
+            }
+        }
+    }
+
+    fn content(&mut self, row: &Row, grace: &Grace) {
+        self.deletion(DeadKind::Row, &row.deletion, grace);
+        let Liveness { local_expiration_time, .. } = row.liveness;
+        if !row.liveness.is_empty() && row.liveness.is_expiring() && !row.liveness.is_live(grace.now) {
+            self.dead(DeadKind::Expired, local_expiration_time, grace);
+        }
+        for data in &row.columns {
+            match data {
+                ColumnData::Simple(cell) => self.cell(cell, grace),
+                ColumnData::Complex(complex) => {
+                    self.deletion(DeadKind::Cell, &complex.deletion, grace);
+                    complex.cells.iter().for_each(|cell| self.cell(cell, grace));
+                }
+            }
+        }
+    }
+
+    fn cell(&mut self, cell: &Cell, grace: &Grace) {
+        if !cell.is_live(grace.now) {
+            let kind = if cell.is_expiring() { DeadKind::Expired } else { DeadKind::Cell };
+            self.dead(kind, cell.local_deletion_time, grace);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use schema::ColumnId;
+
+    use super::*;
+    use crate::{ClusteringPrefix, ClusteringValues, RangeTombstoneMarker};
+
+    #[test]
+    fn each_kind_is_counted_and_dated() {
+        let grace = Grace { now: 1_000, seconds: 100 };
+        let mut passed = Passed::default();
+        let head = PartitionHead {
+            key: types::DecoratedKey::new(Bytes::from_static(b"k")),
+            deletion: DeletionTime::new(1, 899),
+            static_row: None,
+        };
+        passed.head(&head, &grace);
+        let mut row = Row::new(ClusteringValues::new());
+        row.deletion = DeletionTime::new(1, 900);
+        row.liveness = Liveness::expiring(2, 10, 950);
+        row.add_cell(Cell::tombstone(ColumnId(0), 3, 990));
+        row.add_cell(Cell::live(ColumnId(1), 3, Bytes::from_static(b"v")));
+        passed.unfiltered(&Unfiltered::Row(row), &grace);
+        let boundary = RangeTombstoneMarker {
+            position: ClusteringPrefix::bottom(),
+            close: Some(DeletionTime::new(1, 5)),
+            open: Some(DeletionTime::new(2, 800)),
+        };
+        passed.unfiltered(&Unfiltered::Marker(boundary), &grace);
+        assert_eq!(DeadKind::ALL.map(|kind| passed.of(kind)), [1; 5]);
+        assert_eq!((passed.partitions, passed.rows, passed.tombstones()), (1, 1, 5));
+        // 899 < 900 = now - gc_grace, 900 is not
+        assert_eq!((passed.purgeable, passed.purgeable_from), (2, Some((1_001, 1_091))));
+        assert_eq!(passed.dead_since, Some((800, 990)));
+        let mut both = passed.clone();
+        both.add(&passed);
+        assert_eq!((both.tombstones(), both.purgeable), (10, 4));
+    }
+}

@@ -1,0 +1,312 @@
+//! What a read would take, and what one took: the report behind EXPLAIN and EXPLAIN ANALYZE.
+//!
+//! [`plan`] asks of each source what a read asks (token range, filter, clustering bounds) and the row index how many blocks can hold
+//! something; no data is read. [`Observation`] opens the streams of a read as `read` does, with something around each source that counts
+//! and times what comes out of it. Both choose sources by the same functions as every read.
+//!
+//! Chunks are counted for each SSTable by a context of its own. What counting costs, some 50 ns an item, is in the times.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rows::command::ReadStats;
+use rows::dead::Grace;
+use rows::report::{BlockCount, CommandReport, Decision, SOURCES_MAX, SourceFigures, SourceKind, SourceReport};
+use rows::{PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Unfiltered};
+use sstable::{SSTable, SSTableStream};
+
+use super::watch::Watch;
+use super::{OLDER, exclusion, hash_of, is_by_names, read_watched};
+use crate::memtable::Memtable;
+use crate::table::TableStore;
+use crate::view::View;
+
+/// Why an SSTable that is read is read.
+const MAY_HOLD: &str = "it may hold rows of the answer";
+
+fn report_of(store: &TableStore, view: &View, command: &ReadCommand) -> CommandReport {
+    let shards = store.shards.of_range(&command.range);
+    CommandReport {
+        key: match &command.range {
+            PartitionRange::Key(key) => Some(key.clone()),
+            PartitionRange::Range { .. } => None,
+        },
+        shards: (*shards.start(), *shards.end()),
+        shard_count: store.shards.count(),
+        by_names: is_by_names(view, command),
+        sources: Vec::new(),
+        sources_left_out: 0,
+    }
+}
+
+fn add(report: &mut CommandReport, source: SourceReport) -> Option<usize> {
+    if report.sources.len() >= SOURCES_MAX {
+        report.sources_left_out += 1;
+        return None;
+    }
+    report.sources.push(source);
+    Some(report.sources.len() - 1)
+}
+
+fn source_of_memtables(store: &TableStore, view: &View, memtables: &[Arc<Memtable>]) -> SourceReport {
+    let is_active = |memtable: &Arc<Memtable>| view.active.iter().any(|active| Arc::ptr_eq(active, memtable));
+    let kind = if memtables.iter().any(is_active) { SourceKind::Memtable } else { SourceKind::Flushing };
+    let (name, reason) = match memtables {
+        [_] if store.shards.count() == 1 => ("shard 0".to_owned(), "what is in memory is always read"),
+        [_] => (String::new(), "what is in memory is always read"),
+        several => (format!("{} shards", several.len()), "what is in memory is always read"),
+    };
+    let bytes = memtables.iter().map(|memtable| memtable.size() as u64).sum();
+    SourceReport { kind, name, decision: Decision::Read, reason, bytes, blocks: None, measured: None }
+}
+
+fn source_of_sstable(sstable: &SSTable, decision: Decision, reason: &'static str) -> SourceReport {
+    SourceReport {
+        kind: SourceKind::SSTable,
+        name: sstable.descriptor().prefix(),
+        decision,
+        reason,
+        bytes: sstable.stored_length(),
+        blocks: None,
+        measured: None,
+    }
+}
+
+/// What a read would take. Reads filters and indexes, and no data.
+pub(crate) fn plan(store: &TableStore, command: &ReadCommand) -> Result<CommandReport, ReadError> {
+    let view = store.view();
+    let mut report = report_of(store, &view, command);
+    for memtables in view.memtables(store.shards, command) {
+        let source = named(source_of_memtables(store, &view, &memtables), &report);
+        add(&mut report, source);
+    }
+    let hash = hash_of(command);
+    let mut before = !report.sources.is_empty();
+    for sstable in &view.sstables {
+        let source = match exclusion(sstable, command, hash) {
+            Some(reason) => source_of_sstable(sstable, Decision::Skip, reason),
+            None => wanted(sstable, command, report.by_names && before)?,
+        };
+        before |= source.decision != Decision::Skip;
+        add(&mut report, source);
+    }
+    Ok(report)
+}
+
+/// A memtable of one partition is named by its shard.
+fn named(mut source: SourceReport, report: &CommandReport) -> SourceReport {
+    if source.name.is_empty() {
+        source.name = match report.shards {
+            (first, last) if first == last => format!("shard {first}"),
+            _ => "1 shard".to_owned(),
+        };
+    }
+    source
+}
+
+fn wanted(sstable: &SSTable, command: &ReadCommand, after_others: bool) -> Result<SourceReport, ReadError> {
+    let PartitionRange::Key(key) = &command.range else {
+        return Ok(source_of_sstable(sstable, Decision::Read, "it has partitions of the range"));
+    };
+    let Some(blocks) = sstable.blocks_of(key, &command.slices)? else {
+        return Ok(source_of_sstable(sstable, Decision::Skip, "its index does not have the key, its filter errs"));
+    };
+    let (decision, reason) = match after_others {
+        true => (Decision::Perhaps, "only if what is newer leaves a row incomplete"),
+        false => (Decision::Read, MAY_HOLD),
+    };
+    let mut source = source_of_sstable(sstable, decision, reason);
+    source.blocks = Some(blocks);
+    Ok(source)
+}
+
+/// The report of a read that is being carried out.
+#[derive(Clone)]
+pub struct Observation {
+    shared: Arc<Mutex<Observed>>,
+}
+
+#[derive(Default)]
+struct Observed {
+    mode: Option<ReadMode>,
+    commands: Vec<CommandReport>,
+    left_out: u64,
+}
+
+/// A source among the observed: of which command, and which of it. None: it is not told of.
+type Place = Option<(usize, usize)>;
+
+impl Default for Observation {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Observation {
+    /// Of nothing yet.
+    pub fn new() -> Self {
+        Self { shared: Arc::new(Mutex::new(Observed::default())) }
+    }
+
+    fn enter(&self) -> MutexGuard<'_, Observed> {
+        self.shared.lock().expect("nothing panics inside")
+    }
+
+    /// What was seen: the commands, how many more there were, and whether the read ended in the background.
+    pub fn take(&self) -> (Vec<CommandReport>, u64, bool) {
+        let mut observed = self.enter();
+        let commands = std::mem::take(&mut observed.commands);
+        (commands, observed.left_out, observed.mode == Some(ReadMode::Background))
+    }
+
+    /// Opens the stream of a command. A read that is run again from scratch forgets what the first attempt saw.
+    pub(crate) fn open(
+        &self,
+        store: &TableStore,
+        command: &ReadCommand,
+        context: &ReadContext,
+    ) -> Result<Box<dyn PartitionStream>, ReadError> {
+        let number = {
+            let mut observed = self.enter();
+            if observed.mode != Some(context.mode) {
+                *observed = Observed { mode: Some(context.mode), ..Observed::default() };
+            }
+            if observed.commands.len() < rows::report::COMMANDS_MAX {
+                let report = report_of(store, &store.view(), command);
+                observed.commands.push(report);
+                Some(observed.commands.len() - 1)
+            } else {
+                observed.left_out += 1;
+                None
+            }
+        };
+        let grace =
+            Grace { now: command.now, seconds: u32::try_from(command.table.params.gc_grace_seconds).unwrap_or(0) };
+        let mut watcher = Watcher { store, observation: self.clone(), number, grace };
+        read_watched(store, command, context, &mut watcher)
+    }
+}
+
+struct Watcher<'a> {
+    store: &'a TableStore,
+    observation: Observation,
+    /// Of the command.
+    number: Option<usize>,
+    grace: Grace,
+}
+
+impl Watcher<'_> {
+    fn add(&self, source: SourceReport) -> Place {
+        let number = self.number?;
+        let mut observed = self.observation.enter();
+        let report = observed.commands.get_mut(number)?;
+        let source = named(source, report);
+        add(report, source).map(|place| (number, place))
+    }
+
+    fn counted<S>(&self, place: Place, stream: S, chunk_length: u64, stats: Option<Arc<ReadStats>>) -> Counted<S> {
+        Counted {
+            stream,
+            env: self.store.env.clone(),
+            grace: self.grace,
+            figures: SourceFigures { chunk_length, ..SourceFigures::default() },
+            stats,
+            observation: self.observation.clone(),
+            place,
+            blocks: |_| BlockCount::default(),
+        }
+    }
+}
+
+impl Watch for Watcher<'_> {
+    type Source = Place;
+
+    fn memtables(&mut self, memtables: &[Arc<Memtable>], view: &View) -> Place {
+        self.add(source_of_memtables(self.store, view, memtables))
+    }
+
+    fn watched(&mut self, place: Place, stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream> {
+        Box::new(self.counted(place, stream, 0, None))
+    }
+
+    fn skipped(&mut self, sstable: &Arc<SSTable>, reason: &'static str) {
+        let reason = if reason == OLDER { "all its data is older than what was found: not needed" } else { reason };
+        self.add(source_of_sstable(sstable, Decision::Skip, reason));
+    }
+
+    fn sstable(
+        &mut self,
+        sstable: &Arc<SSTable>,
+        command: &ReadCommand,
+        context: &ReadContext,
+    ) -> Result<Box<dyn PartitionStream>, ReadError> {
+        let mut own = context.clone();
+        own.stats = Arc::new(ReadStats::default());
+        let begun = self.store.env.now();
+        let stream = sstable.read_counted(command, &own)?;
+        // the read as a whole counts them too
+        ReadStats::add(&context.stats.sstables_considered, 1);
+        ReadStats::add(&context.stats.sstables_read, ReadStats::get(&own.stats.sstables_read));
+        let place = self.add(source_of_sstable(sstable, Decision::Read, MAY_HOLD));
+        let mut counted = self.counted(place, stream, sstable.data().chunk_length() as u64, Some(own.stats));
+        counted.figures.nanos = nanos(self.store.env.elapsed(begun));
+        counted.blocks = SSTableStream::blocks_visited;
+        Ok(Box::new(counted))
+    }
+}
+
+fn nanos(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A source that is counted and timed; writes its figures into the report when it ends.
+struct Counted<S> {
+    stream: S,
+    env: env::Env,
+    grace: Grace,
+    figures: SourceFigures,
+    stats: Option<Arc<ReadStats>>,
+    observation: Observation,
+    place: Place,
+    blocks: fn(&S) -> BlockCount,
+}
+
+impl<S: PartitionStream> PartitionStream for Counted<S> {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        let begun = self.env.now();
+        let head = self.stream.next_partition();
+        self.figures.nanos += nanos(self.env.elapsed(begun));
+        if let Ok(Some(head)) = &head {
+            self.figures.passed.head(head, &self.grace);
+        }
+        head
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        let begun = self.env.now();
+        let next = self.stream.next_unfiltered();
+        self.figures.nanos += nanos(self.env.elapsed(begun));
+        if let Ok(Some(unfiltered)) = &next {
+            self.figures.passed.unfiltered(unfiltered, &self.grace);
+        }
+        next
+    }
+}
+
+impl<S> Drop for Counted<S> {
+    fn drop(&mut self) {
+        let mut figures = std::mem::take(&mut self.figures);
+        figures.blocks = (self.blocks)(&self.stream);
+        if let Some(stats) = &self.stats {
+            figures.chunks_cached = ReadStats::get(&stats.chunks_cached);
+            figures.chunks_read = ReadStats::get(&stats.chunks_read);
+            figures.bytes_read = ReadStats::get(&stats.bytes_read);
+            figures.false_positives = ReadStats::get(&stats.bloom_false_positives);
+        }
+        let mut observed = self.observation.enter();
+        let source =
+            self.place.and_then(|(command, source)| observed.commands.get_mut(command)?.sources.get_mut(source));
+        if let Some(source) = source {
+            source.measured = Some(figures);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Looking on while the sources of a read are chosen and opened. On the usual path nobody does, and [`Unwatched`] compiles to nothing.
+
+use std::sync::Arc;
+
+use rows::{PartitionStream, ReadCommand, ReadContext, ReadError};
+use sstable::SSTable;
+
+use crate::memtable::Memtable;
+use crate::view::View;
+
+/// Somebody who looks on.
+pub(super) trait Watch {
+    /// What a source is known by from its opening to its stream.
+    type Source;
+
+    /// Memtables (in token order) are going to be read.
+    fn memtables(&mut self, memtables: &[Arc<Memtable>], view: &View) -> Self::Source;
+
+    /// The stream of such a source; may put something around it.
+    fn watched(&mut self, source: Self::Source, stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream>;
+
+    /// An SSTable was left out.
+    fn skipped(&mut self, sstable: &Arc<SSTable>, reason: &'static str);
+
+    /// Opens an SSTable.
+    fn sstable(
+        &mut self,
+        sstable: &Arc<SSTable>,
+        command: &ReadCommand,
+        context: &ReadContext,
+    ) -> Result<Box<dyn PartitionStream>, ReadError>;
+}
+
+/// Nobody.
+pub(super) struct Unwatched;
+
+impl Watch for Unwatched {
+    type Source = ();
+
+    #[inline]
+    fn memtables(&mut self, _: &[Arc<Memtable>], _: &View) {}
+
+    #[inline]
+    fn watched(&mut self, (): (), stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream> {
+        stream
+    }
+
+    #[inline]
+    fn skipped(&mut self, _: &Arc<SSTable>, _: &'static str) {}
+
+    #[inline]
+    fn sstable(
+        &mut self,
+        sstable: &Arc<SSTable>,
+        command: &ReadCommand,
+        context: &ReadContext,
+    ) -> Result<Box<dyn PartitionStream>, ReadError> {
+        Ok(Box::new(sstable.read(command, context)?))
+    }
+}
