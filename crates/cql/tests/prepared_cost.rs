@@ -85,6 +85,8 @@ fn schema(others: usize) -> Arc<Schema> {
             datacenters: vec!["datacenter1".to_owned()],
             restoring: false,
             switches: ddl::Switches::default(),
+            default_index: None,
+            guardrails: None,
         };
         let parsed = cql::parse(text).expect("a statement");
         schema = ddl::apply(&parsed.statement, &context, &schema).expect("a change").expect("something new").0;

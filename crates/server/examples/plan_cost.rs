@@ -29,6 +29,8 @@ fn schema() -> Arc<Schema> {
             datacenters: vec!["datacenter1".to_owned()],
             restoring: false,
             switches: ddl::Switches::default(),
+            default_index: None,
+            guardrails: None,
         };
         let parsed = cql::parse(text).expect("a statement");
         let changed = ddl::apply(&parsed.statement, &context, &schema).expect("a change");

@@ -256,7 +256,7 @@ impl Running<'_> {
         };
         let mut warnings = Vec::new();
         if is_new && !statement.prepared.qualified && !self.client.warned_of_use.replace(true) {
-            warnings.push(warning_of_use(state.keyspace.as_deref(), &statement.prepared.id));
+            warnings.push(warning_of_use(state.keyspace.as_deref(), &statement.prepared.id()));
         }
         Ok(Reply { response: Response::Prepared(Box::new(prepared)), warnings })
     }
