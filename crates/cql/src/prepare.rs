@@ -24,8 +24,6 @@ pub struct Prepared {
     pub query: Arc<str>,
     /// The keyspace that unqualified names were looked up in.
     pub keyspace: Option<Arc<str>>,
-    /// MD5 of keyspace and text, of a qualified statement of its text only: the id that drivers are given.
-    pub id: [u8; 16],
     /// Every table is named with its keyspace: the connection's is of no account.
     pub qualified: bool,
     /// The bind variables.
@@ -58,6 +56,11 @@ pub(crate) enum Plan {
 }
 
 impl Prepared {
+    /// MD5 of keyspace and text, of a qualified statement of its text only: the id that drivers are given.
+    pub fn id(&self) -> [u8; 16] {
+        statement_id(&self.query, self.keyspace.as_deref().filter(|_| !self.qualified))
+    }
+
     /// Still means the same: its tables have not changed since. Otherwise it must be prepared again.
     pub fn is_current(&self, schema: &Schema) -> bool {
         self.plan.is_current(schema)
@@ -87,7 +90,7 @@ impl Plan {
     }
 }
 
-/// The id of a prepared statement.
+/// The id of a prepared statement: MD5 of keyspace and text. Statements that are executed once need none.
 pub fn statement_id(query: &str, keyspace: Option<&str>) -> [u8; 16] {
     let mut hash = Md5::new();
     hash.update(keyspace.unwrap_or_default().as_bytes());
@@ -110,7 +113,6 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
     Ok(Prepared {
         query: Arc::from(query),
         keyspace: keyspace.map(Arc::from),
-        id: statement_id(query, keyspace.filter(|_| !qualified)),
         qualified,
         bind_variables: preparing.into_bind_variables()?,
         partition_key_bind_indexes,

@@ -3,8 +3,8 @@
 //! Shared by all workers, so that a statement is prepared once however many connections its client has. Agrees with
 //! `org.apache.cassandra.cql3.QueryProcessor`; `prepared_statements_cache_size` is the bound.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use cql::{CqlError, Prepared};
 use protocol::response;
@@ -35,13 +35,22 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Plans a statement.
+    /// Plans a statement. What is executed once costs no more than its plan: ids and encoded metadata are made when they are asked for.
     pub fn plan(query: &str, keyspace: Option<&str>, schema: Arc<Schema>) -> Result<Self, CqlError> {
         let prepared = cql::prepare(query, keyspace, &schema)?;
         let markers = prepared.bind_variables.iter().map(column).collect();
-        let result = Arc::new(result_metadata(&prepared.result_metadata));
+        let result = match prepared.result_metadata.columns.as_slice() {
+            [] => no_columns(),
+            _ => Arc::new(result_metadata(&prepared.result_metadata)),
+        };
         Ok(Self { prepared, markers, result, columns_changed: false, schema })
     }
+}
+
+/// What statements have that give no rows, shared by all of them.
+fn no_columns() -> Arc<response::ResultMetadata> {
+    static NONE: OnceLock<Arc<response::ResultMetadata>> = OnceLock::new();
+    Arc::clone(NONE.get_or_init(|| Arc::new(response::ResultMetadata::empty())))
 }
 
 /// Columns in the protocol's form.
@@ -95,7 +104,7 @@ impl PreparedStatements {
         schema: Arc<Schema>,
     ) -> Result<(Arc<Statement>, bool), CqlError> {
         let statement = Arc::new(Statement::plan(query, keyspace, schema)?);
-        let id = statement.prepared.id;
+        let id = statement.prepared.id();
         match self.cache.get(&id) {
             Some(known) if Arc::ptr_eq(&known.schema, &statement.schema) => Ok((known, false)),
             known => {

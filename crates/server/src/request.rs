@@ -232,7 +232,9 @@ impl Running<'_> {
         let state = self.client.state_in(query.parameters.keyspace.as_deref(), self.services.auth.as_deref());
         self.trace(|| format!("Parsing {}", shortened(&query.query)));
         self.trace(|| "Preparing statement".to_owned());
-        let statement = Statement::plan(&query.query, state.keyspace.as_deref(), self.services.node.schema())?;
+        // boxed: a plan in the future of each request would make all of them larger
+        let statement =
+            Box::new(Statement::plan(&query.query, state.keyspace.as_deref(), self.services.node.schema())?);
         if statement.markers.len() != query.parameters.values.len() {
             return Err(CqlError::Invalid("Invalid amount of bind variables".to_owned()).into());
         }
@@ -247,14 +249,14 @@ impl Running<'_> {
         let schema = self.services.node.schema();
         let (statement, is_new) = self.services.prepared.prepare(&prepare.query, state.keyspace.as_deref(), schema)?;
         let prepared = response::Prepared {
-            id: Bytes::copy_from_slice(&statement.prepared.id),
+            id: Bytes::copy_from_slice(&statement.prepared.id()),
             markers: Arc::clone(&statement.markers),
             partition_key_markers: Arc::clone(&statement.prepared.partition_key_bind_indexes),
             result: Arc::clone(&statement.result),
         };
         let mut warnings = Vec::new();
         if is_new && !statement.prepared.qualified && !self.client.warned_of_use.replace(true) {
-            warnings.push(warning_of_use(state.keyspace.as_deref(), &statement.prepared.id));
+            warnings.push(warning_of_use(state.keyspace.as_deref(), &statement.prepared.id()));
         }
         Ok(Reply { response: Response::Prepared(Box::new(prepared)), warnings })
     }

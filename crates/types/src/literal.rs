@@ -18,10 +18,31 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Bytes of hex digits in any case. None: they are none, or one is missing.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+    let mut bytes = Vec::with_capacity(pairs.len());
+    let mut all = 0;
+    for [high, low] in pairs {
+        let (high, low) = (HEX_VALUES[usize::from(*high)], HEX_VALUES[usize::from(*low)]);
+        all |= high | low;
+        bytes.push(high << 4 | low & 0x0f);
+    }
+    (all != NO_HEX).then_some(bytes)
 }
+
+/// In the place of what is no hex digit; digits have no bit in common with its upper half.
+const NO_HEX: u8 = 0xff;
+
+/// What each byte stands for as a hex digit.
+static HEX_VALUES: [u8; 256] = {
+    let mut table = [NO_HEX; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        table[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        table[b"0123456789ABCDEF"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    table
+};
 
 /// Canonical text of a UUID's sixteen bytes.
 pub fn print_uuid(uuid: &[u8; 16]) -> String {

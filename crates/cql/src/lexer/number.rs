@@ -10,8 +10,7 @@ const UUID_LENGTH: usize = 36;
 /// The token at the start of `rest`, which begins with a digit.
 pub(super) fn scan(rest: &[u8]) -> (Kind, usize) {
     if rest[0] == b'0' && matches!(rest.get(1), Some(b'x' | b'X')) {
-        let digits = rest[2..].iter().take_while(|b| b.is_ascii_hexdigit()).count();
-        return (Kind::Hex, 2 + digits);
+        return (Kind::Hex, 2 + hex_digits_length(&rest[2..]));
     }
     if rest.get(8) == Some(&b'-')
         && let Some(length) = uuid_length(rest)
@@ -19,6 +18,14 @@ pub(super) fn scan(rest: &[u8]) -> (Kind, usize) {
         return (Kind::Uuid, length);
     }
     scan_negative(rest)
+}
+
+/// How many hex digits `rest` begins with. Blobs are long: whole chunks first, each without a branch a byte.
+fn hex_digits_length(rest: &[u8]) -> usize {
+    let (chunks, _) = rest.as_chunks::<16>();
+    let is_hex = |chunk: &&[u8; 16]| chunk.iter().fold(true, |all, byte| all & byte.is_ascii_hexdigit());
+    let whole = chunks.iter().take_while(is_hex).count() * 16;
+    whole + rest[whole..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count()
 }
 
 /// As [`scan`], after a minus: no blob, no UUID.

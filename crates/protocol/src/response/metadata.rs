@@ -35,7 +35,8 @@ pub struct ColumnSpec {
 #[derive(Debug)]
 pub struct ResultMetadata {
     columns: Vec<ColumnSpec>,
-    id: [u8; 16],
+    /// Made when it is asked for.
+    id: OnceLock<[u8; 16]>,
     /// Per version: the global spec, if any, and the columns.
     encoded: [OnceLock<Bytes>; VERSION_FORMS],
 }
@@ -62,8 +63,7 @@ pub(super) struct MetadataFlags<'a> {
 impl ResultMetadata {
     /// The metadata of these columns.
     pub fn new(columns: Vec<ColumnSpec>) -> Self {
-        let id = metadata_id(&columns);
-        Self { columns, id, encoded: Default::default() }
+        Self { columns, id: OnceLock::new(), encoded: Default::default() }
     }
 
     /// What statements have that give no rows.
@@ -78,7 +78,7 @@ impl ResultMetadata {
 
     /// The id by which a client of version 5 says what it knows.
     pub fn id(&self) -> &[u8; 16] {
-        &self.id
+        self.id.get_or_init(|| metadata_id(&self.columns))
     }
 
     /// Appends flags, column count, and what the flags call for.
@@ -97,7 +97,7 @@ impl ResultMetadata {
             put_bytes(out, Some(state));
         }
         if changed {
-            put_short_bytes(out, &self.id);
+            put_short_bytes(out, self.id());
         }
         if !skip {
             out.put_slice(self.encoded_columns(version));

@@ -1,0 +1,61 @@
+//! What parsing and planning cost: statements with literals, as QUERY brings them, planned over and over.
+//!
+//! `cargo run --release -p server --example plan_cost [TIMES]` prints nanoseconds for each. Where time is noisy, count instructions:
+//! the difference of two runs under `valgrind --tool=callgrind` with different TIMES, divided by the difference of TIMES.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a program that measures
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cql::ddl::{self, DdlContext};
+use schema::{Schema, TableId};
+use server::prepared::Statement;
+
+const TABLES: [&str; 3] = [
+    "CREATE KEYSPACE bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE TABLE bench.small (key bigint PRIMARY KEY, value blob)",
+    "CREATE TABLE bench.wide (key bigint, at bigint, name text, tags set<text>, value blob, PRIMARY KEY (key, at))",
+];
+
+fn schema() -> Arc<Schema> {
+    let mut schema = schema::system::schema();
+    for (number, text) in TABLES.iter().enumerate() {
+        let context = DdlContext {
+            keyspace: None,
+            now_micros: 1,
+            new_table_id: TableId([number as u8; 16]),
+            datacenters: vec!["datacenter1".to_owned()],
+            restoring: false,
+            switches: ddl::Switches::default(),
+            default_index: None,
+            guardrails: None,
+        };
+        let parsed = cql::parse(text).expect("a statement");
+        let changed = ddl::apply(&parsed.statement, &context, &schema).expect("a change");
+        schema = changed.expect("something new").0;
+    }
+    Arc::new(schema)
+}
+
+fn main() {
+    let times: u64 = std::env::args().nth(1).and_then(|times| times.parse().ok()).unwrap_or(200_000);
+    let only = std::env::args().nth(2);
+    let schema = schema();
+    let hex = "0123456789abcdef".repeat(12);
+    let statements = [
+        ("insert", format!("INSERT INTO bench.small (key, value) VALUES (-1234567890123456789, 0x{hex})")),
+        ("select", "SELECT key, value FROM bench.small WHERE key = 123456".to_owned()),
+        ("update", "UPDATE bench.wide SET name = 'a name', tags = {'a', 'b'} WHERE key = 1 AND at = 2".to_owned()),
+        ("slice", "SELECT * FROM bench.wide WHERE key = 1 AND at > 5 ORDER BY at DESC LIMIT 10".to_owned()),
+    ];
+    for (name, text) in statements.iter().filter(|(name, _)| only.as_ref().is_none_or(|only| only == name)) {
+        let begun = Instant::now();
+        for _ in 0..times {
+            let planned = Statement::plan(black_box(text), None, Arc::clone(&schema)).expect("a statement");
+            black_box(&planned);
+        }
+        println!("{name:<8} {:>8.0} ns", begun.elapsed().as_nanos() as f64 / times as f64);
+    }
+}
