@@ -27,7 +27,7 @@ pub fn partition_key(table: &TableMetadata, components: &[&[u8]]) -> DecoratedKe
         [single] if table.partition_key.len() == 1 => single.to_vec(),
         several => types::composite::compose(several).expect("keys of built-in tables are short"),
     };
-    DecoratedKey::new(Bytes::from(key))
+    table.decorate(Bytes::from(key))
 }
 
 impl SystemRow {

@@ -217,7 +217,7 @@ impl Restrictions {
         let PartitionRestriction::Keys(tests) = &self.partition else { return Ok(Vec::new()) };
         if let [KeyTest::Eq(term)] = tests.as_slice() {
             let key = key_value(term.eval(bindings)?, &table.partition_key[0].name)?;
-            return Ok(vec![DecoratedKey::new(key)]);
+            return Ok(vec![table.decorate(key)]);
         }
         let mut combinations: Vec<Vec<Bytes>> = vec![Vec::with_capacity(tests.len())];
         for (test, column) in tests.iter().zip(&table.partition_key) {
@@ -241,7 +241,7 @@ impl Restrictions {
                 break;
             }
         }
-        combinations.into_iter().map(|combination| Ok(DecoratedKey::new(keys::compose(&combination)?))).collect()
+        combinations.into_iter().map(|combination| Ok(table.decorate(keys::compose(&combination)?))).collect()
     }
 
     /// The range of partitions that is asked for; None: none can be in it. Not for [`PartitionRestriction::Keys`].

@@ -72,6 +72,7 @@ struct Draft {
     specs: Vec<ColumnSpec>,
     dropped: BTreeMap<String, DroppedColumn>,
     indexes: BTreeMap<String, IndexMetadata>,
+    is_local: bool,
 }
 
 impl Reader {
@@ -85,6 +86,7 @@ impl Reader {
             "with" => self.with(rest),
             "dropped" => self.dropped(rest),
             "index" => self.index(rest),
+            "local" => self.table.as_mut().expect("an order is of a table").is_local = true,
             kind => self.columns(ColumnKind::from_name(kind).expect("a kind of column"), rest),
         }
     }
@@ -121,6 +123,7 @@ impl Reader {
             specs: Vec::new(),
             dropped: BTreeMap::new(),
             indexes: BTreeMap::new(),
+            is_local: false,
         });
     }
 
@@ -185,6 +188,7 @@ impl Reader {
             None,
         );
         table.indexes = draft.indexes;
+        table.local_order = draft.is_local.then(|| table.partition_key[0].ty.clone());
         keyspace.tables.insert(draft.name, Arc::new(table));
     }
 

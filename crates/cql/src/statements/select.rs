@@ -308,7 +308,7 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
             let Some((state, key)) = resume.and_then(|state| Some((state, state.key.clone()?))) else {
                 return vec![command(range, slices.clone())];
             };
-            let key = DecoratedKey::new(key);
+            let key = plan.table.decorate(key);
             let mut commands = Vec::with_capacity(2);
             if let Some(row) = state.row.as_ref().filter(|_| state.remaining_in_partition > 0) {
                 let slices = after(plan, slices, row);

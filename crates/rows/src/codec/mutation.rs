@@ -8,7 +8,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use schema::{TableId, TableMetadata};
 use stdx::{Cursor, put_uvint, put_vbytes};
-use types::DecoratedKey;
 
 use super::encode::put_deletion_delta;
 use super::{
@@ -158,8 +157,7 @@ fn decode_update(
     let mut cursor = Cursor::new(rest);
     let id: [u8; 16] = cursor.take(16)?.try_into().map_err(|_| CodecError::Truncated)?;
     let Some(table) = table_of(TableId(id)) else { return Ok((None, buffer.len())) };
-    let key = Bytes::copy_from_slice(cursor.vbytes()?);
-    let key = DecoratedKey::new(key);
+    let key = table.decorate(Bytes::copy_from_slice(cursor.vbytes()?));
     let flags = cursor.u8()?;
     let mut update = PartitionUpdate::new(Arc::clone(&table), key);
     if flags & IS_EMPTY != 0 {

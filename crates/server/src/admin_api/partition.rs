@@ -20,7 +20,11 @@ pub(super) fn endpoints(admin: &NodeAdmin, keyspace: &str, table: &str, key: &st
 
 pub(super) fn sstables(admin: &NodeAdmin, keyspace: &str, table: &str, key: &str, hex: bool) -> Result<SSTablesOfKey> {
     let (table, key) = match hex {
-        true => (known_table(admin, keyspace, table)?, hex_key(key)?),
+        true => {
+            let table = known_table(admin, keyspace, table)?;
+            let key = table.decorate(hex_key(key)?);
+            (table, key)
+        }
         false => parse_key(admin, keyspace, table, key)?,
     };
     let is_leveled =
@@ -47,9 +51,9 @@ pub(super) fn holds(sstable: &SSTable, key: &DecoratedKey) -> std::result::Resul
     Ok(stream.next_partition()?.is_some())
 }
 
-fn hex_key(text: &str) -> Result<DecoratedKey> {
+fn hex_key(text: &str) -> Result<Bytes> {
     match types::literal::parse_text(&CqlType::Blob, &format!("0x{text}")) {
-        Ok(bytes) => Ok(DecoratedKey::new(Bytes::from(bytes))),
+        Ok(bytes) => Ok(Bytes::from(bytes)),
         Err(error) => invalid(format!("'{text}' is no key in hexadecimal digits: {error}")),
     }
 }
@@ -89,5 +93,6 @@ pub(super) fn parse_key(
             }
         }
     };
-    Ok((table, DecoratedKey::new(Bytes::from(bytes))))
+    let key = table.decorate(Bytes::from(bytes));
+    Ok((table, key))
 }
