@@ -2,6 +2,7 @@
 
 A last line `|| 0x0a null unset` binds values, as bytes, to the markers of the statement, which is prepared; their names and types are part
 of the answer. A last line `|| pages 2` asks for pages of so many rows, which the answer tells apart. Both may be there, pages first.
+A statement with the last line `|| export` is not sent: its answer is what the driver's export_as_string makes of the script's keyspace.
 """
 
 import pathlib
@@ -83,6 +84,9 @@ def answer(session, statement, with_warnings=False):
     """`error CODE message`, `done`, or a line of columns with their types and a line per row; `warning MESSAGE` before it, but for errors:
     Cassandra says what a guardrail refuses twice."""
     warnings = []
+    if statement.endswith("\n|| export"):
+        session.cluster.refresh_schema_metadata()
+        return session.cluster.metadata.keyspaces[KEYSPACE].export_as_string()
     try:
         query, lines = bound(session, statement)
         future = session.execute_async(query)
