@@ -15,6 +15,7 @@ mod create_index;
 mod create_table;
 mod drop;
 mod drop_dependent;
+mod guard;
 mod keyspace;
 mod properties;
 pub mod restore;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use schema::{KeyspaceMetadata, Schema, SchemaError, TableId, system};
 
 pub use create_index::LEGACY as LEGACY_INDEX;
+pub use guard::guard;
 pub use warnings::warnings;
 
 use crate::ast::{AlterView, QualifiedName, Statement};
@@ -100,40 +102,14 @@ pub fn change(query: Arc<str>, context: DdlContext) -> SchemaChange {
     SchemaChange {
         apply: Box::new(move |schema| {
             let parsed = crate::parse(&query)?;
-            if let Some(guardrails) = &context.guardrails {
-                guardrails.schema.check_before(&parsed.statement)?;
-            }
-            let changed = apply(&parsed.statement, &context, schema)?;
-            if let Some((after, _)) = &changed {
-                guard(&parsed.statement, &context, schema, after)?;
-            }
+            let statement = &parsed.statement;
+            guard::before(statement, &context, schema, &mut Vec::new())?;
+            let changed = apply(statement, &context, schema)?;
+            let after = changed.as_ref().map_or(schema, |(after, _)| after);
+            guard::after(statement, &context, schema, after, &mut Vec::new())?;
             Ok(changed)
         }),
     }
-}
-
-/// Asks the guardrails that bind the client; what they only warn of is handed back.
-pub fn guard(
-    statement: &Statement<'_>,
-    context: &DdlContext,
-    before: &Schema,
-    after: &Schema,
-) -> Result<Vec<String>, CqlError> {
-    let mut warnings = Vec::new();
-    if let Some(guardrails) = &context.guardrails {
-        let name = match statement {
-            Statement::CreateTable(create) => Some(&create.name),
-            Statement::AlterTable(alter) => Some(&alter.name),
-            Statement::CreateIndex(create) => Some(&create.table),
-            _ => None,
-        };
-        let table = match name {
-            Some(name) => after.table(keyspace_of(name, context)?, name.name.as_str()),
-            None => None,
-        };
-        guardrails.schema.check(statement, table.map(|table| &**table), before, after, &mut warnings)?;
-    }
-    Ok(warnings)
 }
 
 /// Applies a statement to a schema.

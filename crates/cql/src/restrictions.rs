@@ -310,6 +310,11 @@ impl Restrictions {
         self.clustering.iter().any(|restriction| matches!(restriction.test, ClusteringTest::In(_)))
     }
 
+    /// Whole rows are named, some of them by IN.
+    pub fn names_rows_by_in(&self, table: &TableMetadata) -> bool {
+        self.has_clustering_in() && !self.has_clustering_slice() && self.clustering_width() == table.clustering.len()
+    }
+
     /// How many leading clustering columns have values.
     pub fn clustering_width(&self) -> usize {
         self.clustering.iter().map(|restriction| restriction.width).sum()

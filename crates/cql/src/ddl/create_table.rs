@@ -54,7 +54,7 @@ pub(super) fn create(create: &CreateTable<'_>, context: &DdlContext, schema: &Sc
 }
 
 /// What can be seen without the schema: columns and primary keys once.
-fn check_form<'s, 'a>(create: &'s CreateTable<'a>) -> Result<&'s PrimaryKey<'a>, CqlError> {
+pub(super) fn check_form<'s, 'a>(create: &'s CreateTable<'a>) -> Result<&'s PrimaryKey<'a>, CqlError> {
     let name = &create.name;
     let mut names = BTreeSet::new();
     for column in &create.columns {

@@ -46,9 +46,7 @@ impl Default for QueryGuards {
 /// What a SELECT asks for, as far as its plan and its request tell.
 pub(crate) struct Query<'q> {
     pub keyspace: &'q str,
-    pub table: &'q str,
     pub consistency: Consistency,
-    pub page_size: Option<u32>,
     pub groups: bool,
     pub allows_filtering: bool,
 }
@@ -63,9 +61,11 @@ impl QueryGuards {
             ensure(self.allow_filtering, FILTERING, "Querying with ALLOW FILTERING")?;
         }
         let level = [query.consistency.name()];
-        self.consistency.check("read_consistency_levels", "read consistency levels", &level, warnings)?;
-        let Some(size) = query.page_size else { return Ok(()) };
-        let table = query.table;
+        self.consistency.check("read_consistency_levels", "read consistency levels", &level, warnings)
+    }
+
+    /// The rows of a page, of a statement that is read by pages.
+    pub(crate) fn check_page_size(&self, table: &str, size: u32, warnings: &mut Vec<String>) -> Result<(), CqlError> {
         let message = |is_warning: bool, threshold: i64| match is_warning {
             true => format!("Query for table {table} with page size {size} exceeds warning threshold of {threshold}."),
             false => {

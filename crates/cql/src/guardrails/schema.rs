@@ -3,11 +3,14 @@
 //! Must agree with: what the statements of `org.apache.cassandra.cql3.statements.schema`, the replication strategies and `CQL3Type` ask
 //! of `Guardrails`.
 
-use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata, system};
+use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata, TableParams, system};
 
 use super::threshold::{Guard, Threshold, level};
 use super::{Values, ensure};
-use crate::ast::{ColumnDefinition, Property, PropertyValue, Statement, TableAlteration, TypeAlteration, TypeName};
+use crate::ast::{
+    ColumnDefinition, CreateIndex, CreateTable, Property, PropertyValue, Statement, TableAlteration, TypeAlteration,
+    TypeName,
+};
 use crate::error::CqlError;
 
 const ZERO_TTL: Guard = Guard {
@@ -91,9 +94,38 @@ impl Default for SchemaGuards {
 }
 
 impl SchemaGuards {
-    /// What is asked before a statement is looked at more closely.
-    pub(crate) fn check_before(&self, statement: &Statement<'_>) -> Result<(), CqlError> {
+    /// What is asked of a statement whatever it will change. `params`: what it sets, over the defaults. `table`: the one that it
+    /// alters, as it was.
+    pub(crate) fn check_before(
+        &self,
+        statement: &Statement<'_>,
+        params: Option<&TableParams>,
+        table: Option<&TableMetadata>,
+        before: &Schema,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), CqlError> {
         match statement {
+            Statement::CreateKeyspace(create) => {
+                self.check_keyspaces(create.name.as_str(), before, warnings)?;
+                self.check_strategy(&create.properties)
+            }
+            Statement::CreateTable(create) => self.check_creation(create, params, before, warnings),
+            Statement::AlterTable(alter) => match (&alter.alteration, table) {
+                (TableAlteration::With(properties), _) => {
+                    self.check_properties(properties, warnings)?;
+                    self.check_time_to_live(params, warnings)
+                }
+                (
+                    TableAlteration::Add { .. } | TableAlteration::Drop { .. } | TableAlteration::Rename { .. },
+                    Some(_),
+                ) => ensure(self.alter_table, Guard::new("alter_table"), "ALTER TABLE changing columns"),
+                _ => Ok(()),
+            },
+            Statement::CreateType(create) => {
+                self.check_fields(create.name.name.as_str(), create.fields.len(), warnings)?;
+                let mut fields = create.fields.iter();
+                fields.try_for_each(|(field, ty)| self.check_vectors(ty, &format!("Field {field}"), warnings))
+            }
             Statement::DropKeyspace(_) => {
                 ensure(self.drop_keyspace, Guard::new("drop_keyspace_enabled"), "DROP KEYSPACE functionality")
             }
@@ -116,7 +148,25 @@ impl SchemaGuards {
         self.table_properties.ignored.iter().any(|ignored| ignored == property)
     }
 
-    /// Checks a change that could be made. `table`: the one that it made or altered, as it is then.
+    fn check_creation(
+        &self,
+        create: &CreateTable<'_>,
+        params: Option<&TableParams>,
+        before: &Schema,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), CqlError> {
+        let name = create.name.name.as_str();
+        self.check_properties(&create.properties, warnings)?;
+        self.check_columns(name, create.columns.len(), warnings)?;
+        self.check_tables(name, before, warnings)?;
+        let guard = Guard::new("compact_tables");
+        ensure(!create.compact_storage || self.compact_tables, guard, "Creation of new COMPACT STORAGE tables")?;
+        self.check_time_to_live(params, warnings)?;
+        self.check_vectors_of(&create.columns, warnings)
+    }
+
+    /// Checks a change that could be made, be it none: `after` is `before` then. `table`: the one that the statement is about, as it is
+    /// afterwards.
     pub(crate) fn check(
         &self,
         statement: &Statement<'_>,
@@ -128,40 +178,26 @@ impl SchemaGuards {
         match statement {
             Statement::CreateKeyspace(create) => {
                 let name = create.name.as_str();
-                self.check_keyspaces(name, before, warnings)?;
-                self.check_replication(&create.properties, after.keyspace(name).map(|keyspace| &**keyspace), warnings)
+                match after.keyspace(name).filter(|_| before.keyspace(name).is_none()) {
+                    Some(keyspace) => self.check_replication(keyspace, warnings),
+                    None => Ok(()),
+                }
             }
             Statement::AlterKeyspace(alter) => {
-                let keyspace = after.keyspace(alter.name.as_str()).map(|keyspace| &**keyspace);
-                self.check_replication(&alter.properties, keyspace, warnings)
+                let Some(keyspace) = after.keyspace(alter.name.as_str()) else { return Ok(()) };
+                self.check_strategy(&alter.properties)?;
+                self.check_replication(keyspace, warnings)
             }
-            Statement::CreateTable(create) => {
-                let Some(table) = table else { return Ok(()) };
-                self.check_properties(&create.properties, warnings)?;
-                self.check_columns(&table.name, create.columns.len(), warnings)?;
-                self.check_tables(&table.name, before, warnings)?;
-                if create.compact_storage {
-                    let guard = Guard::new("compact_tables");
-                    ensure(self.compact_tables, guard, "Creation of new COMPACT STORAGE tables")?;
-                }
-                self.check_time_to_live(table, warnings)?;
-                create
-                    .columns
-                    .iter()
-                    .try_for_each(|column| self.check_vectors(&column.type_name, column.name.as_str(), warnings))?;
-                self.check_compression(table)
+            Statement::CreateTable(_) => {
+                let is_new = |table: &&TableMetadata| before.table(&table.keyspace, &table.name).is_none();
+                table.filter(is_new).map_or(Ok(()), |table| self.check_compression(table))
             }
             Statement::AlterTable(alter) => match table {
                 Some(table) => self.check_alteration(&alter.alteration, table, warnings),
                 None => Ok(()),
             },
-            Statement::CreateType(create) => {
-                self.check_fields(create.name.name.as_str(), create.fields.len(), warnings)?;
-                let mut fields = create.fields.iter();
-                fields.try_for_each(|(field, ty)| self.check_vectors(ty, field.as_str(), warnings))
-            }
             Statement::AlterType(alter) => match &alter.alteration {
-                TypeAlteration::Add { type_name, field, .. } => {
+                TypeAlteration::Add { type_name, field, .. } if before.keyspaces != after.keyspaces => {
                     let name = alter.name.name.as_str();
                     let keyspace = alter.name.keyspace();
                     let keyspaces =
@@ -169,12 +205,12 @@ impl SchemaGuards {
                     let fields =
                         keyspaces.filter_map(|found| found.user_types.get(name)).map(|udt| udt.fields.len()).max();
                     self.check_fields(name, fields.unwrap_or(0), warnings)?;
-                    self.check_vectors(type_name, field.as_str(), warnings)
+                    self.check_vectors(type_name, &format!("Field {field}"), warnings)
                 }
                 _ => Ok(()),
             },
-            Statement::CreateIndex(_) => match table {
-                Some(table) => self.check_indexes(table, before, warnings),
+            Statement::CreateIndex(create) => match table {
+                Some(table) => self.check_indexes(create, table, before, warnings),
                 None => Ok(()),
             },
             _ => Ok(()),
@@ -187,32 +223,21 @@ impl SchemaGuards {
         table: &TableMetadata,
         warnings: &mut Vec<String>,
     ) -> Result<(), CqlError> {
-        let changes_columns = || ensure(self.alter_table, Guard::new("alter_table"), "ALTER TABLE changing columns");
         match alteration {
             TableAlteration::Add { columns, .. } => {
-                changes_columns()?;
                 let count = table.columns_in_select_order().len();
                 self.check_columns(&table.name, count, warnings)?;
-                columns.iter().try_for_each(|column: &ColumnDefinition<'_>| {
-                    self.check_vectors(&column.type_name, &format!("Column {}", column.name), warnings)
-                })
+                self.check_vectors_of(columns, warnings)
             }
-            TableAlteration::Drop { .. } | TableAlteration::Rename { .. } => changes_columns(),
-            TableAlteration::With(properties) => {
-                self.check_properties(properties, warnings)?;
-                let sets = |name: &str| properties.iter().any(|property| property.name.as_str() == name);
-                // as in Cassandra: what the statement sets, over the defaults
-                if sets("compaction") {
-                    let mut told = table.clone();
-                    if !sets("default_time_to_live") {
-                        told.params.default_time_to_live = 0;
-                    }
-                    self.check_time_to_live(&told, warnings)?;
-                }
-                self.check_compression(table)
-            }
+            TableAlteration::With(_) => self.check_compression(table),
             _ => Ok(()),
         }
+    }
+
+    fn check_vectors_of(&self, columns: &[ColumnDefinition<'_>], warnings: &mut Vec<String>) -> Result<(), CqlError> {
+        columns
+            .iter()
+            .try_for_each(|column| self.check_vectors(&column.type_name, &format!("Column {}", column.name), warnings))
     }
 
     fn check_keyspaces(&self, name: &str, before: &Schema, warnings: &mut Vec<String>) -> Result<(), CqlError> {
@@ -267,14 +292,16 @@ impl SchemaGuards {
 
     fn check_indexes(
         &self,
+        create: &CreateIndex<'_>,
         table: &TableMetadata,
         before: &Schema,
         warnings: &mut Vec<String>,
     ) -> Result<(), CqlError> {
-        let old = before.table(&table.keyspace, &table.name);
-        let is_new = |name: &&String| old.is_none_or(|old| !old.indexes.contains_key(*name));
-        let Some(name) = table.indexes.keys().find(is_new) else { return Ok(()) };
-        let count = table.indexes.len();
+        let name = match &create.name {
+            Some(name) => format!("{name} on table {}", table.name),
+            None => format!("on table {}", table.name),
+        };
+        let count = 1 + before.table(&table.keyspace, &table.name).map_or(0, |old| old.indexes.len());
         let message = |is_warning: bool, threshold: i64| match is_warning {
             true => format!(
                 "Creating secondary index {name}, current number of indexes {count} exceeds warning threshold of {threshold}."
@@ -320,9 +347,10 @@ impl SchemaGuards {
         self.table_properties.check("table_properties", "Table Properties", &names, warnings)
     }
 
-    fn check_time_to_live(&self, table: &TableMetadata, warnings: &mut Vec<String>) -> Result<(), CqlError> {
-        let class = table.params.compaction.get("class");
-        let is_doubtful = table.params.default_time_to_live == 0
+    fn check_time_to_live(&self, params: Option<&TableParams>, warnings: &mut Vec<String>) -> Result<(), CqlError> {
+        let Some(params) = params else { return Ok(()) };
+        let class = params.compaction.get("class");
+        let is_doubtful = params.default_time_to_live == 0
             && class.is_some_and(|class| class.ends_with("TimeWindowCompactionStrategy"));
         if !is_doubtful {
             return Ok(());
@@ -340,20 +368,17 @@ impl SchemaGuards {
         ensure(!is_off || self.uncompressed_tables, Guard::new("uncompressed_tables_enabled"), "Uncompressed table")
     }
 
-    fn check_replication(
-        &self,
-        properties: &[Property<'_>],
-        keyspace: Option<&KeyspaceMetadata>,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), CqlError> {
+    fn check_strategy(&self, properties: &[Property<'_>]) -> Result<(), CqlError> {
         let names_simple = properties.iter().any(|property| match &property.value {
             PropertyValue::Map(pairs) => {
                 pairs.iter().any(|(key, value)| &*key.text == "class" && &*value.text == "SimpleStrategy")
             }
             PropertyValue::Simple(_) => false,
         });
-        ensure(!names_simple || self.simplestrategy, Guard::new("simplestrategy"), "SimpleStrategy")?;
-        let Some(keyspace) = keyspace else { return Ok(()) };
+        ensure(!names_simple || self.simplestrategy, Guard::new("simplestrategy"), "SimpleStrategy")
+    }
+
+    fn check_replication(&self, keyspace: &KeyspaceMetadata, warnings: &mut Vec<String>) -> Result<(), CqlError> {
         let name = &keyspace.name;
         for factor in keyspace.replication.options.values().filter_map(|factor| factor.parse::<i64>().ok()) {
             let message = |how: &'static str| {

@@ -29,7 +29,7 @@ use crate::context::Bindings;
 use crate::coordinator::{Consistency, Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
-use crate::guardrails::Write;
+use crate::guardrails::{QueryGuards, Write};
 use crate::keys;
 use crate::restrictions::{Restrictions, StatementKind};
 use crate::result::{Answer, CqlResult};
@@ -475,7 +475,28 @@ pub(crate) fn guard<C: Coordinator>(
     };
     let mut operations = plan.static_operations.iter().chain(&plan.operations);
     let list_operation = operations.find_map(Operation::reading_list);
-    guardrails.write.check(&Write { table: &plan.table, timestamp, list_operation }, now, warnings)
+    guardrails.write.check(&Write { table: &plan.table, timestamp, list_operation }, now, warnings)?;
+    guard_products(plan, bindings, &guardrails.query, warnings)
+}
+
+/// What IN relations multiply to, as for reads.
+fn guard_products(
+    plan: &ModificationPlan,
+    bindings: &Bindings<'_>,
+    guards: &QueryGuards,
+    warnings: &mut Vec<String>,
+) -> Result<(), CqlError> {
+    let (restrictions, table) = (&plan.restrictions, &plan.table);
+    if guards.in_select_cartesian_product.is_off() {
+        return Ok(());
+    }
+    if restrictions.key_in {
+        guards.check_product("partition key", restrictions.keys(table, bindings)?.len(), warnings)?;
+    }
+    if restrictions.names_rows_by_in(table) {
+        guards.check_product("clustering key", restrictions.clusterings(table, bindings)?.len(), warnings)?;
+    }
+    Ok(())
 }
 
 /// Asks the guardrails that bind the client about what is to be written.

@@ -57,13 +57,10 @@ pub(crate) async fn execute<C: Coordinator>(
         follow(event, client, options, coordinator, &before).await?;
     }
     let after = coordinator.schema();
-    let mut warnings = match (&event, statement) {
-        (None, Statement::CreateKeyspace(_)) => Vec::new(),
-        _ => ddl::warnings(statement, &before, &after),
-    };
-    if event.is_some() {
-        // it was not refused: what is left are warnings
-        warnings.extend(ddl::guard(statement, &context, &before, &after).unwrap_or_default());
+    // it was not refused: what is left are warnings
+    let mut warnings = ddl::guard(statement, &context, &before, &after).unwrap_or_default();
+    if event.is_some() || !matches!(statement, Statement::CreateKeyspace(_)) {
+        warnings.extend(ddl::warnings(statement, &before, &after));
     }
     Ok(Answer { result: event.map_or(CqlResult::Void, CqlResult::SchemaChange), warnings })
 }

@@ -89,9 +89,7 @@ impl SelectPlan {
     fn query(&self, options: &QueryOptions) -> Query<'_> {
         Query {
             keyspace: &self.table.keyspace,
-            table: &self.table.name,
             consistency: options.consistency,
-            page_size: options.page_size.filter(|size| *size > 0),
             groups: self.group_by.is_some(),
             allows_filtering: self.allows_filtering,
         }
@@ -126,7 +124,7 @@ pub(crate) async fn execute<C: Coordinator>(
         guardrails.query.check(&plan.query(options), &mut guarded)?;
     }
     // before anything else: what is wrong with it is said first
-    limit_value(plan.limit.as_ref(), &bindings)?;
+    let user_limit = limit_value(plan.limit.as_ref(), &bindings)?;
     let partitions = match &plan.restrictions.partition {
         PartitionRestriction::Keys(_) => {
             Some(Partitions::Keys(plan.restrictions.unchecked_keys(&plan.table, &bindings)?))
@@ -159,8 +157,11 @@ pub(crate) async fn execute<C: Coordinator>(
         if let Some(Partitions::Keys(keys)) = partitions.as_ref().filter(|_| plan.restrictions.key_in) {
             guardrails.query.check_keys(&plan.table.name, keys.len(), &mut guarded)?;
         }
-        if plan.restrictions.has_clustering_in() {
+        if plan.restrictions.names_rows_by_in(&plan.table) {
             guardrails.query.check_product("clustering key", slices.0.len(), &mut guarded)?;
+        }
+        if let Some(size) = page_size.filter(|size| is_paged && (plan.aggregates() || *size < user_limit)) {
+            guardrails.query.check_page_size(&plan.table.name, size, &mut guarded)?;
         }
     }
     let now = request_seconds(options, coordinator);
@@ -181,15 +182,14 @@ pub(crate) async fn execute<C: Coordinator>(
         let job = Arc::new(job);
         coordinator.read(commands, &read_options, move |stream| page::build(&job, stream)).await?
     };
-    let mut warnings = warnings(plan, query, options, &page);
-    warnings.extend(guarded);
+    guarded.extend(warnings(plan, query, options, &page));
     let result = CqlResult::Rows(ResultSet {
         metadata: Arc::clone(&plan.metadata),
         rows: page.rows,
         row_count: page.row_count,
         paging_state: page.paging_state.map(|state| state.encode()),
     });
-    Ok(Answer { result, warnings })
+    Ok(Answer { result, warnings: guarded })
 }
 
 fn warnings(plan: &SelectPlan, query: &str, options: &QueryOptions, page: &Page) -> Vec<String> {

@@ -64,7 +64,8 @@ fn prepare_literal(literal: &ast::Literal<'_>, receiver: &Receiver) -> Result<Te
         _ => &literal.text,
     };
     let value = scalar::parse_text(ty, text)?;
-    if literal.kind == ast::LiteralKind::Hex {
+    // the bytes of a type given by its class are taken as they are
+    if literal.kind == ast::LiteralKind::Hex && !matches!(receiver.ty, CqlType::Custom(_)) {
         scalar::validate(&receiver.ty, &value)?;
     }
     Ok(Term::Constant(Some(value)))
