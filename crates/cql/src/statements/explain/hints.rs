@@ -89,7 +89,8 @@ fn tombstones(lines: &mut Lines, passed: &rows::dead::Passed, returned: u64, tab
     }
     if passed.purgeable > 0 {
         let count = words::number(passed.purgeable);
-        let detail = format!("{count} may go: nodetool tombstones says why not yet");
+        let detail =
+            format!("{count} may go with the next compaction of what they lie in: nodetool garbagecollect does it now");
         lines.add("hint", "tombstones", "purgeable now", passed.purgeable, &detail);
     }
     if let Some((first, _)) = passed.purgeable_from {
