@@ -35,16 +35,18 @@ impl CasPartition {
         if let Some(partition) = live.next_partition()? {
             static_row = partition.static_row;
             while let Some(row) = live.next_row()? {
+                let row = only_asked_for(row, &command.columns);
+                // a row that only other columns keep alive is none
+                if row.liveness.is_empty() && row.columns.is_empty() {
+                    continue;
+                }
                 rows.push(row);
                 if request.first_row_only {
                     break;
                 }
             }
         }
-        for row in rows.iter_mut().chain(&mut static_row) {
-            only_asked_for(row, &command.columns);
-        }
-        let static_row = static_row.filter(|row| !row.is_empty());
+        let static_row = static_row.map(|row| only_asked_for(row, &command.columns)).filter(|row| !row.is_empty());
         Ok(Self { static_row, rows, newest: timed.newest })
     }
 
@@ -54,8 +56,9 @@ impl CasPartition {
     }
 }
 
-fn only_asked_for(row: &mut Row, columns: &ColumnFilter) {
+fn only_asked_for(mut row: Row, columns: &ColumnFilter) -> Row {
     row.columns.retain(|data| columns.includes(data.column()));
+    row
 }
 
 /// A stream that knows the greatest timestamp of what has passed.

@@ -117,6 +117,9 @@ pub(crate) enum KeyTest {
     In(InTerms),
 }
 
+/// One end of a range of tokens; the flag: inclusive.
+pub(crate) type TokenBound = Option<(Term, bool)>;
+
 /// Which partitions.
 #[derive(Clone, Debug)]
 pub(crate) enum PartitionRestriction {
@@ -124,12 +127,12 @@ pub(crate) enum PartitionRestriction {
     All,
     /// Those of which every key column has one of some values.
     Keys(Vec<KeyTest>),
-    /// Those whose token lies in a range; the flag: inclusive.
+    /// Those whose token lies in a range.
     Token {
         /// `>`
-        lower: Option<(Term, bool)>,
+        lower: TokenBound,
         /// `<`
-        upper: Option<(Term, bool)>,
+        upper: TokenBound,
     },
 }
 
@@ -138,6 +141,8 @@ pub(crate) enum PartitionRestriction {
 pub(crate) struct Restrictions {
     /// Which partitions.
     pub partition: PartitionRestriction,
+    /// Where partitions are given by their keys: the tokens that these must have besides, from and to.
+    pub key_tokens: Option<(TokenBound, TokenBound)>,
     /// Which rows: restrictions of leading clustering columns, in order.
     pub clustering: Vec<ClusteringRestriction>,
     /// What else must hold of a row.
@@ -182,6 +187,29 @@ pub(crate) fn in_values(terms: &InTerms, name: &str, bindings: &Bindings<'_>) ->
     }
 }
 
+fn token_value(term: &Term, bindings: &Bindings<'_>) -> Result<Bytes, CqlError> {
+    match term.eval(bindings)? {
+        BoundValue::Bytes(bytes) => Ok(bytes),
+        BoundValue::Null => Err(CqlError::invalid("Invalid null token value")),
+        BoundValue::Unset => Err(CqlError::invalid("Invalid unset value for partition key token")),
+    }
+}
+
+fn token(value: &[u8]) -> Result<Token, CqlError> {
+    let token = <[u8; 8]>::try_from(value).map_err(|_| CqlError::invalid("Invalid token value"))?;
+    Ok(Token(i64::from_be_bytes(token)))
+}
+
+/// Whether a token lies in a range; one that ends before it starts goes round the ring.
+fn is_between(token: Token, lower: Option<(Token, bool)>, upper: Option<(Token, bool)>) -> bool {
+    let above = lower.is_none_or(|(from, inclusive)| token > from || (inclusive && token == from));
+    let below = upper.is_none_or(|(to, inclusive)| token < to || (inclusive && token == to));
+    match (lower, upper) {
+        (Some((from, _)), Some((to, _))) if from > to => above || below,
+        _ => above && below,
+    }
+}
+
 impl Restrictions {
     /// The partition is given by its key.
     pub fn is_key_range(&self) -> bool {
@@ -214,6 +242,19 @@ impl Restrictions {
         table: &TableMetadata,
         bindings: &Bindings<'_>,
     ) -> Result<Vec<DecoratedKey>, CqlError> {
+        let mut keys = self.all_keys(table, bindings)?;
+        if let Some((lower, upper)) = &self.key_tokens {
+            let end = |end: &TokenBound| -> Result<Option<(Token, bool)>, CqlError> {
+                let Some((term, inclusive)) = end else { return Ok(None) };
+                Ok(Some((token(&token_value(term, bindings)?)?, *inclusive)))
+            };
+            let (lower, upper) = (end(lower)?, end(upper)?);
+            keys.retain(|key| is_between(key.token, lower, upper));
+        }
+        Ok(keys)
+    }
+
+    fn all_keys(&self, table: &TableMetadata, bindings: &Bindings<'_>) -> Result<Vec<DecoratedKey>, CqlError> {
         let PartitionRestriction::Keys(tests) = &self.partition else { return Ok(Vec::new()) };
         if let [KeyTest::Eq(term)] = tests.as_slice() {
             let key = key_value(term.eval(bindings)?, &table.partition_key[0].name)?;
@@ -249,18 +290,13 @@ impl Restrictions {
         let PartitionRestriction::Token { lower, upper } = &self.partition else {
             return Ok(Some(PartitionRange::all()));
         };
-        let bound = |end: &Option<(Term, bool)>| -> Result<RingBound, CqlError> {
+        let bound = |end: &TokenBound| -> Result<RingBound, CqlError> {
             let Some((term, inclusive)) = end else { return Ok(RingBound::Open) };
-            let value = match term.eval(bindings)? {
-                BoundValue::Bytes(bytes) => bytes,
-                BoundValue::Null => return Err(CqlError::invalid("Invalid null token value")),
-                BoundValue::Unset => return Err(CqlError::invalid("Invalid unset value for partition key token")),
-            };
+            let value = token_value(term, bindings)?;
             if table.is_virtual() {
                 return Ok(RingBound::Key { key: DecoratedKey::new(value), inclusive: *inclusive });
             }
-            let token = <[u8; 8]>::try_from(value.as_ref()).map_err(|_| CqlError::invalid("Invalid token value"))?;
-            match Token(i64::from_be_bytes(token)) {
+            match token(&value)? {
                 // the smallest token is where the ring starts and where it ends
                 Token::MIN => Ok(RingBound::Open),
                 token => Ok(RingBound::Token { token, inclusive: *inclusive }),

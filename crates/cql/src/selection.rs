@@ -17,7 +17,7 @@ use types::CqlType;
 
 pub(crate) use aggregate::{Aggregate, AggregateState};
 use fresh::Fresh;
-pub(crate) use prepare::{prepare, prepare_group};
+pub(crate) use prepare::{Found, prepare, prepare_group};
 pub(crate) use row::{Column, OwnedRow, RowView};
 use stamps::Stamped;
 
@@ -251,7 +251,7 @@ impl Selector {
                 let end = |end: &Option<Box<Selector>>| end.as_ref().map(|end| end.value(row)).transpose();
                 match (inner.value(row)?, end(from)?, end(to)?) {
                     (None, ..) | (_, Some(None), _) | (_, _, Some(None)) => None,
-                    (Some(value), from, to) => Some(slice(ty, &value, from.flatten(), to.flatten())?),
+                    (Some(value), from, to) => slice(ty, &value, from.flatten(), to.flatten())?,
                 }
             }
             Self::Tuple(parts) => {
@@ -310,22 +310,24 @@ fn element(ty: &CqlType, value: &Bytes, wanted: &Bytes) -> Result<Option<Bytes>,
     })
 }
 
-fn slice(ty: &CqlType, value: &Bytes, from: Option<Bytes>, to: Option<Bytes>) -> Result<Bytes, CqlError> {
+/// The part of a collection between two keys. None: nothing of one that is not frozen, which is null as everywhere.
+fn slice(ty: &CqlType, value: &Bytes, from: Option<Bytes>, to: Option<Bytes>) -> Result<Option<Bytes>, CqlError> {
     let within = |ty: &CqlType, found: &Bytes| {
         from.as_ref().is_none_or(|from| types::compare(ty, found, from).is_ge())
             && to.as_ref().is_none_or(|to| types::compare(ty, found, to).is_le())
     };
+    let is_shown = |count: usize| count > 0 || !ty.is_multi_cell();
     Ok(match ty {
         CqlType::Map { key, .. } => {
             let entries: Vec<_> =
                 values::split_map(value)?.into_iter().filter(|(found, _)| within(key, found)).collect();
-            values::pack_map(&entries)
+            is_shown(entries.len()).then(|| values::pack_map(&entries))
         }
         CqlType::Set { element, .. } => {
             let found: Vec<_> = values::split_list(value)?.into_iter().filter(|found| within(element, found)).collect();
-            values::pack_list(&found)
+            is_shown(found.len()).then(|| values::pack_list(&found))
         }
-        _ => value.clone(),
+        _ => Some(value.clone()),
     })
 }
 

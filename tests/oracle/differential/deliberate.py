@@ -76,10 +76,6 @@ REASONS = [
         lambda theirs, ours, step: "DISTINCT" in step["text"] and "GROUP BY" in step["text"] and theirs["kind"] == ours["kind"] == "rows",
     ),
     (
-        "a token and a whole key together: there the key counts (docs/compatibility.md: a token and a key)",
-        lambda theirs, ours, step: "token(" in step["text"] and ours["kind"] == "error" and re.search("ORDER BY is only supported|Unsupported (null|unset) value", ours["text"]) is not None,
-    ),
-    (
         "the paging state of GROUP BY and DISTINCT names its place in another way; the rows of the next page are compared",
         lambda theirs, ours, step: theirs["kind"] == ours["kind"] == "rows" and re.search("GROUP BY|DISTINCT", step["text"])
         and {**theirs, "more": bool(theirs["more"])} == {**ours, "more": bool(ours["more"])},

@@ -14,7 +14,7 @@ use crate::result::{SchemaChangeKind, SchemaTarget};
 
 pub(super) fn index(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
-    if system::is_local_keyspace(keyspace_name) {
+    if system::is_local_keyspace(keyspace_name) || system::VIRTUAL_KEYSPACES.contains(&keyspace_name) {
         return Err(CqlError::invalid(format!("System keyspace '{keyspace_name}' is not user-modifiable")));
     }
     let keyspace = schema.keyspace(keyspace_name);

@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
 
     fn begins_simple_term(&self) -> bool {
         self.literal_kind().is_some()
-            || is_function_name(self.token.kind)
+            || (is_function_name(self.token.kind) && matches!(self.peek(), Kind::OpenParen | Kind::Dot))
             || matches!(
                 self.token.kind,
                 Kind::Question

@@ -9,7 +9,7 @@ use super::indexes::{self, Clause, IndexUse};
 use super::relation::{self, Prepared};
 use super::{
     ClusteringRestriction, ClusteringTest, Filter, InTerms, KeyTest, PartitionRestriction, Restrictions, RowTerm,
-    RowTerms, StatementKind,
+    RowTerms, StatementKind, TokenBound,
 };
 use crate::ast::{Operator, WhereClause};
 use crate::context::Preparing;
@@ -34,15 +34,12 @@ pub(super) enum KeyPart {
     Contains(FilterTest),
 }
 
-/// One end of a range; the flag: inclusive.
-type Bound = Option<(Term, bool)>;
-
 struct Builder<'t> {
     kind: StatementKind,
     table: &'t TableMetadata,
     allow_filtering: bool,
     keys: Vec<Option<KeyPart>>,
-    token: Option<(Bound, Bound)>,
+    token: Option<(TokenBound, TokenBound)>,
     clustering: Vec<ClusteringRestriction>,
     clustering_contains: Vec<(usize, FilterTest)>,
     others: Vec<(&'t ColumnMetadata, FilterTest)>,
@@ -85,6 +82,10 @@ pub(crate) fn of_insert(
         builder.add_column(column, Operator::Eq, term)?;
     }
     builder.finish(only_static)
+}
+
+fn is_plain(key: &Option<KeyPart>) -> bool {
+    matches!(key, Some(KeyPart::Eq(_) | KeyPart::In(_)))
 }
 
 impl<'t> Builder<'t> {
@@ -238,7 +239,11 @@ impl<'t> Builder<'t> {
             return only_contains(&self.table.clustering[*at].name);
         }
         let overlaps = |other: &ClusteringRestriction| other.first < first + width && first < other.first + other.width;
-        let Some(at) = self.clustering.iter().position(overlaps) else {
+        let mut known = self.clustering.iter().enumerate().filter(|(_, other)| overlaps(other)).map(|(at, _)| at);
+        let first_known = known.next();
+        // a range over several columns meets all that are restricted already
+        let second = known.next().map_or(Ok(()), |second| self.cannot_join(second));
+        let Some(at) = first_known else {
             self.check_neighbours(first, &test)?;
             let place = self.clustering.partition_point(|other| other.first < first);
             self.clustering.insert(place, ClusteringRestriction { first, width, test, multi });
@@ -254,10 +259,7 @@ impl<'t> Builder<'t> {
         };
         let ClusteringTest::Slice { lower: new_lower, upper: new_upper } = test else { return both(&common) };
         if old.first != first {
-            let column = &self.table.clustering[old.first.max(first)].name;
-            return invalid(format!(
-                "Column \"{column}\" cannot be restricted by two inequalities not starting with the same column"
-            ));
+            return apart(&self.table.clustering[old.first.max(first)].name);
         }
         if lower.is_some() && new_lower.is_some() {
             return invalid(format!("More than one restriction was found for the start bound on {common}"));
@@ -265,11 +267,23 @@ impl<'t> Builder<'t> {
         if upper.is_some() && new_upper.is_some() {
             return invalid(format!("More than one restriction was found for the end bound on {common}"));
         }
+        second?;
         *lower = lower.take().or(new_lower);
         *upper = upper.take().or(new_upper);
         old.width = old.width.max(width);
         old.multi |= multi;
         Ok(())
+    }
+
+    /// Why a range that starts before a restricted column cannot reach over it.
+    fn cannot_join(&self, at: usize) -> Result<(), CqlError> {
+        let other = &self.clustering[at];
+        let name = &self.table.clustering[other.first].name;
+        match &other.test {
+            ClusteringTest::Eq(_) => more_than_one(name, "an Equal"),
+            ClusteringTest::In(_) => more_than_one(name, "a IN"),
+            ClusteringTest::Slice { .. } => apart(name),
+        }
     }
 
     fn add_other(&mut self, column: &'t ColumnMetadata, test: FilterTest) -> Result<(), CqlError> {
@@ -294,11 +308,13 @@ impl<'t> Builder<'t> {
     }
 
     fn finish(mut self, only_static: bool) -> Result<Restrictions, CqlError> {
+        // where the whole key is given too, the token only leaves out keys
+        let on_token = self.token.is_some() && !self.are_keys_given();
         if self.kind == StatementKind::Select {
             self.index_use = indexes::of(&Clause {
                 table: self.table,
                 keys: &self.keys,
-                on_token: self.token.is_some(),
+                on_token,
                 clustering: &self.clustering,
                 clustering_contains: !self.clustering_contains.is_empty(),
                 others: &self.others,
@@ -306,8 +322,8 @@ impl<'t> Builder<'t> {
         }
         let mut filters = Vec::new();
         let restricts_key = self.token.is_some() || self.keys.iter().any(Option::is_some);
-        let key_in = self.keys.iter().any(|part| matches!(part, Some(KeyPart::In(_))));
-        let partition = self.finish_keys(&mut filters)?;
+        let key_in = !on_token && self.keys.iter().any(|part| matches!(part, Some(KeyPart::In(_))));
+        let partition = self.finish_keys(on_token, &mut filters)?;
         let restricts_clustering = !self.clustering.is_empty() || !self.clustering_contains.is_empty();
         if only_static && restricts_clustering {
             match self.kind {
@@ -337,6 +353,7 @@ impl<'t> Builder<'t> {
         let lacks_allow_filtering = needs_filtering && !self.filters_freely();
         Ok(Restrictions {
             partition,
+            key_tokens: self.token,
             clustering,
             filters,
             key_in,
@@ -367,7 +384,12 @@ impl<'t> Builder<'t> {
         equal
     }
 
-    fn finish_keys(&mut self, filters: &mut Vec<Filter>) -> Result<PartitionRestriction, CqlError> {
+    /// Every column of the partition key is restricted by `=` or IN. Of virtual tables a token stands for the key, and counts.
+    fn are_keys_given(&self) -> bool {
+        self.keys.iter().all(is_plain) && !(self.token.is_some() && self.table.is_virtual())
+    }
+
+    fn finish_keys(&mut self, on_token: bool, filters: &mut Vec<Filter>) -> Result<PartitionRestriction, CqlError> {
         let table = self.table;
         let keys = std::mem::take(&mut self.keys);
         let missing: Vec<_> = keys
@@ -376,7 +398,6 @@ impl<'t> Builder<'t> {
             .filter(|(key, _)| key.is_none())
             .map(|(_, c)| c.name.as_str())
             .collect();
-        let plain = |key: &Option<KeyPart>| matches!(key, Some(KeyPart::Eq(_) | KeyPart::In(_)));
         if self.kind != StatementKind::Select {
             if self.token.is_some() {
                 return invalid(format!(
@@ -387,14 +408,14 @@ impl<'t> Builder<'t> {
             if !missing.is_empty() {
                 return invalid(format!("Some partition key parts are missing: {}", missing.join(", ")));
             }
-            if !keys.iter().all(plain) {
+            if !keys.iter().all(is_plain) {
                 return invalid(format!(
                     "Only EQ and IN relation are supported on the partition key (unless you use the token() function) for {} statements",
                     self.kind.name()
                 ));
             }
         }
-        if keys.iter().all(plain) && self.token.is_none() {
+        if keys.iter().all(is_plain) && !on_token {
             let tests = keys.into_iter().flatten().filter_map(|key| match key {
                 KeyPart::Eq(term) => Some(KeyTest::Eq(term)),
                 KeyPart::In(terms) => Some(KeyTest::In(terms)),
@@ -576,6 +597,10 @@ fn clustering_test(operator: Operator, row: RowTerm) -> ClusteringTest {
         Operator::Lte => ClusteringTest::Slice { lower: None, upper: Some((row, true)) },
         _ => ClusteringTest::Eq(row),
     }
+}
+
+fn apart<T>(name: &str) -> Result<T, CqlError> {
+    invalid(format!("Column \"{name}\" cannot be restricted by two inequalities not starting with the same column"))
 }
 
 fn more_than_one<T>(name: &str, which: &str) -> Result<T, CqlError> {

@@ -38,34 +38,42 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
+/// A prepared select clause.
+pub(crate) struct Found {
+    /// The columns that it looks at.
+    pub requested: Vec<Column>,
+    /// The selection, or what is wrong with it: Cassandra says that after what is wrong with the WHERE.
+    pub selection: Result<Selection, CqlError>,
+}
+
 /// Prepares a select clause; without selectors it is `*`.
+///
+/// Of a table with static columns Cassandra looks up functions before the WHERE, to see whether only such are selected: then a
+/// mistake in them is the error.
 pub(crate) fn prepare(
     preparing: &mut Preparing<'_>,
     table: &TableMetadata,
     selectors: &[ast::Selector<'_>],
-) -> Result<Selection, CqlError> {
+) -> Result<Found, CqlError> {
     if selectors.is_empty() {
-        return Ok(wildcard(table));
+        let all = wildcard(table);
+        return Ok(Found { requested: all.requested.clone(), selection: Ok(all) });
     }
     let mut builder = Builder::new(preparing, table);
-    let mut prepared = Vec::with_capacity(selectors.len());
-    let mut names = Vec::with_capacity(selectors.len());
-    for selector in selectors {
-        let node = builder.lookup().node(&selector.selectable)?;
-        let typed = builder.build(&node, None)?;
-        let name = match &selector.alias {
-            Some(alias) => alias.as_str().to_owned(),
-            None => typed.name,
-        };
-        names.push((name, typed.ty));
-        prepared.push(typed.selector);
-    }
-    let Builder { aggregates, requested, has_terms, .. } = builder;
-    let mut selection =
-        Selection { selectors: prepared, names, aggregates, fetched: Arc::from([]), requested, has_terms };
-    let ids: Vec<_> = selection.requested.iter().filter_map(Column::id).collect();
-    selection.fetch(ids.into_iter());
-    Ok(selection)
+    let nodes: Result<Vec<_>, _> =
+        selectors.iter().map(|selector| builder.lookup().node(&selector.selectable)).collect();
+    let nodes = match nodes {
+        Err(error) if table.statics.is_empty() || table.is_static_compact() => {
+            return Ok(Found { requested: Vec::new(), selection: Err(error) });
+        }
+        nodes => nodes?,
+    };
+    // all are built, so that all columns are known
+    let built: Vec<_> = nodes.iter().map(|node| builder.build(node, None)).collect();
+    let requested = std::mem::take(&mut builder.requested);
+    let built: Result<Vec<_>, _> = built.into_iter().collect();
+    let selection = built.map(|built| builder.selection(selectors, built, requested.clone()));
+    Ok(Found { requested, selection })
 }
 
 /// What rows are grouped by, where that is a function.
@@ -136,6 +144,25 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
         Lookup { preparing: self.preparing, table: self.table }
     }
 
+    fn selection(self, selectors: &[ast::Selector<'_>], built: Vec<Typed>, requested: Vec<Column>) -> Selection {
+        let mut prepared = Vec::with_capacity(selectors.len());
+        let mut names = Vec::with_capacity(selectors.len());
+        for (selector, typed) in selectors.iter().zip(built) {
+            let name = match &selector.alias {
+                Some(alias) => alias.as_str().to_owned(),
+                None => typed.name,
+            };
+            names.push((name, typed.ty));
+            prepared.push(typed.selector);
+        }
+        let Self { aggregates, has_terms, .. } = self;
+        let mut selection =
+            Selection { selectors: prepared, names, aggregates, fetched: Arc::from([]), requested, has_terms };
+        let ids: Vec<_> = selection.requested.iter().filter_map(Column::id).collect();
+        selection.fetch(ids.into_iter());
+        selection
+    }
+
     /// The selector of a node, where a value of a type is expected of it.
     fn build(&mut self, node: &Node<'t, '_>, expected: Option<&CqlType>) -> Result<Typed, CqlError> {
         match node {
@@ -198,8 +225,8 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
     fn cast(&mut self, of: &Node<'t, '_>, native: NativeType) -> Result<Typed, CqlError> {
         let to = terms::native_type(native);
         let inner = self.build(of, None)?;
-        // a cast to the type that it is of is none
-        if inner.ty == to {
+        // a cast to the type that it is of is none; a descending column is of another there
+        if inner.ty == to && !self.is_descending(of) {
             return Ok(inner);
         }
         let argument = functions::TypeArgument(&inner.ty);
@@ -211,6 +238,10 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
         };
         let name = function.column_name(&[inner.name]);
         Ok(Typed { selector: Selector::Call(function, vec![inner.selector]), ty: to, name })
+    }
+
+    fn is_descending(&self, node: &Node<'t, '_>) -> bool {
+        matches!(node, Node::Column(column) if column.reversed)
     }
 
     fn hint(&mut self, node: &Node<'t, '_>, text: &str, ty: &CqlType, of: &Node<'t, '_>) -> Result<Typed, CqlError> {

@@ -212,7 +212,9 @@ impl Coordinator for Memory {
     where
         F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>,
     {
-        let partitions = self.partitions(&request.command);
+        // what is not asked for is left out by the reader, which must know whether anything stays of a row
+        let whole = ReadCommand { columns: ColumnFilter::All, ..request.command.clone() };
+        let partitions = self.partitions(&whole);
         let found = CasPartition::read(
             &mut Ready { partitions: partitions.into_iter(), rows: Vec::new().into_iter() },
             &request,

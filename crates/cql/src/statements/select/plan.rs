@@ -30,9 +30,8 @@ pub(crate) fn prepare(
     let table = preparing.table(&select.table, keyspace)?;
     preparing.enter(&table);
     check_columns(&table, &select.selectors)?;
-    // what is wrong with it is said after what is wrong with the WHERE
-    let selection = selection::prepare(preparing, &table, &select.selectors);
-    let only_static = selection.as_ref().is_ok_and(|found| selects_only_static(&table, &select.selectors, found));
+    let selection::Found { requested, selection } = selection::prepare(preparing, &table, &select.selectors)?;
+    let only_static = selects_only_static(&table, &select.selectors, &requested);
     let clause = &select.where_clause;
     let restrictions =
         restrictions::prepare(preparing, StatementKind::Select, &table, clause, only_static, select.allow_filtering)?;
@@ -117,11 +116,10 @@ fn prepare_limit(
 }
 
 /// Static columns, perhaps with key columns, and no others.
-fn selects_only_static(table: &TableMetadata, selectors: &[ast::Selector<'_>], selection: &Selection) -> bool {
+fn selects_only_static(table: &TableMetadata, selectors: &[ast::Selector<'_>], requested: &[Column]) -> bool {
     if table.statics.is_empty() || selectors.is_empty() || table.is_static_compact() {
         return false;
     }
-    let requested = &selection.requested;
     requested.iter().any(|column| matches!(column, Column::Static { .. }))
         && requested.iter().all(|column| matches!(column, Column::Static { .. } | Column::PartitionKey { .. }))
 }
