@@ -233,7 +233,8 @@ impl<'a> Parser<'a> {
         match self.token.kind {
             Kind::Keyword(Keyword::As) => false,
             Kind::Keyword(Keyword::Token | Keyword::Null) => true,
-            Kind::OpenParen | Kind::OpenBracket | Kind::OpenBrace | Kind::Question | Kind::Colon => true,
+            Kind::OpenParen | Kind::OpenBracket | Kind::OpenBrace | Kind::Question => true,
+            Kind::Colon => self.at_named_marker(),
             kind => is_name(kind) || self.literal_kind().is_some(),
         }
     }

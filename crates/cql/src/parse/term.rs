@@ -163,15 +163,20 @@ impl<'a> Parser<'a> {
     fn begins_simple_term(&self) -> bool {
         self.literal_kind().is_some()
             || (is_function_name(self.token.kind) && matches!(self.peek(), Kind::OpenParen | Kind::Dot))
+            || self.at_named_marker()
             || matches!(
                 self.token.kind,
                 Kind::Question
-                    | Kind::Colon
                     | Kind::OpenParen
                     | Kind::OpenBracket
                     | Kind::OpenBrace
                     | Kind::Keyword(Keyword::Null | Keyword::Cast)
             )
+    }
+
+    /// `:name`; a colon before anything else stands between a key and its value: `{('a'): 'b'}`.
+    pub(super) fn at_named_marker(&self) -> bool {
+        self.at(Kind::Colon) && is_name(self.peek())
     }
 
     /// `(a, b)`.
