@@ -67,6 +67,8 @@ pub struct Node {
     pub(crate) counter_locks: Stripes,
     /// Of partitions on which a conditional statement is under way.
     pub(crate) partition_locks: Stripes,
+    /// Held while the schema changes, and until the files of dropped indexes are gone.
+    pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Node {
@@ -80,7 +82,9 @@ impl Node {
         let clock = WriteClock::new(&env);
         let timeouts = ArcSwap::from_pointee(timeouts);
         let (counter_locks, partition_locks) = (Stripes::default(), Stripes::default());
-        let node = Self { engine, env, identity, clock, uuids, timeouts, counter_locks, partition_locks };
+        let schema_changes = Arc::default();
+        let node =
+            Self { engine, env, identity, clock, uuids, timeouts, counter_locks, partition_locks, schema_changes };
         let replayed = node.replay_batches()?;
         if replayed > 0 {
             tracing::info!(batches = replayed, "logged batches that were under way are applied");

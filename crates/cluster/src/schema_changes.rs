@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use schema::Schema;
+use schema::{Schema, TableKind};
 use storage::StorageError;
+use storage::table::TableStore;
+use tokio::sync::OwnedMutexGuard;
 
 use crate::node::Node;
 use crate::write::{WriteError, within};
@@ -14,6 +16,7 @@ impl Node {
         self: &Arc<Self>,
         decide: impl FnOnce(&Schema) -> Result<Schema, R> + Send + 'static,
     ) -> Result<Result<Arc<Schema>, R>, WriteError> {
+        let alone = Arc::clone(&self.schema_changes).lock_owned().await;
         let engine = Arc::clone(&self.engine);
         let job = move || storage::schema_change::change(&engine, decide);
         let changed = match self.env.blocking("schema", job).await.map_err(|_| too_busy())?? {
@@ -24,16 +27,31 @@ impl Node {
             self.engine.log.wait_durable(position).await?;
         }
         self.write_schema_version();
-        if !changed.dropped.is_empty() {
-            let (engine, dropped) = (Arc::clone(&self.engine), changed.dropped);
-            let remove = move || {
-                if let Err(error) = storage::schema_change::remove_dropped(&engine, &dropped) {
-                    tracing::error!(%error, "the files of a dropped table cannot be removed");
-                }
-            };
-            self.env.tasks.run("drop", Box::new(remove)).map_err(|_| too_busy())?;
-        }
+        let (indexes, tables): (Vec<_>, Vec<_>) =
+            changed.dropped.into_iter().partition(|store| store.table().kind == TableKind::Index);
+        // an index that is made again under the same name has its files where these are
+        self.remove_dropped(indexes, Some(alone))?;
+        self.remove_dropped(tables, None)?;
         Ok(Ok(changed.schema))
+    }
+
+    /// In the background. `alone` is held until the files are gone.
+    fn remove_dropped(
+        &self,
+        dropped: Vec<Arc<TableStore>>,
+        alone: Option<OwnedMutexGuard<()>>,
+    ) -> Result<(), WriteError> {
+        if dropped.is_empty() {
+            return Ok(());
+        }
+        let engine = Arc::clone(&self.engine);
+        let remove = move || {
+            if let Err(error) = storage::schema_change::remove_dropped(&engine, &dropped) {
+                tracing::error!(%error, "the files of a dropped table cannot be removed");
+            }
+            drop(alone);
+        };
+        self.env.tasks.run("drop", Box::new(remove)).map_err(|_| too_busy())
     }
 
     /// Drops all data of a table.

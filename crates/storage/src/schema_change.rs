@@ -3,8 +3,9 @@
 //! One change at a time. The new schema is in force when [`change`] returns; it may be told to a client once its position in
 //! the commit log is durable, and only then may the files of dropped tables go ([`remove_dropped`]).
 
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 
 use schema::rows_form;
 use schema::{KeyspaceMetadata, Schema, TableKind};
@@ -136,6 +137,8 @@ fn dropped_indexes(before: &View, after: &View) -> Vec<Arc<TableStore>> {
 pub fn remove_dropped(engine: &Engine, dropped: &[Arc<TableStore>]) -> Result<(), StorageError> {
     for store in dropped {
         if store.table().kind == TableKind::Index {
+            let base = engine.tables().into_iter().find(|base| is_inside(store, base));
+            let _none_is_written = base.as_ref().map(|base| flushes_end(base));
             crate::truncate::remove_files(engine, store)?;
             continue;
         }
@@ -146,11 +149,22 @@ pub fn remove_dropped(engine: &Engine, dropped: &[Arc<TableStore>]) -> Result<()
         }
         store.dropped.store(true, Ordering::Release);
         store.view().indexes.iter().for_each(|index| index.store.dropped.store(true, Ordering::Release));
+        let _none_is_written = flushes_end(store);
         engine.log.mark_discarded(store.id, engine.log.position());
         engine.memory.release(store.view().memtable_size());
         crate::truncate::remove_files(engine, store)?;
     }
     Ok(())
+}
+
+/// An index's files lie in a directory of its table's.
+fn is_inside(index: &TableStore, base: &TableStore) -> bool {
+    index.directories.first().and_then(|directory| directory.parent()) == base.directories.first().map(PathBuf::as_path)
+}
+
+/// Waits for the flush that is under way; one that begins later finds what is dropped to be so, and writes nothing of it.
+fn flushes_end(base: &TableStore) -> MutexGuard<'_, ()> {
+    base.flushing.lock().expect("a panic in a flush ends the process")
 }
 
 /// Writes the rows of the keyspaces that are not in the schema tables yet: the built-in ones, as Cassandra has them there, and those

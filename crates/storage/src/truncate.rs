@@ -1,5 +1,6 @@
 //! Truncating: a table loses everything that it holds. Also: taking the files of a dropped table off the disk.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,17 +48,22 @@ fn remove_files_in(engine: &Engine, directory: &Path) -> Result<(), StorageError
         return Ok(());
     }
     let io = |error: std::io::Error| StorageError::io(directory, &error);
+    // a compaction that ends takes files away too
+    let gone = |removed: std::io::Result<()>| match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other.map_err(io),
+    };
     let mut kept = false;
     for entry in disk.list_dir(directory).map_err(io)? {
         let path = directory.join(&entry.name);
         match (entry.is_dir, entry.name.as_str()) {
             (true, layout::SNAPSHOTS | layout::BACKUPS) => kept = true,
-            (true, _) => disk.remove_dir_all(&path).map_err(io)?,
-            (false, _) => disk.remove_file(&path).map_err(io)?,
+            (true, _) => gone(disk.remove_dir_all(&path))?,
+            (false, _) => gone(disk.remove_file(&path))?,
         }
     }
     if !kept {
-        disk.remove_dir_all(directory).map_err(io)?;
+        gone(disk.remove_dir_all(directory))?;
     }
     Ok(())
 }
