@@ -17,6 +17,7 @@ mod drop;
 mod drop_dependent;
 mod guard;
 mod keyspace;
+mod masks;
 mod properties;
 pub mod restore;
 mod type_name;

@@ -110,7 +110,10 @@ pub async fn execute<C: Coordinator>(
     auth::authorize(prepared, client, coordinator)?;
     match &prepared.plan {
         Plan::Modification(plan) => modification::execute(plan, values, options, coordinator).await,
-        Plan::Select(plan) => select::execute(plan, &prepared.query, values, options, coordinator).await,
+        Plan::Select(plan) => {
+            let unmasks = plan.masked.is_none() || client.has_table_permission(Permission::Unmask, &plan.table);
+            select::execute(plan, &prepared.query, values, options, unmasks, coordinator).await
+        }
         Plan::Batch(plan) => batch::execute(plan, values, options, coordinator).await,
         Plan::Use(keyspace) => match coordinator.schema().keyspace(keyspace) {
             Some(_) => Ok(CqlResult::SetKeyspace(keyspace.clone()).into()),

@@ -4,6 +4,7 @@
 
 mod aggregate;
 mod fresh;
+mod masked;
 mod node;
 mod prepare;
 mod row;

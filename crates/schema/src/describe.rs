@@ -135,9 +135,10 @@ fn name_and_type(name: &str, ty: &CqlType) -> String {
     format!("{} {}", maybe_quote(name), type_text::print(ty))
 }
 
-fn column_line(column: &ColumnMetadata, shows_static: bool) -> String {
+fn column_line(table: &TableMetadata, column: &ColumnMetadata, shows_static: bool) -> String {
     let modifier = if column.is_static() && shows_static { " static" } else { "" };
-    format!("    {}{modifier}", name_and_type(&column.name, &column.ty))
+    let mask = table.masks.get(&column.name).map(|mask| format!(" MASKED WITH {}", mask.text())).unwrap_or_default();
+    format!("    {}{modifier}{mask}", name_and_type(&column.name, &column.ty))
 }
 
 /// A dropped column that was added again stands here as it was; ALTER statements below drop and add it.
@@ -148,7 +149,7 @@ fn column_lines(table: &TableMetadata, internals: bool) -> Vec<String> {
         .filter(|column| !table.is_hidden(column) && (!internals || !table.dropped.contains_key(&column.name)))
         .map(|column| {
             let key = if single_key && column.position == 0 && column.is_primary_key() { " PRIMARY KEY" } else { "" };
-            column_line(column, !table.is_static_compact()) + key
+            column_line(table, column, !table.is_static_compact()) + key
         })
         .collect();
     if internals {
@@ -247,7 +248,7 @@ fn drop_statements(table: &TableMetadata, name: &str, out: &mut String) {
         let column = maybe_quote(&dropped.name);
         *out += &format!("\nALTER TABLE {name} DROP {column} USING TIMESTAMP {};", dropped.dropped_time);
         if let Some(again) = table.column_by_name(&dropped.name) {
-            *out += &format!("\nALTER TABLE {name} ADD {};", column_line(again, true).trim_start());
+            *out += &format!("\nALTER TABLE {name} ADD {};", column_line(table, again, true).trim_start());
         }
     }
 }

@@ -7,14 +7,14 @@
 //! * [`rows_form::diff`](diff): what to write when a keyspace changes;
 //! * [`Schema::from_rows`]: the whole schema from what is stored.
 //!
-//! Functions, aggregates, triggers and column masks are not executed yet: their rows are kept with what they belong to, as they are.
+//! Functions, aggregates and triggers are not executed yet: their rows are kept with what they belong to, as they are.
 
 use bytes::Bytes;
-use types::{CqlType, UserType};
+use types::{CqlType, UserType, literal};
 
 use crate::{
-    ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams, ViewDefinition,
-    rows_form::values::*, type_text,
+    ColumnMask, ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams,
+    ViewDefinition, rows_form::values::*, type_text,
 };
 
 mod decode;
@@ -170,7 +170,7 @@ fn diff_content(before: &KeyspaceMetadata, after: &KeyspaceMetadata) -> Vec<Sche
         match before.tables.get(name).filter(|old| old.id == new.id) {
             Some(old) if old == new => {}
             Some(old) => diff_rows(rows_of_table(old), rows_of_table(new), &mut writes),
-            None => writes.extend(rows_of_table(new).map(put)),
+            None => diff_rows(std::iter::empty(), rows_of_table(new), &mut writes),
         }
     }
     writes
@@ -185,6 +185,7 @@ fn rows_of_table(table: &TableMetadata) -> impl Iterator<Item = SchemaRow> {
         .chain(columns(table).map(|column| column_row(table, column)))
         .chain(table.dropped.values().map(|column| dropped_row(table, column)))
         .chain(table.indexes.values().map(|index| index_row(table, index)))
+        .chain(table.masks.iter().map(|(column, mask)| mask_row(table, column, mask)))
         .chain(table.kept.iter().cloned())
 }
 
@@ -204,7 +205,19 @@ fn diff_rows(
             });
         }
     }
-    writes.extend(new.into_iter().filter(|row| !old.contains(row)).map(put));
+    let written = || new.iter().filter(|row| !old.contains(row));
+    writes.extend(written().filter(|row| is_unmasked(row, &new)).map(|row| SchemaWrite::DeleteRow {
+        table: SchemaTable::ColumnMasks,
+        keyspace: row.keyspace.clone(),
+        clustering: row.clustering.clone(),
+    }));
+    writes.extend(written().cloned().map(put));
+}
+
+/// A column without a mask. Cassandra leaves the masks of a table that is dropped: one that is made anew must not get them.
+fn is_unmasked(row: &SchemaRow, all: &[SchemaRow]) -> bool {
+    let masks = |other: &&SchemaRow| other.table == SchemaTable::ColumnMasks && other.clustering == row.clustering;
+    row.table == SchemaTable::Columns && !all.iter().any(|other| masks(&other))
 }
 
 fn put(row: SchemaRow) -> SchemaWrite {
@@ -319,6 +332,22 @@ fn dropped_row(table: &TableMetadata, column: &DroppedColumn) -> SchemaRow {
 fn index_row(table: &TableMetadata, index: &IndexMetadata) -> SchemaRow {
     let cells = vec![("kind", text(index.kind.name())), ("options", text_map(&index.options))];
     row(SchemaTable::Indexes, &table.keyspace, &[&table.name, &index.name], cells)
+}
+
+/// A list holds no null: which arguments are null stands in a list of its own.
+fn mask_row(table: &TableMetadata, column: &str, mask: &ColumnMask) -> SchemaRow {
+    let arguments = || mask.argument_types.iter().zip(&mask.arguments);
+    let value = |(ty, value): (&CqlType, &Option<Bytes>)| {
+        value.as_ref().map(|value| literal::to_plain_text(ty, value)).unwrap_or_default()
+    };
+    let cells = vec![
+        ("function_keyspace", text(&mask.keyspace)),
+        ("function_name", text(&mask.function)),
+        ("function_argument_types", text_list(mask.argument_types.iter().map(type_text::print))),
+        ("function_argument_values", text_list(arguments().map(value))),
+        ("function_argument_nulls", boolean_list(arguments().map(|(_, value)| value.is_none()))),
+    ];
+    row(SchemaTable::ColumnMasks, &table.keyspace, &[&table.name, column], cells)
 }
 
 #[cfg(test)]

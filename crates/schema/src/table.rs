@@ -8,7 +8,8 @@ use types::{CqlType, CustomType, DecoratedKey};
 
 use crate::rows_form::{SchemaRow, SchemaTable};
 use crate::{
-    ClusteringComparator, ColumnId, ColumnKind, ColumnMetadata, DroppedColumn, IndexMetadata, TableId, TableParams,
+    ClusteringComparator, ColumnId, ColumnKind, ColumnMask, ColumnMetadata, DroppedColumn, IndexMetadata, TableId,
+    TableParams,
 };
 
 /// What sort of table it is.
@@ -98,7 +99,9 @@ pub struct TableMetadata {
     pub indexes: BTreeMap<String, IndexMetadata>,
     /// What it shows, if it is a materialized view.
     pub view: Option<ViewDefinition>,
-    /// Rows of its triggers and column masks: kept as they are stored.
+    /// Masks of its columns, by their names.
+    pub masks: BTreeMap<String, ColumnMask>,
+    /// Rows of its triggers: kept as they are stored.
     pub kept: Vec<SchemaRow>,
     /// The order of rows.
     pub comparator: ClusteringComparator,
@@ -205,6 +208,7 @@ impl TableMetadata {
             dropped,
             indexes: previous.map(|table| table.indexes.clone()).unwrap_or_default(),
             view: previous.and_then(|table| table.view.clone()),
+            masks: previous.map(|table| table.masks.clone()).unwrap_or_default(),
             kept: previous.map(|table| table.kept.clone()).unwrap_or_default(),
             comparator,
             partition_key_type,
@@ -214,6 +218,9 @@ impl TableMetadata {
             next_id,
         };
         table.index_columns();
+        // a mask goes with its column
+        let by_name = &table.by_name;
+        table.masks.retain(|column, _| by_name.contains_key(column));
         table
     }
 

@@ -12,7 +12,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, N
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 
 DIRECTORY = answers.DIRECTORY / "roles"
-# who has to log in, what he may do, and from where; Cassandra's caches are off
+# who has to log in, what he may do, and from where; Cassandra's caches are off; columns can be masked
 SETTINGS = [
     "authenticator=PasswordAuthenticator",
     "authorizer=CassandraAuthorizer",
@@ -20,6 +20,7 @@ SETTINGS = [
     "permissions_validity=0ms",
     "roles_validity=0ms",
     "credentials_validity=0ms",
+    "dynamic_data_masking_enabled=true",
 ]
 SUPERUSER = "cassandra"
 SECONDS = 30

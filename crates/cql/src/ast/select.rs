@@ -184,6 +184,19 @@ pub enum Relation<'a> {
     },
 }
 
+impl<'a> Relation<'a> {
+    /// The columns that it is of.
+    pub fn columns(&self) -> &[Ident<'a>] {
+        match self {
+            Self::Column { column, .. }
+            | Self::ColumnIn { column, .. }
+            | Self::IsNotNull { column }
+            | Self::Element { column, .. } => std::slice::from_ref(column),
+            Self::Token { columns, .. } | Self::Tuple { columns, .. } | Self::TupleIn { columns, .. } => columns,
+        }
+    }
+}
+
 /// The right side of `IN`.
 #[derive(Debug, Clone)]
 pub enum InValues<'a> {

@@ -43,13 +43,30 @@ fn authorize_plan<C: Coordinator>(plan: &Plan, access: &Access, coordinator: &C)
 fn select<C: Coordinator>(plan: &SelectPlan, access: &Access, coordinator: &C) -> Result<(), CqlError> {
     // a view is read by who may read its table
     match &plan.table.view {
-        None => access.check_table(Permission::Select, &plan.table),
+        None => access.check_table(Permission::Select, &plan.table)?,
         Some(view) => {
             let schema = coordinator.schema();
             let base = schema.table_by_id(view.base_id).unwrap_or(&plan.table);
-            access.check_table(Permission::Select, base)
+            access.check_table(Permission::Select, base)?;
         }
     }
+    if plan.masked_in_where.is_empty() { Ok(()) } else { masked_in_where(plan, access) }
+}
+
+/// What rows are found by can be guessed: who may not see a masked column may not ask for its values either.
+fn masked_in_where(plan: &SelectPlan, access: &Access) -> Result<(), CqlError> {
+    let table = &plan.table;
+    let may = |permission| access.has_on_table(permission, table);
+    if may(Permission::Unmask) || may(Permission::SelectMasked) {
+        return Ok(());
+    }
+    Err(CqlError::Unauthorized(format!(
+        "User {} has no UNMASK nor SELECT_MASKED permission on table {}.{}, cannot query masked columns [{}]",
+        access.user,
+        table.keyspace,
+        table.name,
+        plan.masked_in_where.join(", ")
+    )))
 }
 
 /// INSERT, UPDATE, DELETE. What has conditions tells what is there, as a SELECT does.

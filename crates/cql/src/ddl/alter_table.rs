@@ -14,10 +14,10 @@ use schema::{
 };
 use types::CqlType;
 
-use super::create_table::{MASKS_ARE_OFF, has_unfrozen_fields};
+use super::create_table::has_unfrozen_fields;
 use super::{
-    Act, Changed, DdlContext, Target, check_changeable, compact, compatible, event, keyspace_of, properties, refused,
-    type_name,
+    Act, Changed, DdlContext, Target, check_changeable, compact, compatible, event, keyspace_of, masks, properties,
+    refused, type_name,
 };
 use crate::ast::{AlterTable, ColumnDefinition, Ident, Property, TableAlteration};
 use crate::error::CqlError;
@@ -26,6 +26,13 @@ use crate::result::{SchemaChangeKind, SchemaTarget};
 pub(super) fn alter(alter: &AlterTable<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&alter.name, context)?, alter.name.name.as_str());
     check_changeable(keyspace_name, Act::Alter, Target::Table(name))?;
+    match &alter.alteration {
+        TableAlteration::MaskColumn { mask, .. } => masks::check_enabled(std::iter::once(mask), context)?,
+        TableAlteration::Add { columns, .. } => {
+            masks::check_enabled(columns.iter().map(|column| &column.mask), context)?;
+        }
+        _ => {}
+    }
     let found = schema.keyspace(keyspace_name).and_then(|keyspace| Some((keyspace, keyspace.tables.get(name)?)));
     let Some((keyspace, table)) = found else {
         if alter.if_exists {
@@ -40,6 +47,9 @@ pub(super) fn alter(alter: &AlterTable<'_>, context: &DdlContext, schema: &Schem
     }
     let altered = altered(&alter.alteration, keyspace, table, context)?;
     let mut after = KeyspaceMetadata::clone(keyspace);
+    if let TableAlteration::MaskColumn { column, .. } = &alter.alteration {
+        masks::follow(&mut after, &altered, column.as_str());
+    }
     after.tables.insert(name.to_owned(), Arc::new(altered));
     let event = event(SchemaChangeKind::Updated, SchemaTarget::Table, keyspace_name, name);
     Ok(Some((schema.with_keyspace(after), event)))
@@ -53,7 +63,9 @@ fn altered(
 ) -> Result<TableMetadata, CqlError> {
     match alteration {
         TableAlteration::AlterColumn { .. } => Err(CqlError::invalid("Altering column types is no longer supported")),
-        TableAlteration::MaskColumn { if_exists, column, mask } => unmasked(table, column, *if_exists, mask.is_some()),
+        TableAlteration::MaskColumn { if_exists, column, mask } => {
+            masks::altered(keyspace, table, column, *if_exists, mask)
+        }
         TableAlteration::Add { if_not_exists, columns } => with_columns(keyspace, table, columns, *if_not_exists),
         TableAlteration::Drop { if_exists, columns, timestamp } => {
             without_columns(table, columns, *if_exists, timestamp.unwrap_or(context.now_micros))
@@ -75,35 +87,19 @@ fn rebuilt(
     TableMetadata::new(table.id, keyspace, name, table.kind, table.flags, params, specs, dropped, Some(table))
 }
 
-/// No column has a mask: dropping one changes nothing, setting one is refused.
-fn unmasked(
-    table: &TableMetadata,
-    column: &Ident<'_>,
-    if_exists: bool,
-    has_mask: bool,
-) -> Result<TableMetadata, CqlError> {
-    if has_mask {
-        return Err(CqlError::invalid(MASKS_ARE_OFF));
-    }
-    if table.column_by_name(column.as_str()).is_none() && !if_exists {
-        return Err(CqlError::invalid(format!("Column with name '{column}' doesn't exist on table '{}'", table.name)));
-    }
-    Ok(table.clone())
-}
-
 fn with_columns(
     keyspace: &KeyspaceMetadata,
     table: &TableMetadata,
     columns: &[ColumnDefinition<'_>],
     if_not_exists: bool,
 ) -> Result<TableMetadata, CqlError> {
-    if columns.iter().any(|column| column.mask.is_some()) {
-        return Err(CqlError::invalid(MASKS_ARE_OFF));
-    }
     let mut specs = table.specs();
+    let mut masks = table.masks.clone();
     for column in columns {
         let name = column.name.as_str();
         let ty = type_name::prepare(&type_name::normalize(&column.type_name), keyspace)?;
+        let mask = column.mask.as_ref();
+        let mask = mask.map(|mask| masks::prepare(mask, keyspace, &table.name, &column.name, &ty)).transpose()?;
         if specs.iter().any(|spec| spec.name == name) {
             if if_not_exists {
                 continue;
@@ -113,8 +109,11 @@ fn with_columns(
         check_added(table, column, &ty)?;
         let kind = if column.is_static { ColumnKind::Static } else { ColumnKind::Regular };
         specs.push(ColumnSpec { name: name.to_owned(), kind, position: 0, ty, reversed: false });
+        masks.extend(mask.map(|mask| (name.to_owned(), mask)));
     }
-    Ok(rebuilt(table, specs, table.dropped.clone(), table.params.clone()))
+    let mut altered = rebuilt(table, specs, table.dropped.clone(), table.params.clone());
+    altered.masks = masks;
+    Ok(altered)
 }
 
 fn check_added(table: &TableMetadata, column: &ColumnDefinition<'_>, ty: &CqlType) -> Result<(), CqlError> {
@@ -243,6 +242,7 @@ fn check_not_indexed(
 
 fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<TableMetadata, CqlError> {
     let mut specs = table.specs();
+    let mut masks = table.masks.clone();
     for (old, new) in columns {
         let Some(column) = table.column_by_name(old.as_str()) else {
             // also IF EXISTS, which Cassandra takes and does not heed
@@ -263,8 +263,13 @@ fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<
         for spec in specs.iter_mut().filter(|spec| spec.name == old.as_str()) {
             spec.name = new.as_str().to_owned();
         }
+        if let Some(mask) = masks.remove(old.as_str()) {
+            masks.insert(new.as_str().to_owned(), mask);
+        }
     }
-    Ok(rebuilt(table, specs, table.dropped.clone(), table.params.clone()))
+    let mut altered = rebuilt(table, specs, table.dropped.clone(), table.params.clone());
+    altered.masks = masks;
+    Ok(altered)
 }
 
 fn with_options(

@@ -13,7 +13,7 @@ use schema::{ColumnKind, KeyspaceMetadata, Options, Schema, TableFlags, TableKin
 use types::CqlType;
 
 use super::{
-    Act, Changed, DdlContext, Target, check_changeable, compact, event, existing_keyspace, is_word, keyspace_of,
+    Act, Changed, DdlContext, Target, check_changeable, compact, event, existing_keyspace, is_word, keyspace_of, masks,
     properties, refused, type_name,
 };
 use crate::ast::{CreateTable, Ident, PrimaryKey};
@@ -22,10 +22,6 @@ use crate::result::{SchemaChangeKind, SchemaTarget};
 
 /// The longest name of a table: with the table's id it is the name of a directory.
 const TABLE_NAME_SIZE_MAX: usize = 222;
-
-/// What Cassandra says where masks are off, which is its default.
-pub(super) const MASKS_ARE_OFF: &str = "Cannot mask columns because dynamic data masking is not enabled. You can \
-     enable it with the dynamic_data_masking_enabled property on cassandra.yaml";
 
 pub(super) fn create(create: &CreateTable<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
@@ -89,12 +85,11 @@ fn build(
     keyspace: &KeyspaceMetadata,
     context: &DdlContext,
 ) -> Result<TableMetadata, CqlError> {
-    if create.columns.iter().any(|column| column.mask.is_some()) && !context.restoring {
-        return Err(CqlError::invalid(MASKS_ARE_OFF));
-    }
+    masks::check_enabled(create.columns.iter().map(|column| &column.mask), context)?;
     let options = properties::of_table(&create.properties, context)?;
     let params = TableParams::create(&options).map_err(refused)?;
     let columns = prepare_columns(create, keyspace)?;
+    let masks = masks::of_columns(&create.columns, &columns, keyspace, create.name.name.as_str())?;
     check_primary_key(create, primary_key, &columns)?;
     let is_compact = create.compact_storage;
     // DESCRIBE shows the order of a hidden column
@@ -126,7 +121,10 @@ fn build(
     };
     let id = table_id(&options, context)?;
     let (keyspace, name) = (&keyspace.name, create.name.name.as_str());
-    Ok(TableMetadata::new(id, keyspace, name, TableKind::Regular, flags, params, specs, BTreeMap::new(), None))
+    let mut table =
+        TableMetadata::new(id, keyspace, name, TableKind::Regular, flags, params, specs, BTreeMap::new(), None);
+    table.masks = masks;
+    Ok(table)
 }
 
 fn table_id(options: &Options, context: &DdlContext) -> Result<schema::TableId, CqlError> {

@@ -169,9 +169,19 @@ fn table_with_user_type(table: &TableMetadata, udt: &Arc<UserType>) -> Option<Ta
             changed = true;
         }
     }
+    let mut masks = table.masks.clone();
+    for ty in masks.values_mut().flat_map(|mask| &mut mask.argument_types) {
+        if let Some(altered) = type_name::with_user_type(ty, udt) {
+            *ty = altered;
+        }
+    }
     let (keyspace, name) = (&table.keyspace, &table.name);
     let (params, dropped) = (table.params.clone(), table.dropped.clone());
     changed.then(|| {
-        TableMetadata::new(table.id, keyspace, name, table.kind, table.flags, params, specs, dropped, Some(table))
+        let (kind, flags) = (table.kind, table.flags);
+        let mut altered =
+            TableMetadata::new(table.id, keyspace, name, kind, flags, params, specs, dropped, Some(table));
+        altered.masks = masks;
+        altered
     })
 }

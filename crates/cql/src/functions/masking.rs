@@ -10,7 +10,6 @@ mod partial;
 
 use types::CqlType;
 
-#[allow(unused_imports, reason = "for columns MASKED WITH a function")]
 pub(crate) use mask::Mask;
 
 use super::factory::{Factory, Parameter};
@@ -45,7 +44,6 @@ pub(super) fn declare(table: &mut Table) {
 }
 
 /// The names of masking functions begin so; no others do.
-#[allow(dead_code, reason = "for columns MASKED WITH a function")]
 fn is_masking(function: &Function) -> bool {
     function.name().starts_with("mask_")
 }
@@ -53,6 +51,11 @@ fn is_masking(function: &Function) -> bool {
 fn of_its_type(factory: &Factory, types: &[CqlType], body: Raw) -> Result<Function, crate::error::CqlError> {
     let Some(ty) = types.first() else { return Err(factory.wrong_number_of_arguments()) };
     Ok(Function::new(factory.name, types, ty.clone(), Body::Raw(body)))
+}
+
+/// `mask_null` of a type.
+fn null_of(ty: &CqlType) -> Function {
+    Function::new("mask_null", std::slice::from_ref(ty), ty.clone(), Body::Raw(null))
 }
 
 fn null(_: &Function, _: &[Option<&[u8]>], _: &mut Vec<u8>) -> Outcome {

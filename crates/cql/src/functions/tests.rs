@@ -1,6 +1,7 @@
 //! Functions given any bytes, and masks.
 
 use bytes::Bytes;
+use schema::ColumnMask;
 use types::CqlType;
 
 use super::masking::Mask;
@@ -93,17 +94,21 @@ fn no_function_panics() {
 }
 
 #[test]
-fn masks_come_back_from_their_rows() {
-    let values = vec![Some(Bytes::from_static(&[0, 0, 0, 1])), None, Some(Bytes::from_static(b"#"))];
+fn masks_are_restored_and_unknown_ones_show_null() {
+    let mask = |function: &str, argument_types: &[CqlType], arguments: &[Option<Bytes>]| ColumnMask {
+        keyspace: "system".to_owned(),
+        function: function.to_owned(),
+        argument_types: argument_types.to_vec(),
+        arguments: arguments.to_vec(),
+    };
+    let values = [Some(Bytes::from_static(&[0, 0, 0, 1])), None, Some(Bytes::from_static(b"#"))];
     let types = [CqlType::Int, CqlType::Int, CqlType::Text];
-    let mask = Mask::restore("mask_inner", &CqlType::Text, &types, values).expect("a masking function");
-    assert_eq!(mask.text(), "system.mask_inner(1, null, '#')");
-    let masked = |text: &'static str| mask.apply(Some(Bytes::from_static(text.as_bytes()))).expect("text");
-    assert_eq!(masked("hello"), Some(Bytes::from_static(b"h####")));
-    assert_eq!(masked(""), Some(Bytes::new()));
-    assert_eq!(mask.apply(None), Ok(None));
-    assert!(Mask::restore("abs", &CqlType::Int, &[], Vec::new()).is_none());
-    assert!(Mask::restore("mask_inner", &CqlType::Int, &types, vec![None, None, None]).is_none());
-    let default = Mask::restore("mask_default", &CqlType::Int, &[], Vec::new()).expect("a masking function");
-    assert_eq!(default.apply(None), Ok(Some(Bytes::from_static(&[0; 4]))));
+    let inner = mask("mask_inner", &types, &values);
+    assert_eq!(inner.text(), "system.mask_inner(1, null, '#')");
+    assert_eq!(Mask::restore(&inner, &CqlType::Text).definition(), inner);
+    let null = |mask: &ColumnMask, ty| Mask::restore(mask, ty).definition().function == "mask_null";
+    assert!(null(&mask("abs", &[], &[]), &CqlType::Int));
+    assert!(null(&mask("mask_inner", &types, &values), &CqlType::Int));
+    assert!(null(&ColumnMask { keyspace: "ks".to_owned(), ..mask("mask_default", &[], &[]) }, &CqlType::Int));
+    assert!(!null(&mask("mask_default", &[], &[]), &CqlType::Int));
 }

@@ -89,7 +89,7 @@ async fn carry_out<C: Coordinator>(
     watching: &Watching<'_, C>,
 ) -> Result<Answer, CqlError> {
     match plan {
-        Plan::Select(plan) => select::execute(plan, query, values, options, watching).await,
+        Plan::Select(plan) => select::execute(plan, query, values, options, false, watching).await,
         Plan::Modification(plan) => modification::execute(plan, values, options, watching).await,
         Plan::Batch(plan) => batch::execute(plan, values, options, watching).await,
         _ => Err(CqlError::Server("EXPLAIN of a statement that is not on data".to_owned())),

@@ -38,6 +38,10 @@ pub(crate) struct SelectPlan {
     pub table: Arc<TableMetadata>,
     /// What is shown.
     pub selection: Arc<Selection>,
+    /// What is shown to those who may not see masked columns; None: the table has none.
+    pub masked: Option<Arc<Selection>>,
+    /// Names of the masked columns that WHERE says something of.
+    pub masked_in_where: Vec<String>,
     /// Which columns are read.
     pub columns: ColumnFilter,
     /// Which partitions and rows.
@@ -85,6 +89,11 @@ impl SelectPlan {
         self.group_by.is_none() && !self.selection.aggregates.is_empty()
     }
 
+    /// The selection, or where columns are masked what it shows of them.
+    fn shown(&self, unmasks: bool) -> &Arc<Selection> {
+        self.masked.as_ref().filter(|_| !unmasks).unwrap_or(&self.selection)
+    }
+
     /// What guardrails are told.
     fn query(&self, options: &QueryOptions) -> Query<'_> {
         Query {
@@ -106,12 +115,13 @@ enum Partitions {
     Range(PartitionRange),
 }
 
-/// Executes a SELECT: one page of it.
+/// Executes a SELECT: one page of it. `unmasks`: what columns hold is shown in spite of their masks.
 pub(crate) async fn execute<C: Coordinator>(
     plan: &SelectPlan,
     query: &str,
     values: &[BoundValue],
     options: &QueryOptions,
+    unmasks: bool,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
     if options.consistency == Consistency::Any {
@@ -165,7 +175,8 @@ pub(crate) async fn execute<C: Coordinator>(
         }
     }
     let now = request_seconds(options, coordinator);
-    let mut job = job(plan, &bindings, options, page_size, now, !slices.0.is_empty())?;
+    let selection = plan.shown(unmasks || !options.limits.switches.masking);
+    let mut job = job(plan, selection, &bindings, options, page_size, now, !slices.0.is_empty())?;
     if let Some(Partitions::Keys(keys)) = &partitions {
         job.single_key = keys.len() == 1;
         job.last_key = keys.last().map(|key| key.key.clone());
@@ -212,6 +223,7 @@ fn warnings(plan: &SelectPlan, query: &str, options: &QueryOptions, page: &Page)
 
 fn job(
     plan: &SelectPlan,
+    selection: &Arc<Selection>,
     bindings: &Bindings<'_>,
     options: &QueryOptions,
     page_size: Option<u32>,
@@ -220,8 +232,7 @@ fn job(
 ) -> Result<Job, CqlError> {
     let user_limit = limit_value(plan.limit.as_ref(), bindings)?;
     let per_partition = limit_value(plan.per_partition_limit.as_ref(), bindings)?;
-    let selection =
-        if plan.selection.has_terms { Arc::new(plan.selection.bind(bindings)?) } else { Arc::clone(&plan.selection) };
+    let selection = if selection.has_terms { Arc::new(selection.bind(bindings)?) } else { Arc::clone(selection) };
     let filters: Result<Vec<_>, _> =
         plan.restrictions.filters.iter().filter(|_| reads).map(|filter| filter.bind(bindings)).collect();
     let (partition_filters, row_filters) = filters?.into_iter().partition(|filter| filter.is_of_partition());

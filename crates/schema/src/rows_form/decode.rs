@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use types::UserType;
+use types::{UserType, literal};
 
 use super::values::*;
 use super::{SchemaRow, SchemaTable};
@@ -12,8 +12,8 @@ use crate::error::{Result, SchemaError};
 use crate::index::IndexKind;
 use crate::table::ColumnSpec;
 use crate::{
-    ColumnKind, DroppedColumn, IndexMetadata, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind,
-    TableMetadata, TableParams, ViewDefinition, system, type_text,
+    ColumnKind, ColumnMask, DroppedColumn, IndexMetadata, KeyspaceMetadata, Replication, Schema, TableFlags, TableId,
+    TableKind, TableMetadata, TableParams, ViewDefinition, system, type_text,
 };
 
 /// What the rows gave.
@@ -139,10 +139,8 @@ fn read_keyspace(
             keyspace.kept.push(row.0.clone());
         }
     }
-    for (table, what) in [(SchemaTable::Triggers, "trigger on"), (SchemaTable::ColumnMasks, "column mask on")] {
-        for row in rows_in(rows, table) {
-            ignored.push(format!("{what} {name}.{}", row.key(0)?));
-        }
+    for row in rows_in(rows, SchemaTable::Triggers) {
+        ignored.push(format!("trigger on {name}.{}", row.key(0)?));
     }
     Ok(Some(keyspace))
 }
@@ -221,11 +219,15 @@ fn read_table(
     flags.counter |= view.is_some() && specs.iter().any(|spec| spec.ty.is_counter());
     let mut table = TableMetadata::new(id, &row.0.keyspace, name, kind, flags, params, specs, dropped, previous);
     table.view = view;
-    table.kept = rows_in(rows, SchemaTable::Triggers)
-        .chain(rows_in(rows, SchemaTable::ColumnMasks))
-        .filter(of_table)
-        .map(|row| row.0.clone())
-        .collect();
+    table.kept = rows_in(rows, SchemaTable::Triggers).filter(of_table).map(|row| row.0.clone()).collect();
+    table.masks.clear();
+    for mask in rows_in(rows, SchemaTable::ColumnMasks).filter(of_table) {
+        let column = mask.key(1)?;
+        // Cassandra leaves the row of a column that was dropped
+        if table.column_by_name(&column).is_some() {
+            table.masks.insert(column, read_mask(mask, user_types)?);
+        }
+    }
     table.indexes.clear();
     for index in rows_in(rows, SchemaTable::Indexes).filter(of_table) {
         let index = read_index(index)?;
@@ -253,6 +255,30 @@ fn read_column(row: Row<'_>, user_types: &BTreeMap<String, Arc<UserType>>) -> Re
         ty: type_text::parse(&ty, &|name| user_types.get(name).cloned()).ok_or_else(|| row.corrupt("type"))?,
         reversed: row.need("clustering_order", read_text)? == "desc",
     })
+}
+
+fn read_mask(row: Row<'_>, user_types: &BTreeMap<String, Arc<UserType>>) -> Result<ColumnMask> {
+    let types = row.need("function_argument_types", read_text_list)?;
+    let types: Option<Vec<_>> =
+        types.iter().map(|ty| type_text::parse(ty, &|name| user_types.get(name).cloned())).collect();
+    let argument_types = types.ok_or_else(|| row.corrupt("function_argument_types"))?;
+    let values = row.need("function_argument_values", read_text_list)?;
+    let nulls = row.need("function_argument_nulls", read_boolean_list)?;
+    if values.len() != argument_types.len() || nulls.len() != values.len() {
+        return Err(row.corrupt("function_argument_values"));
+    }
+    let mut arguments = Vec::with_capacity(values.len());
+    for ((value, ty), is_null) in values.iter().zip(&argument_types).zip(nulls) {
+        arguments.push(match is_null {
+            true => None,
+            false => {
+                let value = literal::parse_text(ty, value).map_err(|_| row.corrupt("function_argument_values"))?;
+                Some(Bytes::from(value))
+            }
+        });
+    }
+    let (keyspace, function) = (row.need("function_keyspace", read_text)?, row.need("function_name", read_text)?);
+    Ok(ColumnMask { keyspace, function, argument_types, arguments })
 }
 
 fn read_dropped(row: Row<'_>) -> Result<DroppedColumn> {

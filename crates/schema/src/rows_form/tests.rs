@@ -59,6 +59,39 @@ fn a_keyspace_comes_back_from_its_rows() {
 }
 
 #[test]
+fn masks_come_back_and_go_with_their_columns() {
+    let unmasked = keyspace();
+    let mut masked = unmasked.clone();
+    let mut table = TableMetadata::clone(&unmasked.tables["t"]);
+    let mask = ColumnMask {
+        keyspace: "system".to_owned(),
+        function: "mask_inner".to_owned(),
+        argument_types: vec![CqlType::Int, CqlType::Int, CqlType::Text],
+        arguments: vec![Some(int(1)), None, Some(text("#"))],
+    };
+    table.masks.insert("c".to_owned(), mask);
+    masked.tables.insert("t".to_owned(), Arc::new(table));
+    let loaded = Schema::from_rows(rows_of(&masked), None).expect("readable");
+    assert_eq!(loaded.schema.keyspace("ks").map(Arc::as_ref), Some(&masked));
+    assert_eq!(loaded.ignored, Vec::<String>::new());
+    let deletes = |writes: &[SchemaWrite]| {
+        let mask = |write: &&SchemaWrite| matches!(write, SchemaWrite::DeleteRow { table: SchemaTable::ColumnMasks, clustering, .. } if clustering[1] == "c");
+        writes.iter().filter(mask).count()
+    };
+    assert_eq!(deletes(&diff(Some(&masked), Some(&unmasked))), 1);
+    assert_eq!(deletes(&diff(Some(&unmasked), Some(&masked))), 0);
+    let without = KeyspaceMetadata { tables: BTreeMap::new(), ..unmasked.clone() };
+    assert_eq!(deletes(&diff(Some(&without), Some(&unmasked))), 1);
+    assert_eq!(deletes(&diff(Some(&without), Some(&masked))), 0);
+    // Cassandra leaves the row of a column that was dropped
+    let mut rows = rows_of(&masked);
+    rows.retain(|row| row.table != SchemaTable::Columns || row.clustering[1] != "s");
+    rows.iter_mut().filter(|row| row.table == SchemaTable::ColumnMasks).for_each(|row| row.clustering[1] = text("s"));
+    let loaded = Schema::from_rows(rows, None).expect("readable").schema;
+    assert!(loaded.table("ks", "t").is_some_and(|table| table.masks.is_empty()));
+}
+
+#[test]
 fn column_ids_outlive_a_reload() {
     let mut schema = system::schema();
     schema.put_keyspace(keyspace());
@@ -100,7 +133,12 @@ fn only_what_changed_is_written() {
         .collect();
     assert_eq!(
         shown,
-        ["put keyspaces [] false", "delete columns [b\"t\", b\"v\"]", "put columns [b\"t\", b\"w\"] false"]
+        [
+            "put keyspaces [] false",
+            "delete columns [b\"t\", b\"v\"]",
+            "delete column_masks [b\"t\", b\"w\"]",
+            "put columns [b\"t\", b\"w\"] false"
+        ]
     );
     assert_eq!(diff(Some(&before), None).len(), SchemaTable::ALL.len());
     assert_eq!(diff(None, Some(&before)).len(), rows_of(&before).len());

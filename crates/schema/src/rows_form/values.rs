@@ -48,6 +48,17 @@ pub fn text_list(values: impl IntoIterator<Item = String>) -> Bytes {
     out.into()
 }
 
+/// frozen<list<boolean>>
+pub fn boolean_list(values: impl IntoIterator<Item = bool>) -> Bytes {
+    let values: Vec<bool> = values.into_iter().collect();
+    let mut out = Vec::new();
+    put_count(&mut out, values.len());
+    for value in values {
+        put_int_bytes(&mut out, Some(&[u8::from(value)]));
+    }
+    out.into()
+}
+
 /// frozen<map<text, text>>
 pub fn text_map(map: &BTreeMap<String, String>) -> Bytes {
     pairs(map.iter().map(|(key, value)| (key, value.as_bytes())))
@@ -100,6 +111,17 @@ pub fn read_text_list(bytes: &[u8]) -> Option<Vec<String>> {
     let mut list = Vec::new();
     for _ in 0..count {
         list.push(read_text(cursor.int_bytes().ok()??)?);
+    }
+    Some(list)
+}
+
+/// Reads a frozen<list<boolean>>.
+pub fn read_boolean_list(bytes: &[u8]) -> Option<Vec<bool>> {
+    let mut cursor = Cursor::new(bytes);
+    let count = cursor.i32().ok()?;
+    let mut list = Vec::new();
+    for _ in 0..count {
+        list.push(read_boolean(cursor.int_bytes().ok()??)?);
     }
     Some(list)
 }

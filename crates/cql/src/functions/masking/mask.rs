@@ -5,18 +5,36 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use types::{CqlType, literal};
+use schema::ColumnMask;
+use types::CqlType;
 
-use super::super::{Argument, Function, Scope, TypeArgument, Values, resolve};
+use super::super::{Argument, Function, Scope, TypeArgument, resolve};
 use super::is_masking;
 use crate::ast;
-use crate::context::{NoSources, Preparing, Receiver};
+use crate::context::{Preparing, Receiver};
 use crate::error::CqlError;
 use crate::scalar::type_name;
+use crate::selection::{Column, Selector};
 use crate::terms::{self, TermArgument};
 
+/// The column as an argument, which messages call by the class of its type.
+struct MaskedColumn<'a>(&'a CqlType);
+
+impl Argument for MaskedColumn<'_> {
+    fn fit(&self, ty: &CqlType) -> terms::Fit {
+        TypeArgument(self.0).fit(ty)
+    }
+
+    fn compatible_type(&self) -> Option<CqlType> {
+        TypeArgument(self.0).compatible_type()
+    }
+
+    fn text(&self) -> String {
+        types::marshal::print(self.0, false)
+    }
+}
+
 /// The mask of a column.
-#[allow(dead_code, reason = "for columns MASKED WITH a function")]
 #[derive(Clone, Debug)]
 pub(crate) struct Mask {
     /// The function, for the type of the column.
@@ -25,7 +43,6 @@ pub(crate) struct Mask {
     arguments: Vec<Option<Bytes>>,
 }
 
-#[allow(dead_code, reason = "for columns MASKED WITH a function")]
 impl Mask {
     /// From `MASKED WITH name(arguments)` of a column of a type in a table that `preparing` has entered.
     ///
@@ -42,7 +59,7 @@ impl Mask {
             format!("{name}({})", arguments.join(", "))
         };
         let function = {
-            let first = TypeArgument(ty);
+            let first = MaskedColumn(ty);
             let rest: Vec<_> = arguments.iter().map(|term| TermArgument { preparing, term }).collect();
             let rest = rest.iter().map(|argument| argument as &dyn Argument);
             let all: Vec<_> = std::iter::once(&first as &dyn Argument).chain(rest).collect();
@@ -91,61 +108,36 @@ impl Mask {
         Ok(Self { function, arguments: values })
     }
 
-    /// From a row of `system_schema.column_masks`: the function's name in the keyspace `system`, types and values of its arguments
-    /// after the first. None: there is no such function.
-    pub fn restore(
-        name: &str,
-        ty: &CqlType,
-        argument_types: &[CqlType],
-        arguments: Vec<Option<Bytes>>,
-    ) -> Option<Self> {
+    /// From what the schema remembers of it. Values of a column whose mask is none of the functions here (in Cassandra it may be one of
+    /// the user's) are shown as null: more than the mask would show is never shown.
+    pub fn restore(mask: &ColumnMask, ty: &CqlType) -> Self {
+        Self::find(mask, ty).unwrap_or_else(|| Self { function: Arc::new(super::null_of(ty)), arguments: Vec::new() })
+    }
+
+    fn find(mask: &ColumnMask, ty: &CqlType) -> Option<Self> {
         let schema = schema::Schema::default();
-        let types: Vec<_> = std::iter::once(ty).chain(argument_types).map(TypeArgument).collect();
+        let types: Vec<_> = std::iter::once(ty).chain(&mask.argument_types).map(TypeArgument).collect();
         let types: Vec<_> = types.iter().map(|argument| argument as &dyn Argument).collect();
         let scope = Scope { schema: &schema, keyspace: "", table: "" };
-        let function = resolve(scope, Some("system"), name, &types, Some(ty)).ok().flatten()?;
-        (is_masking(&function) && arguments.len() + 1 == function.arguments.len())
-            .then_some(Self { function, arguments })
+        let function = resolve(scope, Some(&mask.keyspace), &mask.function, &types, Some(ty)).ok().flatten()?;
+        (is_masking(&function) && function.returns == *ty && mask.arguments.len() + 1 == function.arguments.len())
+            .then(|| Self { function, arguments: mask.arguments.clone() })
     }
 
-    /// The function's name in the keyspace `system`.
-    pub fn name(&self) -> &str {
-        self.function.name()
+    /// What the schema remembers of it.
+    pub fn definition(&self) -> ColumnMask {
+        ColumnMask {
+            keyspace: "system".to_owned(),
+            function: self.function.name().to_owned(),
+            argument_types: self.function.arguments.get(1..).unwrap_or_default().to_vec(),
+            arguments: self.arguments.clone(),
+        }
     }
 
-    /// Types of the arguments after the first.
-    pub fn argument_types(&self) -> &[CqlType] {
-        self.function.arguments.get(1..).unwrap_or_default()
-    }
-
-    /// Values of the arguments after the first.
-    pub fn arguments(&self) -> &[Option<Bytes>] {
-        &self.arguments
-    }
-
-    /// What is shown in place of a value.
-    pub fn apply(&self, value: Option<Bytes>) -> Result<Option<Bytes>, CqlError> {
-        let arguments: Values = std::iter::once(value).chain(self.arguments.iter().cloned()).collect();
-        self.function.evaluate(&arguments, &NoSources)
-    }
-
-    /// Appends what is shown in place of a value; false: it is null.
-    pub fn put(&self, value: Option<Bytes>, out: &mut Vec<u8>) -> Result<bool, CqlError> {
-        let arguments: Values = std::iter::once(value).chain(self.arguments.iter().cloned()).collect();
-        self.function.call(&arguments, &NoSources, out)
-    }
-
-    /// `system.mask_inner(1, null)`: as CREATE TABLE has it behind MASKED WITH.
-    pub fn text(&self) -> String {
-        let arguments: Vec<_> = self
-            .argument_types()
-            .iter()
-            .zip(&self.arguments)
-            .map(|(ty, value)| match value {
-                Some(value) => literal::to_text(ty, value),
-                None => "null".to_owned(),
-            })
-            .collect();
-        format!("{}({})", self.function.full_name(), arguments.join(", "))
+    /// What is shown in place of a column.
+    pub fn of_column(&self, column: Column) -> Selector {
+        let rest = self.arguments.iter().map(|value| Selector::Term(terms::Term::Constant(value.clone())));
+        let arguments = std::iter::once(Selector::Column(column)).chain(rest).collect();
+        Selector::Call(Arc::clone(&self.function), arguments)
     }
 }

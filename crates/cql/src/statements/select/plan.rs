@@ -64,10 +64,13 @@ pub(crate) fn prepare(
     } else {
         ColumnFilter::Some(Arc::clone(&selection.fetched))
     };
+    let masked = (!table.masks.is_empty()).then(|| Arc::new(selection.masked(&table)));
     let metadata = metadata(preparing, &selection, select.json);
     Ok(SelectPlan {
+        masked_in_where: masked_in_where(&table, clause),
         table,
         selection: Arc::new(selection),
+        masked,
         columns,
         restrictions,
         metadata,
@@ -80,6 +83,14 @@ pub(crate) fn prepare(
         limit,
         per_partition_limit,
     })
+}
+
+/// Names of the masked columns that a WHERE says something of, in order.
+fn masked_in_where(table: &TableMetadata, clause: &ast::WhereClause<'_>) -> Vec<String> {
+    let is_restricted = |name: &&String| {
+        clause.relations.iter().flat_map(ast::Relation::columns).any(|column| column.as_str() == name.as_str())
+    };
+    table.masks.keys().filter(is_restricted).cloned().collect()
 }
 
 /// Columns that are selected as they are must be there.

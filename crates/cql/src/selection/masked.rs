@@ -1,0 +1,82 @@
+//! What a SELECT shows to those who may not see masked columns: the same selectors, with a mask wherever such a column is looked at.
+//!
+//! Rows are found, grouped and sorted by what is stored: only what is shown is masked. Times of writes are not.
+//! Agrees with `org.apache.cassandra.cql3.selection.SimpleSelector`.
+
+use schema::TableMetadata;
+
+use super::stamps::Stamped;
+use super::{Column, Selection, Selector};
+use crate::functions::Mask;
+
+/// Masked columns with their masks.
+type Masks = Vec<(Column, Mask)>;
+
+impl Selection {
+    /// With the masks of the table's columns.
+    pub fn masked(&self, table: &TableMetadata) -> Self {
+        let masks: Masks = table
+            .masks
+            .iter()
+            .filter_map(|(name, mask)| {
+                let column = table.column_by_name(name)?;
+                Some((Column::of(column), Mask::restore(mask, &column.ty)))
+            })
+            .collect();
+        let mut masked = self.clone();
+        let arguments = masked.aggregates.iter_mut().filter_map(|aggregate| aggregate.argument.as_mut());
+        masked.selectors.iter_mut().chain(arguments).for_each(|selector| cover(selector, &masks));
+        masked
+    }
+}
+
+fn cover(selector: &mut Selector, masks: &Masks) {
+    match selector {
+        Selector::Column(column) => {
+            if let Some((_, mask)) = masks.iter().find(|(masked, _)| masked == column) {
+                *selector = mask.of_column(column.clone());
+            }
+        }
+        Selector::Term(_) | Selector::Fresh(_) | Selector::Aggregate(_) => {}
+        Selector::Attribute(_, stamped) => cover_parts(stamped, masks),
+        Selector::Field(inner, _) => cover(inner, masks),
+        Selector::Element(_, inner, key) => {
+            cover(inner, masks);
+            cover(key, masks);
+        }
+        Selector::Slice(_, inner, from, to) => {
+            cover(inner, masks);
+            [from, to].into_iter().flatten().for_each(|end| cover(end, masks));
+        }
+        Selector::Call(_, parts)
+        | Selector::Tuple(parts)
+        | Selector::List(parts)
+        | Selector::Set(_, parts)
+        | Selector::Vector(_, parts) => parts.iter_mut().for_each(|part| cover(part, masks)),
+        Selector::Map(_, entries) => entries.iter_mut().for_each(|(key, value)| {
+            cover(key, masks);
+            cover(value, masks);
+        }),
+    }
+}
+
+/// The part of a collection that times are asked of is looked for in what is shown of it.
+fn cover_parts(stamped: &mut Stamped, masks: &Masks) {
+    match stamped {
+        Stamped::Column(_) => {}
+        Stamped::Field(of, selector, _) => {
+            cover_parts(of, masks);
+            cover(selector, masks);
+        }
+        Stamped::Element(of, _, selector, key) => {
+            cover_parts(of, masks);
+            cover(selector, masks);
+            cover(key, masks);
+        }
+        Stamped::Slice(of, _, selector, from, to) => {
+            cover_parts(of, masks);
+            cover(selector, masks);
+            [from, to].into_iter().flatten().for_each(|end| cover(end, masks));
+        }
+    }
+}
