@@ -12,16 +12,16 @@ use env::Random;
 use env::sim::{DATA, Sim, SimRandom};
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{
-    Bound, Cell, ColumnData, ColumnFilter, DataLimits, DeletionTime, IndexSearch, Liveness, Mutation, PartitionRange,
-    PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slice, Slices,
+    Cell, ColumnData, ColumnFilter, DataLimits, DeletionTime, IndexSearch, Liveness, Mutation, PartitionRange,
+    PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slices,
 };
 use schema::table::ColumnSpec;
 use schema::{
-    ColumnKind, IndexKind, IndexMetadata, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind,
-    TableMetadata, TableParams,
+    ColumnKind, IndexKind, IndexMetadata, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams,
 };
 use types::{CqlType, DecoratedKey};
 
+use super::common::{self, delete_range, delete_row, die};
 use crate::index::entries::composite;
 use crate::{Engine, EngineOptions, commitlog, schema_change};
 
@@ -70,21 +70,11 @@ fn table() -> TableMetadata {
 }
 
 fn with_table(schema: &Schema, table: TableMetadata) -> Schema {
-    let options = BTreeMap::from([("replication_factor".to_owned(), "1".to_owned())]);
-    let class = "org.apache.cassandra.locator.SimpleStrategy".to_owned();
-    schema.with_keyspace(KeyspaceMetadata {
-        name: "ks".into(),
-        durable_writes: true,
-        replication: Replication { class, options },
-        tables: BTreeMap::from([("t".to_owned(), Arc::new(table))]),
-        user_types: BTreeMap::new(),
-        kept: Vec::new(),
-        is_virtual: false,
-    })
+    schema.with_keyspace(common::keyspace("ks", Some(Arc::new(table))))
 }
 
 fn int(value: u64) -> Bytes {
-    Bytes::copy_from_slice(&i32::try_from(value).expect("small").to_be_bytes())
+    common::int(i32::try_from(value).expect("small"))
 }
 
 /// A row as it is told apart: the partition's key and, for a row, its clustering.
@@ -196,14 +186,9 @@ impl Model {
             0 => update.deletion = DeletionTime::new(at, now),
             1 => {
                 let bound = || [Some(int(self.dice.below(CLUSTERINGS)))].into_iter().collect();
-                let slice = Slice { start: Bound::start(bound(), true), end: Bound::end(bound(), true) };
-                update.range_deletions.push((slice, DeletionTime::new(at, now)));
+                delete_range(&mut update, [bound(), bound()], DeletionTime::new(at, now));
             }
-            2 => {
-                let mut row = Row::new(self.clustering());
-                row.deletion = DeletionTime::new(at, now);
-                update.add_row(row);
-            }
+            2 => delete_row(&mut update, self.clustering(), DeletionTime::new(at, now)),
             3 => {
                 let mut row = Row::new(rows::ClusteringValues::new());
                 let column = table.column_by_name("s").expect("the model's column").id;
@@ -354,11 +339,7 @@ fn run(seed: u64, lives: usize) {
         model.check(&engine);
         model.live(&engine);
         drop(engine);
-        if model.dice.chance(50) {
-            model.sim.kill();
-        } else {
-            model.sim.power_cut();
-        }
+        die(&model.sim, &model.dice);
     }
     let engine = model.open();
     let _ = model.sim.run_until_idle();

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use env::Random;
 use env::sim::{DATA, Sim, SimRandom};
 use rows::command::RingBound;
@@ -21,9 +20,10 @@ use rows::{
     PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slice, Slices,
 };
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, KeyspaceMetadata, Replication, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use types::{CqlType, DecoratedKey};
 
+use super::common::{self, delete_range, delete_row, die, int, number};
 use super::twin::{self, Op, Partition};
 use crate::{Engine, EngineOptions, StorageError, commitlog, schema_change};
 
@@ -63,25 +63,7 @@ fn table_of(id: TableId, keyspace: &str) -> Arc<TableMetadata> {
 }
 
 fn keyspace() -> KeyspaceMetadata {
-    let options = BTreeMap::from([("replication_factor".to_owned(), "1".to_owned())]);
-    let class = "org.apache.cassandra.locator.SimpleStrategy".to_owned();
-    KeyspaceMetadata {
-        name: "model".into(),
-        durable_writes: true,
-        replication: Replication { class, options },
-        tables: BTreeMap::from([("t".to_owned(), table())]),
-        user_types: BTreeMap::new(),
-        kept: Vec::new(),
-        is_virtual: false,
-    }
-}
-
-fn int(value: i32) -> Bytes {
-    Bytes::copy_from_slice(&value.to_be_bytes())
-}
-
-fn number(bytes: &[u8]) -> i32 {
-    i32::from_be_bytes(bytes.try_into().expect("four bytes"))
+    common::keyspace("model", Some(table()))
 }
 
 fn key(k: i32) -> DecoratedKey {
@@ -160,14 +142,10 @@ impl Model {
                 update.add_static(row);
             }
             Op::DeleteRow { c, at, .. } => {
-                let mut row = Row::new(clustering(*c));
-                row.deletion = DeletionTime::new(*at, now);
-                update.add_row(row);
+                delete_row(&mut update, clustering(*c), DeletionTime::new(*at, now));
             }
             Op::DeleteRange { from, to, at, .. } => {
-                let slice =
-                    Slice { start: Bound::start(clustering(*from), true), end: Bound::end(clustering(*to), true) };
-                update.range_deletions.push((slice, DeletionTime::new(*at, now)));
+                delete_range(&mut update, [clustering(*from), clustering(*to)], DeletionTime::new(*at, now));
             }
             Op::DeletePartition { at, .. } => update.deletion = DeletionTime::new(*at, now),
         }
@@ -343,11 +321,7 @@ fn run(seed: u64, lives: usize) -> (u64, u64) {
         model.check_after_crash(&engine, std::mem::take(&mut under_way));
         under_way = model.live(&engine);
         drop(engine);
-        if model.dice.chance(50) {
-            model.sim.kill();
-        } else {
-            model.sim.power_cut();
-        }
+        die(&model.sim, &model.dice);
     }
     let engine = model.open().expect("a sound disk opens");
     model.check_after_crash(&engine, under_way);

@@ -17,13 +17,14 @@ use env::Random;
 use env::sim::{DATA, Sim, SimRandom};
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{
-    Bound, Cell, ColumnData, DeletionTime, Liveness, Mutation, PartitionRange, PartitionUpdate, ReadCommand,
-    ReadContext, ReadMode, Row, Slice,
+    Cell, ColumnData, DeletionTime, Liveness, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext,
+    ReadMode, Row,
 };
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, KeyspaceMetadata, Replication, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use types::{CqlType, DecoratedKey};
 
+use super::common::{self, delete_range, delete_row, die, int, number};
 use super::seeds::each;
 use crate::compaction::choice;
 use crate::compaction::kind::Kind;
@@ -107,25 +108,7 @@ fn keyspace(params: TableParams) -> KeyspaceMetadata {
     ];
     let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
     let table = TableMetadata::new(ID, "purging", "t", kind, flags, params, specs, BTreeMap::new(), None);
-    let options = BTreeMap::from([("replication_factor".to_owned(), "1".to_owned())]);
-    let class = "org.apache.cassandra.locator.SimpleStrategy".to_owned();
-    KeyspaceMetadata {
-        name: "purging".into(),
-        durable_writes: true,
-        replication: Replication { class, options },
-        tables: BTreeMap::from([("t".to_owned(), Arc::new(table))]),
-        user_types: BTreeMap::new(),
-        kept: Vec::new(),
-        is_virtual: false,
-    }
-}
-
-fn int(value: i32) -> Bytes {
-    Bytes::copy_from_slice(&value.to_be_bytes())
-}
-
-fn number(bytes: &[u8]) -> i32 {
-    i32::from_be_bytes(bytes.try_into().expect("four bytes"))
+    common::keyspace("purging", Some(Arc::new(table)))
 }
 
 struct Purging {
@@ -215,14 +198,10 @@ impl Purging {
                 update.add_row(row);
             }
             Op::DeleteRow { c, at, .. } => {
-                let mut row = Row::new(clustering(*c));
-                row.deletion = DeletionTime::new(*at, now);
-                update.add_row(row);
+                delete_row(&mut update, clustering(*c), DeletionTime::new(*at, now));
             }
             Op::DeleteRange { from, to, at, .. } => {
-                let slice =
-                    Slice { start: Bound::start(clustering(*from), true), end: Bound::end(clustering(*to), true) };
-                update.range_deletions.push((slice, DeletionTime::new(*at, now)));
+                delete_range(&mut update, [clustering(*from), clustering(*to)], DeletionTime::new(*at, now));
             }
             Op::DeletePartition { at, .. } => update.deletion = DeletionTime::new(*at, now),
         }
@@ -350,11 +329,7 @@ fn run(seed: u64, lives: usize) {
         purging.check(&engine);
         purging.live(&engine);
         drop(engine);
-        if purging.dice.chance(50) {
-            purging.sim.kill();
-        } else {
-            purging.sim.power_cut();
-        }
+        die(&purging.sim, &purging.dice);
     }
     let engine = purging.open();
     purging.check(&engine);

@@ -24,13 +24,11 @@ use rows::{
     PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadMode, Row, Slice, Slices,
 };
 use schema::table::ColumnSpec;
-use schema::{
-    ColumnKind, DroppedColumn, KeyspaceMetadata, Replication, TableFlags, TableId, TableKind, TableMetadata,
-    TableParams,
-};
+use schema::{ColumnKind, DroppedColumn, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use types::{CqlType, DecoratedKey};
 
 use self::twin::{CellOp, Columns, History, Partition, Range, Value, What, Write};
+use super::common::{self, delete_row, int, number};
 use super::seeds::{each, seeds};
 use crate::{Engine, EngineOptions, TableStore, commitlog, schema_change, truncate};
 
@@ -87,25 +85,7 @@ fn table(id: u8) -> TableMetadata {
 }
 
 fn keyspace(table: Option<TableMetadata>) -> KeyspaceMetadata {
-    let options = BTreeMap::from([("replication_factor".to_owned(), "1".to_owned())]);
-    let class = "org.apache.cassandra.locator.SimpleStrategy".to_owned();
-    KeyspaceMetadata {
-        name: "wide".into(),
-        durable_writes: true,
-        replication: Replication { class, options },
-        tables: table.into_iter().map(|table| ("t".to_owned(), Arc::new(table))).collect(),
-        user_types: BTreeMap::new(),
-        kept: Vec::new(),
-        is_virtual: false,
-    }
-}
-
-fn int(value: i32) -> Bytes {
-    Bytes::copy_from_slice(&value.to_be_bytes())
-}
-
-fn number(bytes: &[u8]) -> i32 {
-    i32::from_be_bytes(bytes.try_into().expect("four bytes"))
+    common::keyspace("wide", table.map(Arc::new))
 }
 
 fn key(k: i32) -> DecoratedKey {
@@ -306,9 +286,7 @@ impl Wide {
                 update.add_static(row);
             }
             What::DeleteRow { a, b } => {
-                let mut row = Row::new(values(&[*a, *b]));
-                row.deletion = deletion;
-                update.add_row(row);
+                delete_row(&mut update, values(&[*a, *b]), deletion);
             }
             What::DeleteRange(range) => update.range_deletions.push((Self::slice(range), deletion)),
             What::DeletePartition => update.deletion = deletion,

@@ -1,0 +1,57 @@
+//! What the models share: integers as values, a keyspace of their own, deletions, the ends of a machine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use env::sim::{Sim, SimRandom};
+use rows::{Bound, ClusteringValues, DeletionTime, PartitionUpdate, Row, Slice};
+use schema::{KeyspaceMetadata, Replication, TableMetadata};
+
+/// An `int` as it is stored.
+pub fn int(value: i32) -> Bytes {
+    Bytes::copy_from_slice(&value.to_be_bytes())
+}
+
+/// And back.
+pub fn number(bytes: &[u8]) -> i32 {
+    i32::from_be_bytes(bytes.try_into().expect("four bytes"))
+}
+
+/// A keyspace with the table `t`, or with none yet.
+pub fn keyspace(name: &str, table: Option<Arc<TableMetadata>>) -> KeyspaceMetadata {
+    let options = BTreeMap::from([("replication_factor".to_owned(), "1".to_owned())]);
+    let class = "org.apache.cassandra.locator.SimpleStrategy".to_owned();
+    KeyspaceMetadata {
+        name: name.to_owned(),
+        durable_writes: true,
+        replication: Replication { class, options },
+        tables: table.into_iter().map(|table| ("t".to_owned(), table)).collect(),
+        user_types: BTreeMap::new(),
+        kept: Vec::new(),
+        is_virtual: false,
+    }
+}
+
+/// Deletes a row.
+pub fn delete_row(update: &mut PartitionUpdate, clustering: ClusteringValues, deletion: DeletionTime) {
+    let mut row = Row::new(clustering);
+    row.deletion = deletion;
+    update.add_row(row);
+}
+
+/// Deletes rows from one to another, both included.
+pub fn delete_range(update: &mut PartitionUpdate, ends: [ClusteringValues; 2], deletion: DeletionTime) {
+    let [from, to] = ends;
+    let slice = Slice { start: Bound::start(from, true), end: Bound::end(to, true) };
+    update.range_deletions.push((slice, deletion));
+}
+
+/// The machine dies: as often by a kill as by a power cut.
+pub fn die(sim: &Sim, dice: &SimRandom) {
+    if dice.chance(50) {
+        sim.kill();
+    } else {
+        sim.power_cut();
+    }
+}
