@@ -27,14 +27,8 @@ impl<'t> Builder<'_, '_, 't> {
         let ty = self.type_of(node, expected)?;
         match (&ty, parts) {
             (CqlType::Tuple(types), _) => {
-                let mut selectors = Vec::with_capacity(parts.len());
-                let mut names = Vec::with_capacity(parts.len());
-                for (at, part) in parts.iter().enumerate() {
-                    let typed = self.build(part, types.get(at))?;
-                    selectors.push(typed.selector);
-                    names.push(typed.name);
-                }
-                Ok(Typed { selector: Selector::Tuple(selectors), ty, name: format!("({})", names.join(", ")) })
+                let (selectors, names) = self.each_of(parts, |at| types.get(at))?;
+                Ok(Typed { selector: Selector::Tuple(selectors), name: format!("({names})"), ty })
             }
             (_, [only]) => {
                 let inner = self.build(only, expected)?;
@@ -44,11 +38,21 @@ impl<'t> Builder<'_, '_, 't> {
         }
     }
 
+    /// The parts, all of one type, and their names with commas between.
     fn all_of(&mut self, parts: &[Node<'t, '_>], element: &CqlType) -> Result<(Vec<Selector>, String), CqlError> {
+        self.each_of(parts, |_| Some(element))
+    }
+
+    /// The parts, each of the type that is expected at its place.
+    fn each_of<'e>(
+        &mut self,
+        parts: &[Node<'t, '_>],
+        expected: impl Fn(usize) -> Option<&'e CqlType>,
+    ) -> Result<(Vec<Selector>, String), CqlError> {
         let mut selectors = Vec::with_capacity(parts.len());
         let mut names = Vec::with_capacity(parts.len());
-        for part in parts {
-            let typed = self.build(part, Some(element))?;
+        for (at, part) in parts.iter().enumerate() {
+            let typed = self.build(part, expected(at))?;
             selectors.push(typed.selector);
             names.push(typed.name);
         }
