@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use allocation_counter::{AllocationInfo, measure};
 use bytes::Bytes;
-use cql::ddl::{self, DdlContext};
+use cql::ddl::restore::{Restoring, restore};
 use cql::{
     BoundValue, CasPartition, CasRequest, ClientState, Coordinator, CqlError, Prepared, QueryOptions, ReadOptions,
     SchemaChange, SchemaEvent, WriteOptions,
@@ -71,27 +71,12 @@ impl Coordinator for NoSchema {
 
 /// A schema with this many tables besides `k.t`.
 fn schema(others: usize) -> Arc<Schema> {
-    let mut schema = Schema::default();
-    let mut texts = vec![
-        "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}".to_owned(),
-        "CREATE TABLE k.t (a int, b text, c int, v int, w text, s set<int>, PRIMARY KEY ((a, b), c))".to_owned(),
-    ];
-    texts.extend((0..others).map(|number| format!("CREATE TABLE k.other{number} (k int PRIMARY KEY)")));
-    for (number, text) in texts.iter().enumerate() {
-        let context = DdlContext {
-            keyspace: None,
-            now_micros: 1,
-            new_table_id: TableId((number as u128 + 1).to_be_bytes()),
-            datacenters: vec!["datacenter1".to_owned()],
-            restoring: false,
-            switches: ddl::Switches::default(),
-            default_index: None,
-            guardrails: None,
-        };
-        let parsed = cql::parse(text).expect("a statement");
-        schema = ddl::apply(&parsed.statement, &context, &schema).expect("a change").expect("something new").0;
-    }
-    Arc::new(schema)
+    let mut text = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};
+        CREATE TABLE k.t (a int, b text, c int, v int, w text, s set<int>, PRIMARY KEY ((a, b), c));"
+        .to_owned();
+    (0..others).for_each(|number| text += &format!("CREATE TABLE k.other{number} (k int PRIMARY KEY);"));
+    let restoring = Restoring { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
+    Arc::new(restore(&text, &restoring, Schema::default()).expect("statements").schema)
 }
 
 fn block_on<F: Future>(future: F) -> F::Output {

@@ -9,34 +9,17 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cql::ddl::{self, DdlContext};
+use cql::ddl::restore::{Restoring, restore};
 use schema::{Schema, TableId};
 use server::prepared::Statement;
 
-const TABLES: [&str; 3] = [
-    "CREATE KEYSPACE bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-    "CREATE TABLE bench.small (key bigint PRIMARY KEY, value blob)",
-    "CREATE TABLE bench.wide (key bigint, at bigint, name text, tags set<text>, value blob, PRIMARY KEY (key, at))",
-];
+const TABLES: &str = "CREATE KEYSPACE bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};
+CREATE TABLE bench.small (key bigint PRIMARY KEY, value blob);
+CREATE TABLE bench.wide (key bigint, at bigint, name text, tags set<text>, value blob, PRIMARY KEY (key, at));";
 
 fn schema() -> Arc<Schema> {
-    let mut schema = schema::system::schema();
-    for (number, text) in TABLES.iter().enumerate() {
-        let context = DdlContext {
-            keyspace: None,
-            now_micros: 1,
-            new_table_id: TableId([number as u8; 16]),
-            datacenters: vec!["datacenter1".to_owned()],
-            restoring: false,
-            switches: ddl::Switches::default(),
-            default_index: None,
-            guardrails: None,
-        };
-        let parsed = cql::parse(text).expect("a statement");
-        let changed = ddl::apply(&parsed.statement, &context, &schema).expect("a change");
-        schema = changed.expect("something new").0;
-    }
-    Arc::new(schema)
+    let restoring = Restoring { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
+    Arc::new(restore(TABLES, &restoring, schema::system::schema()).expect("statements").schema)
 }
 
 fn main() {
