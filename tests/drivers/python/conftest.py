@@ -8,6 +8,7 @@ import itertools
 import os
 
 import pytest
+import role_answers
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 
@@ -98,3 +99,11 @@ def node(tmp_path):
     yield node
     if node.process.poll() is None:
         node.kill()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """A server where users have to log in."""
+    server = Server(tmp_path_factory.mktemp("guarded") / "data", settings=role_answers.SETTINGS).start()
+    yield server
+    assert server.stop() == 0, server.log_tail()

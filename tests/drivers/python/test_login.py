@@ -20,14 +20,6 @@ BAD_CREDENTIALS, PROTOCOL_ERROR, INVALID = 0x0100, 0x000A, 0x2200
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    """A server where users have to log in."""
-    server = Server(tmp_path_factory.mktemp("login") / "data", settings=role_answers.SETTINGS).start()
-    yield server
-    assert server.stop() == 0, server.log_tail()
-
-
-@pytest.fixture(scope="module")
 def users(guarded):
     with role_answers.Users(guarded.host, guarded.port) as users:
         yield users

@@ -6,7 +6,6 @@ import re
 
 import pytest
 import role_answers
-from server import Server
 
 
 def recorded(script):
@@ -28,14 +27,6 @@ def cases():
         asked = role_answers.statements(script.read_text(encoding="utf-8"))
         for number, ((user, statement), expected) in enumerate(zip(asked, recorded(script))):
             yield pytest.param(script, number, user, statement, expected, id=f"{script.stem}-{number + 1}")
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    """A server where users have to log in."""
-    server = Server(tmp_path_factory.mktemp("guarded") / "data", settings=role_answers.SETTINGS).start()
-    yield server
-    assert server.stop() == 0, server.log_tail()
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
-"""TLS: the Python driver and cqlsh --ssl, optional encryption, certificates of clients, protocols and suites, what is refused."""
+"""TLS: the Python driver and cqlsh --ssl, optional encryption, certificates of clients, protocols and suites, what is refused.
+The certificates are made with openssl."""
 
 import json
 import pathlib
-import shutil
 import socket
 import ssl
 import subprocess
@@ -15,8 +15,6 @@ from server import Server
 
 CQLSH = pathlib.Path(sys.executable).with_name("cqlsh")
 PEM = "org.apache.cassandra.security.PEMBasedSslContextFactory"
-
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="makes its certificates with openssl")
 
 
 def openssl(*arguments):
