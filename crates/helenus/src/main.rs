@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Some(Command::Nodetool { arguments }) => nodetool(&arguments),
         Some(Command::Sstable { arguments }) => sstable(&arguments),
         Some(Command::Shell { .. }) => later("shell"),
-        Some(Command::Stress { .. }) => later("stress"),
+        Some(Command::Stress { arguments }) => stress::run(&arguments),
     }
 }
 

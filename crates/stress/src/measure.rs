@@ -1,0 +1,233 @@
+//! What operations took: histograms by kind, of the time since the last line and of the whole run.
+//!
+//! Two times are kept: *service*, from when the request was sent, and *response*, from when it should have been. They differ with `-rate fixed=` only.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::workload::Done;
+
+/// Longest time that is told apart: an hour, in microseconds.
+const LONGEST_US: u64 = 3_600_000_000;
+/// Histograms of one kind of operation, so that threads seldom wait for one another.
+const SHARDS: usize = 16;
+/// Points of the series that a run keeps; beyond it every second one goes.
+const MOST_POINTS: usize = 10_000;
+
+/// An empty histogram of microseconds, three digits.
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_US, 3).expect("bounds and digits that the histogram takes")
+}
+
+/// Counts and times of one kind of operation.
+#[derive(Clone)]
+pub struct Tally {
+    pub operations: u64,
+    pub partitions: u64,
+    pub rows: u64,
+    pub errors: u64,
+    /// Microseconds since each should have begun.
+    pub response: Histogram<u64>,
+    /// Microseconds since each was sent.
+    pub service: Histogram<u64>,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self { operations: 0, partitions: 0, rows: 0, errors: 0, response: histogram(), service: histogram() }
+    }
+
+    /// Takes in another.
+    pub fn add(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.partitions += other.partitions;
+        self.rows += other.rows;
+        self.errors += other.errors;
+        // both have the same bounds
+        let _ = self.response.add(&other.response);
+        let _ = self.service.add(&other.service);
+    }
+
+    fn clear(&mut self) {
+        (self.operations, self.partitions, self.rows, self.errors) = (0, 0, 0, 0);
+        self.response.reset();
+        self.service.reset();
+    }
+}
+
+/// Where the threads of a run write down what one kind of operation took.
+pub struct Meter {
+    pub name: String,
+    shards: Vec<Mutex<Tally>>,
+    next: AtomicU64,
+}
+
+impl Meter {
+    /// For operations of this name.
+    pub fn new(name: &str) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::new(Tally::new())).collect();
+        Self { name: name.to_owned(), shards, next: AtomicU64::new(0) }
+    }
+
+    /// A thread's place.
+    pub fn place(&self) -> usize {
+        self.next.fetch_add(1, Ordering::Relaxed) as usize % SHARDS
+    }
+
+    /// An operation has ended; without `done` it has failed.
+    pub fn record(&self, place: usize, response: Duration, service: Duration, done: Option<&Done>) {
+        let mut tally = self.shards[place].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        tally.operations += 1;
+        tally.response.saturating_record(response.as_micros() as u64);
+        tally.service.saturating_record(service.as_micros() as u64);
+        match done {
+            Some(done) => {
+                tally.partitions += done.partitions;
+                tally.rows += done.rows;
+            }
+            None => tally.errors += 1,
+        }
+    }
+
+    /// What came since the last call.
+    pub fn take(&self) -> Tally {
+        let mut all = Tally::new();
+        for shard in &self.shards {
+            let mut tally = shard.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            all.add(&tally);
+            tally.clear();
+        }
+        all
+    }
+}
+
+/// Figures of some seconds.
+#[derive(Clone, serde::Serialize)]
+pub struct Figures {
+    /// Seconds since the run began, at the end of these.
+    pub at: f64,
+    pub operations: u64,
+    pub errors: u64,
+    pub per_second: f64,
+    pub partitions_per_second: f64,
+    pub rows_per_second: f64,
+    pub mean_ms: f64,
+    pub p50_ms: f64,
+    pub p95_ms: f64,
+    pub p99_ms: f64,
+    pub p999_ms: f64,
+    pub max_ms: f64,
+}
+
+impl Figures {
+    /// Of a tally over so many seconds.
+    pub fn of(tally: &Tally, at: f64, seconds: f64) -> Self {
+        let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let millis = |quantile| tally.response.value_at_quantile(quantile) as f64 / 1000.0;
+        Self {
+            at,
+            operations: tally.operations,
+            errors: tally.errors,
+            per_second: rate(tally.operations),
+            partitions_per_second: rate(tally.partitions),
+            rows_per_second: rate(tally.rows),
+            mean_ms: tally.response.mean() / 1000.0,
+            p50_ms: millis(0.5),
+            p95_ms: millis(0.95),
+            p99_ms: millis(0.99),
+            p999_ms: millis(0.999),
+            max_ms: tally.response.max() as f64 / 1000.0,
+        }
+    }
+}
+
+/// Figures over time, all kinds together: bounded, whatever the run takes.
+#[derive(Default)]
+pub struct Series {
+    pub points: Vec<Figures>,
+    /// One of so many lines is kept.
+    stride: usize,
+    seen: usize,
+}
+
+impl Series {
+    /// One more.
+    pub fn push(&mut self, figures: Figures) {
+        if self.points.len() == MOST_POINTS {
+            let mut number = 0;
+            self.points.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            self.stride = self.stride.max(1) * 2;
+        }
+        if self.seen.is_multiple_of(self.stride.max(1)) {
+            self.points.push(figures);
+        }
+        self.seen += 1;
+    }
+}
+
+/// How far the mean of some rates is from being certain: its standard error, as a part of it.
+#[derive(Default)]
+pub struct Uncertainty {
+    count: usize,
+    mean: f64,
+    squares: f64,
+}
+
+impl Uncertainty {
+    /// One more rate.
+    pub fn push(&mut self, rate: f64) {
+        self.count += 1;
+        let distance = rate - self.mean;
+        self.mean += distance / self.count as f64;
+        self.squares += distance * (rate - self.mean);
+    }
+
+    /// Standard error over mean; not a number below two rates.
+    pub fn value(&self) -> f64 {
+        let variance = self.squares / (self.count as f64 - 1.0);
+        (variance / self.count as f64).sqrt() / self.mean
+    }
+
+    /// Certain enough, or measured often enough.
+    pub fn is_enough(&self, wanted: f64, (at_least, at_most): (usize, usize)) -> bool {
+        self.count >= at_most || (self.count >= at_least && self.value() < wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_series_stays_bounded_and_keeps_its_span() {
+        let mut series = Series::default();
+        let figures = Figures::of(&Tally::new(), 0.0, 1.0);
+        for second in 0..50_000 {
+            series.push(Figures { at: f64::from(second), ..figures.clone() });
+        }
+        assert!(series.points.len() <= MOST_POINTS);
+        assert!(series.points.first().is_some_and(|point| point.at == 0.0));
+        assert!(series.points.last().is_some_and(|point| point.at > 49_900.0));
+        assert!(series.points.is_sorted_by(|a, b| a.at < b.at));
+    }
+
+    #[test]
+    fn a_steady_rate_becomes_certain_and_a_wild_one_does_not() {
+        let (mut steady, mut wild) = (Uncertainty::default(), Uncertainty::default());
+        for number in 0..30 {
+            steady.push(1000.0 + f64::from(number % 2));
+            wild.push(if number % 2 == 0 { 10.0 } else { 2000.0 });
+        }
+        assert!(steady.is_enough(0.02, (30, 200)));
+        assert!(!wild.is_enough(0.02, (30, 200)));
+        assert!(!steady.is_enough(0.02, (31, 200)), "too few");
+        assert!(wild.is_enough(0.02, (5, 30)), "often enough");
+    }
+}

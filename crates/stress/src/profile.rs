@@ -1,0 +1,163 @@
+//! `user`: a profile in YAML says which table, how its values are spread, and which queries are asked (org.apache.cassandra.stress.StressProfile).
+
+mod insert;
+mod query;
+mod rows;
+mod yaml;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use scylla::client::session::Session;
+use scylla::errors::ExecutionError;
+use scylla::frame::response::result::ColumnType;
+
+use crate::Result;
+use crate::distribution::Distribution;
+use crate::settings::Settings;
+use crate::value::Generator;
+use crate::workload::{Operation, Workload};
+use rows::{Level, Rows};
+use yaml::{ColumnSpec, Profile};
+
+/// Bytes of a text when its column says nothing, elements of a collection, and how many different values a column has.
+const SIZE: Distribution = Distribution::uniform(4, 8);
+const POPULATION: Distribution = Distribution::uniform(1, 100_000_000_000);
+
+/// Makes the schema and prepares the operations; the table too.
+pub async fn prepare(
+    session: &Arc<Session>,
+    settings: &Settings,
+    file: &Path,
+    parts: &[(String, f64)],
+) -> Result<(Workload, Vec<String>)> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let profile = Profile::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    create(session, &profile).await?;
+    let table = Table::load(session, &profile).await?;
+    let rows = Arc::new(table.rows(&profile)?);
+    let mut operations: Vec<(Arc<dyn Operation>, f64)> = Vec::new();
+    for (name, weight) in parts {
+        let operation: Arc<dyn Operation> = match (name.as_str(), profile.query(name)) {
+            ("insert", _) => Arc::new(insert::Insert::new(session, &profile, &table, rows.clone()).await?),
+            (_, Some(query)) => {
+                Arc::new(query::Query::new(session, &profile, name, query, rows.clone(), settings).await?)
+            }
+            (_, None) => {
+                return Err(format!("{}: no query '{name}'; it has {}", file.display(), profile.query_names()).into());
+            }
+        };
+        operations.push((operation, *weight));
+    }
+    Ok((Workload::new(operations), vec![table.name]))
+}
+
+async fn create(session: &Session, profile: &Profile) -> Result<()> {
+    let definitions = profile.keyspace_definition.iter().map(|text| (text, false));
+    let inside = profile.table_definition.iter().chain(&profile.extra_definitions).map(|text| (text, true));
+    let mut is_used = false;
+    for (text, is_inside) in definitions.chain(inside) {
+        if is_inside && !is_used {
+            session.use_keyspace(&profile.keyspace, false).await?;
+            is_used = true;
+        }
+        if let Err(error) = session.query_unpaged(text.as_str(), ()).await
+            && !is_there(&error)
+        {
+            return Err(format!("{error}, in the profile's {text}").into());
+        }
+    }
+    if !is_used {
+        session.use_keyspace(&profile.keyspace, false).await?;
+    }
+    session.await_schema_agreement().await?;
+    Ok(())
+}
+
+/// What was to be made exists.
+fn is_there(error: &ExecutionError) -> bool {
+    use scylla::errors::{DbError, RequestAttemptError};
+    matches!(error, ExecutionError::LastAttemptError(RequestAttemptError::DbError(DbError::AlreadyExists { .. }, _)))
+}
+
+/// The table as the cluster has it.
+pub struct Table {
+    /// Keyspace and table, quoted.
+    pub name: String,
+    partition_key: Vec<String>,
+    clustering: Vec<String>,
+    statics: Vec<String>,
+    regular: Vec<String>,
+    types: HashMap<String, ColumnType<'static>>,
+    counters: bool,
+}
+
+impl Table {
+    async fn load(session: &Session, profile: &Profile) -> Result<Self> {
+        let name = format!("\"{}\".\"{}\"", profile.keyspace, profile.table);
+        let query = "SELECT column_name, kind, position, type FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?";
+        let answer = session.query_unpaged(query, (&profile.keyspace, &profile.table)).await?.into_rows_result()?;
+        let mut columns =
+            answer.rows::<(String, String, i32, String)>()?.collect::<std::result::Result<Vec<_>, _>>()?;
+        if columns.is_empty() {
+            return Err(
+                format!("there is no table {name}, and the profile has no table_definition that makes it").into()
+            );
+        }
+        columns.sort_by_key(|(name, _, position, _)| (*position, name.clone()));
+        let of_kind = |wanted: &str| -> Vec<String> {
+            columns.iter().filter(|(_, kind, ..)| kind == wanted).map(|(name, ..)| name.clone()).collect()
+        };
+        let types = types(session, &name).await?;
+        Ok(Self {
+            partition_key: of_kind("partition_key"),
+            clustering: of_kind("clustering"),
+            statics: of_kind("static"),
+            regular: of_kind("regular"),
+            counters: columns.iter().any(|(.., cql_type)| cql_type == "counter"),
+            types,
+            name,
+        })
+    }
+
+    fn rows(&self, profile: &Profile) -> Result<Rows> {
+        for spec in &profile.columnspec {
+            if !self.types.contains_key(&spec.name) {
+                return Err(format!("columnspec: {} has no column {}", self.name, spec.name).into());
+            }
+        }
+        let spec = |name: &str| profile.columnspec.iter().find(|spec| spec.name == name);
+        let generator = |name: &String| -> Result<Generator> {
+            let of = |text: Option<&String>, default: Distribution| {
+                text.map_or(Ok(default), |text| Distribution::parse(text))
+            };
+            let size = of(spec(name).and_then(|spec| spec.size.as_ref()), SIZE)?;
+            let population = of(spec(name).and_then(|spec| spec.population.as_ref()), POPULATION)?;
+            Generator::new(name, self.types[name].clone(), size, population)
+        };
+        let level = |name: &String| -> Result<Level> {
+            let count = match spec(name).and_then(|spec: &ColumnSpec| spec.cluster.as_ref()) {
+                Some(text) => Distribution::parse(text)?,
+                None => Distribution::fixed(1),
+            };
+            Ok(Level { name: name.clone(), generator: generator(name)?, count })
+        };
+        let named = |names: &[String]| -> Result<Vec<(String, Generator)>> {
+            names.iter().map(|name| Ok((name.clone(), generator(name)?))).collect()
+        };
+        Ok(Rows {
+            partition_key: named(&self.partition_key)?,
+            levels: self.clustering.iter().map(level).collect::<Result<_>>()?,
+            statics: named(&self.statics)?,
+            regular: named(&self.regular)?,
+        })
+    }
+}
+
+/// Types of columns, as a statement that reads them all says.
+async fn types(session: &Session, table: &str) -> Result<HashMap<String, ColumnType<'static>>> {
+    let statement = session.prepare(format!("SELECT * FROM {table}")).await?;
+    let columns = statement.get_current_result_set_col_specs();
+    Ok(columns.get().iter().map(|column| (column.name().to_owned(), column.typ().clone().into_owned())).collect())
+}

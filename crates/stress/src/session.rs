@@ -1,0 +1,91 @@
+//! The driver's session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scylla::client::PoolSize;
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::policies::host_filter::AllowListHostFilter;
+use scylla::policies::load_balancing::DefaultPolicy;
+use scylla::policies::retry::FallthroughRetryPolicy;
+use scylla::statement::{Consistency, SerialConsistency};
+
+use crate::Result;
+use crate::settings::Settings;
+use crate::settings::connection::{Compression, Connection};
+
+/// Longest wait for an answer: an operation that has none by then has failed.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Connects. Tries are counted by us, so that the driver makes none of its own.
+pub async fn connect(settings: &Settings) -> Result<Session> {
+    let connection = &settings.connection;
+    let hosts: Vec<String> = connection.hosts.iter().map(|host| address(host, connection.port)).collect();
+    let mut builder = SessionBuilder::new()
+        .known_nodes(&hosts)
+        .pool_size(PoolSize::PerHost(std::num::NonZeroUsize::new(connection.connections).ok_or("no connections")?))
+        .default_execution_profile_handle(profile(settings).into_handle())
+        .compression(connection.compression.map(|kind| match kind {
+            Compression::Lz4 => scylla::frame::Compression::Lz4,
+            Compression::Snappy => scylla::frame::Compression::Snappy,
+        }));
+    if let Some((user, password)) = &connection.login {
+        builder = builder.user(user, password);
+    }
+    if connection.whitelist {
+        builder = builder.host_filter(Arc::new(AllowListHostFilter::new(&hosts)?));
+    }
+    let session = builder.build().await.map_err(|error| unreachable(connection, &error))?;
+    Ok(session)
+}
+
+fn address(host: &str, port: u16) -> String {
+    match host.rsplit_once(':') {
+        // host:port, but not an IPv6 address as it stands
+        Some((before, after)) if after.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']')) => {
+            host.to_owned()
+        }
+        _ if host.contains(':') => format!("[{host}]:{port}"),
+        _ => format!("{host}:{port}"),
+    }
+}
+
+fn unreachable(connection: &Connection, error: &dyn std::error::Error) -> String {
+    format!("no connection to {} (port {}): {error}", connection.hosts.join(", "), connection.port)
+}
+
+fn profile(settings: &Settings) -> ExecutionProfile {
+    let mut balancing = DefaultPolicy::builder().token_aware(true);
+    if let Some(datacenter) = &settings.connection.datacenter {
+        balancing = balancing.prefer_datacenter(datacenter.clone()).permit_dc_failover(false);
+    }
+    let serial = match settings.load.serial {
+        Consistency::LocalSerial => SerialConsistency::LocalSerial,
+        _ => SerialConsistency::Serial,
+    };
+    ExecutionProfile::builder()
+        .consistency(settings.load.consistency)
+        .serial_consistency(Some(serial))
+        .request_timeout(Some(TIMEOUT))
+        .retry_policy(Arc::new(FallthroughRetryPolicy::new()))
+        .load_balancing_policy(balancing.build())
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_host_gets_the_port_unless_it_has_one() {
+        for (host, expected) in [
+            ("a", "a:9042"),
+            ("a:9", "a:9"),
+            ("127.0.0.1", "127.0.0.1:9042"),
+            ("::1", "[::1]:9042"),
+            ("[::1]:7", "[::1]:7"),
+        ] {
+            assert_eq!(super::address(host, 9042), expected);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The command line: `COMMAND words… -group words…`, as cassandra-stress has it; every word is either understood or refused by name.
+
+pub mod columns;
+pub mod command;
+pub mod connection;
+pub mod output;
+pub mod population;
+pub mod rate;
+pub mod schema;
+mod words;
+
+use std::collections::BTreeMap;
+
+use crate::Result;
+use crate::distribution::{Distribution, parse_count};
+use columns::Columns;
+use command::{Command, Load};
+use connection::Connection;
+use output::Output;
+use population::Population;
+use rate::Rate;
+use schema::Schema;
+use words::Words;
+
+/// Everything that the command line says.
+pub struct Settings {
+    pub load: Load,
+    pub rate: Rate,
+    pub population: Population,
+    pub columns: Columns,
+    pub schema: Schema,
+    pub connection: Connection,
+    pub output: Output,
+    pub errors: Errors,
+}
+
+/// What is to be done.
+pub enum Wanted {
+    Load(Box<Settings>),
+    /// Help, on this word.
+    Help(Option<String>),
+    /// Show what a distribution draws, so many times.
+    Print(Distribution, u64),
+}
+
+/// What a failed operation means.
+pub struct Errors {
+    /// Tries besides the first.
+    pub retries: u32,
+    /// Go on when all tries have failed.
+    pub ignore: bool,
+    /// A read has to give what a write of the same seed wrote.
+    pub validate: bool,
+}
+
+impl Settings {
+    /// Reads the arguments behind the word `stress`.
+    pub fn parse(arguments: &[String]) -> Result<Wanted> {
+        let mut groups = groups(arguments)?;
+        let mut first = groups.remove("").unwrap_or_default();
+        match first.first().map(String::as_str) {
+            None | Some("help") => return Ok(Wanted::Help(first.get(1).or(groups.keys().next()).cloned())),
+            Some("print") => return print(&first[1..]),
+            Some(_) => {}
+        }
+        let name = first.remove(0);
+        let mut take = |name: &'static str| Words::new(name, groups.remove(name).unwrap_or_default());
+        let load = Load::parse(&name, Words::new("the command", first))?;
+        let settings = Self {
+            rate: Rate::parse(take("-rate"), &load)?,
+            population: Population::parse(take("-pop"), &load)?,
+            columns: Columns::parse(take("-col"))?,
+            schema: Schema::parse(take("-schema"))?,
+            connection: Connection::parse(take("-node"), take("-port"), take("-mode"), take("-transport"))?,
+            output: Output::parse(take("-log"), take("-graph"))?,
+            errors: Errors::parse(take("-errors"))?,
+            load,
+        };
+        if let Some(group) = groups.keys().next() {
+            return Err(format!("{group} is not known here; known are -rate, -pop, -col, -schema, -node, -port, -mode, -transport, -log, -graph, -errors (help COMMAND or help -OPTION says more)").into());
+        }
+        Ok(Wanted::Load(Box::new(settings)))
+    }
+
+    /// Writes data.
+    pub fn writes(&self) -> bool {
+        !matches!(self.load.command, Command::Read | Command::CounterRead)
+    }
+}
+
+impl Errors {
+    fn parse(mut words: Words) -> Result<Self> {
+        let retries = words.value("retries=").map_or(Ok(9), |text| parse_count(&text))?;
+        let errors = Self {
+            retries: u32::try_from(retries).map_err(|_| "retries= is out of range")?,
+            ignore: words.flag("ignore"),
+            validate: !words.flag("skip-read-validation"),
+        };
+        words.end()?;
+        Ok(errors)
+    }
+}
+
+fn print(words: &[String]) -> Result<Wanted> {
+    let mut words = Words::new("print", words.to_vec());
+    let draws = words.value("n=").map_or(Ok(1_000_000), |text| parse_count(&text))?;
+    let distribution = words.value("dist=").ok_or("print needs a distribution, such as dist=EXP(1..100)")?;
+    words.end()?;
+    Ok(Wanted::Print(Distribution::parse(&distribution)?, draws as u64))
+}
+
+/// Words by the option before them; those of the command stand under "". A bracket that is open takes the next argument too.
+fn groups(arguments: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut name = String::new();
+    let mut open: Option<String> = None;
+    for argument in arguments {
+        let whole = open.take().map_or_else(|| argument.clone(), |begun| format!("{begun} {argument}"));
+        if whole.matches('(').count() > whole.matches(')').count() {
+            open = Some(whole);
+        } else if whole.starts_with('-') {
+            name = whole;
+            if groups.insert(name.clone(), Vec::new()).is_some() {
+                return Err(format!("{name} stands twice").into());
+            }
+        } else {
+            groups.entry(name.clone()).or_default().push(whole);
+        }
+    }
+    match open {
+        Some(begun) => Err(format!("a bracket is not closed: {begun}").into()),
+        None => Ok(groups),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Box<Settings>> {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match Settings::parse(&arguments)? {
+            Wanted::Load(settings) => Ok(settings),
+            Wanted::Help(_) | Wanted::Print(..) => Err("not a load".into()),
+        }
+    }
+
+    #[test]
+    fn the_usual_lines_are_understood() {
+        let settings = parse("write n=1m cl=quorum no-warmup -rate threads=64 throttle=5000/s -col size=FIXED(100) n=FIXED(1) -pop seq=1..1000 -node a,b -schema replication(factor=3, strategy=SimpleStrategy) keyspace=k -port native=9043 -errors ignore retries=1").expect("a write");
+        assert_eq!(settings.load.count, Some(1_000_000));
+        assert_eq!(
+            (settings.rate.threads, settings.rate.per_second, settings.rate.fixed),
+            (Some(64), Some(5000.0), false)
+        );
+        assert_eq!((settings.columns.count, settings.columns.size.max()), (1, 100));
+        assert_eq!(
+            (settings.connection.hosts.as_slice(), settings.connection.port),
+            (["a".to_owned(), "b".to_owned()].as_slice(), 9043)
+        );
+        assert_eq!((settings.schema.keyspace.as_str(), settings.errors.retries), ("k", 1));
+        assert!(settings.schema.replication.contains("'replication_factor': '3'"), "{}", settings.schema.replication);
+
+        let settings = parse("mixed ratio(write=1,read=3) duration=30s -rate fixed=1000/s threads=8").expect("a mix");
+        assert!(settings.rate.fixed);
+        assert_eq!(settings.load.duration.map(|duration| duration.as_secs()), Some(30));
+        let settings = parse("read n=10 -rate threads>=2 threads<=4 auto").expect("a read");
+        assert_eq!(
+            (settings.rate.threads, settings.rate.at_least, settings.rate.at_most, settings.rate.auto),
+            (None, 2, 4, true)
+        );
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        for (line, word) in [
+            ("wrote n=1", "wrote"),
+            ("write n=1 -rate threads=1 speed=9", "speed=9"),
+            ("write n=1 -turbo", "-turbo"),
+            ("write n=1 duration=1s", "one of"),
+            ("mixed n=1", "ratio("),
+            ("write n=1 cl=most", "most"),
+            ("write n=1 -schema replication(factor=3", "not closed"),
+            ("write n=1 -transport truststore=x", "TLS"),
+            ("user n=1", "profile="),
+            ("write n=1 -mode thrift", "thrift"),
+        ] {
+            let Err(error) = parse(line) else { panic!("{line}: accepted") };
+            assert!(error.to_string().contains(word), "{line}: {error}");
+        }
+    }
+}

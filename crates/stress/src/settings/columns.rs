@@ -1,0 +1,42 @@
+//! Columns of the tables `standard1` and `counter1`.
+
+use super::words::Words;
+use crate::Result;
+use crate::distribution::Distribution;
+
+/// `-col`.
+pub struct Columns {
+    /// Columns of the table, and of each operation.
+    pub count: usize,
+    /// Bytes of a value.
+    pub size: Distribution,
+    /// What is added to a counter.
+    pub add: Distribution,
+    /// Names, instead of C0, C1, …
+    pub names: Vec<String>,
+}
+
+/// Most columns that a table of ours gets.
+const MOST: i64 = 10_000;
+
+impl Columns {
+    /// Reads the words of `-col`: five columns of 34 bytes when nothing is said.
+    pub fn parse(mut words: Words) -> Result<Self> {
+        let count = words.value("n=").map_or(Ok(Distribution::fixed(5)), |text| Distribution::parse(&text))?;
+        let size = words.value("size=").map_or(Ok(Distribution::fixed(34)), |text| Distribution::parse(&text))?;
+        let add = words.value("add=").map_or(Ok(Distribution::fixed(1)), |text| Distribution::parse(&text))?;
+        let named = words.value("names=");
+        words.end()?;
+        if count.min() != count.max() {
+            return Err("-col n= must be FIXED(…): each operation has all columns".into());
+        }
+        if size.min() < 0 || !(1..=MOST).contains(&count.max()) {
+            return Err(format!("-col: size= may not be negative, n= is 1 to {MOST}").into());
+        }
+        let names: Vec<String> = match named {
+            Some(text) => text.split(',').map(str::to_owned).collect(),
+            None => (0..count.max()).map(|number| format!("C{number}")).collect(),
+        };
+        Ok(Self { count: names.len(), size, add, names })
+    }
+}

@@ -1,0 +1,163 @@
+//! What is asked of the cluster, how often and how long.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use scylla::statement::Consistency;
+
+use super::words::Words;
+use crate::Result;
+use crate::distribution::parse_count;
+
+/// Kinds of load, by the names that cassandra-stress has for them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    Write,
+    Read,
+    CounterWrite,
+    CounterRead,
+    /// Kinds with their weights.
+    Mixed(Vec<(Command, f64)>),
+    /// A profile in YAML, and operations (`insert` or a query's name) with their weights.
+    User(PathBuf, Vec<(String, f64)>),
+}
+
+/// The command and its words.
+pub struct Load {
+    pub command: Command,
+    /// Operations to do.
+    pub count: Option<u64>,
+    /// Time to go on for.
+    pub duration: Option<Duration>,
+    /// Neither count nor time: until the rate's standard error is below this part of the rate.
+    pub uncertainty: f64,
+    /// Measurements of the rate before it may be found certain, and after which it is enough.
+    pub measurements: (usize, usize),
+    pub consistency: Consistency,
+    pub serial: Consistency,
+    pub warm_up: bool,
+    pub truncate: Truncate,
+}
+
+/// When tables are emptied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Truncate {
+    Never,
+    /// Before the first run.
+    Once,
+    /// Before each run.
+    Always,
+}
+
+impl Load {
+    /// Reads the words behind `name`.
+    pub fn parse(name: &str, mut words: Words) -> Result<Self> {
+        let command = command(name, &mut words)?;
+        let count = words.value("n=").map(|text| parse_count(&text)).transpose()?.map(|count| count as u64);
+        let duration = words.value("duration=").map(|text| parse_duration(&text)).transpose()?;
+        let uncertainty = words.value("err<");
+        if [count.is_some(), duration.is_some(), uncertainty.is_some()].iter().filter(|given| **given).count() > 1 {
+            return Err("n=, duration= and err< end a run each in its own way: give one of them".into());
+        }
+        let fraction = |text: String| text.parse().map_err(|_| format!("err<{text} is no number"));
+        let number = |text: Option<String>, default: usize| -> Result<usize> {
+            text.map_or(Ok(default), |text| Ok(usize::try_from(parse_count(&text)?)?))
+        };
+        let load = Self {
+            count,
+            duration,
+            uncertainty: uncertainty.map_or(Ok(0.02), fraction)?,
+            measurements: (number(words.value("n>"), 30)?, number(words.value("n<"), 200)?),
+            consistency: words.value("cl=").map_or(Ok(Consistency::LocalOne), |text| consistency(&text))?,
+            serial: words.value("serial-cl=").map_or(Ok(Consistency::Serial), |text| consistency(&text))?,
+            warm_up: !(words.flag("no-warmup") | words.flag("no_warmup")),
+            truncate: truncate(words.value("truncate="))?,
+            command,
+        };
+        words.end()?;
+        Ok(load)
+    }
+}
+
+fn command(name: &str, words: &mut Words) -> Result<Command> {
+    if let Some(simple) = simple(name) {
+        return Ok(simple);
+    }
+    match name {
+        "mixed" => {
+            let parts = words.list("ratio(")?.ok_or("mixed needs its parts, such as ratio(write=1,read=3)")?;
+            let part = |(name, weight): (String, String)| {
+                let kind = simple(&name)
+                    .ok_or_else(|| format!("'{name}' in ratio( is not write, read, counter_write or counter_read"))?;
+                Ok((kind, parse_weight(&weight)?))
+            };
+            Ok(Command::Mixed(parts.into_iter().map(part).collect::<Result<_>>()?))
+        }
+        "user" => {
+            let profile = words.value("profile=").ok_or("user needs a profile: profile=FILE.yaml")?;
+            let parts =
+                words.list("ops(")?.ok_or("user needs operations of the profile, such as ops(insert=1,QUERY=2)")?;
+            let part = |(name, weight): (String, String)| Ok((name.to_ascii_lowercase(), parse_weight(&weight)?));
+            Ok(Command::User(profile.into(), parts.into_iter().map(part).collect::<Result<_>>()?))
+        }
+        _ => Err(format!(
+            "'{name}' is no command; known are write, read, mixed, counter_write, counter_read, user, print, help"
+        )
+        .into()),
+    }
+}
+
+fn simple(name: &str) -> Option<Command> {
+    match name {
+        "write" | "insert" => Some(Command::Write),
+        "read" => Some(Command::Read),
+        "counter_write" | "counter_add" => Some(Command::CounterWrite),
+        "counter_read" | "counter_get" => Some(Command::CounterRead),
+        _ => None,
+    }
+}
+
+fn parse_weight(text: &str) -> Result<f64> {
+    match text.parse() {
+        Ok(weight) if weight > 0.0 => Ok(weight),
+        _ => Err(format!("'{text}' is no weight: a number above 0").into()),
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration> {
+    let unit = text.chars().last().ok_or("duration= is empty")?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        _ => return Err(format!("duration={text} has no unit: s, m or h").into()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| format!("duration={text} is no time such as 30s"))?;
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+}
+
+fn consistency(text: &str) -> Result<Consistency> {
+    Ok(match text.to_ascii_uppercase().as_str() {
+        "ANY" => Consistency::Any,
+        "ONE" => Consistency::One,
+        "TWO" => Consistency::Two,
+        "THREE" => Consistency::Three,
+        "QUORUM" => Consistency::Quorum,
+        "ALL" => Consistency::All,
+        "LOCAL_QUORUM" => Consistency::LocalQuorum,
+        "EACH_QUORUM" => Consistency::EachQuorum,
+        "LOCAL_ONE" => Consistency::LocalOne,
+        "SERIAL" => Consistency::Serial,
+        "LOCAL_SERIAL" => Consistency::LocalSerial,
+        _ => return Err(format!("'{text}' is no consistency level").into()),
+    })
+}
+
+fn truncate(text: Option<String>) -> Result<Truncate> {
+    match text.as_deref() {
+        None | Some("never") => Ok(Truncate::Never),
+        Some("once") => Ok(Truncate::Once),
+        Some("always") => Ok(Truncate::Always),
+        Some(other) => Err(format!("truncate={other} is not never, once or always").into()),
+    }
+}
