@@ -3,8 +3,6 @@
 import json
 import subprocess
 
-from . import servers
-
 
 class ClientError(Exception):
     """What the client or the server said instead of an outcome."""
@@ -13,11 +11,9 @@ class ClientError(Exception):
 class Client:
     """One process a server; a job at a time."""
 
-    def __init__(self, program, server, cores=None):
+    def __init__(self, program, server):
         command = [program, f"{server.ip}:{server.port}", str(server.pid)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        if cores:
-            servers.pin(self.process.pid, cores)
 
     def do(self, job):
         self.process.stdin.write(json.dumps(job) + "\n")

@@ -20,6 +20,9 @@ NOTE_DIGITS = 40
 EVENTS_OF_DEVICE = 100
 WIDE_BATCH = 200
 POINTS_BATCH = 50
+# what a run changes
+CHANGED = ("deleted", "events")
+EVENT_PARTS = 4
 LOAD = {"connections": 4, "in_flight": 16}
 LOAD_SECONDS = 1800
 
@@ -29,7 +32,10 @@ def wide_key(width):
 
 
 def create(client):
+    """The tables; those that a run changes are made anew."""
     client.query(KEYSPACE)
+    for table in CHANGED:
+        client.query(f"DROP TABLE IF EXISTS bench.{table}")
     for statement in TABLES.values():
         client.query(statement)
 
@@ -39,33 +45,36 @@ def write(client, statement, values, count, batch, start=0):
     return client.measure(job, LOAD_SECONDS, **LOAD)
 
 
-def load_wide(server, client, widths):
+def load_wide(server, client, scale):
     for table in ("ascending", "descending"):
         insert = f"INSERT INTO bench.{table} (key, name, value) VALUES (?, ?, ?)"
-        for width in widths:
+        for width in scale.widths:
             write(client, insert, [{"text": wide_key(width)}, {"name": 0}, {"digits": VALUE_DIGITS}], width, WIDE_BATCH)
         server.nodetool("flush", "bench", table)
         server.nodetool("compact", "bench", table)
 
 
-def load_points(server, client, count):
-    write(client, "INSERT INTO bench.points (key, value) VALUES (?, ?)", [{"quotient": 1}, {"blob": POINT_BYTES}], count, POINTS_BATCH)
+def load_points(server, client, scale):
+    write(client, "INSERT INTO bench.points (key, value) VALUES (?, ?)", [{"quotient": 1}, {"blob": POINT_BYTES}], scale.points, POINTS_BATCH)
     server.nodetool("flush", "bench", "points")
     server.nodetool("compact", "bench", "points")
 
 
-def load_events(server, client, parts, rows):
-    """SSTables of `rows` each; a fourth of each overwrites rows of the one before."""
+def load_events(server, client, scale):
+    """Some SSTables; a fourth of each overwrites rows of the one before."""
     insert = "INSERT INTO bench.events (device, at, reading, note) VALUES (?, ?, ?, ?)"
     values = [{"quotient_text": EVENTS_OF_DEVICE}, {"rest": EVENTS_OF_DEVICE}, "double", {"digits": NOTE_DIGITS}]
-    for part in range(parts):
-        write(client, insert, values, rows, EVENTS_OF_DEVICE, part * rows * 3 // 4)
+    for part in range(EVENT_PARTS):
+        write(client, insert, values, scale.event_rows, EVENTS_OF_DEVICE, part * scale.event_rows * 3 // 4)
         server.nodetool("flush", "bench", "events")
 
 
-def events_rows(parts, rows):
+def events_left(scale):
     """Rows that are left of all parts."""
-    return (parts - 1) * (rows * 3 // 4) + rows
+    return (EVENT_PARTS - 1) * (scale.event_rows * 3 // 4) + scale.event_rows
+
+
+LOADS = {"wide": load_wide, "points": load_points}
 
 
 def stored_bytes(server, table):

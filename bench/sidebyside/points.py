@@ -12,8 +12,6 @@ IN_FLIGHT = (64, 512)
 SMALL_CACHE = "3 times the cache, 64 in flight"
 TIMES_THE_CACHE = 3
 SECONDS_TIMES = 2
-# how much longer a node that has just been started again warms up
-RESTART_WARM_TIMES = 3
 STATEMENT = "SELECT value FROM bench.points WHERE key = ?"
 
 
@@ -25,28 +23,26 @@ def in_memory(in_flight):
     return f"in memory, {in_flight} in flight"
 
 
+def measure(bench, case, in_flight):
+    how = {"connections": CONNECTIONS, "in_flight": in_flight // CONNECTIONS}
+    bench.turns(NAME, case, lambda seed: read(bench, seed), bench.scale.seconds * SECONDS_TIMES, **how)
+
+
 def run(bench):
-    measure = lambda case, in_flight: bench.turns(  # noqa: E731
-        NAME, case, lambda seed: read(bench, seed), bench.scale.seconds * SECONDS_TIMES, connections=CONNECTIONS, in_flight=in_flight // CONNECTIONS
-    )
     for in_flight in IN_FLIGHT:
-        measure(in_memory(in_flight), in_flight)
-    restart(bench, small=True)
-    measure(SMALL_CACHE, IN_FLIGHT[0])
-    restart(bench, small=False)
+        measure(bench, in_memory(in_flight), in_flight)
+    restart_with_small_cache(bench)
+    measure(bench, SMALL_CACHE, IN_FLIGHT[0])
 
 
-def restart(bench, small):
-    """With a cache of a third of the data, or with the usual one. The page cache of the kernel keeps the files either way."""
+def restart_with_small_cache(bench):
+    """A cache of a third of the data. The page cache of the kernel keeps the files."""
     for server in bench.servers:
         stored = data.stored_bytes(server, "points")
         mebibytes = max(1, stored // TIMES_THE_CACHE >> 20)
         bench.stop(server)
-        bench.start(server, server.small_cache(mebibytes) if small else ())
-        bench.pin(server)
-        how = {"connections": CONNECTIONS, "in_flight": IN_FLIGHT[0] // CONNECTIONS}
-        bench.client(server).measure(read(bench, 0), bench.warm_seconds(server) * RESTART_WARM_TIMES, **how)
-        bench.say(f"{server.name}: started again" + (f", cache of {mebibytes} MiB for {stored >> 20} MiB of data" if small else ""))
+        bench.start(server, server.small_cache(mebibytes))
+        bench.say(f"{server.name}: started again, cache of {mebibytes} MiB for {stored >> 20} MiB of data")
 
 
 def targets(results, scale):

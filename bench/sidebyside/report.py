@@ -29,7 +29,7 @@ def target_lines(targets):
 
 def case_lines(results, experiment):
     names = [name for name, _ in QUANTILES]
-    yield f"| case | server | times | min µs | {' | '.join(f'{name} µs' for name in names)} | max µs | requests/s | server CPU µs/request | bare µs | rows/CPU s |"
+    yield f"| case | server | times | min µs | {' | '.join(f'{name} µs' for name in names)} | max µs | requests/s | server CPU µs/request | above bare | rows/CPU s |"
     yield "|---|---|---:|---:|" + "---:|" * (len(names) + 5)
     for case in results.cases(experiment):
         for server in results.servers(experiment):
@@ -41,7 +41,7 @@ def case_lines(results, experiment):
 def pool_cells(results, experiment, case, pool):
     bare = results.pool(experiment, case, "null")
     cells = [pool.min_ns and pool.min_ns / 1000, *(pool.quantile_us(quantile) for _, quantile in QUANTILES), pool.max_ns / 1000 or None]
-    cells += [pool.per_second, pool.cpu_us_per_request, bare and bare.cpu_us_per_request]
+    cells += [pool.per_second, pool.cpu_us_per_request, bare and bare is not pool and pool.cpu_us_per_request - bare.cpu_us_per_request or None]
     cells += [pool.rows_per_cpu_second if pool.rows > pool.requests or not pool.histogram else None]
     return " | ".join(number(cell) for cell in cells)
 

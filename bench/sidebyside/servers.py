@@ -61,7 +61,7 @@ class Cassandra:
         subprocess.run([CASSANDRA, "nodetool", str(self.directory), *arguments], check=True, stdout=subprocess.PIPE)
 
     def table_directory(self, keyspace, table):
-        return next((self.directory / "data" / keyspace).glob(f"{table}-*"))
+        return newest((self.directory / "data" / keyspace).glob(f"{table}-*"))
 
     def small_cache(self, mebibytes):
         return ["file_cache_enabled=true", f"file_cache_size={mebibytes + CASSANDRA_POOL_MIB}MiB"]
@@ -88,7 +88,7 @@ class Helenus:
             raise RuntimeError(f"nodetool {' '.join(arguments)}: {done.stdout}{done.stderr}")
 
     def table_directory(self, keyspace, table):
-        return next(self.directory.glob(f"**/{keyspace}/{table}-*"))
+        return newest(self.directory.glob(f"**/{keyspace}/{table}-*"))
 
     def small_cache(self, mebibytes):
         return [f"file_cache_size={mebibytes}MiB"]
@@ -99,6 +99,11 @@ KINDS = {
     "cassandra-best": (Cassandra, BEST),
     "helenus": (Helenus, []),
 }
+
+
+def newest(directories):
+    """The table's own, not that of one of the same name that was dropped."""
+    return max(directories, key=lambda directory: directory.stat().st_ctime)
 
 
 def pin(pid, cores):

@@ -1,5 +1,7 @@
 """What the experiments are held to: each target beside what was measured, and whether it is reached, computed and never typed."""
 
+from __future__ import annotations
+
 import dataclasses
 
 
@@ -40,14 +42,19 @@ class Judge:
     def ratio(self, what, over, under):
         """A property of Helenus in one case against another."""
         above, below = self.helenus(over), self.helenus(under)
-        return getattr(above, what) / getattr(below, what) if above and below else None
+        return above and below and quotient(getattr(above, what), getattr(below, what))
 
     def share(self, what, case):
         """A property of Helenus against the lower one of the Cassandras."""
         ours, theirs = self.helenus(case), self.cassandras(case)
-        return getattr(ours, what) / min(getattr(pool, what) for pool in theirs) if ours and theirs else None
+        return ours and theirs and quotient(getattr(ours, what), min(getattr(pool, what) for pool in theirs)) or None
 
     def times(self, what, case):
         """A property of Helenus against the higher one of the Cassandras."""
         ours, theirs = self.helenus(case), self.cassandras(case)
-        return getattr(ours, what) / max(getattr(pool, what) for pool in theirs) if ours and theirs else None
+        return ours and theirs and quotient(getattr(ours, what), max(getattr(pool, what) for pool in theirs)) or None
+
+
+def quotient(over, under):
+    """None where a clock of hundredths of a second has seen nothing."""
+    return over / under if over and under else None

@@ -2,7 +2,7 @@
 //!
 //! ```json
 //! {"do": "query", "statement": "CREATE TABLE ..."}                          -> {"rows": 0}
-//! {"do": "capture", "request": {...}}                                        -> {"rows": 100, "body": "0000000a30..."}
+//! {"do": "capture", "request": {...}}                                        -> {"statement": ..., "rows": 100, "body": "0000000a30...", "paging_state": null}
 //! {"do": "measure", "request": {...}, "seconds": 1, "connections": 4, "in_flight": 16} -> see `measure`
 //! ```
 //! A request: `{"statement": TEXT, "values": [FORM...], "index": INDEX, "rows": HOW MANY AN ANSWER HAS, "batch": N, "page_size": N}`.
@@ -62,10 +62,15 @@ impl Job {
                 template.encode(&mut out, 0, request.index.at(0), None)?;
                 let body = connection.call(&out)?;
                 let answer = Answer::read(&body)?;
-                let hex: String = answer.content.iter().map(|byte| format!("{byte:02x}")).collect();
-                Ok(json!({ "rows": answer.rows, "body": hex, "more": answer.paging_state.is_some() }))
+                let (body, paging_state) = (hex(answer.content), answer.paging_state.map(hex));
+                let statement = &request.statement;
+                Ok(json!({ "statement": statement, "rows": answer.rows, "body": body, "paging_state": paging_state }))
             }
             Self::Measure(measure) => measure.run(server),
         }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
