@@ -4,20 +4,19 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a client program beside the server
 
-mod process;
 mod work;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bench_lean::process::Usage;
 use hdrhistogram::Histogram;
 use scylla::client::PoolSize;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use scylla::statement::Consistency;
 
-use crate::process::Usage;
 use crate::work::Work;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
