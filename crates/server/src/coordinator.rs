@@ -3,9 +3,9 @@
 //! One [`RequestCoordinator`] a request: it knows the request's trace. Tables whose rows are made up are read here too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use cluster::{Level, ReadOutcome, ReadRequest};
+use cluster::{Level, ReadFigures, ReadOutcome, ReadRequest};
 use cql::ast::BatchKind;
 use cql::auth::Roles;
 use cql::{
@@ -35,6 +35,10 @@ pub struct RequestCoordinator {
     pub of_range: AtomicBool,
     /// The request was a conditional statement: set on the way.
     pub conditional: AtomicBool,
+    /// What its reads took.
+    pub figures: ReadFigures,
+    /// The table that was read, while somebody samples.
+    pub sampled: OnceLock<Arc<TableMetadata>>,
 }
 
 impl RequestCoordinator {
@@ -232,7 +236,7 @@ impl Coordinator for RequestCoordinator {
         let kind = WriteKind::Cas;
         let node = &self.services.node;
         let timed_out = || CqlError::WriteTimeout { consistency: serial, received: 0, block_for, kind };
-        let held = node.lock_partition(table.id, &key).await.ok_or_else(timed_out)?;
+        let held = node.lock_partition(&table, &key).await.ok_or_else(timed_out)?;
         self.trace(|| "Reading existing values for CAS precondition".to_owned());
         let build = move |stream: &mut dyn PartitionStream| CasPartition::read(stream, &request);
         let found = self.read(vec![command], &ReadOptions { consistency: serial }, build).await?;
@@ -264,10 +268,13 @@ impl Coordinator for RequestCoordinator {
         let block_for = self.check_read(&commands, consistency)?;
         let open = is_virtual(&commands).then(|| virtual_tables::opener(&self.services));
         let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
-        let request = ReadRequest { commands, trace, open };
         let node = &self.services.node;
+        if let Some(command) = commands.first().filter(|_| node.sampling.is_on()) {
+            let _ = self.sampled.set(Arc::clone(&command.table));
+        }
+        let request = ReadRequest { commands, trace, open };
         let broadcast = node.identity.broadcast;
-        let read = node.read(request, would_block, build).await;
+        let read = node.read_told(request, &self.figures, would_block, build).await;
         read.map_err(|outcome| errors::of_read(outcome, consistency, block_for, broadcast))
     }
 

@@ -26,6 +26,7 @@ const MAY_HOLD: &str = "it may hold rows of the answer";
 fn report_of(store: &TableStore, view: &View, command: &ReadCommand) -> CommandReport {
     let shards = store.shards.of_range(&command.range);
     CommandReport {
+        index: None,
         key: match &command.range {
             PartitionRange::Key(key) => Some(key.clone()),
             PartitionRange::Range { .. } => None,
@@ -128,6 +129,8 @@ pub struct Observation {
 #[derive(Default)]
 struct Observed {
     mode: Option<ReadMode>,
+    /// What the present attempt counts in: another one has others.
+    stats: Option<Arc<ReadStats>>,
     commands: Vec<CommandReport>,
     left_out: u64,
 }
@@ -158,6 +161,26 @@ impl Observation {
         (commands, observed.left_out, observed.mode == Some(ReadMode::Background))
     }
 
+    /// Opens the stream of an index's entries.
+    pub(crate) fn open_index(
+        &self,
+        name: &str,
+        store: &TableStore,
+        command: &ReadCommand,
+        context: &ReadContext,
+    ) -> Result<Box<dyn PartitionStream>, ReadError> {
+        let before = self.enter().commands.len();
+        let stream = self.open(store, command, context)?;
+        let mut observed = self.enter();
+        // a read that is run again has forgotten the ones before
+        let place = before.min(observed.commands.len().saturating_sub(1));
+        if let Some(report) = observed.commands.get_mut(place) {
+            report.index = Some(name.to_owned());
+        }
+        drop(observed);
+        Ok(stream)
+    }
+
     /// Opens the stream of a command. A read that is run again from scratch forgets what the first attempt saw.
     pub(crate) fn open(
         &self,
@@ -167,8 +190,9 @@ impl Observation {
     ) -> Result<Box<dyn PartitionStream>, ReadError> {
         let number = {
             let mut observed = self.enter();
-            if observed.mode != Some(context.mode) {
-                *observed = Observed { mode: Some(context.mode), ..Observed::default() };
+            if observed.stats.as_ref().is_none_or(|stats| !Arc::ptr_eq(stats, &context.stats)) {
+                let stats = Some(Arc::clone(&context.stats));
+                *observed = Observed { mode: Some(context.mode), stats, ..Observed::default() };
             }
             if observed.commands.len() < rows::report::COMMANDS_MAX {
                 let report = report_of(store, &store.view(), command);
