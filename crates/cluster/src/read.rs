@@ -461,3 +461,6 @@ impl PartitionStream for Commands<'_> {
         Ok(next)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use cluster::read::Open;
 use cluster::{Level, ReadFigures, ReadOutcome, ReadRequest};
 use cql::ast::BatchKind;
 use cql::auth::Roles;
@@ -14,8 +15,9 @@ use cql::{
 };
 use rows::command::TraceSink;
 use rows::report::ReadReport;
-use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError};
+use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError};
 use schema::{Schema, TableMetadata};
+use storage::Observation;
 use types::DecoratedKey;
 
 use crate::auth::Auth;
@@ -37,6 +39,8 @@ pub struct RequestCoordinator {
     pub conditional: AtomicBool,
     /// What its reads took.
     pub figures: ReadFigures,
+    /// Looks on at reads that writes do: EXPLAIN ANALYZE asked for it.
+    pub observation: OnceLock<Observation>,
     /// The table that was read, while somebody samples.
     pub sampled: OnceLock<Arc<TableMetadata>>,
 }
@@ -108,6 +112,15 @@ impl RequestCoordinator {
         if let Some(trace) = &self.trace {
             trace.event(line());
         }
+    }
+
+    /// How reads are opened while somebody looks on.
+    fn observing(&self) -> Option<Arc<Open>> {
+        let observation = self.observation.get()?.clone();
+        let engine = Arc::clone(&self.services.node.engine);
+        Some(Arc::new(move |command: &ReadCommand, context: &ReadContext| {
+            engine.read_observed(command, context, &observation)
+        }))
     }
 }
 
@@ -206,7 +219,7 @@ impl Coordinator for RequestCoordinator {
             (WriteKind::BatchLog, node.write_logged_batch(mutations).await)
         } else if options.counters {
             self.trace(|| format!("Adding to the counters of {count} partitions"));
-            (WriteKind::Counter, node.write_counters(mutations).await)
+            (WriteKind::Counter, node.write_counters(mutations, self.observing()).await)
         } else {
             self.describe(&mutations);
             let kind = if count > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple };
@@ -266,7 +279,10 @@ impl Coordinator for RequestCoordinator {
     {
         let consistency = options.consistency;
         let block_for = self.check_read(&commands, consistency)?;
-        let open = is_virtual(&commands).then(|| virtual_tables::opener(&self.services));
+        let open = match is_virtual(&commands) {
+            true => Some(virtual_tables::opener(&self.services)),
+            false => self.observing(),
+        };
         let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
         let node = &self.services.node;
         if let Some(command) = commands.first().filter(|_| node.sampling.is_on()) {
@@ -316,6 +332,23 @@ impl Coordinator for RequestCoordinator {
         let (built, report) =
             analyzed.map_err(|outcome| errors::of_read(outcome, consistency, block_for, node.identity.broadcast))?;
         Ok((built, ReadReport { block_for: u32::try_from(block_for).unwrap_or(0), ..report }))
+    }
+
+    async fn explain_increments(&self, mutations: &[Mutation]) -> Result<ReadReport, CqlError> {
+        let now = self.now_seconds();
+        let updates = mutations.iter().flat_map(|mutation| &mutation.updates);
+        let commands = updates.filter_map(|update| cluster::counters::command_of(update, now)).collect();
+        self.explain_read(commands, &ReadOptions::default()).await
+    }
+
+    fn observe_reads(&self) {
+        let _ = self.observation.set(Observation::new());
+    }
+
+    fn observed_reads(&self) -> ReadReport {
+        let Some(observation) = self.observation.get() else { return ReadReport::default() };
+        let (commands, commands_left_out, _) = observation.take();
+        ReadReport { commands, commands_left_out, block_for: 1, ..ReadReport::default() }
     }
 
     fn monotonic_micros(&self) -> u64 {

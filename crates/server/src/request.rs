@@ -150,6 +150,7 @@ impl RequestHandler for CqlHandler {
             of_range: AtomicBool::new(false),
             conditional: AtomicBool::new(false),
             figures: ReadFigures::default(),
+            observation: OnceLock::new(),
             sampled: OnceLock::new(),
         };
         let running = Running { services, client: &client, coordinator: &coordinator, version: envelope.version };

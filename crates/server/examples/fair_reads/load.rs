@@ -24,19 +24,33 @@ pub fn prepare(address: &str, rows: u32) {
     ] {
         client.query(text);
     }
-    let mut fill = |text: &str, rows: u32, values: &dyn Fn(u32) -> Vec<Vec<u8>>| {
-        let id = client.prepare(text);
-        for first in (0..rows).step_by(BATCH_ROWS as usize) {
-            let batch: Vec<_> = (first..rows.min(first + BATCH_ROWS)).map(values).collect();
-            client.batch(&id, &batch);
-        }
-    };
-    let int = |value: u32| value.to_be_bytes().to_vec();
-    fill("INSERT INTO fair.small (p, v) VALUES (?, ?)", PARTITIONS, &|n| vec![int(n), vec![n as u8; 100]]);
+    refill(address);
+    let mut fill = |text: &str, rows, values: Values<'_>| fill(&mut client, text, rows, values);
     fill("DELETE FROM fair.dead WHERE p = ? AND c = ?", TOMBSTONES, &|n| vec![int(0), int(n)]);
     fill("INSERT INTO fair.wide (p, c, v) VALUES (?, ?, ?)", rows, &|n| {
         vec![int(0), int(n), n.wrapping_mul(0x9e37_79b9).to_be_bytes().repeat(5)]
     });
+}
+
+/// The values of a row by its number.
+type Values<'a> = &'a dyn Fn(u32) -> Vec<Vec<u8>>;
+
+fn int(value: u32) -> Vec<u8> {
+    value.to_be_bytes().to_vec()
+}
+
+fn fill(client: &mut Client, text: &str, rows: u32, values: Values<'_>) {
+    let id = client.prepare(text);
+    for first in (0..rows).step_by(BATCH_ROWS as usize) {
+        let batch: Vec<_> = (first..rows.min(first + BATCH_ROWS)).map(values).collect();
+        client.batch(&id, &batch);
+    }
+}
+
+/// Writes the small partitions.
+pub fn refill(address: &str) {
+    let text = "INSERT INTO fair.small (p, v) VALUES (?, ?)";
+    fill(&mut Client::connect(address), text, PARTITIONS, &|n| vec![int(n), vec![n as u8; 100]]);
 }
 
 /// Clients that go on until they are told to stop; they count rows.

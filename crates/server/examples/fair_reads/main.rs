@@ -7,7 +7,8 @@
 //! RATE: reads a second, in even steps; 0 is as many as there are, with [`IN_FLIGHT`] of them in flight.
 //! LOAD: `none`, `scan` (one client pages through the partition, 5,000 rows a page), `scan8` (eight do), `big` (pages as large as the
 //! server makes them), `count` (`COUNT(*)` of the partition), `filter` (a full scan that finds nothing), `dead` (reads through the
-//! tombstones), `hot` (the point reads are all of one partition), `slow` (point reads alone, each behind 1,900 rows of a partition).
+//! tombstones), `hot` (the point reads are all of one partition), `slow` (point reads alone, each behind 1,900 rows of a partition). With a
+//! number behind it, `hot512`, as many point reads are in flight. `… -- ADDRESS refill` writes the small partitions again, into memtables.
 
 // A client stands outside the house.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
@@ -39,6 +40,10 @@ fn cpu(pid: &str) -> f64 {
 /// One load beside the point reads.
 fn run(address: &str, pid: &str, seconds: f64, rate: u64, load: &str) {
     let (stop, rows) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (load, in_flight) = match load.trim_end_matches(|c: char| c.is_ascii_digit()) {
+        "scan" => (load, IN_FLIGHT),
+        name => (name, load[name.len()..].parse().unwrap_or(IN_FLIGHT)),
+    };
     let loads = load::start(address, load, &stop, &rows);
     thread::sleep(Duration::from_millis(300));
     let (used, begun, rows_before) = (cpu(pid), Instant::now(), rows.load(Ordering::Relaxed));
@@ -48,7 +53,7 @@ fn run(address: &str, pid: &str, seconds: f64, rate: u64, load: &str) {
         .map(|number| {
             let client = Client::connect(address);
             thread::spawn(move || {
-                points::run(client, of, number, IN_FLIGHT / CONNECTIONS, rate / CONNECTIONS as u64, until)
+                points::run(client, of, number, in_flight / CONNECTIONS, rate / CONNECTIONS as u64, until)
             })
         })
         .collect();
@@ -80,6 +85,7 @@ fn main() {
     match &arguments[..] {
         [address, "prepare"] => load::prepare(address, 10_000_000),
         [address, "prepare", rows] => load::prepare(address, rows.parse().unwrap()),
+        [address, "refill"] => load::refill(address),
         [address, "run", pid, seconds, rate, loads @ ..] => {
             let (seconds, rate) = (seconds.parse().unwrap(), rate.parse().unwrap());
             loads.iter().for_each(|load| run(address, pid, seconds, rate, load));

@@ -131,8 +131,30 @@ struct Observed {
     mode: Option<ReadMode>,
     /// What the present attempt counts in: another one has others.
     stats: Option<Arc<ReadStats>>,
+    /// What it read first, and what had been seen before it.
+    first: Option<PartitionRange>,
+    begun: (usize, u64),
     commands: Vec<CommandReport>,
     left_out: u64,
+}
+
+impl Observed {
+    /// An attempt has figures of its own. One that begins with the same partition as the one before is that again from scratch: what was
+    /// seen of it is forgotten. Any other is the next read of the request.
+    fn note_attempt(&mut self, command: &ReadCommand, context: &ReadContext) {
+        if self.stats.as_ref().is_some_and(|stats| Arc::ptr_eq(stats, &context.stats)) {
+            return;
+        }
+        if self.stats.is_some() && self.first.as_ref() == Some(&command.range) {
+            self.commands.truncate(self.begun.0);
+            self.left_out = self.begun.1;
+        } else {
+            self.begun = (self.commands.len(), self.left_out);
+        }
+        self.first = Some(command.range.clone());
+        self.stats = Some(Arc::clone(&context.stats));
+        self.mode = Some(context.mode);
+    }
 }
 
 /// A source among the observed: of which command, and which of it. None: it is not told of.
@@ -190,10 +212,7 @@ impl Observation {
     ) -> Result<Box<dyn PartitionStream>, ReadError> {
         let number = {
             let mut observed = self.enter();
-            if observed.stats.as_ref().is_none_or(|stats| !Arc::ptr_eq(stats, &context.stats)) {
-                let stats = Some(Arc::clone(&context.stats));
-                *observed = Observed { mode: Some(context.mode), stats, ..Observed::default() };
-            }
+            observed.note_attempt(command, context);
             if observed.commands.len() < rows::report::COMMANDS_MAX {
                 let report = report_of(store, &store.view(), command);
                 observed.commands.push(report);
