@@ -136,6 +136,7 @@ impl Control {
         } else if self.write_blocked.get().is_some_and(|since| over(since, limits.write_timeout)) {
             self.sentence(Verdict::SlowReader);
         } else if self.hung_up.get().is_some_and(|since| over(since, HUNG_UP_PATIENCE))
+            && self.oldest_request.get().is_some()
             && self.write_blocked.get().is_none()
         {
             self.sentence(Verdict::HungUp);
