@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo,
-    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
-    TableSelection, TableStats,
+    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples, SnapshotInfo,
+    SnapshotRequest, StopRequest, TableSelection, TableStats,
 };
 
 /// Why a call failed.
@@ -135,6 +135,18 @@ pub trait AdminApi: Send + Sync {
 
     /// Sets it.
     fn set_compaction_throughput(&self, bytes_a_second: u64) -> Result<()>;
+
+    /// Samples what the node does for a while; returns when it is over.
+    fn sample(&self, request: &SampleRequest) -> Result<Samples>;
+
+    /// Samples again and again, each time after an interval, into the log. False: it does already.
+    fn schedule_sampling(&self, request: &SampleRequest, interval_millis: u64) -> Result<bool>;
+
+    /// Ends that; without a keyspace all of it. False: there is none.
+    fn stop_sampling(&self, keyspace: Option<&str>, table: Option<&str>) -> Result<bool>;
+
+    /// Keyspaces and tables that are sampled again and again.
+    fn sampling_jobs(&self) -> Result<Vec<(String, String)>>;
 
     /// Loggers with their levels, the root first.
     fn logging_levels(&self) -> Result<Vec<(String, String)>>;
@@ -262,6 +274,22 @@ impl<T: AdminApi + ?Sized> AdminApi for std::sync::Arc<T> {
 
     fn set_compaction_throughput(&self, bytes_a_second: u64) -> Result<()> {
         (**self).set_compaction_throughput(bytes_a_second)
+    }
+
+    fn sample(&self, request: &SampleRequest) -> Result<Samples> {
+        (**self).sample(request)
+    }
+
+    fn schedule_sampling(&self, request: &SampleRequest, interval_millis: u64) -> Result<bool> {
+        (**self).schedule_sampling(request, interval_millis)
+    }
+
+    fn stop_sampling(&self, keyspace: Option<&str>, table: Option<&str>) -> Result<bool> {
+        (**self).stop_sampling(keyspace, table)
+    }
+
+    fn sampling_jobs(&self) -> Result<Vec<(String, String)>> {
+        (**self).sampling_jobs()
     }
 
     fn logging_levels(&self) -> Result<Vec<(String, String)>> {

@@ -406,6 +406,34 @@ impl AdminApi for FakeNode {
         Ok(())
     }
 
+    fn sample(&self, request: &SampleRequest) -> Result<Samples> {
+        let sample = |value: &str, count| Sample { table: "shop.orders".into(), value: value.into(), count, error: 0 };
+        let of = |name: &String| match name.as_str() {
+            "READS" => vec![sample("1", 168), sample("2", 84)],
+            "READ_ROW_COUNT" => vec![sample("1", 100), sample("1", 100)],
+            _ => Vec::new(),
+        };
+        if request.table.as_deref() == Some("nosuch") {
+            return Err(AdminError::Invalid("ColumnFamilyStore for shop/nosuch not found.".to_owned()));
+        }
+        self.called(format!("{request:?}"))?;
+        Ok(request.samplers.iter().map(|name| (name.clone(), of(name))).collect())
+    }
+
+    fn schedule_sampling(&self, request: &SampleRequest, interval_millis: u64) -> Result<bool> {
+        self.called(format!("{request:?} every {interval_millis}"))?;
+        Ok(request.keyspace.is_none())
+    }
+
+    fn stop_sampling(&self, keyspace: Option<&str>, table: Option<&str>) -> Result<bool> {
+        self.called(format!("stop sampling {keyspace:?} {table:?}"))?;
+        Ok(keyspace.is_none())
+    }
+
+    fn sampling_jobs(&self) -> Result<Vec<(String, String)>> {
+        Ok(vec![("shop".into(), "orders".into())])
+    }
+
     fn logging_levels(&self) -> Result<Vec<(String, String)>> {
         let levels = &self.0.lock().expect("no panic inside").levels;
         Ok(std::iter::once(("ROOT".to_owned(), "INFO".to_owned())).chain(levels.iter().cloned()).collect())

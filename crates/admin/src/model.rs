@@ -5,11 +5,13 @@
 use serde::{Deserialize, Serialize};
 
 mod histogram;
+mod sampling;
 mod sstables;
 
 pub use histogram::HistogramData;
 #[cfg(test)]
 pub(crate) use histogram::tests as histogram_tests;
+pub use sampling::{SAMPLERS, Sample, SampleRequest, SamplerInfo, Samples};
 pub use sstables::{
     Compact, CompactRequest, ImportRequest, SSTableOutcome, SSTableRequest, SSTableWork, SSTablesOfKey, StopRequest,
 };

@@ -31,6 +31,7 @@ mod import;
 mod info;
 mod listsnapshots;
 mod netstats;
+mod profileload;
 mod proxyhistograms;
 mod rebuild_index;
 mod refresh;
@@ -49,6 +50,8 @@ mod tpstats;
 mod traceprobability;
 mod upgradesstables;
 mod verify;
+
+pub use profileload::print as print_samples;
 
 /// Exit code of a wrong call.
 const EXIT_USAGE: u8 = 1;
@@ -185,6 +188,9 @@ enum Verb {
     Relocatesstables(relocatesstables::Args),
     /// Stop compaction
     Stop(stop::Args),
+    /// Low footprint profiling of activity for a period of time
+    #[command(alias = "toppartitions")]
+    Profileload(profileload::Args),
     /// Print network information on provided host (connecting node by default)
     Netstats(netstats::Args),
 }
@@ -251,7 +257,6 @@ const REFUSED: &[&str] = &[
     "listpendinghints",
     "move",
     "pausehandoff",
-    "profileload",
     "rangekeysample",
     "rebuild",
     "refreshsizeestimates",
@@ -285,7 +290,6 @@ const REFUSED: &[&str] = &[
     "sjk",
     "sstablerepairedset",
     "stopdaemon",
-    "toppartitions",
     "truncatehints",
     "updatecidrgroup",
     "viewbuildstatus",
@@ -471,6 +475,7 @@ fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
         Verb::Statushandoff(args) => args.run(context),
         Verb::Gossipinfo(args) => args.run(context),
         Verb::Netstats(args) => args.run(context),
+        Verb::Profileload(args) => args.run(context),
         Verb::Import(args) => args.run(context),
         Verb::Refresh(args) => args.run(context),
         Verb::RebuildIndex(args) => args.run(context),

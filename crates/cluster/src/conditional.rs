@@ -3,18 +3,30 @@
 //! The ring has one node: what Paxos agrees on among several, a lock decides here. It goes as soon as memtables have the write; who
 //! comes next reads that, and what it writes stands behind it in the log. Agrees in role with `org.apache.cassandra.service.paxos`.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+
 use rows::Mutation;
-use schema::TableId;
+use schema::TableMetadata;
 use types::DecoratedKey;
 
 use crate::node::Node;
+use crate::sampling::Sampler;
 use crate::stripes::{Held, Stripes};
 use crate::write::{WriteError, within};
 
 impl Node {
     /// Waits until no other conditional write of the partition is under way. None: too long (`cas_contention_timeout`).
-    pub async fn lock_partition(&self, table: TableId, key: &DecoratedKey) -> Option<Held<'_>> {
-        let lock = self.partition_locks.lock(vec![Stripes::of((table, &key.key))]);
+    pub async fn lock_partition(&self, table: &TableMetadata, key: &DecoratedKey) -> Option<Held<'_>> {
+        let mut lock = pin!(self.partition_locks.lock(vec![Stripes::of((table.id, &key.key))]));
+        let mut waits = false;
+        let lock = poll_fn(move |context| {
+            let polled = lock.as_mut().poll(context);
+            if polled.is_pending() && !std::mem::replace(&mut waits, true) {
+                self.sampling.add(Sampler::CasContentions, table, &key.key, 1);
+            }
+            polled
+        });
         within(&self.env, self.timeouts().cas_contention, lock).await
     }
 

@@ -20,7 +20,7 @@ use schema::ColumnId;
 use storage::commitlog::LogPosition;
 
 use crate::node::Node;
-use crate::read::{ReadOutcome, ReadRequest};
+use crate::read::{Open, ReadOutcome, ReadRequest};
 use crate::stripes::Stripes;
 use crate::write::{WriteError, within};
 
@@ -29,19 +29,24 @@ type Before = (Option<Row>, Vec<Row>);
 
 impl Node {
     /// Adds the increments of mutations to what is there; durable when it returns.
-    pub async fn write_counters(&self, mutations: Vec<Mutation>) -> Result<(), WriteError> {
+    /// Its reads are opened by `open`, None: as usual.
+    pub async fn write_counters(&self, mutations: Vec<Mutation>, open: Option<Arc<Open>>) -> Result<(), WriteError> {
         let timeout = self.timeouts().counter_write;
-        within(&self.env, timeout, self.write_counters_now(mutations)).await.unwrap_or(Err(WriteError::TimedOut))
+        within(&self.env, timeout, self.write_counters_now(mutations, open)).await.unwrap_or(Err(WriteError::TimedOut))
     }
 
-    async fn write_counters_now(&self, mutations: Vec<Mutation>) -> Result<(), WriteError> {
-        match self.apply_increments(mutations).await? {
+    async fn write_counters_now(&self, mutations: Vec<Mutation>, open: Option<Arc<Open>>) -> Result<(), WriteError> {
+        match self.apply_increments(mutations, open).await? {
             Some(position) => Ok(self.wait_durable(position).await?),
             None => Ok(()),
         }
     }
 
-    async fn apply_increments(&self, mut mutations: Vec<Mutation>) -> Result<Option<LogPosition>, WriteError> {
+    async fn apply_increments(
+        &self,
+        mut mutations: Vec<Mutation>,
+        open: Option<Arc<Open>>,
+    ) -> Result<Option<LogPosition>, WriteError> {
         let updates = || mutations.iter().flat_map(|mutation| &mutation.updates);
         let place = |update: &PartitionUpdate, row: Option<&ClusteringValues>| {
             Stripes::of((update.table.id, &update.key.key, row.map(|values| values.as_slice())))
@@ -49,7 +54,7 @@ impl Node {
         let places = updates().flat_map(|update| counter::incremented_rows(update).map(|row| place(update, row)));
         let _held = self.counter_locks.lock(places.collect()).await;
         for update in mutations.iter_mut().flat_map(|mutation| &mut mutation.updates) {
-            let (static_row, rows) = self.read_before(update).await?;
+            let (static_row, rows) = self.read_before(update, open.clone()).await?;
             let table = Arc::clone(&update.table);
             counter::settle(update, self.identity.host_id, self.clock.next_micros(), |clustering| match clustering {
                 None => static_row.as_ref(),
@@ -63,23 +68,9 @@ impl Node {
     }
 
     /// The rows that an update counts in, as they are.
-    async fn read_before(&self, update: &PartitionUpdate) -> Result<Before, WriteError> {
-        let rows: Vec<_> = counter::incremented_rows(update).collect();
-        if rows.is_empty() {
-            return Ok((None, Vec::new()));
-        }
-        let slices = rows.iter().filter_map(|row| row.cloned()).map(Slice::of_prefix).collect();
+    async fn read_before(&self, update: &PartitionUpdate, open: Option<Arc<Open>>) -> Result<Before, WriteError> {
         let now = self.env.clock.now_seconds();
-        let command = ReadCommand {
-            table: Arc::clone(&update.table),
-            range: PartitionRange::Key(update.key.clone()),
-            slices: Slices::normalized(slices, &update.table.comparator),
-            reversed: false,
-            columns: ColumnFilter::Some(columns_of(update)),
-            now,
-            limits: DataLimits::NONE,
-            indexes: Vec::new(),
-        };
+        let Some(command) = command_of(update, now) else { return Ok((None, Vec::new())) };
         let table = Arc::clone(&update.table);
         let build = move |stream: &mut dyn PartitionStream| -> Result<Before, ReadError> {
             let mut live = LiveRows::new(stream, Arc::clone(&table), now, TombstoneLimits::NONE);
@@ -90,7 +81,7 @@ impl Node {
             }
             Ok((partition.static_row, rows))
         };
-        let request = ReadRequest { commands: vec![command], trace: None, open: None };
+        let request = ReadRequest { commands: vec![command], trace: None, open };
         let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
         self.read(request, is_blocked, build).await.map_err(|outcome| match outcome {
             ReadOutcome::Failed(error) => WriteError::Read(error),
@@ -98,6 +89,25 @@ impl Node {
             ReadOutcome::TimedOut => WriteError::TimedOut,
         })
     }
+}
+
+/// Reads the rows that an update counts in. None: it counts in none.
+pub fn command_of(update: &PartitionUpdate, now: u32) -> Option<ReadCommand> {
+    let rows: Vec<_> = counter::incremented_rows(update).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let slices = rows.iter().filter_map(|row| row.cloned()).map(Slice::of_prefix).collect();
+    Some(ReadCommand {
+        table: Arc::clone(&update.table),
+        range: PartitionRange::Key(update.key.clone()),
+        slices: Slices::normalized(slices, &update.table.comparator),
+        reversed: false,
+        columns: ColumnFilter::Some(columns_of(update)),
+        now,
+        limits: DataLimits::NONE,
+        indexes: Vec::new(),
+    })
 }
 
 fn columns_of(update: &PartitionUpdate) -> Arc<[ColumnId]> {

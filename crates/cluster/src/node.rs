@@ -11,8 +11,10 @@ use storage::Engine;
 use crate::clock::{TimeUuids, WriteClock};
 use crate::compaction_history;
 use crate::error::NodeError;
+use crate::forecast::Forecast;
 use crate::identity::{Identity, IdentityOptions, local_table};
 use crate::replication::{self, Level, Shortage};
+use crate::sampling::Sampling;
 use crate::stripes::Stripes;
 use crate::system_rows::SystemRow;
 
@@ -63,6 +65,10 @@ pub struct Node {
     /// Ids.
     pub uuids: TimeUuids,
     timeouts: ArcSwap<Timeouts>,
+    /// Which reads are long.
+    pub(crate) forecast: Arc<Forecast>,
+    /// Samples of reads and writes, while somebody asks for them.
+    pub sampling: Arc<Sampling>,
     /// Of rows in which counters are being incremented.
     pub(crate) counter_locks: Stripes,
     /// Of partitions on which a conditional statement is under way.
@@ -83,8 +89,20 @@ impl Node {
         let timeouts = ArcSwap::from_pointee(timeouts);
         let (counter_locks, partition_locks) = (Stripes::default(), Stripes::default());
         let schema_changes = Arc::default();
-        let node =
-            Self { engine, env, identity, clock, uuids, timeouts, counter_locks, partition_locks, schema_changes };
+        let (forecast, sampling) = (Arc::default(), Arc::default());
+        let node = Self {
+            engine,
+            env,
+            identity,
+            clock,
+            uuids,
+            timeouts,
+            forecast,
+            sampling,
+            counter_locks,
+            partition_locks,
+            schema_changes,
+        };
         let replayed = node.replay_batches()?;
         if replayed > 0 {
             tracing::info!(batches = replayed, "logged batches that were under way are applied");

@@ -1,28 +1,65 @@
-//! Reads on this node: first on the worker, then, when that would wait, from scratch on the blocking pool.
+//! Reads on this node: first on the worker; when that would wait for the disk, from scratch on the blocking pool; when it passes more than a
+//! worker has time for, from scratch on the threads for long jobs, which give way to workers. A read that is like one which was
+//! long goes there at once ([`crate::forecast`]).
 //!
 //! Several commands are read one after the other as one stream. The stream counts what passes through, and ends with an error when
 //! the request's time is over or nobody waits for it any more: a read in the background can be stopped in no other way.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use env::{Env, Instant};
-use rows::command::{ReadStats, TraceSink};
+use rows::command::{Interrupt, ReadStats, TraceSink};
 use rows::{
     ColumnData, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Row,
     Unfiltered,
 };
 use storage::TableStore;
 
+use crate::forecast::{Forecast, Place};
 use crate::node::Node;
+use crate::sampling::{ReadSamples, Sampling};
 use crate::write::within;
 
 /// Unfiltereds between two looks at the clock.
 const LOOK_EVERY: u64 = 256;
 
+/// What a read may pass on a worker, in rows and markers: half a millisecond.
+pub const INLINE_MAX: u64 = 1_000;
+
+/// What it may pass on a thread of the blocking pool, where it is for the disk's sake: the waits weigh more than the rows.
+pub const BLOCKING_MAX: u64 = 2_000;
+
+/// Opening a command is as much work as passing this many rows.
+const COMMAND_COST: u64 = 4;
+
 /// Opens the stream of a command: the engine's, or that of rows made up.
 pub type Open = dyn Fn(&ReadCommand, &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> + Send + Sync;
+
+/// What the reads of a request passed and took, for whoever tells of it afterwards.
+#[derive(Default, Debug)]
+pub struct ReadFigures {
+    /// Live rows.
+    pub rows: AtomicU64,
+    /// Tombstones of every kind.
+    pub tombstones: AtomicU64,
+    /// Bytes of SSTables read from disk.
+    pub bytes: AtomicU64,
+    /// SSTables read from.
+    pub sstables: AtomicU64,
+}
+
+impl ReadFigures {
+    fn take_over(&self, of_job: &Self) {
+        let of = |figures: &Self| {
+            [&figures.rows, &figures.tombstones, &figures.bytes, &figures.sstables].map(ReadStats::get)
+        };
+        let sums = of(self).into_iter().zip(of(of_job)).map(|(before, more)| before + more);
+        let own = [&self.rows, &self.tombstones, &self.bytes, &self.sstables];
+        own.into_iter().zip(sums).for_each(|(figure, sum)| figure.store(sum, Ordering::Relaxed));
+    }
+}
 
 /// What to read and how.
 pub struct ReadRequest {
@@ -39,7 +76,7 @@ pub struct ReadRequest {
 pub enum ReadOutcome<E> {
     /// What builds the answer failed; its error may hold a [`ReadError`].
     Failed(E),
-    /// The pool's queue is full.
+    /// The queue of the pool it belongs to is full.
     Overloaded,
     /// Took longer than its timeout.
     TimedOut,
@@ -53,7 +90,40 @@ struct Job {
     open: Option<Arc<Open>>,
     deadline: Instant,
     abandoned: AtomicBool,
+    /// The last attempt ended because there was too much to pass.
+    is_long: AtomicBool,
     store: Option<Arc<TableStore>>,
+    sampling: Arc<Sampling>,
+    figures: ReadFigures,
+}
+
+/// Where an attempt runs, and so what it may pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Attempt {
+    /// On the worker.
+    Inline,
+    /// On the blocking pool.
+    Blocking,
+    /// On the threads for long jobs.
+    Long,
+}
+
+impl Attempt {
+    fn mode(self) -> ReadMode {
+        match self {
+            Self::Inline => ReadMode::Inline,
+            Self::Blocking | Self::Long => ReadMode::Background,
+        }
+    }
+
+    /// Rows and markers that it may pass.
+    fn budget(self) -> u64 {
+        match self {
+            Self::Inline => INLINE_MAX,
+            Self::Blocking => BLOCKING_MAX,
+            Self::Long => u64::MAX,
+        }
+    }
 }
 
 /// Tells the background when nobody waits any more.
@@ -78,6 +148,22 @@ impl Node {
         E: From<ReadError> + Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
     {
+        self.read_told(request, &ReadFigures::default(), is_blocked, build).await
+    }
+
+    /// The same, and adds what it took to `figures`.
+    pub async fn read_told<T, E, F>(
+        &self,
+        request: ReadRequest,
+        figures: &ReadFigures,
+        is_blocked: fn(&E) -> bool,
+        build: F,
+    ) -> Result<T, ReadOutcome<E>>
+    where
+        T: Send + 'static,
+        E: From<ReadError> + Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
+    {
         let begun = self.env.now();
         let limit = self.read_limit(&request.commands);
         let job = Arc::new(Job {
@@ -89,11 +175,23 @@ impl Node {
             open: request.open,
             deadline: begun.plus(limit),
             abandoned: AtomicBool::new(false),
+            is_long: AtomicBool::new(false),
+            sampling: Arc::clone(&self.sampling),
+            figures: ReadFigures::default(),
         });
-        let result = match job.run(ReadMode::Inline, &build) {
-            Err(error) if is_blocked(&error) => self.read_in_background(&job, limit, build).await,
-            result => result.map_err(ReadOutcome::Failed),
+        let place = Place::of(&job.commands, INLINE_MAX as u32);
+        let result = if self.forecast.is_long(place) {
+            self.read_in_background(&job, place, Attempt::Long, limit, is_blocked, build).await
+        } else {
+            match job.run(Attempt::Inline, &build) {
+                Err(error) if is_blocked(&error) => {
+                    let next = job.next_attempt();
+                    self.read_in_background(&job, place, next, limit, is_blocked, build).await
+                }
+                result => result.map_err(ReadOutcome::Failed),
+            }
         };
+        figures.take_over(&job.figures);
         if let Some(store) = &job.store {
             store.metrics.reads.add(1);
             let micros = u64::try_from(self.env.elapsed(begun).as_micros()).unwrap_or(u64::MAX);
@@ -104,23 +202,40 @@ impl Node {
         result
     }
 
-    async fn read_in_background<T, E, F>(&self, job: &Arc<Job>, limit: Duration, build: F) -> Result<T, ReadOutcome<E>>
+    async fn read_in_background<T, E, F>(
+        &self,
+        job: &Arc<Job>,
+        place: Place,
+        attempt: Attempt,
+        limit: Duration,
+        is_blocked: fn(&E) -> bool,
+        build: F,
+    ) -> Result<T, ReadOutcome<E>>
     where
         T: Send + 'static,
         E: From<ReadError> + Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
     {
         let _waits = Waits(Arc::clone(job));
-        if let Some(trace) = &job.trace {
-            trace.event("Going on in the background: the read would wait for the disk or passes many rows".to_owned());
-        }
-        let in_background = Arc::clone(job);
-        let blocking = self.env.blocking("read", move || in_background.run(ReadMode::Background, &build));
-        match within(&self.env, limit, blocking).await {
-            None => Err(ReadOutcome::TimedOut),
-            Some(Err(_)) => Err(ReadOutcome::Overloaded),
-            Some(Ok(result)) => result.map_err(ReadOutcome::Failed),
-        }
+        let build = Arc::new(build);
+        let attempts = async {
+            if attempt == Attempt::Blocking {
+                job.trace("Going on in the background: the read would wait for the disk");
+                let (in_background, build) = (Arc::clone(job), Arc::clone(&build));
+                let blocking = self.env.blocking("read", move || in_background.run(Attempt::Blocking, &*build));
+                match blocking.await.map_err(|_| ReadOutcome::Overloaded)? {
+                    Err(error) if is_blocked(&error) => {}
+                    result => return result.map_err(ReadOutcome::Failed),
+                }
+            }
+            job.trace("Going on behind others: the read passes many rows");
+            self.forecast.was_long(place);
+            let in_background = Arc::clone(job);
+            let (build, forecast) = (Arc::clone(&build), Arc::clone(&self.forecast));
+            let long = self.env.blocking_long("scan", move || in_background.run_long(&forecast, place, &*build));
+            long.await.map_err(|_| ReadOutcome::Overloaded)?.map_err(ReadOutcome::Failed)
+        };
+        within(&self.env, limit, attempts).await.unwrap_or(Err(ReadOutcome::TimedOut))
     }
 
     fn read_limit(&self, commands: &[ReadCommand]) -> Duration {
@@ -134,21 +249,78 @@ pub fn is_of_range(commands: &[ReadCommand]) -> bool {
     commands.iter().any(|command| matches!(command.range, PartitionRange::Range { .. }))
 }
 
+/// A read in the background is stopped where it reads the disk, too: rows that never come out may be many.
+impl Interrupt for Job {
+    fn is_over(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed) || self.env.now() > self.deadline
+    }
+}
+
 impl Job {
-    fn run<T, E: From<ReadError>>(
-        &self,
-        mode: ReadMode,
+    fn trace(&self, line: &str) {
+        if let Some(trace) = &self.trace {
+            trace.event(line.to_owned());
+        }
+    }
+
+    /// After an attempt on the worker that would have blocked.
+    fn next_attempt(&self) -> Attempt {
+        if self.is_long.load(Ordering::Relaxed) { Attempt::Long } else { Attempt::Blocking }
+    }
+
+    /// Tells how long it was, too.
+    fn run_long<T, E: From<ReadError>>(
+        self: &Arc<Self>,
+        forecast: &Forecast,
+        place: Place,
         build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut context = ReadContext::new(mode);
+        let (result, passed) = self.attempt(Attempt::Long, build);
+        if passed <= INLINE_MAX {
+            forecast.was_short(place);
+        }
+        result
+    }
+
+    fn run<T, E: From<ReadError>>(
+        self: &Arc<Self>,
+        attempt: Attempt,
+        build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.attempt(attempt, build).0
+    }
+
+    /// Gives how much was passed besides.
+    fn attempt<T, E: From<ReadError>>(
+        self: &Arc<Self>,
+        attempt: Attempt,
+        build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>,
+    ) -> (Result<T, E>, u64) {
+        let mut context = ReadContext::new(attempt.mode());
         context.trace = self.trace.clone();
-        let mut stream =
-            Commands { job: self, context, next: 0, current: None, seen: 0, now: 0, rows: 0, tombstones: 0 };
+        if attempt != Attempt::Inline {
+            if self.is_over() {
+                return (Err(ReadError::TimedOut.into()), 0);
+            }
+            context.interrupt = Some(Arc::clone(self) as Arc<dyn Interrupt>);
+        }
+        let mut stream = Commands {
+            job: self,
+            context,
+            next: 0,
+            current: None,
+            seen: 0,
+            budget: attempt.budget(),
+            now: 0,
+            rows: 0,
+            tombstones: 0,
+            samples: ReadSamples::of(&self.sampling),
+        };
         let result = build(&mut stream);
         if result.is_ok() {
             stream.report();
         }
-        result
+        (result, stream.seen)
     }
 }
 
@@ -158,19 +330,32 @@ struct Commands<'a> {
     context: ReadContext,
     next: usize,
     current: Option<Box<dyn PartitionStream>>,
+    /// Rows, markers and partitions passed, and what opening commands counts for.
     seen: u64,
+    /// Of these, at most.
+    budget: u64,
     /// The clock of the present command, seconds.
     now: u32,
     /// Live ones.
     rows: u64,
     tombstones: u64,
+    /// None: nobody samples.
+    samples: Option<Box<ReadSamples>>,
 }
 
 impl Commands<'_> {
     fn open_next(&mut self) -> Result<bool, ReadError> {
         let Some(command) = self.job.commands.get(self.next) else { return Ok(false) };
         self.next += 1;
+        self.seen += COMMAND_COST;
         self.now = command.now;
+        if let Some(samples) = &mut self.samples {
+            let key = match &command.range {
+                PartitionRange::Key(key) => Some(&key.key),
+                PartitionRange::Range { .. } => None,
+            };
+            samples.command(key, ReadStats::get(&self.context.stats.sstables_read));
+        }
         self.current = Some(match &self.job.open {
             Some(open) => open(command, &self.context)?,
             None => self.job.node.read(command, &self.context)?,
@@ -180,10 +365,11 @@ impl Commands<'_> {
 
     fn look(&mut self) -> Result<(), ReadError> {
         self.seen += 1;
-        if !self.seen.is_multiple_of(LOOK_EVERY) {
-            return Ok(());
+        if self.seen > self.budget {
+            self.job.is_long.store(true, Ordering::Relaxed);
+            return Err(ReadError::WouldBlock);
         }
-        if self.job.abandoned.load(Ordering::Relaxed) || self.job.env.now() > self.job.deadline {
+        if self.seen.is_multiple_of(LOOK_EVERY) && self.job.is_over() {
             return Err(ReadError::TimedOut);
         }
         Ok(())
@@ -200,9 +386,17 @@ impl Commands<'_> {
     }
 
     /// Tells trace and metrics what the read did.
-    fn report(&self) {
+    fn report(&mut self) {
         let stats = &self.context.stats;
         let get = ReadStats::get;
+        let figures = &self.job.figures;
+        figures.rows.store(self.rows, Ordering::Relaxed);
+        figures.tombstones.store(self.tombstones, Ordering::Relaxed);
+        figures.bytes.store(get(&stats.bytes_read), Ordering::Relaxed);
+        figures.sstables.store(get(&stats.sstables_read), Ordering::Relaxed);
+        if let (Some(samples), Some(command)) = (self.samples.take(), self.job.commands.first()) {
+            samples.tell(&self.job.sampling, &command.table, self.rows, self.tombstones, get(&stats.sstables_read));
+        }
         self.context.trace(|| {
             let cached = get(&stats.chunks_cached);
             format!(
@@ -243,6 +437,9 @@ impl PartitionStream for Commands<'_> {
             self.look()?;
             if let Some(current) = &mut self.current {
                 if let Some(head) = current.next_partition()? {
+                    if let Some(samples) = &mut self.samples {
+                        samples.partition(Some(&head.key.key), self.rows, self.tombstones);
+                    }
                     self.tombstones += u64::from(!head.deletion.is_live());
                     return Ok(Some(head));
                 }
@@ -264,3 +461,6 @@ impl PartitionStream for Commands<'_> {
         Ok(next)
     }
 }
+
+#[cfg(test)]
+mod tests;

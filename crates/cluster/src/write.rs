@@ -11,6 +11,7 @@ use storage::StorageError;
 use storage::commitlog::{LogError, LogPosition};
 
 use crate::node::Node;
+use crate::sampling::of_write;
 
 /// Why a write is not known to be durable.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,6 +80,9 @@ impl Node {
                 Err(StorageError::Busy) => self.engine.log.ready().await,
                 Ok(applied) => {
                     self.record_write_latency(mutations, begun);
+                    if self.sampling.is_on() {
+                        of_write(&self.sampling, mutations);
+                    }
                     return Ok(applied.position);
                 }
                 Err(error) => return Err(error.into()),

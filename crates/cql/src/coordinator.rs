@@ -235,6 +235,19 @@ pub trait Coordinator {
         async { Ok((read.await?, ReadReport::default())) }
     }
 
+    /// What adding increments would read, for EXPLAIN: no data is read.
+    fn explain_increments(&self, _mutations: &[Mutation]) -> impl Future<Output = Result<ReadReport, CqlError>> {
+        std::future::ready(Ok(ReadReport::default()))
+    }
+
+    /// From now on reads that conditions and increments do are watched.
+    fn observe_reads(&self) {}
+
+    /// What was seen of them.
+    fn observed_reads(&self) -> ReadReport {
+        ReadReport::default()
+    }
+
     /// A clock that only grows, microseconds from anywhere: for telling how long something took.
     fn monotonic_micros(&self) -> u64 {
         0

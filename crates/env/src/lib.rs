@@ -31,7 +31,10 @@ pub use disk::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
 pub use network::{Connecting, Detached, Listener, Network, Stream, accept, accept_detached};
 pub use random::Random;
 pub use read_only::read_only;
-pub use tasks::{BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, Next, QueueFull, Step, Tasks, Wake, WakeTarget};
+pub use tasks::{
+    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, Next,
+    QueueFull, Step, Tasks, Wake, WakeTarget,
+};
 
 /// Handles to everything outside the process; cheap to clone.
 #[derive(Clone)]
@@ -86,6 +89,17 @@ impl Env {
     ) -> Result<T, QueueFull> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.tasks.run(name, Box::new(move || drop(sender.send(job()))))?;
+        receiver.await.map_err(|_| QueueFull)
+    }
+
+    /// The same for a job that may use the CPU for long: on threads of lower priority.
+    pub async fn blocking_long<T: Send + 'static>(
+        &self,
+        name: &str,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, QueueFull> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.tasks.run_long(name, Box::new(move || drop(sender.send(job()))))?;
         receiver.await.map_err(|_| QueueFull)
     }
 }

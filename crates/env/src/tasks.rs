@@ -3,6 +3,8 @@
 //! - A *background task* is a step function that runs after it was woken and does bounded work each time; wakes coalesce.
 //!   In production it has a thread of its own (the log writer, flush, compaction), so a step may wait for the device.
 //! - A *job* runs once on the blocking pool: cold reads.
+//! - A *long job* runs once on threads of lower priority: scans. While workers have something to do it gets what they leave and a small
+//!   share besides; while they have nothing it gets all.
 //! - A *worker* is a named thread that runs a request loop.
 //!
 //! A panic in a background task ends the process: replaying the log is the recovery path, a half-dead node is none.
@@ -17,6 +19,15 @@ pub const BLOCKING_THREADS_MAX: usize = 16;
 /// Jobs waiting for a thread of the blocking pool. At the limit [`Tasks::run`] refuses with [`QueueFull`], and the caller
 /// answers with an overload error or waits.
 pub const BLOCKING_QUEUE_MAX: usize = 16_384;
+
+/// Threads for long jobs. More jobs than these take turns by standing in the queue.
+pub const LONG_THREADS_MAX: usize = 16;
+
+/// Long jobs waiting for a thread. At the limit [`Tasks::run_long`] refuses with [`QueueFull`].
+pub const LONG_QUEUE_MAX: usize = 1024;
+
+/// What the threads of long jobs add to their niceness: beside a worker that never rests one of them has a tenth of a core.
+pub const LONG_NICENESS: i32 = 10;
 
 /// What a background task wants after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +53,9 @@ pub trait Tasks: Send + Sync {
 
     /// Runs a job once on the blocking pool.
     fn run(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
+
+    /// Runs a job once, behind those who must not wait for it: it may use the CPU for long.
+    fn run_long(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
 
     /// Starts a worker thread.
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable>;
@@ -87,7 +101,7 @@ impl fmt::Debug for Wake {
     }
 }
 
-/// The blocking pool's queue is at [`BLOCKING_QUEUE_MAX`].
+/// The queue is at [`BLOCKING_QUEUE_MAX`] or [`LONG_QUEUE_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
 

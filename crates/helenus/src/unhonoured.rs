@@ -17,7 +17,6 @@ pub fn keys(config: &Config) -> Vec<&'static str> {
         ("native_transport_allow_older_protocols", transport.allow_older_protocols != usual.allow_older_protocols),
         ("native_transport_max_request_data_in_flight_per_ip", transport.max_request_data_in_flight_per_ip.is_some()),
         ("native_transport_throw_on_overload", transport.throw_on_overload != usual.throw_on_overload),
-        ("slow_query_log_timeout", config.timeouts.slow_query_log != default.timeouts.slow_query_log),
         ("start_native_transport", !transport.start),
     ]
     .into_iter()

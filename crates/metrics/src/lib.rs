@@ -3,6 +3,8 @@
 //! Histogram offsets are those of `org.apache.cassandra.utils.EstimatedHistogram`: 1, then each next is 1.2 times the
 //! one before, rounded, at least one more.
 
+pub mod top;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -176,6 +176,28 @@ impl ResponseEnvelope {
     }
 }
 
+impl ResponseEnvelope {
+    /// Encodes all but the rows, where there are at least `size` bytes of them, and gives these: a page that is copied piece by piece when
+    /// the client takes it need not be copied at once. `None`: nothing was encoded. Never compressed.
+    pub fn encode_without_rows(&self, out: &mut BytesMut, version: ProtocolVersion, size: usize) -> Option<Bytes> {
+        let Response::Rows(rows) = &self.response else { return None };
+        if rows.body.len() < size {
+            return None;
+        }
+        let envelope_start = out.len();
+        let body_start = begin_response(out, version, 0, self.stream, self.response.opcode());
+        if let Some(extras) = &self.extras {
+            let flags = extras.encode(out, version);
+            out[envelope_start + 1] |= flags;
+        }
+        out.put_i32(result_kind::ROWS);
+        rows.encode_head(out, version);
+        let size = u32::try_from(out.len() - body_start + rows.body.len()).expect("responses are bounded below 2 GiB");
+        out[body_start - 4..body_start].copy_from_slice(&size.to_be_bytes());
+        Some(rows.body.clone())
+    }
+}
+
 impl ResponseExtras {
     fn encode(&self, out: &mut BytesMut, version: ProtocolVersion) -> u8 {
         let mut flags = 0;

@@ -237,6 +237,12 @@ pub trait TraceSink: Send + Sync {
     fn event(&self, activity: String);
 }
 
+/// Tells a read in the background that it need not go on.
+pub trait Interrupt: Send + Sync {
+    /// Its time is over, or nobody waits for it any more. Asked once a chunk.
+    fn is_over(&self) -> bool;
+}
+
 /// What goes along with a read and is not part of what to read.
 #[derive(Clone)]
 pub struct ReadContext {
@@ -246,12 +252,14 @@ pub struct ReadContext {
     pub stats: Arc<ReadStats>,
     /// Where trace lines go.
     pub trace: Option<Arc<dyn TraceSink>>,
+    /// Who knows when to stop; None: it reads to its end.
+    pub interrupt: Option<Arc<dyn Interrupt>>,
 }
 
 impl ReadContext {
     /// A context of a mode, without trace.
     pub fn new(mode: ReadMode) -> Self {
-        Self { mode, stats: Arc::new(ReadStats::default()), trace: None }
+        Self { mode, stats: Arc::new(ReadStats::default()), trace: None, interrupt: None }
     }
 
     /// Adds a trace line; `line` is only built when tracing is on.

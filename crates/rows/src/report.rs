@@ -44,6 +44,8 @@ pub struct RunReport {
 /// A read of one partition, or of a range of them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CommandReport {
+    /// The index whose entries of a value are read; None: rows of the table.
+    pub index: Option<String>,
     /// The partition; None: a range.
     pub key: Option<DecoratedKey>,
     /// The first and the last shard it touches.

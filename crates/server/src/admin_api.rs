@@ -8,6 +8,7 @@ mod figures;
 mod node;
 mod partition;
 mod process;
+mod sampling;
 mod sstables;
 mod tables;
 mod verbs;
@@ -19,8 +20,8 @@ use std::time::Duration;
 use admin::api::{Result, TimeoutKind};
 use admin::model::{
     ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo,
-    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
-    TableSelection, TableStats,
+    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples, SnapshotInfo,
+    SnapshotRequest, StopRequest, TableSelection, TableStats,
 };
 use admin::{AdminApi, AdminError};
 use storage::Engine;
@@ -38,6 +39,7 @@ pub struct NodeAdmin {
     transport: ServerHandle,
     memory: MemoryBudget,
     set_level: Option<Arc<SetLevel>>,
+    sampling: sampling::SamplingJobs,
 }
 
 impl NodeAdmin {
@@ -48,7 +50,7 @@ impl NodeAdmin {
         memory: MemoryBudget,
         set_level: Option<Arc<SetLevel>>,
     ) -> Self {
-        Self { services, transport, memory, set_level }
+        Self { services, transport, memory, set_level, sampling: sampling::SamplingJobs::default() }
     }
 
     fn engine(&self) -> &Arc<Engine> {
@@ -222,6 +224,22 @@ impl AdminApi for NodeAdmin {
     fn set_compaction_throughput(&self, bytes_a_second: u64) -> Result<()> {
         self.engine().set_compaction_rate(bytes_a_second);
         Ok(())
+    }
+
+    fn sample(&self, request: &SampleRequest) -> Result<Samples> {
+        sampling::sample(self, request)
+    }
+
+    fn schedule_sampling(&self, request: &SampleRequest, interval_millis: u64) -> Result<bool> {
+        sampling::schedule(self, request, interval_millis)
+    }
+
+    fn stop_sampling(&self, keyspace: Option<&str>, table: Option<&str>) -> Result<bool> {
+        Ok(sampling::stop(self, keyspace, table))
+    }
+
+    fn sampling_jobs(&self) -> Result<Vec<(String, String)>> {
+        Ok(sampling::jobs(self))
     }
 
     fn logging_levels(&self) -> Result<Vec<(String, String)>> {

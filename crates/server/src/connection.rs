@@ -28,7 +28,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::auth::AuthOutcome;
 use crate::handler::RequestHandler;
-use crate::limits::{LINGER_SIZE_MAX, UNKNOWN_FRAME_SIZE_MAX};
+use crate::limits::{LINGER_SIZE_MAX, TURN_LOOK_EVERY, TURN_MAX, UNKNOWN_FRAME_SIZE_MAX};
 use crate::stats::{ConnectionStats, Stage};
 use crate::worker::WorkerCore;
 
@@ -41,7 +41,7 @@ mod output;
 use control::{Control, Verdict};
 use in_flight::{Finished, InFlight, Outcome};
 use input::{Found, Input};
-use output::Output;
+use output::{Flushed, Output};
 
 /// Where a connection comes from and belongs.
 pub(crate) struct Origin {
@@ -72,6 +72,8 @@ enum Stopped {
     NeedInput,
     /// A limit is reached, or the connection closes.
     Limit,
+    /// Other connections have waited long enough.
+    Yielded,
 }
 
 type AuthFuture = Pin<Box<dyn Future<Output = AuthOutcome>>>;
@@ -147,6 +149,10 @@ where
             if self.flush(context).is_err() {
                 return Poll::Ready(());
             }
+            if stopped == Stopped::Yielded {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             match self.closing {
                 Closing::No if stopped == Stopped::NeedInput => match self.poll_read(context) {
                     Poll::Ready(Ok(())) => {}
@@ -199,9 +205,18 @@ where
             && self.in_flight.bytes() < limits.connection_bytes_max
     }
 
-    /// Executes what lies in the read buffer, as far as limits allow.
+    /// Executes what lies in the read buffer, as far as limits and the patience of other connections allow.
     fn execute_buffered(&mut self, context: &mut Context<'_>) -> Stopped {
+        let begun = self.origin.core.shared.env.now();
+        let mut executed = 0_u32;
         loop {
+            if executed.is_multiple_of(TURN_LOOK_EVERY)
+                && executed > 0
+                && self.origin.core.shared.env.elapsed(begun) > TURN_MAX
+            {
+                return Stopped::Yielded;
+            }
+            executed += 1;
             if !self.may_execute() || self.must_pause() {
                 return Stopped::Limit;
             }
@@ -383,20 +398,17 @@ where
             return Ok(());
         }
         let core = &self.origin.core;
-        let (taken, result) = self.output.poll_flush(context, &mut *self.stream, &core.stats);
+        let flushed = self.output.poll_flush(context, &mut *self.stream, &core.stats)?;
         let blocked = &self.origin.control.write_blocked;
-        match result {
-            Poll::Ready(result) => {
-                blocked.set(None);
-                result
-            }
-            Poll::Pending => {
+        match flushed {
+            Flushed::All | Flushed::Yielded => blocked.set(None),
+            Flushed::Blocked(taken) => {
                 if taken > 0 || blocked.get().is_none() {
                     blocked.set(Some(core.shared.env.now()));
                 }
-                Ok(())
             }
         }
+        Ok(())
     }
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -413,6 +425,7 @@ where
         let size = result?;
         if size == 0 {
             self.closing = Closing::AfterInFlight;
+            self.origin.control.hung_up.set(Some(self.origin.core.shared.env.now()));
             return Poll::Ready(Ok(()));
         }
         let core = &self.origin.core;

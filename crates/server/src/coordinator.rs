@@ -3,9 +3,10 @@
 //! One [`RequestCoordinator`] a request: it knows the request's trace. Tables whose rows are made up are read here too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use cluster::{Level, ReadOutcome, ReadRequest};
+use cluster::read::Open;
+use cluster::{Level, ReadFigures, ReadOutcome, ReadRequest};
 use cql::ast::BatchKind;
 use cql::auth::Roles;
 use cql::{
@@ -14,8 +15,9 @@ use cql::{
 };
 use rows::command::TraceSink;
 use rows::report::ReadReport;
-use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError};
+use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError};
 use schema::{Schema, TableMetadata};
+use storage::Observation;
 use types::DecoratedKey;
 
 use crate::auth::Auth;
@@ -35,6 +37,12 @@ pub struct RequestCoordinator {
     pub of_range: AtomicBool,
     /// The request was a conditional statement: set on the way.
     pub conditional: AtomicBool,
+    /// What its reads took.
+    pub figures: ReadFigures,
+    /// Looks on at reads that writes do: EXPLAIN ANALYZE asked for it.
+    pub observation: OnceLock<Observation>,
+    /// The table that was read, while somebody samples.
+    pub sampled: OnceLock<Arc<TableMetadata>>,
 }
 
 impl RequestCoordinator {
@@ -104,6 +112,15 @@ impl RequestCoordinator {
         if let Some(trace) = &self.trace {
             trace.event(line());
         }
+    }
+
+    /// How reads are opened while somebody looks on.
+    fn observing(&self) -> Option<Arc<Open>> {
+        let observation = self.observation.get()?.clone();
+        let engine = Arc::clone(&self.services.node.engine);
+        Some(Arc::new(move |command: &ReadCommand, context: &ReadContext| {
+            engine.read_observed(command, context, &observation)
+        }))
     }
 }
 
@@ -202,7 +219,7 @@ impl Coordinator for RequestCoordinator {
             (WriteKind::BatchLog, node.write_logged_batch(mutations).await)
         } else if options.counters {
             self.trace(|| format!("Adding to the counters of {count} partitions"));
-            (WriteKind::Counter, node.write_counters(mutations).await)
+            (WriteKind::Counter, node.write_counters(mutations, self.observing()).await)
         } else {
             self.describe(&mutations);
             let kind = if count > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple };
@@ -232,7 +249,7 @@ impl Coordinator for RequestCoordinator {
         let kind = WriteKind::Cas;
         let node = &self.services.node;
         let timed_out = || CqlError::WriteTimeout { consistency: serial, received: 0, block_for, kind };
-        let held = node.lock_partition(table.id, &key).await.ok_or_else(timed_out)?;
+        let held = node.lock_partition(&table, &key).await.ok_or_else(timed_out)?;
         self.trace(|| "Reading existing values for CAS precondition".to_owned());
         let build = move |stream: &mut dyn PartitionStream| CasPartition::read(stream, &request);
         let found = self.read(vec![command], &ReadOptions { consistency: serial }, build).await?;
@@ -262,12 +279,18 @@ impl Coordinator for RequestCoordinator {
     {
         let consistency = options.consistency;
         let block_for = self.check_read(&commands, consistency)?;
-        let open = is_virtual(&commands).then(|| virtual_tables::opener(&self.services));
+        let open = match is_virtual(&commands) {
+            true => Some(virtual_tables::opener(&self.services)),
+            false => self.observing(),
+        };
         let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
-        let request = ReadRequest { commands, trace, open };
         let node = &self.services.node;
+        if let Some(command) = commands.first().filter(|_| node.sampling.is_on()) {
+            let _ = self.sampled.set(Arc::clone(&command.table));
+        }
+        let request = ReadRequest { commands, trace, open };
         let broadcast = node.identity.broadcast;
-        let read = node.read(request, would_block, build).await;
+        let read = node.read_told(request, &self.figures, would_block, build).await;
         read.map_err(|outcome| errors::of_read(outcome, consistency, block_for, broadcast))
     }
 
@@ -309,6 +332,23 @@ impl Coordinator for RequestCoordinator {
         let (built, report) =
             analyzed.map_err(|outcome| errors::of_read(outcome, consistency, block_for, node.identity.broadcast))?;
         Ok((built, ReadReport { block_for: u32::try_from(block_for).unwrap_or(0), ..report }))
+    }
+
+    async fn explain_increments(&self, mutations: &[Mutation]) -> Result<ReadReport, CqlError> {
+        let now = self.now_seconds();
+        let updates = mutations.iter().flat_map(|mutation| &mutation.updates);
+        let commands = updates.filter_map(|update| cluster::counters::command_of(update, now)).collect();
+        self.explain_read(commands, &ReadOptions::default()).await
+    }
+
+    fn observe_reads(&self) {
+        let _ = self.observation.set(Observation::new());
+    }
+
+    fn observed_reads(&self) -> ReadReport {
+        let Some(observation) = self.observation.get() else { return ReadReport::default() };
+        let (commands, commands_left_out, _) = observation.take();
+        ReadReport { commands, commands_left_out, block_for: 1, ..ReadReport::default() }
     }
 
     fn monotonic_micros(&self) -> u64 {

@@ -22,6 +22,7 @@ pub mod request;
 pub mod running;
 pub mod server;
 pub mod services;
+mod slow_log;
 pub mod stats;
 pub mod tls;
 pub mod trace;

@@ -66,6 +66,21 @@ pub(crate) const IDLE_READ_SIZE: usize = 512;
 /// An out buffer that grew beyond this is given back when it is empty.
 pub(crate) const OUT_SIZE_KEPT: usize = 256 << 10;
 
+/// A page of many rows comes into the out buffer in slices of this size.
+pub(crate) const OUT_SLICE_SIZE: usize = 256 << 10;
+
+/// What one connection writes before others have their turn. The kernel copies that in a fraction of a millisecond.
+pub(crate) const TURN_WRITE_MAX: usize = 1 << 20;
+
+/// How long one connection executes requests before others have their turn.
+pub(crate) const TURN_MAX: Duration = Duration::from_millis(1);
+
+/// Requests between two looks at the clock for it.
+pub(crate) const TURN_LOOK_EVERY: u32 = 4;
+
+/// A client that has closed its side may still read answers, for so long: then it is taken to be gone, and reads for it are stopped.
+pub(crate) const HUNG_UP_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Events that wait for one connection. At the limit it is closed: its driver reconnects and reads the state anew.
 pub(crate) const CONNECTION_EVENTS_MAX: usize = 1024;
 

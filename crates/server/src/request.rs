@@ -7,15 +7,17 @@ mod options;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use cluster::ReadFigures;
+use cluster::sampling::Sampler;
 use cql::guardrails::Guardrails;
 use cql::{Answer, BoundValue, ClientState, CqlError, CqlResult};
 use env::Instant;
 use metrics::Histogram;
-use protocol::request::{Execute, Prepare, Query, QueryParameters, Request};
+use protocol::request::{BatchStatement, Execute, Prepare, Query, QueryParameters, Request};
 use protocol::response::{self, ResponseExtras};
 use protocol::{ErrorMessage, ProtocolVersion, RequestEnvelope, Response, ResponseEnvelope};
 
@@ -147,6 +149,9 @@ impl RequestHandler for CqlHandler {
             trace: trace.clone(),
             of_range: AtomicBool::new(false),
             conditional: AtomicBool::new(false),
+            figures: ReadFigures::default(),
+            observation: OnceLock::new(),
+            sampled: OnceLock::new(),
         };
         let running = Running { services, client: &client, coordinator: &coordinator, version: envelope.version };
         let result = running.answer(&envelope.request).await;
@@ -359,6 +364,14 @@ impl Running<'_> {
             _ => &figures.other,
         };
         histogram.record(micros);
+        if self.services.slow.is_slow(micros) {
+            let env = &self.services.node.env;
+            self.services.slow.add(env, &self.text_of(request), micros, &self.coordinator.figures);
+        }
+        if let Some(table) = self.coordinator.sampled.get() {
+            let sampling = &self.services.node.sampling;
+            sampling.add(Sampler::LocalReadTime, table, &Bytes::from(self.text_of(request)), micros);
+        }
         if let Err(failure) = result {
             figures.errors.add(1);
             let counter = match failure {
@@ -368,6 +381,29 @@ impl Running<'_> {
                 _ => return,
             };
             counter.add(1);
+        }
+    }
+}
+
+impl Running<'_> {
+    /// What a request executes, in words: looked up again, as it is seldom asked for.
+    fn text_of(&self, request: &Request) -> String {
+        let of_id = |id: &Bytes| match self.services.prepared.get(id, &self.services.node.schema()) {
+            Some(Ok(statement)) => statement.prepared.query.to_string(),
+            _ => String::new(),
+        };
+        match request {
+            Request::Query(query) => query.query.to_string(),
+            Request::Prepare(prepare) => format!("PREPARE {}", prepare.query),
+            Request::Execute(execute) => of_id(&execute.id),
+            Request::Batch(batch) => {
+                let first = batch.statements.first().map(|statement| match statement {
+                    BatchStatement::Query { query, .. } => query.to_string(),
+                    BatchStatement::Prepared { id, .. } => of_id(id),
+                });
+                format!("BATCH of {}, the first: {}", batch.statements.len(), first.unwrap_or_default())
+            }
+            _ => String::new(),
         }
     }
 }

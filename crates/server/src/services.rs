@@ -12,6 +12,7 @@ use crate::auth::Auth;
 use crate::event_hub::EventHub;
 use crate::log_lines::LogLines;
 use crate::prepared::PreparedStatements;
+use crate::slow_log::SlowLog;
 use crate::stats::ConnectionRegistry;
 
 /// What all requests share.
@@ -32,6 +33,8 @@ pub struct Services {
     pub guardrails: Arc<cql::guardrails::Guardrails>,
     /// Figures of requests.
     pub requests: RequestMetrics,
+    /// Statements that took long.
+    pub(crate) slow: SlowLog,
     /// The last lines of the log.
     pub log: Arc<LogLines>,
     /// `nodetool settraceprobability`, as the bits of an f64.
@@ -104,6 +107,7 @@ impl Services {
         Self {
             begun: node.env.now(),
             node,
+            slow: SlowLog::new(config.timeouts.slow_query_log),
             config,
             auth: None,
             events,

@@ -15,6 +15,7 @@ use stdx::Cursor;
 use crate::compression_info::{CHUNK_CHECKSUM_LEN, CompressionInfo};
 use crate::data_writer::PLAIN_CHUNK_LENGTH;
 use crate::error::Malformed;
+use crate::flights::{Fetched, Flights};
 
 /// Keeps uncompressed chunks of open files. Ids of files are never used twice in a process.
 pub trait ChunkCache: Send + Sync {
@@ -55,6 +56,8 @@ pub struct DataFile {
     layout: Layout,
     length: u64,
     cache: Arc<dyn ChunkCache>,
+    /// Chunks that are being read.
+    flights: Flights,
 }
 
 impl std::fmt::Debug for DataFile {
@@ -77,7 +80,15 @@ impl DataFile {
         cache: Arc<dyn ChunkCache>,
     ) -> Self {
         let length = info.data_length;
-        Self { path, file, id: next_file_id(), layout: Layout::Compressed(info), length, cache }
+        Self {
+            path,
+            file,
+            id: next_file_id(),
+            layout: Layout::Compressed(info),
+            length,
+            cache,
+            flights: Flights::default(),
+        }
     }
 
     /// With CRC.db.
@@ -98,14 +109,14 @@ impl DataFile {
             return Err(Malformed::at(0, format!("too few checksums for {length} bytes")));
         }
         let layout = Layout::Plain { chunk_length, checksums: Some(checksums) };
-        Ok(Self { path, file, id: next_file_id(), layout, length, cache })
+        Ok(Self { path, file, id: next_file_id(), layout, length, cache, flights: Flights::default() })
     }
 
     /// Not compressed, and without CRC.db: nothing is checked.
     pub fn unchecked(path: PathBuf, file: Arc<dyn ReadFile>, cache: Arc<dyn ChunkCache>) -> Self {
         let layout = Layout::Plain { chunk_length: PLAIN_CHUNK_LENGTH, checksums: None };
         let length = file.len();
-        Self { path, file, id: next_file_id(), layout, length, cache }
+        Self { path, file, id: next_file_id(), layout, length, cache, flights: Flights::default() }
     }
 
     /// Bytes of the uncompressed data.
@@ -157,15 +168,30 @@ impl DataFile {
     /// Chunk number `index`.
     #[inline]
     pub fn chunk(&self, index: u64, context: &ReadContext) -> Result<Bytes, ReadError> {
+        if context.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_over()) {
+            return Err(ReadError::TimedOut);
+        }
         if let Some(bytes) = self.cache.get(self.id, index) {
             ReadStats::add(&context.stats.chunks_cached, 1);
             return Ok(bytes);
         }
-        let bytes = self.read_chunk(index, context.mode)?;
-        ReadStats::add(&context.stats.chunks_read, 1);
-        ReadStats::add(&context.stats.bytes_read, self.stored_chunk_length(index, bytes.len()));
-        self.cache.insert(self.id, index, &bytes);
-        Ok(bytes)
+        let read = || {
+            let bytes = self.read_chunk(index, context.mode)?;
+            ReadStats::add(&context.stats.chunks_read, 1);
+            ReadStats::add(&context.stats.bytes_read, self.stored_chunk_length(index, bytes.len()));
+            self.cache.insert(self.id, index, &bytes);
+            Ok(bytes)
+        };
+        match context.mode {
+            ReadMode::Inline => read(),
+            ReadMode::Background => match self.flights.fetch(index, read)? {
+                Fetched::Own(bytes) => Ok(bytes),
+                Fetched::Shared(bytes) => {
+                    ReadStats::add(&context.stats.chunks_cached, 1);
+                    Ok(bytes)
+                }
+            },
+        }
     }
 
     /// Bytes on disk of a chunk that was read and has `length` bytes.
@@ -179,6 +205,9 @@ impl DataFile {
 
     /// Chunk number `index` for a scan that must not push others out of the cache: nothing is put in.
     pub fn chunk_for_scan(&self, index: u64, context: &ReadContext) -> Result<Bytes, ReadError> {
+        if context.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_over()) {
+            return Err(ReadError::TimedOut);
+        }
         ReadStats::add(&context.stats.chunks_read, 1);
         match self.cache.get(self.id, index) {
             Some(bytes) => Ok(bytes),

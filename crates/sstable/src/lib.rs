@@ -14,6 +14,7 @@ mod data_writer;
 mod descriptor;
 mod error;
 mod filter;
+mod flights;
 #[doc(hidden)]
 pub mod fuzzing;
 mod index;

@@ -193,19 +193,20 @@ impl Engine {
     pub fn read(&self, command: &ReadCommand, context: &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> {
         match self.table(command.table.id) {
             Some(store) if command.indexes.is_empty() => crate::read::read(&store, command, context),
-            Some(store) => crate::index::search::search(&store, command, context, !self.options.read_only),
+            Some(store) => crate::index::search::search(&store, command, context, !self.options.read_only, None),
             // dropped since the statement was planned: there is nothing
             None => Ok(Box::new(rows::stream::EmptyStream)),
         }
     }
 
     /// What reading a command would take: which sources, and why. Reads filters and indexes, which may wait for the disk, and no data.
-    /// None: the table is not there any more, or an index says what is read.
+    /// Of a read by an index: what reading its entries would take. None: the table is not there any more.
     pub fn explain(&self, command: &ReadCommand) -> Result<Option<CommandReport>, ReadError> {
-        if !command.indexes.is_empty() {
-            return Ok(None);
-        }
-        self.table(command.table.id).map(|store| crate::read::explain::plan(&store, command)).transpose()
+        let plan = |store: Arc<TableStore>| match command.indexes.is_empty() {
+            true => crate::read::explain::plan(&store, command),
+            false => crate::index::search::plan(&store, command),
+        };
+        self.table(command.table.id).map(plan).transpose()
     }
 
     /// As [`Engine::read`], with somebody who looks on.
@@ -217,8 +218,10 @@ impl Engine {
     ) -> Result<Box<dyn PartitionStream>, ReadError> {
         match self.table(command.table.id) {
             Some(store) if command.indexes.is_empty() => observation.open(&store, command, context),
-            // the rows that an index names are read one by one: the index's own sources are not told of
-            Some(store) => crate::index::search::search(&store, command, context, !self.options.read_only),
+            Some(store) => {
+                let (removes, observation) = (!self.options.read_only, Some(observation.clone()));
+                crate::index::search::search(&store, command, context, removes, observation)
+            }
             None => Ok(Box::new(rows::stream::EmptyStream)),
         }
     }

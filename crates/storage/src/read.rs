@@ -3,7 +3,6 @@
 //! SSTables are left out by token range, bloom filter, clustering bounds and, for reads of whole rows by name, by timestamps
 //! (`read::names`). A trace says of each why.
 
-mod budget;
 mod dropped;
 pub(crate) mod explain;
 mod names;
@@ -45,15 +44,11 @@ fn read_watched<W: Watch>(
             format!("Executing seq scan across {} sstables of {}", view.sstables.len(), view.table.name)
         }
     });
-    let stream = if is_by_names(&view, command) {
-        by_names(store, &view, command, context, watch)?
+    if is_by_names(&view, command) {
+        by_names(store, &view, command, context, watch)
     } else {
-        merged(store, &view, command, context, watch)?
-    };
-    Ok(match context.mode {
-        ReadMode::Inline => Box::new(budget::InlineBudget::new(stream)),
-        ReadMode::Background => stream,
-    })
+        merged(store, &view, command, context, watch)
+    }
 }
 
 /// Newest sources first, until the rows are complete.

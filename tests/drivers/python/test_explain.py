@@ -256,3 +256,62 @@ def test_in_cqlsh(wide, tmp_path):
     assert any("indexed slice" in line for line in lines) and any("100 row tombstones for 5 rows" in line for line in lines)
     table = [line for line in lines if "|" in line or "-+-" in line]
     assert max(map(len, table)) <= 120
+
+
+def test_an_index_shows_what_it_is_read_from(wide, explain):
+    server, session = wide
+    session.execute("CREATE TABLE explain.people (k int, c int, city text, PRIMARY KEY (k, c))")
+    session.execute("CREATE INDEX cities ON explain.people (city)")
+    insert = session.prepare("INSERT INTO explain.people (k, c, city) VALUES (?, ?, ?)")
+    execute_concurrent_with_args(session, insert, [(k, c, f"city {c}") for k in range(10) for c in range(5)])
+    assert server.nodetool("flush", "explain").returncode == 0
+    session.execute(insert, (99, 3, "city 3"))
+    planned = explain("EXPLAIN SELECT * FROM explain.people WHERE city = 'city 3'")
+    assert planned.value("access", "candidate index") == 1 and planned.objects("index", "shard") == ["cities"]
+    assert len(planned.objects("sstable", "read")) == 1 and len(planned.objects("memtable", "read")) == 1
+    lines = explain("EXPLAIN ANALYZE SELECT * FROM explain.people WHERE city = 'city 3'")
+    assert lines.value("result", "rows") == 11 and lines.objects("index", "shard") == ["cities"]
+    entries = [line.value for line in lines if (line.step, line.figure) == ("sstable", "rows")]
+    assert entries[0] == 10 and entries[1:] and set(entries[1:]) == {1}
+    assert len(lines.objects("partition", "shard")) == 11
+
+
+def test_reads_of_conditions_and_counters_are_observed(wide, explain):
+    server, session = wide
+    session.execute("INSERT INTO explain.analyze (pk, c, v) VALUES ('lwt', 1, 'old')")
+    session.execute("UPDATE explain.counts SET explain = explain + 5 WHERE k = 1")
+    session.execute("UPDATE explain.counts SET explain = explain + 5 WHERE k = 2")
+    assert server.nodetool("flush", "explain").returncode == 0
+    update = "UPDATE explain.analyze SET v = 'new' WHERE pk = 'lwt' AND c = 1 IF v = 'old'"
+    assert [line for line in explain(f"EXPLAIN {update}") if line.figure == "blocks read"] == []
+    lines = explain(f"EXPLAIN ANALYZE {update}")
+    assert lines.value("condition", "applied") == 1
+    assert [line.value for line in lines if (line.step, line.figure) == ("sstable", "rows")] == [1]
+    assert len(explain("EXPLAIN UPDATE explain.counts SET explain = explain + 1 WHERE k = 1").objects("sstable", "read")) == 1
+    batch = "BEGIN COUNTER BATCH " + " ".join(f"UPDATE explain.counts SET explain = explain + 1 WHERE k = {k}" for k in (1, 2)) + " APPLY BATCH"
+    lines = explain(f"EXPLAIN ANALYZE {batch}")
+    assert [line.value for line in lines if (line.step, line.figure) == ("sstable", "rows")] == [1, 1]
+    assert session.execute("SELECT explain FROM explain.counts WHERE k = 2").one().explain == 6
+
+
+def test_hints_on_names_over_many_blocks(explain):
+    rows = ", ".join(str(c) for c in range(0, 4800, 120))
+    lines = explain(f"EXPLAIN ANALYZE {ALICE} AND c IN ({rows})")
+    assert lines.value("result", "rows") == 40
+    assert any("40 rows by name lie in" in detail for detail in lines.details("hint"))
+    near = explain(f"EXPLAIN ANALYZE {ALICE} AND c IN (1, 2, 3, 4, 5)")
+    assert not any("by name lie in" in detail for detail in near.details("hint"))
+
+
+def test_hints_on_wide_scans_and_many_sstables(wide, explain):
+    server, session = wide
+    insert = session.prepare("INSERT INTO explain.analyze (pk, c, w) VALUES (?, ?, 1)")
+    execute_concurrent_with_args(session, insert, [("wide", c) for c in range(12000)])
+    count = explain("EXPLAIN ANALYZE SELECT count(*) FROM explain.analyze WHERE pk = 'wide'")
+    assert "12,000 rows passed for 1 row: a slice or a LIMIT would end it" in count.details("hint")
+    assert "behind others" not in str(explain(f"EXPLAIN ANALYZE {ALICE} AND c = 1"))
+    for c in range(4):
+        session.execute(insert, ("spread", c))
+        assert server.nodetool("flush", "explain").returncode == 0
+    lines = explain("EXPLAIN ANALYZE SELECT * FROM explain.analyze WHERE pk = 'spread'")
+    assert "the partition is spread: compaction would join them" in lines.details("hint")

@@ -10,8 +10,8 @@ use super::server::{ClearSnapshots, LoggingLevel};
 use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
 use crate::model::{
     ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo,
-    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SnapshotInfo, SnapshotRequest, StopRequest,
-    TableSelection, TableStats,
+    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples, SnapshotInfo,
+    SnapshotRequest, StopRequest, TableSelection, TableStats,
 };
 
 /// How long to wait for a connection. Answers may take as long as a compaction.
@@ -205,6 +205,22 @@ impl AdminApi for Client {
 
     fn set_compaction_throughput(&self, bytes_a_second: u64) -> Result<()> {
         self.post("/api/compaction_throughput", &bytes_a_second)
+    }
+
+    fn sample(&self, request: &SampleRequest) -> Result<Samples> {
+        self.post("/api/samples", request)
+    }
+
+    fn schedule_sampling(&self, request: &SampleRequest, interval_millis: u64) -> Result<bool> {
+        self.post("/api/samples/jobs", &(request, interval_millis))
+    }
+
+    fn stop_sampling(&self, keyspace: Option<&str>, table: Option<&str>) -> Result<bool> {
+        self.post("/api/samples/jobs/stop", &(keyspace, table))
+    }
+
+    fn sampling_jobs(&self) -> Result<Vec<(String, String)>> {
+        self.get("/api/samples/jobs")
     }
 
     fn logging_levels(&self) -> Result<Vec<(String, String)>> {

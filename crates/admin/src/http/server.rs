@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
-use crate::model::{CompactRequest, ImportRequest, SSTableRequest, SnapshotRequest, StopRequest, TableSelection};
+use crate::model::{
+    CompactRequest, ImportRequest, SSTableRequest, SampleRequest, SnapshotRequest, StopRequest, TableSelection,
+};
 use crate::prometheus;
 
 #[derive(Clone)]
@@ -82,6 +84,9 @@ pub fn router(env: Env, api: Arc<dyn AdminApi>) -> Router {
         .route("/api/trace_probability", get(trace_probability).post(set_trace_probability))
         .route("/api/timeout/{kind}", get(timeout).post(set_timeout))
         .route("/api/compaction_throughput", get(compaction_throughput).post(set_compaction_throughput))
+        .route("/api/samples", post(sample))
+        .route("/api/samples/jobs", get(sampling_jobs).post(schedule_sampling))
+        .route("/api/samples/jobs/stop", post(stop_sampling))
         .route("/api/logging_levels", get(logging_levels).post(set_logging_level))
         .with_state(Node { env, api })
 }
@@ -199,6 +204,28 @@ async fn compaction_throughput(State(node): State<Node>) -> Response {
 
 async fn set_compaction_throughput(State(node): State<Node>, Json(rate): Json<u64>) -> Response {
     node.ask(move |api| api.set_compaction_throughput(rate)).await
+}
+
+async fn sample(State(node): State<Node>, Json(request): Json<SampleRequest>) -> Response {
+    node.ask(move |api| api.sample(&request)).await
+}
+
+async fn sampling_jobs(State(node): State<Node>) -> Response {
+    node.ask(|api| api.sampling_jobs()).await
+}
+
+async fn schedule_sampling(
+    State(node): State<Node>,
+    Json((request, interval)): Json<(SampleRequest, u64)>,
+) -> Response {
+    node.ask(move |api| api.schedule_sampling(&request, interval)).await
+}
+
+async fn stop_sampling(
+    State(node): State<Node>,
+    Json((keyspace, table)): Json<(Option<String>, Option<String>)>,
+) -> Response {
+    node.ask(move |api| api.stop_sampling(keyspace.as_deref(), table.as_deref())).await
 }
 
 async fn logging_levels(State(node): State<Node>) -> Response {

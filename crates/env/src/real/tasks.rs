@@ -1,4 +1,5 @@
-//! Threads: one per background task and worker, and a pool for blocking jobs that grows to its limit and shrinks when idle.
+//! Threads: one per background task and worker, a pool for blocking jobs and one for long ones, which grow to their limits and
+//! shrink when idle.
 //!
 //! A wake is one atomic swap, and an unpark only when the task was asleep.
 
@@ -11,7 +12,10 @@ use std::time::Duration;
 
 use rustix::thread::CpuSet;
 
-use crate::{BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, Next, QueueFull, Step, Tasks, Wake, WakeTarget};
+use crate::{
+    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, Next,
+    QueueFull, Step, Tasks, Wake, WakeTarget,
+};
 
 /// How long a thread of the blocking pool waits for a job before it ends.
 const POOL_IDLE: Duration = Duration::from_secs(10);
@@ -22,11 +26,15 @@ const CLOSED: u8 = 2;
 
 pub(super) struct Threads {
     pool: Arc<Pool>,
+    long: Arc<Pool>,
 }
 
 impl Threads {
     pub(super) fn new() -> Self {
-        Threads { pool: Arc::new(Pool { state: Mutex::new(PoolState::default()), available: Condvar::new() }) }
+        Threads {
+            pool: Pool::new("blocking", BLOCKING_THREADS_MAX, BLOCKING_QUEUE_MAX, 0),
+            long: Pool::new("long", LONG_THREADS_MAX, LONG_QUEUE_MAX, LONG_NICENESS),
+        }
     }
 }
 
@@ -41,6 +49,10 @@ impl Tasks for Threads {
 
     fn run(&self, _name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
         self.pool.submit(job)
+    }
+
+    fn run_long(&self, _name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
+        self.long.submit(job)
     }
 
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable> {
@@ -155,30 +167,52 @@ struct PoolState {
     idle: usize,
 }
 
-/// The blocking pool. The mutex guards a queue's push and pop, never a job.
+/// A pool. The mutex guards a queue's push and pop, never a job.
 struct Pool {
+    name: &'static str,
+    threads_max: usize,
+    queue_max: usize,
+    /// More than that of the process.
+    niceness: i32,
     state: Mutex<PoolState>,
     available: Condvar,
 }
 
 impl Pool {
+    fn new(name: &'static str, threads_max: usize, queue_max: usize, niceness: i32) -> Arc<Self> {
+        let (state, available) = (Mutex::new(PoolState::default()), Condvar::new());
+        Arc::new(Pool { name, threads_max, queue_max, niceness, state, available })
+    }
+
     fn submit(self: &Arc<Self>, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.jobs.len() >= BLOCKING_QUEUE_MAX {
+        if state.jobs.len() >= self.queue_max {
             return Err(QueueFull);
         }
         state.jobs.push_back(job);
-        if state.idle >= state.jobs.len() || state.threads >= BLOCKING_THREADS_MAX {
+        if state.idle >= state.jobs.len() || state.threads >= self.threads_max {
             drop(state);
             self.available.notify_one();
             return Ok(());
         }
         state.threads += 1;
-        let name = format!("blocking-{}", state.threads);
+        let name = format!("{}-{}", self.name, state.threads);
         drop(state);
         let pool = self.clone();
-        spawn(&name, move || pool.work());
+        spawn(&name, move || {
+            pool.give_way();
+            pool.work();
+        });
         Ok(())
+    }
+
+    /// The calling thread takes the pool's priority: on Linux niceness is a thread's.
+    fn give_way(&self) {
+        if self.niceness > 0 {
+            let own = rustix::process::getpriority_process(None).unwrap_or(0);
+            // where that is refused the thread is as important as others
+            let _ = rustix::process::setpriority_process(None, own + self.niceness);
+        }
     }
 
     fn work(&self) {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::*;
-use crate::{Next, accept};
+use crate::{LONG_NICENESS, Next, accept};
 
 #[test]
 fn files_are_written_read_and_mapped() {
@@ -102,5 +102,18 @@ fn streams_carry_bytes_and_sleeps_end() {
         let never = std::future::pending::<()>();
         assert!(env.timeout(Duration::from_millis(5), never).await.is_err());
         assert!(env.elapsed(before) >= Duration::from_millis(5));
+    });
+}
+
+#[test]
+fn long_jobs_give_way() {
+    let env = env();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let niceness = || rustix::process::getpriority_process(None).expect("a thread may ask for its own");
+    runtime.block_on(async {
+        let own = niceness();
+        let of_long = env.blocking_long("test", niceness).await.expect("room in the queue");
+        assert_eq!(of_long, (own + LONG_NICENESS).min(19));
+        assert_eq!(env.blocking("test", niceness).await, Ok(own));
     });
 }

@@ -144,6 +144,10 @@ impl Tasks for SimTasks {
         self.push(name, job)
     }
 
+    fn run_long(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
+        self.push(name, job)
+    }
+
     /// A worker is a job here: it must end by itself.
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable> {
         let started = self.push(name, worker);

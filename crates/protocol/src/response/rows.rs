@@ -41,6 +41,12 @@ impl Rows {
 
     pub(super) fn encode(&self, out: &mut BytesMut, version: ProtocolVersion) {
         out.reserve(self.body.len() + 64);
+        self.encode_head(out, version);
+        out.put_slice(&self.body);
+    }
+
+    /// All that stands before the rows.
+    pub(super) fn encode_head(&self, out: &mut BytesMut, version: ProtocolVersion) {
         let flags = MetadataFlags {
             skip: self.skip_metadata,
             paging_state: self.paging_state.as_deref(),
@@ -48,6 +54,5 @@ impl Rows {
         };
         self.metadata.encode(out, version, flags);
         out.put_u32(self.row_count);
-        out.put_slice(&self.body);
     }
 }

@@ -60,6 +60,21 @@ impl SegmentEncoder {
         }
     }
 
+    /// Appends a part of an envelope that is cut over segments: at most [`PAYLOAD_SIZE_MAX`] bytes, and nothing else until its last part.
+    pub fn append_part(&mut self, out: &mut BytesMut, part: &[u8]) {
+        self.finish(out);
+        match self.format {
+            SegmentFormat::Plain => {
+                let start = out.len();
+                out.reserve(SegmentFormat::Plain.header_size() + part.len() + super::TRAILER_SIZE);
+                out.put_bytes(0, SegmentFormat::Plain.header_size());
+                out.put_slice(part);
+                close_plain(out, start, false);
+            }
+            SegmentFormat::Lz4 => self.put_lz4(out, part, false),
+        }
+    }
+
     fn append_plain(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
         let header_size = SegmentFormat::Plain.header_size();
         let start = *self.open.get_or_insert_with(|| {

@@ -10,7 +10,7 @@ use env::Instant;
 use protocol::request::EventType;
 use protocol::response::Event;
 
-use crate::limits::{CONNECTION_EVENTS_MAX, LINGER, ServerLimits};
+use crate::limits::{CONNECTION_EVENTS_MAX, HUNG_UP_PATIENCE, LINGER, ServerLimits};
 
 /// Why the worker wants a connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) enum Verdict {
     SlowReader,
     /// It takes too long to hang up after the last response.
     Lingering,
+    /// The client has sent its last, and what it asked for takes long: it is gone.
+    HungUp,
     /// More events than it takes.
     TooManyEvents,
     /// The server stops: finish what is in flight, then close.
@@ -41,6 +43,8 @@ pub(crate) struct Control {
     pub write_blocked: Cell<Option<Instant>>,
     /// Since when nothing but the client's hang-up is awaited.
     pub lingering: Cell<Option<Instant>>,
+    /// Since when the client sends nothing more.
+    pub hung_up: Cell<Option<Instant>>,
     /// When the oldest waiting request started, or earlier.
     pub oldest_request: Cell<Option<Instant>>,
     /// Set by the ticker when `oldest_request` is too old.
@@ -63,6 +67,7 @@ impl Control {
             ready: Cell::new(false),
             write_blocked: Cell::new(None),
             lingering: Cell::new(None),
+            hung_up: Cell::new(None),
             oldest_request: Cell::new(None),
             check_requests: Cell::new(false),
             shrink: Cell::new(false),
@@ -130,6 +135,11 @@ impl Control {
             self.sentence(Verdict::Lingering);
         } else if self.write_blocked.get().is_some_and(|since| over(since, limits.write_timeout)) {
             self.sentence(Verdict::SlowReader);
+        } else if self.hung_up.get().is_some_and(|since| over(since, HUNG_UP_PATIENCE))
+            && self.oldest_request.get().is_some()
+            && self.write_blocked.get().is_none()
+        {
+            self.sentence(Verdict::HungUp);
         } else if !self.ready.get() && over(self.opened, limits.startup_timeout) {
             self.sentence(Verdict::StartupTimeout);
         }

@@ -77,3 +77,15 @@ fn half_closed_connections_get_their_answers() {
     client.assert_closed();
     drop(server);
 }
+
+/// Who has closed its side may still read answers, but not for ever: reads for a client that is gone would go on for nobody.
+#[test]
+fn requests_of_a_client_that_is_gone_are_dropped() {
+    let (server, seen) = start(options());
+    let mut client = Client::ready(server.address(), 4);
+    client.query(1, "slow 60000");
+    eventually(|| seen.running.load(Ordering::SeqCst) == 1);
+    drop(client);
+    eventually(|| seen.running.load(Ordering::SeqCst) == 0);
+    drop(server);
+}

@@ -8,6 +8,8 @@ use crate::handler::{eventually, options, start};
 #[test]
 fn pipelined_requests_share_reads_and_writes() {
     const REQUESTS: i16 = 500;
+    // of a millisecond; on a busy machine the whole takes some
+    const TURNS_MAX: u64 = 20;
     let (server, _) = start(options());
     for version in [4, 5] {
         let mut client = Client::ready(server.address(), version);
@@ -19,10 +21,10 @@ fn pipelined_requests_share_reads_and_writes() {
             let answer = client.receive();
             assert_eq!((answer.stream, answer.opcode), (stream, RESULT));
         }
-        // 500 requests of 20 bytes are one or two reads; nothing but their number may force writes
+        // 500 requests of 20 bytes are one or two reads; nothing but their number and the end of a turn may force writes
         let (reads, writes) = (stats.reads.get() - reads, stats.writes.get() - writes);
         assert!(reads <= 8, "{reads} reads");
-        assert!(writes <= reads + 1, "{writes} writes for {reads} reads");
+        assert!(writes <= reads + 1 + TURNS_MAX, "{writes} writes for {reads} reads");
     }
 }
 

@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use rows::command::RingBound;
+use rows::report::CommandReport;
 use rows::{
     Bound, ClusteringPrefix, ClusteringValues, ColumnFilter, DataLimits, IndexSearch, PartitionHead, PartitionRange,
     PartitionStream, PrefixKind, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slice, Slices, Unfiltered,
@@ -25,6 +26,7 @@ use types::{CqlType, DecoratedKey};
 
 use super::IndexStore;
 use super::entries::{self, Entry};
+use crate::read::explain::Observation;
 use crate::table::TableStore;
 
 /// Most entries whose rows are read together.
@@ -56,6 +58,8 @@ pub struct SearchStream {
     stale: Vec<Entry>,
     reads_left: u32,
     removes: bool,
+    /// Who looks on.
+    observation: Option<Observation>,
 }
 
 /// The partition that is being read.
@@ -72,7 +76,24 @@ pub fn search(
     command: &ReadCommand,
     context: &ReadContext,
     removes: bool,
+    observation: Option<Observation>,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
+    let (index, search) = selected(base, command)?;
+    context.trace(|| format!("Executing read on {} using index {}", base.name(), index.name()));
+    let stream = SearchStream::open(base, &index, search, command, context, removes, observation)?;
+    Ok(Box::new(stream))
+}
+
+/// What reading the entries would take: the sources of the hidden table.
+pub fn plan(base: &Arc<TableStore>, command: &ReadCommand) -> Result<CommandReport, ReadError> {
+    let (index, search) = selected(base, command)?;
+    let (_, hidden) = hidden(&index.definition, search, command);
+    let report = crate::read::explain::plan(&index.store, &hidden)?;
+    Ok(CommandReport { index: Some(index.name().to_owned()), ..report })
+}
+
+/// The most selective of the indexes that a command names.
+fn selected<'a>(base: &TableStore, command: &'a ReadCommand) -> Result<(Arc<IndexStore>, &'a IndexSearch), ReadError> {
     let view = base.view();
     let known = command.indexes.iter().filter_map(|search| Some((view.index(&search.name)?, search)));
     let Some((index, search)) = known.min_by_key(|(index, _)| index.mean_row_count()) else {
@@ -83,9 +104,23 @@ pub fn search(
     if !index.state.is_built() {
         return Err(ReadError::IndexNotAvailable { name: index.name().to_owned() });
     }
-    context.trace(|| format!("Executing read on {} using index {}", base.name(), index.name()));
-    let stream = SearchStream::open(base, index, search, command, context, removes)?;
-    Ok(Box::new(stream))
+    Ok((Arc::clone(index), search))
+}
+
+/// The partition of a value, and what of it is read for a command.
+fn hidden(definition: &IndexDefinition, search: &IndexSearch, command: &ReadCommand) -> (DecoratedKey, ReadCommand) {
+    let value = definition.table.decorate(search.value.clone());
+    let hidden = ReadCommand {
+        table: Arc::clone(&definition.table),
+        range: PartitionRange::Key(value.clone()),
+        slices: slices(definition, command, &search.value),
+        reversed: false,
+        columns: ColumnFilter::All,
+        now: command.now,
+        limits: DataLimits::NONE,
+        indexes: Vec::new(),
+    };
+    (value, hidden)
 }
 
 impl SearchStream {
@@ -96,20 +131,13 @@ impl SearchStream {
         command: &ReadCommand,
         context: &ReadContext,
         removes: bool,
+        observation: Option<Observation>,
     ) -> Result<Self, ReadError> {
-        let definition = &index.definition;
-        let value = definition.table.decorate(search.value.clone());
-        let hidden = ReadCommand {
-            table: Arc::clone(&definition.table),
-            range: PartitionRange::Key(value.clone()),
-            slices: slices(definition, command, &search.value),
-            reversed: false,
-            columns: ColumnFilter::All,
-            now: command.now,
-            limits: DataLimits::NONE,
-            indexes: Vec::new(),
+        let (value, hidden) = hidden(&index.definition, search, command);
+        let mut hits = match &observation {
+            None => crate::read::read(&index.store, &hidden, context)?,
+            Some(observation) => observation.open_index(index.name(), &index.store, &hidden, context)?,
         };
-        let mut hits = crate::read::read(&index.store, &hidden, context)?;
         hits.next_partition()?;
         Ok(Self {
             base: Arc::clone(base),
@@ -123,6 +151,7 @@ impl SearchStream {
             stale: Vec::new(),
             reads_left: INLINE_READS_MAX,
             removes,
+            observation,
         })
     }
 
@@ -174,7 +203,10 @@ impl SearchStream {
             limits: DataLimits::NONE,
             ..self.command.clone()
         };
-        crate::read::read(&self.base, &command, &self.context)
+        match &self.observation {
+            None => crate::read::read(&self.base, &command, &self.context),
+            Some(observation) => observation.open(&self.base, &command, &self.context),
+        }
     }
 
     /// Opens the rows of a batch.

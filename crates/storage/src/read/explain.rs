@@ -26,6 +26,7 @@ const MAY_HOLD: &str = "it may hold rows of the answer";
 fn report_of(store: &TableStore, view: &View, command: &ReadCommand) -> CommandReport {
     let shards = store.shards.of_range(&command.range);
     CommandReport {
+        index: None,
         key: match &command.range {
             PartitionRange::Key(key) => Some(key.clone()),
             PartitionRange::Range { .. } => None,
@@ -128,8 +129,32 @@ pub struct Observation {
 #[derive(Default)]
 struct Observed {
     mode: Option<ReadMode>,
+    /// What the present attempt counts in: another one has others.
+    stats: Option<Arc<ReadStats>>,
+    /// What it read first, and what had been seen before it.
+    first: Option<PartitionRange>,
+    begun: (usize, u64),
     commands: Vec<CommandReport>,
     left_out: u64,
+}
+
+impl Observed {
+    /// An attempt has figures of its own. One that begins with the same partition as the one before is that again from scratch: what was
+    /// seen of it is forgotten. Any other is the next read of the request.
+    fn note_attempt(&mut self, command: &ReadCommand, context: &ReadContext) {
+        if self.stats.as_ref().is_some_and(|stats| Arc::ptr_eq(stats, &context.stats)) {
+            return;
+        }
+        if self.stats.is_some() && self.first.as_ref() == Some(&command.range) {
+            self.commands.truncate(self.begun.0);
+            self.left_out = self.begun.1;
+        } else {
+            self.begun = (self.commands.len(), self.left_out);
+        }
+        self.first = Some(command.range.clone());
+        self.stats = Some(Arc::clone(&context.stats));
+        self.mode = Some(context.mode);
+    }
 }
 
 /// A source among the observed: of which command, and which of it. None: it is not told of.
@@ -158,6 +183,26 @@ impl Observation {
         (commands, observed.left_out, observed.mode == Some(ReadMode::Background))
     }
 
+    /// Opens the stream of an index's entries.
+    pub(crate) fn open_index(
+        &self,
+        name: &str,
+        store: &TableStore,
+        command: &ReadCommand,
+        context: &ReadContext,
+    ) -> Result<Box<dyn PartitionStream>, ReadError> {
+        let before = self.enter().commands.len();
+        let stream = self.open(store, command, context)?;
+        let mut observed = self.enter();
+        // a read that is run again has forgotten the ones before
+        let place = before.min(observed.commands.len().saturating_sub(1));
+        if let Some(report) = observed.commands.get_mut(place) {
+            report.index = Some(name.to_owned());
+        }
+        drop(observed);
+        Ok(stream)
+    }
+
     /// Opens the stream of a command. A read that is run again from scratch forgets what the first attempt saw.
     pub(crate) fn open(
         &self,
@@ -167,9 +212,7 @@ impl Observation {
     ) -> Result<Box<dyn PartitionStream>, ReadError> {
         let number = {
             let mut observed = self.enter();
-            if observed.mode != Some(context.mode) {
-                *observed = Observed { mode: Some(context.mode), ..Observed::default() };
-            }
+            observed.note_attempt(command, context);
             if observed.commands.len() < rows::report::COMMANDS_MAX {
                 let report = report_of(store, &store.view(), command);
                 observed.commands.push(report);

@@ -105,7 +105,7 @@ pub(super) fn tell(
         }
     }
     for index in commands.first().iter().flat_map(|command| &command.indexes) {
-        lines.add("access", &index.name, "candidate index", 1, "its rows are read by name; its sources are not shown");
+        lines.add("access", &index.name, "candidate index", 1, "the rows that its entries name are read by name");
     }
     if let Some(read) = read {
         let block_for = u64::from(read.report.block_for);

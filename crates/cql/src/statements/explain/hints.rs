@@ -1,5 +1,6 @@
 //! Hints: what a figure means, and what may be done about it. A line each, led by the figure that it is drawn from.
 
+use rows::ReadCommand;
 use rows::dead::DeadKind;
 use rows::report::{CommandReport, Decision, SourceKind};
 use schema::TableMetadata;
@@ -23,6 +24,10 @@ const PASSED_FEW: u64 = 100;
 const SSTABLES_MANY: u64 = 4;
 /// Partitions of an IN that are worth a word.
 const PARTITIONS_MANY: usize = 10;
+/// Rows by name that lie in so many blocks are worth a word.
+const BLOCKS_MANY: u64 = 16;
+/// Rows of a read without a filter and without an end that are.
+const ROWS_WIDE: u64 = 10_000;
 
 /// Tells of them.
 pub(super) fn tell(lines: &mut Lines, plan: &SelectPlan, told: &Told<'_>) {
@@ -41,6 +46,9 @@ pub(super) fn tell(lines: &mut Lines, plan: &SelectPlan, told: &Told<'_>) {
         lines.add("hint", "access", "partitions", count, "read one by one: ask for each by itself, at once");
     }
     sstables(lines, &read.report.commands);
+    if path == Path::Names {
+        names(lines, &read.commands, &read.report.commands);
+    }
     if let Some(run) = &read.report.run {
         let returned = match &told.answer.result {
             CqlResult::Rows(rows) => u64::from(rows.row_count),
@@ -48,6 +56,9 @@ pub(super) fn tell(lines: &mut Lines, plan: &SelectPlan, told: &Told<'_>) {
         };
         tombstones(lines, &run.passed, returned, &plan.table);
         filtering(lines, run.passed.rows, returned, plan);
+        if path != Path::Scan && plan.restrictions.filters.is_empty() {
+            wide(lines, run.passed.rows, run.passed.partitions, returned);
+        }
     }
 }
 
@@ -69,6 +80,40 @@ fn sstables(lines: &mut Lines, commands: &[CommandReport]) {
     if most >= SSTABLES_MANY {
         lines.add("hint", "sstables", "read", most, "the partition is spread: compaction would join them");
     }
+}
+
+/// Rows by name, each on a page of its own.
+fn names(lines: &mut Lines, commands: &[ReadCommand], reports: &[CommandReport]) {
+    let blocks = |source: &rows::report::SourceReport| match (&source.measured, source.blocks) {
+        (Some(figures), _) => figures.blocks.wanted,
+        (None, Some(blocks)) => blocks.wanted,
+        (None, None) => 0,
+    };
+    let most = reports.iter().flat_map(|report| &report.sources).map(blocks).max().unwrap_or(0);
+    let wanted = commands.first().map_or(0, |command| command.slices.0.len() as u64);
+    if most >= BLOCKS_MANY && most.saturating_mul(2) >= wanted {
+        let detail = format!(
+            "{} by name lie in {}: each is read for itself",
+            words::count(wanted, "row"),
+            words::count(most, "block")
+        );
+        lines.add("hint", "names", "blocks", most, &detail);
+        let detail = "rows asked for together cost least where they lie together in the clustering order";
+        lines.add("hint", "names", "blocks", most, detail);
+    }
+}
+
+/// Many rows of few partitions.
+fn wide(lines: &mut Lines, passed: u64, partitions: u64, returned: u64) {
+    if passed < ROWS_WIDE || partitions == 0 || passed / partitions < ROWS_WIDE {
+        return;
+    }
+    let detail = format!(
+        "{} passed for {}: a slice or a LIMIT would end it",
+        words::count(passed, "row"),
+        words::count(returned, "row")
+    );
+    lines.add("hint", "access", "wide scan", passed, &detail);
 }
 
 fn tombstones(lines: &mut Lines, passed: &rows::dead::Passed, returned: u64, table: &TableMetadata) {

@@ -40,6 +40,10 @@ pub(super) fn sources(lines: &mut Lines, table: &TableMetadata, report: &ReadRep
 
 fn target(lines: &mut Lines, table: &TableMetadata, command: &CommandReport) {
     let (first, last) = command.shards;
+    if let Some(index) = &command.index {
+        lines.add("index", index, "shard", first as u64, "its entries of the value, with what they are read from:");
+        return;
+    }
     match &command.key {
         Some(key) => {
             let detail = format!("of {}; token {}", command.shard_count, key.token.0);

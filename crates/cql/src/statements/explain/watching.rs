@@ -17,7 +17,7 @@ use crate::result::SchemaEvent;
 
 /// A read that was asked for.
 pub(super) struct SeenRead {
-    /// Its commands.
+    /// Its commands; of increments there are none, their report says all.
     pub commands: Vec<ReadCommand>,
     /// What the node says.
     pub report: ReadReport,
@@ -123,10 +123,19 @@ impl<C: Coordinator> Coordinator for Watching<'_, C> {
 
     async fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> Result<(), CqlError> {
         let begun = self.node.monotonic_micros();
+        let reads = options.counters.then_some(options.consistency);
+        let mut report = ReadReport::default();
         if self.analyze {
+            reads.iter().for_each(|_| self.node.observe_reads());
             self.node.mutate(mutations.clone(), options).await?;
+        } else if reads.is_some() {
+            report = self.node.explain_increments(&mutations).await?;
         }
         let micros = self.node.monotonic_micros().saturating_sub(begun);
+        if let Some(consistency) = reads {
+            let report = if self.analyze { self.node.observed_reads() } else { report };
+            self.seen.borrow_mut().reads.push(SeenRead { commands: Vec::new(), report, consistency });
+        }
         self.seen.borrow_mut().writes.push(SeenWrite { mutations, options: *options, micros });
         Ok(())
     }
@@ -136,7 +145,7 @@ impl<C: Coordinator> Coordinator for Watching<'_, C> {
         F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>,
     {
         let serial = request.serial;
-        if matches!(request.command.range, PartitionRange::Key(_)) {
+        if !self.analyze && matches!(request.command.range, PartitionRange::Key(_)) {
             self.plan_read(vec![request.command.clone()], &ReadOptions { consistency: serial }).await?;
         }
         let mut condition = SeenCondition { applied: None, update: None, serial, micros: 0 };
@@ -148,8 +157,12 @@ impl<C: Coordinator> Coordinator for Watching<'_, C> {
                 condition.update.clone_from(&decided);
                 Ok(decided)
             };
+            let commands = vec![request.command.clone()];
+            self.node.observe_reads();
             self.node.compare_and_set(request, watched).await?;
             condition.micros = self.node.monotonic_micros().saturating_sub(begun);
+            let report = self.node.observed_reads();
+            self.seen.borrow_mut().reads.push(SeenRead { commands, report, consistency: serial });
         }
         self.seen.borrow_mut().condition = Some(condition);
         Ok(())

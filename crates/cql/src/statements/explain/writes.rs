@@ -62,7 +62,7 @@ fn access(lines: &mut Lines, plan: &Plan, count: usize, first: &ModificationPlan
     if first.table.is_counter() {
         lines.add("access", &table, "counter", 1, "what is there is read under a lock, then written");
     }
-    if !told.seen.reads.is_empty() && told.seen.condition.is_none() {
+    if !told.seen.reads.is_empty() && told.seen.condition.is_none() && !first.table.is_counter() {
         lines.add(
             "access",
             &table,

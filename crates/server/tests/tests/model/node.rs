@@ -55,8 +55,19 @@ impl<'a> SimNode<'a> {
         let node = Node::open(engine, identity, timeouts).expect("a sound disk opens");
         let config = Config::load(None, &[], false).expect("the defaults");
         let services = Arc::new(Services::new(node, config, Arc::default(), 1 << 20, Arc::default()));
-        let (of_range, conditional) = Default::default();
-        Self { sim, coordinator: RequestCoordinator { services, trace: None, of_range, conditional } }
+        let (of_range, conditional, figures, sampled, observation) = Default::default();
+        Self {
+            sim,
+            coordinator: RequestCoordinator {
+                services,
+                trace: None,
+                of_range,
+                conditional,
+                figures,
+                sampled,
+                observation,
+            },
+        }
     }
 
     /// The clock of expiry.

@@ -1,0 +1,94 @@
+//! Which reads are long: those that were, the last time. They go to the threads for long reads at once, instead of beginning on a worker
+//! and again from scratch.
+//!
+//! A table of marks of fixed size, found by what a read is about: table, partition (or a range of any), and whether a limit holds it small.
+//! A page of a paged read is like the page before it. A mark is a tag, so that few others meet it by chance, and a count of short
+//! reads after which it is forgotten. Being wrong costs time and nothing else.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rows::{PartitionRange, ReadCommand};
+
+/// Marks there are: a read meets a strange one once in 64 times that.
+const MARKS: usize = 4096;
+
+/// Short reads in a row until a read is no longer taken for long. The last page of a partition is short.
+const PATIENCE: u8 = 3;
+
+const PATIENCE_BITS: u8 = 2;
+
+/// What was learned of reads.
+pub(crate) struct Forecast {
+    marks: Box<[AtomicU8]>,
+}
+
+/// A read's place among the marks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    index: usize,
+    tag: u8,
+}
+
+impl Default for Forecast {
+    fn default() -> Self {
+        Self { marks: (0..MARKS).map(|_| AtomicU8::new(0)).collect() }
+    }
+}
+
+impl Place {
+    /// Of a statement by its first command; `short` rows are not many.
+    pub fn of(commands: &[ReadCommand], short: u32) -> Self {
+        let Some(command) = commands.first() else { return Self { index: 0, tag: 0 } };
+        let partition = match &command.range {
+            PartitionRange::Key(key) => key.token.0 as u64,
+            PartitionRange::Range { .. } => 1,
+        };
+        let id = command.table.id.0;
+        let table = u64::from_le_bytes([id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7]]);
+        let shape = u64::from(command.limits.rows > short) | u64::from(commands.len() > 1) << 1;
+        let mixed = (partition ^ table.rotate_left(17) ^ shape).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self { index: (mixed >> 52) as usize % MARKS, tag: ((mixed >> 40) as u8) & !((1 << PATIENCE_BITS) - 1) }
+    }
+}
+
+impl Forecast {
+    /// Whether such a read was long.
+    pub fn is_long(&self, place: Place) -> bool {
+        let mark = self.marks[place.index].load(Ordering::Relaxed);
+        mark & PATIENCE != 0 && mark & !PATIENCE == place.tag
+    }
+
+    /// Such a read turned out to be long.
+    pub fn was_long(&self, place: Place) {
+        self.marks[place.index].store(place.tag | PATIENCE, Ordering::Relaxed);
+    }
+
+    /// It was taken for long and was not.
+    pub fn was_short(&self, place: Place) {
+        if self.is_long(place) {
+            let mark = &self.marks[place.index];
+            mark.store(mark.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_long_is_taken_for_long_until_it_was_short_three_times() {
+        let forecast = Forecast::default();
+        let (place, other) = (Place { index: 7, tag: 0b1010_0000 }, Place { index: 7, tag: 0b1111_0000 });
+        assert!(!forecast.is_long(place));
+        forecast.was_long(place);
+        assert!(forecast.is_long(place) && !forecast.is_long(other));
+        forecast.was_short(other);
+        (0..2).for_each(|_| forecast.was_short(place));
+        assert!(forecast.is_long(place));
+        forecast.was_short(place);
+        assert!(!forecast.is_long(place));
+        forecast.was_short(place);
+        assert!(!forecast.is_long(place));
+    }
+}

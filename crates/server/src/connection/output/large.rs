@@ -1,0 +1,133 @@
+//! Responses with so many rows that they are copied into the out buffer piece by piece, as the client takes them.
+//!
+//! Nothing may stand between the pieces of one: what is answered meanwhile waits behind it.
+
+use std::collections::VecDeque;
+
+use bytes::{Buf, Bytes, BytesMut};
+use protocol::segment::{PAYLOAD_SIZE_MAX, SegmentEncoder};
+
+/// Rows of this many bytes are copied piece by piece.
+pub(super) const LARGE_SIZE: usize = 256 << 10;
+
+/// One such response.
+#[derive(Debug)]
+struct Large {
+    /// The first piece: all that stands before the rows, and rows as far as they fit.
+    head: Bytes,
+    rows: Bytes,
+    /// Whole envelopes that wait for its end.
+    behind: Vec<BytesMut>,
+}
+
+/// Those that are not in the out buffer yet, in their order.
+#[derive(Debug, Default)]
+pub(super) struct LargeResponses {
+    queue: VecDeque<Large>,
+    bytes: usize,
+}
+
+impl LargeResponses {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Bytes that wait here.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds one, taken apart by `ResponseEnvelope::encode_without_rows`.
+    pub fn push(&mut self, mut head: BytesMut, mut rows: Bytes) {
+        self.bytes += head.len() + rows.len();
+        let room = PAYLOAD_SIZE_MAX.saturating_sub(head.len()).min(rows.len());
+        head.extend_from_slice(&rows.split_to(room));
+        self.queue.push_back(Large { head: head.freeze(), rows, behind: Vec::new() });
+    }
+
+    /// Puts an envelope behind them.
+    pub fn push_behind(&mut self, envelope: BytesMut) {
+        if let Some(last) = self.queue.back_mut() {
+            self.bytes += envelope.len();
+            last.behind.push(envelope);
+        }
+    }
+
+    /// Moves pieces to the end of `out` until that has `size` bytes, or nothing is left.
+    pub fn fill(&mut self, out: &mut BytesMut, segments: &mut Option<SegmentEncoder>, size: usize) {
+        while out.len() < size
+            && let Some(first) = self.queue.front_mut()
+        {
+            let from = if first.head.is_empty() { &mut first.rows } else { &mut first.head };
+            let piece = from.split_to(from.len().min(PAYLOAD_SIZE_MAX));
+            self.bytes -= piece.len();
+            match segments {
+                Some(segments) => segments.append_part(out, &piece),
+                None => out.extend_from_slice(&piece),
+            }
+            if first.head.has_remaining() || first.rows.has_remaining() {
+                continue;
+            }
+            let behind = self.queue.pop_front().map(|first| first.behind).unwrap_or_default();
+            for envelope in behind {
+                self.bytes -= envelope.len();
+                match segments {
+                    Some(segments) => segments.append(out, |out| out.extend_from_slice(&envelope)),
+                    None => out.extend_from_slice(&envelope),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::segment::SegmentFormat;
+
+    use super::*;
+
+    /// An envelope with so many bytes of rows, whole and taken apart.
+    fn envelope(number: u8, rows: usize) -> (BytesMut, BytesMut, Bytes) {
+        let (head, rows) = (BytesMut::from(&[number; 40][..]), Bytes::from(vec![number ^ 0x55; rows]));
+        let mut whole = head.clone();
+        whole.extend_from_slice(&rows);
+        (whole, head, rows)
+    }
+
+    #[test]
+    fn pieces_make_the_same_bytes_as_all_at_once() {
+        for format in [None, Some(SegmentFormat::Plain), Some(SegmentFormat::Lz4)] {
+            let (mut at_once, mut whole_out) = (format.map(SegmentEncoder::new), BytesMut::new());
+            let (mut in_pieces, mut out) = (format.map(SegmentEncoder::new), BytesMut::new());
+            let mut large = LargeResponses::default();
+            let mut taken = BytesMut::new();
+            for (number, rows) in [(1, 300 << 10), (2, 10), (3, 1 << 20), (4, 77), (5, 5)] {
+                let (whole, head, rows) = envelope(number, rows);
+                match &mut at_once {
+                    Some(segments) => segments.append(&mut whole_out, |out| out.extend_from_slice(&whole)),
+                    None => whole_out.extend_from_slice(&whole),
+                }
+                match rows.len() > LARGE_SIZE {
+                    true => large.push(head, rows),
+                    false => large.push_behind(whole),
+                }
+            }
+            while !large.is_empty() {
+                large.fill(&mut out, &mut in_pieces, 200 << 10);
+                assert!(out.len() < (200 << 10) + 2 * (PAYLOAD_SIZE_MAX + 100));
+                if large.is_empty()
+                    && let Some(segments) = &mut in_pieces
+                {
+                    segments.finish(&mut out);
+                }
+                taken.extend_from_slice(&out.split());
+            }
+            if let Some(segments) = &mut at_once {
+                segments.finish(&mut whole_out);
+            }
+            assert_eq!(large.bytes(), 0);
+            assert_eq!(taken, whole_out, "{format:?}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Slow statements in the log: `slow_query_log_timeout`.
+//!
+//! Statements that took longer are gathered by their text, and each is one line with figures as soon as [`INTERVAL`] is over, so that many
+//! slow ones make few lines. Cassandra's `db.monitoring.MonitoringTask` does the same with reads, at DEBUG; here writes are told of too.
+//! What a request pays is one comparison.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use cluster::ReadFigures;
+use env::{Env, Next, Wake};
+use rows::command::ReadStats;
+
+/// Between two reports. Cassandra's `cassandra.monitoring_report_interval_ms`.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Statements of one report. Slow executions of others are counted. Cassandra's `cassandra.monitoring_max_operations`.
+const STATEMENTS_MAX: usize = 50;
+
+/// Of a statement's text.
+const TEXT_MAX: usize = 1_000;
+
+/// What is known of the slow executions of a statement since the last report. Times in microseconds; what was read, of all together.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Slow {
+    count: u64,
+    micros: u64,
+    min: u64,
+    max: u64,
+    rows: u64,
+    tombstones: u64,
+    bytes: u64,
+    sstables: u64,
+}
+
+#[derive(Default)]
+struct Gathered {
+    statements: BTreeMap<String, Slow>,
+    left_out: u64,
+}
+
+/// See the module.
+pub struct SlowLog {
+    threshold_micros: u64,
+    gathered: Arc<Mutex<Gathered>>,
+    /// The task that reports; made when the first statement is slow.
+    wake: OnceLock<Wake>,
+}
+
+impl SlowLog {
+    /// None: nothing is slow.
+    pub fn new(threshold: Option<Duration>) -> Self {
+        let micros = |threshold: Duration| u64::try_from(threshold.as_micros()).unwrap_or(u64::MAX);
+        Self { threshold_micros: threshold.map_or(u64::MAX, micros), gathered: Arc::default(), wake: OnceLock::new() }
+    }
+
+    /// Whether that is slow.
+    #[inline]
+    pub fn is_slow(&self, micros: u64) -> bool {
+        micros > self.threshold_micros
+    }
+
+    /// A statement was slow.
+    pub fn add(&self, env: &Env, statement: &str, micros: u64, figures: &ReadFigures) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = gathered.statements.is_empty();
+        gathered.add(statement, micros, figures);
+        drop(gathered);
+        // woken again it would not wait for others
+        if !is_first {
+            return;
+        }
+        let wake = self.wake.get_or_init(|| {
+            let (gathered, threshold) = (Arc::clone(&self.gathered), self.threshold_micros);
+            let mut is_due = false;
+            env.tasks.background("slow-log", Box::new(move || report(&gathered, threshold, &mut is_due)))
+        });
+        wake.wake();
+    }
+}
+
+/// Woken by a slow statement it waits for others; then it tells of all.
+fn report(gathered: &Mutex<Gathered>, threshold_micros: u64, is_due: &mut bool) -> Next {
+    if !std::mem::replace(is_due, true) {
+        return Next::After(INTERVAL);
+    }
+    let Gathered { statements, left_out } =
+        std::mem::take(&mut *gathered.lock().unwrap_or_else(PoisonError::into_inner));
+    for (statement, slow) in &statements {
+        slow.tell(statement, threshold_micros);
+    }
+    if left_out > 0 {
+        tracing::info!(target: "slow_query", executions = left_out, "slow executions of further statements");
+    }
+    *is_due = false;
+    Next::Idle
+}
+
+impl Gathered {
+    fn add(&mut self, statement: &str, micros: u64, figures: &ReadFigures) {
+        let end = statement.char_indices().nth(TEXT_MAX).map_or(statement.len(), |(end, _)| end);
+        let text = &statement[..end];
+        if !self.statements.contains_key(text) && self.statements.len() >= STATEMENTS_MAX {
+            self.left_out += 1;
+            return;
+        }
+        let slow = self.statements.entry(text.to_owned()).or_default();
+        slow.min = if slow.count == 0 { micros } else { slow.min.min(micros) };
+        slow.max = slow.max.max(micros);
+        slow.count += 1;
+        slow.micros += micros;
+        slow.rows += ReadStats::get(&figures.rows);
+        slow.tombstones += ReadStats::get(&figures.tombstones);
+        slow.bytes += ReadStats::get(&figures.bytes);
+        slow.sstables += ReadStats::get(&figures.sstables);
+    }
+}
+
+impl Slow {
+    fn tell(&self, statement: &str, threshold_micros: u64) {
+        tracing::info!(
+            target: "slow_query",
+            count = self.count,
+            min_ms = self.min / 1_000,
+            avg_ms = self.micros / self.count.max(1) / 1_000,
+            max_ms = self.max / 1_000,
+            threshold_ms = threshold_micros / 1_000,
+            rows = self.rows,
+            tombstones = self.tombstones,
+            sstables = self.sstables,
+            bytes_read = self.bytes,
+            statement,
+            "slow statement"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn executions_are_gathered_by_statement_and_bounded() {
+        let mut gathered = Gathered::default();
+        let figures = ReadFigures::default();
+        figures.rows.store(3, Ordering::Relaxed);
+        for micros in [700_000, 600_000, 900_000] {
+            gathered.add("SELECT 1", micros, &figures);
+        }
+        let one = &gathered.statements["SELECT 1"];
+        assert_eq!((one.count, one.min, one.max, one.micros, one.rows), (3, 600_000, 900_000, 2_200_000, 9));
+        let long = "ä".repeat(2 * TEXT_MAX);
+        gathered.add(&long, 1, &figures);
+        (0..STATEMENTS_MAX).for_each(|number| gathered.add(&format!("SELECT {number}"), 1, &figures));
+        assert_eq!((gathered.statements.len(), gathered.left_out), (STATEMENTS_MAX, 1));
+        assert!(gathered.statements.keys().all(|text| text.chars().count() <= TEXT_MAX));
+    }
+
+    #[test]
+    fn nothing_is_slow_without_a_threshold() {
+        let (off, on) = (SlowLog::new(None), SlowLog::new(Some(Duration::from_millis(500))));
+        assert!(!off.is_slow(u64::MAX - 1) && on.is_slow(500_001) && !on.is_slow(500_000));
+    }
+
+    /// A report waits for the interval, tells of all, and then sleeps.
+    #[test]
+    fn a_report_is_due_after_the_interval() {
+        let gathered = Mutex::new(Gathered::default());
+        gathered.lock().expect("nobody panicked").add("SELECT 1", 1, &ReadFigures::default());
+        let mut is_due = false;
+        assert_eq!(report(&gathered, 0, &mut is_due), Next::After(INTERVAL));
+        assert_eq!(gathered.lock().expect("nobody panicked").statements.len(), 1);
+        assert_eq!(report(&gathered, 0, &mut is_due), Next::Idle);
+        assert!(gathered.lock().expect("nobody panicked").statements.is_empty() && !is_due);
+    }
+}

@@ -1,0 +1,162 @@
+//! One read of the disk for everybody who misses the same chunk: the first one reads and decompresses, the others wait for it.
+//!
+//! For reads that may wait. Whoever waits holds nothing; who reads holds no lock while it does. When the first one fails the others try
+//! by themselves: an error is of the read that met it. Kept for each open file, so that files do not meet.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use rows::ReadError;
+
+/// The reads of one file that are under way; few, as there are threads that may wait.
+#[derive(Debug, Default)]
+pub(crate) struct Flights(Mutex<Vec<Arc<Flight>>>);
+
+#[derive(Debug)]
+struct Flight {
+    chunk: u64,
+    landed: Mutex<Landed>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+enum Landed {
+    NotYet,
+    Failed,
+    With(Bytes),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where a chunk came from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fetched {
+    /// This call has read it.
+    Own(Bytes),
+    /// Another call has, meanwhile.
+    Shared(Bytes),
+}
+
+impl Flights {
+    /// The chunk by `read`, or by the call that is reading it.
+    pub fn fetch(&self, chunk: u64, read: impl FnOnce() -> Result<Bytes, ReadError>) -> Result<Fetched, ReadError> {
+        let (flight, is_first) = self.join(chunk);
+        if is_first {
+            // lands as failed if the read panics
+            let mut landing = Landing { flights: self, flight, bytes: None };
+            let bytes = read()?;
+            landing.bytes = Some(bytes.clone());
+            return Ok(Fetched::Own(bytes));
+        }
+        match flight.wait() {
+            Some(bytes) => Ok(Fetched::Shared(bytes)),
+            None => read().map(Fetched::Own),
+        }
+    }
+
+    fn join(&self, chunk: u64) -> (Arc<Flight>, bool) {
+        let mut flights = lock(&self.0);
+        if let Some(flight) = flights.iter().find(|flight| flight.chunk == chunk) {
+            return (Arc::clone(flight), false);
+        }
+        let flight = Arc::new(Flight { chunk, landed: Mutex::new(Landed::NotYet), changed: Condvar::new() });
+        flights.push(Arc::clone(&flight));
+        (flight, true)
+    }
+}
+
+impl Flight {
+    /// None: it failed.
+    fn wait(&self) -> Option<Bytes> {
+        let mut landed = lock(&self.landed);
+        loop {
+            match &*landed {
+                Landed::NotYet => landed = self.changed.wait(landed).unwrap_or_else(PoisonError::into_inner),
+                Landed::Failed => return None,
+                Landed::With(bytes) => return Some(bytes.clone()),
+            }
+        }
+    }
+}
+
+/// The end of a flight, however it ends.
+struct Landing<'a> {
+    flights: &'a Flights,
+    flight: Arc<Flight>,
+    bytes: Option<Bytes>,
+}
+
+impl Drop for Landing<'_> {
+    fn drop(&mut self) {
+        lock(&self.flights.0).retain(|flight| !Arc::ptr_eq(flight, &self.flight));
+        *lock(&self.flight.landed) = self.bytes.take().map_or(Landed::Failed, Landed::With);
+        self.flight.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // threads that meet
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    const THREADS: usize = 8;
+
+    /// The first reader does not come back before all others wait for it.
+    fn meet(read: impl Fn(usize) -> Result<Bytes, ReadError> + Sync) -> (usize, Vec<Result<Fetched, ReadError>>) {
+        let (flights, reads, barrier) = (Flights::default(), AtomicUsize::new(0), Barrier::new(THREADS));
+        let waiting = || flights.0.lock().expect("no panic").first().map_or(0, Arc::strong_count);
+        let results = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|_| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        flights.fetch(7, || {
+                            let number = reads.fetch_add(1, Ordering::SeqCst);
+                            while number == 0 && waiting() < THREADS + 1 {
+                                std::thread::yield_now();
+                            }
+                            read(number)
+                        })
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert!(flights.0.lock().expect("no panic").is_empty());
+        (reads.into_inner(), results)
+    }
+
+    #[test]
+    fn one_reads_for_all() {
+        let bytes = Bytes::from_static(b"chunk");
+        let (reads, results) = meet(|_| Ok(bytes.clone()));
+        assert_eq!(reads, 1);
+        let own = results.iter().filter(|result| **result == Ok(Fetched::Own(bytes.clone()))).count();
+        let shared = results.iter().filter(|result| **result == Ok(Fetched::Shared(bytes.clone()))).count();
+        assert_eq!((own, shared), (1, THREADS - 1));
+    }
+
+    #[test]
+    fn a_failure_is_the_first_ones_only() {
+        let bytes = Bytes::from_static(b"chunk");
+        let (reads, results) = meet(|number| if number == 0 { Err(ReadError::TimedOut) } else { Ok(bytes.clone()) });
+        assert_eq!(reads, THREADS);
+        assert_eq!(results.iter().filter(|result| result.is_err()).count(), 1);
+    }
+
+    #[test]
+    fn other_chunks_do_not_wait() {
+        let flights = Flights::default();
+        let inner = flights.fetch(1, || {
+            let other = flights.fetch(2, || Ok(Bytes::from_static(b"two")))?;
+            assert_eq!(other, Fetched::Own(Bytes::from_static(b"two")));
+            Ok(Bytes::from_static(b"one"))
+        });
+        assert_eq!(inner, Ok(Fetched::Own(Bytes::from_static(b"one"))));
+    }
+}
