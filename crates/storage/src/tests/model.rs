@@ -57,8 +57,7 @@ fn table_of(id: TableId, keyspace: &str, seed: u64) -> Arc<TableMetadata> {
         spec("s", ColumnKind::Static),
         spec("v", ColumnKind::Regular),
     ];
-    let mut params = TableParams::default();
-    params.caching = common::caching(seed);
+    let mut params = TableParams { caching: common::caching(seed), ..TableParams::default() };
     params.compression.insert("chunk_length_in_kb".into(), "1".into());
     let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
     Arc::new(TableMetadata::new(id, keyspace, "t", kind, flags, params, specs, BTreeMap::new(), None))
