@@ -8,9 +8,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo,
-    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples, SnapshotInfo,
-    SnapshotRequest, StopRequest, TableSelection, TableStats,
+    CacheChange, ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo,
+    NodeInfo, NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples,
+    SnapshotInfo, SnapshotRequest, StopRequest, TableSelection, TableStats,
 };
 
 /// Why a call failed.
@@ -105,6 +105,9 @@ pub trait AdminApi: Send + Sync {
 
     /// Sets how many compactions may run at a time.
     fn set_concurrent_compactors(&self, count: u32) -> Result<()>;
+
+    /// Changes caches.
+    fn change_caches(&self, change: &CacheChange) -> Result<()>;
 
     /// Refuses writes from now on and flushes all.
     fn drain(&self) -> Result<()>;
@@ -234,6 +237,10 @@ impl<T: AdminApi + ?Sized> AdminApi for std::sync::Arc<T> {
 
     fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
         (**self).set_concurrent_compactors(count)
+    }
+
+    fn change_caches(&self, change: &CacheChange) -> Result<()> {
+        (**self).change_caches(change)
     }
 
     fn drain(&self) -> Result<()> {

@@ -173,6 +173,10 @@ impl AdminApi for FakeNode {
             memory_max: 1 << 30,
             exceptions: 0,
             chunk_cache: CacheInfo::default(),
+            key_cache: CacheInfo::default(),
+            key_cache_save_period: 14_400,
+            row_cache: CacheInfo::default(),
+            row_cache_save_period: 0,
             percent_repaired: 100.0,
             tokens: TOKENS.to_vec(),
             bootstrap_state: "COMPLETED".to_owned(),
@@ -353,6 +357,10 @@ impl AdminApi for FakeNode {
 
     fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
         self.called(format!("concurrent compactors {count}"))
+    }
+
+    fn change_caches(&self, change: &CacheChange) -> Result<()> {
+        self.called(format!("caches {change:?}"))
     }
 
     fn drain(&self) -> Result<()> {

@@ -65,8 +65,16 @@ pub struct NodeInfo {
     pub memory_max: u64,
     /// Errors that no request reported.
     pub exceptions: u64,
-    /// The chunk cache, shown in place of the key cache.
+    /// The chunk cache.
     pub chunk_cache: CacheInfo,
+    /// The key cache.
+    pub key_cache: CacheInfo,
+    /// Seconds; 0: it is not saved.
+    pub key_cache_save_period: u64,
+    /// The row cache.
+    pub row_cache: CacheInfo,
+    /// Seconds; 0: it is not saved.
+    pub row_cache_save_period: u64,
     /// Share of repaired data, per cent.
     pub percent_repaired: f64,
     /// Tokens in order.
@@ -88,6 +96,36 @@ pub struct CacheInfo {
     pub hits: u64,
     /// Lookups.
     pub requests: u64,
+}
+
+/// A cache that can be told to forget.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum CacheKind {
+    /// Where partitions are.
+    Keys,
+    /// Heads of partitions.
+    Rows,
+}
+
+/// What is to be changed of the caches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum CacheChange {
+    /// It forgets everything.
+    Invalidate(CacheKind),
+    /// What they may hold; the chunks have the rest.
+    Capacities {
+        /// Bytes.
+        keys: u64,
+        /// Bytes.
+        rows: u64,
+    },
+    /// How many keys are saved.
+    KeysToSave {
+        /// Of the key cache.
+        keys: u64,
+        /// Of the row cache.
+        rows: u64,
+    },
 }
 
 /// A keyspace.

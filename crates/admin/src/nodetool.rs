@@ -13,6 +13,7 @@ use crate::api::{AdminApi, AdminError};
 mod text;
 
 mod autocompaction;
+mod caches;
 mod clearsnapshot;
 mod compact;
 mod compactionhistory;
@@ -184,6 +185,16 @@ enum Verb {
     Scrub(scrub::Args),
     /// Remove deleted data from one or more tables
     Garbagecollect(garbagecollect::Args),
+    /// Invalidate the key cache
+    Invalidatekeycache(caches::InvalidateKeys),
+    /// Invalidate the row cache
+    Invalidaterowcache(caches::InvalidateRows),
+    /// Invalidate the counter cache
+    Invalidatecountercache(caches::InvalidateCounters),
+    /// Set global key, row, and counter cache capacities (in MB units)
+    Setcachecapacity(caches::Capacity),
+    /// Set number of keys saved by each cache for faster post-restart warmup. 0 to disable
+    Setcachekeystosave(caches::KeysToSave),
     /// Relocates sstables to the correct disk
     Relocatesstables(relocatesstables::Args),
     /// Stop compaction
@@ -244,14 +255,11 @@ const REFUSED: &[&str] = &[
     "getsnapshotthrottle",
     "getstreamthroughput",
     "invalidatecidrpermissionscache",
-    "invalidatecountercache",
     "invalidatecredentialscache",
     "invalidatejmxpermissionscache",
-    "invalidatekeycache",
     "invalidatenetworkpermissionscache",
     "invalidatepermissionscache",
     "invalidaterolescache",
-    "invalidaterowcache",
     "join",
     "listcidrgroups",
     "listpendinghints",
@@ -275,8 +283,6 @@ const REFUSED: &[&str] = &[
     "setauthcacheconfig",
     "setautorepairconfig",
     "setbatchlogreplaythrottle",
-    "setcachecapacity",
-    "setcachekeystosave",
     "setcolumnindexsize",
     "setcompactionthreshold",
     "setconcurrency",
@@ -486,6 +492,11 @@ fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
         Verb::Garbagecollect(args) => args.run(context),
         Verb::Relocatesstables(args) => args.run(context),
         Verb::Stop(args) => args.run(context),
+        Verb::Invalidatekeycache(args) => args.run(context),
+        Verb::Invalidaterowcache(args) => args.run(context),
+        Verb::Invalidatecountercache(args) => args.run(context),
+        Verb::Setcachecapacity(args) => args.run(context),
+        Verb::Setcachekeystosave(args) => args.run(context),
     }
 }
 

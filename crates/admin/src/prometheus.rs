@@ -35,7 +35,9 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
         node.exceptions as f64,
     );
     out.one("process_resident_memory_bytes", "gauge", "Resident memory.", node.memory_used as f64);
-    cache("chunk", &node.chunk_cache, out);
+    for (name, figures) in [("chunk", &node.chunk_cache), ("key", &node.key_cache), ("row", &node.row_cache)] {
+        cache(name, figures, out);
+    }
     let metrics = api.metrics()?;
     out.one("process_cpu_seconds_total", "counter", "CPU time used.", metrics.cpu_millis as f64 / 1000.0);
     out.family("cassandra_memory_bytes", "gauge", "Memory by what holds it.").by("what", &metrics.memory);

@@ -10,8 +10,8 @@ use crate::error::ConfigError;
 use crate::load::Values;
 use crate::value::{Value, What};
 use crate::{
-    CommitFailurePolicy, CommitLog, CommitLogSync, Compaction, Config, DiskFailurePolicy, FlushCompression, Memtable,
-    NativeTransport, SSTableFormat, SchemaSwitches, Thresholds, Timeouts,
+    Caches, CommitFailurePolicy, CommitLog, CommitLogSync, Compaction, Config, DiskFailurePolicy, FlushCompression,
+    Memtable, NativeTransport, SSTableFormat, SchemaSwitches, Thresholds, Timeouts,
 };
 
 /// Most tokens of a node.
@@ -55,7 +55,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         commitlog: commitlog(&mut reader),
         compaction: compaction(&mut reader),
         column_index_size: reader.maybe_quantity("column_index_size"),
-        file_cache_size: reader.maybe_quantity("file_cache_size"),
+        caches: caches(&mut reader),
         flush_compression: reader.one_of(
             "flush_compression",
             &[("none", FlushCompression::None), ("fast", FlushCompression::Fast), ("table", FlushCompression::Table)],
@@ -124,6 +124,20 @@ fn timeouts(reader: &mut Reader<'_>) -> Timeouts {
         truncate: timeout("truncate_request_timeout"),
         native_transport: timeout("native_transport_timeout"),
         slow_query_log: Some(reader.duration("slow_query_log_timeout")).filter(|timeout| !timeout.is_zero()),
+    }
+}
+
+fn caches(reader: &mut Reader<'_>) -> Caches {
+    let period = |period: Duration| Some(period).filter(|period| !period.is_zero());
+    Caches {
+        file_size: reader.maybe_quantity("file_cache_size"),
+        key_size: reader.maybe_quantity("key_cache_size"),
+        row_size: reader.quantity("row_cache_size"),
+        key_save_period: period(reader.duration("key_cache_save_period")),
+        row_save_period: period(reader.duration("row_cache_save_period")),
+        key_keys_to_save: reader.limit("key_cache_keys_to_save").unwrap_or(0),
+        row_keys_to_save: reader.limit("row_cache_keys_to_save").unwrap_or(0),
+        load_timeout: reader.duration("cache_load_timeout"),
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Config {
     pub data_file_directories: Vec<String>,
     /// local_system_data_file_directory: where `system` and `system_schema` lie; None: in the first data directory
     pub local_system_data_file_directory: Option<String>,
-    /// saved_caches_directory: left as it is, nothing is saved
+    /// saved_caches_directory; None: `saved_caches` beside the commit log
     pub saved_caches_directory: Option<String>,
     /// hints_directory: left as it is, a node alone has no hints
     pub hints_directory: Option<String>,
@@ -74,8 +74,8 @@ pub struct Config {
     pub compaction: Compaction,
     /// column_index_size in bytes: the granularity of the row index; None: 16 KiB for bti, 64 KiB for big
     pub column_index_size: Option<u64>,
-    /// file_cache_size in bytes: the chunk cache; None: from the memory budget
-    pub file_cache_size: Option<u64>,
+    /// Sizes of caches, and what is saved of them.
+    pub caches: Caches,
     /// flush_compression
     pub flush_compression: FlushCompression,
     /// disk_failure_policy
@@ -145,6 +145,27 @@ pub struct Timeouts {
     pub native_transport: Duration,
     /// slow_query_log_timeout; None: nothing is logged
     pub slow_query_log: Option<Duration>,
+}
+
+/// Sizes of caches, and what is saved of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caches {
+    /// file_cache_size in bytes: the chunk cache; None: from the memory budget
+    pub file_size: Option<u64>,
+    /// key_cache_size in bytes; None: from the memory budget
+    pub key_size: Option<u64>,
+    /// row_cache_size in bytes; 0: there is none
+    pub row_size: u64,
+    /// key_cache_save_period, of chunks too; None: they are not saved
+    pub key_save_period: Option<Duration>,
+    /// row_cache_save_period; None: it is not saved
+    pub row_save_period: Option<Duration>,
+    /// key_cache_keys_to_save
+    pub key_keys_to_save: u64,
+    /// row_cache_keys_to_save
+    pub row_keys_to_save: u64,
+    /// cache_load_timeout
+    pub load_timeout: Duration,
 }
 
 /// Memory of memtables.

@@ -114,6 +114,8 @@ pub trait ReadFile: Send + Sync {
     fn map(&self) -> io::Result<Map>;
     /// The file is going to be read from front to back, once.
     fn advise_sequential(&self);
+    /// The range will be wanted soon: the kernel may fetch it meanwhile. Only a hint, and never waits.
+    fn advise_wanted(&self, _offset: u64, _length: u64) {}
     /// The range will not be wanted again soon: drop it from the kernel's cache (length 0 = to the end).
     fn drop_cache(&self, offset: u64, length: u64);
 }

@@ -262,6 +262,11 @@ impl ReadContext {
         Self { mode, stats: Arc::new(ReadStats::default()), trace: None, interrupt: None }
     }
 
+    /// The read need not go on.
+    pub fn is_over(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_over())
+    }
+
     /// Adds a trace line; `line` is only built when tracing is on.
     pub fn trace(&self, line: impl FnOnce() -> String) {
         if let Some(sink) = &self.trace {

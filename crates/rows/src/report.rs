@@ -67,6 +67,8 @@ pub enum SourceKind {
     Memtable,
     /// Is being written to an SSTable.
     Flushing,
+    /// What SSTables hold of a partition, in memory.
+    RowCache,
     /// Files.
     SSTable,
 }

@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use admin::api::{Result, TimeoutKind};
 use admin::model::{
-    ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo,
-    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples, SnapshotInfo,
-    SnapshotRequest, StopRequest, TableSelection, TableStats,
+    CacheChange, ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo,
+    NodeInfo, NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples,
+    SnapshotInfo, SnapshotRequest, StopRequest, TableSelection, TableStats,
 };
 use admin::{AdminApi, AdminError};
 use storage::Engine;
@@ -156,6 +156,10 @@ impl AdminApi for NodeAdmin {
     fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
         self.engine().compactor.set_concurrency(self.engine(), count as usize);
         Ok(())
+    }
+
+    fn change_caches(&self, change: &CacheChange) -> Result<()> {
+        verbs::change_caches(self, *change)
     }
 
     fn drain(&self) -> Result<()> {

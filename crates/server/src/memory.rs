@@ -1,6 +1,6 @@
 //! The memory budget: how much there is, and who gets which share. See "Memory" in the architecture.
 //!
-//! Shares of the whole: memtables 25 %, chunk cache 35 %, requests in flight 10 %; the rest is for maps, compaction and the kernel's cache.
+//! Shares of the whole: memtables 25 %, caches 35 %, requests in flight 10 %; the rest is for maps, compaction and the kernel's cache.
 
 use std::path::Path;
 
@@ -13,6 +13,23 @@ const KERNEL_FILE_MAX: u64 = 1 << 20;
 /// The cache of prepared statements is at least this, as in Cassandra.
 const PREPARED_MIN: u64 = 10 << 20;
 
+/// Of the share of caches, what keys have where the configuration does not say: as in Cassandra not more than 100 MiB.
+const KEY_CACHE_SHARE: u64 = 16;
+const KEY_CACHE_MAX: u64 = 100 << 20;
+/// Of the share of caches, what chunks have at least, whatever the others are given.
+const CHUNKS_SHARE_MIN: u64 = 8;
+
+/// What each cache may have, bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheSizes {
+    /// Chunks.
+    pub chunks: u64,
+    /// Keys.
+    pub keys: u64,
+    /// Rows.
+    pub rows: u64,
+}
+
 /// Who may use how many bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryBudget {
@@ -20,8 +37,8 @@ pub struct MemoryBudget {
     pub total: u64,
     /// Memtables.
     pub memtables: u64,
-    /// Decompressed chunks.
-    pub chunk_cache: u64,
+    /// Caches: chunks, keys, rows.
+    pub caches: u64,
     /// Bodies of requests that wait for something.
     pub in_flight: u64,
     /// Prepared statements.
@@ -35,10 +52,28 @@ impl MemoryBudget {
         Self {
             total,
             memtables: total / 4,
-            chunk_cache: total / 100 * 35,
+            caches: total / 100 * 35,
             in_flight: total / 10,
             prepared: (total / 256).max(PREPARED_MIN.min(total / 16)),
         }
+    }
+
+    /// What each cache may have: what the configuration says, and what it leaves open from the share of all. Beyond what memtables and
+    /// requests leave of the whole it is refused, with a sentence.
+    pub fn cache_sizes(&self, config: &config::Caches) -> Result<CacheSizes, String> {
+        let keys = config.key_size.unwrap_or((self.caches / KEY_CACHE_SHARE).min(KEY_CACHE_MAX));
+        let wanted = keys.saturating_add(config.row_size);
+        let chunks = config.file_size.unwrap_or(self.caches.saturating_sub(wanted).max(self.caches / CHUNKS_SHARE_MIN));
+        let most = self.total - self.memtables - self.in_flight - self.prepared;
+        if wanted.saturating_add(chunks) > most {
+            return Err(format!(
+                "file_cache_size, key_cache_size and row_cache_size are {} bytes together; of the {} that the node may use (--memory), \
+                 memtables and requests leave {most}",
+                wanted.saturating_add(chunks),
+                self.total
+            ));
+        }
+        Ok(CacheSizes { chunks, keys, rows: config.row_size })
     }
 
     /// Of what this process may use: the limit of its control group, or the machine's memory.
@@ -95,6 +130,24 @@ mod tests {
         assert_eq!(parse_size("1073741824"), Ok(1 << 30));
         assert!(parse_size("four").is_err());
         assert!(parse_size("99999999999G").is_err());
+    }
+
+    #[test]
+    fn caches_share_what_is_theirs() {
+        let sizes = |total: u64, sets: &[&str]| {
+            let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+            let config = config::Config::load(None, &sets, false).expect("known keys");
+            MemoryBudget::of(total).cache_sizes(&config.caches)
+        };
+        let budget = MemoryBudget::of(1 << 30);
+        let plain = sizes(1 << 30, &[]).expect("it fits");
+        assert_eq!((plain.chunks + plain.keys, plain.rows), (budget.caches, 0));
+        let given = sizes(1 << 30, &["key_cache_size=10MiB", "row_cache_size=100MiB"]).expect("it fits");
+        assert_eq!((given.keys, given.rows), (10 << 20, 100 << 20));
+        assert_eq!(given.chunks + given.keys + given.rows, budget.caches);
+        assert_eq!(sizes(1 << 30, &["file_cache_size=512MiB"]).map(|sizes| sizes.chunks), Ok(512 << 20));
+        assert!(sizes(1 << 30, &["row_cache_size=700MiB"]).is_err());
+        assert!(sizes(1 << 30, &["file_cache_size=700MiB"]).is_err());
     }
 
     #[test]

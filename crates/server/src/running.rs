@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use cluster::{IdentityOptions, Node, NodeError, Timeouts};
 use config::{CommitFailurePolicy, CommitLogSync, Config, DiskFailurePolicy, SSTableFormat};
 use env::Env;
 use sstable::Version;
+use storage::caches::keeper::SavedCaches;
 use storage::commitlog::{self, DirtyKey, FailurePolicy, LogError, ReplayPolicy, SyncMode};
 use storage::options::FlushCompression;
 use storage::{Engine, EngineOptions, StorageError};
@@ -72,6 +73,8 @@ pub enum StartError {
     Directory(String),
     /// Directory, log, schema, identity.
     Node(NodeError),
+    /// Sizes of caches.
+    Memory(String),
     /// Keys and certificates of `client_encryption_options`.
     Encryption(String),
     /// Workers.
@@ -85,7 +88,7 @@ impl fmt::Display for StartError {
                 write!(f, "{address} is in use; is Helenus or Cassandra already running there? (--port, --admin-port)")
             }
             Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
-            Self::Directory(why) => f.write_str(why),
+            Self::Directory(why) | Self::Memory(why) => f.write_str(why),
             Self::Encryption(why) => write!(f, "client_encryption_options: {why}"),
             Self::Node(error) => error.fmt(f),
             Self::Workers(error) => write!(f, "cannot start the workers: {error}"),
@@ -133,7 +136,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     );
     let shards = options.shards.unwrap_or(4 * cores);
     let engine_options =
-        EngineOptions { read_only, ..engine_options(&config, found, &memory, shards, cores, &engine_slot) };
+        EngineOptions { read_only, ..engine_options(&config, found, &memory, shards, cores, &engine_slot)? };
     let (engine, recovered) = storage::open(&env, engine_options)?;
     if !config.compaction.on_startup {
         engine.tables().iter().for_each(|store| store.auto_compaction.set(false));
@@ -170,6 +173,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let server = Server::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;
     services.set_connections(Arc::clone(server.connections()));
+    services.node.engine.load_caches();
     if server.address() != listen {
         services.node.set_native_port(server.address().port());
     }
@@ -275,9 +279,11 @@ fn engine_options(
     shards: usize,
     cores: usize,
     engine: &Arc<OnceLock<Weak<Engine>>>,
-) -> EngineOptions {
+) -> Result<EngineOptions, StartError> {
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    EngineOptions {
+    let caches = memory.cache_sizes(&config.caches).map_err(StartError::Memory)?;
+    let saved_caches = Some(saved_caches(config, &found));
+    Ok(EngineOptions {
         data_directories: found.data,
         system_directory: found.system,
         places: found.places,
@@ -288,7 +294,10 @@ fn engine_options(
         commitlog_directory: found.commitlog,
         shards,
         memtable_bytes: size(config.memtable.space.unwrap_or(memory.memtables)),
-        chunk_cache_bytes: size(config.file_cache_size.unwrap_or(memory.chunk_cache)),
+        chunk_cache_bytes: size(caches.chunks),
+        key_cache_bytes: size(caches.keys),
+        row_cache_bytes: size(caches.rows),
+        saved_caches,
         concurrent_compactors: config.compaction.concurrent_compactors.unwrap_or(1) as usize,
         compaction_bytes_per_second: config.compaction.throughput.unwrap_or(0),
         column_index_size: config.column_index_size.map(size),
@@ -311,6 +320,19 @@ fn engine_options(
             config::FlushCompression::Table => FlushCompression::Table,
         },
         uuid_sstable_ids: config.uuid_sstable_identifiers,
+    })
+}
+
+fn saved_caches(config: &Config, found: &Directories) -> SavedCaches {
+    let beside = || found.commitlog.parent().unwrap_or(Path::new(".")).join("saved_caches");
+    let caches = &config.caches;
+    SavedCaches {
+        directory: config.saved_caches_directory.as_ref().map_or_else(beside, PathBuf::from),
+        keys_period: caches.key_save_period,
+        rows_period: caches.row_save_period,
+        keys_to_save: caches.key_keys_to_save,
+        rows_to_save: caches.row_keys_to_save,
+        load_timeout: caches.load_timeout,
     }
 }
 

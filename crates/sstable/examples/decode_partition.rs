@@ -14,18 +14,26 @@ use rows::{
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-use sstable::{ChunkCache, Descriptor, SSTable, SSTableId, SSTableWriter, Version, WriterOptions};
+use sstable::{Descriptor, FileCache, SSTable, SSTableId, SSTableWriter, Version, WriterOptions};
 use types::{CqlType, DecoratedKey};
 
 #[derive(Default)]
 struct Chunks(Mutex<HashMap<(u64, u64), Bytes>>);
 
-impl ChunkCache for Chunks {
-    fn get(&self, file: u64, chunk: u64) -> Option<Bytes> {
+impl FileCache for Chunks {
+    fn chunk(&self, file: u64, chunk: u64) -> Option<Bytes> {
         self.0.lock().expect("nobody panics").get(&(file, chunk)).cloned()
     }
 
-    fn insert(&self, file: u64, chunk: u64, bytes: &Bytes) {
+    fn chunk_in_passing(&self, file: u64, chunk: u64) -> Option<Bytes> {
+        self.chunk(file, chunk)
+    }
+
+    fn takes_walks_over(&self, _: u64) -> bool {
+        true
+    }
+
+    fn insert_chunk(&self, file: u64, chunk: u64, bytes: &Bytes) {
         self.0.lock().expect("nobody panics").insert((file, chunk), bytes.clone());
     }
 }

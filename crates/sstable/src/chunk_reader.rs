@@ -1,8 +1,10 @@
 //! Data.db chunk by chunk: chunk i in, its uncompressed bytes out, by way of a cache that the caller gives.
 //!
 //! Every chunk that comes from the disk has its CRC-32 verified. Without compression the chunks are those of CRC.db (64 KiB).
-//! In inline mode a read that would wait for the device gives `ReadError::WouldBlock`.
+//! In inline mode a read that would wait for the device gives `ReadError::WouldBlock`. A walk over many chunks reads around the cache
+//! ([`DataFile::chunk_in_passing`]): it takes what is there, puts nothing in, and reads ahead.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,27 +17,9 @@ use stdx::Cursor;
 use crate::compression_info::{CHUNK_CHECKSUM_LEN, CompressionInfo};
 use crate::data_writer::PLAIN_CHUNK_LENGTH;
 use crate::error::Malformed;
+use crate::file_cache::FileCache;
 use crate::flights::{Fetched, Flights};
-
-/// Keeps uncompressed chunks of open files. Ids of files are never used twice in a process.
-pub trait ChunkCache: Send + Sync {
-    /// A chunk that was put in, if it is still there.
-    fn get(&self, file: u64, chunk: u64) -> Option<Bytes>;
-    /// Offers a chunk.
-    fn insert(&self, file: u64, chunk: u64, bytes: &Bytes);
-}
-
-/// Keeps nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoCache;
-
-impl ChunkCache for NoCache {
-    fn get(&self, _file: u64, _chunk: u64) -> Option<Bytes> {
-        None
-    }
-
-    fn insert(&self, _file: u64, _chunk: u64, _bytes: &Bytes) {}
-}
+use crate::read_ahead::ReadAhead;
 
 /// How the data is laid out in the file.
 #[derive(Debug)]
@@ -48,6 +32,11 @@ enum Layout {
     },
 }
 
+thread_local! {
+    /// Where the stored bytes of a chunk lie while it is checked and decompressed. As large as the largest chunk this thread has read.
+    static STORED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// An open Data.db.
 pub struct DataFile {
     path: PathBuf,
@@ -55,7 +44,7 @@ pub struct DataFile {
     id: u64,
     layout: Layout,
     length: u64,
-    cache: Arc<dyn ChunkCache>,
+    cache: Arc<dyn FileCache>,
     /// Chunks that are being read.
     flights: Flights,
 }
@@ -77,7 +66,7 @@ impl DataFile {
         path: PathBuf,
         file: Arc<dyn ReadFile>,
         info: CompressionInfo,
-        cache: Arc<dyn ChunkCache>,
+        cache: Arc<dyn FileCache>,
     ) -> Self {
         let length = info.data_length;
         Self {
@@ -96,7 +85,7 @@ impl DataFile {
         path: PathBuf,
         file: Arc<dyn ReadFile>,
         crc: &Bytes,
-        cache: Arc<dyn ChunkCache>,
+        cache: Arc<dyn FileCache>,
     ) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(crc);
         let chunk_length = cursor.u32()? as usize;
@@ -113,7 +102,7 @@ impl DataFile {
     }
 
     /// Not compressed, and without CRC.db: nothing is checked.
-    pub fn unchecked(path: PathBuf, file: Arc<dyn ReadFile>, cache: Arc<dyn ChunkCache>) -> Self {
+    pub fn unchecked(path: PathBuf, file: Arc<dyn ReadFile>, cache: Arc<dyn FileCache>) -> Self {
         let layout = Layout::Plain { chunk_length: PLAIN_CHUNK_LENGTH, checksums: None };
         let length = file.len();
         Self { path, file, id: next_file_id(), layout, length, cache, flights: Flights::default() }
@@ -165,21 +154,25 @@ impl DataFile {
         Corruption { path: self.path.clone(), offset: position, what: what.into() }
     }
 
+    /// What is kept of it.
+    pub(crate) fn cache(&self) -> &dyn FileCache {
+        &*self.cache
+    }
+
     /// Chunk number `index`.
     #[inline]
     pub fn chunk(&self, index: u64, context: &ReadContext) -> Result<Bytes, ReadError> {
-        if context.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_over()) {
+        if context.is_over() {
             return Err(ReadError::TimedOut);
         }
-        if let Some(bytes) = self.cache.get(self.id, index) {
+        if let Some(bytes) = self.cache.chunk(self.id, index) {
             ReadStats::add(&context.stats.chunks_cached, 1);
             return Ok(bytes);
         }
         let read = || {
             let bytes = self.read_chunk(index, context.mode)?;
-            ReadStats::add(&context.stats.chunks_read, 1);
-            ReadStats::add(&context.stats.bytes_read, self.stored_chunk_length(index, bytes.len()));
-            self.cache.insert(self.id, index, &bytes);
+            self.count_read(index, &bytes, context);
+            self.cache.insert_chunk(self.id, index, &bytes);
             Ok(bytes)
         };
         match context.mode {
@@ -194,6 +187,47 @@ impl DataFile {
         }
     }
 
+    /// Chunk number `index` of a walk that must not push others out of the cache: nothing is put in. Where the walk may wait, it
+    /// reads ahead.
+    pub fn chunk_in_passing(
+        &self,
+        index: u64,
+        context: &ReadContext,
+        ahead: &mut ReadAhead,
+    ) -> Result<Bytes, ReadError> {
+        if context.is_over() {
+            return Err(ReadError::TimedOut);
+        }
+        if let Some(bytes) = self.cache.chunk_in_passing(self.id, index) {
+            ReadStats::add(&context.stats.chunks_cached, 1);
+            return Ok(bytes);
+        }
+        let bytes = match context.mode {
+            ReadMode::Inline => self.read_chunk(index, ReadMode::Inline),
+            ReadMode::Background => self.read_chunk_by(index, |offset, length, content| {
+                let stored = ahead.bytes(&*self.file, offset, length);
+                content(stored.map_err(|error| self.read_error(offset, &error))?)
+            }),
+        }?;
+        self.count_read(index, &bytes, context);
+        Ok(bytes)
+    }
+
+    /// Offers a chunk to the cache, unless it is there. Gives the bytes that were read of the disk.
+    pub fn warm(&self, index: u64) -> Result<u64, ReadError> {
+        if self.cache.chunk_in_passing(self.id, index).is_some() {
+            return Ok(0);
+        }
+        let bytes = self.read_chunk(index, ReadMode::Background)?;
+        self.cache.insert_chunk(self.id, index, &bytes);
+        Ok(self.stored_chunk_length(index, bytes.len()))
+    }
+
+    fn count_read(&self, index: u64, bytes: &Bytes, context: &ReadContext) {
+        ReadStats::add(&context.stats.chunks_read, 1);
+        ReadStats::add(&context.stats.bytes_read, self.stored_chunk_length(index, bytes.len()));
+    }
+
     /// Bytes on disk of a chunk that was read and has `length` bytes.
     fn stored_chunk_length(&self, index: u64, length: usize) -> u64 {
         let stored = match &self.layout {
@@ -203,24 +237,37 @@ impl DataFile {
         stored as u64
     }
 
-    /// Chunk number `index` for a scan that must not push others out of the cache: nothing is put in.
-    pub fn chunk_for_scan(&self, index: u64, context: &ReadContext) -> Result<Bytes, ReadError> {
-        if context.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_over()) {
-            return Err(ReadError::TimedOut);
-        }
-        ReadStats::add(&context.stats.chunks_read, 1);
-        match self.cache.get(self.id, index) {
-            Some(bytes) => Ok(bytes),
-            None => self.read_chunk(index, context.mode),
-        }
-    }
-
     /// The chunk from disk, not from the cache.
     pub fn read_chunk(&self, index: u64, mode: ReadMode) -> Result<Bytes, ReadError> {
+        self.read_chunk_by(index, |offset, length, content| {
+            STORED.with_borrow_mut(|stored| {
+                stored.resize(length, 0);
+                self.read_at(stored, offset, mode)?;
+                content(stored)
+            })
+        })
+    }
+
+    /// The chunk from its stored bytes; `stored` gives those at an offset, of a length, to a function.
+    fn read_chunk_by(
+        &self,
+        index: u64,
+        stored: impl FnOnce(u64, usize, &dyn Fn(&[u8]) -> Result<Bytes, ReadError>) -> Result<Bytes, ReadError>,
+    ) -> Result<Bytes, ReadError> {
         match &self.layout {
-            Layout::Compressed(info) => self.read_compressed(info, index, mode),
+            Layout::Compressed(info) => {
+                let place = info.chunk(index, self.file.len());
+                let place = place.map_err(|error| self.corruption(error.offset, error.what))?;
+                let length = place.length + CHUNK_CHECKSUM_LEN as usize;
+                stored(place.offset, length, &|stored| self.decompressed(info, index, place.offset, stored))
+            }
             Layout::Plain { chunk_length, checksums } => {
-                self.read_plain(*chunk_length, checksums.as_ref(), index, mode)
+                let start = index.saturating_mul(*chunk_length as u64);
+                let length = self.length.saturating_sub(start).min(*chunk_length as u64) as usize;
+                if length == 0 {
+                    return Err(self.corruption(start, "a position behind the end of the data").into());
+                }
+                stored(start, length, &|stored| self.plain_content(checksums.as_ref(), index, start, stored))
             }
         }
     }
@@ -233,47 +280,44 @@ impl DataFile {
         match done {
             Ok(true) => Ok(()),
             Ok(false) => Err(ReadError::WouldBlock),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                Err(self.corruption(offset, "the file ends in a chunk").into())
-            }
-            Err(error) => Err(ReadError::Io { path: self.path.clone(), message: error.to_string() }),
+            Err(error) => Err(self.read_error(offset, &error)),
         }
     }
 
-    fn read_compressed(&self, info: &CompressionInfo, index: u64, mode: ReadMode) -> Result<Bytes, ReadError> {
-        let place = info.chunk(index, self.file.len()).map_err(|error| self.corruption(error.offset, error.what))?;
-        let mut stored = vec![0; place.length + CHUNK_CHECKSUM_LEN as usize];
-        self.read_at(&mut stored, place.offset, mode)?;
-        let (body, checksum) = stored.split_at(place.length);
-        let expected = Cursor::new(checksum).u32().unwrap_or_default();
-        self.check(expected, body, place.offset)?;
+    fn read_error(&self, offset: u64, error: &std::io::Error) -> ReadError {
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => self.corruption(offset, "the file ends in a chunk").into(),
+            _ => ReadError::Io { path: self.path.clone(), message: error.to_string() },
+        }
+    }
+
+    /// `stored`: with its checksum.
+    fn decompressed(&self, info: &CompressionInfo, index: u64, offset: u64, stored: &[u8]) -> Result<Bytes, ReadError> {
+        let Some((body, checksum)) = stored.split_last_chunk::<4>() else {
+            return Err(self.corruption(offset, "a chunk without checksum").into());
+        };
+        self.check(u32::from_be_bytes(*checksum), body, offset)?;
         info.decompress(body, index).map_err(|what| {
             let what = format!("chunk {index} does not decompress: {what}");
-            self.corruption(place.offset, what).into()
+            self.corruption(offset, what).into()
         })
     }
 
-    fn read_plain(
+    fn plain_content(
         &self,
-        chunk_length: usize,
         checksums: Option<&Bytes>,
         index: u64,
-        mode: ReadMode,
+        start: u64,
+        stored: &[u8],
     ) -> Result<Bytes, ReadError> {
-        let start = index.saturating_mul(chunk_length as u64);
-        let length = self.length.saturating_sub(start).min(chunk_length as u64) as usize;
-        if length == 0 {
-            return Err(self.corruption(start, "a position behind the end of the data").into());
+        if let Some(checksums) = checksums {
+            let mut cursor = Cursor::new(checksums);
+            let place = (index as usize).saturating_mul(CHUNK_CHECKSUM_LEN as usize);
+            let expected = cursor.skip(place).and_then(|()| cursor.u32());
+            let expected = expected.map_err(|_| self.corruption(start, format!("chunk {index} has no checksum")))?;
+            self.check(expected, stored, start)?;
         }
-        let mut bytes = vec![0; length];
-        self.read_at(&mut bytes, start, mode)?;
-        let Some(checksums) = checksums else { return Ok(bytes.into()) };
-        let mut cursor = Cursor::new(checksums);
-        let place = (index as usize).saturating_mul(CHUNK_CHECKSUM_LEN as usize);
-        let expected = cursor.skip(place).and_then(|()| cursor.u32());
-        let expected = expected.map_err(|_| self.corruption(start, format!("chunk {index} has no checksum")))?;
-        self.check(expected, &bytes, start)?;
-        Ok(bytes.into())
+        Ok(Bytes::copy_from_slice(stored))
     }
 
     fn check(&self, expected: u32, bytes: &[u8], offset: u64) -> Result<(), ReadError> {
@@ -282,5 +326,11 @@ impl DataFile {
             return Ok(());
         }
         Err(self.corruption(offset, format!("checksum {expected:08x} is stored, {found:08x} computed")).into())
+    }
+}
+
+impl Drop for DataFile {
+    fn drop(&mut self) {
+        self.cache.forget(self.id, self.length.div_ceil(self.chunk_length().max(1) as u64));
     }
 }

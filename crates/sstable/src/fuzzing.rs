@@ -17,10 +17,11 @@ use ::rows::ReadMode;
 use bytes::Bytes;
 use env::{Map, ReadFile};
 
-use crate::chunk_reader::{DataFile, NoCache};
+use crate::chunk_reader::DataFile;
 use crate::compression_info::CompressionInfo;
 use crate::compressor::{CHUNK_LENGTH_MAX, Compressor};
 use crate::descriptor::{Descriptor, parse_toc, print_toc};
+use crate::file_cache::NoCache;
 use crate::filter::{Filter, KeyHash};
 use crate::statistics::{Cardinality, Statistics};
 use crate::version::Version;
@@ -177,7 +178,15 @@ pub fn names(data: &[u8]) {
 }
 
 /// A file in memory.
-struct Memory(Bytes);
+pub(crate) struct Memory(Bytes);
+
+#[cfg(test)]
+impl Memory {
+    /// Of this content.
+    pub fn new(content: Vec<u8>) -> Self {
+        Self(content.into())
+    }
+}
 
 impl ReadFile for Memory {
     fn len(&self) -> u64 {

@@ -2,7 +2,7 @@
 //!
 //! A file set is named by a [`Descriptor`]. [`SSTableWriter`] writes one in version `da` (BTI), `oa` or `nb` (big); [`SSTable`] opens
 //! one, also of the big versions from `ma` on, and gives [`rows::PartitionStream`]s. Rooms: `version` (in what versions differ), `descriptor`
-//! (names), `compressor` and `compression_info` and `chunk_reader` and `data_writer` (Data.db as a container), `index` (Partitions.db
+//! (names), `compressor` and `compression_info` and `chunk_reader`, `read_ahead` and `data_writer` (Data.db as a container), `file_cache` (what is kept of open files), `index` (Partitions.db
 //! and Rows.db over `trie`; Index.db and Summary.db), `filter`, `statistics`, `txn_log` (file sets that appear and vanish as one),
 //! `verify`.
 //! The bytes of rows are `rows::codec`'s. Nothing here knows which SSTables a table has, nor when to write one.
@@ -13,11 +13,13 @@ mod compressor;
 mod data_writer;
 mod descriptor;
 mod error;
+mod file_cache;
 mod filter;
 mod flights;
 #[doc(hidden)]
 pub mod fuzzing;
 mod index;
+mod read_ahead;
 mod reader;
 pub mod salvage;
 mod statistics;
@@ -27,14 +29,16 @@ pub mod verify;
 mod version;
 mod writer;
 
-pub use chunk_reader::{ChunkCache, DataFile, NoCache};
+pub use chunk_reader::DataFile;
 pub use compression_info::CompressionInfo;
 pub use compressor::{CHUNK_LENGTH_DEFAULT, CompressionParams, Compressor};
 pub use data_writer::DataSummary;
 pub use descriptor::{Component, Descriptor, NotAnSSTable, SSTableId, parse_toc, print_toc};
 pub use error::Error;
+pub use file_cache::{FileCache, NoCache};
 pub use filter::{FilterSpec, KeyHash};
-pub use reader::{SSTable, SSTableStream};
+pub use index::PartitionPosition;
+pub use reader::{SSTable, SSTableStream, clip};
 pub use statistics::{
     Cardinality, CommitLogPosition, HeaderColumn, HeaderComponent, Histogram, MURMUR3_PARTITIONER, Statistics, Stats,
     StatsCollector, TombstoneHistogram,

@@ -5,12 +5,13 @@
 //! so that after an ALTER [`SSTable::with_schema`] gives a handle for the new schema over the same files.
 //! Agrees with `org.apache.cassandra.io.sstable.format.{bti.BtiTableReader,big.BigTableReader}`.
 
-mod clip;
+pub mod clip;
 mod cursor;
 mod explain;
 mod open;
 mod partition;
 mod stream;
+mod walk;
 
 use std::sync::Arc;
 
@@ -21,9 +22,10 @@ use rows::{Corruption, ReadCommand, ReadContext, ReadError};
 use schema::TableMetadata;
 use types::{DecoratedKey, Token};
 
-use crate::chunk_reader::{ChunkCache, DataFile};
+use crate::chunk_reader::DataFile;
 use crate::descriptor::{Component, Descriptor};
 use crate::error::{Error, Malformed};
+use crate::file_cache::FileCache;
 use crate::filter::{Filter, KeyHash};
 use crate::index::big_index::KeyOrder;
 use crate::index::{Index, PartitionPosition, RowIndex};
@@ -63,6 +65,8 @@ struct Shared {
 pub(crate) struct Resolved {
     pub table: Arc<TableMetadata>,
     pub header: Header,
+    /// Where partitions are is kept: the table's `caching = {'keys': 'ALL'}`.
+    pub caches_keys: bool,
 }
 
 impl SSTable {
@@ -71,7 +75,7 @@ impl SSTable {
         env: &Env,
         descriptor: Descriptor,
         table: &Arc<TableMetadata>,
-        cache: Arc<dyn ChunkCache>,
+        cache: Arc<dyn FileCache>,
     ) -> Result<Self, Error> {
         open::open(env, descriptor, table, cache)
     }
@@ -209,9 +213,32 @@ impl SSTable {
         self.index_error(error, self.partitions_component())
     }
 
+    /// Where the partition of a key can be. In the list of a big index it takes a search; what came of it is kept.
     #[inline]
     fn find(&self, key: &DecoratedKey, hash: KeyHash) -> Result<Option<PartitionPosition>, ReadError> {
-        self.shared.index.find(key, hash).map_err(|error| self.partitions_error(error))
+        let find = || self.shared.index.find(key, hash).map_err(|error| self.partitions_error(error));
+        if !self.schema.caches_keys || matches!(self.shared.index, Index::Bti { .. }) {
+            return find();
+        }
+        let (cache, file) = (self.shared.data.cache(), self.shared.data.id());
+        if let Some(position) = cache.position(file, &key.key) {
+            return Ok(Some(position));
+        }
+        let found = find()?;
+        if let Some(position) = found {
+            cache.insert_position(file, &key.key, position);
+        }
+        Ok(found)
+    }
+
+    /// Has the cache keep where the partition of a key is.
+    pub fn warm_position(&self, key: Bytes) -> Result<(), ReadError> {
+        let key = self.shared.order.decorate(key);
+        let hash = KeyHash::of(&key.key);
+        if self.may_contain(&key, hash) {
+            self.find(&key, hash)?;
+        }
+        Ok(())
     }
 
     fn row_index(&self, position: u64) -> Result<(Bytes, RowIndex), ReadError> {
@@ -222,6 +249,7 @@ impl SSTable {
 
 impl Resolved {
     fn new(statistics: &Statistics, table: &Arc<TableMetadata>) -> Result<Self, Malformed> {
-        Ok(Self { table: Arc::clone(table), header: statistics.header.resolve(table)? })
+        let caches_keys = table.params.caching.get("keys").is_none_or(|keys| keys != "NONE");
+        Ok(Self { table: Arc::clone(table), header: statistics.header.resolve(table)?, caches_keys })
     }
 }

@@ -15,7 +15,8 @@ use schema::system::is_local_keyspace;
 use schema::{Schema, TableId};
 use tokio::sync::oneshot;
 
-use crate::chunk_cache::ChunkCache;
+use crate::caches::Caches;
+use crate::caches::keeper::Keeper;
 use crate::commitlog::CommitLog;
 use crate::compaction::kind::Kind;
 use crate::compaction::operation::{Ended, Operation, Work};
@@ -41,8 +42,10 @@ pub struct Engine {
     pub shards: Shards,
     /// The commit log.
     pub log: CommitLog,
-    /// Decompressed chunks.
-    pub chunk_cache: Arc<ChunkCache>,
+    /// What is kept of SSTables.
+    pub caches: Arc<Caches>,
+    /// Saves it, and reads it again.
+    pub keeper: Keeper,
     /// Bytes in memtables.
     pub memory: MemtableMemory,
     /// Writes memtables out.
@@ -74,7 +77,7 @@ pub(crate) struct Parts {
     pub env: Env,
     pub options: EngineOptions,
     pub log: CommitLog,
-    pub chunk_cache: Arc<ChunkCache>,
+    pub caches: Arc<Caches>,
     pub schema: Schema,
     pub tables: BTreeMap<TableId, Arc<TableStore>>,
     pub lock: Option<Box<dyn Lock>>,
@@ -82,7 +85,7 @@ pub(crate) struct Parts {
 
 impl Engine {
     pub(crate) fn assemble(parts: Parts) -> Arc<Self> {
-        let Parts { env, options, log, chunk_cache, schema, tables, lock } = parts;
+        let Parts { env, options, log, caches, schema, tables, lock } = parts;
         let engine = Arc::new(Self {
             shards: Shards::at_least(options.shards),
             memory: MemtableMemory::new(options.memtable_bytes),
@@ -91,7 +94,8 @@ impl Engine {
             env,
             options,
             log,
-            chunk_cache,
+            caches,
+            keeper: Keeper::default(),
             flusher: Flusher::default(),
             compactor: Compactor::default(),
             index_builder: IndexBuilder::default(),
@@ -115,6 +119,7 @@ impl Engine {
         Flusher::start(self);
         Compactor::start(self);
         IndexBuilder::start(self);
+        Keeper::start(self);
     }
 
     /// The schema at this moment.
@@ -286,8 +291,14 @@ impl Engine {
         // who waits for a sync is answered; what was appended is durable or was reported as not
         self.log.sync().await.map_err(StorageError::from)?;
         self.log.end().map_err(StorageError::from)?;
+        self.keeper.save_all(self);
         self.stopped.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Reads again, in the background, what was hot when the caches were saved last. For when the node is ready.
+    pub fn load_caches(&self) {
+        self.keeper.load(self);
     }
 
     /// Draining, or drained.

@@ -17,7 +17,7 @@ use sstable::{
 };
 use types::Token;
 
-use crate::chunk_cache::ChunkCache;
+use crate::caches::Caches;
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -53,7 +53,7 @@ pub fn open_all(
     env: &Env,
     directories: &[PathBuf],
     table: &Arc<TableMetadata>,
-    cache: &Arc<ChunkCache>,
+    cache: &Arc<Caches>,
     read_only: bool,
 ) -> Result<Opened, StorageError> {
     let hidden = if read_only {
@@ -85,10 +85,10 @@ fn open_one(
     env: &Env,
     descriptor: Descriptor,
     table: &Arc<TableMetadata>,
-    cache: &Arc<ChunkCache>,
+    cache: &Arc<Caches>,
     opened: &mut Opened,
 ) -> Result<(), StorageError> {
-    let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(cache) as _;
+    let cache: Arc<dyn sstable::FileCache> = Arc::clone(cache) as _;
     match SSTable::open(env, descriptor.clone(), table, cache) {
         Ok(sstable) => {
             sstable.notes().iter().for_each(|note| tracing::warn!("{note}"));

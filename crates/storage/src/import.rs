@@ -191,7 +191,7 @@ fn add_all(
         engine.env.disk.sync_dir(&target.directory).map_err(|error| StorageError::io(&target.directory, &error))?;
         // what was not verified is compared with the schema here
         open(engine, &target, &store.table())?;
-        let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
+        let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
         sstables.push(Arc::new(SSTable::open(&engine.env, target, &store.table(), cache)?));
     }
     Ok(sstables)

@@ -27,7 +27,7 @@ use schema::TableMetadata;
 use schema::index::definition::IndexDefinition;
 use sstable::Version;
 
-use crate::chunk_cache::ChunkCache;
+use crate::caches::Caches;
 use crate::error::StorageError;
 use crate::files;
 use crate::memtable::Memtable;
@@ -118,7 +118,7 @@ pub fn definitions(table: &TableMetadata, version: Version) -> Vec<Arc<IndexDefi
 fn open_one(
     env: &Env,
     options: &EngineOptions,
-    cache: &Arc<ChunkCache>,
+    cache: &Arc<Caches>,
     base: &[PathBuf],
     definition: Arc<IndexDefinition>,
 ) -> Result<Arc<IndexStore>, StorageError> {
@@ -126,7 +126,15 @@ fn open_one(
     let directories: Vec<PathBuf> = base.iter().map(|directory| directory.join(&folder)).collect();
     let opened = files::open_all(env, &directories, &definition.table, cache, options.read_only)?;
     let shards = Shards::at_least(options.shards);
-    let store = TableStore::new(env.clone(), directories, shards, Arc::clone(&definition.table), opened, Vec::new());
+    let store = TableStore::new(
+        env.clone(),
+        directories,
+        shards,
+        Arc::clone(&definition.table),
+        opened,
+        Vec::new(),
+        Arc::clone(cache),
+    );
     crate::recovery::check_left_out(options, &store)?;
     Ok(Arc::new(IndexStore { definition, store: Arc::new(store), state: Arc::default() }))
 }
@@ -135,7 +143,7 @@ fn open_one(
 pub fn open_all(
     env: &Env,
     options: &EngineOptions,
-    cache: &Arc<ChunkCache>,
+    cache: &Arc<Caches>,
     directories: &[PathBuf],
     table: &TableMetadata,
     open: &[Arc<IndexStore>],

@@ -3,7 +3,7 @@
 //! [`Engine`] holds the parts; each verb (write, read, flush, compaction, snapshot, truncate, schema change) is a module that takes
 //! them. [`open`] is the way from a directory to an engine.
 
-pub mod chunk_cache;
+pub mod caches;
 pub mod commitlog;
 pub mod compaction;
 pub mod engine;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use schema::{Schema, TableId};
 use sstable::Version;
 
+use crate::caches::keeper::SavedCaches;
 use crate::commitlog;
 
 /// `disk_failure_policy`, as far as the engine acts on it: what a start does with an SSTable that cannot be opened.
@@ -51,6 +52,12 @@ pub struct EngineOptions {
     pub memtable_bytes: usize,
     /// Bytes of decompressed chunks that are kept.
     pub chunk_cache_bytes: usize,
+    /// Bytes of places of partitions that are kept (`key_cache_size`).
+    pub key_cache_bytes: usize,
+    /// Bytes of heads of partitions that are kept (`row_cache_size`); 0: none.
+    pub row_cache_bytes: usize,
+    /// Where and how often what is hot is saved; None: not at all.
+    pub saved_caches: Option<SavedCaches>,
     /// `concurrent_compactors`.
     pub concurrent_compactors: usize,
     /// `compaction_throughput`, bytes a second; 0: no limit.
@@ -89,6 +96,9 @@ impl EngineOptions {
             shards: 4,
             memtable_bytes: 16 << 20,
             chunk_cache_bytes: 1 << 20,
+            key_cache_bytes: 64 << 10,
+            row_cache_bytes: 0,
+            saved_caches: None,
             concurrent_compactors: 1,
             compaction_bytes_per_second: 0,
             column_index_size: None,

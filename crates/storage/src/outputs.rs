@@ -105,7 +105,7 @@ impl Outputs {
             return Err(StorageError::Refused { why: format!("{} was truncated meanwhile", self.store.name()) });
         }
         self.end_sstable()?;
-        let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
+        let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
         let table = self.store.table();
         let open = |descriptor: &Descriptor| SSTable::open(&engine.env, descriptor.clone(), &table, Arc::clone(&cache));
         let opened: Result<Vec<_>, _> = self.done.iter().map(|done| open(done).map(Arc::new)).collect();

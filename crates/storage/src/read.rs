@@ -1,11 +1,13 @@
 //! Reading a table: memtables and SSTables that may hold an answer, merged as one stream.
 //!
 //! SSTables are left out by token range, bloom filter, clustering bounds and, for reads of whole rows by name, by timestamps
-//! (`read::names`). A trace says of each why.
+//! (`read::names`). Of tables that want it what SSTables hold may come from the row cache (`read::row_cache`). A trace says of each why.
 
+mod budget;
 mod dropped;
 pub(crate) mod explain;
 mod names;
+pub(crate) mod row_cache;
 mod watch;
 
 use std::sync::Arc;
@@ -44,7 +46,9 @@ fn read_watched<W: Watch>(
             format!("Executing seq scan across {} sstables of {}", view.sstables.len(), view.table.name)
         }
     });
-    if is_by_names(&view, command) {
+    if let Some(stream) = row_cache::read(store, &view, command, context, watch)? {
+        Ok(stream)
+    } else if is_by_names(&view, command) {
         by_names(store, &view, command, context, watch)
     } else {
         merged(store, &view, command, context, watch)

@@ -20,7 +20,7 @@ use rows::codec::decode_mutation;
 use schema::system::is_system_keyspace;
 use schema::{Schema, TableId, TableMetadata};
 
-use crate::chunk_cache::ChunkCache;
+use crate::caches::Caches;
 use crate::commitlog::{CommitLog, LogPosition, Replay};
 use crate::engine::{Engine, Parts};
 use crate::error::StorageError;
@@ -49,7 +49,7 @@ pub struct Recovered {
 struct Recovery<'a> {
     env: &'a Env,
     options: &'a EngineOptions,
-    cache: Arc<ChunkCache>,
+    cache: Arc<Caches>,
     tables: Tables,
     /// Up to where the log has nothing to say about a table.
     truncated: BTreeMap<TableId, LogPosition>,
@@ -66,7 +66,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
         true => CommitLog::open_read_only(env, &options.commitlog_directory, options.commitlog.clone())?,
         false => CommitLog::open(env, &options.commitlog_directory, options.commitlog.clone())?,
     };
-    let cache = Arc::new(ChunkCache::new(options.chunk_cache_bytes));
+    let cache = Arc::new(Caches::new(&options));
     let mut recovery = Recovery {
         env,
         options: &options,
@@ -89,15 +89,8 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     recovery.open_tables(&schema)?;
     let host_id = recovery.note_persisted()?;
     let tables = std::mem::take(&mut recovery.tables);
-    let parts = Parts {
-        env: env.clone(),
-        log,
-        chunk_cache: cache,
-        schema,
-        tables: tables.clone(),
-        lock,
-        options: options.clone(),
-    };
+    let parts =
+        Parts { env: env.clone(), log, caches: cache, schema, tables: tables.clone(), lock, options: options.clone() };
     let engine = Engine::assemble(parts);
     host_id.into_iter().for_each(|host_id| engine.set_host_id(host_id));
     recovery.tables = tables;
@@ -261,14 +254,22 @@ impl Recovery<'_> {
 pub(crate) fn open_table(
     env: &Env,
     options: &EngineOptions,
-    cache: &Arc<ChunkCache>,
+    cache: &Arc<Caches>,
     table: &Arc<TableMetadata>,
 ) -> Result<Arc<TableStore>, StorageError> {
     let directories = layout::table_directories(options, table);
     let opened = files::open_all(env, &directories, table, cache, options.read_only)?;
     let shards = Shards::at_least(options.shards);
     let indexes = index::open_all(env, options, cache, &directories, table, &[])?;
-    let store = Arc::new(TableStore::new(env.clone(), directories, shards, Arc::clone(table), opened, indexes));
+    let store = Arc::new(TableStore::new(
+        env.clone(),
+        directories,
+        shards,
+        Arc::clone(table),
+        opened,
+        indexes,
+        Arc::clone(cache),
+    ));
     check_left_out(options, &store)?;
     Ok(store)
 }

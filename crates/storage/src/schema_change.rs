@@ -95,7 +95,7 @@ fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<V
                 (Some(old), Some(_)) if Arc::ptr_eq(old, table) || old == table => {}
                 (_, Some(store)) => {
                     let old_size = store.view().active_size();
-                    let (view, cache) = (store.view(), &engine.chunk_cache);
+                    let (view, cache) = (store.view(), &engine.caches);
                     let directories = &store.directories;
                     let open = &view.indexes;
                     let indexes = index::open_all(&engine.env, &engine.options, cache, directories, table, open)?;
@@ -106,7 +106,7 @@ fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<V
                     dropped.extend(dropped_indexes(&view, &store.view()));
                 }
                 (_, None) => {
-                    let store = recovery::open_table(&engine.env, &engine.options, &engine.chunk_cache, table)?;
+                    let store = recovery::open_table(&engine.env, &engine.options, &engine.caches, table)?;
                     recovery::make_directories(&engine.env, &store.directories)?;
                     tables.insert(table.id, store);
                 }

@@ -239,7 +239,7 @@ impl Scrub {
             if damaged {
                 reset_statistics(&engine.env, output)?;
             }
-            let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
+            let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
             opened.push(Arc::new(SSTable::open(&engine.env, output.clone(), &store.table(), cache)?));
         }
         self.transaction.remove(&self.descriptor)?;

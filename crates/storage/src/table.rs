@@ -12,6 +12,7 @@ use schema::{TableId, TableMetadata};
 use sstable::txn_log::Transaction;
 use sstable::{Descriptor, SSTable, SSTableId};
 
+use crate::caches::Caches;
 use crate::commitlog::LogPosition;
 use crate::compaction::auto::{AutoCompaction, FlushSize};
 use crate::compaction::strategy::Memory;
@@ -35,6 +36,8 @@ pub struct TableStore {
     pub directories: Vec<PathBuf>,
     /// How its partitions are split.
     pub shards: Shards,
+    /// What is kept of SSTables.
+    pub caches: Arc<Caches>,
     /// Counters.
     pub metrics: TableMetrics,
     view: ArcSwap<View>,
@@ -102,6 +105,7 @@ impl TableStore {
         table: Arc<TableMetadata>,
         opened: Opened,
         indexes: Vec<Arc<IndexStore>>,
+        caches: Arc<Caches>,
     ) -> Self {
         let Opened { sstables, last_sequence, left_out } = opened;
         let directory = directories.first().cloned().unwrap_or_default();
@@ -116,6 +120,7 @@ impl TableStore {
             directory,
             directories,
             shards,
+            caches,
             metrics: TableMetrics::default(),
             view: ArcSwap::from_pointee(view),
             changes: Mutex::new(Changes::default()),

@@ -87,7 +87,7 @@ impl Verification {
 fn unrepair(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> Result<(), StorageError> {
     let descriptor = sstable.descriptor();
     crate::import::reset_statistics(&engine.env, descriptor)?;
-    let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
+    let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
     let reloaded = SSTable::open(&engine.env, descriptor.clone(), &store.table(), cache)?;
     store.replace_sstables(std::slice::from_ref(sstable), vec![Arc::new(reloaded)]);
     Ok(())

@@ -9,9 +9,9 @@ use ureq::Agent;
 use super::server::{ClearSnapshots, LoggingLevel};
 use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
 use crate::model::{
-    ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo, NodeInfo,
-    NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples, SnapshotInfo,
-    SnapshotRequest, StopRequest, TableSelection, TableStats,
+    CacheChange, ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo,
+    NodeInfo, NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples,
+    SnapshotInfo, SnapshotRequest, StopRequest, TableSelection, TableStats,
 };
 
 /// How long to wait for a connection. Answers may take as long as a compaction.
@@ -164,6 +164,10 @@ impl AdminApi for Client {
 
     fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
         self.post("/api/compactions/concurrency", &count)
+    }
+
+    fn change_caches(&self, change: &CacheChange) -> Result<()> {
+        self.post("/api/caches", change)
     }
 
     fn drain(&self) -> Result<()> {

@@ -15,7 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
 use crate::model::{
-    CompactRequest, ImportRequest, SSTableRequest, SampleRequest, SnapshotRequest, StopRequest, TableSelection,
+    CacheChange, CompactRequest, ImportRequest, SSTableRequest, SampleRequest, SnapshotRequest, StopRequest,
+    TableSelection,
 };
 use crate::prometheus;
 
@@ -78,6 +79,7 @@ pub fn router(env: Env, api: Arc<dyn AdminApi>) -> Router {
         .route("/api/compactions/concurrency", post(set_concurrent_compactors))
         .route("/api/auto_compaction/status", post(auto_compaction))
         .route("/api/auto_compaction", post(set_auto_compaction))
+        .route("/api/caches", post(change_caches))
         .route("/api/drain", post(|State(node): State<Node>, Json(()): Json<()>| node.ask(|api| api.drain())))
         .route("/api/snapshots", get(|State(node): State<Node>| node.ask(|api| api.snapshots())).post(take_snapshot))
         .route("/api/snapshots/clear", post(clear_snapshots))
@@ -164,6 +166,10 @@ async fn compact(State(node): State<Node>, Json(request): Json<CompactRequest>) 
 
 async fn set_concurrent_compactors(State(node): State<Node>, Json(count): Json<u32>) -> Response {
     node.ask(move |api| api.set_concurrent_compactors(count)).await
+}
+
+async fn change_caches(State(node): State<Node>, Json(change): Json<CacheChange>) -> Response {
+    node.ask(move |api| api.change_caches(&change)).await
 }
 
 async fn auto_compaction(State(node): State<Node>, Json(tables): Json<TableSelection>) -> Response {

@@ -7,7 +7,8 @@ use super::*;
 use crate::api::{AdminApi, AdminError, TimeoutKind};
 use crate::fake::FakeNode;
 use crate::model::{
-    Compact, CompactRequest, ImportRequest, SSTableRequest, SSTableWork, SnapshotRequest, StopRequest, TableSelection,
+    CacheChange, Compact, CompactRequest, ImportRequest, SSTableRequest, SSTableWork, SnapshotRequest, StopRequest,
+    TableSelection,
 };
 
 /// Serves a fake node on a free port, for the rest of the test process.
@@ -51,6 +52,7 @@ fn everything_arrives() {
     client.set_auto_compaction(&shop, false).expect("set");
     assert_eq!(client.auto_compaction(&shop), node.auto_compaction(&shop));
     client.set_concurrent_compactors(7).expect("set");
+    client.change_caches(&CacheChange::Capacities { keys: 1, rows: 2 }).expect("changed");
     client.drain().expect("drained");
     client.clear_snapshots(Some("old"), &["shop".to_owned()]).expect("cleared");
     client.set_timeout(TimeoutKind::CasContention, 9).expect("set");
@@ -73,6 +75,7 @@ fn everything_arrives() {
             "compact [\"shop\"] [] Tokens { first: \"-5\", last: \"7\" }",
             "auto compaction [\"shop\"] [] false",
             "concurrent compactors 7",
+            "caches Capacities { keys: 1, rows: 2 }",
             "drain",
             "clear Some(\"old\") [\"shop\"]",
             "timeout cascontention 9"

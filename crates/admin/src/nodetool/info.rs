@@ -1,10 +1,13 @@
 //! `nodetool info` and `nodetool version`: the node itself.
 //!
-//! Key, row and counter caches are shown empty: their part is the chunk cache's.
+//! There is no counter cache: it is shown empty.
 
-use crate::model::NodeInfo;
+use crate::model::{CacheInfo, NodeInfo};
 use crate::nodetool::text::{decimals, file_size};
 use crate::nodetool::{Context, Outcome};
+
+/// What Cassandra shows by default.
+const COUNTER_CACHE_SAVE_PERIOD: u64 = 7200;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -56,10 +59,11 @@ impl Args {
             ("Rack", node.rack.clone()),
             ("Exceptions", node.exceptions.to_string()),
         ];
-        lines.extend([("Key Cache", 14_400), ("Row Cache", 0), ("Counter Cache", 7200)].map(|(name, save_period)| {
-            let empty = "entries 0, size 0 bytes, capacity 0 bytes, 0 hits, 0 requests, NaN recent hit rate";
-            (name, format!("{empty}, {save_period} save period in seconds"))
-        }));
+        lines.extend([
+            ("Key Cache", saved_cache(&node.key_cache, node.key_cache_save_period)),
+            ("Row Cache", saved_cache(&node.row_cache, node.row_cache_save_period)),
+            ("Counter Cache", saved_cache(&CacheInfo::default(), COUNTER_CACHE_SAVE_PERIOD)),
+        ]);
         lines.extend(chunk_cache(node));
         lines.push(("Percent Repaired", format!("{}%", schema::ident::java_double(node.percent_repaired))));
         lines.extend(self.token_lines(&node.tokens));
@@ -78,12 +82,27 @@ impl Args {
     }
 }
 
+fn hit_rate(cache: &CacheInfo) -> String {
+    decimals((cache.requests > 0).then(|| cache.hits as f64 / cache.requests as f64), 3)
+}
+
+fn saved_cache(cache: &CacheInfo, save_period: u64) -> String {
+    format!(
+        "entries {}, size {}, capacity {}, {} hits, {} requests, {} recent hit rate, {save_period} save period in seconds",
+        cache.entries,
+        file_size(cache.size),
+        file_size(cache.capacity),
+        cache.hits,
+        cache.requests,
+        hit_rate(cache)
+    )
+}
+
 fn chunk_cache(node: &NodeInfo) -> Option<(&'static str, String)> {
     let cache = &node.chunk_cache;
     if cache.capacity == 0 {
         return None;
     }
-    let rate = (cache.requests > 0).then(|| cache.hits as f64 / cache.requests as f64);
     let text = format!(
         "entries {}, size {}, capacity {}, {} misses, {} requests, {} recent hit rate, NaN microseconds miss latency",
         cache.entries,
@@ -91,7 +110,7 @@ fn chunk_cache(node: &NodeInfo) -> Option<(&'static str, String)> {
         file_size(cache.capacity),
         cache.requests - cache.hits.min(cache.requests),
         cache.requests,
-        decimals(rate, 3)
+        hit_rate(cache)
     );
     Some(("Chunk Cache", text))
 }

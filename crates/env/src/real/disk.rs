@@ -164,6 +164,12 @@ impl ReadFile for Reader {
         let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::Sequential);
     }
 
+    fn advise_wanted(&self, offset: u64, length: u64) {
+        if let Some(length) = NonZeroU64::new(length) {
+            let _ = rustix::fs::fadvise(&self.file, offset, Some(length), Advice::WillNeed);
+        }
+    }
+
     fn drop_cache(&self, offset: u64, length: u64) {
         let _ = rustix::fs::fadvise(&self.file, offset, NonZeroU64::new(length), Advice::DontNeed);
     }

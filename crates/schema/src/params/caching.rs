@@ -1,6 +1,6 @@
 //! `caching`: which keys and how many rows of a partition may be cached.
 //!
-//! Agrees with `org.apache.cassandra.schema.CachingParams`. The option is kept and shown; our caches hold chunks.
+//! Agrees with `org.apache.cassandra.schema.CachingParams`. What comes of it is `storage::caches`'s.
 
 use std::collections::BTreeMap;
 

@@ -128,15 +128,20 @@ fn commitlog(admin: &NodeAdmin) -> CommitLogMetrics {
 fn memory(admin: &NodeAdmin) -> Vec<(String, u64)> {
     let (services, engine) = (&admin.services, admin.engine());
     let (memtables, memtables_max) = engine.memory.usage();
-    let (chunks_max, chunks, _) = engine.chunk_cache.usage();
+    let caches = [&engine.caches.chunks.usage(), &engine.caches.keys.usage(), &engine.caches.rows.usage()];
+    let [chunks, keys, rows] = caches;
     let (prepared, prepared_max) = services.prepared.usage();
     [
         ("resident", process::usage(&services.node.env).resident),
         ("budget", admin.memory.total),
         ("memtables", memtables as u64),
         ("memtables_max", memtables_max as u64),
-        ("chunk_cache", chunks),
-        ("chunk_cache_max", chunks_max as u64),
+        ("chunk_cache", chunks.size),
+        ("chunk_cache_max", chunks.capacity),
+        ("key_cache", keys.size),
+        ("key_cache_max", keys.capacity),
+        ("row_cache", rows.size),
+        ("row_cache_max", rows.capacity),
         ("prepared_statements", prepared),
         ("prepared_statements_max", prepared_max),
         ("requests_in_flight", admin.transport.bytes_in_flight() as u64),

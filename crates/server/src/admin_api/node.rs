@@ -1,8 +1,11 @@
 //! The node itself and its keyspaces.
 
+use std::time::Duration;
+
 use admin::model::{CacheInfo, KeyspaceInfo, NodeInfo};
 use cluster::clock::uuid_text;
 use cluster::identity::{PARTITIONER, RELEASE_VERSION};
+use storage::caches::Usage;
 
 use super::{NodeAdmin, process, tables};
 
@@ -48,7 +51,11 @@ pub(super) fn info(admin: &NodeAdmin) -> NodeInfo {
         memory_used: process::usage(&services.node.env).resident,
         memory_max: admin.memory.total,
         exceptions: admin.transport.worker_stats().iter().map(|worker| worker.panics.get()).sum(),
-        chunk_cache: chunk_cache(admin),
+        chunk_cache: of_cache(&engine.caches.chunks.usage()),
+        key_cache: of_cache(&engine.caches.keys.usage()),
+        key_cache_save_period: period(services.config.caches.key_save_period),
+        row_cache: of_cache(&engine.caches.rows.usage()),
+        row_cache_save_period: period(services.config.caches.row_save_period),
         percent_repaired: tables::percent_repaired(
             engine.tables().iter().flat_map(|store| store.view().sstables.clone()),
         ),
@@ -57,11 +64,18 @@ pub(super) fn info(admin: &NodeAdmin) -> NodeInfo {
     }
 }
 
-fn chunk_cache(admin: &NodeAdmin) -> CacheInfo {
-    let cache = &admin.engine().chunk_cache;
-    let (capacity, size, entries) = cache.usage();
-    let (hits, misses) = cache.hits_and_misses();
-    CacheInfo { entries: entries as u64, size, capacity: capacity as u64, hits, requests: hits + misses }
+fn of_cache(usage: &Usage) -> CacheInfo {
+    CacheInfo {
+        entries: usage.entries,
+        size: usage.size,
+        capacity: usage.capacity,
+        hits: usage.hits,
+        requests: usage.requests(),
+    }
+}
+
+fn period(period: Option<Duration>) -> u64 {
+    period.map_or(0, |period| period.as_secs())
 }
 
 /// Stored keyspaces; the order is by name.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admin::api::Result;
-use admin::model::{SnapshotInfo, SnapshotRequest, TableSelection};
+use admin::model::{CacheChange, CacheKind, SnapshotInfo, SnapshotRequest, TableSelection};
 use storage::{TableStore, snapshot};
 
 use super::{NodeAdmin, failed, invalid, wait};
@@ -103,6 +103,19 @@ fn of_request(admin: &NodeAdmin, request: &SnapshotRequest) -> Result<Vec<Arc<Ta
 pub(super) fn clear_snapshots(admin: &NodeAdmin, name: Option<&str>, keyspaces: &[String]) -> Result<()> {
     for store in selected(admin, &TableSelection { keyspaces: keyspaces.to_vec(), tables: Vec::new() })? {
         snapshot::clear(admin.engine(), &store, name).map_err(failed)?;
+    }
+    Ok(())
+}
+
+pub(super) fn change_caches(admin: &NodeAdmin, change: CacheChange) -> Result<()> {
+    let engine = admin.engine();
+    match change {
+        CacheChange::Invalidate(CacheKind::Keys) => engine.caches.keys.clear(),
+        CacheChange::Invalidate(CacheKind::Rows) => engine.caches.rows.clear(),
+        CacheChange::Capacities { keys, rows } => {
+            engine.caches.set_capacities(Some(keys), Some(rows)).map_err(failed)?
+        }
+        CacheChange::KeysToSave { keys, rows } => engine.keeper.set_keys_to_save(keys, rows),
     }
     Ok(())
 }

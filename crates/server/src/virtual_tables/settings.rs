@@ -25,7 +25,10 @@ fn in_force(services: &Services) -> Vec<(&'static str, String)> {
     let mebibytes = |bytes: usize| bytes >> 20;
     let data: Vec<String> = options.data_directories.iter().map(|path| path.display().to_string()).collect();
     let timeouts = node.timeouts();
-    let (memtables, chunks) = (mebibytes(options.memtable_bytes), mebibytes(options.chunk_cache_bytes));
+    let caches = &node.engine.caches;
+    let [chunks, keys, cached_rows] =
+        [caches.chunks.usage(), caches.keys.usage(), caches.rows.usage()].map(|usage| usage.capacity >> 20);
+    let memtables = mebibytes(options.memtable_bytes);
     let log_space = mebibytes(usize::try_from(options.commitlog.total_space).unwrap_or(usize::MAX));
     let mut rows = vec![
         ("data_file_directories", format!("[{}]", data.join(", "))),
@@ -36,6 +39,10 @@ fn in_force(services: &Services) -> Vec<(&'static str, String)> {
         ("memtable_heap_space_in_mb", memtables.to_string()),
         ("file_cache_size", format!("{chunks}MiB")),
         ("file_cache_size_in_mb", chunks.to_string()),
+        ("key_cache_size", format!("{keys}MiB")),
+        ("key_cache_size_in_mb", keys.to_string()),
+        ("row_cache_size", format!("{cached_rows}MiB")),
+        ("row_cache_size_in_mb", cached_rows.to_string()),
         ("concurrent_compactors", node.engine.compactor.concurrency().to_string()),
         ("native_transport_port", node.identity.native.port().to_string()),
     ];

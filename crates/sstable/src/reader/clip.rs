@@ -12,7 +12,7 @@ use schema::ClusteringComparator;
 
 /// What to do after an unfiltered was shown.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub enum Step {
     /// It lies outside; show the next.
     Pass,
     /// Give it.
@@ -27,7 +27,7 @@ pub(super) enum Step {
 
 /// Slices in walking order and how far the walk is.
 #[derive(Debug)]
-pub(super) struct Clip {
+pub struct Clip {
     comparator: ClusteringComparator,
     slices: Slices,
     reversed: bool,
@@ -41,6 +41,7 @@ pub(super) struct Clip {
 }
 
 impl Clip {
+    /// At the beginning of a walk over a partition.
     pub fn new(comparator: ClusteringComparator, slices: Slices, reversed: bool) -> Self {
         let all = slices.is_all();
         Self { comparator, slices, reversed, all, done: 0, inside: all, open: None }

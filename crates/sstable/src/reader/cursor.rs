@@ -8,6 +8,7 @@ use bytes::Bytes;
 use rows::codec::CodecError;
 use rows::{ReadContext, ReadError};
 
+use super::walk::Walk;
 use crate::chunk_reader::DataFile;
 
 /// Most bytes of a row, or of a block that is read backwards, with what surrounds it; more is a damaged length. Java could not
@@ -17,8 +18,7 @@ const WINDOW_LENGTH_MAX: u64 = 1 << 31;
 /// A position with what surrounds it.
 pub(super) struct DataCursor {
     context: ReadContext,
-    /// Chunks that are read are offered to the cache.
-    caching: bool,
+    walk: Walk,
     window: Bytes,
     window_start: u64,
     position: u64,
@@ -26,8 +26,8 @@ pub(super) struct DataCursor {
 }
 
 impl DataCursor {
-    pub fn new(context: ReadContext, caching: bool) -> Self {
-        Self { context, caching, window: Bytes::new(), window_start: 0, position: 0, pin: None }
+    pub fn new(context: ReadContext, walk: Walk) -> Self {
+        Self { context, walk, window: Bytes::new(), window_start: 0, position: 0, pin: None }
     }
 
     pub fn context(&self) -> &ReadContext {
@@ -55,8 +55,8 @@ impl DataCursor {
         self.pin = None;
     }
 
-    fn chunk(&self, data: &DataFile, index: u64) -> Result<Bytes, ReadError> {
-        if self.caching { data.chunk(index, &self.context) } else { data.chunk_for_scan(index, &self.context) }
+    fn chunk(&mut self, data: &DataFile, index: u64) -> Result<Bytes, ReadError> {
+        self.walk.chunk(data, index, &self.context)
     }
 
     /// Offset of the position in the window, which is moved or extended to have it.

@@ -14,10 +14,11 @@ use env::{Disk, Env};
 use schema::TableMetadata;
 
 use super::{Resolved, SMALL_FILE_MAX, SSTable, Shared};
-use crate::chunk_reader::{ChunkCache, DataFile};
+use crate::chunk_reader::DataFile;
 use crate::compression_info::CompressionInfo;
 use crate::descriptor::{Component, Descriptor, parse_toc};
 use crate::error::{Error, Malformed};
+use crate::file_cache::FileCache;
 use crate::filter::Filter;
 use crate::index::Index;
 use crate::index::big_index::{BigIndex, KeyOrder};
@@ -35,7 +36,7 @@ pub(super) fn open(
     env: &Env,
     descriptor: Descriptor,
     table: &Arc<TableMetadata>,
-    cache: Arc<dyn ChunkCache>,
+    cache: Arc<dyn FileCache>,
 ) -> Result<SSTable, Error> {
     let statistics_path = descriptor.path(Component::Statistics);
     if !descriptor.version.is_readable() || descriptor.format != descriptor.version.format() {
@@ -177,7 +178,7 @@ impl Opening<'_> {
         }
     }
 
-    fn data(&mut self, statistics: &Statistics, cache: Arc<dyn ChunkCache>) -> Result<DataFile, Error> {
+    fn data(&mut self, statistics: &Statistics, cache: Arc<dyn FileCache>) -> Result<DataFile, Error> {
         let path = self.descriptor.path(Component::Data);
         let file = self.disk.open_read(&path).map_err(|error| Error::open(&path, error))?;
         if self.exists(Component::CompressionInfo) {

@@ -18,6 +18,7 @@ use types::DecoratedKey;
 use super::clip::{Clip, Step};
 use super::cursor::DataCursor;
 use super::explain::Visits;
+use super::walk::Walk;
 use super::{Resolved, SSTable};
 use crate::error::Malformed;
 use crate::index::{Block, Blocks, PartitionPosition, RowIndex};
@@ -54,10 +55,10 @@ impl PartitionReader {
         &self.sstable
     }
 
-    pub fn new(sstable: SSTable, context: &ReadContext, slices: Slices, reversed: bool, caching: bool) -> Self {
+    pub fn new(sstable: SSTable, context: &ReadContext, slices: Slices, reversed: bool, walk: Walk) -> Self {
         let comparator = sstable.schema.table.comparator.clone();
         Self {
-            cursor: DataCursor::new(context.clone(), caching),
+            cursor: DataCursor::new(context.clone(), walk),
             clip: Clip::new(comparator, slices, reversed),
             sstable,
             reversed,

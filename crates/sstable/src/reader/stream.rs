@@ -10,6 +10,7 @@ use types::DecoratedKey;
 
 use super::SSTable;
 use super::partition::PartitionReader;
+use super::walk::Walk;
 use crate::error::Malformed;
 use crate::filter::KeyHash;
 use crate::index::{IndexCursor, PartitionPosition};
@@ -36,7 +37,12 @@ impl SSTableStream {
             PartitionRange::Key(key) => Source::One(sstable.find(key, KeyHash::of(&key.key))?),
             PartitionRange::Range { start, .. } => Source::Scan(scan_from(&sstable, start)?),
         };
-        let reader = PartitionReader::new(sstable, context, command.slices.clone(), command.reversed, true);
+        let data = &sstable.shared.data;
+        let walk = match command.range {
+            PartitionRange::Key(_) => Walk::in_partition(data),
+            PartitionRange::Range { .. } => Walk::over_partitions(data),
+        };
+        let reader = PartitionReader::new(sstable, context, command.slices.clone(), command.reversed, walk);
         ReadStats::add(&context.stats.sstables_considered, 1);
         let counter = match source {
             Source::One(None) => &context.stats.bloom_false_positives,
@@ -48,7 +54,7 @@ impl SSTableStream {
 
     pub(super) fn all(sstable: SSTable, context: &ReadContext) -> Result<Self, ReadError> {
         let source = Source::Scan(scan_from(&sstable, &RingBound::Open)?);
-        let reader = PartitionReader::new(sstable, context, Slices::all(), false, false);
+        let reader = PartitionReader::new(sstable, context, Slices::all(), false, Walk::around());
         Ok(Self { reader, last: None, range: PartitionRange::all(), source })
     }
 }

@@ -10,10 +10,11 @@ use schema::TableMetadata;
 use stdx::put_u32;
 
 use super::report::SalvageReport;
-use crate::chunk_reader::{DataFile, NoCache};
+use crate::chunk_reader::DataFile;
 use crate::compression_info::CompressionInfo;
 use crate::descriptor::{Component, Descriptor, parse_toc};
 use crate::error::Error;
+use crate::file_cache::NoCache;
 use crate::reader::SMALL_FILE_MAX;
 use crate::statistics::Statistics;
 use crate::version::Version;

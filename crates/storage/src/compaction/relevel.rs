@@ -45,7 +45,7 @@ impl Task for Relevel {
         let path = descriptor.path(Component::Statistics);
         let written = engine.env.disk.replace_file(&path, &statistics.write(descriptor.version));
         written.map_err(|error| StorageError::io(&path, &error))?;
-        let cache: Arc<dyn sstable::ChunkCache> = Arc::clone(&engine.chunk_cache) as _;
+        let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
         let reopened = SSTable::open(&engine.env, descriptor.clone(), &store.table(), cache)?;
         store.replace_sstables(std::slice::from_ref(&self.sstable), vec![Arc::new(reopened)]);
         Ok(Outcome::default())

@@ -15,13 +15,18 @@ use rows::{PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadCont
 use sstable::{SSTable, SSTableStream};
 
 use super::watch::Watch;
-use super::{OLDER, exclusion, hash_of, is_by_names, read_watched};
+use super::{OLDER, exclusion, hash_of, is_by_names, read_watched, row_cache};
 use crate::memtable::Memtable;
 use crate::table::TableStore;
 use crate::view::View;
 
 /// Why an SSTable that is read is read.
 const MAY_HOLD: &str = "it may hold rows of the answer";
+/// Why an SSTable may be read beside the row cache.
+const BEHIND: &str = "only if the rows that the row cache has are not enough";
+/// Why the row cache is read.
+const FOUND: &str = "it has what the SSTables hold of the partition";
+const MADE: &str = "what the SSTables hold of the partition was put there by this read";
 
 fn report_of(store: &TableStore, view: &View, command: &ReadCommand) -> CommandReport {
     let shards = store.shards.of_range(&command.range);
@@ -33,7 +38,7 @@ fn report_of(store: &TableStore, view: &View, command: &ReadCommand) -> CommandR
         },
         shards: (*shards.start(), *shards.end()),
         shard_count: store.shards.count(),
-        by_names: is_by_names(view, command),
+        by_names: is_by_names(view, command) && row_cache::would_answer(store, view, command).is_none(),
         sources: Vec::new(),
         sources_left_out: 0,
     }
@@ -60,6 +65,18 @@ fn source_of_memtables(store: &TableStore, view: &View, memtables: &[Arc<Memtabl
     SourceReport { kind, name, decision: Decision::Read, reason, bytes, blocks: None, measured: None }
 }
 
+fn source_of_row_cache(bytes: u64, reason: &'static str) -> SourceReport {
+    SourceReport {
+        kind: SourceKind::RowCache,
+        name: "partition".to_owned(),
+        decision: Decision::Read,
+        reason,
+        bytes,
+        blocks: None,
+        measured: None,
+    }
+}
+
 fn source_of_sstable(sstable: &SSTable, decision: Decision, reason: &'static str) -> SourceReport {
     SourceReport {
         kind: SourceKind::SSTable,
@@ -81,6 +98,25 @@ pub(crate) fn plan(store: &TableStore, command: &ReadCommand) -> Result<CommandR
         add(&mut report, source);
     }
     let hash = hash_of(command);
+    if let Some((bytes, goes_on)) = row_cache::would_answer(store, &view, command) {
+        add(&mut report, source_of_row_cache(bytes, FOUND));
+        let mut behind = Vec::new();
+        for (sstable, may_have) in row_cache::with_key(&view, command) {
+            match may_have {
+                Ok(()) if goes_on => behind.push(source_of_sstable(sstable, Decision::Perhaps, BEHIND)),
+                Ok(()) => {
+                    add(&mut report, source_of_sstable(sstable, Decision::Skip, row_cache::IN_CACHE));
+                }
+                Err(reason) => {
+                    add(&mut report, source_of_sstable(sstable, Decision::Skip, reason));
+                }
+            }
+        }
+        for source in behind {
+            add(&mut report, source);
+        }
+        return Ok(report);
+    }
     let mut before = !report.sources.is_empty();
     for sstable in &view.sstables {
         let source = match exclusion(sstable, command, hash) {
@@ -262,6 +298,13 @@ impl Watcher<'_> {
 
 impl Watch for Watcher<'_> {
     type Source = Place;
+
+    const LOOKS: bool = true;
+
+    fn row_cache(&mut self, bytes: u64, found: bool) -> Place {
+        let reason = if found { FOUND } else { MADE };
+        self.add(source_of_row_cache(bytes, reason))
+    }
 
     fn memtables(&mut self, memtables: &[Arc<Memtable>], view: &View) -> Place {
         self.add(source_of_memtables(self.store, view, memtables))

@@ -13,8 +13,14 @@ pub(super) trait Watch {
     /// What a source is known by from its opening to its stream.
     type Source;
 
+    /// Somebody does look on.
+    const LOOKS: bool;
+
     /// Memtables (in token order) are going to be read.
     fn memtables(&mut self, memtables: &[Arc<Memtable>], view: &View) -> Self::Source;
+
+    /// The row cache is going to be read: an entry of so many bytes, found there, or made by this read.
+    fn row_cache(&mut self, bytes: u64, found: bool) -> Self::Source;
 
     /// The stream of such a source; may put something around it.
     fn watched(&mut self, source: Self::Source, stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream>;
@@ -36,6 +42,11 @@ pub(super) struct Unwatched;
 
 impl Watch for Unwatched {
     type Source = ();
+
+    const LOOKS: bool = false;
+
+    #[inline]
+    fn row_cache(&mut self, _: u64, _: bool) {}
 
     #[inline]
     fn memtables(&mut self, _: &[Arc<Memtable>], _: &View) {}

@@ -33,6 +33,15 @@ pub fn keyspace(name: &str, table: Option<Arc<TableMetadata>>) -> KeyspaceMetada
     }
 }
 
+/// `caching` of one of a few kinds.
+pub fn caching(kind: u64) -> BTreeMap<String, String> {
+    let rows = ["ALL", "1", "NONE", "3", "12"][(kind % 5) as usize];
+    BTreeMap::from([("keys".to_owned(), "ALL".to_owned()), ("rows_per_partition".to_owned(), rows.to_owned())])
+}
+
+/// What the row cache may have in a model: room for everything, or for an entry or two.
+pub const ROW_CACHES: [usize; 2] = [4 << 20, 3 << 10];
+
 /// Deletes a row.
 pub fn delete_row(update: &mut PartitionUpdate, clustering: ClusteringValues, deletion: DeletionTime) {
     let mut row = Row::new(clustering);

@@ -30,12 +30,13 @@ use crate::{Engine, EngineOptions, StorageError, commitlog, schema_change};
 const PARTITIONS: i32 = 6;
 const CLUSTERINGS: i32 = 60;
 
-fn options(dice: &SimRandom) -> EngineOptions {
+fn options(dice: &SimRandom, row_cache: usize) -> EngineOptions {
     EngineOptions {
         commitlog: commitlog::Options { segment_size: 64 << 10, total_space: 1 << 20, ..commitlog::Options::default() },
         shards: 1 << dice.below(4),
         memtable_bytes: 1 << 20,
         chunk_cache_bytes: 64 << 10,
+        row_cache_bytes: row_cache,
         column_index_size: Some(256),
         tombstone_failure_threshold: u64::MAX,
         tombstone_warn_threshold: u64::MAX,
@@ -43,11 +44,11 @@ fn options(dice: &SimRandom) -> EngineOptions {
     }
 }
 
-fn table() -> Arc<TableMetadata> {
-    table_of(TableId([9; 16]), "model")
+fn table(seed: u64) -> Arc<TableMetadata> {
+    table_of(TableId([9; 16]), "model", seed)
 }
 
-fn table_of(id: TableId, keyspace: &str) -> Arc<TableMetadata> {
+fn table_of(id: TableId, keyspace: &str, seed: u64) -> Arc<TableMetadata> {
     let spec =
         |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
     let specs = vec![
@@ -56,14 +57,14 @@ fn table_of(id: TableId, keyspace: &str) -> Arc<TableMetadata> {
         spec("s", ColumnKind::Static),
         spec("v", ColumnKind::Regular),
     ];
-    let mut params = TableParams::default();
+    let mut params = TableParams { caching: common::caching(seed), ..TableParams::default() };
     params.compression.insert("chunk_length_in_kb".into(), "1".into());
     let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
     Arc::new(TableMetadata::new(id, keyspace, "t", kind, flags, params, specs, BTreeMap::new(), None))
 }
 
-fn keyspace() -> KeyspaceMetadata {
-    common::keyspace("model", Some(table()))
+fn keyspace(seed: u64) -> KeyspaceMetadata {
+    common::keyspace("model", Some(table(seed)))
 }
 
 fn key(k: i32) -> DecoratedKey {
@@ -95,9 +96,12 @@ impl Model {
     }
 
     fn open(&self) -> Result<Arc<Engine>, StorageError> {
-        let (engine, _) = crate::open(&self.sim.env(), options(&self.dice))?;
+        let (engine, _) =
+            crate::open(&self.sim.env(), options(&self.dice, common::ROW_CACHES[(self.sim.seed() / 5 % 2) as usize]))?;
         if engine.schema().keyspace("model").is_none() {
-            let both = |schema: &schema::Schema| schema.with_keyspace(keyspace()).with_keyspace(sources::keyspace());
+            let seed = self.sim.seed();
+            let both =
+                |schema: &schema::Schema| schema.with_keyspace(keyspace(seed)).with_keyspace(sources::keyspace(seed));
             let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(both(schema)))?;
             let position = changed.expect("the change is not refused").position.expect("rows were written");
             self.sim.block_on(engine.log.wait_durable(position))?;

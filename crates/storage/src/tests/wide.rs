@@ -42,12 +42,13 @@ const STATICS: [&str; 2] = ["s", "sm"];
 /// May be dropped and added again.
 const DROPPABLE: [&str; 3] = ["w", "x", "m"];
 
-fn options(dice: &SimRandom) -> EngineOptions {
+fn options(dice: &SimRandom, row_cache: usize) -> EngineOptions {
     EngineOptions {
         commitlog: commitlog::Options { segment_size: 48 << 10, total_space: 1 << 20, ..commitlog::Options::default() },
         shards: 1 << dice.below(3),
         memtable_bytes: 1 << 20,
         chunk_cache_bytes: 64 << 10,
+        row_cache_bytes: row_cache,
         column_index_size: Some(256),
         tombstone_failure_threshold: u64::MAX,
         tombstone_warn_threshold: u64::MAX,
@@ -69,7 +70,7 @@ fn spec(name: &str, kind: ColumnKind, position: usize, reversed: bool) -> Column
     ColumnSpec { name: name.into(), kind, position, ty: type_of(name), reversed }
 }
 
-fn table(id: u8) -> TableMetadata {
+fn table(id: u8, seed: u64) -> TableMetadata {
     let mut specs = vec![
         spec("k", ColumnKind::PartitionKey, 0, false),
         spec("a", ColumnKind::Clustering, 0, false),
@@ -78,6 +79,7 @@ fn table(id: u8) -> TableMetadata {
     specs.extend(STATICS.map(|name| spec(name, ColumnKind::Static, 0, false)));
     specs.extend(REGULARS.map(|name| spec(name, ColumnKind::Regular, 0, false)));
     let mut params = TableParams { gc_grace_seconds: GC_GRACE, ..TableParams::default() };
+    params.caching = common::caching(seed + u64::from(id));
     params.compression.insert("chunk_length_in_kb".into(), "1".into());
     params.compaction.insert("tombstone_compaction_interval".into(), "10".into());
     let (id, kind, flags) = (TableId([id; 16]), TableKind::Regular, TableFlags::COMPOUND);
@@ -116,6 +118,7 @@ struct Wide {
     columns: BTreeSet<&'static str>,
     used: BTreeSet<i64>,
     tables: u8,
+    row_cache: usize,
 }
 
 impl Wide {
@@ -129,10 +132,10 @@ impl Wide {
 
     fn open(&self) -> Arc<Engine> {
         let seed = self.sim.seed();
-        let opened = crate::open(&self.sim.env(), options(&self.dice));
+        let opened = crate::open(&self.sim.env(), options(&self.dice, self.row_cache));
         let (engine, _) = opened.unwrap_or_else(|error| panic!("seed {seed}: a sound disk opens, but: {error}"));
         if engine.schema().keyspace("wide").is_none() {
-            self.change(&engine, keyspace(Some(table(self.tables))));
+            self.change(&engine, keyspace(Some(table(self.tables, self.sim.seed()))));
         }
         engine
     }
@@ -488,7 +491,7 @@ impl Wide {
             schema_change::remove_dropped(engine, &dropped).expect("a sound disk removes");
         }
         self.tables += 1;
-        self.change(engine, keyspace(Some(table(self.tables))));
+        self.change(engine, keyspace(Some(table(self.tables, self.sim.seed()))));
         self.forget();
         self.columns = REGULARS.into_iter().collect();
     }
@@ -544,11 +547,12 @@ impl Wide {
     }
 }
 
-fn run(seed: u64, lives: usize) -> (u64, u64) {
+fn run(seed: u64, lives: usize, row_cache: usize) -> (u64, u64) {
     let sim = Sim::new(seed);
     let dice = sim.dice();
     let columns = REGULARS.into_iter().collect();
-    let mut wide = Wide { sim, dice, history: History::default(), columns, used: BTreeSet::new(), tables: 1 };
+    let mut wide =
+        Wide { sim, dice, history: History::default(), columns, used: BTreeSet::new(), tables: 1, row_cache };
     for _ in 0..lives {
         let engine = wide.open();
         (0..4).for_each(|_| wide.check(&engine));
@@ -572,13 +576,14 @@ fn run(seed: u64, lives: usize) -> (u64, u64) {
 #[test]
 fn histories_of_a_wide_table() {
     each(10, |seed| {
-        run(seed, 4);
+        run(seed, 4, common::ROW_CACHES[(seed / 5 % 2) as usize]);
     });
 }
 
 #[test]
 fn the_same_seed_is_the_same_run() {
     for seed in seeds(2).take(2) {
-        assert_eq!(run(seed, 3), run(seed, 3), "seed {seed}");
+        let row_cache = common::ROW_CACHES[0];
+        assert_eq!(run(seed, 3, row_cache), run(seed, 3, row_cache), "seed {seed}");
     }
 }

@@ -60,6 +60,7 @@ fn of_source(lines: &mut Lines, source: &SourceReport) {
     let step = match source.kind {
         SourceKind::Memtable => "memtable",
         SourceKind::Flushing => "flushing",
+        SourceKind::RowCache => "row cache",
         SourceKind::SSTable => "sstable",
     };
     let name = &source.name;

@@ -22,9 +22,9 @@ pub struct Source {
     pub ops: Vec<Op>,
 }
 
-pub fn keyspace() -> KeyspaceMetadata {
-    let tables = BTreeMap::from([("t".to_owned(), table_of(ELSEWHERE, "elsewhere"))]);
-    KeyspaceMetadata { name: "elsewhere".into(), durable_writes: false, tables, ..super::keyspace() }
+pub fn keyspace(seed: u64) -> KeyspaceMetadata {
+    let tables = BTreeMap::from([("t".to_owned(), table_of(ELSEWHERE, "elsewhere", seed))]);
+    KeyspaceMetadata { name: "elsewhere".into(), durable_writes: false, tables, ..super::keyspace(seed) }
 }
 
 pub fn options(directory: PathBuf, copy: bool) -> import::Options {

@@ -3,11 +3,11 @@
 use sstable::{Component, SSTable};
 
 use super::*;
-use crate::chunk_cache::ChunkCache;
+use crate::caches::Caches;
 
 fn scan(sim: &Sim, sstable: &SSTable) {
     let descriptor = sstable.descriptor().clone();
-    let cache = Arc::new(ChunkCache::new(64 << 10));
+    let cache = Arc::new(Caches::new(&EngineOptions::beneath(Path::new(DATA))));
     let Ok(damaged) = SSTable::open(&sim.env(), descriptor, sstable.table(), cache) else { return };
     let context = ReadContext::new(ReadMode::Background);
     for (range, reversed) in [(PartitionRange::all(), false), (PartitionRange::Key(key(1)), true)] {
@@ -25,7 +25,8 @@ fn damage(seed: u64, trials: usize) {
     let sim = Sim::new(seed);
     let dice = sim.dice();
     let columns = REGULARS.into_iter().collect();
-    let mut wide = Wide { sim, dice, history: History::default(), columns, used: BTreeSet::new(), tables: 1 };
+    let mut wide =
+        Wide { sim, dice, history: History::default(), columns, used: BTreeSet::new(), tables: 1, row_cache: 0 };
     let engine = wide.open();
     for _ in 0..150 {
         wide.write(&engine);

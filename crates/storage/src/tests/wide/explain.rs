@@ -29,10 +29,20 @@ pub(super) fn check(engine: &Engine, command: &ReadCommand, seed: u64) {
     let [report] = reports.as_slice() else { panic!("seed {seed}: one command, {} reports", reports.len()) };
     assert_eq!((left_out, in_background), (0, true), "seed {seed}");
     let plan = engine.explain(command).expect("a sound disk reads").expect("the table is there");
+    if by_row_cache(&plan) != by_row_cache(report)
+        || report.sources.iter().any(|source| source.reason.contains("by this read"))
+    {
+        // the read itself has changed what the next one does
+        return;
+    }
     check_plan(&plan, report, command, seed);
     for source in report.sources.iter().filter(|source| source.kind == SourceKind::SSTable) {
         check_blocks(source, &plan, command, seed);
     }
+}
+
+fn by_row_cache(report: &CommandReport) -> bool {
+    report.sources.iter().any(|source| source.kind == SourceKind::RowCache)
 }
 
 fn check_plan(plan: &CommandReport, report: &CommandReport, command: &ReadCommand, seed: u64) {
@@ -45,7 +55,7 @@ fn check_plan(plan: &CommandReport, report: &CommandReport, command: &ReadComman
         match planned.decision {
             Decision::Skip => assert_eq!(rows, 0, "seed {seed}: {} was to be left out: {command:?}", done.name),
             Decision::Read => assert_eq!(done.decision, Decision::Read, "seed {seed}: {} was to be read", done.name),
-            Decision::Perhaps => assert!(plan.by_names, "seed {seed}"),
+            Decision::Perhaps => assert!(plan.by_names || by_row_cache(plan), "seed {seed}"),
         }
     }
 }
@@ -54,7 +64,7 @@ fn check_blocks(source: &SourceReport, plan: &CommandReport, command: &ReadComma
     let Some(figures) = &source.measured else { return };
     let blocks = figures.blocks;
     assert!(blocks.wanted <= blocks.total, "seed {seed}: {blocks:?} of {}", source.name);
-    if command.slices.is_all() {
+    if command.slices.is_all() && !by_row_cache(plan) {
         assert_eq!(blocks.wanted, blocks.total, "seed {seed}: everything was read of {}: {command:?}", source.name);
     }
     let planned = plan.sources.iter().find(|planned| planned.name == source.name).and_then(|planned| planned.blocks);

@@ -1,0 +1,54 @@
+//! What is kept of open files between reads: the interface that whoever opens an SSTable fills. How much is kept, and of what, is decided there.
+//!
+//! Ids of files are never used twice in a process: what is kept of a file that is gone is never found again, and is given back when
+//! its last handle goes ([`FileCache::forget`]).
+
+use bytes::Bytes;
+
+use crate::index::PartitionPosition;
+
+/// Keeps uncompressed chunks of data files, and where partitions are.
+pub trait FileCache: Send + Sync {
+    /// A chunk that was put in, if it is still there. It was wanted once more.
+    fn chunk(&self, file: u64, chunk: u64) -> Option<Bytes>;
+
+    /// The same for a walk over the file, which wants each chunk once: says nothing of how much the chunk is wanted.
+    fn chunk_in_passing(&self, file: u64, chunk: u64) -> Option<Bytes>;
+
+    /// Offers a chunk.
+    fn insert_chunk(&self, file: u64, chunk: u64, bytes: &Bytes);
+
+    /// Whether chunks that a walk over partitions reads are offered, for a file of `length` bytes.
+    fn takes_walks_over(&self, length: u64) -> bool;
+
+    /// Where the partition of a key is, if it was put in and is still there.
+    fn position(&self, _file: u64, _key: &[u8]) -> Option<PartitionPosition> {
+        None
+    }
+
+    /// Offers the place of a partition.
+    fn insert_position(&self, _file: u64, _key: &[u8], _position: PartitionPosition) {}
+
+    /// The file, of so many chunks, is closed.
+    fn forget(&self, _file: u64, _chunks: u64) {}
+}
+
+/// Keeps nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCache;
+
+impl FileCache for NoCache {
+    fn chunk(&self, _file: u64, _chunk: u64) -> Option<Bytes> {
+        None
+    }
+
+    fn chunk_in_passing(&self, _file: u64, _chunk: u64) -> Option<Bytes> {
+        None
+    }
+
+    fn insert_chunk(&self, _file: u64, _chunk: u64, _bytes: &Bytes) {}
+
+    fn takes_walks_over(&self, _length: u64) -> bool {
+        false
+    }
+}

@@ -1,0 +1,171 @@
+//! What is kept in memory of SSTables, under one budget: uncompressed chunks, places of partitions (of big SSTables), heads of partitions.
+//!
+//! The budget is what the options give the three together. What keys and rows may take is set apart, by the configuration and while the
+//! node runs ([`Caches::set_capacities`]); the chunks have the rest.
+//!
+//! Chunks and places are found by the number that a file has in this process: what is kept of a removed SSTable cannot be found, and
+//! goes when its last handle does, at once where that is little work, else in a background task ([`keeper`]).
+//! Counters have no cache: an increment reads what it adds to, from memtables and chunks.
+
+pub mod chunks;
+pub mod keeper;
+pub mod keys;
+pub mod rows;
+pub mod saved;
+
+use std::sync::{Mutex, OnceLock};
+
+use bytes::Bytes;
+use env::Wake;
+use sstable::PartitionPosition;
+
+use crate::error::StorageError;
+use crate::options::EngineOptions;
+use chunks::ChunkCache;
+use keys::KeyCache;
+use rows::RowCache;
+
+/// Of the budget, the part that the chunks keep whatever keys and rows are given.
+const CHUNKS_SHARE_MIN: u64 = 8;
+
+/// Chunks of a file that is gone are taken out at once up to so many, a fraction of a millisecond.
+const FORGET_AT_ONCE_MAX: u64 = 4096;
+
+/// Of the capacity for chunks, the part up to which a file is small: a walk over it may put in what it reads.
+const SMALL_FILE_SHARE: u64 = 16;
+
+/// A cache at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Bytes it may keep.
+    pub capacity: u64,
+    /// Bytes it keeps, bookkeeping included.
+    pub size: u64,
+    /// How many entries those are.
+    pub entries: u64,
+    /// Look-ups that found what they looked for.
+    pub hits: u64,
+    /// Look-ups that did not.
+    pub misses: u64,
+}
+
+impl Usage {
+    /// All look-ups.
+    pub fn requests(&self) -> u64 {
+        self.hits + self.misses
+    }
+}
+
+/// The caches of a node. Shared by all workers.
+pub struct Caches {
+    /// Decompressed chunks of data files.
+    pub chunks: ChunkCache,
+    /// Where partitions are in big SSTables.
+    pub keys: KeyCache,
+    /// What SSTables hold of partitions, of tables that want it.
+    pub rows: RowCache,
+    budget: u64,
+    /// Held while capacities change.
+    changes: Mutex<()>,
+    /// Files whose entries are still to be taken out.
+    gone: Mutex<Vec<u64>>,
+    keeper: OnceLock<Wake>,
+}
+
+impl Caches {
+    /// With the capacities of the options.
+    pub fn new(options: &EngineOptions) -> Self {
+        let bytes = |size: usize| size as u64;
+        let (chunks, keys) = (bytes(options.chunk_cache_bytes), bytes(options.key_cache_bytes));
+        let rows = bytes(options.row_cache_bytes);
+        Self {
+            chunks: ChunkCache::new(chunks),
+            keys: KeyCache::new(keys),
+            rows: RowCache::new(rows),
+            budget: chunks + keys + rows,
+            changes: Mutex::new(()),
+            gone: Mutex::default(),
+            keeper: OnceLock::new(),
+        }
+    }
+
+    /// Bytes that all of them together may keep.
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Gives keys and rows other capacities (None: the same), and the chunks what they leave.
+    pub fn set_capacities(&self, keys: Option<u64>, rows: Option<u64>) -> Result<(), StorageError> {
+        let _changes = self.changes.lock().expect("nothing panics inside");
+        let keys = keys.unwrap_or_else(|| self.keys.usage().capacity);
+        let rows = rows.unwrap_or_else(|| self.rows.usage().capacity);
+        let most = self.budget - self.budget / CHUNKS_SHARE_MIN;
+        let wanted = keys.checked_add(rows).filter(|wanted| *wanted <= most);
+        let Some(wanted) = wanted else {
+            let why = format!(
+                "{keys} bytes for keys and {rows} for rows do not fit: the caches have {} together, of which the chunks keep an eighth",
+                self.budget
+            );
+            return Err(StorageError::Refused { why });
+        };
+        // those that shrink first: the sum never passes the budget
+        self.chunks.set_capacity((self.budget - wanted).min(self.chunks.usage().capacity));
+        self.keys.set_capacity(keys);
+        self.rows.set_capacity(rows);
+        self.chunks.set_capacity(self.budget - wanted);
+        Ok(())
+    }
+
+    /// Takes out what is kept of files that are gone. Bounded by what the caches hold.
+    pub(crate) fn sweep(&self) {
+        let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics inside"));
+        if !gone.is_empty() {
+            self.chunks.forget_files(&gone);
+            self.keys.forget_files(&gone);
+        }
+    }
+
+    fn wake_keeper(&self) {
+        if let Some(wake) = self.keeper.get() {
+            wake.wake();
+        }
+    }
+}
+
+impl sstable::FileCache for Caches {
+    #[inline]
+    fn chunk(&self, file: u64, chunk: u64) -> Option<Bytes> {
+        self.chunks.get(file, chunk)
+    }
+
+    fn chunk_in_passing(&self, file: u64, chunk: u64) -> Option<Bytes> {
+        self.chunks.peek(file, chunk)
+    }
+
+    fn insert_chunk(&self, file: u64, chunk: u64, bytes: &Bytes) {
+        self.chunks.insert(file, chunk, bytes);
+    }
+
+    fn takes_walks_over(&self, length: u64) -> bool {
+        length <= self.chunks.usage().capacity / SMALL_FILE_SHARE
+    }
+
+    fn position(&self, file: u64, key: &[u8]) -> Option<PartitionPosition> {
+        self.keys.get(file, key)
+    }
+
+    fn insert_position(&self, file: u64, key: &[u8], position: PartitionPosition) {
+        self.keys.insert(file, key, position);
+    }
+
+    fn forget(&self, file: u64, chunks: u64) {
+        let at_once = chunks <= FORGET_AT_ONCE_MAX;
+        if at_once && !self.chunks.is_empty() {
+            (0..chunks).for_each(|chunk| self.chunks.remove(file, chunk));
+        }
+        if !at_once || !self.keys.is_empty() {
+            self.gone.lock().expect("nothing panics inside").push(file);
+            self.wake_keeper();
+        }
+    }
+}

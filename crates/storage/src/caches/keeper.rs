@@ -1,0 +1,304 @@
+//! The keeper: one background task that takes out what is kept of files that are gone, saves what is hot, and after a start reads it again.
+//!
+//! - Saving: by period, and when the node is drained. A file is replaced as one durable step; a crash leaves the old one or the new one.
+//! - Loading begins when the node is ready ([`Engine::load_caches`]), goes on at [`LOAD_BYTES_PER_SECOND`] at most, and ends at
+//!   `cache_load_timeout` wherever it is. A file that cannot be read is named once in the log, and removed.
+//!
+//! Agrees in role with `org.apache.cassandra.cache.AutoSavingCache`.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::{Instant, Next};
+use schema::TableId;
+use types::DecoratedKey;
+
+use super::saved::{self, Hot, Kind, SAVED_FILE_MAX};
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::files::SSTable;
+use crate::table::TableStore;
+
+/// Bytes of chunks a second that are read again after a start: a tenth or so of what a disk gives.
+pub const LOAD_BYTES_PER_SECOND: u64 = 64 << 20;
+/// Of these, in one step.
+const LOAD_STEP_BYTES: u64 = 4 << 20;
+/// A key is counted as so many bytes: reading it again reads an index, or a block or two.
+const KEY_BYTES: u64 = 16 << 10;
+
+/// Where, and how often, what is hot is saved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SavedCaches {
+    /// `saved_caches_directory`.
+    pub directory: PathBuf,
+    /// `key_cache_save_period`: of keys and chunks; None: they are not saved by time.
+    pub keys_period: Option<Duration>,
+    /// `row_cache_save_period`.
+    pub rows_period: Option<Duration>,
+    /// `key_cache_keys_to_save`.
+    pub keys_to_save: u64,
+    /// `row_cache_keys_to_save`.
+    pub rows_to_save: u64,
+    /// `cache_load_timeout`.
+    pub load_timeout: Duration,
+}
+
+/// What the keeper has to do, besides what is in the caches.
+#[derive(Default)]
+pub struct Keeper {
+    load: AtomicBool,
+    keys_to_save: AtomicU64,
+    rows_to_save: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    keys_saved: Option<Instant>,
+    rows_saved: Option<Instant>,
+    loading: Option<Loading>,
+}
+
+struct Loading {
+    begun: Instant,
+    todo: VecDeque<(Kind, Hot)>,
+    loaded: u64,
+}
+
+impl Keeper {
+    /// Registers the task.
+    pub(crate) fn start(engine: &Arc<Engine>) {
+        if let Some(saved) = &engine.options.saved_caches {
+            engine.keeper.set_keys_to_save(saved.keys_to_save, saved.rows_to_save);
+        }
+        let weak: Weak<Engine> = Arc::downgrade(engine);
+        let step = move || match weak.upgrade() {
+            None => Next::Done,
+            Some(engine) => engine.keeper.step(&engine),
+        };
+        let wake = engine.env.tasks.background("caches", Box::new(step));
+        wake.wake();
+        let _ = engine.caches.keeper.set(wake);
+    }
+
+    /// The node is ready: what was saved may be read.
+    pub(crate) fn load(&self, engine: &Engine) {
+        self.load.store(true, Ordering::Release);
+        engine.caches.wake_keeper();
+    }
+
+    /// How many keys, and how many rows' keys, are saved at most.
+    pub fn keys_to_save(&self) -> (u64, u64) {
+        (self.keys_to_save.load(Ordering::Relaxed), self.rows_to_save.load(Ordering::Relaxed))
+    }
+
+    /// Changes it.
+    pub fn set_keys_to_save(&self, keys: u64, rows: u64) {
+        self.keys_to_save.store(keys, Ordering::Relaxed);
+        self.rows_to_save.store(rows, Ordering::Relaxed);
+    }
+
+    fn step(&self, engine: &Engine) -> Next {
+        engine.caches.sweep();
+        let Some(saved) = &engine.options.saved_caches else { return Next::Idle };
+        if engine.is_stopped() {
+            return Next::Idle;
+        }
+        let mut state = self.state.lock().expect("nothing panics inside");
+        if self.load.swap(false, Ordering::Acquire) {
+            let todo = [Kind::Keys, Kind::Rows, Kind::Chunks].into_iter().flat_map(|kind| read(engine, saved, kind));
+            state.loading = Some(Loading { begun: engine.env.now(), todo: todo.collect(), loaded: 0 });
+        }
+        if let Some(loading) = &mut state.loading {
+            match loading.step(engine, saved.load_timeout) {
+                Some(pause) => return Next::After(pause),
+                None => state.loading = None,
+            }
+        }
+        let now = engine.env.now();
+        let mut next: Option<Duration> = None;
+        let mut is_due = |last: &mut Option<Instant>, period: Option<Duration>| {
+            let Some(period) = period else { return false };
+            let since = engine.env.elapsed(*last.get_or_insert(now));
+            let due = since >= period;
+            if due {
+                *last = Some(now);
+            }
+            let left = if due { period } else { period - since };
+            next = Some(next.map_or(left, |next| next.min(left)));
+            due
+        };
+        let due = (is_due(&mut state.keys_saved, saved.keys_period), is_due(&mut state.rows_saved, saved.rows_period));
+        drop(state);
+        let kinds = [(Kind::Chunks, due.0), (Kind::Keys, due.0), (Kind::Rows, due.1)];
+        kinds.into_iter().filter(|(_, due)| *due).for_each(|(kind, _)| save_or_tell(engine, saved, kind));
+        next.map_or(Next::Idle, Next::After)
+    }
+
+    /// Saves everything whose period is not zero, now.
+    pub(crate) fn save_all(&self, engine: &Engine) {
+        let Some(saved) = engine.options.saved_caches.as_ref().filter(|_| !engine.options.read_only) else { return };
+        if self.state.lock().expect("nothing panics inside").loading.is_some() {
+            // what was saved before is better than the half of it
+            return;
+        }
+        let kinds =
+            [(Kind::Chunks, saved.keys_period), (Kind::Keys, saved.keys_period), (Kind::Rows, saved.rows_period)];
+        for (kind, _) in kinds.into_iter().filter(|(_, period)| period.is_some()) {
+            save_or_tell(engine, saved, kind);
+        }
+    }
+}
+
+fn save_or_tell(engine: &Engine, saved: &SavedCaches, kind: Kind) {
+    if let Err(error) = save(engine, saved, kind) {
+        tracing::warn!(file = kind.file_name(), %error, "what is hot could not be saved");
+    }
+}
+
+/// An SSTable's name beneath its table: directories of indexes lie beneath their base's.
+fn name_of(sstable: &SSTable) -> String {
+    let descriptor = sstable.descriptor();
+    let directory = descriptor.directory.file_name().unwrap_or_default().to_string_lossy();
+    format!("{directory}/{}", descriptor.prefix())
+}
+
+/// Every SSTable, with its table.
+fn sstables(engine: &Engine) -> Vec<(TableId, Arc<SSTable>)> {
+    let stores = engine.stores().into_iter();
+    stores
+        .flat_map(|store| {
+            let id = store.id;
+            store.view().sstables.iter().map(|sstable| (id, Arc::clone(sstable))).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn save(engine: &Engine, saved: &SavedCaches, kind: Kind) -> Result<(), StorageError> {
+    let path = saved.directory.join(kind.file_name());
+    let hot = hot(engine, kind);
+    let disk = &engine.env.disk;
+    let done = if hot.is_empty() {
+        if disk.exists(&path) { disk.remove_file(&path) } else { Ok(()) }
+    } else {
+        let content = saved::encode(kind, &hot);
+        if content.len() as u64 > SAVED_FILE_MAX {
+            let why = format!("{} would be {} bytes long", path.display(), content.len());
+            return Err(StorageError::Refused { why });
+        }
+        disk.create_dir_durable(&saved.directory).and_then(|()| disk.replace_file(&path, &content))
+    };
+    done.map_err(|error| StorageError::io(&path, &error))
+}
+
+/// What a cache holds, by name.
+fn hot(engine: &Engine, kind: Kind) -> Vec<Hot> {
+    let (keys_to_save, rows_to_save) = engine.keeper.keys_to_save();
+    let count = |most: u64| usize::try_from(most).unwrap_or(usize::MAX);
+    if kind == Kind::Rows {
+        let mut hot: BTreeMap<TableId, Hot> = BTreeMap::new();
+        for (table, key) in engine.caches.rows.keys().take(count(rows_to_save)) {
+            hot.entry(table).or_insert_with(|| Hot::of(table, String::new())).keys.push(key);
+        }
+        return hot.into_values().collect();
+    }
+    let sstables = sstables(engine);
+    let mut files: BTreeMap<u64, Hot> =
+        sstables.iter().map(|(table, sstable)| (sstable.file_id(), Hot::of(*table, name_of(sstable)))).collect();
+    match kind {
+        Kind::Keys => {
+            for (file, key) in engine.caches.keys.keys().take(count(keys_to_save)) {
+                files.entry(file).and_modify(|hot| hot.keys.push(key));
+            }
+        }
+        _ => {
+            for (file, chunk) in engine.caches.chunks.places() {
+                files.entry(file).and_modify(|hot| hot.chunks.push(chunk));
+            }
+        }
+    }
+    let mut hot: Vec<Hot> = files.into_values().filter(|hot| !hot.chunks.is_empty() || !hot.keys.is_empty()).collect();
+    for hot in &mut hot {
+        hot.chunks.sort_unstable();
+        hot.chunks.dedup();
+    }
+    hot
+}
+
+/// What was saved; nothing, where that cannot be read.
+fn read(engine: &Engine, saved: &SavedCaches, kind: Kind) -> Vec<(Kind, Hot)> {
+    let path = saved.directory.join(kind.file_name());
+    let disk = &engine.env.disk;
+    if !disk.exists(&path) {
+        return Vec::new();
+    }
+    let content = disk.read_all(&path, SAVED_FILE_MAX).map_err(|error| error.to_string());
+    match content.and_then(|content| saved::decode(kind, &content)) {
+        Ok(hot) => hot.into_iter().map(|hot| (kind, hot)).collect(),
+        Err(why) => {
+            tracing::warn!(file = %path.display(), why, "a saved cache is not used and removed");
+            if !engine.options.read_only {
+                let _ = disk.remove_file(&path);
+            }
+            Vec::new()
+        }
+    }
+}
+
+impl Loading {
+    /// Reads some of it. None: that was all; else how long to wait before more.
+    fn step(&mut self, engine: &Engine, timeout: Duration) -> Option<Duration> {
+        let begun = engine.env.now();
+        let stores: BTreeMap<TableId, Arc<TableStore>> =
+            engine.stores().into_iter().map(|store| (store.id, store)).collect();
+        let mut left = LOAD_STEP_BYTES;
+        while left > 0 {
+            let is_late = engine.env.elapsed(self.begun) >= timeout;
+            if is_late && !self.todo.is_empty() {
+                tracing::info!("cache_load_timeout has come: the rest of what was hot is read when it is wanted");
+                self.todo.clear();
+            }
+            let Some((kind, hot)) = self.todo.front_mut() else {
+                tracing::info!(entries = self.loaded, "what was hot is in the caches again");
+                return None;
+            };
+            let store = stores.get(&TableId(hot.table));
+            self.loaded += store.map_or(0, |store| load_some(store, *kind, hot, &mut left));
+            if left > 0 {
+                self.todo.pop_front();
+            }
+        }
+        let due = Duration::from_secs_f64(LOAD_STEP_BYTES as f64 / LOAD_BYTES_PER_SECOND as f64);
+        Some(due.saturating_sub(engine.env.elapsed(begun)))
+    }
+}
+
+/// Reads what was hot of a file or table, until so many bytes are read. Gives how many entries. Where something cannot be read, the rest
+/// of the file is left alone.
+fn load_some(store: &TableStore, kind: Kind, hot: &mut Hot, left: &mut u64) -> u64 {
+    let view = store.view();
+    let sstable = view.sstables.iter().find(|sstable| name_of(sstable) == hot.sstable);
+    let mut load_one = || -> Option<u64> {
+        match (kind, sstable) {
+            (Kind::Rows, _) => {
+                let key = DecoratedKey::new(Bytes::from(hot.keys.pop()?));
+                crate::read::row_cache::warm(store, &key).ok().map(|()| KEY_BYTES)
+            }
+            (Kind::Keys, Some(sstable)) => sstable.warm_position(Bytes::from(hot.keys.pop()?)).ok().map(|()| KEY_BYTES),
+            (Kind::Chunks, Some(sstable)) => sstable.data().warm(hot.chunks.pop()?).ok(),
+            (_, None) => None,
+        }
+    };
+    let mut loaded = 0;
+    while *left > 0 {
+        let Some(bytes) = load_one() else { break };
+        *left = left.saturating_sub(bytes.max(1));
+        loaded += 1;
+    }
+    loaded
+}

@@ -1,0 +1,213 @@
+//! What SSTables hold of partitions, for tables that want it (`caching = {'rows_per_partition': N}`): head, and the first rows.
+//!
+//! An entry is what the SSTables of one moment say, merged; memtables are not in it, and are read beside it every time. It names the
+//! files it is of: it is good as long as exactly these may hold the partition. So a write makes nothing stale, and a flush, compaction,
+//! truncation or import need tell nobody: the entries concerned are not found good any more. Nothing of an entry depends on the clock
+//! (what has expired is left out by whoever reads), nor on what a read asks for.
+//!
+//! Rows are kept in their serial form, without the chunks they came from. How an entry is read and made is in `read::row_cache`.
+//! Agrees in role with `org.apache.cassandra.cache.{RowCacheKey,SerializingCache}`, which keeps memtables' rows too and forgets a partition
+//! with each write to it.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use quick_cache::sync::Cache;
+use quick_cache::{Equivalent, Weighter};
+use rows::codec::{DELETION_TIME_EPOCH, EncodingStats, Header, TIMESTAMP_EPOCH};
+use rows::{Bound, DeletionTime};
+use schema::{TableId, TableMetadata};
+use types::DecoratedKey;
+
+use super::Usage;
+
+/// Bytes counted for an entry besides what it holds.
+const OVERHEAD: u64 = 320;
+/// Most bytes of rows in an entry: of a longer partition only the beginning is kept.
+pub(crate) const ENTRY_BYTES_MAX: u64 = 1 << 20;
+/// An entry may take this part of what one of the cache's own parts may.
+const ENTRY_SHARE: u64 = 4;
+/// An entry takes about so much: for the first size of the tables.
+const ENTRY_ESTIMATE: u64 = 1 << 10;
+
+/// The serial form of a table's rows.
+pub(crate) struct Form {
+    /// The table's schema: under another one entries are no good.
+    pub table: Arc<TableMetadata>,
+    /// What rows are encoded against.
+    pub header: Header,
+}
+
+/// What SSTables hold of a partition.
+pub(crate) struct CachedPartition {
+    pub form: Arc<Form>,
+    /// The files it is of, in the order of the view.
+    pub sources: Box<[u64]>,
+    /// Its key; None: the files do not have it, their filters err.
+    pub key: Option<DecoratedKey>,
+    pub deletion: DeletionTime,
+    pub static_row: Option<Bytes>,
+    /// Rows and markers in clustering order.
+    pub content: Bytes,
+    /// Where each begins.
+    pub starts: Box<[u32]>,
+    /// There are range deletions among them.
+    pub has_markers: bool,
+    /// What lies behind is not in it; None: nothing does.
+    pub covered_to: Option<Bound>,
+}
+
+impl CachedPartition {
+    /// Bytes that it takes.
+    pub fn size(&self) -> u64 {
+        let key = self.key.as_ref().map_or(0, |key| key.key.len());
+        let static_row = self.static_row.as_ref().map_or(0, Bytes::len);
+        (key + static_row + self.content.len() + self.starts.len() * 4 + self.sources.len() * 8) as u64
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Key {
+    table: TableId,
+    key: Box<[u8]>,
+}
+
+#[derive(Clone, Copy)]
+struct KeyRef<'a> {
+    table: TableId,
+    key: &'a [u8],
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        KeyRef { table: self.table, key: &self.key }.hash(state);
+    }
+}
+
+impl Hash for KeyRef<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(&self.table.0);
+        state.write(self.key);
+    }
+}
+
+impl Equivalent<Key> for KeyRef<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.table == key.table && *self.key == *key.key
+    }
+}
+
+#[derive(Clone)]
+struct PartitionWeight;
+
+impl Weighter<Key, Arc<CachedPartition>> for PartitionWeight {
+    fn weight(&self, key: &Key, partition: &Arc<CachedPartition>) -> u64 {
+        key.key.len() as u64 + partition.size() + OVERHEAD
+    }
+}
+
+/// The row cache. Shared by all workers.
+pub struct RowCache {
+    partitions: Cache<Key, Arc<CachedPartition>, PartitionWeight>,
+    /// By table.
+    forms: Mutex<BTreeMap<TableId, Arc<Form>>>,
+    capacity: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// How many rows of a partition a table wants kept; None: it wants no such thing.
+pub(crate) fn rows_wanted(table: &TableMetadata) -> Option<u32> {
+    match table.params.caching.get("rows_per_partition").map(String::as_str) {
+        None | Some("NONE") => None,
+        Some("ALL") => Some(u32::MAX),
+        Some(count) => count.parse().ok(),
+    }
+}
+
+impl RowCache {
+    /// Keeps at most `capacity` bytes; 0: is off.
+    pub fn new(capacity: u64) -> Self {
+        let estimate = usize::try_from(capacity / ENTRY_ESTIMATE).unwrap_or(usize::MAX).max(16);
+        Self {
+            partitions: Cache::with_weighter(estimate, capacity, PartitionWeight),
+            forms: Mutex::default(),
+            capacity: AtomicU64::new(capacity),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
+    }
+
+    /// What it holds and did.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            capacity: self.capacity.load(Ordering::Relaxed),
+            size: self.partitions.weight(),
+            entries: self.partitions.len() as u64,
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Nothing may be kept.
+    #[inline]
+    pub fn is_off(&self) -> bool {
+        self.capacity.load(Ordering::Relaxed) == 0
+    }
+
+    pub(super) fn set_capacity(&self, capacity: u64) {
+        self.capacity.store(capacity, Ordering::Relaxed);
+        self.partitions.set_capacity(capacity);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.partitions.clear();
+        self.forms.lock().expect("nothing panics inside").clear();
+    }
+
+    /// Table and key of every entry, in no order.
+    pub fn keys(&self) -> impl Iterator<Item = (TableId, Box<[u8]>)> + '_ {
+        self.partitions.iter().map(|(key, _)| (key.table, key.key))
+    }
+
+    /// Most bytes of rows that an entry may have.
+    pub(crate) fn entry_bytes_max(&self) -> usize {
+        (self.partitions.shard_capacity() / ENTRY_SHARE).min(ENTRY_BYTES_MAX) as usize
+    }
+
+    /// The serial form of a table's rows, under this schema.
+    pub(crate) fn form(&self, table: &Arc<TableMetadata>) -> Arc<Form> {
+        let mut forms = self.forms.lock().expect("nothing panics inside");
+        if let Some(form) = forms.get(&table.id).filter(|form| Arc::ptr_eq(&form.table, table)) {
+            return Arc::clone(form);
+        }
+        let stats =
+            EncodingStats { min_timestamp: TIMESTAMP_EPOCH, min_local_deletion_time: DELETION_TIME_EPOCH, min_ttl: 0 };
+        let form = Arc::new(Form { table: Arc::clone(table), header: Header::for_table(table, stats) });
+        forms.insert(table.id, Arc::clone(&form));
+        form
+    }
+
+    pub(crate) fn get(&self, table: TableId, key: &[u8]) -> Option<Arc<CachedPartition>> {
+        self.partitions.get(&KeyRef { table, key })
+    }
+
+    /// The same, for who only wants to know.
+    pub(crate) fn peek(&self, table: TableId, key: &[u8]) -> Option<Arc<CachedPartition>> {
+        self.partitions.peek(&KeyRef { table, key })
+    }
+
+    pub(crate) fn insert(&self, table: TableId, key: &[u8], partition: &Arc<CachedPartition>) {
+        self.partitions.insert(Key { table, key: key.into() }, Arc::clone(partition));
+    }
+
+    /// A read could, or could not, be answered.
+    pub(crate) fn count(&self, hit: bool) {
+        let counter = if hit { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,476 @@
+//! Reads of a partition by way of the row cache: what SSTables hold of it comes from there, memtables are read beside it.
+//!
+//! 1. The SSTables that may hold the partition (keys' range, filter) are named. An entry of exactly these, under this schema, is good.
+//! 2. It answers a read whose slices begin in what it covers; it then gives the rows it has, and SSTables are opened only if the
+//!    reader goes on behind them. An entry of a whole partition answers everything, reversed reads too.
+//! 3. Where there is none, a read that begins at the partition's start makes one (any read, when the table wants whole partitions).
+//!
+//! Agrees in role with `org.apache.cassandra.db.SinglePartitionReadCommand.getThroughCache`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rows::codec::{Decoded, Framing, decode_static_row, decode_unfiltered, encode_marker, encode_row};
+use rows::range_tombstones::{as_end, as_start};
+use rows::{
+    Bound, MergeStream, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode,
+    Row, Slice, Slices, Unfiltered,
+};
+use sstable::clip::{Clip, Step};
+use sstable::{KeyHash, SSTable};
+use types::DecoratedKey;
+
+use super::watch::{Unwatched, Watch};
+use super::{budget, exclusion, in_memtables};
+use crate::caches::rows::{CachedPartition, Form, rows_wanted};
+use crate::table::TableStore;
+use crate::view::View;
+
+/// Why an SSTable is left out.
+pub(super) const IN_CACHE: &str = "the row cache has what it holds of the partition";
+
+/// The SSTables that may hold a partition.
+struct Sources<'a> {
+    key: &'a DecoratedKey,
+    sstables: Vec<&'a Arc<SSTable>>,
+}
+
+impl<'a> Sources<'a> {
+    /// None: the read, or the table, has nothing to do with the row cache, or no SSTable has the partition.
+    fn of(store: &TableStore, view: &'a View, command: &'a ReadCommand) -> Option<(Self, u32)> {
+        let PartitionRange::Key(key) = &command.range else { return None };
+        if store.caches.rows.is_off() || view.sstables.is_empty() || view.table.local_order.is_some() {
+            return None;
+        }
+        let wanted = rows_wanted(&view.table)?;
+        let hash = KeyHash::of(&key.key);
+        let sstables: Vec<_> = view.sstables.iter().filter(|sstable| sstable.may_contain(key, hash)).collect();
+        (!sstables.is_empty()).then_some((Self { key, sstables }, wanted))
+    }
+
+    fn are_of(&self, view: &View, entry: &CachedPartition) -> bool {
+        Arc::ptr_eq(&entry.form.table, &view.table)
+            && entry.sources.len() == self.sstables.len()
+            && entry.sources.iter().zip(&self.sstables).all(|(file, sstable)| *file == sstable.file_id())
+    }
+
+    fn open<W: Watch>(
+        &self,
+        view: &View,
+        command: &ReadCommand,
+        context: &ReadContext,
+        watch: &mut W,
+    ) -> Result<Box<dyn PartitionStream>, ReadError> {
+        let streams: Result<Vec<_>, _> =
+            self.sstables.iter().map(|sstable| watch.sstable(sstable, command, context)).collect();
+        Ok(MergeStream::boxed(&view.table, streams?, command.reversed))
+    }
+}
+
+/// The stream of a read that the row cache can answer, or can be made to; None: it is read as any other.
+pub(super) fn read<W: Watch>(
+    store: &TableStore,
+    view: &View,
+    command: &ReadCommand,
+    context: &ReadContext,
+    watch: &mut W,
+) -> Result<Option<Box<dyn PartitionStream>>, ReadError> {
+    let Some((sources, wanted)) = Sources::of(store, view, command) else { return Ok(None) };
+    let cache = &store.caches.rows;
+    let known = cache.get(store.id, &sources.key.key).filter(|entry| sources.are_of(view, entry));
+    let hit = known.as_ref().is_some_and(|entry| answers(entry, command));
+    cache.count(hit);
+    let entry = match known {
+        Some(entry) => entry,
+        None if wanted == u32::MAX || begins_at_start(command) => {
+            let entry = Arc::new(make(store, view, &sources, wanted, command, context, watch)?);
+            cache.insert(store.id, &sources.key.key, &entry);
+            entry
+        }
+        None => return Ok(None),
+    };
+    if !answers(&entry, command) {
+        return Ok(None);
+    }
+    context.trace(|| if hit { "Row cache hit".to_owned() } else { "Row cache miss".to_owned() });
+    let mut streams = in_memtables(store, view, command, context, watch);
+    let source = watch.row_cache(entry.size(), hit);
+    let (inside, behind) = split(&command.slices, entry.covered_to.as_ref(), view);
+    if W::LOOKS && hit {
+        tell_skipped(view, command, behind.is_none(), watch);
+    }
+    let rest = match behind {
+        None => Rest::None,
+        Some(slices) => {
+            let command = ReadCommand { slices, ..command.clone() };
+            if W::LOOKS {
+                Rest::Open(sources.open(view, &command, context, watch)?)
+            } else {
+                let sstables = sources.sstables.iter().map(|sstable| Arc::clone(sstable)).collect();
+                Rest::Closed(Box::new(Closed { sstables, command, context: context.clone() }))
+            }
+        }
+    };
+    streams.push(watch.watched(source, Box::new(CachedStream::new(entry, inside, command.reversed, rest))));
+    Ok(Some(MergeStream::boxed(&view.table, streams, command.reversed)))
+}
+
+/// Puts a partition into the row cache, if its table wants that: how saved keys come back.
+pub(crate) fn warm(store: &TableStore, key: &DecoratedKey) -> Result<(), ReadError> {
+    let view = store.view();
+    let command = ReadCommand::whole(&view.table, PartitionRange::Key(key.clone()));
+    let Some((sources, wanted)) = Sources::of(store, &view, &command) else { return Ok(()) };
+    let known = store.caches.rows.peek(store.id, &key.key);
+    if known.is_some_and(|entry| sources.are_of(&view, &entry)) {
+        return Ok(());
+    }
+    let context = ReadContext::new(ReadMode::Background);
+    let entry = make(store, &view, &sources, wanted, &command, &context, &mut Unwatched)?;
+    store.caches.rows.insert(store.id, &key.key, &Arc::new(entry));
+    Ok(())
+}
+
+/// Bytes of the entry that would answer a read now, and whether SSTables are read behind it if the reader goes on; None: there is none.
+pub(super) fn would_answer(store: &TableStore, view: &View, command: &ReadCommand) -> Option<(u64, bool)> {
+    let (sources, _) = Sources::of(store, view, command)?;
+    let entry = store.caches.rows.peek(store.id, &sources.key.key)?;
+    let answers = sources.are_of(view, &entry) && answers(&entry, command);
+    answers.then(|| (entry.size(), split(&command.slices, entry.covered_to.as_ref(), view).1.is_some()))
+}
+
+/// Tells of the SSTables that are left out: those that cannot have the partition and, if the entry has everything, the others.
+fn tell_skipped<W: Watch>(view: &View, command: &ReadCommand, all: bool, watch: &mut W) {
+    for (sstable, may_have) in with_key(view, command) {
+        match may_have {
+            Ok(()) if all => watch.skipped(sstable, IN_CACHE),
+            Ok(()) => {}
+            Err(reason) => watch.skipped(sstable, reason),
+        }
+    }
+}
+
+/// Every SSTable, and whether it may have the partition that is asked for, or why not.
+pub(super) fn with_key<'a>(
+    view: &'a View,
+    command: &ReadCommand,
+) -> impl Iterator<Item = (&'a Arc<SSTable>, Result<(), &'static str>)> {
+    let whole = ReadCommand::whole(&view.table, command.range.clone());
+    let hash = super::hash_of(command);
+    view.sstables.iter().map(move |sstable| (sstable, exclusion(sstable, &whole, hash).map_or(Ok(()), Err)))
+}
+
+fn begins_at_start(command: &ReadCommand) -> bool {
+    !command.reversed && command.slices.0.first().is_none_or(|slice| slice.start.values.is_empty())
+}
+
+/// Something of what is asked for is in the entry, and is what comes first.
+fn answers(entry: &CachedPartition, command: &ReadCommand) -> bool {
+    let Some(covered_to) = &entry.covered_to else { return true };
+    let Some(first) = command.slices.0.first() else { return true };
+    !command.reversed && first.start.compare(covered_to, &entry.form.table.comparator).is_lt()
+}
+
+/// What of the slices lies in what is covered, and what behind it.
+fn split(slices: &Slices, covered_to: Option<&Bound>, view: &View) -> (Slices, Option<Slices>) {
+    let Some(covered_to) = covered_to else { return (slices.clone(), None) };
+    let comparator = &view.table.comparator;
+    let (mut inside, mut behind) = (Vec::new(), Vec::new());
+    for slice in &slices.0 {
+        if slice.end.compare(covered_to, comparator).is_le() {
+            inside.push(slice.clone());
+        } else if slice.start.compare(covered_to, comparator).is_ge() {
+            behind.push(slice.clone());
+        } else {
+            inside.push(Slice { start: slice.start.clone(), end: as_end(covered_to) });
+            behind.push(Slice { start: as_start(covered_to), end: slice.end.clone() });
+        }
+    }
+    (Slices(inside), (!behind.is_empty()).then_some(Slices(behind)))
+}
+
+/// Reads what SSTables hold of a partition: all of it, or so many rows, or so many bytes.
+fn make<W: Watch>(
+    store: &TableStore,
+    view: &View,
+    sources: &Sources<'_>,
+    wanted: u32,
+    command: &ReadCommand,
+    context: &ReadContext,
+    watch: &mut W,
+) -> Result<CachedPartition, ReadError> {
+    let whole = ReadCommand { now: command.now, ..ReadCommand::whole(&view.table, command.range.clone()) };
+    let stream = sources.open(view, &whole, context, watch)?;
+    let mut stream = match context.mode {
+        ReadMode::Inline => Box::new(budget::InlineBudget::new(stream)),
+        ReadMode::Background => stream,
+    };
+    let form = store.caches.rows.form(&view.table);
+    let files = sources.sstables.iter().map(|sstable| sstable.file_id()).collect();
+    let mut making = Making::new(Arc::clone(&form), wanted, store.caches.rows.entry_bytes_max());
+    let head = stream.next_partition()?;
+    if head.is_some() {
+        while let Some(unfiltered) = stream.next_unfiltered()? {
+            if !making.add(&unfiltered) {
+                break;
+            }
+        }
+    }
+    Ok(making.finish(files, head))
+}
+
+/// An entry that is being made.
+struct Making {
+    form: Arc<Form>,
+    rows_left: u32,
+    bytes_max: usize,
+    content: Vec<u8>,
+    starts: Vec<u32>,
+    has_markers: bool,
+    covered_to: Option<Bound>,
+}
+
+impl Making {
+    fn new(form: Arc<Form>, rows_left: u32, bytes_max: usize) -> Self {
+        Self {
+            form,
+            rows_left,
+            bytes_max,
+            content: Vec::new(),
+            starts: Vec::new(),
+            has_markers: false,
+            covered_to: None,
+        }
+    }
+
+    /// False: that was the last.
+    fn add(&mut self, unfiltered: &Unfiltered) -> bool {
+        self.starts.push(self.content.len() as u32);
+        let (form, out) = (&self.form.header, &mut self.content);
+        match unfiltered {
+            Unfiltered::Row(row) => {
+                encode_row(out, row, false, form, Framing::Message);
+                // what was deleted is no row that somebody wants
+                let holds_something = !row.liveness.is_empty() || !row.columns.is_empty();
+                self.rows_left -= u32::from(holds_something && self.rows_left < u32::MAX);
+                let size = self.content.len() + self.starts.len() * 4;
+                if self.rows_left == 0 || size >= self.bytes_max {
+                    self.covered_to = Some(Bound::end(row.clustering.clone(), true));
+                }
+            }
+            Unfiltered::Marker(marker) => {
+                encode_marker(out, marker, form, Framing::Message);
+                self.has_markers = true;
+                if self.content.len() + self.starts.len() * 4 >= self.bytes_max {
+                    self.covered_to = Some(marker.position.clone());
+                }
+            }
+        }
+        self.covered_to.is_none()
+    }
+
+    fn finish(mut self, sources: Box<[u64]>, head: Option<PartitionHead>) -> CachedPartition {
+        // the bound and the key are slices of chunks, which must not stay for them
+        let own = |bytes: &Bytes| Bytes::copy_from_slice(bytes);
+        if let Some(bound) = &mut self.covered_to {
+            bound.values.iter_mut().flatten().for_each(|value| *value = own(value));
+        }
+        let static_row = head.as_ref().and_then(|head| head.static_row.as_ref()).map(|row| {
+            let mut out = Vec::new();
+            encode_row(&mut out, row, true, &self.form.header, Framing::Message);
+            Bytes::from(out.into_boxed_slice())
+        });
+        CachedPartition {
+            sources,
+            deletion: head.as_ref().map_or(rows::DeletionTime::LIVE, |head| head.deletion),
+            key: head.map(|head| DecoratedKey { key: own(&head.key.key), ..head.key }),
+            static_row,
+            content: self.content.into_boxed_slice().into(),
+            starts: self.starts.into_boxed_slice(),
+            has_markers: self.has_markers,
+            covered_to: self.covered_to,
+            form: self.form,
+        }
+    }
+}
+
+impl CachedPartition {
+    /// Decodes a row or marker that was encoded for this entry.
+    fn unfiltered(&self, index: usize) -> Option<Unfiltered> {
+        let start = *self.starts.get(index)? as usize;
+        match decode_unfiltered(&self.content, start, &self.form.header, false) {
+            Ok((Decoded::Row(row), _)) => Some(Unfiltered::Row(row)),
+            Ok((Decoded::Marker(marker), _)) => Some(Unfiltered::Marker(marker)),
+            other => unreachable!("an entry decodes what it encoded, not {other:?}"),
+        }
+    }
+
+    fn decoded_static_row(&self) -> Option<Row> {
+        let decode = |bytes: &Bytes| decode_static_row(bytes, 0, &self.form.header, false);
+        self.static_row.as_ref().map(|bytes| decode(bytes).expect("an entry decodes what it encoded").0)
+    }
+
+    /// How many of its rows stand before a bound. Without markers only.
+    fn rows_before(&self, bound: &Bound) -> usize {
+        let comparator = &self.form.table.comparator;
+        let (mut low, mut high) = (0, self.starts.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let is_before = self.unfiltered(middle).is_some_and(|unfiltered| {
+                rows::clustering::compare_prefixes(
+                    comparator,
+                    unfiltered.kind(),
+                    unfiltered.values(),
+                    bound.kind,
+                    &bound.values,
+                )
+                .is_lt()
+            });
+            if is_before {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// What comes behind an entry.
+enum Rest {
+    None,
+    Closed(Box<Closed>),
+    Open(Box<dyn PartitionStream>),
+    /// At the partition.
+    Entered(Box<dyn PartitionStream>),
+}
+
+struct Closed {
+    sstables: Vec<Arc<SSTable>>,
+    command: ReadCommand,
+    context: ReadContext,
+}
+
+impl Closed {
+    fn open(&self) -> Result<Box<dyn PartitionStream>, ReadError> {
+        let open = |sstable: &Arc<SSTable>| -> Result<Box<dyn PartitionStream>, ReadError> {
+            Ok(Box::new(sstable.read(&self.command, &self.context)?))
+        };
+        let streams: Result<Vec<_>, _> = self.sstables.iter().map(open).collect();
+        let table = self.sstables.first().map_or(&self.command.table, |sstable| sstable.table());
+        Ok(MergeStream::boxed(table, streams?, self.command.reversed))
+    }
+}
+
+impl Rest {
+    fn next(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        loop {
+            match std::mem::replace(self, Self::None) {
+                Self::None => return Ok(None),
+                Self::Closed(closed) => *self = Self::Open(closed.open()?),
+                Self::Open(mut stream) => {
+                    if stream.next_partition()?.is_some() {
+                        *self = Self::Entered(stream);
+                    }
+                }
+                Self::Entered(mut stream) => {
+                    let next = stream.next_unfiltered()?;
+                    if next.is_some() {
+                        *self = Self::Entered(stream);
+                    }
+                    return Ok(next);
+                }
+            }
+        }
+    }
+}
+
+/// An entry as a stream, and what comes behind it.
+struct CachedStream {
+    entry: Arc<CachedPartition>,
+    clip: Clip,
+    reversed: bool,
+    entered: bool,
+    /// The next to be given; reversed: the one before.
+    at: usize,
+    held: Option<Unfiltered>,
+    /// The slice, by number, whose beginning was looked for last.
+    sought: Option<usize>,
+    ended: bool,
+    rest: Rest,
+}
+
+impl CachedStream {
+    fn new(entry: Arc<CachedPartition>, slices: Slices, reversed: bool, rest: Rest) -> Self {
+        let clip = Clip::new(entry.form.table.comparator.clone(), slices, reversed);
+        let at = if reversed { entry.starts.len() } else { 0 };
+        Self { entry, clip, reversed, entered: false, at, held: None, sought: None, ended: false, rest }
+    }
+
+    /// Goes to where the next slice begins.
+    fn seek(&mut self) {
+        let number = self.clip.slices_done();
+        if self.entry.has_markers || self.held.is_some() || self.sought == Some(number) {
+            return;
+        }
+        let Some(bound) = self.clip.awaited() else { return };
+        let place = self.entry.rows_before(bound);
+        self.at = if self.reversed { self.at.min(place) } else { self.at.max(place) };
+        self.sought = Some(number);
+    }
+
+    fn step(&mut self) -> Option<Unfiltered> {
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
+        if self.reversed {
+            self.at = self.at.checked_sub(1)?;
+            return self.entry.unfiltered(self.at);
+        }
+        let next = self.entry.unfiltered(self.at);
+        self.at += 1;
+        next
+    }
+}
+
+impl PartitionStream for CachedStream {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        if std::mem::replace(&mut self.entered, true) {
+            (self.ended, self.rest) = (true, Rest::None);
+            return Ok(None);
+        }
+        let Some(key) = &self.entry.key else { return Ok(None) };
+        let (deletion, static_row) = (self.entry.deletion, self.entry.decoded_static_row());
+        Ok(Some(PartitionHead { key: key.clone(), deletion, static_row }))
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        loop {
+            if self.ended {
+                return match self.clip.finish() {
+                    Some(marker) => Ok(Some(Unfiltered::Marker(marker))),
+                    None => self.rest.next(),
+                };
+            }
+            if !self.clip.is_all() {
+                if self.clip.is_done() {
+                    self.ended = true;
+                    continue;
+                }
+                self.seek();
+            }
+            let Some(unfiltered) = self.step() else {
+                self.ended = true;
+                continue;
+            };
+            match self.clip.step(unfiltered) {
+                Step::Pass => {}
+                Step::Give(unfiltered) | Step::GiveLast(unfiltered) => return Ok(Some(unfiltered)),
+                Step::GiveFirst(marker, unfiltered) => {
+                    self.held = Some(unfiltered);
+                    return Ok(Some(Unfiltered::Marker(marker)));
+                }
+                Step::NextSlice(unfiltered) => self.held = Some(unfiltered),
+            }
+        }
+    }
+}
