@@ -142,4 +142,3 @@ def test_print_and_help():
     shares = [float(line.split()[2]) for line in said("print", "dist=UNIFORM(1..10)", "n=100000").splitlines()]
     assert len(shares) == 10 and all(9 < share < 11 for share in shares)
     assert "counter_write" in said("help") and "fixed=N/s" in said("help", "-rate")
-    assert pathlib.Path(servers.binary()).exists()
