@@ -3,7 +3,7 @@
 import dataclasses
 import datetime
 
-from . import data, servers
+from . import data, profiles, servers
 from .bare import Bare
 from .client import Client
 
@@ -40,7 +40,7 @@ class Bench:
         self.servers, self.programs, self.options, self.results = made, programs, options, results
         self.scale = SCALES[options.scale]
         self.clients = {}
-        self.bare = Bare(self)
+        self.bare, self.recorded = Bare(self), {}
         self.begun = datetime.datetime.now()
 
     def say(self, text):
@@ -105,6 +105,16 @@ class Bench:
             self.record(experiment, case, server, repetition, self.client(server).measure(request_of(repetition + 1), seconds, **how))
         self.tell(experiment, case)
         self.bare.add(case, request_of, seconds, how)
+        self.profile(experiment, case, request_of(0), how)
+
+    def profile(self, experiment, case, request, how):
+        """Looks at Helenus while it does what was just measured."""
+        for server in self.servers:
+            if server.is_helenus and self.options.profile:
+                recorded = self.recorded.setdefault(experiment, [])
+                file = self.options.scratch / f"{experiment}-{len(recorded)}.perf"
+                profiles.record(file, server.pid, lambda: self.client(server).measure(request, profiles.SECONDS, **how))
+                recorded.append((case, file))
 
     def order(self):
         """Repetitions and servers, another one first each time."""

@@ -2,7 +2,7 @@
 from an SSTable, forwards and backwards. A live row stands before the deletes and one behind them: a read begins past the one and ends at the other."""
 
 from .client import each, request
-from .targets import Judge, Target
+from .targets import Judge, Target, quotient
 
 NAME = "deletes"
 TITLE = "Deletes in one partition, then a read through all of them"
@@ -24,6 +24,7 @@ BUDGET_SECONDS = 12
 MANY_SECONDS = 60
 CASSANDRA_MANY_SECONDS = 20
 MANY_REPETITIONS = 5
+TENTHS = 10
 
 
 def name(number):
@@ -101,13 +102,13 @@ def run(bench):
 
 
 def tenths_ratio(pool, count):
-    """How much longer the last tenth took than the first: the median over the repetitions, server CPU."""
-    ratios = []
+    """Server CPU of the last tenth against that of the first, all repetitions together."""
+    first = last = 0
     for outcome in pool.outcomes if pool else ():
-        spans = [after[1] - before[1] for before, after in zip([[0, 0], *outcome["tenths"]], outcome["tenths"])]
-        if outcome["requests"] == count and len(spans) >= 10 and spans[0]:
-            ratios.append(spans[-1] / spans[0])
-    return sorted(ratios)[len(ratios) // 2] if ratios else None
+        cpu_us = [cpu for _, cpu in outcome["tenths"]]
+        if outcome["requests"] == count and len(cpu_us) == TENTHS:
+            first, last = first + cpu_us[0], last + cpu_us[-1] - cpu_us[-2]
+    return quotient(last, first)
 
 
 def targets(results, scale):

@@ -3,6 +3,7 @@
 import datetime
 import os
 
+from . import profiles
 from .results import QUANTILES
 
 
@@ -65,3 +66,10 @@ def write(out, results, experiments, scale, options, load):
         lines.append(f"\n![{module.TITLE}]({module.NAME}.svg)")
     (out / "table.md").write_text("\n".join(lines) + "\n")
     return every
+
+
+def write_profiles(out, recorded, experiments):
+    lines = [f"# Where the time goes in Helenus, {datetime.date.today()}\n\n{processor()}; samples of perf, user and kernel, while a case is answered."]
+    for module in experiments:
+        lines += profiles.lines(module.TITLE, recorded.get(module.NAME, []))
+    (out / "profiles.md").write_text("\n".join(lines) + "\n")

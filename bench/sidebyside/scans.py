@@ -34,6 +34,7 @@ def scan(bench, case, want):
     bench.tell(NAME, case)
     # a first page over and over
     bench.bare.add(case, lambda _: SCAN, bench.scale.seconds, ONE_PAGE_AT_A_TIME)
+    bench.profile(NAME, case, SCAN, ONE_PAGE_AT_A_TIME)
 
 
 def keep(bench, server):

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 
@@ -72,6 +71,7 @@ class Helenus:
         self.name, self.directory, self.ip = name, directory, ip
         self.settings = [*COMMON, "commitlog_sync=periodic", "commitlog_sync_period=10000ms", *settings]
         self.is_helenus = True
+        self.server = None
 
     def start(self, more=()):
         self.server = helenus.Server(self.directory, [*self.settings, *more], flags=["--memory", MEMORY])
@@ -79,7 +79,7 @@ class Helenus:
         self.ip, self.port, self.pid = self.server.host, self.server.port, self.server.process.pid
 
     def stop(self):
-        if self.server.process.poll() is None:
+        if self.server and self.server.process.poll() is None:
             self.server.stop()
 
     def nodetool(self, *arguments):
@@ -128,13 +128,3 @@ def make(names, scratch, ip_prefix, ip_first):
         kind, settings = KINDS[name]
         made.append(kind(name, scratch / name, f"{ip_prefix}{ip_first + number}", settings))
     return made
-
-
-def stop_all(servers):
-    for server in servers:
-        if getattr(server, "pid", None):
-            try:
-                os.kill(server.pid, signal.SIGCONT)
-            except ProcessLookupError:
-                continue
-            server.stop()

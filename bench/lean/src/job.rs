@@ -57,7 +57,7 @@ impl Job {
             Self::Capture { request } => {
                 let mut connection = Connection::open(server.address)?;
                 let id = connection.prepare(&request.statement)?;
-                let mut template = Template::new(&request, &id);
+                let template = Template::new(&request, &id);
                 let mut out = bytes::BytesMut::new();
                 template.encode(&mut out, 0, request.index.at(0), None)?;
                 let body = connection.call(&out)?;

@@ -95,7 +95,7 @@ impl Measure {
             let course = &course;
             let threads: Vec<_> = connections
                 .into_iter()
-                .map(|(connection, id)| scope.spawn(move || course.run(connection, &id)))
+                .map(|(connection, id)| scope.spawn(move || Lane::new(course, connection, &id).run()))
                 .collect();
             threads
                 .into_iter()
@@ -122,71 +122,10 @@ fn histogram() -> Histogram<u64> {
 }
 
 impl Course<'_> {
-    /// One connection's share: as many in flight as wanted, until the time or the requests are over.
-    fn run(&self, mut connection: Connection, id: &Bytes) -> Result<Seen> {
-        let request = &self.measure.request;
-        let mut template = Template::new(request, id);
-        let mut seen = Seen { latencies: histogram(), rows: 0, last: self.begun };
-        let mut out = BytesMut::new();
-        let mut free: Vec<u16> = (0..self.measure.in_flight as u16).rev().collect();
-        let mut since = vec![self.begun; free.len()];
-        let mut paging_state = None;
-        let mut over = false;
-        loop {
-            let now = Instant::now();
-            over |= now >= self.until;
-            while !over && let Some(stream) = free.pop() {
-                over = !self.put_next(&mut template, &mut out, stream, paging_state.take())?;
-                if over {
-                    free.push(stream);
-                } else {
-                    since[usize::from(stream)] = now;
-                }
-            }
-            if !out.is_empty() {
-                connection.send(&out)?;
-                out.clear();
-            }
-            if free.len() == since.len() {
-                return Ok(seen);
-            }
-            connection.receive()?;
-            let now = Instant::now();
-            while let Some((stream, body)) = connection.next_answer()? {
-                let answer = Answer::read(body)?;
-                if let Some(rows) = request.rows.filter(|rows| *rows != answer.rows) {
-                    return Err(format!("{} rows came, {rows} were expected", answer.rows).into());
-                }
-                seen.rows += u64::from(answer.rows);
-                if request.page_size.is_some() {
-                    paging_state = answer.paging_state.map(Bytes::copy_from_slice);
-                    over |= paging_state.is_none();
-                }
-                let begun = since.get(usize::from(stream)).ok_or("an answer on a stream that was not used")?;
-                seen.latencies.saturating_record((now - *begun).as_nanos() as u64);
-                seen.last = now;
-                free.push(stream);
-                self.count()?;
-            }
-        }
-    }
-
-    /// Appends the next request; false if there is none.
-    fn put_next(&self, template: &mut Template, out: &mut BytesMut, stream: u16, state: Option<Bytes>) -> Result<bool> {
+    /// The number of the next request, unless there is none.
+    fn next_request(&self) -> Option<u64> {
         let i = self.begun_count.fetch_add(1, Ordering::Relaxed);
-        if i >= self.requests {
-            return Ok(false);
-        }
-        let index = self.measure.request.index;
-        match self.measure.request.batch {
-            None => template.encode(out, stream, index.at(i), state.as_deref())?,
-            Some(statements) => {
-                let numbers: Vec<u64> =
-                    (i * statements..((i + 1) * statements).min(index.count())).map(|i| index.at(i)).collect();
-                template.encode_batch(out, stream, &numbers)?;
-            }
-        }
-        Ok(true)
+        (i < self.requests).then_some(i)
     }
 
     /// One more is done; at each tenth the time and the server's CPU time are noted.
@@ -196,6 +135,102 @@ impl Course<'_> {
             let used = Usage::of(self.server.pid)?.since(&self.before);
             let mut tenths = self.tenths.lock().expect("no thread panicked");
             tenths.push((self.begun.elapsed().as_secs_f64(), used.cpu_us));
+        }
+        Ok(())
+    }
+}
+
+/// One connection's share of the course.
+struct Lane<'a> {
+    course: &'a Course<'a>,
+    connection: Connection,
+    template: Template<'a>,
+    out: BytesMut,
+    /// Streams without a request.
+    free: Vec<u16>,
+    /// When the request of each stream was begun.
+    since: Vec<Instant>,
+    paging_state: Option<Bytes>,
+    over: bool,
+    seen: Seen,
+}
+
+impl<'a> Lane<'a> {
+    fn new(course: &'a Course<'a>, connection: Connection, id: &'a Bytes) -> Self {
+        let streams = course.measure.in_flight as u16;
+        Self {
+            course,
+            connection,
+            template: Template::new(&course.measure.request, id),
+            out: BytesMut::new(),
+            free: (0..streams).rev().collect(),
+            since: vec![course.begun; usize::from(streams)],
+            paging_state: None,
+            over: false,
+            seen: Seen { latencies: histogram(), rows: 0, last: course.begun },
+        }
+    }
+
+    /// As many in flight as wanted, until the time or the requests are over and all answers are there.
+    fn run(mut self) -> Result<Seen> {
+        loop {
+            self.send_what_is_due()?;
+            if self.free.len() == self.since.len() {
+                return Ok(self.seen);
+            }
+            self.connection.receive()?;
+            self.take_answers()?;
+        }
+    }
+
+    fn send_what_is_due(&mut self) -> Result<()> {
+        let now = Instant::now();
+        self.over |= now >= self.course.until;
+        while !self.over && !self.free.is_empty() {
+            let Some(i) = self.course.next_request() else {
+                self.over = true;
+                break;
+            };
+            let stream = self.free.pop().ok_or("no free stream")?;
+            self.since[usize::from(stream)] = now;
+            self.put(stream, i)?;
+        }
+        if !self.out.is_empty() {
+            self.connection.send(&self.out)?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, stream: u16, i: u64) -> Result<()> {
+        let request = &self.course.measure.request;
+        let index = request.index;
+        let Some(statements) = request.batch else {
+            let state = self.paging_state.take();
+            return self.template.encode(&mut self.out, stream, index.at(i), state.as_deref());
+        };
+        let numbers = (i * statements..((i + 1) * statements).min(index.count())).map(|i| index.at(i));
+        self.template.encode_batch(&mut self.out, stream, &numbers.collect::<Vec<u64>>())
+    }
+
+    fn take_answers(&mut self) -> Result<()> {
+        let request = &self.course.measure.request;
+        let now = Instant::now();
+        while let Some((stream, body)) = self.connection.next_answer()? {
+            let answer = Answer::read(body)?;
+            if let Some(rows) = request.rows.filter(|rows| *rows != answer.rows) {
+                return Err(format!("{} rows came, {rows} were expected", answer.rows).into());
+            }
+            if request.page_size.is_some() {
+                self.paging_state = answer.paging_state.map(Bytes::copy_from_slice);
+                self.over |= self.paging_state.is_none();
+            }
+            let begun = self.since.get(usize::from(stream)).ok_or("an answer on a stream that was not used")?;
+            self.seen.latencies.saturating_record((now - *begun).as_nanos() as u64);
+            self.seen.rows += u64::from(answer.rows);
+            self.seen.last = now;
+            self.free.push(stream);
+            self.course.count()?;
         }
         Ok(())
     }

@@ -185,7 +185,7 @@ impl<'a> Template<'a> {
     }
 
     /// Appends the request of number `n`, an EXECUTE.
-    pub fn encode(&mut self, out: &mut BytesMut, stream: u16, n: u64, paging_state: Option<&[u8]>) -> Result<()> {
+    pub fn encode(&self, out: &mut BytesMut, stream: u16, n: u64, paging_state: Option<&[u8]>) -> Result<()> {
         let mut done = Ok(());
         put_frame(out, stream, Opcode::Execute, |out| {
             self.put_id(out);
@@ -205,7 +205,7 @@ impl<'a> Template<'a> {
     }
 
     /// Appends a BATCH of the requests of these numbers.
-    pub fn encode_batch(&mut self, out: &mut BytesMut, stream: u16, numbers: &[u64]) -> Result<()> {
+    pub fn encode_batch(&self, out: &mut BytesMut, stream: u16, numbers: &[u64]) -> Result<()> {
         let mut done = Ok(());
         put_frame(out, stream, Opcode::Batch, |out| {
             out.put_u8(UNLOGGED);

@@ -35,9 +35,7 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
         node.exceptions as f64,
     );
     out.one("process_resident_memory_bytes", "gauge", "Resident memory.", node.memory_used as f64);
-    for (name, figures) in [("chunk", &node.chunk_cache), ("key", &node.key_cache), ("row", &node.row_cache)] {
-        cache(name, figures, out);
-    }
+    caches(&[("chunk", &node.chunk_cache), ("key", &node.key_cache), ("row", &node.row_cache)], out);
     let metrics = api.metrics()?;
     out.one("process_cpu_seconds_total", "counter", "CPU time used.", metrics.cpu_millis as f64 / 1000.0);
     out.family("cassandra_memory_bytes", "gauge", "Memory by what holds it.").by("what", &metrics.memory);
@@ -71,16 +69,19 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
     Ok(())
 }
 
-fn cache(name: &str, cache: &CacheInfo, out: &mut Text) {
-    let labels = [("cache", name)];
-    for (family, kind, help, value) in [
-        ("cassandra_cache_entries", "gauge", "Entries of a cache.", cache.entries),
-        ("cassandra_cache_size_bytes", "gauge", "Bytes in a cache.", cache.size),
-        ("cassandra_cache_capacity_bytes", "gauge", "Bytes that a cache may hold.", cache.capacity),
-        ("cassandra_cache_hits_total", "counter", "Lookups that found.", cache.hits),
-        ("cassandra_cache_requests_total", "counter", "Lookups.", cache.requests),
-    ] {
-        out.family(family, kind, help).sample("", &labels, value as f64);
+fn caches(caches: &[(&str, &CacheInfo)], out: &mut Text) {
+    let figures: [(&str, &str, &str, fn(&CacheInfo) -> u64); 5] = [
+        ("cassandra_cache_entries", "gauge", "Entries of a cache.", |cache| cache.entries),
+        ("cassandra_cache_size_bytes", "gauge", "Bytes in a cache.", |cache| cache.size),
+        ("cassandra_cache_capacity_bytes", "gauge", "Bytes that a cache may hold.", |cache| cache.capacity),
+        ("cassandra_cache_hits_total", "counter", "Lookups that found.", |cache| cache.hits),
+        ("cassandra_cache_requests_total", "counter", "Lookups.", |cache| cache.requests),
+    ];
+    for (family, kind, help, figure) in figures {
+        let mut family = out.family(family, kind, help);
+        for (name, cache) in caches {
+            family.sample("", &[("cache", *name)], figure(cache) as f64);
+        }
     }
 }
 

@@ -229,7 +229,6 @@ impl Node {
                 }
             }
             job.trace("Going on behind others: the read passes many rows");
-            self.forecast.was_long(place);
             let in_background = Arc::clone(job);
             let (build, forecast) = (Arc::clone(&build), Arc::clone(&self.forecast));
             let long = self.env.blocking_long("scan", move || in_background.run_long(&forecast, place, &*build));
@@ -276,8 +275,11 @@ impl Job {
         build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>,
     ) -> Result<T, E> {
         let (result, passed) = self.attempt(Attempt::Long, build);
-        if passed <= INLINE_MAX {
-            forecast.was_short(place);
+        match passed {
+            // it ended before it began
+            0 => {}
+            1..=INLINE_MAX => forecast.was_short(place),
+            _ => forecast.was_long(place),
         }
         result
     }

@@ -287,7 +287,8 @@ def test_reads_of_conditions_and_counters_are_observed(wide, explain):
     lines = explain(f"EXPLAIN ANALYZE {update}")
     assert lines.value("condition", "applied") == 1
     assert [line.value for line in lines if (line.step, line.figure) == ("sstable", "rows")] == [1]
-    assert len(explain("EXPLAIN UPDATE explain.counts SET explain = explain + 1 WHERE k = 1").objects("sstable", "read")) == 1
+    planned = explain("EXPLAIN UPDATE explain.counts SET explain = explain + 1 WHERE k = 1")
+    assert len(planned.objects("sstable", "read") + planned.objects("sstable", "read if needed")) == 1
     batch = "BEGIN COUNTER BATCH " + " ".join(f"UPDATE explain.counts SET explain = explain + 1 WHERE k = {k}" for k in (1, 2)) + " APPLY BATCH"
     lines = explain(f"EXPLAIN ANALYZE {batch}")
     assert [line.value for line in lines if (line.step, line.figure) == ("sstable", "rows")] == [1, 1]
@@ -309,7 +310,6 @@ def test_hints_on_wide_scans_and_many_sstables(wide, explain):
     execute_concurrent_with_args(session, insert, [("wide", c) for c in range(12000)])
     count = explain("EXPLAIN ANALYZE SELECT count(*) FROM explain.analyze WHERE pk = 'wide'")
     assert "12,000 rows passed for 1 row: a slice or a LIMIT would end it" in count.details("hint")
-    assert "behind others" not in str(explain(f"EXPLAIN ANALYZE {ALICE} AND c = 1"))
     for c in range(4):
         session.execute(insert, ("spread", c))
         assert server.nodetool("flush", "explain").returncode == 0

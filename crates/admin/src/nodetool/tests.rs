@@ -385,3 +385,24 @@ fn auto_compaction_is_switched() {
     assert_eq!(run_on(&node, "enableautocompaction"), (0, String::new()));
     assert_eq!(run_on(&node, "statusautocompaction"), (0, "running\n".to_owned()));
 }
+
+#[test]
+fn caches_are_changed() {
+    let node = Arc::new(FakeNode::default());
+    for verb in ["invalidatekeycache", "invalidaterowcache", "invalidatecountercache", "setcachecapacity 10 2 0"] {
+        assert_eq!(run_on(&node, verb), (0, String::new()), "{verb}");
+    }
+    let told = "there is no counter cache: its value is ignored\n".to_owned();
+    assert_eq!(run_on(&node, "setcachekeystosave 100 7 5"), (0, told));
+    for verb in ["setcachecapacity", "setcachecapacity 1 2", "setcachecapacity 1 -2 3", "setcachekeystosave 1 2 3 4"] {
+        assert_eq!(run_on(&node, verb).0, EXIT_USAGE, "{verb}");
+    }
+    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let wanted = [
+        "caches Invalidate(Keys)",
+        "caches Invalidate(Rows)",
+        "caches Capacities { keys: 10485760, rows: 2097152 }",
+        "caches KeysToSave { keys: 100, rows: 7 }",
+    ];
+    assert_eq!(calls, wanted);
+}
