@@ -72,7 +72,7 @@ pub struct Config {
     pub commitlog: CommitLog,
     /// Compaction.
     pub compaction: Compaction,
-    /// column_index_size in bytes: the granularity of the row index; None: 16 KiB for bti, 64 KiB for big
+    /// column_index_size in bytes: the granularity of the row index; None: 4 KiB for bti, 64 KiB for big
     pub column_index_size: Option<u64>,
     /// Sizes of caches, and what is saved of them.
     pub caches: Caches,

@@ -1,6 +1,7 @@
 //! Clusterings, bounds and slices. Agrees with `org.apache.cassandra.db.{ClusteringPrefix,ClusteringBound,Slice,Slices}`.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use schema::ClusteringComparator;
@@ -204,18 +205,31 @@ impl Slice {
 }
 
 /// Disjoint slices in clustering order. An empty list selects no rows (the static row may still be wanted).
+/// Clones share them: every source of a read has its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Slices(pub Vec<Slice>);
+pub struct Slices(pub Arc<[Slice]>);
+
+impl From<Vec<Slice>> for Slices {
+    fn from(slices: Vec<Slice>) -> Self {
+        Self(slices.into())
+    }
+}
+
+impl FromIterator<Slice> for Slices {
+    fn from_iter<I: IntoIterator<Item = Slice>>(slices: I) -> Self {
+        Self(slices.into_iter().collect())
+    }
+}
 
 impl Slices {
     /// The whole partition.
     pub fn all() -> Self {
-        Self(vec![Slice::all()])
+        Self([Slice::all()].into())
     }
 
     /// No rows.
     pub fn none() -> Self {
-        Self(Vec::new())
+        Self([].into())
     }
 
     /// Sorts, drops empty slices and joins overlapping ones.
@@ -233,11 +247,11 @@ impl Slices {
                 _ => joined.push(slice),
             }
         }
-        Self(joined)
+        joined.into()
     }
 
     /// True when it selects the whole partition.
     pub fn is_all(&self) -> bool {
-        matches!(self.0.as_slice(), [slice] if slice.is_all())
+        matches!(&*self.0, [slice] if slice.is_all())
     }
 }

@@ -30,7 +30,7 @@ pub use encode::{
     encode_marker, encode_row, put_clustering_values, put_deletion_time, put_end_of_partition, signed_seconds,
 };
 pub use mutation::{decode_mutation, encode_mutation};
-pub use peek::{Peeked, pass_rows_before, peek_previous_size, peek_unfiltered};
+pub use peek::{FoundStarts, Peeked, find_starts, pass_rows_before, peek_previous_size, peek_unfiltered};
 
 /// 2015-09-22T00:00:00Z in microseconds: base of timestamps in headers.
 pub const TIMESTAMP_EPOCH: i64 = 1_442_880_000_000_000;
@@ -212,7 +212,7 @@ impl CodecColumn {
 pub struct Header {
     /// Bases of the deltas.
     pub stats: EncodingStats,
-    /// Types of the clustering columns.
+    /// Types of the clustering columns; given once, what is derived of them is kept.
     pub clustering: Vec<CqlType>,
     /// Static columns that may occur, simple by name, then complex by name.
     pub statics: Vec<CodecColumn>,
@@ -222,6 +222,10 @@ pub struct Header {
     pub deletion_times: DeletionTimeForm,
     /// For each column id: 1 + its index in `statics` or `regulars`; 0: not in the header.
     index_of: Vec<u16>,
+    /// For each clustering column the length of values that are written bare.
+    clustering_lengths: Vec<Option<usize>>,
+    /// Bytes of a clustering of which no value is null or empty, where they are as many for each row and stand in one run.
+    clustering_width: Option<usize>,
 }
 
 impl Header {
@@ -243,7 +247,19 @@ impl Header {
                 index_of[id] = u16::try_from(index + 1).unwrap_or(0);
             }
         }
-        Self { stats, clustering, statics, regulars, deletion_times: DeletionTimeForm::default(), index_of }
+        let clustering_lengths: Vec<_> = clustering.iter().map(CqlType::fixed_length).collect();
+        let has_one_run = (1..=32).contains(&clustering.len());
+        let width = || clustering_lengths.iter().try_fold(0usize, |sum, length| sum.checked_add((*length)?));
+        Self {
+            clustering_width: if has_one_run { width() } else { None },
+            stats,
+            clustering,
+            statics,
+            regulars,
+            deletion_times: DeletionTimeForm::default(),
+            index_of,
+            clustering_lengths,
+        }
     }
 
     /// All columns of a table.

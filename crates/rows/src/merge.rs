@@ -99,6 +99,20 @@ impl MergeStream {
         }
     }
 
+    /// Merges streams that were moved to their first partition, whose heads these are.
+    pub fn opened(
+        table: Arc<TableMetadata>,
+        streams: Vec<(Box<dyn PartitionStream>, PartitionHead)>,
+        reversed: bool,
+    ) -> Self {
+        let (streams, heads): (Vec<_>, Vec<_>) = streams.into_iter().unzip();
+        let mut merge = Self::new(table, streams, reversed);
+        for (source, head) in merge.sources.iter_mut().zip(heads) {
+            source.head = Some(head);
+        }
+        merge
+    }
+
     /// Tells of rows.
     pub fn observed(self, observer: Option<Box<dyn RowObserver>>) -> Self {
         Self { observer, ..self }
@@ -128,7 +142,10 @@ impl MergeStream {
 
     fn advance_partition(&mut self, index: usize) -> Result<(), ReadError> {
         let source = &mut self.sources[index];
-        source.head = source.stream.next_partition()?;
+        // of a stream that was opened before the head is there
+        if self.started || source.head.is_none() {
+            source.head = source.stream.next_partition()?;
+        }
         if source.head.is_some() {
             let at = self.by_key.partition_point(|other| self.key(*other) <= self.key(index));
             self.by_key.insert(at, index);
@@ -250,10 +267,10 @@ impl MergeStream {
 impl PartitionStream for MergeStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         if !self.started {
-            self.started = true;
             for index in 0..self.sources.len() {
                 self.advance_partition(index)?;
             }
+            self.started = true;
         } else {
             for index in std::mem::take(&mut self.current) {
                 self.advance_partition(index)?;

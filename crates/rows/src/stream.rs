@@ -37,6 +37,32 @@ impl<S: PartitionStream + ?Sized> PartitionStream for Box<S> {
     }
 }
 
+/// A stream that was moved to its first partition, from before that.
+pub struct OpenedStream {
+    head: Option<PartitionHead>,
+    stream: Box<dyn PartitionStream>,
+}
+
+impl OpenedStream {
+    /// `head`: of the partition that `stream` is in, at its start.
+    pub fn new(stream: Box<dyn PartitionStream>, head: PartitionHead) -> Self {
+        Self { head: Some(head), stream }
+    }
+}
+
+impl PartitionStream for OpenedStream {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        match self.head.take() {
+            Some(head) => Ok(Some(head)),
+            None => self.stream.next_partition(),
+        }
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        self.stream.next_unfiltered()
+    }
+}
+
 /// No partitions.
 pub struct EmptyStream;
 

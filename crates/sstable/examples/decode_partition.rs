@@ -120,8 +120,8 @@ fn main() {
     let mut rows = 0u64;
     for round in 0..rounds {
         command.slices = match what.as_str() {
-            "point" => Slices(vec![Slice::of_prefix(clustering(round.wrapping_mul(7919) % count))]),
-            "slice" => Slices(vec![Slice {
+            "point" => Slices::from(vec![Slice::of_prefix(clustering(round.wrapping_mul(7919) % count))]),
+            "slice" => Slices::from(vec![Slice {
                 start: rows::ClusteringPrefix::start(clustering(round.wrapping_mul(7919) % count), true),
                 end: rows::ClusteringPrefix::top(),
             }]),

@@ -102,9 +102,10 @@ impl Bench {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (dice >> 33) % sides
         };
-        let one = |c: u64| Slices(vec![Slice::of_prefix(clustering(c))]);
-        let from =
-            |c: u64| Slices(vec![Slice { start: rows::Bound::start(clustering(c), true), end: rows::Bound::top() }]);
+        let one = |c: u64| Slices::from(vec![Slice::of_prefix(clustering(c))]);
+        let from = |c: u64| {
+            Slices::from(vec![Slice { start: rows::Bound::start(clustering(c), true), end: rows::Bound::top() }])
+        };
         self.timed(&format!("{what}: small partition"), 100_000, |_| {
             let k = 1 + roll(rows);
             assert_eq!(self.read(PartitionRange::Key(key(k)), Slices::all(), false, 10), 1);

@@ -1,7 +1,8 @@
 //! Reading a table: memtables and SSTables that may hold an answer, merged as one stream.
 //!
-//! SSTables are left out by token range, bloom filter, clustering bounds and, for reads of whole rows by name, by timestamps
-//! (`read::names`). Of tables that want it what SSTables hold may come from the row cache (`read::row_cache`). A trace says of each why.
+//! SSTables are left out by token range, bloom filter and clustering bounds; in a read of one partition, newest data first, also those that
+//! are older than a deletion of the partition, and, for reads of whole rows by name, than what was found (`read::names`).
+//! Of tables that want it what SSTables hold may come from the row cache (`read::row_cache`). A trace says of each why.
 
 mod budget;
 mod dropped;
@@ -13,7 +14,9 @@ mod watch;
 use std::sync::Arc;
 
 use rows::command::ReadStats;
-use rows::{MergeStream, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode};
+use rows::stream::OpenedStream;
+use rows::{DeletionTime, MergeStream, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode};
+use types::DecoratedKey;
 
 use sstable::{KeyHash, SSTable};
 
@@ -47,17 +50,32 @@ fn read_watched<W: Watch>(
         }
     });
     if let Some(stream) = row_cache::read(store, &view, command, context, watch)? {
-        Ok(stream)
-    } else if is_by_names(&view, command) {
-        by_names(store, &view, command, context, watch)
-    } else {
-        merged(store, &view, command, context, watch)
+        return Ok(stream);
+    }
+    match &command.range {
+        PartitionRange::Key(key) if has_several(store, &view, key) => {
+            if is_by_names(&view, command) {
+                by_names(store, &view, command, context, watch)
+            } else {
+                of_partition(store, &view, command, context, watch)
+            }
+        }
+        _ => merged(store, &view, command, context, watch),
     }
 }
 
-/// Newest sources first, until the rows are complete.
+/// By the names of rows, newest sources first until the rows are complete; where there is one source that comes to a read of it.
 fn is_by_names(view: &View, command: &ReadCommand) -> bool {
     !view.sstables.is_empty() && names::applies(command)
+}
+
+/// Several sources may have the partition, of which some SSTable may turn out not to matter.
+fn has_several(store: &TableStore, view: &View, key: &DecoratedKey) -> bool {
+    match view.sstables.len() {
+        0 => false,
+        1 => !view.memtables_of(store.shards, key).is_empty(),
+        _ => true,
+    }
 }
 
 fn hash_of(command: &ReadCommand) -> Option<KeyHash> {
@@ -107,6 +125,59 @@ fn merged<W: Watch>(
         }
     }
     Ok(MergeStream::boxed(&view.table, streams, command.reversed))
+}
+
+/// Why an SSTable is left out of a read of one partition.
+const DELETED: &str = "its newest data is older than a deletion of the partition";
+
+/// All that may hold something of one partition, merged; newest first, until what is older is deleted.
+/// Agrees with `org.apache.cassandra.db.SinglePartitionReadCommand.queryMemtableAndDiskInternal`.
+fn of_partition<W: Watch>(
+    store: &TableStore,
+    view: &View,
+    command: &ReadCommand,
+    context: &ReadContext,
+    watch: &mut W,
+) -> Result<Box<dyn PartitionStream>, ReadError> {
+    let mut opened = Vec::new();
+    let mut deletion = DeletionTime::LIVE;
+    let mut open = |mut stream: Box<dyn PartitionStream>, deletion: &mut DeletionTime| -> Result<(), ReadError> {
+        if let Some(head) = stream.next_partition()? {
+            *deletion = deletion.merge(head.deletion);
+            opened.push((stream, head));
+        }
+        Ok(())
+    };
+    for stream in in_memtables(store, view, command, context, watch) {
+        open(stream, &mut deletion)?;
+    }
+    let hash = hash_of(command);
+    for sstable in &view.sstables {
+        if is_deleted(&deletion, sstable) {
+            skip(sstable, DELETED, context, watch);
+            continue;
+        }
+        match exclusion(sstable, command, hash) {
+            Some(reason) => skip(sstable, reason, context, watch),
+            None => {
+                context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
+                open(watch.sstable(sstable, command, context)?, &mut deletion)?;
+            }
+        }
+    }
+    Ok(match opened.len() {
+        0 => Box::new(rows::stream::EmptyStream),
+        1 => {
+            let (stream, head) = opened.remove(0);
+            Box::new(OpenedStream::new(stream, head))
+        }
+        _ => Box::new(MergeStream::opened(Arc::clone(&view.table), opened, command.reversed)),
+    })
+}
+
+/// All that an SSTable holds of a partition with this deletion is older.
+fn is_deleted(deletion: &DeletionTime, sstable: &SSTable) -> bool {
+    !deletion.is_live() && deletion.deletes(sstable.statistics().stats.max_timestamp)
 }
 
 /// Why an SSTable is left out of a read by names.

@@ -7,5 +7,6 @@ mod indexes;
 mod model;
 mod purging;
 mod seeds;
+mod skipping;
 mod twin;
 mod wide;

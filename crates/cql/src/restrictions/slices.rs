@@ -35,7 +35,7 @@ pub(super) fn build(
         }
     }
     if let [_] = prefixes.as_slice() {
-        return Ok(Slices(prefixes.into_iter().map(Slice::of_prefix).collect()));
+        return Ok(prefixes.into_iter().map(Slice::of_prefix).collect());
     }
     let slices = prefixes.into_iter().map(Slice::of_prefix).collect();
     Ok(Slices::normalized(slices, &table.comparator))

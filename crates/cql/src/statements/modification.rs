@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rows::{
     Cell, ClusteringValues, DeletionTime, Liveness, Mutation, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL, PartitionUpdate,
-    Row, Slice,
+    Row, Slices,
 };
 use schema::TableMetadata;
 use schema::index::definition::IndexDefinition;
@@ -276,7 +276,7 @@ impl ModificationPlan {
                 return Ok(if all == 0 { Target::Partition } else { Target::WholePartition });
             }
             if width < all || self.restrictions.has_clustering_slice() {
-                return Ok(Target::Ranges(self.restrictions.slices(&self.table, bindings)?.0));
+                return Ok(Target::Ranges(self.restrictions.slices(&self.table, bindings)?));
             }
             let rows = self.restrictions.clusterings(&self.table, bindings)?;
             rows.iter().try_for_each(|clustering| self.check_dense(clustering))?;
@@ -324,7 +324,7 @@ impl ModificationPlan {
                 }
             }
             Target::Ranges(slices) => {
-                update.range_deletions.extend(slices.iter().cloned().map(|slice| (slice, time.deletion())));
+                update.range_deletions.extend(slices.0.iter().cloned().map(|slice| (slice, time.deletion())));
                 return Ok(());
             }
             Target::Rows(clusterings) => {
@@ -411,7 +411,7 @@ enum Target {
     /// All of it.
     WholePartition,
     /// The rows in ranges.
-    Ranges(Vec<Slice>),
+    Ranges(Slices),
     /// Rows.
     Rows(Vec<ClusteringValues>),
     /// The static row.
@@ -421,7 +421,7 @@ enum Target {
 impl Target {
     fn is_nothing(&self) -> bool {
         match self {
-            Self::Ranges(slices) => slices.is_empty(),
+            Self::Ranges(slices) => slices.0.is_empty(),
             Self::Rows(rows) => rows.is_empty(),
             Self::Partition | Self::WholePartition | Self::StaticOnly => false,
         }

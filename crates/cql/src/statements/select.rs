@@ -352,5 +352,5 @@ fn after(plan: &SelectPlan, slices: &Slices, row: &ClusteringValues) -> Slices {
             Slice { start, end: slice.end.clone() }
         }
     };
-    Slices(slices.0.iter().map(cut).filter(|slice| !slice.is_empty(comparator)).collect())
+    slices.0.iter().map(cut).filter(|slice| !slice.is_empty(comparator)).collect()
 }

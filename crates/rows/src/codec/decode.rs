@@ -76,7 +76,7 @@ pub fn get_clustering_values(
     types: &[CqlType],
 ) -> Result<(ClusteringValues, usize), CodecError> {
     let mut reader = Reader::new(buffer, offset)?;
-    let values = reader.clustering_values(types)?;
+    let values = reader.clustering_values(types.iter().map(CqlType::fixed_length))?;
     Ok((values, reader.offset()))
 }
 
@@ -138,18 +138,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn clustering_values(&mut self, types: &[CqlType]) -> Result<ClusteringValues, CodecError> {
+    /// Values whose types have these lengths.
+    fn clustering_values(
+        &mut self,
+        lengths: impl Iterator<Item = Option<usize>>,
+    ) -> Result<ClusteringValues, CodecError> {
         let mut values = ClusteringValues::new();
-        for run in types.chunks(32) {
-            let mut bits = self.cursor.uvint()?;
-            for ty in run {
-                values.push(match bits & 3 {
-                    0 => Some(self.value(ty.fixed_length())?),
-                    1 => Some(Bytes::new()),
-                    _ => None,
-                });
-                bits >>= 2;
+        let mut bits = 0;
+        for (index, length) in lengths.enumerate() {
+            if index.is_multiple_of(32) {
+                bits = self.cursor.uvint()?;
             }
+            values.push(match bits & 3 {
+                0 => Some(self.value(length)?),
+                1 => Some(Bytes::new()),
+                _ => None,
+            });
+            bits >>= 2;
         }
         Ok(values)
     }
@@ -200,10 +205,10 @@ impl<'a> Reader<'a> {
             _ => return invalid(format!("a range tombstone marker of kind {ordinal}")),
         };
         let count = usize::from(self.cursor.u16()?);
-        let Some(types) = header.clustering.get(..count) else {
+        let Some(lengths) = header.clustering_lengths.get(..count) else {
             return invalid(format!("a bound of {count} values in a table of {}", header.clustering.len()));
         };
-        let values = self.clustering_values(types)?;
+        let values = self.clustering_values(lengths.iter().copied())?;
         self.framing(on_disk)?;
         let close = if kind.is_start() { None } else { Some(self.deletion_delta(header)?) };
         let open = if kind.is_end() { None } else { Some(self.deletion_delta(header)?) };
@@ -211,7 +216,8 @@ impl<'a> Reader<'a> {
     }
 
     fn row(&mut self, flags: u8, is_static: bool, header: &Header, on_disk: bool) -> Result<Row, CodecError> {
-        let clustering = if is_static { ClusteringValues::new() } else { self.clustering_values(&header.clustering)? };
+        let lengths: &[_] = if is_static { &[] } else { &header.clustering_lengths };
+        let clustering = self.clustering_values(lengths.iter().copied())?;
         self.framing(on_disk)?;
         let mut row = Row::new(clustering);
         row.liveness = self.liveness(flags, header)?;

@@ -41,32 +41,96 @@ impl Peeked<'_> {
     }
 }
 
-/// Passes over rows from `offset` on that stand before `bound`.
+/// The most rows that [`pass_rows_before`] passes between two comparisons.
+const STRIDE_MAX: u32 = 31;
+
+/// Passes over rows from `offset` on that stand before `bound`, at most about `most`.
 /// Gives how many, and the offset of the first that does not, or is a marker, or the end, or is not wholly peekable in this
 /// buffer; `Truncated` where that is so for the first. A row's content may lie behind the buffer: so may the offset.
+///
+/// Rows are in order, so that not each has to be compared: strides grow while what they lead to stands before the bound, then halve.
 pub fn pass_rows_before(
     buffer: &[u8],
     offset: usize,
     header: &Header,
     comparator: &ClusteringComparator,
     bound: &ClusteringPrefix,
+    most: u32,
 ) -> Result<(u32, usize), CodecError> {
-    let mut passed = 0;
-    let mut at = offset;
-    loop {
-        match row_order(buffer, at, header, comparator, bound) {
+    let (mut passed, mut at, mut stride, mut grows) = (0, offset, 0, true);
+    while passed < most {
+        let order = match behind_rows(buffer, at, stride, header) {
+            Some(far) => row_order(buffer, far, header, comparator, bound),
+            None => Ok(None),
+        };
+        match order {
             Ok(Some((Ordering::Less, end))) => {
-                passed += 1;
+                passed += stride + 1;
                 at = end;
                 if at >= buffer.len() {
-                    return Ok((passed, at));
+                    break;
                 }
             }
-            Ok(_) => return Ok((passed, at)),
-            Err(CodecError::Truncated) if passed > 0 => return Ok((passed, at)),
+            _ if stride > 0 => grows = false,
+            Ok(_) => break,
+            Err(CodecError::Truncated) if passed > 0 => break,
             Err(error) => return Err(error),
         }
+        stride = if grows { (stride * 2 + 1).min(STRIDE_MAX) } else { stride / 2 };
     }
+    Ok((passed, at))
+}
+
+/// The offset behind so many rows; None where one of them is something else, or not peekable in this buffer.
+#[inline]
+fn behind_rows(buffer: &[u8], offset: usize, count: u32, header: &Header) -> Option<usize> {
+    let mut at = offset;
+    for _ in 0..count {
+        at = row_end(buffer, at, header)?;
+    }
+    Some(at)
+}
+
+/// Where the row at `offset` ends; None: it is something else, is not peekable in this buffer, or cannot be right.
+#[inline]
+fn row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize> {
+    let rest = buffer.get(offset..)?;
+    let (flags, bits) = (*rest.first()?, *rest.get(1)?);
+    if flags & (END_OF_PARTITION | IS_MARKER | EXTENSION) != 0 {
+        return None;
+    }
+    let mut cursor = Cursor::new(rest);
+    match header.clustering_width {
+        // no value is null or empty
+        Some(width) if bits == 0 => cursor.skip(2 + width).ok()?,
+        _ => {
+            cursor.skip(1).ok()?;
+            for run in header.clustering_lengths.chunks(32) {
+                let mut bits = cursor.uvint().ok()?;
+                for length in run {
+                    clustering_value(&mut cursor, bits, *length).ok()?;
+                    bits >>= 2;
+                }
+            }
+        }
+    }
+    let size = usize::try_from(cursor.uvint().ok()?).ok()?;
+    (offset + cursor.position()).checked_add(size)
+}
+
+/// A clustering value, by the two lowest of its run's bits and the length of its type.
+#[inline]
+fn clustering_value<'a>(
+    cursor: &mut Cursor<'a>,
+    bits: u64,
+    length: Option<usize>,
+) -> Result<Option<&'a [u8]>, CodecError> {
+    Ok(match (bits & 3, length) {
+        (0, Some(length)) => Some(cursor.take(length)?),
+        (0, None) => Some(cursor.vbytes()?),
+        (1, _) => Some(Default::default()),
+        _ => None,
+    })
 }
 
 /// Where the row at `offset` stands against a bound, and where it ends; None: there is no row. Compares as it reads.
@@ -85,18 +149,11 @@ fn row_order(
     }
     let mut order = Ordering::Equal;
     let mut bits = 0;
-    for (index, ty) in header.clustering.iter().enumerate() {
+    for (index, length) in header.clustering_lengths.iter().enumerate() {
         if index.is_multiple_of(32) {
             bits = cursor.uvint()?;
         }
-        let value = match bits & 3 {
-            0 => Some(match ty.fixed_length() {
-                Some(length) => cursor.take(length)?,
-                None => cursor.vbytes()?,
-            }),
-            1 => Some(Default::default()),
-            _ => None,
-        };
+        let value = clustering_value(&mut cursor, bits, *length)?;
         bits >>= 2;
         if order == Ordering::Equal
             && let Some(wanted) = bound.values.get(index)
@@ -113,6 +170,48 @@ fn row_order(
         Some(end) => Ok(Some((order, end))),
         None => invalid(format!("an unfiltered of {size} bytes")),
     }
+}
+
+/// What [`find_starts`] came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FoundStarts {
+    /// The partition ends behind them.
+    pub is_end: bool,
+    /// Some are starts of markers.
+    pub has_markers: bool,
+}
+
+/// Tells where the unfiltereds from `offset` up to `end` begin. Gives what was found, and the offset behind the last, which may lie behind
+/// the buffer, where the rest is to be looked for; `Truncated` where not even the first is peekable in this buffer.
+pub fn find_starts(
+    buffer: &[u8],
+    offset: usize,
+    end: usize,
+    header: &Header,
+    mut tell: impl FnMut(usize),
+) -> Result<(FoundStarts, usize), CodecError> {
+    let mut found = FoundStarts { is_end: false, has_markers: false };
+    let mut at = offset;
+    while at < end.min(buffer.len()) {
+        let next = match row_end(buffer, at, header) {
+            Some(next) => next,
+            None => match peek_unfiltered(buffer, at, header) {
+                Ok(Some(peeked)) => {
+                    found.has_markers |= peeked.kind != PrefixKind::Clustering;
+                    peeked.end
+                }
+                Ok(None) => {
+                    found.is_end = true;
+                    return Ok((found, at + 1));
+                }
+                Err(CodecError::Truncated) if at > offset => break,
+                Err(error) => return Err(error),
+            },
+        };
+        tell(at);
+        at = next;
+    }
+    Ok((found, at))
 }
 
 /// The position of the unfiltered at `offset` of a partition on disk; None: the partition ends there, with one byte.
@@ -147,21 +246,14 @@ fn peek<'a>(buffer: &'a [u8], offset: usize, header: &Header) -> Result<Option<(
     } else if flags & EXTENSION != 0 && cursor.u8()? & IS_STATIC != 0 {
         return invalid("a static row among the rows of a partition");
     }
-    let Some(types) = header.clustering.get(..count) else {
+    let Some(lengths) = header.clustering_lengths.get(..count) else {
         return invalid(format!("a bound of {count} values in a table of {}", header.clustering.len()));
     };
     let mut values = SmallVec::new();
-    for run in types.chunks(32) {
+    for run in lengths.chunks(32) {
         let mut bits = cursor.uvint()?;
-        for ty in run {
-            values.push(match bits & 3 {
-                0 => Some(match ty.fixed_length() {
-                    Some(length) => cursor.take(length)?,
-                    None => cursor.vbytes()?,
-                }),
-                1 => Some(Default::default()),
-                _ => None,
-            });
+        for length in run {
+            values.push(clustering_value(&mut cursor, bits, *length)?);
             bits >>= 2;
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rows::codec::{
     CodecError, Decoded, DeletionTimeForm, Framing, Header, decode_static_row, decode_unfiltered, encode_marker,
-    encode_row, get_deletion_time, pass_rows_before, peek_unfiltered,
+    encode_row, find_starts, get_deletion_time, pass_rows_before, peek_unfiltered,
 };
 use rows::{ClusteringPrefix, Unfiltered};
 use schema::{ClusteringComparator, TableMetadata};
@@ -98,6 +98,9 @@ fn compare(
     let Some(last) = last else { return };
     assert_eq!(last.compare(here, comparator), here.compare(last, comparator).reverse());
     if on_disk {
-        let _ = pass_rows_before(buffer, offset, header, comparator, last);
+        let _ = pass_rows_before(buffer, offset, header, comparator, last, u32::MAX);
+        let mut starts = 0;
+        let found = find_starts(buffer, offset, usize::MAX, header, |_| starts += 1);
+        assert!(starts > 0 || found.is_err() || found.is_ok_and(|(found, _)| found.is_end));
     }
 }

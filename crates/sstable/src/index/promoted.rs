@@ -248,3 +248,94 @@ impl PromotedWriter {
         self.offsets.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use rows::codec::{EncodingStats, Header};
+    use schema::table::ColumnSpec;
+    use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+
+    use super::*;
+
+    const BLOCKS: u32 = 1000;
+    /// Beyond what 32 bits hold: 5 TB in all.
+    const WIDTH: u64 = 5_000_000_000;
+
+    fn schema() -> Arc<Resolved> {
+        let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
+        let specs =
+            vec![spec("k", ColumnKind::PartitionKey, CqlType::Int), spec("c", ColumnKind::Clustering, CqlType::Int)];
+        let (id, params) = (TableId([9; 16]), TableParams::default());
+        let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
+        let table = TableMetadata::new(id, "k", "t", kind, flags, params, specs, BTreeMap::new(), None);
+        let header = Header::for_table(&table, EncodingStats::default());
+        Arc::new(Resolved { table: Arc::new(table), header })
+    }
+
+    fn values(c: u32) -> rows::ClusteringValues {
+        [Some(Bytes::copy_from_slice(&c.to_be_bytes()))].into_iter().collect()
+    }
+
+    /// Block i has the rows 10 i to 10 i + 7. Gives the body of the entry.
+    fn body(form: DeletionTimeForm) -> Bytes {
+        let mut writer = PromotedWriter::default();
+        for block in 0..BLOCKS {
+            let ends = [block * 10, block * 10 + 7].map(|c| ClusteringPrefix::row(values(c)));
+            let offset = 20 + u64::from(block) * WIDTH;
+            writer.add((&ends[0], &ends[1]), (offset, offset + WIDTH), &DeletionTime::LIVE, &[CqlType::Int], form);
+        }
+        let mut out = Vec::new();
+        writer.finish(&mut out, 20, &DeletionTime::LIVE, form);
+        let mut cursor = Cursor::new(&out);
+        cursor.uvint().unwrap();
+        Bytes::copy_from_slice(cursor.rest())
+    }
+
+    /// The blocks that a bisection for `wanted` compares with.
+    fn bisected(wanted: u32) -> BTreeSet<u32> {
+        let (mut low, mut high, mut seen) = (0, BLOCKS, BTreeSet::new());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            seen.insert(middle);
+            if middle < wanted { low = middle + 1 } else { high = middle }
+        }
+        seen
+    }
+
+    #[test]
+    fn a_search_reads_only_the_blocks_that_it_compares_with() {
+        for form in [DeletionTimeForm::Unsigned, DeletionTimeForm::Signed] {
+            let whole = body(form);
+            let offsets_at = whole.len() - BLOCKS as usize * 4;
+            for wanted in [0, 1, 17, 499, 500, 501, 998, 999] {
+                let mut seen = bisected(wanted);
+                assert!(seen.len() <= 11);
+                // what is open at a block stands in the one before
+                seen.extend([wanted, wanted.saturating_sub(1)]);
+                let mut bytes = whole.to_vec();
+                for block in (0..BLOCKS).filter(|block| !seen.contains(block)) {
+                    let at = offsets_at + block as usize * 4;
+                    bytes[at..at + 4].copy_from_slice(&i32::MAX.to_be_bytes());
+                }
+                let mut index = read(&bytes.into(), 0, form, &schema()).unwrap();
+                let Blocks::Promoted(cursor) = &mut index.blocks else { panic!("not a list") };
+                let found = cursor.first_behind(&Bound::start(values(wanted * 10 + 3), true)).unwrap();
+                assert_eq!(found.offset, 20 + u64::from(wanted) * WIDTH);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_beyond_32_bits_are_found_both_ways() {
+        let mut index = read(&body(DeletionTimeForm::Unsigned), 0, DeletionTimeForm::Unsigned, &schema()).unwrap();
+        let Blocks::Promoted(cursor) = &mut index.blocks else { panic!("not a list") };
+        for block in (0..BLOCKS).step_by(37) {
+            let offset = 20 + u64::from(block) * WIDTH;
+            assert_eq!(cursor.first_behind(&Bound::start(values(block * 10), true)).unwrap().offset, offset);
+            assert_eq!(cursor.last_before(&Bound::end(values(block * 10 + 9), true)).unwrap().offset, offset);
+        }
+        assert_eq!(cursor.end().unwrap().offset, 20 + u64::from(BLOCKS) * WIDTH);
+    }
+}

@@ -238,6 +238,26 @@ mod tests {
     }
 
     #[test]
+    fn blocks_beyond_32_bits_are_found() {
+        const WIDTH: u64 = 5_000_000_000;
+        let mut writer = RowIndexWriter::default();
+        for block in 0..1000u32 {
+            let (first, last) = ((block * 10).to_be_bytes(), (block * 10 + 7).to_be_bytes());
+            let offset = 20 + u64::from(block) * WIDTH;
+            writer.add_block(&first, last.to_vec(), Block { offset, open: DeletionTime::LIVE });
+        }
+        let place = writer.finish_partition(b"key", 7 * WIDTH, &DeletionTime::LIVE, 20 + 1000 * WIDTH).unwrap();
+        let (_, entry) = RowIndexEntry::read(&writer.out.take().into(), place).unwrap();
+        assert_eq!(entry.data_position, 7 * WIDTH);
+        let mut cursor = entry.cursor();
+        for block in (0..1000u32).step_by(37) {
+            let found = cursor.floor(&(block * 10 + 3).to_be_bytes()).unwrap().unwrap();
+            assert_eq!(found.offset, 20 + u64::from(block) * WIDTH);
+        }
+        assert_eq!(cursor.end().unwrap().unwrap().offset, 20 + 1000 * WIDTH);
+    }
+
+    #[test]
     fn nudges_pass_over_full_bytes() {
         for (key, at, expected) in [
             (vec![1, 2, 3], 1, vec![1, 3]),

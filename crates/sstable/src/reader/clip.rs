@@ -16,13 +16,13 @@ pub enum Step {
     /// It lies outside; show the next.
     Pass,
     /// Give it.
-    Give(Unfiltered),
-    /// Give it, and the slice is done: nothing else can lie in it.
-    GiveLast(Unfiltered),
+    Give,
+    /// Give this marker in its place.
+    GiveMarker(RangeTombstoneMarker),
     /// Give a marker first, and show the unfiltered again.
-    GiveFirst(RangeTombstoneMarker, Unfiltered),
+    GiveFirst(RangeTombstoneMarker),
     /// The slice is done; show the unfiltered again, unless the next slice begins elsewhere.
-    NextSlice(Unfiltered),
+    NextSlice,
 }
 
 /// Slices in walking order and how far the walk is.
@@ -121,24 +121,24 @@ impl Clip {
 
     /// Looks at the next unfiltered of the walk.
     #[inline]
-    pub fn step(&mut self, unfiltered: Unfiltered) -> Step {
+    pub fn step(&mut self, unfiltered: &Unfiltered) -> Step {
         if self.all {
-            self.follow(&unfiltered);
-            return Step::Give(unfiltered);
+            self.follow(unfiltered);
+            return Step::Give;
         }
         let Some((entry, _)) = self.slice() else { return Step::Pass };
         if !self.inside {
-            match self.order(&unfiltered, entry) {
+            match self.order(unfiltered, entry) {
                 Ordering::Less => {
-                    self.follow(&unfiltered);
+                    self.follow(unfiltered);
                     return Step::Pass;
                 }
                 Ordering::Equal => {
                     let entry = entry.clone();
-                    self.follow(&unfiltered);
+                    self.follow(unfiltered);
                     self.inside = true;
                     return match self.edge(&entry, true) {
-                        Some(marker) => Step::Give(Unfiltered::Marker(marker)),
+                        Some(marker) => Step::GiveMarker(marker),
                         None => Step::Pass,
                     };
                 }
@@ -146,28 +146,34 @@ impl Clip {
                     let marker = self.edge(entry, true);
                     self.inside = true;
                     if let Some(marker) = marker {
-                        return Step::GiveFirst(marker, unfiltered);
+                        return Step::GiveFirst(marker);
                     }
                 }
             }
         }
         let Some((_, exit)) = self.slice() else { return Step::Pass };
-        if self.order(&unfiltered, exit) != Ordering::Less {
+        if self.order(unfiltered, exit) != Ordering::Less {
             let marker = self.edge(exit, false);
             self.inside = false;
             self.done += 1;
             return match marker {
-                Some(marker) => Step::GiveFirst(marker, unfiltered),
-                None => Step::NextSlice(unfiltered),
+                Some(marker) => Step::GiveFirst(marker),
+                None => Step::NextSlice,
             };
         }
-        if self.open.is_none() && self.is_single_row(&unfiltered) {
+        if self.open.is_none() && self.is_single_row(unfiltered) {
+            // nothing else can lie in the slice
             self.inside = false;
             self.done += 1;
-            return Step::GiveLast(unfiltered);
+            return Step::Give;
         }
-        self.follow(&unfiltered);
-        Step::Give(unfiltered)
+        self.follow(unfiltered);
+        Step::Give
+    }
+
+    /// The unfiltered is not before where the awaited slice begins.
+    pub fn has_reached(&self, unfiltered: &Unfiltered) -> bool {
+        self.awaited().is_none_or(|bound| self.order(unfiltered, bound) != Ordering::Less)
     }
 
     /// The unfiltered is a row, and the slice has room for no other.

@@ -38,6 +38,11 @@ impl DataCursor {
         self.position
     }
 
+    /// What stands at the position is at hand.
+    pub fn is_in_window(&self) -> bool {
+        self.position >= self.window_start && self.position - self.window_start < self.window.len() as u64
+    }
+
     /// Goes elsewhere; the window stays where it is until something is decoded.
     #[inline]
     pub fn seek(&mut self, position: u64) {

@@ -48,7 +48,7 @@ fn wanted(index: &RowIndex, slices: &Slices, schema: &Resolved) -> Result<u64, M
     let end = index.blocks.clone().end()?;
     let mut counted_to = None;
     let mut count = 0;
-    for slice in &slices.0 {
+    for slice in slices.0.iter() {
         let mut cursor = index.blocks.clone();
         let first = cursor.first_behind(&slice.start, schema)?;
         let last = index.blocks.clone().last_before(&slice.end, schema)?;

@@ -1,30 +1,34 @@
 //! Reads one partition after another: its head, then its rows and markers within slices, forwards or backwards.
 //!
-//! Forwards: at each slice the row index, where there is one, gives the block to begin in; rows before the slice are passed
-//! over by their sizes alone. Backwards: block after block from the last; of a block the starts of its unfiltereds
-//! are found first, then it is decoded from its end. At most one block is in memory.
+//! Forwards: at each slice the row index, where there is one, gives the block to begin in, unless the slice is a few rows away; rows
+//! before the slice are passed over by their sizes alone. Backwards: block after block from the last; of a block the starts of its
+//! unfiltereds are found first, then, among them, where the slice begins; from there it is decoded. At most one block is in memory.
+
+mod backwards;
 
 use std::cmp::Ordering;
 
 use rows::codec::{
-    Decoded, decode_static_row, decode_unfiltered, get_deletion_time, pass_rows_before, peek_unfiltered,
+    CodecError, Decoded, Peeked, decode_static_row, decode_unfiltered, get_deletion_time, pass_rows_before,
+    peek_unfiltered,
 };
-use rows::{
-    Bound, DeletionTime, PartitionHead, PrefixKind, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered,
-};
+use rows::{PartitionHead, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered};
 use stdx::Cursor;
 use types::DecoratedKey;
 
+use super::SSTable;
 use super::clip::{Clip, Step};
 use super::cursor::DataCursor;
 use super::explain::Visits;
 use super::walk::Walk;
-use super::{Resolved, SSTable};
 use crate::error::Malformed;
-use crate::index::{Block, Blocks, PartitionPosition, RowIndex};
+use crate::index::{Blocks, PartitionPosition, RowIndex};
 
-/// Unfiltereds that an inline read may pass over before it gives the matter to the background.
-const INLINE_PASSED_MAX: u32 = 4096;
+/// Unfiltereds that an inline read may pass over before it gives the matter to the background: a few tenths of a millisecond.
+const INLINE_PASSED_MAX: u32 = 32 << 10;
+
+/// The next slice is first looked for in so many rows behind the one before, as far as they are at hand.
+const NEAR_ROWS: u32 = 7;
 
 pub(super) struct PartitionReader {
     sstable: SSTable,
@@ -46,6 +50,8 @@ pub(super) struct PartitionReader {
     blocks: Option<Blocks>,
     block_start: Option<u64>,
     starts: Vec<u64>,
+    /// Some of the starts are those of markers.
+    has_markers: bool,
     /// The blocks that were read, for EXPLAIN; else None.
     pub(super) visits: Option<Box<Visits>>,
 }
@@ -72,6 +78,7 @@ impl PartitionReader {
             blocks: None,
             block_start: None,
             starts: Vec::new(),
+            has_markers: false,
             visits: None,
         }
     }
@@ -127,8 +134,12 @@ impl PartitionReader {
 
     /// The row index repeats what the head of a partition without static row says.
     fn head_from_index(&mut self, wanted: &DecoratedKey, entry: &RowIndex) -> Result<Option<PartitionHead>, ReadError> {
-        let first = entry.blocks.clone().first().map_err(|error| self.index_error(error))?;
-        self.body = self.place(first.map_or(0, |block| block.offset))?;
+        self.body = self.start;
+        if self.clip.is_all() && !self.reversed {
+            let first = entry.blocks.clone().first().map_err(|error| self.index_error(error))?;
+            self.body = self.place(first.map_or(0, |block| block.offset))?;
+        }
+        // else the row index leads on from here, at the first slice or to the last block
         self.cursor.seek(self.body);
         Ok(Some(PartitionHead { key: wanted.clone(), deletion: entry.deletion, static_row: None }))
     }
@@ -198,20 +209,21 @@ impl PartitionReader {
                 self.ended = true;
                 continue;
             };
-            match self.clip.step(unfiltered) {
+            match self.clip.step(&unfiltered) {
                 Step::Pass => self.pass(1)?,
-                Step::Give(unfiltered) | Step::GiveLast(unfiltered) => return Ok(Some(unfiltered)),
-                Step::GiveFirst(marker, unfiltered) => {
+                Step::Give => return Ok(Some(unfiltered)),
+                Step::GiveMarker(marker) => return Ok(Some(Unfiltered::Marker(marker))),
+                Step::GiveFirst(marker) => {
                     self.held = Some(unfiltered);
                     return Ok(Some(Unfiltered::Marker(marker)));
                 }
-                Step::NextSlice(unfiltered) => self.held = Some(unfiltered),
+                Step::NextSlice => self.held = Some(unfiltered),
             }
         }
     }
 
     fn pass(&mut self, count: u32) -> Result<(), ReadError> {
-        self.passed += count;
+        self.passed = self.passed.saturating_add(count);
         if self.passed > INLINE_PASSED_MAX && self.cursor.context().mode == ReadMode::Inline {
             return Err(ReadError::WouldBlock);
         }
@@ -223,13 +235,14 @@ impl PartitionReader {
         if self.clip.is_done() {
             return Ok(false);
         }
-        let Some(bound) = self.clip.awaited() else { return Ok(true) };
+        if self.clip.awaited().is_none() {
+            return Ok(true);
+        }
         let number = self.clip.slices_done();
         if self.sought != Some(number) {
             self.sought = Some(number);
-            if self.index.is_some() {
-                let bound = bound.clone();
-                if self.reversed { self.jump_backwards(Some(&bound))? } else { self.jump_forwards(&bound)? }
+            if self.index.is_some() && (number == 0 || !self.is_near()?) {
+                if self.reversed { self.jump_backwards(true)? } else { self.jump_forwards()? }
             }
         }
         if self.held.is_none() {
@@ -238,12 +251,38 @@ impl PartitionReader {
         Ok(true)
     }
 
-    fn jump_forwards(&mut self, bound: &Bound) -> Result<(), ReadError> {
-        let Some(entry) = &self.index else { return Ok(()) };
-        let mut blocks = entry.blocks.clone();
-        let found = blocks.first_behind(bound, &self.sstable.schema);
-        let found = found.map_err(|error| self.index_error(error))?;
-        let Some(block) = found else { return Ok(()) };
+    /// Whether the awaited slice can be gone on to without the row index. Walking forwards, passes over the rows between where they are few.
+    fn is_near(&mut self) -> Result<bool, ReadError> {
+        if let Some(held) = &self.held {
+            return Ok(self.clip.has_reached(held));
+        }
+        if self.reversed {
+            return self.is_in_block();
+        }
+        let Self { cursor, clip, sstable, .. } = self;
+        let Some(bound) = clip.awaited().filter(|_| cursor.is_in_window()) else { return Ok(false) };
+        let (header, comparator) = (&sstable.schema.header, clip.comparator());
+        let (passed, is_there) = cursor.decode(&sstable.shared.data, |window, offset| {
+            let passed = pass_rows_before(window, offset, header, comparator, bound, NEAR_ROWS);
+            let (passed, at) = unless_truncated(passed)?.unwrap_or((0, offset));
+            let next = unless_truncated(peek_unfiltered(window, at, header))?;
+            // the partition may end here
+            let reaches = |peeked: Option<Peeked<'_>>| {
+                peeked.is_none_or(|peeked| peeked.compare(bound, comparator) != Ordering::Less)
+            };
+            Ok(((passed, passed < NEAR_ROWS && next.is_some_and(reaches)), at))
+        })?;
+        self.pass(passed)?;
+        Ok(is_there)
+    }
+
+    fn jump_forwards(&mut self) -> Result<(), ReadError> {
+        let (Some(entry), Some(bound)) = (&mut self.index, self.clip.awaited()) else { return Ok(()) };
+        let found = entry.blocks.first_behind(bound, &self.sstable.schema);
+        let Some(block) = found.map_err(|error| self.index_error(error))? else {
+            let error = Malformed::at(0, format!("no first block of the partition at {}", self.start));
+            return Err(self.index_error(error));
+        };
         let target = self.place(block.offset)?;
         let here = self.cursor.position();
         if target > here || (target == here && self.held.is_some()) {
@@ -251,7 +290,10 @@ impl PartitionReader {
             self.cursor.seek(target);
             self.clip.jump(block.open);
             ReadStats::add(&self.cursor.context().stats.blocks, 1);
-            if self.visits.is_some() {
+            if self.visits.is_some()
+                && let Some(entry) = &self.index
+            {
+                let blocks = entry.blocks.clone();
                 self.visit_block(blocks, block, here);
             }
         }
@@ -265,7 +307,7 @@ impl PartitionReader {
             let Some(bound) = clip.awaited() else { return Ok(()) };
             let header = &sstable.schema.header;
             let passed = cursor.decode(&sstable.shared.data, |window, offset| {
-                pass_rows_before(window, offset, header, clip.comparator(), bound)
+                pass_rows_before(window, offset, header, clip.comparator(), bound, u32::MAX)
             })?;
             if passed == 0 {
                 return Ok(());
@@ -289,136 +331,12 @@ impl PartitionReader {
             }
         }
     }
-
-    /// Passes over rows after the slice without decoding them.
-    fn pass_after(&mut self) -> Result<(), ReadError> {
-        loop {
-            if self.starts.is_empty() && !self.load_previous_block()? {
-                return Ok(());
-            }
-            let Self { cursor, clip, sstable, starts, .. } = self;
-            let (Some(bound), Some(start)) = (clip.awaited(), starts.last()) else { return Ok(()) };
-            let header = &sstable.schema.header;
-            cursor.seek(*start);
-            let is_after = cursor.decode(&sstable.shared.data, |window, offset| {
-                let peeked = peek_unfiltered(window, offset, header)?;
-                let is_after = peeked.is_some_and(|peeked| {
-                    peeked.kind == PrefixKind::Clustering
-                        && peeked.compare(bound, clip.comparator()) == Ordering::Greater
-                });
-                Ok((is_after, offset))
-            })?;
-            if !is_after {
-                return Ok(());
-            }
-            self.starts.pop();
-            self.pass(1)?;
-        }
-    }
-
-    fn previous_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
-        loop {
-            if self.starts.is_empty() && !self.load_previous_block()? {
-                return Ok(None);
-            }
-            let Some(start) = self.starts.pop() else { return Ok(None) };
-            let Self { cursor, sstable, .. } = self;
-            let header = &sstable.schema.header;
-            cursor.seek(start);
-            match cursor
-                .decode(&sstable.shared.data, |window, offset| decode_unfiltered(window, offset, header, true))?
-            {
-                Decoded::Row(row) if row.is_empty() => {}
-                Decoded::Row(row) => return Ok(Some(Unfiltered::Row(row))),
-                Decoded::Marker(marker) => return Ok(Some(Unfiltered::Marker(marker))),
-                Decoded::EndOfPartition => return Ok(None),
-            }
-        }
-    }
-
-    /// Goes back to the block before; false: there is none.
-    fn load_previous_block(&mut self) -> Result<bool, ReadError> {
-        match (&mut self.blocks, self.block_start) {
-            (None, None) if self.index.is_some() => self.jump_backwards(None).map(|()| !self.starts.is_empty()),
-            (None, None) => self.load_block(self.body, None).map(|()| !self.starts.is_empty()),
-            (Some(blocks), Some(end)) => match blocks.previous() {
-                Ok(None) => Ok(false),
-                Ok(Some(block)) => {
-                    let start = self.place(block.offset)?;
-                    // nodes of a damaged trie may share children: a walk over them would go on and on
-                    if start >= end {
-                        let what = format!("a block at {start} before one at {end}");
-                        return Err(self.index_error(Malformed::at(0, what)));
-                    }
-                    self.load_block(start, Some(end)).map(|()| true)
-                }
-                Err(error) => Err(self.index_error(error)),
-            },
-            _ => Ok(false),
-        }
-    }
-
-    /// Goes to the last block that can hold something before `bound` (None: the last block), unless the walk is there already.
-    fn jump_backwards(&mut self, bound: Option<&Bound>) -> Result<(), ReadError> {
-        let Some(entry) = &self.index else { return Ok(()) };
-        let mut blocks = entry.blocks.clone();
-        let found = find_block(&mut blocks, bound, &self.sstable.schema).map_err(|error| self.index_error(error))?;
-        let Some((block, end, open)) = found else { return Ok(()) };
-        let (start, end) = (self.place(block.offset)?, self.place(end)?);
-        if self.block_start.is_some_and(|here| start >= here) {
-            return Ok(());
-        }
-        self.held = None;
-        self.clip.jump(open);
-        self.blocks = Some(blocks);
-        self.load_block(start, Some(end))
-    }
-
-    /// Finds the starts of the unfiltereds from `start` to `end`, or to the end of the partition.
-    fn load_block(&mut self, start: u64, end: Option<u64>) -> Result<(), ReadError> {
-        let Self { cursor, sstable, starts, .. } = self;
-        let header = &sstable.schema.header;
-        cursor.pin(start);
-        starts.clear();
-        while end.is_none_or(|end| cursor.position() < end) {
-            let position = cursor.position();
-            let is_end = cursor.decode(&sstable.shared.data, |window, offset| {
-                Ok(match peek_unfiltered(window, offset, header)? {
-                    Some(peeked) => (false, peeked.end),
-                    None => (true, offset + 1),
-                })
-            })?;
-            if is_end {
-                break;
-            }
-            starts.push(position);
-        }
-        self.block_start = Some(start);
-        ReadStats::add(&self.cursor.context().stats.blocks, 1);
-        if self.visits.is_some() {
-            self.visit_backwards();
-        }
-        Ok(())
-    }
 }
 
-/// The block of a position with its end and the range deletion open behind it; the cursor is left at the block.
-fn find_block(
-    blocks: &mut Blocks,
-    bound: Option<&Bound>,
-    schema: &Resolved,
-) -> Result<Option<(Block, u64, DeletionTime)>, Malformed> {
-    let found = match bound {
-        Some(bound) => blocks.last_before(bound, schema)?,
-        None => blocks.end()?,
-    };
-    let Some(block) = found else { return Ok(None) };
-    if let Some(after) = blocks.next()? {
-        blocks.previous()?;
-        return Ok(Some((block, after.offset, after.open)));
+/// None where the bytes end too early.
+fn unless_truncated<T>(result: Result<T, CodecError>) -> Result<Option<T>, CodecError> {
+    match result {
+        Err(CodecError::Truncated) => Ok(None),
+        result => result.map(Some),
     }
-    // behind the last block: the entry found is the end of the partition
-    blocks.end()?;
-    let last = blocks.previous()?;
-    Ok(last.map(|last| (last, block.offset, block.open)))
 }

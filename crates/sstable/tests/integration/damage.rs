@@ -129,7 +129,7 @@ fn searches_in_damaged_indexes_end() {
                     let mut slices = Slices::all();
                     if let Some(values) = places.get(random.below(places.len() as u64 + 1) as usize) {
                         let start = ClusteringPrefix::start(values.clone(), true);
-                        slices = Slices(vec![Slice { start, end: ClusteringPrefix::top() }]);
+                        slices = Slices::from(vec![Slice { start, end: ClusteringPrefix::top() }]);
                     }
                     let _ = find(&sstable, key, slices.clone(), false);
                     let _ = find(&sstable, key, slices, true);

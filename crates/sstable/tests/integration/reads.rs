@@ -74,7 +74,7 @@ fn cut(
     comparator: &ClusteringComparator,
 ) -> Vec<(Slice, DeletionTime)> {
     let mut cut = Vec::new();
-    for slice in &slices.0 {
+    for slice in slices.0.iter() {
         for (range, deletion) in ranges {
             let later = |a: &ClusteringPrefix, b: &ClusteringPrefix| {
                 if a.compare(b, comparator).is_lt() { b.clone() } else { a.clone() }

@@ -11,13 +11,14 @@ use sstable::{
 
 use crate::fixtures::{self, Fixture};
 
-/// Of the fixtures with a `column_index_size` of their own.
+/// Cassandra's `column_index_size`: its default, but for the fixtures with one of their own.
 fn row_index_block(fixture: &Fixture) -> Option<usize> {
-    match fixture.descriptor.format {
-        _ if fixture.table_name != "wide_ci" => None,
-        Format::Bti => Some(4 * 1024),
-        Format::Big => Some(16 * 1024),
-    }
+    Some(match (fixture.descriptor.format, &*fixture.table_name) {
+        (Format::Bti, "wide_ci") => 4 * 1024,
+        (Format::Bti, _) => 16 * 1024,
+        (Format::Big, "wide_ci") => 16 * 1024,
+        (Format::Big, _) => 64 * 1024,
+    })
 }
 
 /// With the `min_index_interval` that Summary.db begins with: the schema is made from the statistics, which do not have it.

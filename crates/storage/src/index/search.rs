@@ -211,8 +211,8 @@ impl SearchStream {
 
     /// Opens the rows of a batch.
     fn open_batch(&mut self, key: DecoratedKey, batch: VecDeque<Hit>) -> Result<Option<PartitionHead>, ReadError> {
-        let names = batch.iter().filter_map(|hit| hit.clustering.clone()).map(name).collect();
-        let mut stream = self.read_base(&key, Slices(names))?;
+        let names = batch.iter().filter_map(|hit| hit.clustering.clone()).map(name);
+        let mut stream = self.read_base(&key, names.collect())?;
         let head = stream.next_partition()?;
         let has_static = head.as_ref().is_some_and(|head| head.static_row.is_some());
         let pending: VecDeque<Hit> = match &head {
@@ -396,7 +396,7 @@ fn slices(definition: &IndexDefinition, command: &ReadCommand, value: &Bytes) ->
     let comparator = &definition.table.comparator;
     match &command.range {
         PartitionRange::Key(key) if definition.column.is_static() => {
-            Slices(vec![Slice { start: key_bound(&key.key, true, true), end: key_bound(&key.key, false, true) }])
+            Slices::from(vec![Slice { start: key_bound(&key.key, true, true), end: key_bound(&key.key, false, true) }])
         }
         PartitionRange::Key(key) => {
             let slice = |slice: &Slice| Slice {
@@ -415,7 +415,7 @@ fn slices(definition: &IndexDefinition, command: &ReadCommand, value: &Bytes) ->
                 RingBound::Key { key, inclusive } => key_bound(&key.key, false, *inclusive),
                 RingBound::Open | RingBound::Token { .. } => Bound::top(),
             };
-            Slices(vec![Slice { start, end }])
+            Slices::from(vec![Slice { start, end }])
         }
     }
 }

@@ -34,7 +34,7 @@ const FIRST_BATCH_ROWS: usize = 16;
 pub struct MemtableStream {
     memtables: VecDeque<Arc<Memtable>>,
     range: PartitionRange,
-    slices: Arc<Slices>,
+    slices: Slices,
     reversed: bool,
     last_key: Option<DecoratedKey>,
     current: Option<PartitionCursor>,
@@ -46,7 +46,7 @@ impl MemtableStream {
         Self {
             memtables: memtables.into(),
             range: command.range.clone(),
-            slices: Arc::new(command.slices.clone()),
+            slices: command.slices.clone(),
             reversed: command.reversed,
             last_key: None,
             current: None,
@@ -58,7 +58,7 @@ impl MemtableStream {
         Self {
             memtables: memtables.into(),
             range: PartitionRange::all(),
-            slices: Arc::new(Slices::all()),
+            slices: Slices::all(),
             reversed: false,
             last_key: None,
             current: None,
@@ -129,7 +129,7 @@ impl PartitionStream for MemtableStream {
             if let Some(row) = &mut static_row {
                 row.apply_deletion(&head.deletion);
             }
-            let slices = Arc::clone(&self.slices);
+            let slices = self.slices.clone();
             let cursor = PartitionCursor::new(memtable, head.key.clone(), head.deletion, slices, self.reversed);
             self.current = Some(cursor);
             let static_row = static_row.filter(|row| !row.is_empty());
@@ -147,20 +147,14 @@ struct PartitionCursor {
     memtable: Arc<Memtable>,
     key: DecoratedKey,
     deletion: DeletionTime,
-    slices: Arc<Slices>,
+    slices: Slices,
     next_slice: usize,
     reversed: bool,
     slice: Option<SliceCursor>,
 }
 
 impl PartitionCursor {
-    fn new(
-        memtable: Arc<Memtable>,
-        key: DecoratedKey,
-        deletion: DeletionTime,
-        slices: Arc<Slices>,
-        reversed: bool,
-    ) -> Self {
+    fn new(memtable: Arc<Memtable>, key: DecoratedKey, deletion: DeletionTime, slices: Slices, reversed: bool) -> Self {
         Self { memtable, key, deletion, slices, next_slice: 0, reversed, slice: None }
     }
 

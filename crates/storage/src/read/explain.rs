@@ -11,12 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rows::command::ReadStats;
 use rows::dead::Grace;
 use rows::report::{BlockCount, CommandReport, Decision, SOURCES_MAX, SourceFigures, SourceKind, SourceReport};
-use rows::{PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Unfiltered};
+use rows::{
+    DeletionTime, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode,
+    Unfiltered,
+};
 use sstable::{SSTable, SSTableStream};
 
 use super::watch::Watch;
-use super::{OLDER, exclusion, hash_of, is_by_names, read_watched, row_cache};
+use super::{DELETED, OLDER, exclusion, hash_of, is_by_names, is_deleted, read_watched, row_cache};
 use crate::memtable::Memtable;
+use crate::memtable::read::MemtableStream;
 use crate::table::TableStore;
 use crate::view::View;
 
@@ -27,6 +31,10 @@ const BEHIND: &str = "only if the rows that the row cache has are not enough";
 /// Why the row cache is read.
 const FOUND: &str = "it has what the SSTables hold of the partition";
 const MADE: &str = "what the SSTables hold of the partition was put there by this read";
+
+/// Why an SSTable may turn out not to be needed.
+const UNLESS_COMPLETE: &str = "only if what is newer leaves a row incomplete";
+const UNLESS_DELETED: &str = "unless a newer SSTable holds a deletion of the partition";
 
 fn report_of(store: &TableStore, view: &View, command: &ReadCommand) -> CommandReport {
     let shards = store.shards.of_range(&command.range);
@@ -118,15 +126,37 @@ pub(crate) fn plan(store: &TableStore, command: &ReadCommand) -> Result<CommandR
         return Ok(report);
     }
     let mut before = !report.sources.is_empty();
+    let is_of_key = report.key.is_some();
+    let deletion =
+        if is_of_key && !report.by_names { deletion_in_memory(store, &view, command)? } else { DeletionTime::LIVE };
+    let mut may_delete = false;
     for sstable in &view.sstables {
-        let source = match exclusion(sstable, command, hash) {
-            Some(reason) => source_of_sstable(sstable, Decision::Skip, reason),
-            None => wanted(sstable, command, report.by_names && before)?,
+        let condition = match report.by_names {
+            true => before.then_some(UNLESS_COMPLETE),
+            false => may_delete.then_some(UNLESS_DELETED),
         };
-        before |= source.decision != Decision::Skip;
+        let source = match exclusion(sstable, command, hash) {
+            _ if is_deleted(&deletion, sstable) => source_of_sstable(sstable, Decision::Skip, DELETED),
+            Some(reason) => source_of_sstable(sstable, Decision::Skip, reason),
+            None => wanted(sstable, command, condition)?,
+        };
+        if source.decision != Decision::Skip {
+            before = true;
+            may_delete |= is_of_key && sstable.statistics().stats.has_partition_deletions;
+        }
         add(&mut report, source);
     }
     Ok(report)
+}
+
+/// The deletion of a partition as far as memtables hold it.
+fn deletion_in_memory(store: &TableStore, view: &View, command: &ReadCommand) -> Result<DeletionTime, ReadError> {
+    let mut deletion = DeletionTime::LIVE;
+    for memtables in view.memtables(store.shards, command) {
+        let head = MemtableStream::new(memtables, command).next_partition()?;
+        deletion = deletion.merge(head.map_or(DeletionTime::LIVE, |head| head.deletion));
+    }
+    Ok(deletion)
 }
 
 /// A memtable of one partition is named by its shard.
@@ -140,16 +170,21 @@ fn named(mut source: SourceReport, report: &CommandReport) -> SourceReport {
     source
 }
 
-fn wanted(sstable: &SSTable, command: &ReadCommand, after_others: bool) -> Result<SourceReport, ReadError> {
+/// An SSTable may be read, `condition`: unless something holds that is known only then.
+fn wanted(
+    sstable: &SSTable,
+    command: &ReadCommand,
+    condition: Option<&'static str>,
+) -> Result<SourceReport, ReadError> {
     let PartitionRange::Key(key) = &command.range else {
         return Ok(source_of_sstable(sstable, Decision::Read, "it has partitions of the range"));
     };
     let Some(blocks) = sstable.blocks_of(key, &command.slices)? else {
         return Ok(source_of_sstable(sstable, Decision::Skip, "its index does not have the key, its filter errs"));
     };
-    let (decision, reason) = match after_others {
-        true => (Decision::Perhaps, "only if what is newer leaves a row incomplete"),
-        false => (Decision::Read, MAY_HOLD),
+    let (decision, reason) = match condition {
+        Some(condition) => (Decision::Perhaps, condition),
+        None => (Decision::Read, MAY_HOLD),
     };
     let mut source = source_of_sstable(sstable, decision, reason);
     source.blocks = Some(blocks);

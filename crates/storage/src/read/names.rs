@@ -67,16 +67,34 @@ impl<'a> Found<'a> {
     /// Data up to `timestamp` cannot change the answer.
     pub fn is_newer_than(&self, timestamp: i64) -> bool {
         let Some(Held { head: Some(head), content }) = &self.partition else { return false };
+        // names and content are in the same order
+        let names = self.command.slices.0.iter().map(|slice| &slice.start.values);
         head.deletion.deletes(timestamp)
-            || self.command.slices.0.iter().all(|slice| self.is_complete(content, &slice.start.values, timestamp))
+            || if self.command.reversed {
+                self.are_complete(content, names.rev(), timestamp)
+            } else {
+                self.are_complete(content, names, timestamp)
+            }
     }
 
-    fn is_complete(&self, content: &VecDeque<Unfiltered>, name: &ClusteringValues, timestamp: i64) -> bool {
+    fn are_complete<'n>(
+        &self,
+        content: &VecDeque<Unfiltered>,
+        mut names: impl Iterator<Item = &'n ClusteringValues>,
+        timestamp: i64,
+    ) -> bool {
         let deletes = |deletion: DeletionTime| !deletion.is_live() && deletion.deletes(timestamp);
-        content.iter().filter(|unfiltered| unfiltered.values() == name).any(|unfiltered| match unfiltered {
-            // a range tombstone is clipped to the slice, which is the row
-            Unfiltered::Marker(marker) => marker.open.is_some_and(deletes),
-            Unfiltered::Row(row) => deletes(row.deletion) || self.has_everything(row, timestamp),
+        let mut rest = content.iter().peekable();
+        names.all(|name| {
+            let mut is_complete = false;
+            while let Some(unfiltered) = rest.next_if(|unfiltered| unfiltered.values() == name) {
+                is_complete |= match unfiltered {
+                    // a range tombstone is clipped to the slice, which is the row
+                    Unfiltered::Marker(marker) => marker.open.is_some_and(deletes),
+                    Unfiltered::Row(row) => deletes(row.deletion) || self.has_everything(row, timestamp),
+                };
+            }
+            is_complete
         })
     }
 

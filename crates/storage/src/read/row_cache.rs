@@ -175,7 +175,7 @@ fn split(slices: &Slices, covered_to: Option<&Bound>, view: &View) -> (Slices, O
     let Some(covered_to) = covered_to else { return (slices.clone(), None) };
     let comparator = &view.table.comparator;
     let (mut inside, mut behind) = (Vec::new(), Vec::new());
-    for slice in &slices.0 {
+    for slice in slices.0.iter() {
         if slice.end.compare(covered_to, comparator).is_le() {
             inside.push(slice.clone());
         } else if slice.start.compare(covered_to, comparator).is_ge() {
@@ -185,7 +185,7 @@ fn split(slices: &Slices, covered_to: Option<&Bound>, view: &View) -> (Slices, O
             behind.push(Slice { start: as_start(covered_to), end: slice.end.clone() });
         }
     }
-    (Slices(inside), (!behind.is_empty()).then_some(Slices(behind)))
+    (inside.into(), (!behind.is_empty()).then(|| behind.into()))
 }
 
 /// Reads what SSTables hold of a partition: all of it, or so many rows, or so many bytes.
@@ -462,14 +462,15 @@ impl PartitionStream for CachedStream {
                 self.ended = true;
                 continue;
             };
-            match self.clip.step(unfiltered) {
+            match self.clip.step(&unfiltered) {
                 Step::Pass => {}
-                Step::Give(unfiltered) | Step::GiveLast(unfiltered) => return Ok(Some(unfiltered)),
-                Step::GiveFirst(marker, unfiltered) => {
+                Step::Give => return Ok(Some(unfiltered)),
+                Step::GiveMarker(marker) => return Ok(Some(Unfiltered::Marker(marker))),
+                Step::GiveFirst(marker) => {
                     self.held = Some(unfiltered);
                     return Ok(Some(Unfiltered::Marker(marker)));
                 }
-                Step::NextSlice(unfiltered) => self.held = Some(unfiltered),
+                Step::NextSlice => self.held = Some(unfiltered),
             }
         }
     }

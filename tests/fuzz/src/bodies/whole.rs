@@ -113,7 +113,7 @@ fn slices(table: &TableMetadata, partitions: &[Partition]) -> Vec<Slices> {
     if let Some(middle) = middle.filter(|_| !table.clustering.is_empty()) {
         let one = Slice::of_prefix(middle.values().clone());
         let rest = Slice { start: one.start.clone(), end: Slice::all().end };
-        slices.extend([Slices(vec![one]), Slices(vec![rest])]);
+        slices.extend([Slices::from(vec![one]), Slices::from(vec![rest])]);
     }
     slices
 }
