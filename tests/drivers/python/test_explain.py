@@ -220,9 +220,9 @@ def test_batches(wide, explain):
 
 def test_counters(wide, explain):
     _, session = wide
-    explain("EXPLAIN UPDATE explain.counts SET explain = explain + 5 WHERE k = 1")
+    explain("EXPLAIN UPDATE explain.counts SET explain = explain + 5 WHERE k = 101")
     assert session.execute("SELECT explain FROM explain.counts WHERE k = 1").one() is None
-    explain("EXPLAIN ANALYZE UPDATE explain.counts SET explain = explain + 5 WHERE k = 1")
+    explain("EXPLAIN ANALYZE UPDATE explain.counts SET explain = explain + 5 WHERE k = 101")
     assert session.execute("SELECT explain FROM explain.counts WHERE k = 1").one().explain == 5
 
 
@@ -279,20 +279,20 @@ def test_an_index_shows_what_it_is_read_from(wide, explain):
 def test_reads_of_conditions_and_counters_are_observed(wide, explain):
     server, session = wide
     session.execute("INSERT INTO explain.analyze (pk, c, v) VALUES ('lwt', 1, 'old')")
-    session.execute("UPDATE explain.counts SET explain = explain + 5 WHERE k = 1")
-    session.execute("UPDATE explain.counts SET explain = explain + 5 WHERE k = 2")
+    session.execute("UPDATE explain.counts SET explain = explain + 5 WHERE k = 101")
+    session.execute("UPDATE explain.counts SET explain = explain + 5 WHERE k = 102")
     assert server.nodetool("flush", "explain").returncode == 0
     update = "UPDATE explain.analyze SET v = 'new' WHERE pk = 'lwt' AND c = 1 IF v = 'old'"
     assert [line for line in explain(f"EXPLAIN {update}") if line.figure == "blocks read"] == []
     lines = explain(f"EXPLAIN ANALYZE {update}")
     assert lines.value("condition", "applied") == 1
     assert [line.value for line in lines if (line.step, line.figure) == ("sstable", "rows")] == [1]
-    planned = explain("EXPLAIN UPDATE explain.counts SET explain = explain + 1 WHERE k = 1")
+    planned = explain("EXPLAIN UPDATE explain.counts SET explain = explain + 1 WHERE k = 101")
     assert len(planned.objects("sstable", "read") + planned.objects("sstable", "read if needed")) == 1
-    batch = "BEGIN COUNTER BATCH " + " ".join(f"UPDATE explain.counts SET explain = explain + 1 WHERE k = {k}" for k in (1, 2)) + " APPLY BATCH"
+    batch = "BEGIN COUNTER BATCH " + " ".join(f"UPDATE explain.counts SET explain = explain + 1 WHERE k = {k}" for k in (101, 102)) + " APPLY BATCH"
     lines = explain(f"EXPLAIN ANALYZE {batch}")
     assert [line.value for line in lines if (line.step, line.figure) == ("sstable", "rows")] == [1, 1]
-    assert session.execute("SELECT explain FROM explain.counts WHERE k = 2").one().explain == 6
+    assert session.execute("SELECT explain FROM explain.counts WHERE k = 102").one().explain == 6
 
 
 def test_hints_on_names_over_many_blocks(explain):

@@ -80,7 +80,9 @@ pub(super) fn sample(admin: &NodeAdmin, request: &SampleRequest) -> Result<Sampl
     let _place = Place::take(&admin.sampling)?;
     let services = &admin.services;
     let id = services.node.sampling.begin(session);
-    let slept = wait(services.node.env.sleep(Duration::from_millis(request.duration_millis)));
+    let duration = Duration::from_millis(request.duration_millis);
+    // a timer is made where its runtime is
+    let slept = wait(async { services.node.env.sleep(duration).await });
     let samples = end(services, id, request);
     slept.map(|()| samples)
 }
