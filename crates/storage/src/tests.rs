@@ -7,5 +7,6 @@ mod indexes;
 mod model;
 mod purging;
 mod seeds;
+mod tombstones;
 mod twin;
 mod wide;
