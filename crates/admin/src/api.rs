@@ -76,6 +76,9 @@ pub trait AdminApi: Send + Sync {
     /// Data files that hold a partition; the key in hexadecimal digits, or as CQL writes it.
     fn sstables(&self, keyspace: &str, table: &str, key: &str, hex: bool) -> Result<SSTablesOfKey>;
 
+    /// Of each SSTable of a table where its tombstones are, when they may go, and why not yet, as text; with the partitions that have most.
+    fn tombstones(&self, keyspace: &str, table: &str, top: u32) -> Result<Vec<String>>;
+
     /// Brings SSTables in; returns the directories that could not be imported.
     fn import(&self, request: &ImportRequest) -> Result<Vec<String>>;
 
@@ -197,6 +200,10 @@ impl<T: AdminApi + ?Sized> AdminApi for std::sync::Arc<T> {
 
     fn sstables(&self, keyspace: &str, table: &str, key: &str, hex: bool) -> Result<SSTablesOfKey> {
         (**self).sstables(keyspace, table, key, hex)
+    }
+
+    fn tombstones(&self, keyspace: &str, table: &str, top: u32) -> Result<Vec<String>> {
+        (**self).tombstones(keyspace, table, top)
     }
 
     fn import(&self, request: &ImportRequest) -> Result<Vec<String>> {

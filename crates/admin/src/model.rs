@@ -186,6 +186,10 @@ pub struct TableStats {
     pub live_rows_per_read: HistogramData,
     /// Tombstones of a read.
     pub tombstones_per_read: HistogramData,
+    /// Reads that were warned of tombstones.
+    pub tombstone_warnings: u64,
+    /// Reads that failed for tombstones.
+    pub tombstone_failures: u64,
     /// Bytes of partitions in SSTables.
     pub partition_size: HistogramData,
     /// Cells of partitions in SSTables.

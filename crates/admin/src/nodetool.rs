@@ -47,6 +47,7 @@ mod stop;
 mod switches;
 mod tablehistograms;
 mod tablestats;
+mod tombstones;
 mod tpstats;
 mod traceprobability;
 mod upgradesstables;
@@ -117,6 +118,8 @@ enum Verb {
     /// Print statistic histograms for a given table
     #[command(alias = "cfhistograms")]
     Tablehistograms(tablehistograms::Args),
+    /// Show where the tombstones of a table are, when they may go, and why not yet
+    Tombstones(tombstones::Args),
     /// Print statistic histograms for network operations
     Proxyhistograms(proxyhistograms::Args),
     /// Print statistics on compactions
@@ -455,6 +458,7 @@ fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
         Verb::Drain(args) => args.run(context),
         Verb::Tablestats(args) => args.run(context),
         Verb::Tablehistograms(args) => args.run(context),
+        Verb::Tombstones(args) => args.run(context),
         Verb::Proxyhistograms(args) => args.run(context),
         Verb::Compactionstats(args) => args.run(context),
         Verb::Compactionhistory(args) => args.run(context),

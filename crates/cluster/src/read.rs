@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use env::{Env, Instant};
 use rows::command::{Interrupt, ReadStats, TraceSink};
+use rows::live::counted;
 use rows::{
-    ColumnData, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Row,
-    Unfiltered,
+    PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Row, Unfiltered,
 };
 use storage::TableStore;
 
@@ -379,12 +379,15 @@ impl Commands<'_> {
 
     fn count(&mut self, unfiltered: &Unfiltered) {
         match unfiltered {
-            Unfiltered::Row(row) => {
-                self.rows += u64::from(row.is_live(self.now));
-                self.tombstones += tombstones(row);
-            }
+            Unfiltered::Row(row) => self.count_row(row),
             Unfiltered::Marker(_) => self.tombstones += 1,
         }
+    }
+
+    fn count_row(&mut self, row: &Row) {
+        let (is_live, tombstones) = counted(row, self.now);
+        self.rows += u64::from(is_live);
+        self.tombstones += tombstones;
     }
 
     /// Tells trace and metrics what the read did.
@@ -422,17 +425,6 @@ impl Commands<'_> {
     }
 }
 
-fn tombstones(row: &Row) -> u64 {
-    let cells = row.columns.iter().map(|data| match data {
-        ColumnData::Simple(cell) => u64::from(cell.is_tombstone()),
-        ColumnData::Complex(complex) => {
-            let dead = complex.cells.iter().filter(|cell| cell.is_tombstone()).count() as u64;
-            dead + u64::from(!complex.deletion.is_live())
-        }
-    });
-    u64::from(!row.deletion.is_live()) + cells.sum::<u64>()
-}
-
 impl PartitionStream for Commands<'_> {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         loop {
@@ -442,7 +434,9 @@ impl PartitionStream for Commands<'_> {
                     if let Some(samples) = &mut self.samples {
                         samples.partition(Some(&head.key.key), self.rows, self.tombstones);
                     }
-                    self.tombstones += u64::from(!head.deletion.is_live());
+                    if let Some(row) = &head.static_row {
+                        self.count_row(row);
+                    }
                     return Ok(Some(head));
                 }
                 self.current = None;

@@ -29,7 +29,7 @@ impl CasPartition {
     pub fn read(stream: &mut dyn PartitionStream, request: &CasRequest) -> Result<Self, CqlError> {
         let mut timed = Timed { stream, newest: NO_TIMESTAMP };
         let command = &request.command;
-        let limits = TombstoneLimits { failure: request.tombstone_failure };
+        let limits = TombstoneLimits { failure: request.tombstone_failure, ..TombstoneLimits::NONE };
         let mut live = LiveRows::new(&mut timed, Arc::clone(&command.table), command.now, limits);
         let (mut static_row, mut rows) = (None, Vec::new());
         if let Some(partition) = live.next_partition()? {

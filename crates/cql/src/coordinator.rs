@@ -211,6 +211,9 @@ pub trait Coordinator {
         T: Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static;
 
+    /// A read of the table passed many tombstones: `warning` says so to the client.
+    fn tombstones_passed(&self, _table: &TableMetadata, _warning: &str) {}
+
     /// What [`Coordinator::read`] would take, for EXPLAIN: no data is read.
     fn explain_read(
         &self,

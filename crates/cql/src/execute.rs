@@ -112,7 +112,7 @@ pub async fn execute<C: Coordinator>(
         Plan::Modification(plan) => modification::execute(plan, values, options, coordinator).await,
         Plan::Select(plan) => {
             let unmasks = plan.masked.is_none() || client.has_table_permission(Permission::Unmask, &plan.table);
-            select::execute(plan, &prepared.query, values, options, unmasks, coordinator).await
+            select::execute(plan, values, options, unmasks, coordinator).await
         }
         Plan::Batch(plan) => batch::execute(plan, values, options, coordinator).await,
         Plan::Use(keyspace) => match coordinator.schema().keyspace(keyspace) {
@@ -126,7 +126,7 @@ pub async fn execute<C: Coordinator>(
             truncate(table, coordinator).await?;
             Ok(CqlResult::Void.into())
         }
-        Plan::Explain(plan) => explain::execute(plan, &prepared.query, values, options, coordinator).await,
+        Plan::Explain(plan) => explain::execute(plan, values, options, coordinator).await,
         Plan::Other => other::execute(prepared, options, client, coordinator).await,
     }
 }

@@ -211,6 +211,11 @@ fn is_between(token: Token, lower: Option<(Token, bool)>, upper: Option<(Token, 
 }
 
 impl Restrictions {
+    /// Partitions are named by their keys.
+    pub fn names_keys(&self) -> bool {
+        matches!(self.partition, PartitionRestriction::Keys(_))
+    }
+
     /// The partition is given by its key.
     pub fn is_key_range(&self) -> bool {
         !matches!(self.partition, PartitionRestriction::Keys(_))

@@ -109,57 +109,75 @@ impl Passed {
         }
     }
 
-    fn deletion(&mut self, kind: DeadKind, deletion: &DeletionTime, grace: &Grace) {
-        if !deletion.is_live() {
-            self.dead(kind, deletion.local_deletion_time, grace);
-        }
-    }
-
     /// Counts a partition's head.
     pub fn head(&mut self, head: &PartitionHead, grace: &Grace) {
         self.partitions += 1;
-        self.deletion(DeadKind::Partition, &head.deletion, grace);
-        if let Some(row) = &head.static_row {
-            self.content(row, grace);
-        }
+        each_of_head(head, grace.now, &mut |dead| self.dead(dead.kind, dead.since, grace));
     }
 
     /// Counts a row or a marker.
     pub fn unfiltered(&mut self, unfiltered: &Unfiltered, grace: &Grace) {
-        match unfiltered {
-            Unfiltered::Row(row) => {
-                self.rows += 1;
-                self.content(row, grace);
-            }
-            Unfiltered::Marker(marker) => {
-                if let Some(open) = &marker.open {
-                    self.deletion(DeadKind::Range, open, grace);
-                }
+        self.rows += u64::from(matches!(unfiltered, Unfiltered::Row(_)));
+        each(unfiltered, grace.now, &mut |dead| self.dead(dead.kind, dead.since, grace));
+    }
+}
+
+/// One dead thing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dead {
+    /// What it is.
+    pub kind: DeadKind,
+    /// Its write timestamp: it shadows what is not later.
+    pub timestamp: i64,
+    /// Since when it is dead, seconds.
+    pub since: u32,
+}
+
+/// Gives what is dead at `now` of a partition's head.
+pub fn each_of_head(head: &PartitionHead, now: u32, found: &mut impl FnMut(Dead)) {
+    each_deletion(DeadKind::Partition, &head.deletion, found);
+    if let Some(row) = &head.static_row {
+        each_of_row(row, now, found);
+    }
+}
+
+/// Gives what is dead at `now` of a row or a marker.
+pub fn each(unfiltered: &Unfiltered, now: u32, found: &mut impl FnMut(Dead)) {
+    match unfiltered {
+        Unfiltered::Row(row) => each_of_row(row, now, found),
+        Unfiltered::Marker(marker) => {
+            if let Some(open) = &marker.open {
+                each_deletion(DeadKind::Range, open, found);
             }
         }
     }
+}
 
-    fn content(&mut self, row: &Row, grace: &Grace) {
-        self.deletion(DeadKind::Row, &row.deletion, grace);
-        let Liveness { local_expiration_time, .. } = row.liveness;
-        if !row.liveness.is_empty() && row.liveness.is_expiring() && !row.liveness.is_live(grace.now) {
-            self.dead(DeadKind::Expired, local_expiration_time, grace);
-        }
-        for data in &row.columns {
-            match data {
-                ColumnData::Simple(cell) => self.cell(cell, grace),
-                ColumnData::Complex(complex) => {
-                    self.deletion(DeadKind::Cell, &complex.deletion, grace);
-                    complex.cells.iter().for_each(|cell| self.cell(cell, grace));
-                }
-            }
-        }
+fn each_deletion(kind: DeadKind, deletion: &DeletionTime, found: &mut impl FnMut(Dead)) {
+    if !deletion.is_live() {
+        found(Dead { kind, timestamp: deletion.marked_for_delete_at, since: deletion.local_deletion_time });
     }
+}
 
-    fn cell(&mut self, cell: &Cell, grace: &Grace) {
-        if !cell.is_live(grace.now) {
+fn each_of_row(row: &Row, now: u32, found: &mut impl FnMut(Dead)) {
+    each_deletion(DeadKind::Row, &row.deletion, found);
+    let Liveness { timestamp, local_expiration_time, .. } = row.liveness;
+    if !row.liveness.is_empty() && row.liveness.is_expiring() && !row.liveness.is_live(now) {
+        found(Dead { kind: DeadKind::Expired, timestamp, since: local_expiration_time });
+    }
+    let cell = |cell: &Cell, found: &mut dyn FnMut(Dead)| {
+        if !cell.is_live(now) {
             let kind = if cell.is_expiring() { DeadKind::Expired } else { DeadKind::Cell };
-            self.dead(kind, cell.local_deletion_time, grace);
+            found(Dead { kind, timestamp: cell.timestamp, since: cell.local_deletion_time });
+        }
+    };
+    for data in &row.columns {
+        match data {
+            ColumnData::Simple(simple) => cell(simple, found),
+            ColumnData::Complex(complex) => {
+                each_deletion(DeadKind::Cell, &complex.deletion, found);
+                complex.cells.iter().for_each(|one| cell(one, found));
+            }
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::live::Scanned;
+
 /// Bytes on disk that are not what they must be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Corruption {
@@ -17,6 +19,31 @@ pub struct Corruption {
 impl fmt::Display for Corruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is corrupt at offset {}: {}", self.path.display(), self.offset, self.what)
+    }
+}
+
+/// Where a read met more tombstones than `tombstone_failure_threshold`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TooManyTombstones {
+    /// Keyspace and table.
+    pub table: String,
+    /// The last partition, in words.
+    pub partition: String,
+    /// Its token, and what was passed.
+    pub scanned: Scanned,
+    /// The threshold.
+    pub limit: u64,
+}
+
+impl fmt::Display for TooManyTombstones {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { table, partition, scanned, limit } = self;
+        write!(
+            f,
+            "scanned over {} tombstones for {} live rows of {table}, at last in the partition {partition} (token {}): \
+             query aborted (tombstone_failure_threshold is {limit})",
+            scanned.tombstones, scanned.live_rows, scanned.key.token.0
+        )
     }
 }
 
@@ -35,14 +62,7 @@ pub enum ReadError {
         message: String,
     },
     /// More tombstones than `tombstone_failure_threshold`.
-    TooManyTombstones {
-        /// Keyspace and table.
-        table: String,
-        /// How many were passed.
-        tombstones: u64,
-        /// Live rows seen.
-        live_rows: u64,
-    },
+    TooManyTombstones(Box<TooManyTombstones>),
     /// The index that the read needs is not complete, or gone.
     IndexNotAvailable {
         /// Its name.
@@ -66,10 +86,7 @@ impl fmt::Display for ReadError {
             Self::WouldBlock => write!(f, "the read would wait for the disk"),
             Self::Corrupt(corruption) => corruption.fmt(f),
             Self::Io { path, message } => write!(f, "{}: {message}", path.display()),
-            Self::TooManyTombstones { table, tombstones, live_rows } => write!(
-                f,
-                "scanned over {tombstones} tombstones for {live_rows} live rows in {table}: query aborted (tombstone_failure_threshold)"
-            ),
+            Self::TooManyTombstones(found) => found.fmt(f),
             Self::IndexNotAvailable { name } => write!(f, "The secondary index '{name}' is not yet available"),
             Self::TimedOut => write!(f, "the read took longer than its timeout"),
             Self::Stopped => write!(f, "the node is shutting down"),

@@ -21,6 +21,7 @@ pub mod report;
 pub mod row;
 pub mod shadow;
 pub mod stream;
+pub mod tombstone_map;
 pub mod unfiltered;
 pub mod update;
 

@@ -1,5 +1,9 @@
 //! What a query sees: rows without deletions and without what has expired. Counts the tombstones that it passes and
 //! stops where they exceed the table's limit.
+//!
+//! What counts: each marker of a range (where two ranges meet it is one), each cell that is deleted or expired, and a row of which nothing
+//! is left, once, unless a cell of it was counted. What a whole partition, row or collection lost does not count where something lives on.
+//! Agrees with `org.apache.cassandra.db.ReadCommand.withMetricsRecording`.
 
 use std::sync::Arc;
 
@@ -7,6 +11,7 @@ use schema::{TableKind, TableMetadata};
 use types::DecoratedKey;
 
 use crate::command::ReadStats;
+use crate::error::TooManyTombstones;
 use crate::{ColumnData, DeletionTime, PartitionStream, ReadError, Row, Unfiltered};
 
 /// A partition as a query sees it.
@@ -24,13 +29,28 @@ pub type LiveRow = Row;
 /// When a read has passed too many tombstones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TombstoneLimits {
-    /// `tombstone_failure_threshold`.
+    /// `tombstone_warn_threshold`: what has passed more is told ([`LiveRows::finish`]).
+    pub warn: u64,
+    /// `tombstone_failure_threshold`: what passes more fails.
     pub failure: u64,
+    /// Partitions are counted each for itself: they are asked for by their keys.
+    pub each_partition: bool,
 }
 
 impl TombstoneLimits {
     /// No limit.
-    pub const NONE: Self = Self { failure: u64::MAX };
+    pub const NONE: Self = Self { warn: u64::MAX, failure: u64::MAX, each_partition: false };
+}
+
+/// What was passed of one partition, or of a range of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scanned {
+    /// The last partition.
+    pub key: DecoratedKey,
+    /// Tombstones.
+    pub tombstones: u64,
+    /// Rows with live data, static rows among them.
+    pub live_rows: u64,
 }
 
 /// Live rows of a stream.
@@ -39,7 +59,10 @@ pub struct LiveRows<'a> {
     table: Arc<TableMetadata>,
     now: u32,
     limits: TombstoneLimits,
-    tombstones: u64,
+    /// Of the partitions before, where each counts for itself.
+    before: u64,
+    scanned: Option<Scanned>,
+    warned: Vec<Scanned>,
     rows: u64,
 }
 
@@ -51,14 +74,15 @@ impl<'a> LiveRows<'a> {
         now: u32,
         limits: TombstoneLimits,
     ) -> Self {
-        Self { stream, table, now, limits, tombstones: 0, rows: 0 }
+        Self { stream, table, now, limits, before: 0, scanned: None, warned: Vec::new(), rows: 0 }
     }
 
     /// The next partition, whether or not it has live rows: a caller asks for a row to know.
     pub fn next_partition(&mut self) -> Result<Option<LivePartition>, ReadError> {
         let Some(head) = self.stream.next_partition()? else { return Ok(None) };
-        if !head.deletion.is_live() {
-            self.count(1)?;
+        match &mut self.scanned {
+            Some(scanned) if !self.limits.each_partition => scanned.key.clone_from(&head.key),
+            _ => self.begin(head.key.clone()),
         }
         let static_row = match head.static_row {
             Some(row) => self.live_row(row)?,
@@ -83,9 +107,22 @@ impl<'a> LiveRows<'a> {
         }
     }
 
+    fn begin(&mut self, key: DecoratedKey) {
+        self.end();
+        self.scanned = Some(Scanned { key, tombstones: 0, live_rows: 0 });
+    }
+
+    fn end(&mut self) {
+        let Some(scanned) = self.scanned.take() else { return };
+        self.before += scanned.tombstones;
+        if scanned.tombstones > self.limits.warn {
+            self.warned.push(scanned);
+        }
+    }
+
     /// Tombstones passed so far.
     pub fn tombstones(&self) -> u64 {
-        self.tombstones
+        self.before + self.scanned.as_ref().map_or(0, |scanned| scanned.tombstones)
     }
 
     /// Live rows given so far.
@@ -93,41 +130,53 @@ impl<'a> LiveRows<'a> {
         self.rows
     }
 
+    /// What has passed more tombstones than it is warned of.
+    pub fn finish(mut self) -> Vec<Scanned> {
+        self.end();
+        self.warned
+    }
+
     /// Adds what was passed to the counters of a read.
     pub fn record(&self, stats: &ReadStats) {
-        ReadStats::add(&stats.tombstones, self.tombstones);
+        ReadStats::add(&stats.tombstones, self.tombstones());
         ReadStats::add(&stats.rows, self.rows);
     }
 
     fn count(&mut self, tombstones: u64) -> Result<(), ReadError> {
-        self.tombstones += tombstones;
-        if self.tombstones > self.limits.failure {
-            return Err(ReadError::TooManyTombstones {
+        let Some(scanned) = &mut self.scanned else { return Ok(()) };
+        scanned.tombstones += tombstones;
+        if scanned.tombstones > self.limits.failure {
+            return Err(ReadError::TooManyTombstones(Box::new(TooManyTombstones {
                 table: format!("{}.{}", self.table.keyspace, self.table.name),
-                tombstones: self.tombstones,
-                live_rows: self.rows,
-            });
+                partition: types::literal::to_plain_text(&self.table.partition_key_type, &scanned.key.key),
+                scanned: scanned.clone(),
+                limit: self.limits.failure,
+            })));
         }
         Ok(())
     }
 
+    fn count_live(&mut self) {
+        if let Some(scanned) = &mut self.scanned {
+            scanned.live_rows += 1;
+        }
+    }
+
     fn live_row(&mut self, mut row: Row) -> Result<Option<Row>, ReadError> {
         let now = self.now;
-        let mut dead = 0;
-        if !row.deletion.is_live() {
-            row.deletion = DeletionTime::LIVE;
-            dead += 1;
-        }
-        let row_live = row.liveness.is_live(now);
+        let is_deleted = !row.deletion.is_live();
+        row.deletion = DeletionTime::LIVE;
         if row.liveness.is_gone_from_view() && self.table.kind == TableKind::View {
             // cells that it left are not a row
             self.count(1)?;
             return Ok(None);
         }
-        if !row_live && !row.liveness.is_empty() {
+        let row_live = row.liveness.is_live(now);
+        let is_expired = !row_live && !row.liveness.is_empty();
+        if is_expired {
             row.liveness = crate::Liveness::EMPTY;
-            dead += 1;
         }
+        let (mut dead, mut collections) = (0, false);
         if row.columns.iter().any(|data| has_dead(data, now)) {
             row.columns.retain_mut(|data| match data {
                 ColumnData::Simple(cell) => {
@@ -136,10 +185,8 @@ impl<'a> LiveRows<'a> {
                     live
                 }
                 ColumnData::Complex(complex) => {
-                    if !complex.deletion.is_live() {
-                        complex.deletion = DeletionTime::LIVE;
-                        dead += 1;
-                    }
+                    collections |= !complex.deletion.is_live();
+                    complex.deletion = DeletionTime::LIVE;
                     complex.cells.retain(|cell| {
                         let live = cell.is_live(now);
                         dead += u64::from(!live);
@@ -149,11 +196,40 @@ impl<'a> LiveRows<'a> {
                 }
             });
         }
+        let is_live = row_live || !row.columns.is_empty();
+        if is_live {
+            self.count_live();
+        } else if dead == 0 {
+            dead = u64::from(is_deleted || is_expired || collections);
+        }
         if dead > 0 {
             self.count(dead)?;
         }
-        Ok((row_live || !row.columns.is_empty()).then_some(row))
+        Ok(is_live.then_some(row))
     }
+}
+
+/// What a row counts, without taking anything from it: whether it has live data, and tombstones.
+pub fn counted(row: &Row, now: u32) -> (bool, u64) {
+    let (mut live, mut dead, mut deleted) = (row.liveness.is_live(now), 0, !row.deletion.is_live());
+    deleted |= !live && !row.liveness.is_empty();
+    let mut cell = |is_live: bool| {
+        live |= is_live;
+        dead += u64::from(!is_live);
+    };
+    for data in &row.columns {
+        match data {
+            ColumnData::Simple(simple) => cell(simple.is_live(now)),
+            ColumnData::Complex(complex) => {
+                deleted |= !complex.deletion.is_live();
+                complex.cells.iter().for_each(|one| cell(one.is_live(now)));
+            }
+        }
+    }
+    if !live && dead == 0 {
+        dead = u64::from(deleted);
+    }
+    (live, dead)
 }
 
 fn has_dead(data: &ColumnData, now: u32) -> bool {
@@ -162,5 +238,51 @@ fn has_dead(data: &ColumnData, now: u32) -> bool {
         ColumnData::Complex(complex) => {
             !complex.deletion.is_live() || complex.cells.iter().any(|cell| !cell.is_live(now))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use schema::ColumnId;
+
+    use super::*;
+    use crate::{Cell, ClusteringValues, Liveness};
+
+    /// Of a row made by `make`: live, tombstones.
+    fn of(make: impl Fn(&mut Row)) -> (bool, u64) {
+        let mut row = Row::new(ClusteringValues::new());
+        make(&mut row);
+        counted(&row, 1_000)
+    }
+
+    #[test]
+    fn tombstones_of_a_row_count_as_cassandra_counts_them() {
+        let deletion = DeletionTime::new(5, 900);
+        let live = |column| Cell::live(ColumnId(column), 9, Bytes::from_static(b"v"));
+        let dead = |column| Cell::tombstone(ColumnId(column), 9, 900);
+        assert_eq!(of(|row| row.deletion = deletion), (false, 1));
+        assert_eq!(of(|row| row.liveness = Liveness::expiring(9, 1, 900)), (false, 1));
+        assert_eq!(of(|row| row.add_complex_deletion(ColumnId(1), deletion)), (false, 1));
+        // what is left of a row, or a cell that was counted, stands for it
+        let deleted_and_live = |row: &mut Row| {
+            row.deletion = deletion;
+            row.add_cell(live(0));
+        };
+        assert_eq!(of(deleted_and_live), (true, 0));
+        let deleted_cells = |row: &mut Row| {
+            row.deletion = deletion;
+            row.liveness = Liveness::expiring(9, 1, 900);
+            row.add_cell(dead(0));
+            row.add_cell(dead(1));
+        };
+        assert_eq!(of(deleted_cells), (false, 2));
+        let one_of_two = |row: &mut Row| {
+            row.add_cell(live(0));
+            row.add_cell(dead(1));
+        };
+        assert_eq!(of(one_of_two), (true, 1));
+        assert_eq!(of(|row| row.add_complex_deletion(ColumnId(1), deletion)), (false, 1));
+        assert_eq!(of(|row| row.liveness = Liveness::new(9)), (true, 0));
     }
 }

@@ -1,13 +1,18 @@
-//! Range tombstones of one partition as disjoint intervals in order: what overlaps is cut, the stronger deletion wins.
+//! Range tombstones of one partition as the cuts at which what is deleted changes: what overlaps is cut, the stronger deletion wins.
 //!
-//! [0,10]@3, [5,8]@1, [8,15]@4 becomes [0,8)@3, [8,15]@4. Intervals are keyed by the byte-comparable form of their
-//! start, so that an insert is O(log n) plus the intervals it cuts, and a slice begins with a search.
-//! Agrees in effect with `org.apache.cassandra.db.RangeTombstoneList`.
+//! [0,10]@3, [5,8]@1, [8,15]@4 becomes [0,8)@3, [8,15]@4: three cuts, at each the deletion that holds from there on. Cuts are keyed by
+//! their byte-comparable form, so that an insert is O(log n) and the cuts inside of it, and a slice begins with a search.
+//!
+//! Must hold: neighbours differ (a cut where nothing changes is none), before the first cut and behind the last nothing is deleted. So the
+//! list is the same in whatever order deletions come, and at no point does it ever get weaker.
+//! Agrees in effect with `org.apache.cassandra.db.RangeTombstoneList`. That keeps two ranges apart that touch and have one deletion, and of
+//! two with one timestamp the first; here they are joined, and the later local deletion time stays, as everywhere else.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use schema::ClusteringComparator;
+use types::byte_comparable::{TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING};
 
 use crate::{ClusteringPrefix, ClusteringValues, DeletionTime, PrefixKind, RangeTombstoneMarker, Slice};
 
@@ -23,20 +28,17 @@ pub fn position_key(comparator: &ClusteringComparator, position: &ClusteringPref
 pub fn prefix_key(comparator: &ClusteringComparator, values: &[Option<bytes::Bytes>], kind: PrefixKind) -> CutKey {
     let mut key = Vec::with_capacity(32);
     let terminator = match kind.side() {
-        0 => types::byte_comparable::TERMINATOR_CLUSTERING,
-        side if side < 0 => types::byte_comparable::TERMINATOR_BEFORE,
-        _ => types::byte_comparable::TERMINATOR_AFTER,
+        0 => TERMINATOR_CLUSTERING,
+        side if side < 0 => TERMINATOR_BEFORE,
+        _ => TERMINATOR_AFTER,
     };
     types::byte_comparable::encode_clustering(&comparator.columns, values, terminator, &mut key);
     key.into_boxed_slice()
 }
 
-#[derive(Clone, PartialEq, Debug)]
-struct Interval {
-    end_key: CutKey,
-    start: ClusteringPrefix,
-    end: ClusteringPrefix,
-    deletion: DeletionTime,
+/// The cut lies before the rows that its values name, not behind them.
+pub fn is_before(cut: &[u8]) -> bool {
+    cut.last() == Some(&TERMINATOR_BEFORE)
 }
 
 /// A deletion with where it holds.
@@ -48,10 +50,29 @@ pub struct RangeTombstone {
     pub deletion: DeletionTime,
 }
 
+/// What a cut is to the list.
+#[derive(Clone, PartialEq, Debug)]
+struct Cut {
+    values: ClusteringValues,
+    /// What holds from here to the next cut. [`DeletionTime::LIVE`]: nothing.
+    deletion: DeletionTime,
+}
+
+/// A cut as a walk meets it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Change {
+    /// Where.
+    pub key: CutKey,
+    /// Its values; whether it lies before or behind them says the key ([`is_before`]).
+    pub values: ClusteringValues,
+    /// What holds beyond it in the direction of the walk.
+    pub next: DeletionTime,
+}
+
 /// Disjoint intervals in clustering order.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RangeTombstoneList {
-    intervals: BTreeMap<CutKey, Interval>,
+    cuts: BTreeMap<CutKey, Cut>,
 }
 
 impl RangeTombstoneList {
@@ -62,12 +83,17 @@ impl RangeTombstoneList {
 
     /// Has none.
     pub fn is_empty(&self) -> bool {
-        self.intervals.is_empty()
+        self.cuts.is_empty()
+    }
+
+    /// Number of cuts: two for an interval, one where two meet.
+    pub fn cuts(&self) -> usize {
+        self.cuts.len()
     }
 
     /// Number of disjoint intervals.
     pub fn len(&self) -> usize {
-        self.intervals.len()
+        self.cuts.values().filter(|cut| !cut.deletion.is_live()).count()
     }
 
     /// Adds a deletion, cutting what it overlaps.
@@ -77,129 +103,128 @@ impl RangeTombstoneList {
         if start_key >= end_key || deletion.is_live() {
             return;
         }
-        // where the part of the new deletion that is not yet placed begins
-        let mut from = (start_key.clone(), slice.start.clone());
-        for key in self.overlapping(&start_key, &end_key) {
-            let Some(old) = self.intervals.remove(&key) else { continue };
-            if deletion.supersedes(&old.deletion) {
-                if key < start_key {
-                    self.put(key, old.start.clone(), start_key.clone(), as_end(&slice.start), old.deletion);
-                }
-                if old.end_key > end_key {
-                    self.put(end_key.clone(), as_start(&slice.end), old.end_key, old.end, old.deletion);
-                }
-            } else {
-                if from.0 < key {
-                    self.put(from.0, from.1, key.clone(), as_end(&old.start), deletion);
-                }
-                from = (old.end_key.clone(), as_start(&old.end));
-                self.intervals.insert(key, old);
+        if self.cuts.last_key_value().is_none_or(|(last, _)| *last < start_key) {
+            // deletions in clustering order, as most come
+            self.cuts.insert(start_key, Cut { values: slice.start.values, deletion });
+            self.cuts.insert(end_key, Cut { values: slice.end.values, deletion: DeletionTime::LIVE });
+            return;
+        }
+        let (before, behind) = (self.up_to(&start_key), self.from(&end_key));
+        let mut holds = self.from(&start_key).merge(deletion);
+        self.set(start_key.clone(), slice.start.values, before, holds);
+        let mut idle = Vec::new();
+        for (key, cut) in self.cuts.range_mut::<CutKey, _>((Excluded(&start_key), Excluded(&end_key))) {
+            cut.deletion = cut.deletion.merge(deletion);
+            if cut.deletion == holds {
+                idle.push(key.clone());
             }
+            holds = cut.deletion;
         }
-        if from.0 < end_key {
-            self.put(from.0, from.1, end_key, slice.end, deletion);
+        for key in idle {
+            self.cuts.remove(&key);
+        }
+        self.set(end_key, slice.end.values, holds, behind);
+    }
+
+    /// Makes a cut where the deletion changes, and none where it does not.
+    fn set(&mut self, key: CutKey, values: ClusteringValues, before: DeletionTime, deletion: DeletionTime) {
+        if before == deletion {
+            self.cuts.remove(&key);
+        } else {
+            self.cuts.entry(key).or_insert_with(|| Cut { values, deletion }).deletion = deletion;
         }
     }
 
-    fn put(
-        &mut self,
-        key: CutKey,
-        start: ClusteringPrefix,
-        end_key: CutKey,
-        end: ClusteringPrefix,
-        deletion: DeletionTime,
-    ) {
-        self.intervals.insert(key, Interval { end_key, start, end, deletion });
+    /// What holds right before a cut.
+    fn up_to(&self, key: &[u8]) -> DeletionTime {
+        let cut = self.cuts.range::<[u8], _>((Unbounded, Excluded(key))).next_back();
+        cut.map_or(DeletionTime::LIVE, |(_, cut)| cut.deletion)
     }
 
-    /// Keys of the intervals that share more than a cut with [start, end).
-    fn overlapping(&self, start_key: &CutKey, end_key: &CutKey) -> Vec<CutKey> {
-        let before = self.intervals.range::<CutKey, _>((Unbounded, Excluded(start_key))).next_back();
-        let reaching = before.filter(|(_, interval)| interval.end_key > *start_key).map(|(key, _)| key.clone());
-        let inside = self.intervals.range::<CutKey, _>((Included(start_key), Excluded(end_key)));
-        reaching.into_iter().chain(inside.map(|(key, _)| key.clone())).collect()
+    /// What holds right behind a cut.
+    fn from(&self, key: &[u8]) -> DeletionTime {
+        let cut = self.cuts.range::<[u8], _>((Unbounded, Included(key))).next_back();
+        cut.map_or(DeletionTime::LIVE, |(_, cut)| cut.deletion)
     }
 
     /// The deletion that holds at a row, by the byte-comparable form of its clustering.
     pub fn deletion_at(&self, row_key: &[u8]) -> DeletionTime {
-        let before = self.intervals.range::<[u8], _>((Unbounded, Excluded(row_key))).next_back();
-        match before {
-            Some((_, interval)) if *interval.end_key > *row_key => interval.deletion,
-            _ => DeletionTime::LIVE,
-        }
+        self.up_to(row_key)
     }
 
-    /// The first interval that ends after the cut `from` (an exclusive lower limit), clipped to begin there.
-    pub fn first_ending_after(&self, from: &[u8]) -> Option<(CutKey, CutKey, &DeletionTime)> {
-        let before = self.intervals.range::<[u8], _>((Unbounded, Included(from))).next_back();
-        if let Some((_, interval)) = before.filter(|(_, interval)| *interval.end_key > *from) {
-            return Some((from.into(), interval.end_key.clone(), &interval.deletion));
-        }
-        let (key, interval) = self.intervals.range::<[u8], _>((Excluded(from), Unbounded)).next()?;
-        Some((key.clone(), interval.end_key.clone(), &interval.deletion))
+    /// What holds where a walk enters the cuts between `start` and `end`: behind `start`, or before `end` where it is `reversed`.
+    pub fn entered(&self, start: &[u8], end: &[u8], reversed: bool) -> DeletionTime {
+        if reversed { self.up_to(end) } else { self.from(start) }
     }
 
-    /// The intervals within a slice, clipped to it, in clustering order. At most `limit` of them.
-    pub fn within(&self, comparator: &ClusteringComparator, slice: &Slice, limit: usize) -> Vec<RangeTombstone> {
-        let start_key = position_key(comparator, &slice.start);
-        let end_key = position_key(comparator, &slice.end);
-        self.candidates(&start_key, &end_key)
-            .take(limit)
-            .map(|(key, interval)| clip(key, interval, slice, &start_key, &end_key))
-            .collect()
-    }
-
-    /// The same, last first.
-    pub fn within_reversed(
-        &self,
-        comparator: &ClusteringComparator,
-        slice: &Slice,
+    /// The first `limit` cuts between `start` and `end`, neither of them included, in the direction of the walk.
+    pub fn changes<'a>(
+        &'a self,
+        start: &'a [u8],
+        end: &'a [u8],
+        reversed: bool,
         limit: usize,
-    ) -> Vec<RangeTombstone> {
+    ) -> impl Iterator<Item = Change> + 'a {
+        // a range that is turned around would panic
+        let end = end.max(start);
+        let is_empty = start == end;
+        let lower = if is_empty { Included(start) } else { Excluded(start) };
+        let (forward, backward) = if reversed {
+            let mut all = self.cuts.range::<[u8], _>((Unbounded, Excluded(end))).rev().peekable();
+            let backward = std::iter::from_fn(move || {
+                let (key, cut) = all.next_if(|(key, _)| ***key > *start)?;
+                let next = all.peek().map_or(DeletionTime::LIVE, |(_, lower)| lower.deletion);
+                Some(Change { key: key.clone(), values: cut.values.clone(), next })
+            });
+            (None, Some(backward))
+        } else {
+            let inside = self.cuts.range::<[u8], _>((lower, Excluded(end)));
+            let change = |(key, cut): (&CutKey, &Cut)| Change {
+                key: key.clone(),
+                values: cut.values.clone(),
+                next: cut.deletion,
+            };
+            (Some(inside.map(change)), None)
+        };
+        forward.into_iter().flatten().chain(backward.into_iter().flatten()).take(limit)
+    }
+
+    /// The intervals within a slice, clipped to it, in clustering order.
+    pub fn within(&self, comparator: &ClusteringComparator, slice: &Slice) -> Vec<RangeTombstone> {
         let start_key = position_key(comparator, &slice.start);
         let end_key = position_key(comparator, &slice.end);
         if start_key >= end_key {
             return Vec::new();
         }
-        self.intervals
-            .range::<CutKey, _>((Unbounded, Excluded(&end_key)))
-            .rev()
-            .take_while(|(_, interval)| interval.end_key > start_key)
-            .take(limit)
-            .map(|(key, interval)| clip(key, interval, slice, &start_key, &end_key))
-            .collect()
-    }
-
-    fn candidates<'a>(
-        &'a self,
-        start_key: &'a CutKey,
-        end_key: &'a CutKey,
-    ) -> impl Iterator<Item = (&'a CutKey, &'a Interval)> {
-        let before = self.intervals.range::<CutKey, _>((Unbounded, Excluded(start_key))).next_back();
-        let reaching = before.filter(|(_, interval)| interval.end_key > *start_key);
-        let upper = if start_key < end_key { end_key } else { start_key };
-        let inside = self.intervals.range::<CutKey, _>((Included(start_key), Excluded(upper)));
-        reaching.filter(|_| start_key < end_key).into_iter().chain(inside)
+        let mut open = (slice.start.clone(), self.from(&start_key));
+        let mut found = Vec::new();
+        let mut meet = |end: ClusteringPrefix, next: DeletionTime| {
+            let (start, deletion) = std::mem::replace(&mut open, (as_start(&end), next));
+            if !deletion.is_live() {
+                found.push(RangeTombstone { slice: Slice { start, end }, deletion });
+            }
+        };
+        for change in self.changes(&start_key, &end_key, false, usize::MAX) {
+            meet(ClusteringPrefix::end(change.values, !is_before(&change.key)), change.next);
+        }
+        meet(slice.end.clone(), DeletionTime::LIVE);
+        found
     }
 
     /// All intervals in clustering order.
-    pub fn iter(&self) -> impl Iterator<Item = RangeTombstone> + '_ {
-        self.intervals.values().map(|interval| RangeTombstone {
-            slice: Slice { start: interval.start.clone(), end: interval.end.clone() },
-            deletion: interval.deletion,
+    pub fn intervals(&self) -> impl Iterator<Item = RangeTombstone> + '_ {
+        let ends = self.cuts.iter().skip(1);
+        self.cuts.iter().zip(ends).filter(|((_, cut), _)| !cut.deletion.is_live()).map(|(from, to)| {
+            let start = ClusteringPrefix::start(from.1.values.clone(), is_before(from.0));
+            let end = ClusteringPrefix::end(to.1.values.clone(), !is_before(to.0));
+            RangeTombstone { slice: Slice { start, end }, deletion: from.1.deletion }
         })
     }
 
     /// Heap bytes, roughly.
     pub fn memory_size(&self) -> usize {
-        self.intervals.len() * (size_of::<Interval>() + 96)
+        self.cuts.len() * (size_of::<Cut>() + 64)
     }
-}
-
-fn clip(key: &CutKey, interval: &Interval, slice: &Slice, start_key: &CutKey, end_key: &CutKey) -> RangeTombstone {
-    let start = if key < start_key { slice.start.clone() } else { interval.start.clone() };
-    let end = if interval.end_key > *end_key { slice.end.clone() } else { interval.end.clone() };
-    RangeTombstone { slice: Slice { start, end }, deletion: interval.deletion }
 }
 
 /// The start bound at the cut of a bound.
@@ -248,3 +273,6 @@ pub fn markers(tombstones: &[RangeTombstone]) -> Vec<RangeTombstoneMarker> {
     }
     markers
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,6 +117,10 @@ impl AdminApi for NodeAdmin {
         partition::sstables(self, keyspace, table, key, hex)
     }
 
+    fn tombstones(&self, keyspace: &str, table: &str, top: u32) -> Result<Vec<String>> {
+        partition::tombstones(self, keyspace, table, top)
+    }
+
     fn import(&self, request: &ImportRequest) -> Result<Vec<String>> {
         sstables::import(self, request)
     }

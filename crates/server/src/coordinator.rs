@@ -16,7 +16,7 @@ use cql::{
 use rows::command::TraceSink;
 use rows::report::ReadReport;
 use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError};
-use schema::{Schema, TableMetadata};
+use schema::{Schema, TableId, TableMetadata};
 use storage::Observation;
 use types::DecoratedKey;
 
@@ -105,6 +105,14 @@ impl RequestCoordinator {
         match commands.first() {
             Some(command) if !command.table.is_virtual() => self.check(&command.table.keyspace, consistency),
             _ => Ok(1),
+        }
+    }
+
+    fn count_failure(&self, table: Option<TableId>, outcome: &ReadOutcome<CqlError>) {
+        if let ReadOutcome::Failed(CqlError::Read(ReadError::TooManyTombstones(_))) = outcome
+            && let Some(store) = table.and_then(|table| self.services.node.engine.table(table))
+        {
+            store.metrics.tombstone_failures.add(1);
         }
     }
 
@@ -284,6 +292,7 @@ impl Coordinator for RequestCoordinator {
             false => self.observing(),
         };
         let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
+        let table = commands.first().map(|command| command.table.id);
         let node = &self.services.node;
         if let Some(command) = commands.first().filter(|_| node.sampling.is_on()) {
             let _ = self.sampled.set(Arc::clone(&command.table));
@@ -291,7 +300,17 @@ impl Coordinator for RequestCoordinator {
         let request = ReadRequest { commands, trace, open };
         let broadcast = node.identity.broadcast;
         let read = node.read_told(request, &self.figures, would_block, build).await;
-        read.map_err(|outcome| errors::of_read(outcome, consistency, block_for, broadcast))
+        read.map_err(|outcome| {
+            self.count_failure(table, &outcome);
+            errors::of_read(outcome, consistency, block_for, broadcast)
+        })
+    }
+
+    fn tombstones_passed(&self, table: &TableMetadata, warning: &str) {
+        tracing::warn!("{warning}");
+        if let Some(store) = self.services.node.engine.table(table.id) {
+            store.metrics.tombstone_warnings.add(1);
+        }
     }
 
     async fn explain_read(&self, commands: Vec<ReadCommand>, options: &ReadOptions) -> Result<ReadReport, CqlError> {

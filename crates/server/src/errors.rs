@@ -159,9 +159,9 @@ pub(crate) fn of_read(
         ReadOutcome::TimedOut | ReadOutcome::Failed(CqlError::Read(ReadError::TimedOut)) => timeout(),
         ReadOutcome::Overloaded => CqlError::Overloaded(TOO_MANY_READS.to_owned()),
         ReadOutcome::Failed(CqlError::Read(error)) => match error {
-            ReadError::TooManyTombstones { .. } => {
-                tracing::warn!("{error}");
-                failure(TOO_MANY_TOMBSTONES, "READ_TOO_MANY_TOMBSTONES", "")
+            ReadError::TooManyTombstones(found) => {
+                tracing::warn!("{found}");
+                failure(TOO_MANY_TOMBSTONES, "READ_TOO_MANY_TOMBSTONES", &format!(": {found}"))
             }
             ReadError::IndexNotAvailable { .. } => failure(INDEX_NOT_AVAILABLE, "INDEX_NOT_AVAILABLE", ""),
             ReadError::Stopped => CqlError::Overloaded(error.to_string()),

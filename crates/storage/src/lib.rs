@@ -29,6 +29,7 @@ pub mod scrub;
 pub mod shards;
 pub mod snapshot;
 pub mod table;
+pub mod tombstones;
 pub mod truncate;
 mod truncation_records;
 pub mod verify;

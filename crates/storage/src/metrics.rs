@@ -19,6 +19,10 @@ pub struct TableMetrics {
     pub sstables_per_read: Histogram,
     /// Tombstones passed by a read.
     pub tombstones_per_read: Histogram,
+    /// Reads that passed more tombstones than `tombstone_warn_threshold`.
+    pub tombstone_warnings: Counter,
+    /// Reads that failed for more tombstones than `tombstone_failure_threshold`.
+    pub tombstone_failures: Counter,
     /// Live rows given by a read.
     pub live_rows_per_read: Histogram,
     /// Flushes done.

@@ -8,5 +8,6 @@ mod model;
 mod purging;
 mod seeds;
 mod skipping;
+mod tombstones;
 mod twin;
 mod wide;

@@ -19,6 +19,7 @@ mod salvage;
 mod schema_file;
 mod split;
 mod target;
+mod tombstones;
 mod upgrade;
 mod verify;
 

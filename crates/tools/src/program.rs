@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use env::Env;
 
 use crate::failure::{DONE, FAILED, Failure, USAGE};
-use crate::{dump, list, metadata, salvage, split, upgrade, verify};
+use crate::{dump, list, metadata, salvage, split, tombstones, upgrade, verify};
 
 /// What a verb works with.
 pub struct Context<'a> {
@@ -33,6 +33,7 @@ enum Verb {
     Metadata(metadata::Arguments),
     Verify(verify::Arguments),
     List(list::Arguments),
+    Tombstones(tombstones::Arguments),
     Split(split::Arguments),
     Upgrade(upgrade::Arguments),
     Salvage(salvage::Arguments),
@@ -50,6 +51,7 @@ pub fn run(arguments: &[String], context: &mut Context<'_>) -> u8 {
         Verb::Metadata(arguments) => metadata::run(&arguments, context),
         Verb::Verify(arguments) => verify::run(&arguments, context),
         Verb::List(arguments) => list::run(&arguments, context),
+        Verb::Tombstones(arguments) => tombstones::run(&arguments, context),
         Verb::Split(arguments) => split::run(&arguments, context),
         Verb::Upgrade(arguments) => upgrade::run(&arguments, context),
         Verb::Salvage(arguments) => salvage::run(&arguments, context),

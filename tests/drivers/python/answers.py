@@ -2,11 +2,13 @@
 
 A last line `|| 0x0a null unset` binds values, as bytes, to the markers of the statement, which is prepared; their names and types are part
 of the answer. A last line `|| pages 2` asks for pages of so many rows, which the answer tells apart. Both may be there, pages first.
+A line `|| wait 2` lets so many seconds pass before: for what has a TTL.
 A statement with the last line `|| export` is not sent: its answer is what the driver's export_as_string makes of the script's keyspace.
 """
 
 import pathlib
 import re
+import time
 
 from cassandra import DriverException
 from cassandra.cluster import NoHostAvailable
@@ -60,7 +62,8 @@ def bound(session, statement):
     """What the driver is given, and a line about the markers, if there are any."""
     text, *lines = statement.split("\n|| ")
     sizes = [line.split()[1] for line in lines if line.startswith("pages ")]
-    given = [line for line in lines if not line.startswith("pages ")]
+    given = [line for line in lines if not line.startswith(("pages ", "wait "))]
+    time.sleep(sum(float(line.split()[1]) for line in lines if line.startswith("wait ")))
     size = int(sizes[0]) if sizes else None
     if not given:
         return SimpleStatement(text, **({"fetch_size": size} if size else {})), []

@@ -126,6 +126,10 @@ impl AdminApi for Client {
         self.get(&format!("/api/sstables?{}&hex={hex}", partition(keyspace, table, key)))
     }
 
+    fn tombstones(&self, keyspace: &str, table: &str, top: u32) -> Result<Vec<String>> {
+        self.post("/api/tombstones", &(keyspace, table, top))
+    }
+
     fn import(&self, request: &ImportRequest) -> Result<Vec<String>> {
         self.post("/api/sstables/import", request)
     }

@@ -69,6 +69,7 @@ pub fn router(env: Env, api: Arc<dyn AdminApi>) -> Router {
         .route("/api/metrics", get(|State(node): State<Node>| node.ask(|api| api.metrics())))
         .route("/api/endpoints", get(endpoints))
         .route("/api/sstables", get(sstables))
+        .route("/api/tombstones", post(tombstones))
         .route("/api/sstables/import", post(import))
         .route("/api/sstables/refresh", post(refresh))
         .route("/api/indexes/rebuild", post(rebuild_indexes))
@@ -131,6 +132,10 @@ async fn endpoints(State(node): State<Node>, Query(of): Query<Partition>) -> Res
 
 async fn sstables(State(node): State<Node>, Query(of): Query<Partition>) -> Response {
     node.ask(move |api| api.sstables(&of.keyspace, &of.table, &of.key, of.hex)).await
+}
+
+async fn tombstones(State(node): State<Node>, Json((keyspace, table, top)): Json<(String, String, u32)>) -> Response {
+    node.ask(move |api| api.tombstones(&keyspace, &table, top)).await
 }
 
 async fn import(State(node): State<Node>, Json(request): Json<ImportRequest>) -> Response {

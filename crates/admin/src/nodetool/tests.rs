@@ -32,6 +32,17 @@ fn run_line(line: &str) -> (u8, String) {
 }
 
 #[test]
+fn tombstones_are_shown_of_each_sstable() {
+    let node = Arc::new(FakeNode::default());
+    let shown =
+        "da-1-bti: 0 tombstones in 0 of 7 partitions (9 rows)\nda-2-bti: 0 tombstones in 0 of 7 partitions (9 rows)\n";
+    assert_eq!(run_on(&node, "tombstones -n 3 shop orders"), (0, shown.to_owned()));
+    assert_eq!(run_on(&node, "tombstones shop items"), (0, "shop.items has no SSTables\n".to_owned()));
+    assert_eq!(run_on(&node, "tombstones shop").0, 1);
+    assert_ne!(run_on(&node, "tombstones shop none").0, 0);
+}
+
+#[test]
 fn verbs_print_what_cassandra_prints() {
     let cases = [
         ("status", recorded!("status")),

@@ -47,14 +47,13 @@ pub(crate) fn prepare(preparing: &Preparing<'_>, plan: Plan, analyze: bool) -> E
 /// Explains.
 pub(crate) async fn execute<C: Coordinator>(
     plan: &ExplainPlan,
-    query: &str,
     values: &[BoundValue],
     options: &QueryOptions,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
     let watching = Watching::new(coordinator, plan.analyze);
     let begun = coordinator.monotonic_micros();
-    let answer = carry_out(&plan.plan, query, values, options, &watching).await?;
+    let answer = carry_out(&plan.plan, values, options, &watching).await?;
     let micros = coordinator.monotonic_micros().saturating_sub(begun);
     let seen = watching.into_seen();
     let told = Told { seen: &seen, answer: &answer, options, analyze: plan.analyze, micros };
@@ -83,13 +82,12 @@ struct Told<'a> {
 
 async fn carry_out<C: Coordinator>(
     plan: &Plan,
-    query: &str,
     values: &[BoundValue],
     options: &QueryOptions,
     watching: &Watching<'_, C>,
 ) -> Result<Answer, CqlError> {
     match plan {
-        Plan::Select(plan) => select::execute(plan, query, values, options, false, watching).await,
+        Plan::Select(plan) => select::execute(plan, values, options, false, watching).await,
         Plan::Modification(plan) => modification::execute(plan, values, options, watching).await,
         Plan::Batch(plan) => batch::execute(plan, values, options, watching).await,
         _ => Err(CqlError::Server("EXPLAIN of a statement that is not on data".to_owned())),

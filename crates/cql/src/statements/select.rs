@@ -2,6 +2,7 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.statements.SelectStatement` and `service.pager`.
 
+mod command_text;
 mod group;
 mod page;
 mod plan;
@@ -9,7 +10,7 @@ mod plan;
 use std::sync::Arc;
 
 use rows::command::RingBound;
-use rows::live::TombstoneLimits;
+use rows::live::{Scanned, TombstoneLimits};
 use rows::{Bound, ClusteringValues, ColumnFilter, DataLimits, PartitionRange, ReadCommand, Slice, Slices};
 use schema::TableMetadata;
 use types::DecoratedKey;
@@ -20,7 +21,7 @@ pub(crate) use plan::prepare;
 use crate::context::Bindings;
 use crate::coordinator::{Consistency, Coordinator, ReadOptions};
 use crate::error::CqlError;
-use crate::execute::{BoundValue, QueryOptions};
+use crate::execute::{BoundValue, Limits, QueryOptions};
 use crate::guardrails::Query;
 use crate::keys;
 use crate::paging::{PagingState, UNLIMITED};
@@ -105,7 +106,7 @@ impl SelectPlan {
     }
 
     fn empty(&self) -> Page {
-        Page { rows: Vec::new(), row_count: 0, paging_state: None, tombstones: 0, live_rows: 0 }
+        Page { rows: Vec::new(), row_count: 0, paging_state: None, scanned: Vec::new() }
     }
 }
 
@@ -118,7 +119,6 @@ enum Partitions {
 /// Executes a SELECT: one page of it. `unmasks`: what columns hold is shown in spite of their masks.
 pub(crate) async fn execute<C: Coordinator>(
     plan: &SelectPlan,
-    query: &str,
     values: &[BoundValue],
     options: &QueryOptions,
     unmasks: bool,
@@ -186,14 +186,21 @@ pub(crate) async fn execute<C: Coordinator>(
         Some(_) if slices.0.is_empty() || job.remaining == 0 => Vec::new(),
         Some(partitions) => commands(plan, partitions, &slices, &job),
     };
+    let job = Arc::new(job);
     let page = if commands.is_empty() && !plan.aggregates_everything() {
         plan.empty()
     } else {
         let read_options = ReadOptions { consistency: options.consistency };
-        let job = Arc::new(job);
+        let job = Arc::clone(&job);
         coordinator.read(commands, &read_options, move |stream| page::build(&job, stream)).await?
     };
-    guarded.extend(warnings(plan, query, options, &page));
+    guarded.extend(warnings(plan));
+    for scanned in &page.scanned {
+        let command = command_text::of(plan, &scanned.key, &bindings, options, &job)?;
+        let warning = of_tombstones(scanned, &command);
+        coordinator.tombstones_passed(&plan.table, &warning);
+        guarded.push(warning);
+    }
     let result = CqlResult::Rows(ResultSet {
         metadata: Arc::clone(&plan.metadata),
         rows: page.rows,
@@ -203,7 +210,7 @@ pub(crate) async fn execute<C: Coordinator>(
     Ok(Answer { result, warnings: guarded })
 }
 
-fn warnings(plan: &SelectPlan, query: &str, options: &QueryOptions, page: &Page) -> Vec<String> {
+fn warnings(plan: &SelectPlan) -> Vec<String> {
     let mut warnings = Vec::new();
     if plan.aggregates() && !plan.table.keyspace.starts_with("system") {
         if !plan.restrictions.restricts_key {
@@ -212,13 +219,25 @@ fn warnings(plan: &SelectPlan, query: &str, options: &QueryOptions, page: &Page)
             warnings.push("Aggregation query used on multiple partition keys (IN restriction)".to_owned());
         }
     }
-    if page.tombstones > options.limits.tombstone_warn {
-        warnings.push(format!(
-            "Read {} live rows and {} tombstone cells for query {query} (see tombstone_warn_threshold)",
-            page.live_rows, page.tombstones
-        ));
-    }
     warnings
+}
+
+fn of_tombstones(scanned: &Scanned, command: &str) -> String {
+    let Scanned { key, tombstones, live_rows } = scanned;
+    format!(
+        "Read {live_rows} live rows and {tombstones} tombstone cells for query {command}; token {} \
+         (see tombstone_warn_threshold)",
+        key.token.0
+    )
+}
+
+/// What is counted of tombstones: nothing of the node's own tables, which no user changes.
+fn tombstone_limits(plan: &SelectPlan, limits: &Limits) -> TombstoneLimits {
+    if schema::system::is_local_keyspace(&plan.table.keyspace) {
+        return TombstoneLimits::NONE;
+    }
+    let (warn, failure) = (limits.tombstone_warn, limits.tombstone_failure);
+    TombstoneLimits { warn, failure, each_partition: plan.restrictions.names_keys() }
 }
 
 fn job(
@@ -261,7 +280,7 @@ fn job(
         last_key: None,
         single_key: false,
         now,
-        tombstones: TombstoneLimits { failure: options.limits.tombstone_failure },
+        tombstones: tombstone_limits(plan, &options.limits),
     })
 }
 

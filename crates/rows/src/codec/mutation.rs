@@ -95,7 +95,7 @@ fn encode_unfiltereds(out: &mut Vec<u8>, update: &PartitionUpdate, header: &Head
     for (slice, deletion) in &update.range_deletions {
         list.insert(comparator, slice.clone(), *deletion);
     }
-    let tombstones: Vec<RangeTombstone> = list.iter().collect();
+    let tombstones: Vec<RangeTombstone> = list.intervals().collect();
     let markers = markers(&tombstones);
     let mut markers = markers.iter().peekable();
     for row in &update.rows {

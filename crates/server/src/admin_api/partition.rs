@@ -41,6 +41,12 @@ pub(super) fn sstables(admin: &NodeAdmin, keyspace: &str, table: &str, key: &str
     Ok(SSTablesOfKey { is_leveled, files })
 }
 
+pub(super) fn tombstones(admin: &NodeAdmin, keyspace: &str, table: &str, top: u32) -> Result<Vec<String>> {
+    let table = known_table(admin, keyspace, table)?;
+    let Some(store) = admin.engine().table(table.id) else { return Ok(Vec::new()) };
+    storage::tombstones::tombstones(&store, usize::try_from(top).unwrap_or(usize::MAX)).map_err(failed)
+}
+
 /// The filter may be wrong, the index is not.
 pub(super) fn holds(sstable: &SSTable, key: &DecoratedKey) -> std::result::Result<bool, ReadError> {
     if !sstable.may_contain(key, KeyHash::of(&key.key)) {

@@ -189,7 +189,7 @@ impl Partition {
     fn within(&self, table: &TableMetadata, slice: &Slice) -> Vec<Unfiltered> {
         let comparator = &table.comparator;
         let rows = self.rows.iter().filter(|row| slice.contains(&row.clustering, comparator)).cloned();
-        let tombstones = self.deletions.within(comparator, slice, usize::MAX);
+        let tombstones = self.deletions.within(comparator, slice);
         let mut all: Vec<Unfiltered> =
             rows.map(Unfiltered::Row).chain(markers(&tombstones).into_iter().map(Unfiltered::Marker)).collect();
         all.sort_by(|a, b| a.compare(b, comparator));

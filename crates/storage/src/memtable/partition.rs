@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use bytes::Bytes;
 use rows::codec::{Decoded, Framing, Header, decode_static_row, decode_unfiltered, encode_row};
 use rows::range_tombstones::{CutKey, prefix_key};
-use rows::{DeletionTime, PartitionUpdate, PrefixKind, RangeTombstoneList, Row};
+use rows::{Bound, DeletionTime, PartitionUpdate, PrefixKind, RangeTombstoneList, Row, Slice};
 use schema::TableMetadata;
 
 use super::Observer;
@@ -14,8 +14,8 @@ use super::arena::Arena;
 
 /// Bytes of bookkeeping counted for each row besides its key and its bytes.
 const ROW_OVERHEAD: usize = 88;
-/// Bytes of bookkeeping counted for each range tombstone.
-const RANGE_TOMBSTONE_OVERHEAD: usize = 320;
+/// Bytes of bookkeeping counted for each cut that range tombstones make: a range has two, one where it meets another.
+const CUT_OVERHEAD: usize = 200;
 
 /// Rows by the byte-comparable form of their clustering, each in serial form.
 #[derive(Default)]
@@ -48,8 +48,11 @@ impl MemtablePartition {
     ) -> usize {
         self.deletion.0 = self.deletion.0.merge(update.deletion);
         for (slice, deletion) in &update.range_deletions {
-            self.tombstones.insert(&table.comparator, slice.clone(), *deletion);
-            arena.account(RANGE_TOMBSTONE_OVERHEAD);
+            let before = self.tombstones.cuts();
+            // the bounds of the update are slices of a request's buffer
+            let slice = Slice { start: copy(&slice.start, arena), end: copy(&slice.end, arena) };
+            self.tombstones.insert(&table.comparator, slice, *deletion);
+            arena.account(self.tombstones.cuts().saturating_sub(before) * CUT_OVERHEAD);
         }
         if let Some(row) = &update.static_row {
             let merged = match self.static_row.as_ref().map(|old| decode_static(old, header)) {
@@ -89,6 +92,11 @@ impl MemtablePartition {
         }
         added
     }
+}
+
+fn copy(bound: &Bound, arena: &mut Arena) -> Bound {
+    let values = bound.values.iter().map(|value| value.as_ref().map(|bytes| arena.copy(bytes))).collect();
+    Bound { kind: bound.kind, values }
 }
 
 fn tell(observer: &mut Option<Observer<'_>>, before: Option<&Row>, after: &Row, is_static: bool) {

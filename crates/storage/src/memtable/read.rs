@@ -2,7 +2,7 @@
 //!
 //! 1. A partition's head is taken in one entry.
 //! 2. Rows of a slice come in batches of at most [`BATCH_ROWS`] rows or [`BATCH_BYTES`] bytes; the next batch goes on behind
-//!    the last key. Range tombstones come in batches of their own, each clipped to begin where the one before ended.
+//!    the last key. The cuts of range tombstones come in batches of their own, each behind the last cut of the one before.
 //! 3. Both are put together outside the door; rows that a range or the partition deletion shadows are dropped.
 //!
 //! A partition that is written while it is read shows each row as it was at some moment of the read.
@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::command::RingBound;
-use rows::range_tombstones::{CutKey, RangeTombstone, as_end, as_start, marker_at, position_key};
+use rows::range_tombstones::{Change, CutKey, is_before, marker_at, position_key};
 use rows::{
-    DeletionTime, PartitionHead, PartitionRange, PartitionStream, RangeTombstoneMarker, ReadCommand, ReadError, Row,
-    Slice, Slices, Unfiltered,
+    DeletionTime, PartitionHead, PartitionRange, PartitionStream, RangeTombstoneList, RangeTombstoneMarker,
+    ReadCommand, ReadError, Row, Slice, Slices, Unfiltered,
 };
 use types::{DecoratedKey, Token};
 
@@ -177,21 +177,24 @@ impl PartitionCursor {
 
 /// Rows and range tombstones of one slice, put together.
 struct SliceCursor {
+    slice: Slice,
     reversed: bool,
     start_key: CutKey,
     end_key: CutKey,
-    rows: VecDeque<(CutKey, Bytes)>,
+    /// Rows that were taken; without their keys where no cut can lie among them.
+    rows: VecDeque<(Option<CutKey>, Bytes)>,
     /// The key behind which the next batch of rows begins (before which, when reversed).
     rows_from: Option<CutKey>,
     rows_done: bool,
     batch_rows: usize,
-    tombstones: VecDeque<RangeTombstone>,
-    /// What is left of the slice to look for tombstones in.
-    tombstones_in: Slice,
-    tombstones_done: bool,
-    /// The tombstone that was entered and not left.
-    open: Option<RangeTombstone>,
-    open_exit_key: CutKey,
+    /// Cuts that were taken. What one of them ends is what the walk has open: what is written meanwhile only adds to it.
+    changes: VecDeque<Change>,
+    /// The cut behind which the next batch of cuts begins.
+    changes_from: Option<CutKey>,
+    changes_done: bool,
+    batch_changes: usize,
+    /// The range deletion that is open where the walk is.
+    open: DeletionTime,
 }
 
 impl SliceCursor {
@@ -201,103 +204,73 @@ impl SliceCursor {
             reversed,
             start_key: position_key(comparator, &slice.start),
             end_key: position_key(comparator, &slice.end),
+            slice,
             rows: VecDeque::new(),
             rows_from: None,
             rows_done: false,
             batch_rows: FIRST_BATCH_ROWS,
-            tombstones: VecDeque::new(),
-            tombstones_in: slice,
-            tombstones_done: false,
-            open: None,
-            open_exit_key: CutKey::default(),
+            changes: VecDeque::new(),
+            changes_from: None,
+            changes_done: false,
+            batch_changes: FIRST_BATCH_ROWS,
+            open: DeletionTime::LIVE,
         }
     }
 
-    fn next(&mut self, memtable: &Memtable, key: &DecoratedKey, deletion: &DeletionTime) -> Option<Unfiltered> {
+    fn next(&mut self, memtable: &Memtable, key: &DecoratedKey, partition: &DeletionTime) -> Option<Unfiltered> {
         loop {
             self.fill(memtable, key);
-            let comparator = &memtable.table.comparator;
-            // where the next change of the open tombstone is, if any
-            let marker_key = match (&self.open, self.tombstones.front()) {
-                (Some(_), _) => Some(self.open_exit_key.clone()),
-                (None, Some(next)) => Some(position_key(comparator, self.entry_of(next))),
-                (None, None) => None,
-            };
-            let row_first = match (self.rows.front(), &marker_key) {
+            let row_first = match (self.rows.front(), self.changes.front()) {
                 (None, None) => return None,
-                (Some(_), None) => true,
+                (Some(_), None) | (Some((None, _)), Some(_)) => true,
                 (None, Some(_)) => false,
-                (Some((row, _)), Some(marker)) => (row < marker) != self.reversed,
+                (Some((Some(row), _)), Some(change)) => (*row < change.key) != self.reversed,
             };
             if !row_first {
-                if let Some(marker) = self.take_marker(memtable, deletion) {
+                let change = self.changes.pop_front()?;
+                if let Some(marker) = self.pass(change, partition) {
                     return Some(Unfiltered::Marker(marker));
                 }
                 continue;
             }
             let (_, bytes) = self.rows.pop_front()?;
             let mut row: Row = decode(&bytes, &memtable.header);
-            let strongest = self.open.as_ref().map_or(*deletion, |open| open.deletion.merge(*deletion));
-            row.apply_deletion(&strongest);
+            row.apply_deletion(&self.open.merge(*partition));
             if !row.is_empty() {
                 return Some(Unfiltered::Row(row));
             }
         }
     }
 
-    /// The bound at which a walk in this direction enters a tombstone.
-    fn entry_of<'a>(&self, tombstone: &'a RangeTombstone) -> &'a rows::Bound {
-        if self.reversed { &tombstone.slice.end } else { &tombstone.slice.start }
-    }
-
-    fn exit_of<'a>(&self, tombstone: &'a RangeTombstone) -> &'a rows::Bound {
-        if self.reversed { &tombstone.slice.start } else { &tombstone.slice.end }
-    }
-
-    /// Leaves the open tombstone, enters the next, or both where they meet. None where the partition deletion makes
-    /// the marker pointless.
-    fn take_marker(&mut self, memtable: &Memtable, partition: &DeletionTime) -> Option<RangeTombstoneMarker> {
-        let comparator = &memtable.table.comparator;
-        let left = self.open.take();
-        let position = match &left {
-            Some(open) => self.exit_of(open).clone(),
-            None => self.entry_of(self.tombstones.front()?).clone(),
-        };
-        let position_cut = position_key(comparator, &position);
-        let enters =
-            self.tombstones.front().is_some_and(|next| position_key(comparator, self.entry_of(next)) == position_cut);
-        if enters && let Some(next) = self.tombstones.pop_front() {
-            self.open_exit_key = position_key(comparator, self.exit_of(&next));
-            self.open = Some(next);
-        }
-        let effective = |tombstone: &Option<RangeTombstone>| {
-            tombstone.as_ref().map(|tombstone| tombstone.deletion).filter(|deletion| deletion.supersedes(partition))
-        };
-        let (left, entered) = (effective(&left), effective(&self.open));
+    /// Passes a cut. None where the partition deletion makes the marker pointless.
+    fn pass(&mut self, change: Change, partition: &DeletionTime) -> Option<RangeTombstoneMarker> {
+        let left = std::mem::replace(&mut self.open, change.next);
+        let effective = |deletion: DeletionTime| deletion.supersedes(partition).then_some(deletion);
+        let (left, entered) = (effective(left), effective(change.next));
         if left == entered {
             return None;
         }
         let (close, open) = if self.reversed { (entered, left) } else { (left, entered) };
-        marker_at(position.values, position.kind.side() < 0, close, open)
+        marker_at(change.values, is_before(&change.key), close, open)
     }
 
     fn fill(&mut self, memtable: &Memtable, key: &DecoratedKey) {
         let want_rows = self.rows.is_empty() && !self.rows_done;
-        let want_tombstones = self.tombstones.is_empty() && !self.tombstones_done;
-        if !want_rows && !want_tombstones {
+        let want_changes = self.changes.is_empty() && !self.changes_done;
+        if !want_rows && !want_changes {
             return;
         }
         let contents = memtable.enter();
         let Some(partition) = contents.partitions.get(key) else {
             self.rows_done = true;
-            self.tombstones_done = true;
+            self.changes_done = true;
             return;
         };
+        if want_changes {
+            self.fill_changes(&partition.tombstones);
+        }
         if want_rows {
             self.fill_rows(partition);
-        }
-        if want_tombstones {
-            self.fill_tombstones(partition, memtable);
         }
     }
 
@@ -319,12 +292,18 @@ impl SliceCursor {
             self.rows_done = true;
             return;
         }
+        // the last cut is the end of the slice: no row lies behind it
+        let with_keys = !self.changes_done || self.changes.len() > 1;
         let range = partition.rows.range::<CutKey, _>((start, end));
-        let mut bytes = 0;
+        let (mut bytes, mut last) = (0, None);
         let mut take = |(key, row): (&CutKey, &Bytes)| {
-            self.rows.push_back((key.clone(), row.clone()));
+            self.rows.push_back((with_keys.then(|| key.clone()), row.clone()));
             bytes += row.len();
-            bytes < BATCH_BYTES && self.rows.len() < self.batch_rows
+            let goes_on = bytes < BATCH_BYTES && self.rows.len() < self.batch_rows;
+            if !goes_on {
+                last = Some(key.clone());
+            }
+            goes_on
         };
         if self.reversed {
             let _ = range.rev().all(&mut take);
@@ -333,32 +312,43 @@ impl SliceCursor {
             let _ = range.all(&mut take);
         }
         self.batch_rows = BATCH_ROWS;
-        match self.rows.back() {
-            Some((key, _)) => self.rows_from = Some(key.clone()),
+        match last {
+            Some(key) => self.rows_from = Some(key),
             None => self.rows_done = true,
         }
     }
 
-    fn fill_tombstones(&mut self, partition: &MemtablePartition, memtable: &Memtable) {
-        if partition.tombstones.is_empty() {
-            self.tombstones_done = true;
+    fn fill_changes(&mut self, tombstones: &RangeTombstoneList) {
+        let (mut start, mut end) = (&self.start_key, &self.end_key);
+        if start >= end || tombstones.is_empty() {
+            self.changes_done = true;
             return;
         }
-        let comparator = &memtable.table.comparator;
-        let found = if self.reversed {
-            partition.tombstones.within_reversed(comparator, &self.tombstones_in, BATCH_ROWS)
-        } else {
-            partition.tombstones.within(comparator, &self.tombstones_in, BATCH_ROWS)
-        };
-        self.tombstones_done = found.len() < BATCH_ROWS;
-        if let Some(last) = found.last() {
-            // the rest of the slice lies behind the last one
-            if self.reversed {
-                self.tombstones_in.end = as_end(&last.slice.start);
-            } else {
-                self.tombstones_in.start = as_start(&last.slice.end);
+        match &self.changes_from {
+            Some(from) if self.reversed => end = from,
+            Some(from) => start = from,
+            None => {
+                let next = tombstones.entered(start, end, self.reversed);
+                if !next.is_live() {
+                    let bound = if self.reversed { &self.slice.end } else { &self.slice.start };
+                    let key = if self.reversed { end.clone() } else { start.clone() };
+                    self.changes.push_back(Change { key, values: bound.values.clone(), next });
+                }
             }
         }
-        self.tombstones.extend(found);
+        let before = self.changes.len();
+        self.changes.extend(tombstones.changes(start, end, self.reversed, self.batch_changes));
+        if self.changes.len() - before < self.batch_changes {
+            self.changes_done = true;
+            let (bound, key) = match self.reversed {
+                true => (&self.slice.start, &self.start_key),
+                false => (&self.slice.end, &self.end_key),
+            };
+            let (key, values) = (key.clone(), bound.values.clone());
+            self.changes.push_back(Change { key, values, next: DeletionTime::LIVE });
+        } else {
+            self.changes_from = self.changes.back().map(|change| change.key.clone());
+        }
+        self.batch_changes = BATCH_ROWS;
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Checked: the content is at any moment that of a twin that remembers every write, so nothing is lost and nothing comes back; SSTables of a
 //! level do not overlap; an idle strategy has nothing left that it should do; nothing stays marked; in the end, when all that may go can go,
-//! a major compaction leaves no tombstone. Not checked here: faults of the disk, imports (`model`).
+//! a major compaction leaves no tombstone; where only what is repaired may go, nothing goes. Not checked here: faults of the disk, imports (`model`).
 //!
 //! A write may be late by less than gc_grace: a tombstone can go before a write that it would hide only if that comes later still.
 
@@ -237,6 +237,29 @@ impl Purging {
         let short = |content: &Content| content.iter().map(|(key, v)| (*key, v.len())).collect::<Vec<_>>();
         assert!(found == expected, "seed {}: {:?} is not {:?}", self.sim.seed(), short(&found), short(&expected));
         self.check_levels(&store(engine));
+        if self.only_repaired {
+            self.check_unrepaired(engine);
+        }
+    }
+
+    /// Nothing is ever repaired: of each partition the last deletion is still there.
+    fn check_unrepaired(&self, engine: &Engine) {
+        let mut last: BTreeMap<i32, i64> = BTreeMap::new();
+        for op in &self.ops {
+            if let Op::DeletePartition { k, at } = op {
+                let newest = last.entry(*k).or_insert(*at);
+                *newest = (*newest).max(*at);
+            }
+        }
+        let table = engine.schema().table("purging", "t").cloned().expect("the table is there");
+        let command = ReadCommand { now: self.now(), ..ReadCommand::whole(&table, PartitionRange::all()) };
+        let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background)).expect("a sound disk reads");
+        while let Some(head) = stream.next_partition().expect("a sound disk reads") {
+            if let Some(at) = last.remove(&number(&head.key.key)) {
+                assert_eq!(head.deletion.marked_for_delete_at, at, "seed {}: a deletion went", self.sim.seed());
+            }
+        }
+        assert!(last.is_empty(), "seed {}: deletions of partitions went: {last:?}", self.sim.seed());
     }
 
     /// SSTables of a level do not overlap, whatever the strategy is now.
@@ -322,7 +345,7 @@ fn store(engine: &Engine) -> Arc<TableStore> {
 fn run(seed: u64, lives: usize) {
     let sim = Sim::new(seed);
     let dice = sim.dice();
-    let only_repaired = dice.chance(10);
+    let only_repaired = dice.chance(20);
     let mut purging = Purging { sim, dice, ops: Vec::new(), writes: 0, only_repaired };
     for _ in 0..lives {
         let engine = purging.open();

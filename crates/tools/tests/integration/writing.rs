@@ -267,6 +267,28 @@ fn a_list_shows_what_counts() {
 }
 
 #[test]
+fn tombstones_are_counted_as_the_dump_shows_them() {
+    let found = fixture("dels");
+    let ran = run(&["tombstones", "-g", "0", "-n", "3", found.data().to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let dump = run(&["dump", found.data().to_str().unwrap()]).out;
+    let dump: serde_json::Value = serde_json::from_str(&dump).unwrap();
+    let partitions = dump.as_array().unwrap();
+    let deleted = partitions.iter().filter(|one| one["partition"].get("deletion_info").is_some()).count();
+    let rows = partitions.iter().flat_map(|one| one["rows"].as_array().unwrap());
+    let rows = rows.filter(|row| row["type"] == "row" && row.get("deletion_info").is_some()).count();
+    let kinds = ran.out.lines().find(|line| line.starts_with("  kinds")).unwrap();
+    for (kind, count) in [("partition", deleted), ("row", rows)] {
+        assert!(count == 0 || kinds.contains(&format!("{kind} {count}")), "{kind} {count}: {}", ran.out);
+    }
+    assert!(deleted + rows > 0 && ran.out.contains("may go") && ran.out.contains("tokens"), "{}", ran.out);
+    assert_eq!(
+        ran.out.lines().filter(|line| line.starts_with("  partition  ")).count().max(1),
+        3.min(partitions.len())
+    );
+}
+
+#[test]
 fn mistakes_are_told_apart() {
     assert_eq!(run(&["dump"]).code, 2);
     assert_eq!(run(&["nonsense"]).code, 2);

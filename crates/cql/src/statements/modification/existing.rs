@@ -85,7 +85,8 @@ pub(crate) async fn read<C: Coordinator>(
         })
         .collect();
     let table = Arc::clone(&plan.table);
-    let limits = TombstoneLimits { failure: options.limits.tombstone_failure };
+    let limits =
+        TombstoneLimits { failure: options.limits.tombstone_failure, each_partition: true, ..TombstoneLimits::NONE };
     let read_options = ReadOptions { consistency: options.consistency };
     let build = move |stream: &mut dyn rows::PartitionStream| {
         let mut live = LiveRows::new(stream, Arc::clone(&table), now, limits);

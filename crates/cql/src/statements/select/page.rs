@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rows::live::TombstoneLimits;
+use rows::live::{Scanned, TombstoneLimits};
 use rows::{ClusteringValues, IndexSearch, LivePartition, LiveRows, PartitionStream, Row};
 use schema::TableMetadata;
 
@@ -57,8 +57,8 @@ pub(super) struct Page {
     pub rows: Vec<u8>,
     pub row_count: u32,
     pub paging_state: Option<PagingState>,
-    pub tombstones: u64,
-    pub live_rows: u64,
+    /// What has passed more tombstones than it is warned of.
+    pub scanned: Vec<Scanned>,
 }
 
 /// The last row that was shown.
@@ -124,7 +124,7 @@ pub(super) fn build(job: &Job, stream: &mut dyn PartitionStream) -> Result<Page,
             break;
         }
     }
-    builder.finish(live.tombstones(), live.rows())
+    builder.finish(live.finish())
 }
 
 impl Builder<'_> {
@@ -298,7 +298,7 @@ impl Builder<'_> {
         self.count >= self.limit || (self.job.page.is_some() && self.out.len() >= PAGE_BYTES)
     }
 
-    fn finish(mut self, tombstones: u64, live_rows: u64) -> Result<Page, CqlError> {
+    fn finish(mut self, scanned: Vec<Scanned>) -> Result<Page, CqlError> {
         let job = self.job;
         if self.mark.is_none() {
             self.end_group()?;
@@ -319,7 +319,7 @@ impl Builder<'_> {
                 remaining_in_partition: mark.left_in_partition,
             })
         });
-        Ok(Page { rows: self.out, row_count: self.count, paging_state, tombstones, live_rows })
+        Ok(Page { rows: self.out, row_count: self.count, paging_state, scanned })
     }
 
     /// Aggregates of no rows are a row all the same.

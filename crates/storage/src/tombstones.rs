@@ -1,0 +1,60 @@
+//! The tombstones of a table: where they are in each SSTable, when they may go, and why not yet (`rows::tombstone_map`).
+//!
+//! What keeps a tombstone is asked as compaction asks it (`compaction::purge`): other SSTables that may hold the partition, memtables that
+//! have it, and with `only_purge_repaired_tombstones` that its SSTable is not repaired.
+
+use std::sync::Arc;
+
+use rows::dead::Grace;
+use rows::tombstone_map::{Others, TombstoneMap};
+use rows::{PartitionRange, ReadCommand, ReadContext, ReadError, ReadMode};
+use sstable::{KeyHash, SSTable};
+use types::DecoratedKey;
+
+use crate::compaction::purge::may_purge;
+use crate::table::TableStore;
+use crate::view::View;
+
+/// What lies beside one SSTable. Memtables are one source: the last.
+struct Beside<'a> {
+    store: &'a TableStore,
+    view: &'a View,
+    but: &'a SSTable,
+}
+
+impl Others for Beside<'_> {
+    fn names(&self) -> Vec<String> {
+        let sstables = self.view.sstables.iter().map(|sstable| format!("SSTable {}", sstable.descriptor().prefix()));
+        sstables.chain(["a memtable".to_owned()]).collect()
+    }
+
+    fn oldest(&self, key: &DecoratedKey) -> Vec<(i64, usize)> {
+        let hash = KeyHash::of(&key.key);
+        let others = self.view.sstables.iter().enumerate().filter(|(_, other)| {
+            other.descriptor().id != self.but.descriptor().id && (!other.has_tokens() || other.may_contain(key, hash))
+        });
+        let in_sstables = others.map(|(number, other)| (other.statistics().stats.min_timestamp, number));
+        let memtables = self.view.memtables_of(self.store.shards, key).into_iter();
+        let holding = memtables.filter(|memtable| memtable.contains(key));
+        let in_memtables = holding.map(|memtable| (memtable.stats().min_timestamp(), self.view.sstables.len()));
+        in_sstables.chain(in_memtables).collect()
+    }
+}
+
+/// A text for each SSTable, with the `top` partitions that have most. It reads the whole table: not on a worker.
+pub fn tombstones(store: &Arc<TableStore>, top: usize) -> Result<Vec<String>, ReadError> {
+    let view = store.view();
+    let table = &view.table;
+    let seconds = u32::try_from(table.params.gc_grace_seconds).unwrap_or(0);
+    let grace = Grace { now: store.env.clock.now_seconds(), seconds };
+    let mut texts = Vec::with_capacity(view.sstables.len());
+    for sstable in &view.sstables {
+        let command = ReadCommand::whole(sstable.table(), PartitionRange::all());
+        let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background))?;
+        let others = Beside { store, view: &view, but: sstable };
+        let unrepaired = !may_purge(table, std::slice::from_ref(sstable));
+        let map = TombstoneMap::read(&mut stream, grace, top, &others, unrepaired)?;
+        texts.push(map.text(&sstable.descriptor().prefix(), table));
+    }
+    Ok(texts)
+}
