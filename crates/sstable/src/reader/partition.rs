@@ -5,12 +5,15 @@
 //! are found first, then it is decoded from its end. At most one block is in memory.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use rows::codec::{
-    Decoded, decode_static_row, decode_unfiltered, get_deletion_time, pass_rows_before, peek_unfiltered,
+    Decoded, Header, decode_static_row, decode_unfiltered, get_deletion_time, get_encoded_row, pass_rows_before,
+    peek_unfiltered,
 };
 use rows::{
-    Bound, DeletionTime, PartitionHead, PrefixKind, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered,
+    Bound, DeletionTime, MaybeEncoded, PartitionHead, PrefixKind, ReadContext, ReadError, ReadMode, ReadStats, Slices,
+    Unfiltered,
 };
 use stdx::Cursor;
 use types::DecoratedKey;
@@ -39,6 +42,8 @@ pub(super) struct PartitionReader {
     /// The slice, by number, that the row index was asked for last.
     sought: Option<usize>,
     held: Option<Unfiltered>,
+    /// Rows may be given as they are encoded, against this.
+    pub(super) encoded: Option<Arc<Header>>,
     /// Nothing more is to be read of the partition.
     ended: bool,
     passed: u32,
@@ -67,6 +72,7 @@ impl PartitionReader {
             index: None,
             sought: None,
             held: None,
+            encoded: None,
             ended: true,
             passed: 0,
             blocks: None,
@@ -208,6 +214,19 @@ impl PartitionReader {
                 Step::NextSlice(unfiltered) => self.held = Some(unfiltered),
             }
         }
+    }
+
+    /// The next of the partition, in a scan of everything.
+    #[inline]
+    pub fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        let Self { cursor, sstable, .. } = self;
+        if let Some(header) = self.encoded.as_ref().filter(|_| !self.ended) {
+            let row = cursor.decode(&sstable.shared.data, |window, offset| get_encoded_row(window, offset, header))?;
+            if let Some(row) = row {
+                return Ok(Some(MaybeEncoded::Encoded(row)));
+            }
+        }
+        Ok(self.next()?.map(MaybeEncoded::Decoded))
     }
 
     fn pass(&mut self, count: u32) -> Result<(), ReadError> {
