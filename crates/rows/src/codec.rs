@@ -11,6 +11,7 @@
 
 mod decode;
 mod encode;
+mod encoded;
 mod mutation;
 mod peek;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use decode::{Decoded, decode_static_row, decode_unfiltered, get_clustering_v
 pub use encode::{
     encode_marker, encode_row, put_clustering_values, put_deletion_time, put_end_of_partition, signed_seconds,
 };
+pub use encoded::{EncodedRow, RowFacts, get_encoded_row};
 pub use mutation::{decode_mutation, encode_mutation};
 pub use peek::{FoundStarts, Peeked, find_starts, pass_rows_before, peek_previous_size, peek_unfiltered};
 

@@ -37,5 +37,5 @@ pub use merge::MergeStream;
 pub use range_tombstones::RangeTombstoneList;
 pub use row::{ColumnData, ComplexColumn, Liveness, Row};
 pub use stream::{PartitionHead, PartitionStream};
-pub use unfiltered::{RangeTombstoneMarker, Unfiltered};
+pub use unfiltered::{MaybeEncoded, RangeTombstoneMarker, Unfiltered};
 pub use update::{Mutation, PartitionUpdate};

@@ -5,7 +5,8 @@
 //! 3. Unfiltereds: the sources are kept in order of their front items; those at one position are taken together.
 //!    Each source has at most one open deletion; the strongest of all is what is open in the output (unless the
 //!    partition deletion is stronger), and a marker is written where that changes.
-//! 4. With one source everything passes unchanged: a stream never holds what its own deletions shadow.
+//! 4. With one source everything passes unchanged: a stream never holds what its own deletions shadow. So does a row that stands alone where
+//!    nothing is deleted; for those who can copy it ([`MergeStream::passing`]) as it is encoded.
 //!
 //! Agrees with `org.apache.cassandra.db.rows.{UnfilteredRowIterators,RangeTombstoneMarker.Merger}`.
 
@@ -14,29 +15,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 
 use schema::TableMetadata;
+use smallvec::SmallVec;
 use types::DecoratedKey;
 
 use crate::range_tombstones::marker_at;
-use crate::{DeletionTime, PartitionHead, PartitionStream, RangeTombstoneMarker, ReadError, Row, Unfiltered};
+use crate::{
+    DeletionTime, MaybeEncoded, PartitionHead, PartitionStream, RangeTombstoneMarker, ReadError, Row, Unfiltered,
+};
 
 struct Source {
     stream: Box<dyn PartitionStream>,
     head: Option<PartitionHead>,
-    front: Option<Unfiltered>,
+    front: Option<MaybeEncoded>,
     /// Deletion open in this source at the point that the merge has reached.
     open: DeletionTime,
 }
+
+/// Sources that stand at one position.
+type Group = SmallVec<[usize; 8]>;
 
 /// The merge of several streams of one table, all in the same direction.
 pub struct MergeStream {
     table: Arc<TableMetadata>,
     reversed: bool,
+    /// Sources are asked for rows as they are encoded.
+    passing: bool,
     started: bool,
     sources: Vec<Source>,
     /// Sources that have a partition, in order of their keys.
     by_key: Vec<usize>,
     /// Sources that are in the current partition and have a front item, in order of those.
     by_front: Vec<usize>,
+    /// The first of them is known to stand before all others.
+    first_alone: bool,
     /// Sources in the current partition.
     current: Vec<usize>,
     partition_deletion: DeletionTime,
@@ -86,10 +97,12 @@ impl MergeStream {
         Self {
             table,
             reversed,
+            passing: false,
             started: false,
             sources,
             by_key: Vec::new(),
             by_front: Vec::new(),
+            first_alone: false,
             current: Vec::new(),
             partition_deletion: DeletionTime::LIVE,
             open: DeletionTime::LIVE,
@@ -111,6 +124,11 @@ impl MergeStream {
             source.head = Some(head);
         }
         merge
+    }
+
+    /// Rows that pass unchanged are given as they are encoded, where their sources give them so.
+    pub fn passing(self) -> Self {
+        Self { passing: true, ..self }
     }
 
     /// Tells of rows.
@@ -159,11 +177,26 @@ impl MergeStream {
         if self.reversed { order.reverse() } else { order }
     }
 
-    fn advance_front(&mut self, index: usize) -> Result<(), ReadError> {
+    fn pull(&mut self, index: usize) -> Result<(), ReadError> {
         let source = &mut self.sources[index];
-        source.front = source.stream.next_unfiltered()?;
-        if source.front.is_none() {
-            return Ok(());
+        source.front = if self.passing {
+            source.stream.next_maybe_encoded()?
+        } else {
+            source.stream.next_unfiltered()?.map(MaybeEncoded::Decoded)
+        };
+        Ok(())
+    }
+
+    fn advance_front(&mut self, index: usize) -> Result<(), ReadError> {
+        self.pull(index)?;
+        self.put_in_order(index);
+        Ok(())
+    }
+
+    fn put_in_order(&mut self, index: usize) {
+        self.first_alone = false;
+        if self.sources[index].front.is_none() {
+            return;
         }
         // the source that was just read is usually first again
         let mut at = 0;
@@ -171,18 +204,59 @@ impl MergeStream {
             at += 1;
         }
         self.by_front.insert(at, index);
+    }
+
+    /// The first front is a row that nothing deletes, and no other source has it: it is as it is.
+    fn passes_unchanged(&self, first: usize) -> bool {
+        if !self.partition_deletion.is_live() || !self.open.is_live() {
+            return false;
+        }
+        let is_row = match &self.sources[first].front {
+            Some(MaybeEncoded::Encoded(_)) => true,
+            Some(MaybeEncoded::Decoded(Unfiltered::Row(row))) => !row.is_empty() && !self.table.is_counter(),
+            _ => false,
+        };
+        let others = self.by_front.get(1);
+        is_row && (self.first_alone || others.is_none_or(|next| self.compare_fronts(first, *next) == Ordering::Less))
+    }
+
+    /// The next of the first source, which usually stays first.
+    fn advance_first(&mut self, first: usize) -> Result<(), ReadError> {
+        self.pull(first)?;
+        let others = self.by_front.get(1);
+        self.first_alone = self.sources[first].front.is_some()
+            && others.is_none_or(|next| self.compare_fronts(first, *next) == Ordering::Less);
+        if !self.first_alone {
+            self.by_front.remove(0);
+            self.put_in_order(first);
+        }
         Ok(())
     }
 
-    /// Takes the sources that stand at the first position out of the order.
-    fn take_group(&mut self) -> Vec<usize> {
+    /// Takes the sources that stand at the first position out of the order; what they have is taken apart.
+    fn take_group(&mut self) -> Result<Group, ReadError> {
         let mut length = 1;
         while length < self.by_front.len()
             && self.compare_fronts(self.by_front[0], self.by_front[length]) == Ordering::Equal
         {
             length += 1;
         }
-        self.by_front.drain(..length).collect()
+        let group: Group = self.by_front.drain(..length).collect();
+        for index in &group {
+            let front = &mut self.sources[*index].front;
+            if let Some(MaybeEncoded::Encoded(row)) = front {
+                *front = Some(MaybeEncoded::Decoded(Unfiltered::Row(row.decode()?)));
+            }
+        }
+        Ok(group)
+    }
+
+    /// The row in front of a source.
+    fn row(&self, index: usize) -> Option<&Row> {
+        match &self.sources[index].front {
+            Some(MaybeEncoded::Decoded(Unfiltered::Row(row))) => Some(row),
+            _ => None,
+        }
     }
 
     fn merge_rows(&mut self, group: &[usize]) -> Option<Row> {
@@ -190,7 +264,9 @@ impl MergeStream {
         let versions = self.versions(group);
         let shadow = self.shadow_of_counters(group);
         for index in group {
-            let Some(Unfiltered::Row(mut row)) = self.sources[*index].front.take() else { continue };
+            let Some(MaybeEncoded::Decoded(Unfiltered::Row(mut row))) = self.sources[*index].front.take() else {
+                continue;
+            };
             if !shadow.is_live() {
                 row.drop_shadowed(&shadow);
             }
@@ -211,11 +287,7 @@ impl MergeStream {
         if self.observer.is_none() {
             return Vec::new();
         }
-        let row = |index: &usize| match &self.sources[*index].front {
-            Some(Unfiltered::Row(row)) => Some(row.clone()),
-            _ => None,
-        };
-        group.iter().filter_map(row).collect()
+        group.iter().filter_map(|index| self.row(*index).cloned()).collect()
     }
 
     fn tell(&mut self, versions: &[Row], merged: Option<&Row>) {
@@ -234,17 +306,16 @@ impl MergeStream {
         if !self.table.is_counter() {
             return DeletionTime::LIVE;
         }
-        let of_rows = group.iter().map(|index| match &self.sources[*index].front {
-            Some(Unfiltered::Row(row)) => row.deletion,
-            _ => DeletionTime::LIVE,
-        });
+        let of_rows = group.iter().map(|index| self.row(*index).map_or(DeletionTime::LIVE, |row| row.deletion));
         of_rows.fold(self.partition_deletion.merge(self.open), DeletionTime::merge)
     }
 
     fn merge_markers(&mut self, group: &[usize]) -> Option<RangeTombstoneMarker> {
         let mut position = None;
         for index in group {
-            let Some(Unfiltered::Marker(marker)) = self.sources[*index].front.take() else { continue };
+            let Some(MaybeEncoded::Decoded(Unfiltered::Marker(marker))) = self.sources[*index].front.take() else {
+                continue;
+            };
             let entered = if self.reversed { marker.close } else { marker.open };
             self.sources[*index].open = entered.unwrap_or(DeletionTime::LIVE);
             position = Some(marker.position);
@@ -283,6 +354,7 @@ impl PartitionStream for MergeStream {
             counts.count(length);
         }
         self.by_front.clear();
+        self.first_alone = false;
         self.open = DeletionTime::LIVE;
         let heads = self.current.iter().filter_map(|index| self.sources[*index].head.as_ref());
         let deletion = heads.fold(DeletionTime::LIVE, |strongest, head| strongest.merge(head.deletion));
@@ -324,10 +396,18 @@ impl PartitionStream for MergeStream {
     }
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
-        while !self.by_front.is_empty() {
-            let group = self.take_group();
-            let is_row = matches!(self.sources[group[0]].front, Some(Unfiltered::Row(_)));
-            let merged = if is_row {
+        self.next_maybe_encoded()?.map(MaybeEncoded::decode).transpose()
+    }
+
+    fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        while let Some(first) = self.by_front.first().copied() {
+            if self.passes_unchanged(first) {
+                let row = self.sources[first].front.take();
+                self.advance_first(first)?;
+                return Ok(row);
+            }
+            let group = self.take_group()?;
+            let merged = if self.row(group[0]).is_some() {
                 self.merge_rows(&group).map(Unfiltered::Row)
             } else {
                 self.merge_markers(&group).map(Unfiltered::Marker)
@@ -336,7 +416,7 @@ impl PartitionStream for MergeStream {
                 self.advance_front(index)?;
             }
             if merged.is_some() {
-                return Ok(merged);
+                return Ok(merged.map(MaybeEncoded::Decoded));
             }
         }
         Ok(None)

@@ -9,8 +9,8 @@ use types::DecoratedKey;
 use crate::cell::NO_TTL;
 use crate::range_tombstones::marker_at;
 use crate::{
-    Cell, ColumnData, DeletionTime, Liveness, PartitionHead, PartitionStream, RangeTombstoneMarker, ReadError, Row,
-    Unfiltered,
+    Cell, ColumnData, DeletionTime, Liveness, MaybeEncoded, PartitionHead, PartitionStream, RangeTombstoneMarker,
+    ReadError, Row, Unfiltered,
 };
 
 /// Gives for a partition the smallest timestamp of data outside the compaction: deletions below it may go.
@@ -63,7 +63,23 @@ impl<S: PartitionStream> PurgeStream<S> {
         Some(Cell { ttl: NO_TTL, local_deletion_time, value: bytes::Bytes::new(), ..cell })
     }
 
+    /// Nothing in it is dead or deletes.
+    fn is_untouched(&self, row: &Row) -> bool {
+        let is_live = |data: &ColumnData| match data {
+            ColumnData::Simple(cell) => cell.is_live(self.now),
+            ColumnData::Complex(complex) => {
+                complex.deletion.is_live() && complex.cells.iter().all(|cell| cell.is_live(self.now))
+            }
+        };
+        row.deletion.is_live()
+            && (row.liveness.is_empty() || row.liveness.is_live(self.now))
+            && row.columns.iter().all(is_live)
+    }
+
     fn row(&mut self, mut row: Row) -> Option<Row> {
+        if self.is_untouched(&row) {
+            return (!row.is_empty()).then_some(row);
+        }
         row.deletion = self.deletion(row.deletion);
         let liveness = row.liveness;
         if !liveness.is_empty()
@@ -97,6 +113,13 @@ impl<S: PartitionStream> PurgeStream<S> {
         let (close, open) = (keep(marker.close), keep(marker.open));
         marker_at(marker.position.values, marker.position.kind.side() < 0, close, open)
     }
+
+    fn unfiltered(&mut self, unfiltered: Unfiltered) -> Option<Unfiltered> {
+        match unfiltered {
+            Unfiltered::Row(row) => self.row(row).map(Unfiltered::Row),
+            Unfiltered::Marker(marker) => self.marker(marker).map(Unfiltered::Marker),
+        }
+    }
 }
 
 impl<S: PartitionStream> PartitionStream for PurgeStream<S> {
@@ -113,9 +136,19 @@ impl<S: PartitionStream> PartitionStream for PurgeStream<S> {
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         loop {
             let Some(unfiltered) = self.stream.next_unfiltered()? else { return Ok(None) };
-            let kept = match unfiltered {
-                Unfiltered::Row(row) => self.row(row).map(Unfiltered::Row),
-                Unfiltered::Marker(marker) => self.marker(marker).map(Unfiltered::Marker),
+            let kept = self.unfiltered(unfiltered);
+            if kept.is_some() {
+                return Ok(kept);
+            }
+        }
+    }
+
+    fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        loop {
+            let Some(next) = self.stream.next_maybe_encoded()? else { return Ok(None) };
+            let kept = match next {
+                MaybeEncoded::Encoded(_) => Some(next),
+                MaybeEncoded::Decoded(unfiltered) => self.unfiltered(unfiltered).map(MaybeEncoded::Decoded),
             };
             if kept.is_some() {
                 return Ok(kept);

@@ -2,7 +2,7 @@
 
 use types::DecoratedKey;
 
-use crate::{DeletionTime, ReadError, Row, Unfiltered};
+use crate::{DeletionTime, MaybeEncoded, ReadError, Row, Unfiltered};
 
 /// What is known of a partition before its rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +25,11 @@ pub trait PartitionStream: Send {
 
     /// The next unfiltered of the current partition.
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError>;
+
+    /// The same for those who can copy rows as they are encoded. A partition is read by one of the two.
+    fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        Ok(self.next_unfiltered()?.map(MaybeEncoded::Decoded))
+    }
 }
 
 impl<S: PartitionStream + ?Sized> PartitionStream for Box<S> {
@@ -34,6 +39,10 @@ impl<S: PartitionStream + ?Sized> PartitionStream for Box<S> {
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         (**self).next_unfiltered()
+    }
+
+    fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        (**self).next_maybe_encoded()
     }
 }
 

@@ -6,7 +6,8 @@ use std::cmp::Ordering;
 use schema::ClusteringComparator;
 
 use crate::clustering::compare_prefixes;
-use crate::{ClusteringPrefix, ClusteringValues, DeletionTime, PrefixKind, Row};
+use crate::codec::EncodedRow;
+use crate::{ClusteringPrefix, ClusteringValues, DeletionTime, PrefixKind, ReadError, Row};
 
 /// A start, an end, or a boundary between two range tombstones. They never overlap in one stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,5 +52,48 @@ impl Unfiltered {
     #[inline]
     pub fn compare(&self, other: &Self, comparator: &ClusteringComparator) -> Ordering {
         compare_prefixes(comparator, self.kind(), self.values(), other.kind(), other.values())
+    }
+}
+
+/// What a stream gives to those who can copy rows as they are encoded.
+#[derive(Clone, Debug)]
+pub enum MaybeEncoded {
+    /// Taken apart.
+    Decoded(Unfiltered),
+    /// A row that nothing in it will end.
+    Encoded(EncodedRow),
+}
+
+impl MaybeEncoded {
+    /// Its kind for comparison.
+    #[inline]
+    pub fn kind(&self) -> PrefixKind {
+        match self {
+            Self::Decoded(unfiltered) => unfiltered.kind(),
+            Self::Encoded(_) => PrefixKind::Clustering,
+        }
+    }
+
+    /// Its clustering values.
+    #[inline]
+    pub fn values(&self) -> &ClusteringValues {
+        match self {
+            Self::Decoded(unfiltered) => unfiltered.values(),
+            Self::Encoded(row) => &row.clustering,
+        }
+    }
+
+    /// Order in the partition (not reversed).
+    #[inline]
+    pub fn compare(&self, other: &Self, comparator: &ClusteringComparator) -> Ordering {
+        compare_prefixes(comparator, self.kind(), self.values(), other.kind(), other.values())
+    }
+
+    /// Taken apart.
+    pub fn decode(self) -> Result<Unfiltered, ReadError> {
+        match self {
+            Self::Decoded(unfiltered) => Ok(unfiltered),
+            Self::Encoded(row) => row.decode().map(Unfiltered::Row),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Writes Data.db with its checksums: compressed in chunks (CompressionInfo.db) or as it is (CRC.db), and Digest.crc32.
 //!
 //! Bytes are appended to [`DataWriter::buffer`] and moved on by [`DataWriter::flush_full_chunks`]; what is held in memory is at most a
-//! chunk beyond what was appended since. Agrees with `org.apache.cassandra.io.compress.CompressedSequentialWriter` and
+//! chunk and [`WRITE_BUFFER`] beyond what was appended since. Agrees with `org.apache.cassandra.io.compress.CompressedSequentialWriter` and
 //! `org.apache.cassandra.io.util.{ChecksummedSequentialWriter,DataIntegrityMetadata}`.
 
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ use crate::error::Error;
 
 /// Bytes that one checksum of CRC.db covers.
 pub(crate) const PLAIN_CHUNK_LENGTH: usize = 64 * 1024;
+/// Chunks are written when so many bytes of them wait.
+const WRITE_BUFFER: usize = 128 * 1024;
 /// Offsets and checksums are written when so many bytes of them wait.
 const SIDE_BUFFER: usize = 64 * 1024;
 
@@ -71,7 +73,8 @@ pub struct DataWriter {
     compression: Option<CompressionParams>,
     /// Appended and not yet written. Append here.
     pub buffer: Vec<u8>,
-    scratch: Vec<u8>,
+    /// Chunks that are complete and not in the file yet.
+    waiting: Vec<u8>,
     flushed: u64,
     stored: u64,
     chunks: u64,
@@ -101,7 +104,7 @@ impl DataWriter {
             side_buffer,
             compression,
             buffer: Vec::new(),
-            scratch: Vec::new(),
+            waiting: Vec::new(),
             flushed: 0,
             stored: 0,
             chunks: 0,
@@ -121,7 +124,7 @@ impl DataWriter {
         self.flushed + self.buffer.len() as u64
     }
 
-    /// Bytes on disk so far.
+    /// Bytes that are on disk so far, or on the way there.
     pub fn stored_length(&self) -> u64 {
         self.stored
     }
@@ -149,36 +152,43 @@ impl DataWriter {
     }
 
     fn write_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        let start = self.waiting.len();
         match &self.compression {
             None => {
                 put_u32(&mut self.side_buffer, crc32fast::hash(chunk));
-                self.digest.update(chunk);
-                self.data.write(chunk)?;
-                self.stored += chunk.len() as u64;
+                self.waiting.extend_from_slice(chunk);
             }
             Some(params) => {
                 put_u64(&mut self.side_buffer, self.stored);
-                self.scratch.clear();
-                params.compress(chunk, &mut self.scratch).map_err(|error| Error::io(&self.data.path, error))?;
-                if self.scratch.len() >= params.compressed_length_max {
-                    self.scratch.clear();
-                    self.scratch.extend_from_slice(chunk);
+                params.compress(chunk, &mut self.waiting).map_err(|error| Error::io(&self.data.path, error))?;
+                if self.waiting.len() - start >= params.compressed_length_max {
+                    self.waiting.truncate(start);
+                    self.waiting.extend_from_slice(chunk);
                     // only a short last chunk: a reader knows by its stored length that it is not compressed
-                    self.scratch.resize(chunk.len().max(params.compressed_length_max), 0);
+                    self.waiting.resize(start + chunk.len().max(params.compressed_length_max), 0);
                 }
-                let checksum = crc32fast::hash(&self.scratch);
-                put_u32(&mut self.scratch, checksum);
-                self.digest.update(&self.scratch);
-                self.data.write(&self.scratch)?;
-                self.stored += self.scratch.len() as u64;
+                let checksum = crc32fast::hash(&self.waiting[start..]);
+                put_u32(&mut self.waiting, checksum);
             }
         }
+        let written = &self.waiting[start..];
+        self.digest.update(written);
+        self.stored += written.len() as u64;
         self.flushed += chunk.len() as u64;
         self.chunks += 1;
+        if self.waiting.len() >= WRITE_BUFFER {
+            self.write_waiting()?;
+        }
         if self.side_buffer.len() >= SIDE_BUFFER {
             self.side.write(&self.side_buffer)?;
             self.side_buffer.clear();
         }
+        Ok(())
+    }
+
+    fn write_waiting(&mut self) -> Result<(), Error> {
+        self.data.write(&self.waiting)?;
+        self.waiting.clear();
         Ok(())
     }
 
@@ -189,6 +199,7 @@ impl DataWriter {
         if !last.is_empty() {
             self.write_chunk(&last)?;
         }
+        self.write_waiting()?;
         self.side.write(&self.side_buffer)?;
         if let Some(params) = &self.compression {
             let mut head = Vec::new();

@@ -199,6 +199,11 @@ impl SSTable {
         SSTableStream::all(self.clone(), context)
     }
 
+    /// Everything, with rows as they are encoded where they can be copied into what is written against `target`.
+    pub fn scan_encoded(&self, context: &ReadContext, target: &Header) -> Result<SSTableStream, ReadError> {
+        Ok(self.scan_all(context)?.encoded_for(target))
+    }
+
     fn index_error(&self, error: Malformed, component: Component) -> ReadError {
         let corruption: Corruption = error.of(&self.shared.descriptor.path(component), 0);
         corruption.into()

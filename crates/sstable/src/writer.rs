@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::{Disk, Env};
 use rows::codec::{
-    DeletionTimeForm, Framing, Header, encode_marker, encode_row, put_deletion_time, put_end_of_partition,
+    DeletionTimeForm, EncodedRow, Framing, Header, encode_marker, encode_row, put_deletion_time, put_end_of_partition,
 };
 use rows::{ClusteringPrefix, DeletionTime, PrefixKind, Row, Unfiltered};
 use schema::{ClusteringComparator, TableMetadata};
@@ -226,17 +226,8 @@ impl SSTableWriter {
 
     /// Writes a row or marker behind those before it in clustering order.
     pub fn append(&mut self, unfiltered: &Unfiltered) -> Result<(), Error> {
-        self.end_static_row();
-        let position = self.data.position();
-        let Some(partition) = &mut self.partition else { panic!("a row outside of a partition") };
-        let offset = position - partition.start;
         let here = ClusteringPrefix { kind: unfiltered.kind(), values: unfiltered.values().clone() };
-        if partition.block.is_none() {
-            let block = Block { offset, open: partition.open_marker };
-            partition.block = Some(OpenBlock { first: here.clone(), block });
-        }
-        let framing = Framing::Disk { previous_size: offset - partition.previous };
-        partition.previous = offset;
+        let framing = Framing::Disk { previous_size: self.begin_unfiltered(here) };
         match unfiltered {
             Unfiltered::Row(row) => {
                 encode_row(&mut self.data.buffer, row, false, &self.header, framing);
@@ -245,13 +236,42 @@ impl SSTableWriter {
             Unfiltered::Marker(marker) => {
                 encode_marker(&mut self.data.buffer, marker, &self.header, framing);
                 self.stats.marker(marker);
-                partition.open_marker = marker.open.unwrap_or(DeletionTime::LIVE);
+                if let Some(partition) = &mut self.partition {
+                    partition.open_marker = marker.open.unwrap_or(DeletionTime::LIVE);
+                }
             }
+        }
+        self.end_unfiltered()
+    }
+
+    /// Writes a row that is copied; this writer's header must hold rows of its own.
+    pub fn append_encoded(&mut self, mut row: EncodedRow) -> Result<(), Error> {
+        let values = std::mem::take(&mut row.clustering);
+        let previous_size = self.begin_unfiltered(ClusteringPrefix { kind: PrefixKind::Clustering, values });
+        row.encode(&mut self.data.buffer, &self.header, previous_size);
+        self.stats.encoded_row(&row.facts);
+        self.end_unfiltered()
+    }
+
+    /// Notes the position of what is written next; gives its distance to what was written before.
+    fn begin_unfiltered(&mut self, here: ClusteringPrefix) -> u64 {
+        self.end_static_row();
+        let position = self.data.position();
+        let Some(partition) = &mut self.partition else { panic!("a row outside of a partition") };
+        let offset = position - partition.start;
+        if partition.block.is_none() {
+            let block = Block { offset, open: partition.open_marker };
+            partition.block = Some(OpenBlock { first: here.clone(), block });
         }
         if partition.first.is_none() {
             partition.first = Some(here.clone());
         }
         partition.last = Some(here);
+        offset - std::mem::replace(&mut partition.previous, offset)
+    }
+
+    fn end_unfiltered(&mut self) -> Result<(), Error> {
+        let Some(partition) = &self.partition else { return Ok(()) };
         // a block cannot begin where a deletion is open that has no form in the index: it grows until none is
         let may_end = self.deletion_times.can_hold(&partition.open_marker);
         let block_start = partition.block.as_ref().map_or(0, |open| open.block.offset);

@@ -14,16 +14,20 @@ pub fn put_uvint(out: &mut Vec<u8>, value: u64) {
         out.push(value as u8);
         return;
     }
+    uvint_bytes(value, |bytes| out.extend_from_slice(bytes));
+}
+
+/// Shows the bytes of [`put_uvint`]'s form.
+#[inline]
+pub fn uvint_bytes<T>(value: u64, see: impl FnOnce(&[u8]) -> T) -> T {
     let length = uvint_len(value);
-    if length == 9 {
-        out.push(0xff);
-        out.extend_from_slice(&value.to_be_bytes());
-        return;
+    let mut bytes = [0xff; 9];
+    bytes[1..].copy_from_slice(&value.to_be_bytes());
+    let start = 9 - length;
+    if length < 9 {
+        bytes[start] |= !(0xffu8 >> (length - 1));
     }
-    let mut bytes = value.to_be_bytes();
-    let start = 8 - length;
-    bytes[start] |= !(0xffu8 >> (length - 1));
-    out.extend_from_slice(&bytes[start..]);
+    see(&bytes[start..])
 }
 
 /// Signed variable-length integer (zig-zag).

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use env::Env;
-use rows::codec::{CodecColumn, EncodingStats, Header};
+use rows::codec::{EncodingStats, Header};
 use rows::{PartitionStream, ReadContext, ReadMode};
 use schema::TableMetadata;
 use sstable::{
@@ -171,6 +171,13 @@ pub struct NewSSTable {
     pub inherited: Inherited,
 }
 
+impl NewSSTable {
+    /// What its rows are written against.
+    pub fn header(&self) -> Header {
+        Header::for_table(&self.table, self.stats)
+    }
+}
+
 /// The version of new SSTables.
 pub fn version(engine: &Engine) -> Version {
     engine.options.sstable_version
@@ -216,13 +223,7 @@ pub(crate) fn writer(
     options.commit_log_intervals = crate::log_intervals::union(intervals);
     let descriptor = new_descriptor(engine, store, version(engine));
     transaction.add(&descriptor)?;
-    let header = Header::new(
-        new.stats,
-        table.clustering.iter().map(|column| column.ty.clone()).collect(),
-        table.statics.iter().map(CodecColumn::of).collect(),
-        table.regulars.iter().map(CodecColumn::of).collect(),
-    );
-    Ok(SSTableWriter::new(&engine.env, descriptor, Arc::clone(table), options, header)?)
+    Ok(SSTableWriter::new(&engine.env, descriptor, Arc::clone(table), options, new.header())?)
 }
 
 /// Flushes may not wait for a slow compressor. Agrees with `DataComponent.buildCompressionParams`.

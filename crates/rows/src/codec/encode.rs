@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use smallvec::SmallVec;
-use stdx::{put_u16, put_uvint, put_vbytes, uvint_len};
+use stdx::{put_u16, put_uvint, put_vbytes, uvint_bytes, uvint_len};
 use types::CqlType;
 
 use super::{
@@ -117,20 +117,28 @@ pub fn put_end_of_partition(out: &mut Vec<u8>) {
     out.push(END_OF_PARTITION);
 }
 
+/// Most sizes take so many bytes: what follows one is moved where it takes another number.
+const SIZE_WIDTH: usize = 2;
+
 /// Writes `body`, on disk preceded by its size and the previous size. The size counts the previous size's bytes.
-fn framed(out: &mut Vec<u8>, framing: Framing, body: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn framed(out: &mut Vec<u8>, framing: Framing, body: impl FnOnce(&mut Vec<u8>)) {
     let Framing::Disk { previous_size } = framing else { return body(out) };
-    let start = out.len();
+    let place = out.len();
+    let start = place + SIZE_WIDTH;
+    out.resize(start, 0);
     put_uvint(out, previous_size);
     body(out);
     let end = out.len();
     let size = (end - start) as u64;
     let width = uvint_len(size);
-    out.resize(end + width, 0);
-    out.copy_within(start..end, start + width);
-    let mut prefix = Vec::with_capacity(9);
-    put_uvint(&mut prefix, size);
-    out[start..start + width].copy_from_slice(&prefix);
+    if width > SIZE_WIDTH {
+        out.resize(end + width - SIZE_WIDTH, 0);
+    }
+    if width != SIZE_WIDTH {
+        out.copy_within(start..end, place + width);
+        out.truncate(place + width + size as usize);
+    }
+    uvint_bytes(size, |bytes| out[place..place + width].copy_from_slice(bytes));
 }
 
 /// Writes clustering values: per run of up to 32 a header of two bits each (empty, null), then those that are neither.

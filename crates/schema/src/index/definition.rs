@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use types::{CqlType, CustomType};
 
+use crate::params::compaction::short_class;
 use crate::table::ColumnSpec;
 use crate::{
     ColumnKind, ColumnMetadata, IndexKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams,
@@ -215,7 +216,9 @@ fn params(base: &TableParams) -> TableParams {
     params.gc_grace_seconds = 0;
     params.default_time_to_live = 0;
     // other strategies go by tokens, which its keys have none of
-    params.compaction = TableParams::default().compaction;
+    if short_class(&params.compaction) != "SizeTieredCompactionStrategy" {
+        params.compaction = TableParams::default().compaction;
+    }
     params
 }
 

@@ -7,12 +7,13 @@
 mod backwards;
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use rows::codec::{
-    CodecError, Decoded, Peeked, decode_static_row, decode_unfiltered, get_deletion_time, pass_rows_before,
-    peek_unfiltered,
+    CodecError, Decoded, Header, Peeked, decode_static_row, decode_unfiltered, get_deletion_time, get_encoded_row,
+    pass_rows_before, peek_unfiltered,
 };
-use rows::{PartitionHead, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered};
+use rows::{MaybeEncoded, PartitionHead, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered};
 use stdx::Cursor;
 use types::DecoratedKey;
 
@@ -43,6 +44,8 @@ pub(super) struct PartitionReader {
     /// The slice, by number, that the row index was asked for last.
     sought: Option<usize>,
     held: Option<Unfiltered>,
+    /// Rows may be given as they are encoded, against this.
+    pub(super) encoded: Option<Arc<Header>>,
     /// Nothing more is to be read of the partition.
     ended: bool,
     passed: u32,
@@ -73,6 +76,7 @@ impl PartitionReader {
             index: None,
             sought: None,
             held: None,
+            encoded: None,
             ended: true,
             passed: 0,
             blocks: None,
@@ -220,6 +224,19 @@ impl PartitionReader {
                 Step::NextSlice => self.held = Some(unfiltered),
             }
         }
+    }
+
+    /// The next of the partition, in a scan of everything.
+    #[inline]
+    pub fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        let Self { cursor, sstable, .. } = self;
+        if let Some(header) = self.encoded.as_ref().filter(|_| !self.ended) {
+            let row = cursor.decode(&sstable.shared.data, |window, offset| get_encoded_row(window, offset, header))?;
+            if let Some(row) = row {
+                return Ok(Some(MaybeEncoded::Encoded(row)));
+            }
+        }
+        Ok(self.next()?.map(MaybeEncoded::Decoded))
     }
 
     fn pass(&mut self, count: u32) -> Result<(), ReadError> {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use rows::codec::Header;
 use rows::command::RingBound;
 use rows::{
-    PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadStats, Slices, Unfiltered,
+    MaybeEncoded, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadStats,
+    Slices, Unfiltered,
 };
 use types::DecoratedKey;
 
@@ -56,6 +58,12 @@ impl SSTableStream {
         let source = Source::Scan(scan_from(&sstable, &RingBound::Open)?);
         let reader = PartitionReader::new(sstable, context, Slices::all(), false, Walk::around());
         Ok(Self { reader, last: None, range: PartitionRange::all(), source })
+    }
+
+    pub(super) fn encoded_for(mut self, target: &Header) -> Self {
+        let header = &self.reader.sstable().schema.header;
+        self.reader.encoded = target.holds_rows_of(header).then(|| Arc::new(header.clone()));
+        self
     }
 }
 
@@ -109,6 +117,10 @@ impl PartitionStream for SSTableStream {
     #[inline]
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         self.reader.next()
+    }
+
+    fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        self.reader.next_maybe_encoded()
     }
 }
 

@@ -4,8 +4,9 @@
 use std::cmp::Ordering;
 
 use bytes::Bytes;
+use rows::codec::RowFacts;
 use rows::{
-    Cell, ClusteringPrefix, ClusteringValues, ColumnData, DeletionTime, Liveness, NO_DELETION_TIME, PrefixKind,
+    Cell, ClusteringPrefix, ClusteringValues, ColumnData, DeletionTime, Liveness, NO_DELETION_TIME, NO_TTL, PrefixKind,
     RangeTombstoneMarker, Row, Slice,
 };
 use schema::{ClusteringComparator, TableMetadata};
@@ -145,6 +146,15 @@ impl StatsCollector {
                 }
             }
         }
+        self.stats.total_rows += 1;
+    }
+
+    /// A row that is copied.
+    pub fn encoded_row(&mut self, facts: &RowFacts) {
+        self.timed(facts.min_timestamp, NO_TTL, NO_DELETION_TIME);
+        self.timestamp(facts.max_timestamp);
+        self.cells += facts.cells;
+        self.stats.total_columns_set += facts.columns;
         self.stats.total_rows += 1;
     }
 

@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rows::codec::EncodingStats;
+use rows::codec::{EncodingStats, Header};
 use rows::merge::MergeCounts;
 use rows::purge::PurgeStream;
 use rows::shadow::ShadowStream;
-use rows::{MergeStream, PartitionHead, PartitionStream, ReadContext, ReadError, ReadMode, Unfiltered};
+use rows::{MaybeEncoded, MergeStream, PartitionHead, PartitionStream, ReadContext, ReadError, ReadMode, Unfiltered};
 use schema::TableMetadata;
-use sstable::SSTable;
+use sstable::{SSTable, SSTableStream};
 
 use super::choice::unmark;
 use super::operation::{Item, Work};
@@ -76,9 +76,17 @@ impl Merge {
             );
         }
         let table = store.table();
-        let streams = sources(&read)?;
+        let new = NewSSTable {
+            operation: files::Operation::Compaction,
+            table: Arc::clone(&table),
+            stats: stats_of(&read),
+            keys: read.iter().map(|sstable| sstable.partition_count() as usize).sum(),
+            log_range: None,
+            inherited: Inherited::of(&item.sstables, engine.host_id()),
+        };
+        let streams = sources(&read, &new.header())?;
         let merged = MergeCounts::new(streams.len());
-        let merge = MergeStream::new(Arc::clone(&table), streams, false).counting(Arc::clone(&merged));
+        let merge = MergeStream::new(Arc::clone(&table), streams, false).passing().counting(Arc::clone(&merged));
         let merge = merge.observed(ShadowedEntries::observer(store));
         let now = engine.env.clock.now_seconds();
         // what is written again keeps its tombstones: nothing is older than the beginning of time
@@ -91,14 +99,6 @@ impl Merge {
         }
         // what has expired hides nothing that stays, but is there until all of this counts
         let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, &item.sstables));
-        let new = NewSSTable {
-            operation: files::Operation::Compaction,
-            table,
-            stats: stats_of(&read),
-            keys: read.iter().map(|sstable| sstable.partition_count() as usize).sum(),
-            log_range: None,
-            inherited: Inherited::of(&item.sstables, engine.host_id()),
-        };
         let total = read.iter().map(|sstable| sstable.stored_length()).sum();
         let outputs = Outputs::begin(engine, store, new, output, total)?;
         let (engine, store, replaced) = (Arc::clone(engine), Arc::clone(store), item.sstables.clone());
@@ -112,9 +112,13 @@ impl Task for Merge {
         let start = outputs.bytes();
         for _ in 0..SLICE_UNFILTEREDS {
             match self.partition.take() {
-                Some(mut partition) => match self.stream.next_unfiltered()? {
-                    Some(unfiltered) => {
-                        partition.writer(engine, outputs)?.append(&unfiltered)?;
+                Some(mut partition) => match self.stream.next_maybe_encoded()? {
+                    Some(next) => {
+                        let writer = partition.writer(engine, outputs)?;
+                        match next {
+                            MaybeEncoded::Encoded(row) => writer.append_encoded(row)?,
+                            MaybeEncoded::Decoded(unfiltered) => writer.append(&unfiltered)?,
+                        }
                         self.partition = Some(partition);
                     }
                     None => partition.end(engine, outputs)?,
@@ -191,8 +195,8 @@ fn stats_of(inputs: &[Arc<SSTable>]) -> EncodingStats {
     inputs.iter().map(|sstable| sstable.header().stats).reduce(least).unwrap_or_default()
 }
 
-/// The streams of a merge: SSTables that do not overlap are one.
-fn sources(inputs: &[Arc<SSTable>]) -> Result<Vec<Box<dyn PartitionStream>>, StorageError> {
+/// The streams of a merge: SSTables that do not overlap are one. Rows come as they are encoded where `target` can hold them.
+fn sources(inputs: &[Arc<SSTable>], target: &Header) -> Result<Vec<Box<dyn PartitionStream>>, StorageError> {
     let mut sorted: Vec<&Arc<SSTable>> = inputs.iter().collect();
     sorted.sort_by(|a, b| a.first_key().cmp(b.first_key()));
     let mut chains: Vec<VecDeque<Arc<SSTable>>> = Vec::new();
@@ -205,18 +209,20 @@ fn sources(inputs: &[Arc<SSTable>]) -> Result<Vec<Box<dyn PartitionStream>>, Sto
             None => chains.push(VecDeque::from([Arc::clone(sstable)])),
         }
     }
-    chains.into_iter().map(|chain| Ok(Box::new(Chain::open(chain)?) as _)).collect()
+    let target = Arc::new(target.clone());
+    chains.into_iter().map(|chain| Ok(Box::new(Chain::open(chain, Arc::clone(&target))?) as _)).collect()
 }
 
 /// SSTables that do not overlap, one after the other; each is opened when its turn comes.
 struct Chain {
     waiting: VecDeque<Arc<SSTable>>,
-    current: Option<Box<dyn PartitionStream>>,
+    current: Option<SSTableStream>,
+    target: Arc<Header>,
 }
 
 impl Chain {
-    fn open(waiting: VecDeque<Arc<SSTable>>) -> Result<Self, ReadError> {
-        let mut chain = Self { waiting, current: None };
+    fn open(waiting: VecDeque<Arc<SSTable>>, target: Arc<Header>) -> Result<Self, ReadError> {
+        let mut chain = Self { waiting, current: None, target };
         chain.open_next()?;
         Ok(chain)
     }
@@ -224,7 +230,7 @@ impl Chain {
     fn open_next(&mut self) -> Result<(), ReadError> {
         self.current = None;
         if let Some(sstable) = self.waiting.pop_front() {
-            self.current = Some(Box::new(sstable.scan_all(&ReadContext::new(ReadMode::Background))?));
+            self.current = Some(sstable.scan_encoded(&ReadContext::new(ReadMode::Background), &self.target)?);
         }
         Ok(())
     }
@@ -244,6 +250,13 @@ impl PartitionStream for Chain {
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         match &mut self.current {
             Some(current) => current.next_unfiltered(),
+            None => Ok(None),
+        }
+    }
+
+    fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        match &mut self.current {
+            Some(current) => current.next_maybe_encoded(),
             None => Ok(None),
         }
     }

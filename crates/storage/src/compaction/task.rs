@@ -105,9 +105,9 @@ impl Active {
         Ok(Self { store, operation, item, progress, task })
     }
 
-    /// Somebody wants it to end.
+    /// Somebody wants it to end, or the table is dropped, or the index whose table it is.
     pub fn is_stopped(&self) -> bool {
-        self.progress.stop.load(Ordering::Relaxed)
+        self.progress.stop.load(Ordering::Relaxed) || self.store.dropped.load(Ordering::Acquire)
     }
 
     /// Does a slice of the work; gives the bytes that count against the throughput, None at the end.

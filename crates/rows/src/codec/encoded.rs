@@ -1,0 +1,225 @@
+//! Rows as they are encoded on disk: seen through, not taken apart. A compaction copies those that only one source has and that nothing
+//! deletes, which are most.
+//!
+//! Only rows are given that nothing about the time or a deletion can change: without deletions, without anything that expires, of columns
+//! that are the same in what is read and in what is written ([`Header::holds_rows_of`]). In another header's form they differ by the
+//! bases of their timestamps; the rest is copied as it is.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use stdx::{Cursor, put_uvint};
+
+use super::encode::framed;
+use super::{
+    CELL_EMPTY_VALUE, CELL_ROW_TIMESTAMP, CodecColumn, CodecError, Decoded, Framing, HAS_ALL_COLUMNS, HAS_TIMESTAMP,
+    Header, LARGE_SUBSET, decode_unfiltered, get_clustering_values,
+};
+use crate::cell::NO_TIMESTAMP;
+use crate::{ClusteringValues, Corruption, ReadError, Row};
+
+/// A row on disk that is live for good, as far as it is up to the row.
+#[derive(Clone, Debug)]
+pub struct EncodedRow {
+    /// Its clustering values.
+    pub clustering: ClusteringValues,
+    /// What statistics want to know.
+    pub facts: RowFacts,
+    /// From its flags to its end.
+    bytes: Bytes,
+    /// Where its sizes begin.
+    framing: usize,
+    /// Where its content begins: behind the sizes.
+    body: usize,
+    /// What it was written against.
+    header: Arc<Header>,
+}
+
+/// What statistics want to know of an [`EncodedRow`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowFacts {
+    /// Smallest timestamp, of cells or of the row.
+    pub min_timestamp: i64,
+    /// Greatest timestamp.
+    pub max_timestamp: i64,
+    /// Cells, those of collections too.
+    pub cells: u64,
+    /// Columns with something in them.
+    pub columns: u64,
+    /// Cells have timestamps other than the row's.
+    own_timestamps: bool,
+}
+
+impl Header {
+    /// Rows that were written against `from` can be copied into what is written against this.
+    pub fn holds_rows_of(&self, from: &Self) -> bool {
+        let is_same = |(to, from): (&CodecColumn, &CodecColumn)| {
+            let known = from.id.is_some() && from.dropped_time == NO_TIMESTAMP && !from.ty.is_counter();
+            known && (to.id, to.complex, to.fixed_length) == (from.id, from.complex, from.fixed_length)
+        };
+        self.clustering == from.clustering
+            && self.regulars.len() == from.regulars.len()
+            && self.regulars.len() < LARGE_SUBSET
+            && self.regulars.iter().zip(&from.regulars).all(is_same)
+    }
+}
+
+/// The row at `offset` on disk with the offset behind it; None with `offset`: what stands there is to be decoded.
+/// `Truncated`: the buffer ends too early; a longer one may do.
+pub fn get_encoded_row(
+    buffer: &Bytes,
+    offset: usize,
+    header: &Arc<Header>,
+) -> Result<(Option<EncodedRow>, usize), CodecError> {
+    let flags = *buffer.get(offset).ok_or(CodecError::Truncated)?;
+    if flags & !(HAS_TIMESTAMP | HAS_ALL_COLUMNS) != 0 {
+        return Ok((None, offset));
+    }
+    let (clustering, framing) = get_clustering_values(buffer, offset + 1, &header.clustering)?;
+    let mut cursor = Cursor::new(buffer.get(framing..).ok_or(CodecError::Truncated)?);
+    let size = cursor.uvint()?;
+    if size > cursor.remaining() as u64 {
+        return Err(CodecError::Truncated);
+    }
+    let end = framing + cursor.position() + size as usize;
+    cursor.uvint()?;
+    let body = framing + cursor.position();
+    let Some(content) = buffer.get(body..end) else { return Ok((None, offset)) };
+    let Some(facts) = facts(content, flags, header) else { return Ok((None, offset)) };
+    let (bytes, framing, body) = (buffer.slice(offset..end), framing - offset, body - offset);
+    Ok((Some(EncodedRow { clustering, facts, bytes, framing, body, header: Arc::clone(header) }), end))
+}
+
+/// None: the row is not one of these, or not well formed, which decoding it will tell.
+fn facts(content: &[u8], flags: u8, header: &Header) -> Option<RowFacts> {
+    let mut facts =
+        RowFacts { min_timestamp: i64::MAX, max_timestamp: i64::MIN, cells: 0, columns: 0, own_timestamps: false };
+    let mut timestamps = 0u64;
+    let mut walk = Walk { cursor: Cursor::new(content), flags, header };
+    let mut see = |_: Range<usize>, delta: u64| {
+        let timestamp = header.stats.min_timestamp.wrapping_add(delta.cast_signed());
+        facts.min_timestamp = facts.min_timestamp.min(timestamp);
+        facts.max_timestamp = facts.max_timestamp.max(timestamp);
+        timestamps += 1;
+    };
+    walk.liveness(&mut see).ok()?;
+    let (cells, columns) = walk.columns(&mut see).ok()??;
+    (facts.cells, facts.columns) = (cells, columns);
+    facts.own_timestamps = timestamps > u64::from(walk.has_timestamp());
+    (timestamps > 0 && walk.cursor.is_empty()).then_some(facts)
+}
+
+/// Goes through the content of a row; timestamps are shown with where they stand.
+struct Walk<'a> {
+    cursor: Cursor<'a>,
+    flags: u8,
+    header: &'a Header,
+}
+
+impl Walk<'_> {
+    fn has_timestamp(&self) -> bool {
+        self.flags & HAS_TIMESTAMP != 0
+    }
+
+    #[inline]
+    fn timestamp(&mut self, see: &mut impl FnMut(Range<usize>, u64)) -> Result<(), CodecError> {
+        let start = self.cursor.position();
+        let delta = self.cursor.uvint()?;
+        see(start..self.cursor.position(), delta);
+        Ok(())
+    }
+
+    fn liveness(&mut self, see: &mut impl FnMut(Range<usize>, u64)) -> Result<(), CodecError> {
+        if self.has_timestamp() { self.timestamp(see) } else { Ok(()) }
+    }
+
+    /// Numbers of cells and of columns; None: one of the cells is deleted or expires.
+    fn columns(&mut self, see: &mut impl FnMut(Range<usize>, u64)) -> Result<Option<(u64, u64)>, CodecError> {
+        let missing = if self.flags & HAS_ALL_COLUMNS != 0 { 0 } else { self.cursor.uvint()? };
+        let (mut cells, mut columns) = (0, 0);
+        for (index, column) in self.header.regulars.iter().enumerate() {
+            if missing & (1 << index) != 0 {
+                continue;
+            }
+            let count = if column.complex { self.cursor.uvint()? } else { 1 };
+            for _ in 0..count {
+                if !self.cell(column, see)? {
+                    return Ok(None);
+                }
+            }
+            cells += count;
+            columns += u64::from(count > 0);
+        }
+        Ok(Some((cells, columns)))
+    }
+
+    #[inline]
+    fn cell(&mut self, column: &CodecColumn, see: &mut impl FnMut(Range<usize>, u64)) -> Result<bool, CodecError> {
+        let flags = self.cursor.u8()?;
+        if flags & !(CELL_EMPTY_VALUE | CELL_ROW_TIMESTAMP) != 0 {
+            return Ok(false);
+        }
+        if flags & CELL_ROW_TIMESTAMP == 0 {
+            self.timestamp(see)?;
+        } else if !self.has_timestamp() {
+            return Ok(false);
+        }
+        if column.complex {
+            self.cursor.vbytes()?;
+        }
+        match column.fixed_length {
+            _ if flags & CELL_EMPTY_VALUE != 0 => {}
+            Some(length) if !column.complex => {
+                self.cursor.take(length)?;
+            }
+            _ => {
+                self.cursor.vbytes()?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl EncodedRow {
+    /// Appends it in another header's form, which holds rows of its own, behind an unfiltered at this distance.
+    pub fn encode(&self, out: &mut Vec<u8>, to: &Header, previous_size: u64) {
+        debug_assert!(to.holds_rows_of(&self.header), "asked for with the header that is written against");
+        out.extend_from_slice(self.bytes.get(..self.framing).unwrap_or_default());
+        framed(out, Framing::Disk { previous_size }, |out| self.put_content(out, to));
+    }
+
+    fn put_content(&self, out: &mut Vec<u8>, to: &Header) {
+        let content = self.bytes.get(self.body..).unwrap_or_default();
+        let shift = self.header.stats.min_timestamp.wrapping_sub(to.stats.min_timestamp).cast_unsigned();
+        let mut copied = 0;
+        if shift != 0 {
+            let flags = self.bytes.first().copied().unwrap_or_default();
+            let mut walk = Walk { cursor: Cursor::new(content), flags, header: &self.header };
+            let mut put = |place: Range<usize>, delta: u64| {
+                out.extend_from_slice(content.get(copied..place.start).unwrap_or_default());
+                put_uvint(out, delta.wrapping_add(shift));
+                copied = place.end;
+            };
+            let walked = walk.liveness(&mut put);
+            debug_assert!(walked.is_ok(), "walked before");
+            if self.facts.own_timestamps {
+                let walked = walk.columns(&mut put);
+                debug_assert!(walked.is_ok(), "walked before");
+            }
+        }
+        out.extend_from_slice(content.get(copied..).unwrap_or_default());
+    }
+
+    /// Taken apart.
+    pub fn decode(&self) -> Result<Row, ReadError> {
+        match decode_unfiltered(&self.bytes, 0, &self.header, true) {
+            Ok((Decoded::Row(row), _)) => Ok(row),
+            // it was walked through: no bytes of a file lead here
+            other => {
+                let what = format!("a row that was read is none: {other:?}");
+                Err(Corruption { path: Default::default(), offset: 0, what }.into())
+            }
+        }
+    }
+}
