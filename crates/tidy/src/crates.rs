@@ -4,7 +4,7 @@
 use crate::Tree;
 
 /// Crate and what it may know. `server` introduces `cql`, `protocol`, `cluster` and `admin` to each other; they do not.
-const MAY_KNOW: [(&str, &str); 17] = [
+const MAY_KNOW: [(&str, &str); 18] = [
     ("stdx", ""),
     ("metrics", "stdx"),
     ("env", "stdx"),
@@ -15,12 +15,13 @@ const MAY_KNOW: [(&str, &str); 17] = [
     ("protocol", "stdx types"),
     ("cql", "stdx types schema rows"),
     ("sstable", "stdx env types schema rows"),
+    ("stress", ""),
     ("tools", "stdx env types schema rows cql sstable"),
     ("storage", "stdx env metrics types schema rows sstable"),
     ("cluster", "stdx env metrics types schema rows sstable storage"),
     ("admin", "stdx env metrics types schema rows sstable storage cluster config"),
     ("server", "stdx env metrics types schema rows sstable storage cluster config protocol cql admin"),
-    ("helenus", "stdx env metrics types schema rows sstable storage cluster config protocol cql admin server tools"),
+    ("helenus", "stdx env metrics types schema rows sstable storage cluster config protocol cql admin server tools stress"),
     ("tidy", ""),
 ];
 
