@@ -220,9 +220,9 @@ def test_batches(wide, explain):
 
 def test_counters(wide, explain):
     _, session = wide
-    explain("EXPLAIN UPDATE explain.counts SET explain = explain + 5 WHERE k = 101")
+    explain("EXPLAIN UPDATE explain.counts SET explain = explain + 5 WHERE k = 1")
     assert session.execute("SELECT explain FROM explain.counts WHERE k = 1").one() is None
-    explain("EXPLAIN ANALYZE UPDATE explain.counts SET explain = explain + 5 WHERE k = 101")
+    explain("EXPLAIN ANALYZE UPDATE explain.counts SET explain = explain + 5 WHERE k = 1")
     assert session.execute("SELECT explain FROM explain.counts WHERE k = 1").one().explain == 5
 
 

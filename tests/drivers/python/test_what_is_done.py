@@ -98,7 +98,7 @@ def test_slow_statements_are_one_line_each(node):
 
     def told():
         plain = re.sub(r"\x1b\[[0-9;]*m", "", server.log_tail(500_000))
-        return [line for line in plain.splitlines() if "slow_query" in line and "nowhere" in line]
+        return [line for line in plain.splitlines() if "slow statement" in line and "nowhere" in line]
 
     until = time.monotonic() + 20
     while sum(int(count) for line in told() for count in re.findall(r"\bcount=(\d+)", line)) < 5:
