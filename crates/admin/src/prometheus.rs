@@ -70,7 +70,8 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
 }
 
 fn caches(caches: &[(&str, &CacheInfo)], out: &mut Text) {
-    let figures: [(&str, &str, &str, fn(&CacheInfo) -> u64); 5] = [
+    type Figure = fn(&CacheInfo) -> u64;
+    let figures: [(&str, &str, &str, Figure); 5] = [
         ("cassandra_cache_entries", "gauge", "Entries of a cache.", |cache| cache.entries),
         ("cassandra_cache_size_bytes", "gauge", "Bytes in a cache.", |cache| cache.size),
         ("cassandra_cache_capacity_bytes", "gauge", "Bytes that a cache may hold.", |cache| cache.capacity),

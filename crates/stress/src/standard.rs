@@ -37,7 +37,7 @@ pub async fn create(session: &Session, settings: &Settings) -> Result<()> {
 
 /// The key of a seed: ten hexadecimal digits, as text.
 pub fn key(seed: u64) -> CqlValue {
-    CqlValue::Blob(format!("{:016X}", mix(seed))[..KEY_BYTES].as_bytes().to_vec())
+    CqlValue::Blob(format!("{:016X}", mix(seed)).as_bytes()[..KEY_BYTES].to_vec())
 }
 
 /// Columns' names as CQL wants them, with something behind each.
