@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rows::command::RingBound;
 use rows::live::{Scanned, TombstoneLimits};
 use rows::{Bound, ClusteringValues, ColumnFilter, DataLimits, PartitionRange, ReadCommand, Slice, Slices};
-use schema::TableMetadata;
+use schema::{ColumnId, TableMetadata};
 use types::DecoratedKey;
 
 pub(crate) use group::GroupBy;
@@ -45,6 +45,8 @@ pub(crate) struct SelectPlan {
     pub masked_in_where: Vec<String>,
     /// Which columns are read.
     pub columns: ColumnFilter,
+    /// Of those the ones that the statement names; none for `*`.
+    pub named: Arc<[ColumnId]>,
     /// Which partitions and rows.
     pub restrictions: Restrictions,
     /// Columns of the result.

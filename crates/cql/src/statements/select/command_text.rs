@@ -76,10 +76,8 @@ pub(super) fn of(
 
 fn columns(plan: &SelectPlan) -> String {
     let regular = plan.table.statics.iter().chain(&plan.table.regulars);
-    let mut names: Vec<_> = match &plan.columns {
-        rows::ColumnFilter::All => Vec::new(),
-        some => regular.filter(|column| some.includes(column.id)).map(|column| maybe_quote(&column.name)).collect(),
-    };
+    let named = regular.filter(|column| plan.named.contains(&column.id));
+    let mut names: Vec<_> = named.map(|column| maybe_quote(&column.name)).collect();
     names.sort();
     if names.is_empty() { "*".to_owned() } else { names.join(", ") }
 }

@@ -55,6 +55,7 @@ pub(crate) fn prepare(
     let per_partition_limit = prepare_limit(preparing, select.per_partition_limit.as_ref(), "[per_partition_limit]")?;
     let fetched: Vec<_> = restrictions.filters.iter().filter_map(|filter| filter.column.id()).collect();
     selection.fetch(fetched.into_iter());
+    let named = if select.selectors.is_empty() { Arc::from([]) } else { Arc::clone(&selection.fetched) };
     if restrictions.shows_static_only() {
         // whether a partition without rows is shown hangs on any of them
         selection.fetch(table.statics.iter().map(|column| column.id));
@@ -72,6 +73,7 @@ pub(crate) fn prepare(
         selection: Arc::new(selection),
         masked,
         columns,
+        named,
         restrictions,
         metadata,
         distinct: select.distinct,
