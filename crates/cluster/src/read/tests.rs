@@ -141,5 +141,6 @@ fn a_read_ends_with_its_time() {
     let ended = fixture.read(b"endless", u64::MAX, false);
     assert!(matches!(ended, Err(ReadOutcome::TimedOut | ReadOutcome::Failed(ReadError::TimedOut))), "{ended:?}");
     // the thread is free again: its read has ended, too
+    fixture.node.set_timeouts(Timeouts::default());
     assert_eq!(fixture.read(b"endless", 5_000, false), Ok(5_000));
 }
