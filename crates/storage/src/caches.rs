@@ -8,8 +8,10 @@
 //! Counters have no cache: an increment reads what it adds to, from memtables and chunks.
 
 pub mod chunks;
+mod counted;
 pub mod keeper;
 pub mod keys;
+mod partition_key;
 pub mod rows;
 pub mod saved;
 

@@ -10,19 +10,18 @@
 //! with each write to it.
 
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use quick_cache::sync::Cache;
-use quick_cache::{Equivalent, Weighter};
+use quick_cache::Weighter;
 use rows::codec::{DELETION_TIME_EPOCH, EncodingStats, Header, TIMESTAMP_EPOCH};
 use rows::{Bound, DeletionTime};
 use schema::{TableId, TableMetadata};
 use types::DecoratedKey;
 
 use super::Usage;
+use super::counted::Counted;
+use super::partition_key::{PartitionKey, PartitionKeyRef};
 
 /// Bytes counted for an entry besides what it holds.
 const OVERHEAD: u64 = 320;
@@ -69,36 +68,7 @@ impl CachedPartition {
     }
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Key {
-    table: TableId,
-    key: Box<[u8]>,
-}
-
-#[derive(Clone, Copy)]
-struct KeyRef<'a> {
-    table: TableId,
-    key: &'a [u8],
-}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        KeyRef { table: self.table, key: &self.key }.hash(state);
-    }
-}
-
-impl Hash for KeyRef<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write(&self.table.0);
-        state.write(self.key);
-    }
-}
-
-impl Equivalent<Key> for KeyRef<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
-        self.table == key.table && *self.key == *key.key
-    }
-}
+type Key = PartitionKey<TableId>;
 
 #[derive(Clone)]
 struct PartitionWeight;
@@ -111,12 +81,9 @@ impl Weighter<Key, Arc<CachedPartition>> for PartitionWeight {
 
 /// The row cache. Shared by all workers.
 pub struct RowCache {
-    partitions: Cache<Key, Arc<CachedPartition>, PartitionWeight>,
+    partitions: Counted<Key, Arc<CachedPartition>, PartitionWeight>,
     /// By table.
     forms: Mutex<BTreeMap<TableId, Arc<Form>>>,
-    capacity: AtomicU64,
-    hits: AtomicU64,
-    misses: AtomicU64,
 }
 
 /// How many rows of a partition a table wants kept; None: it wants no such thing.
@@ -131,52 +98,38 @@ pub(crate) fn rows_wanted(table: &TableMetadata) -> Option<u32> {
 impl RowCache {
     /// Keeps at most `capacity` bytes; 0: is off.
     pub fn new(capacity: u64) -> Self {
-        let estimate = usize::try_from(capacity / ENTRY_ESTIMATE).unwrap_or(usize::MAX).max(16);
-        Self {
-            partitions: Cache::with_weighter(estimate, capacity, PartitionWeight),
-            forms: Mutex::default(),
-            capacity: AtomicU64::new(capacity),
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
-        }
+        Self { partitions: Counted::new(capacity, ENTRY_ESTIMATE, PartitionWeight), forms: Mutex::default() }
     }
 
     /// What it holds and did.
     pub fn usage(&self) -> Usage {
-        Usage {
-            capacity: self.capacity.load(Ordering::Relaxed),
-            size: self.partitions.weight(),
-            entries: self.partitions.len() as u64,
-            hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
-        }
+        self.partitions.usage()
     }
 
     /// Nothing may be kept.
     #[inline]
     pub fn is_off(&self) -> bool {
-        self.capacity.load(Ordering::Relaxed) == 0
+        self.partitions.is_off()
     }
 
     pub(super) fn set_capacity(&self, capacity: u64) {
-        self.capacity.store(capacity, Ordering::Relaxed);
         self.partitions.set_capacity(capacity);
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        self.partitions.clear();
+        self.partitions.entries.clear();
         self.forms.lock().expect("nothing panics inside").clear();
     }
 
     /// Table and key of every entry, in no order.
     pub fn keys(&self) -> impl Iterator<Item = (TableId, Box<[u8]>)> + '_ {
-        self.partitions.iter().map(|(key, _)| (key.table, key.key))
+        self.partitions.entries.iter().map(|(key, _)| (key.of, key.key))
     }
 
     /// Most bytes of rows that an entry may have.
     pub(crate) fn entry_bytes_max(&self) -> usize {
-        (self.partitions.shard_capacity() / ENTRY_SHARE).min(ENTRY_BYTES_MAX) as usize
+        (self.partitions.entries.shard_capacity() / ENTRY_SHARE).min(ENTRY_BYTES_MAX) as usize
     }
 
     /// The serial form of a table's rows, under this schema.
@@ -193,21 +146,20 @@ impl RowCache {
     }
 
     pub(crate) fn get(&self, table: TableId, key: &[u8]) -> Option<Arc<CachedPartition>> {
-        self.partitions.get(&KeyRef { table, key })
+        self.partitions.entries.get(&PartitionKeyRef { of: table, key })
     }
 
     /// The same, for who only wants to know.
     pub(crate) fn peek(&self, table: TableId, key: &[u8]) -> Option<Arc<CachedPartition>> {
-        self.partitions.peek(&KeyRef { table, key })
+        self.partitions.entries.peek(&PartitionKeyRef { of: table, key })
     }
 
     pub(crate) fn insert(&self, table: TableId, key: &[u8], partition: &Arc<CachedPartition>) {
-        self.partitions.insert(Key { table, key: key.into() }, Arc::clone(partition));
+        self.partitions.entries.insert(Key { of: table, key: key.into() }, Arc::clone(partition));
     }
 
     /// A read could, or could not, be answered.
     pub(crate) fn count(&self, hit: bool) {
-        let counter = if hit { &self.hits } else { &self.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
+        self.partitions.count(hit);
     }
 }

@@ -1,0 +1,69 @@
+//! What the caches have in common: entries weighed in bytes, a capacity that can be changed, hits and misses counted.
+
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quick_cache::sync::Cache;
+use quick_cache::{Equivalent, Weighter};
+
+use super::Usage;
+
+/// A cache within a budget of bytes. Shared by all workers.
+pub(super) struct Counted<K, V, W> {
+    /// For what differs from one cache to the other.
+    pub entries: Cache<K, V, W>,
+    capacity: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone> Counted<K, V, W> {
+    /// Keeps at most `capacity` bytes; an entry takes about `entry_estimate`: for the first size of the tables.
+    pub fn new(capacity: u64, entry_estimate: u64, weighter: W) -> Self {
+        let estimate = usize::try_from(capacity / entry_estimate).unwrap_or(usize::MAX).max(16);
+        Self {
+            entries: Cache::with_weighter(estimate, capacity, weighter),
+            capacity: AtomicU64::new(capacity),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
+    }
+
+    /// What it holds and did.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            capacity: self.capacity.load(Ordering::Relaxed),
+            size: self.entries.weight(),
+            entries: self.entries.len() as u64,
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Nothing may be kept.
+    #[inline]
+    pub fn is_off(&self) -> bool {
+        self.capacity.load(Ordering::Relaxed) == 0
+    }
+
+    /// Keeps at most so many bytes from now on.
+    pub fn set_capacity(&self, capacity: u64) {
+        self.capacity.store(capacity, Ordering::Relaxed);
+        self.entries.set_capacity(capacity);
+    }
+
+    /// The entry, counted as a hit or a miss.
+    #[inline]
+    pub fn get<Q: Hash + Equivalent<K>>(&self, key: &Q) -> Option<V> {
+        let found = self.entries.get(key);
+        self.count(found.is_some());
+        found
+    }
+
+    /// A look-up found what it looked for, or did not.
+    #[inline]
+    pub fn count(&self, hit: bool) {
+        let counter = if hit { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
