@@ -116,12 +116,8 @@ fn merged<W: Watch>(
     let mut streams = in_memtables(store, view, command, context, watch);
     let hash = hash_of(command);
     for sstable in &view.sstables {
-        match exclusion(sstable, command, hash) {
-            Some(reason) => skip(sstable, reason, context, watch),
-            None => {
-                context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
-                streams.push(watch.sstable(sstable, command, context)?);
-            }
+        if let Some(stream) = in_sstable(sstable, command, hash, context, watch)? {
+            streams.push(stream);
         }
     }
     Ok(MergeStream::boxed(&view.table, streams, command.reversed))
@@ -157,12 +153,8 @@ fn of_partition<W: Watch>(
             skip(sstable, DELETED, context, watch);
             continue;
         }
-        match exclusion(sstable, command, hash) {
-            Some(reason) => skip(sstable, reason, context, watch),
-            None => {
-                context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
-                open(watch.sstable(sstable, command, context)?, &mut deletion)?;
-            }
+        if let Some(stream) = in_sstable(sstable, command, hash, context, watch)? {
+            open(stream, &mut deletion)?;
         }
     }
     Ok(match opened.len() {
@@ -201,15 +193,27 @@ fn by_names<W: Watch>(
             skip(sstable, OLDER, context, watch);
             continue;
         }
-        match exclusion(sstable, command, hash) {
-            Some(reason) => skip(sstable, reason, context, watch),
-            None => {
-                context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
-                found.add(watch.sstable(sstable, command, context)?)?;
-            }
+        if let Some(stream) = in_sstable(sstable, command, hash, context, watch)? {
+            found.add(stream)?;
         }
     }
     Ok(found.into_stream())
+}
+
+/// What an SSTable may hold of an answer; None: it need not be read.
+fn in_sstable<W: Watch>(
+    sstable: &Arc<SSTable>,
+    command: &ReadCommand,
+    hash: Option<KeyHash>,
+    context: &ReadContext,
+    watch: &mut W,
+) -> Result<Option<Box<dyn PartitionStream>>, ReadError> {
+    if let Some(reason) = exclusion(sstable, command, hash) {
+        skip(sstable, reason, context, watch);
+        return Ok(None);
+    }
+    context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
+    watch.sstable(sstable, command, context).map(Some)
 }
 
 /// Those that are read count themselves.
