@@ -3,6 +3,9 @@
 //!
 //! `cargo run --profile quick -p storage --example cache_bench -- [PARTITIONS] [da|nb]`
 
+#[path = "shared/bench_engine.rs"]
+mod bench_engine;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +16,7 @@ use rows::{
     Cell, Liveness, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadMode, ReadStats, Row,
 };
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, KeyspaceMetadata, Replication, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::Version;
 use storage::{Engine, EngineOptions, TableStore, commitlog, schema_change};
 use types::{CqlType, DecoratedKey};
@@ -159,21 +162,7 @@ fn main() {
         sstable_version: version,
         ..EngineOptions::beneath(&directory)
     };
-    let (engine, _) = storage::open(&env, options).expect("the bench's disk is sound");
-    let keyspace = KeyspaceMetadata {
-        name: "bench".into(),
-        durable_writes: true,
-        replication: Replication {
-            class: "org.apache.cassandra.locator.SimpleStrategy".into(),
-            options: BTreeMap::from([("replication_factor".into(), "1".into())]),
-        },
-        tables: BTreeMap::from([("t".into(), table())]),
-        user_types: BTreeMap::new(),
-        kept: Vec::new(),
-        is_virtual: false,
-    };
-    let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
-    assert!(changed.is_ok_and(|changed| changed.is_ok()));
+    let engine = bench_engine::open(&env, options, [table()]);
     let store = engine.table(TableId([9; 16])).expect("it was just made");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     fill(&env, &engine, &store, keys, &runtime);

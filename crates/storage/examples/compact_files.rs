@@ -7,14 +7,17 @@
 //! DIRECTORY holds SSTables of `bench.events` as the example `write_table` of crate sstable writes them. SCRATCH (made anew, and left
 //! with the result for `helenus sstable verify`) must be on the same file system if links are wanted.
 
+#[path = "shared/bench_engine.rs"]
+mod bench_engine;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, KeyspaceMetadata, Replication, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::Version;
-use storage::{EngineOptions, import, schema_change};
+use storage::{EngineOptions, import};
 use types::CqlType;
 
 const ID: TableId = TableId([0xbe; 16]);
@@ -37,21 +40,6 @@ fn table() -> Arc<TableMetadata> {
     Arc::new(TableMetadata::new(ID, "bench", "events", kind, flags, params, specs, BTreeMap::new(), None))
 }
 
-fn keyspace() -> KeyspaceMetadata {
-    KeyspaceMetadata {
-        name: "bench".into(),
-        durable_writes: true,
-        replication: Replication {
-            class: "org.apache.cassandra.locator.SimpleStrategy".into(),
-            options: BTreeMap::from([("replication_factor".into(), "1".into())]),
-        },
-        tables: BTreeMap::from([("events".into(), table())]),
-        user_types: BTreeMap::new(),
-        kept: Vec::new(),
-        is_virtual: false,
-    }
-}
-
 /// User and system seconds of this process.
 fn cpu_seconds(env: &env::Env) -> (f64, f64) {
     let text = env.disk.read_all(Path::new("/proc/self/stat"), PROC_FILE_MAX).unwrap_or_default();
@@ -71,9 +59,7 @@ fn main() {
     let env = env::real::env();
     let _ = env.disk.remove_dir_all(&scratch);
     let options = EngineOptions { sstable_version: version, ..EngineOptions::beneath(&scratch) };
-    let (engine, _) = storage::open(&env, options).expect("an empty directory opens");
-    let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace())));
-    assert!(changed.is_ok_and(|changed| changed.is_ok()));
+    let engine = bench_engine::open(&env, options, [table()]);
     let store = engine.table(ID).expect("the table is open");
     store.auto_compaction.set(false);
     let sources = import::Options {

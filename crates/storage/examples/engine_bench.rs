@@ -3,6 +3,9 @@
 //!
 //! `cargo run --release -p storage --example engine_bench -- [ROWS]`
 
+#[path = "shared/bench_engine.rs"]
+mod bench_engine;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,8 +16,8 @@ use rows::{
     ReadMode, Row, Slice, Slices,
 };
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, KeyspaceMetadata, Replication, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-use storage::{Engine, EngineOptions, commitlog, schema_change};
+use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use storage::{Engine, EngineOptions, commitlog};
 use types::{CqlType, DecoratedKey};
 
 fn table() -> Arc<TableMetadata> {
@@ -145,21 +148,7 @@ fn main() {
         tombstone_warn_threshold: 1000,
         ..EngineOptions::beneath(&directory)
     };
-    let (engine, _) = storage::open(&env, options).expect("the bench's disk is sound");
-    let keyspace = KeyspaceMetadata {
-        name: "bench".into(),
-        durable_writes: true,
-        replication: Replication {
-            class: "org.apache.cassandra.locator.SimpleStrategy".into(),
-            options: BTreeMap::from([("replication_factor".into(), "1".into())]),
-        },
-        tables: BTreeMap::from([("t".into(), table())]),
-        user_types: BTreeMap::new(),
-        kept: Vec::new(),
-        is_virtual: false,
-    };
-    let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
-    assert!(changed.is_ok_and(|changed| changed.is_ok()));
+    let engine = bench_engine::open(&env, options, [table()]);
     let table = engine.schema().table("bench", "t").cloned().expect("it was just made");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let bench = Bench { env, engine, table, runtime };

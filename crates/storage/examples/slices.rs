@@ -8,6 +8,9 @@
 // It measures itself.
 #![allow(clippy::disallowed_methods)]
 
+#[path = "shared/bench_engine.rs"]
+mod bench_engine;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,9 +23,9 @@ use rows::{
     PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slice, Slices, Unfiltered,
 };
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, KeyspaceMetadata, Replication, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::{Descriptor, SSTableId, SSTableWriter, Version, WriterOptions};
-use storage::{Engine, EngineOptions, commitlog, import, schema_change};
+use storage::{Engine, EngineOptions, commitlog, import};
 use types::{CqlType, DecoratedKey};
 
 /// Partitions of one row beside the wide one.
@@ -154,25 +157,8 @@ impl Bench {
             sstable_version: version,
             ..EngineOptions::beneath(directory)
         };
-        let (engine, _) = storage::open(&env, options).expect("the bench's disk is sound");
-        let keyspace = KeyspaceMetadata {
-            name: "bench".into(),
-            durable_writes: true,
-            replication: Replication {
-                class: "org.apache.cassandra.locator.SimpleStrategy".into(),
-                options: BTreeMap::from([("replication_factor".into(), "1".into())]),
-            },
-            tables: (0..30u8)
-                .map(|number| format!("t{number}"))
-                .zip(0..)
-                .map(|(name, number)| (name.clone(), table(&name, number + 10)))
-                .collect(),
-            user_types: BTreeMap::new(),
-            kept: Vec::new(),
-            is_virtual: false,
-        };
-        let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
-        assert!(changed.is_ok_and(|changed| changed.is_ok()));
+        let tables = (0..30u8).map(|number| table(&format!("t{number}"), number + 10));
+        let engine = bench_engine::open(&env, options, tables);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { engine, runtime, directory: directory.to_owned(), version, block }
     }

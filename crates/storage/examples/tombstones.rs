@@ -8,6 +8,9 @@
 //!
 //! Instructions: run it under callgrind with `--toggle-collect='*read_through*'`.
 
+#[path = "shared/bench_engine.rs"]
+mod bench_engine;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,8 +23,8 @@ use rows::{
     PartitionUpdate, ReadCommand, ReadContext, ReadMode, Row, Slice, Slices,
 };
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, KeyspaceMetadata, Replication, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-use storage::{Engine, EngineOptions, commitlog, schema_change};
+use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use storage::{Engine, EngineOptions, commitlog};
 use types::{CqlType, DecoratedKey};
 
 const KINDS: [&str; 7] = ["row", "range", "overlapping", "adjacent", "cell", "complex", "expired"];
@@ -82,21 +85,7 @@ impl Bench {
             chunk_cache_bytes: 512 << 20,
             ..EngineOptions::beneath(directory)
         };
-        let (engine, _) = storage::open(&env, options).expect("the bench's disk is sound");
-        let keyspace = KeyspaceMetadata {
-            name: "bench".into(),
-            durable_writes: true,
-            replication: Replication {
-                class: "org.apache.cassandra.locator.SimpleStrategy".into(),
-                options: BTreeMap::from([("replication_factor".into(), "1".into())]),
-            },
-            tables: BTreeMap::from([("t".into(), table())]),
-            user_types: BTreeMap::new(),
-            kept: Vec::new(),
-            is_virtual: false,
-        };
-        let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
-        assert!(changed.is_ok_and(|changed| changed.is_ok()));
+        let engine = bench_engine::open(&env, options, [table()]);
         let table = engine.schema().table("bench", "t").cloned().expect("it was just made");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let now = env.clock.now_micros();
