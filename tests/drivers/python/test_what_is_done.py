@@ -63,7 +63,10 @@ def test_samples_of_all_tables(node):
     assert writes[0][:3] == ["done.pairs", "x", "y:7"]
     assert told["Partitions read with the most rows:"][0] == ["done.orders", "1", "100"]
     assert told["Partitions read with the most tombstones:"][0] == ["done.orders", "2", "1"]
-    assert told["Longest read query times:"][0][:3] == ["SELECT", "*", "FROM"]
+    # a driver that looks at the schema meanwhile may take longest
+    longest = told["Longest read query times:"]
+    assert longest and all(row[0] == "SELECT" for row in longest)
+    assert any("done.orders" in row for row in longest)
     assert told["Frequency of CAS contention by partition:"] == []
 
 
