@@ -16,8 +16,15 @@ class Client:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def do(self, job):
+        self.begin(job)
+        return self.end(job)
+
+    def begin(self, job):
         self.process.stdin.write(json.dumps(job) + "\n")
         self.process.stdin.flush()
+
+    def end(self, job):
+        """The outcome of the job that was begun."""
         line = self.process.stdout.readline()
         if not line:
             raise ClientError(f"the client ended with {self.process.wait()}")
@@ -30,12 +37,16 @@ class Client:
         return self.do({"do": "query", "statement": statement})
 
     def measure(self, request, seconds, **how):
-        return self.do({"do": "measure", "request": request, "seconds": seconds, **how})
+        return self.do(measurement(request, seconds, **how))
 
     def close(self):
         self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
+
+
+def measurement(request, seconds, **how):
+    return {"do": "measure", "request": request, "seconds": seconds, **how}
 
 
 def request(statement, values, rows=None, **more):

@@ -223,7 +223,7 @@ impl<'a> Lane<'a> {
             }
             if request.page_size.is_some() {
                 self.paging_state = answer.paging_state.map(Bytes::copy_from_slice);
-                self.over |= self.paging_state.is_none();
+                self.over |= self.paging_state.is_none() && !request.again;
             }
             let begun = self.since.get(usize::from(stream)).ok_or("an answer on a stream that was not used")?;
             self.seen.latencies.saturating_record((now - *begun).as_nanos() as u64);

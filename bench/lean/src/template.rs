@@ -35,6 +35,9 @@ pub struct Request {
     pub batch: Option<u64>,
     /// The most rows of a page; with it, each connection reads page after page until the last.
     pub page_size: Option<i32>,
+    /// After the last page comes the first again.
+    #[serde(default)]
+    pub again: bool,
 }
 
 /// The number of the `i`-th request.
