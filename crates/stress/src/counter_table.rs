@@ -10,7 +10,7 @@ use crate::Result;
 use crate::distribution::Distribution;
 use crate::settings::Settings;
 use crate::standard::{each_column, key};
-use crate::workload::{Done, Operation, Try, count_rows};
+use crate::workload::{Operation, Try, count_rows, one_by_one};
 
 /// `counter_write`.
 pub struct Add {
@@ -37,14 +37,12 @@ impl Operation for Add {
     }
 
     fn run<'a>(&'a self, seeds: &'a [u64], draw: u64) -> Try<'a> {
-        Box::pin(async move {
-            for seed in seeds {
-                let amount = |column| CqlValue::Counter(Counter(self.add.draw_of(draw.wrapping_add(column))));
-                let mut values: Vec<CqlValue> = (0..self.columns as u64).map(amount).collect();
-                values.push(key(*seed));
-                self.session.execute_unpaged(&self.statement, values).await?;
-            }
-            Ok(Done { partitions: seeds.len() as u64, rows: seeds.len() as u64 })
+        one_by_one(seeds, move |seed| async move {
+            let amount = |column| CqlValue::Counter(Counter(self.add.draw_of(draw.wrapping_add(column))));
+            let mut values: Vec<CqlValue> = (0..self.columns as u64).map(amount).collect();
+            values.push(key(seed));
+            self.session.execute_unpaged(&self.statement, values).await?;
+            Ok(1)
         })
     }
 }
@@ -73,16 +71,12 @@ impl Operation for Get {
     }
 
     fn run<'a>(&'a self, seeds: &'a [u64], _: u64) -> Try<'a> {
-        Box::pin(async move {
-            let mut rows = 0;
-            for seed in seeds {
-                let found = count_rows(&self.session, &self.statement, (key(*seed),)).await?;
-                if found == 0 && self.validate {
-                    return Err(format!("no counters for seed {seed}: were they written (same -pop)?").into());
-                }
-                rows += found;
+        one_by_one(seeds, move |seed| async move {
+            let found = count_rows(&self.session, &self.statement, (key(seed),)).await?;
+            if found == 0 && self.validate {
+                return Err(format!("no counters for seed {seed}: were they written (same -pop)?").into());
             }
-            Ok(Done { partitions: seeds.len() as u64, rows })
+            Ok(found)
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::distribution::Distribution;
 use crate::settings::Settings;
 use crate::settings::columns::Columns;
 use crate::value::{Generator, mix};
-use crate::workload::{Done, Operation, Try};
+use crate::workload::{Operation, Try, one_by_one};
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 10;
@@ -88,13 +88,11 @@ impl Operation for Write {
     }
 
     fn run<'a>(&'a self, seeds: &'a [u64], _: u64) -> Try<'a> {
-        Box::pin(async move {
-            for seed in seeds {
-                let mut values = self.values.of(*seed);
-                values.push(key(*seed));
-                self.session.execute_unpaged(&self.statement, values).await?;
-            }
-            Ok(Done { partitions: seeds.len() as u64, rows: seeds.len() as u64 })
+        one_by_one(seeds, move |seed| async move {
+            let mut values = self.values.of(seed);
+            values.push(key(seed));
+            self.session.execute_unpaged(&self.statement, values).await?;
+            Ok(1)
         })
     }
 }
@@ -137,12 +135,6 @@ impl Operation for Read {
     }
 
     fn run<'a>(&'a self, seeds: &'a [u64], _: u64) -> Try<'a> {
-        Box::pin(async move {
-            let mut rows = 0;
-            for seed in seeds {
-                rows += self.one(*seed).await?;
-            }
-            Ok(Done { partitions: seeds.len() as u64, rows })
-        })
+        one_by_one(seeds, |seed| self.one(seed))
     }
 }

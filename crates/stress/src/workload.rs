@@ -73,6 +73,20 @@ impl Workload {
     }
 }
 
+/// A try that asks for one partition after the other; each gives its rows.
+pub fn one_by_one<'a, F>(seeds: &'a [u64], ask: impl Fn(u64) -> F + Send + 'a) -> Try<'a>
+where
+    F: Future<Output = Result<u64>> + Send + 'a,
+{
+    Box::pin(async move {
+        let mut rows = 0;
+        for seed in seeds {
+            rows += ask(*seed).await?;
+        }
+        Ok(Done { partitions: seeds.len() as u64, rows })
+    })
+}
+
 /// Asks for all pages; gives the number of rows.
 pub async fn count_rows(session: &Session, statement: &PreparedStatement, values: impl SerializeRow) -> Result<u64> {
     let (mut rows, mut page) = (0, PagingState::start());
