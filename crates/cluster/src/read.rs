@@ -31,6 +31,9 @@ pub const INLINE_MAX: u64 = 1_000;
 /// What it may pass on a thread of the blocking pool, where it is for the disk's sake: the waits weigh more than the rows.
 pub const BLOCKING_MAX: u64 = 2_000;
 
+/// Passing so many tombstones, where they can be passed as they stand, is as much work as passing a row.
+const TOMBSTONES_A_ROW: u64 = 8;
+
 /// Opening a command is as much work as passing this many rows.
 const COMMAND_COST: u64 = 4;
 
@@ -332,7 +335,7 @@ struct Commands<'a> {
     context: ReadContext,
     next: usize,
     current: Option<Box<dyn PartitionStream>>,
-    /// Rows, markers and partitions passed, and what opening commands counts for.
+    /// Rows, markers and partitions passed, and what opening commands and passing tombstones count for.
     seen: u64,
     /// Of these, at most.
     budget: u64,
@@ -455,6 +458,19 @@ impl PartitionStream for Commands<'_> {
             self.count(unfiltered);
         }
         Ok(next)
+    }
+
+    fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
+        let Some(current) = &mut self.current else { return Ok(0) };
+        let until_look = LOOK_EVERY - self.seen % LOOK_EVERY;
+        let rows = until_look.min(self.budget.saturating_sub(self.seen));
+        let passed = current.pass_tombstones(most.min(rows * TOMBSTONES_A_ROW))?;
+        self.tombstones += passed;
+        self.seen += passed.div_ceil(TOMBSTONES_A_ROW);
+        if self.seen.is_multiple_of(LOOK_EVERY) && passed > 0 && self.job.is_over() {
+            return Err(ReadError::TimedOut);
+        }
+        Ok(passed)
     }
 }
 

@@ -16,6 +16,7 @@ mod mutation;
 mod peek;
 #[cfg(test)]
 mod tests;
+mod tombstone;
 
 use std::fmt;
 
@@ -33,6 +34,7 @@ pub use encode::{
 pub use encoded::{EncodedRow, RowFacts, get_encoded_row};
 pub use mutation::{decode_mutation, encode_mutation};
 pub use peek::{FoundStarts, Peeked, find_starts, pass_rows_before, peek_previous_size, peek_unfiltered};
+pub use tombstone::{Deleted, PeekedTombstone, deletion_of_row, peek_tombstone};
 
 /// 2015-09-22T00:00:00Z in microseconds: base of timestamps in headers.
 pub const TIMESTAMP_EPOCH: i64 = 1_442_880_000_000_000;

@@ -104,6 +104,20 @@ impl<'a> LiveRows<'a> {
                     }
                 }
             }
+            // where there is one tombstone there are more
+            self.pass_tombstones()?;
+        }
+    }
+
+    fn pass_tombstones(&mut self) -> Result<(), ReadError> {
+        loop {
+            // one more than is allowed is counted, and no other
+            let allowed =
+                self.limits.failure.saturating_sub(self.scanned.as_ref().map_or(0, |scanned| scanned.tombstones));
+            match self.stream.pass_tombstones(allowed.saturating_add(1))? {
+                0 => return Ok(()),
+                passed => self.count(passed)?,
+            }
         }
     }
 

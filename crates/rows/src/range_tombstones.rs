@@ -58,7 +58,18 @@ struct Cut {
     deletion: DeletionTime,
 }
 
-/// A cut as a walk meets it.
+/// A cut where it lies, as a walk meets it; the fields are those of a [`Change`].
+#[derive(Clone, Copy, Debug)]
+pub struct Met<'a> {
+    /// Where.
+    pub key: &'a CutKey,
+    /// Its values.
+    pub values: &'a ClusteringValues,
+    /// What holds beyond it.
+    pub next: DeletionTime,
+}
+
+/// A cut that a walk has met.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
     /// Where.
@@ -157,7 +168,29 @@ impl RangeTombstoneList {
         if reversed { self.up_to(end) } else { self.from(start) }
     }
 
-    /// The first `limit` cuts between `start` and `end`, neither of them included, in the direction of the walk.
+    /// The cuts between `start` and `end`, neither of them included, in the direction of the walk.
+    pub fn walk<'a>(&'a self, start: &'a [u8], end: &'a [u8], reversed: bool) -> impl Iterator<Item = Met<'a>> + 'a {
+        // a range that is turned around would panic
+        let end = end.max(start);
+        let lower = if start == end { Included(start) } else { Excluded(start) };
+        let inside = self.cuts.range::<[u8], _>((lower, Excluded(end)));
+        let (forward, backward) = if reversed {
+            // keys are not looked at: each may lie anywhere
+            let mut inside = inside.rev().peekable();
+            let backward = std::iter::from_fn(move || {
+                let (key, cut) = inside.next()?;
+                let next = inside.peek().map_or_else(|| self.from(start), |(_, lower)| lower.deletion);
+                Some(Met { key, values: &cut.values, next })
+            });
+            (None, Some(backward))
+        } else {
+            let met = |(key, cut): (&'a CutKey, &'a Cut)| Met { key, values: &cut.values, next: cut.deletion };
+            (Some(inside.map(met)), None)
+        };
+        forward.into_iter().flatten().chain(backward.into_iter().flatten())
+    }
+
+    /// The first `limit` of them, to keep.
     pub fn changes<'a>(
         &'a self,
         start: &'a [u8],
@@ -165,28 +198,8 @@ impl RangeTombstoneList {
         reversed: bool,
         limit: usize,
     ) -> impl Iterator<Item = Change> + 'a {
-        // a range that is turned around would panic
-        let end = end.max(start);
-        let is_empty = start == end;
-        let lower = if is_empty { Included(start) } else { Excluded(start) };
-        let (forward, backward) = if reversed {
-            let mut all = self.cuts.range::<[u8], _>((Unbounded, Excluded(end))).rev().peekable();
-            let backward = std::iter::from_fn(move || {
-                let (key, cut) = all.next_if(|(key, _)| ***key > *start)?;
-                let next = all.peek().map_or(DeletionTime::LIVE, |(_, lower)| lower.deletion);
-                Some(Change { key: key.clone(), values: cut.values.clone(), next })
-            });
-            (None, Some(backward))
-        } else {
-            let inside = self.cuts.range::<[u8], _>((lower, Excluded(end)));
-            let change = |(key, cut): (&CutKey, &Cut)| Change {
-                key: key.clone(),
-                values: cut.values.clone(),
-                next: cut.deletion,
-            };
-            (Some(inside.map(change)), None)
-        };
-        forward.into_iter().flatten().chain(backward.into_iter().flatten()).take(limit)
+        let keep = |met: Met<'_>| Change { key: met.key.clone(), values: met.values.clone(), next: met.next };
+        self.walk(start, end, reversed).take(limit).map(keep)
     }
 
     /// The intervals within a slice, clipped to it, in clustering order.

@@ -30,6 +30,14 @@ pub trait PartitionStream: Send {
     fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
         Ok(self.next_unfiltered()?.map(MaybeEncoded::Decoded))
     }
+
+    /// Passes over tombstones that stand next, at most `most`, for those who only want their number: rows of which a deletion is all,
+    /// and markers, each of which `next_unfiltered` would have given. None: what stands next is something else, or the stream cannot
+    /// tell before it is asked for it.
+    fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
+        let _ = most;
+        Ok(0)
+    }
 }
 
 impl<S: PartitionStream + ?Sized> PartitionStream for Box<S> {
@@ -43,6 +51,10 @@ impl<S: PartitionStream + ?Sized> PartitionStream for Box<S> {
 
     fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
         (**self).next_maybe_encoded()
+    }
+
+    fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
+        (**self).pass_tombstones(most)
     }
 }
 
@@ -69,6 +81,10 @@ impl PartitionStream for OpenedStream {
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         self.stream.next_unfiltered()
+    }
+
+    fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
+        self.stream.pass_tombstones(most)
     }
 }
 

@@ -5,6 +5,7 @@ mod caches;
 mod common;
 mod indexes;
 mod model;
+mod passing;
 mod purging;
 mod seeds;
 mod skipping;

@@ -102,6 +102,33 @@ pub fn get_deletion_time(cursor: &mut Cursor<'_>, form: DeletionTimeForm) -> Res
     Ok(DeletionTime::new(i64::from_be_bytes(timestamp), cursor.u32()?))
 }
 
+#[inline]
+fn get_timestamp(cursor: &mut Cursor<'_>, stats: &EncodingStats) -> Result<i64, CodecError> {
+    Ok(stats.min_timestamp.wrapping_add(cursor.uvint()? as i64))
+}
+
+#[inline]
+fn get_local_deletion_time(cursor: &mut Cursor<'_>, header: &Header) -> Result<u32, CodecError> {
+    let base = header.stats.min_local_deletion_time;
+    let delta = cursor.uvint()? as u32;
+    if header.deletion_times == DeletionTimeForm::Signed {
+        let seconds = i64::from(base) + i64::from(delta as i32);
+        return Ok(u32::try_from(seconds).unwrap_or(INVALID_DELETION_TIME));
+    }
+    Ok(base.wrapping_add(delta))
+}
+
+/// Reads a deletion of a row, a range or a complex column.
+#[inline]
+pub(super) fn get_deletion_delta(cursor: &mut Cursor<'_>, header: &Header) -> Result<DeletionTime, CodecError> {
+    let marked_for_delete_at = get_timestamp(cursor, &header.stats)?;
+    let local_deletion_time = get_local_deletion_time(cursor, header)?;
+    if marked_for_delete_at == NO_TIMESTAMP {
+        return Ok(DeletionTime::LIVE);
+    }
+    Ok(DeletionTime { marked_for_delete_at, local_deletion_time })
+}
+
 struct Reader<'a> {
     buffer: &'a Bytes,
     base: usize,
@@ -172,17 +199,11 @@ impl<'a> Reader<'a> {
     }
 
     fn timestamp(&mut self, stats: &EncodingStats) -> Result<i64, CodecError> {
-        Ok(stats.min_timestamp.wrapping_add(self.cursor.uvint()? as i64))
+        get_timestamp(&mut self.cursor, stats)
     }
 
     fn local_deletion_time(&mut self, header: &Header) -> Result<u32, CodecError> {
-        let base = header.stats.min_local_deletion_time;
-        let delta = self.cursor.uvint()? as u32;
-        if header.deletion_times == DeletionTimeForm::Signed {
-            let seconds = i64::from(base) + i64::from(delta as i32);
-            return Ok(u32::try_from(seconds).unwrap_or(INVALID_DELETION_TIME));
-        }
-        Ok(base.wrapping_add(delta))
+        get_local_deletion_time(&mut self.cursor, header)
     }
 
     fn ttl(&mut self, stats: &EncodingStats) -> Result<u32, CodecError> {
@@ -190,12 +211,7 @@ impl<'a> Reader<'a> {
     }
 
     fn deletion_delta(&mut self, header: &Header) -> Result<DeletionTime, CodecError> {
-        let marked_for_delete_at = self.timestamp(&header.stats)?;
-        let local_deletion_time = self.local_deletion_time(header)?;
-        if marked_for_delete_at == NO_TIMESTAMP {
-            return Ok(DeletionTime::LIVE);
-        }
-        Ok(DeletionTime { marked_for_delete_at, local_deletion_time })
+        get_deletion_delta(&mut self.cursor, header)
     }
 
     fn marker(&mut self, header: &Header, on_disk: bool) -> Result<RangeTombstoneMarker, CodecError> {

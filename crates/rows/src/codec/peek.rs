@@ -120,7 +120,7 @@ fn row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize> {
 
 /// A clustering value, by the two lowest of its run's bits and the length of its type.
 #[inline]
-fn clustering_value<'a>(
+pub(super) fn clustering_value<'a>(
     cursor: &mut Cursor<'a>,
     bits: u64,
     length: Option<usize>,

@@ -110,13 +110,18 @@ fn mutations_round_trip() {
 fn mutated_bytes_never_panic() {
     let table = table();
     let header = Header::for_table(&table, EncodingStats::default());
-    for row in sample_rows(&table) {
+    for row in tombstones(&table) {
         let mut out = Vec::new();
         encode_row(&mut out, &row, false, &header, Framing::Disk { previous_size: 0 });
         for position in 0..out.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut bytes = out.clone();
                 bytes[position] ^= flip;
+                if let Ok(Some(seen)) = peek_tombstone(&bytes, 0, &header) {
+                    let decoded = decode_unfiltered(&Bytes::copy_from_slice(&bytes), 0, &header, true);
+                    let (decoded, end) = decoded.expect("what is seen to be a tombstone decodes");
+                    assert_eq!((deleted(&decoded), end), (Some(seen.deleted), seen.position.end));
+                }
                 if let Ok((Decoded::Row(row), _)) = decode_unfiltered(&Bytes::from(bytes), 0, &header, true) {
                     assert!(row.columns.is_sorted_by_key(ColumnData::column));
                 }
@@ -223,4 +228,52 @@ fn encoded_rows_are_copied_as_they_would_be_written() {
         }
     }
     assert_eq!(copied, [true, false, false, false, true]);
+}
+
+fn deleted(decoded: &Decoded) -> Option<Deleted> {
+    match decoded {
+        Decoded::Row(row) => Some(Deleted::Row(row.deletion)),
+        Decoded::Marker(marker) => Some(Deleted::Range { close: marker.close, open: marker.open }),
+        Decoded::EndOfPartition => None,
+    }
+}
+
+/// Tombstones, and what is like them but not one.
+fn tombstones(table: &TableMetadata) -> Vec<Row> {
+    let mut rows = sample_rows(table);
+    for c1 in [5, 6] {
+        let mut deleted = Row::new(clustering(c1, "deleted"));
+        deleted.deletion = DeletionTime::new(TIMESTAMP_EPOCH + 9, DELETION_TIME_EPOCH + 9);
+        rows.push(deleted);
+    }
+    let mut with_cell = rows[4].clone();
+    with_cell.add_cell(Cell::tombstone(id(table, "a"), TIMESTAMP_EPOCH + 10, DELETION_TIME_EPOCH));
+    let mut with_liveness = rows[4].clone();
+    with_liveness.liveness = Liveness::new(TIMESTAMP_EPOCH + 10);
+    rows.extend([with_cell, with_liveness]);
+    rows
+}
+
+#[test]
+fn tombstones_are_seen_where_they_stand() {
+    let table = table();
+    let header = Header::for_table(&table, EncodingStats::default());
+    for row in tombstones(&table) {
+        let is_tombstone = !row.deletion.is_live() && row.liveness.is_empty() && row.columns.is_empty();
+        let wanted = is_tombstone.then_some(row.deletion);
+        let mut message = Vec::new();
+        encode_row(&mut message, &row, false, &header, Framing::Message);
+        assert_eq!(deletion_of_row(&message, &header), wanted, "{row:?}");
+        let mut out = vec![0xaa];
+        encode_row(&mut out, &row, false, &header, Framing::Disk { previous_size: 300 });
+        let seen = peek_tombstone(&out, 1, &header).expect("what was encoded is sound");
+        assert_eq!(seen.as_ref().map(|seen| seen.deleted), wanted.map(Deleted::Row));
+        let Some(seen) = seen else { continue };
+        let values: crate::ClusteringValues =
+            seen.position.values.iter().map(|value| value.map(Bytes::copy_from_slice)).collect();
+        assert_eq!((values, seen.position.end), (row.clustering.clone(), out.len()));
+        for cut in 1..out.len() {
+            assert_eq!(peek_tombstone(&out[..cut], 1, &header), Err(CodecError::Truncated), "cut at {cut}");
+        }
+    }
 }

@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 
+use rows::codec::{Deleted, PeekedTombstone};
 use rows::range_tombstones::marker_at;
 use rows::{Bound, DeletionTime, PrefixKind, RangeTombstoneMarker, Slices, Unfiltered};
 use schema::ClusteringComparator;
@@ -169,6 +170,40 @@ impl Clip {
         }
         self.follow(unfiltered);
         Step::Give
+    }
+
+    /// The walk is inside of a slice.
+    pub fn is_inside(&self) -> bool {
+        self.inside
+    }
+
+    /// A tombstone that the walk meets from here on lies in the slice that it is inside of.
+    #[inline]
+    pub fn holds(&self, tombstone: &PeekedTombstone<'_>) -> bool {
+        if self.all {
+            return true;
+        }
+        let Some((_, exit)) = self.slice().filter(|_| self.inside) else { return false };
+        let order = tombstone.position.compare(exit, &self.comparator);
+        order == if self.reversed { Ordering::Greater } else { Ordering::Less }
+    }
+
+    /// Follows such a tombstone. False: it is another, and to be shown.
+    #[inline]
+    pub fn passes(&mut self, tombstone: &PeekedTombstone<'_>) -> bool {
+        let holds = self.holds(tombstone);
+        if holds {
+            self.follow_deleted(tombstone.deleted);
+        }
+        holds
+    }
+
+    /// Follows a tombstone by what it deletes.
+    #[inline]
+    pub fn follow_deleted(&mut self, deleted: Deleted) {
+        if let Deleted::Range { close, open } = deleted {
+            self.open = if self.reversed { close } else { open };
+        }
     }
 
     /// The unfiltered is not before where the awaited slice begins.

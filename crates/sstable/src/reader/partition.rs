@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rows::codec::{
     CodecError, Decoded, Header, Peeked, decode_static_row, decode_unfiltered, get_deletion_time, get_encoded_row,
-    pass_rows_before, peek_unfiltered,
+    pass_rows_before, peek_tombstone, peek_unfiltered,
 };
 use rows::{MaybeEncoded, PartitionHead, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered};
 use stdx::Cursor;
@@ -237,6 +237,30 @@ impl PartitionReader {
             }
         }
         Ok(self.next()?.map(MaybeEncoded::Decoded))
+    }
+
+    /// Passes over tombstones in the slice that the walk is in, at most `most`, without taking them apart.
+    pub fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
+        if self.ended || self.held.is_some() || !self.clip.is_inside() {
+            return Ok(0);
+        }
+        if self.reversed {
+            return self.pass_tombstones_backwards(most);
+        }
+        let Self { cursor, sstable, clip, .. } = self;
+        let header = &sstable.schema.header;
+        cursor.decode(&sstable.shared.data, |window, offset| {
+            let (mut passed, mut at) = (0, offset);
+            while passed < most {
+                match peek_tombstone(window, at, header) {
+                    Ok(Some(tombstone)) if clip.passes(&tombstone) => at = tombstone.position.end,
+                    Err(error) if passed == 0 => return Err(error),
+                    _ => break,
+                }
+                passed += 1;
+            }
+            Ok((passed, at))
+        })
     }
 
     fn pass(&mut self, count: u32) -> Result<(), ReadError> {

@@ -122,6 +122,10 @@ impl PartitionStream for SSTableStream {
     fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
         self.reader.next_maybe_encoded()
     }
+
+    fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
+        self.reader.pass_tombstones(most)
+    }
 }
 
 /// So that streams can be kept beside what they read.

@@ -7,6 +7,8 @@
 //!
 //! A partition that is written while it is read shows each row as it was at some moment of the read.
 
+mod passing;
+
 use std::collections::VecDeque;
 use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
@@ -140,6 +142,13 @@ impl PartitionStream for MemtableStream {
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         Ok(self.current.as_mut().and_then(PartitionCursor::next))
     }
+
+    fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
+        let Some(PartitionCursor { memtable, key, deletion, slice: Some(slice), .. }) = &mut self.current else {
+            return Ok(0);
+        };
+        Ok(slice.pass_tombstones(memtable, key, deletion, most))
+    }
 }
 
 /// Reads the slices of one partition in turn.
@@ -173,6 +182,18 @@ impl PartitionCursor {
             self.slice = Some(SliceCursor::new(slice, &self.memtable, self.reversed));
         }
     }
+}
+
+/// Goes on to where `next` holds, under the deletion of the partition. What holds on both sides; None where that is the same.
+fn turn(
+    open: &mut DeletionTime,
+    next: DeletionTime,
+    partition: &DeletionTime,
+) -> Option<(Option<DeletionTime>, Option<DeletionTime>)> {
+    let effective = |deletion: DeletionTime| deletion.supersedes(partition).then_some(deletion);
+    let left = std::mem::replace(open, next);
+    let (left, entered) = (effective(left), effective(next));
+    (left != entered).then_some((left, entered))
 }
 
 /// Rows and range tombstones of one slice, put together.
@@ -220,13 +241,7 @@ impl SliceCursor {
     fn next(&mut self, memtable: &Memtable, key: &DecoratedKey, partition: &DeletionTime) -> Option<Unfiltered> {
         loop {
             self.fill(memtable, key);
-            let row_first = match (self.rows.front(), self.changes.front()) {
-                (None, None) => return None,
-                (Some(_), None) | (Some((None, _)), Some(_)) => true,
-                (None, Some(_)) => false,
-                (Some((Some(row), _)), Some(change)) => (*row < change.key) != self.reversed,
-            };
-            if !row_first {
+            if !self.is_row_first() {
                 let change = self.changes.pop_front()?;
                 if let Some(marker) = self.pass(change, partition) {
                     return Some(Unfiltered::Marker(marker));
@@ -242,14 +257,18 @@ impl SliceCursor {
         }
     }
 
+    /// Of what was taken a row comes before all cuts; false where nothing was.
+    fn is_row_first(&self) -> bool {
+        match (self.rows.front(), self.changes.front()) {
+            (None, _) => false,
+            (Some((Some(row), _)), Some(change)) => (*row < change.key) != self.reversed,
+            (Some(_), None) | (Some((None, _)), Some(_)) => true,
+        }
+    }
+
     /// Passes a cut. None where the partition deletion makes the marker pointless.
     fn pass(&mut self, change: Change, partition: &DeletionTime) -> Option<RangeTombstoneMarker> {
-        let left = std::mem::replace(&mut self.open, change.next);
-        let effective = |deletion: DeletionTime| deletion.supersedes(partition).then_some(deletion);
-        let (left, entered) = (effective(left), effective(change.next));
-        if left == entered {
-            return None;
-        }
+        let (left, entered) = turn(&mut self.open, change.next, partition)?;
         let (close, open) = if self.reversed { (entered, left) } else { (left, entered) };
         marker_at(change.values, is_before(&change.key), close, open)
     }
@@ -274,27 +293,25 @@ impl SliceCursor {
         }
     }
 
+    /// Between which keys rows are left to be taken, the second excluded; None: there is no room between them.
+    fn rows_left(&self) -> Option<(std::ops::Bound<&CutKey>, &CutKey)> {
+        let (start, end) = match &self.rows_from {
+            None => (Included(&self.start_key), &self.end_key),
+            Some(from) if self.reversed => (Included(&self.start_key), from),
+            Some(from) => (Excluded(from), &self.end_key),
+        };
+        let (Included(first) | Excluded(first)) = start else { return None };
+        (first < end).then_some((start, end))
+    }
+
     fn fill_rows(&mut self, partition: &MemtablePartition) {
-        let (start, end) = if self.reversed {
-            (Included(&self.start_key), Excluded(self.rows_from.as_ref().unwrap_or(&self.end_key)))
-        } else {
-            match &self.rows_from {
-                Some(from) => (Excluded(from), Excluded(&self.end_key)),
-                None => (Included(&self.start_key), Excluded(&self.end_key)),
-            }
-        };
-        let from = self.rows_from.as_ref();
-        let empty = match self.reversed {
-            false => from.unwrap_or(&self.start_key) >= &self.end_key,
-            true => from.unwrap_or(&self.end_key) <= &self.start_key,
-        };
-        if empty {
+        let Some((start, end)) = self.rows_left() else {
             self.rows_done = true;
             return;
-        }
+        };
         // the last cut is the end of the slice: no row lies behind it
         let with_keys = !self.changes_done || self.changes.len() > 1;
-        let range = partition.rows.range::<CutKey, _>((start, end));
+        let range = partition.rows.range::<CutKey, _>((start, Excluded(end)));
         let (mut bytes, mut last) = (0, None);
         let mut take = |(key, row): (&CutKey, &Bytes)| {
             self.rows.push_back((with_keys.then(|| key.clone()), row.clone()));

@@ -61,4 +61,8 @@ impl PartitionStream for WithoutDropped {
             }
         }
     }
+
+    fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
+        self.stream.pass_tombstones(most)
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use rows::codec::{Decoded, decode_unfiltered, find_starts, peek_unfiltered};
+use rows::codec::{Decoded, decode_unfiltered, find_starts, peek_tombstone, peek_unfiltered};
 use rows::{Bound, DeletionTime, PrefixKind, ReadError, ReadStats, Unfiltered};
 
 use super::PartitionReader;
@@ -90,26 +90,109 @@ impl PartitionReader {
         }
     }
 
+    /// Passes over tombstones, at most `most`: of what is left of the block, then of the blocks before.
+    pub(super) fn pass_tombstones_backwards(&mut self, most: u64) -> Result<u64, ReadError> {
+        let mut passed = self.pass_tombstones_of_block(most)?;
+        while self.starts.is_empty() && passed < most && self.block_start.is_some() {
+            let Some((start, end)) = self.previous_block()? else {
+                self.ended = true;
+                break;
+            };
+            match self.pass_whole_block(start, end, most - passed)? {
+                Some(more) => passed += more,
+                None => {
+                    self.load_block(start, Some(end))?;
+                    passed += self.pass_tombstones_of_block(most - passed)?;
+                }
+            }
+        }
+        Ok(passed)
+    }
+
+    fn pass_tombstones_of_block(&mut self, most: u64) -> Result<u64, ReadError> {
+        let Self { cursor, clip, sstable, starts, .. } = self;
+        let Some(last) = starts.last().copied() else { return Ok(0) };
+        let header = &sstable.schema.header;
+        cursor.seek(last);
+        cursor.decode(&sstable.shared.data, |window, offset| {
+            let mut passed = 0;
+            while let Some(start) = starts.last().filter(|_| passed < most) {
+                // all of the block is in the window
+                let at = offset.saturating_sub((last - start) as usize);
+                match peek_tombstone(window, at, header) {
+                    Ok(Some(tombstone)) if clip.passes(&tombstone) => {}
+                    Err(error) if passed == 0 => return Err(error),
+                    _ => break,
+                }
+                starts.pop();
+                passed += 1;
+            }
+            Ok((passed, offset))
+        })
+    }
+
+    /// Passes over a block that holds nothing but tombstones of the slice, by a walk forwards: nobody asks where they begin. None: it holds
+    /// other things, or more than `most`.
+    fn pass_whole_block(&mut self, start: u64, end: u64, most: u64) -> Result<Option<u64>, ReadError> {
+        let Self { cursor, clip, sstable, .. } = self;
+        let header = &sstable.schema.header;
+        cursor.unpin();
+        cursor.seek(start);
+        let (mut passed, mut first) = (0, None);
+        while cursor.position() < end {
+            let position = cursor.position();
+            let goes_on = cursor.decode(&sstable.shared.data, |window, offset| {
+                let mut at = offset;
+                while position + ((at - offset) as u64) < end {
+                    match peek_tombstone(window, at, header) {
+                        Ok(Some(tombstone)) if first.is_some() || clip.holds(&tombstone) => {
+                            // the last that the walk meets
+                            first.get_or_insert(tombstone.deleted);
+                            at = tombstone.position.end;
+                        }
+                        Ok(_) => return Ok((false, at)),
+                        Err(_) if at > offset => break,
+                        Err(error) => return Err(error),
+                    }
+                    passed += 1;
+                }
+                Ok((passed <= most, at))
+            })?;
+            if !goes_on {
+                return Ok(None);
+            }
+        }
+        if let Some(deleted) = first {
+            clip.follow_deleted(deleted);
+        }
+        self.has_markers = false;
+        self.entered_block(start);
+        Ok(Some(passed))
+    }
+
     /// Goes back to the block before; false: there is none.
     fn load_previous_block(&mut self) -> Result<bool, ReadError> {
-        match (&mut self.blocks, self.block_start) {
+        match (&self.blocks, self.block_start) {
             (None, None) if self.index.is_some() => self.jump_backwards(false).map(|()| !self.starts.is_empty()),
             (None, None) => self.load_block(self.body, None).map(|()| !self.starts.is_empty()),
-            (Some(blocks), Some(end)) => match blocks.previous() {
-                Ok(None) => Ok(false),
-                Ok(Some(block)) => {
-                    let start = self.place(block.offset)?;
-                    // nodes of a damaged trie may share children: a walk over them would go on and on
-                    if start >= end {
-                        let what = format!("a block at {start} before one at {end}");
-                        return Err(self.index_error(Malformed::at(0, what)));
-                    }
-                    self.load_block(start, Some(end)).map(|()| true)
-                }
-                Err(error) => Err(self.index_error(error)),
+            _ => match self.previous_block()? {
+                Some((start, end)) => self.load_block(start, Some(end)).map(|()| true),
+                None => Ok(false),
             },
-            _ => Ok(false),
         }
+    }
+
+    /// Where the block before the present one begins, and where it ends.
+    fn previous_block(&mut self) -> Result<Option<(u64, u64)>, ReadError> {
+        let (Some(blocks), Some(end)) = (&mut self.blocks, self.block_start) else { return Ok(None) };
+        let Some(block) = blocks.previous().map_err(|error| self.index_error(error))? else { return Ok(None) };
+        let start = self.place(block.offset)?;
+        // nodes of a damaged trie may share children: a walk over them would go on and on
+        if start >= end {
+            let what = format!("a block at {start} before one at {end}");
+            return Err(self.index_error(Malformed::at(0, what)));
+        }
+        Ok(Some((start, end)))
     }
 
     /// Goes to the last block that can hold something of the awaited slice (or to the last block), unless the walk is there already.
@@ -148,12 +231,16 @@ impl PartitionReader {
                 break;
             }
         }
+        self.entered_block(start);
+        Ok(())
+    }
+
+    fn entered_block(&mut self, start: u64) {
         self.block_start = Some(start);
         ReadStats::add(&self.cursor.context().stats.blocks, 1);
         if self.visits.is_some() {
             self.visit_backwards();
         }
-        Ok(())
     }
 }
 
