@@ -19,13 +19,16 @@ class Scale:
     many_deletes: int
     seconds: float
     warm_seconds: float
+    restart_rows: tuple
+    message_rows: int
+    sustained_seconds: float
 
 
 # full: what is published; small: to see where one stands; smoke: that everything works, measuring nothing
 SCALES = {
-    "full": Scale((1_000, 100_000, 10_000_000), 1_000_000, 100_000, (10_000, 100_000), 1_000_000, 0.3, 0.75),
-    "small": Scale((1_000, 10_000, 100_000), 100_000, 20_000, (1_000, 10_000), 50_000, 0.1, 0.2),
-    "smoke": Scale((200, 1_000, 10_000), 5_000, 2_000, (100, 1_000), 2_000, 0.02, 0.02),
+    "full": Scale((1_000, 100_000, 10_000_000), 1_000_000, 100_000, (10_000, 100_000), 1_000_000, 0.3, 0.75, (1_000_000, 10_000_000), 1_000_000, 60),
+    "small": Scale((1_000, 10_000, 100_000), 100_000, 20_000, (1_000, 10_000), 50_000, 0.1, 0.2, (100_000, 1_000_000), 200_000, 5),
+    "smoke": Scale((200, 1_000, 10_000), 5_000, 2_000, (100, 1_000), 2_000, 0.02, 0.02, (1_000, 10_000), 2_000, 0.1),
 }
 # A node's compiler is waited for in pieces of `warm_seconds`: until one costs more than this share of the one before, at most so many.
 WARM_ENOUGH = 0.9
@@ -96,15 +99,15 @@ class Bench:
             before = now
         self.pin(server)
 
-    def turns(self, experiment, case, request_of, seconds=None, **how):
-        """A case on every server in turn, as often as wanted, when all are warm."""
+    def turns(self, experiment, case, request_of, seconds=None, rows=True, **how):
+        """A case on every server in turn, as often as wanted, when all are warm; `rows`: answers have some."""
         seconds = seconds or self.scale.seconds
         for server in self.servers:
             self.warm(server, request_of(0), how or WARM_LOAD)
         for repetition, server in self.order():
             self.record(experiment, case, server, repetition, self.client(server).measure(request_of(repetition + 1), seconds, **how))
         self.tell(experiment, case)
-        self.bare.add(case, request_of, seconds, how)
+        self.bare.add(case, request_of, seconds, how, rows)
         self.profile(experiment, case, request_of(0), how)
 
     def profile(self, experiment, case, request, how):
@@ -125,6 +128,10 @@ class Bench:
 
     def record(self, experiment, case, server, repetition, outcome):
         return self.results.record(experiment, case, server.name, repetition, outcome)
+
+    def fail(self, experiment, case, server, repetition, error):
+        self.say(f"{experiment:<8} {case:<34} {server.name:<18} failed: {error}")
+        self.results.fail(experiment, case, server.name, repetition, str(error)[:300])
 
     def tell(self, experiment, case):
         for server in self.servers:

@@ -31,9 +31,13 @@ def wide_key(width):
     return f"cells-{width}"
 
 
+def create_keyspace(client):
+    client.query(KEYSPACE)
+
+
 def create(client):
     """The tables; those that a run changes are made anew."""
-    client.query(KEYSPACE)
+    create_keyspace(client)
     for table in CHANGED:
         client.query(f"DROP TABLE IF EXISTS bench.{table}")
     for statement in TABLES.values():

@@ -9,7 +9,7 @@ import sys
 from .results import QUANTILES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COLORS = {"cassandra-default": "#c44e52", "cassandra-best": "#dd8452", "helenus": "#4c72b0"}
+COLORS = {"cassandra-default": "#c44e52", "cassandra-best": "#dd8452", "helenus": "#4c72b0", "helenus-group": "#55a868"}
 BARE_COLOR = "black"
 INCHES_WIDE, INCHES_A_CASE = 13, 0.75
 # of the height that a case has
@@ -54,6 +54,8 @@ def draw(out, results, experiments):
 
 def latencies(axes, place, pool, color):
     """Thin from the least to the most, thick from p50 to p95, a point at p50, bars at p80 and p99."""
+    if not pool.seconds:
+        return
     if not pool.histogram:
         axes.plot(pool.seconds * 1e6 / pool.requests, place, "o", color=color)
         return

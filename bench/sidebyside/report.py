@@ -37,6 +37,8 @@ def case_lines(results, experiment):
             pool = results.pool(experiment, case, server)
             if pool:
                 yield f"| {case} | {server} | {pool.repetitions} | {pool_cells(results, experiment, case, pool)} |"
+            for failure in results.failures.get((experiment, case, server), []):
+                yield f"| {case} | {server} | failed | {failure} |"
 
 
 def pool_cells(results, experiment, case, pool):
@@ -47,16 +49,16 @@ def pool_cells(results, experiment, case, pool):
     return " | ".join(number(cell) for cell in cells)
 
 
-def head(options, load):
+def head(name, options, load):
     return (
         f"# Experiments: Cassandra 5.0.8 and Helenus, {datetime.date.today()}\n\n{processor()}; load average {load[0]:.1f} at the start, {load[1]:.1f} at the end.\n"
-        f"`bench/experiments{options.said}`: every case on every server in turn, {options.repetitions} times; latencies of all repetitions together.\n"
+        f"`bench/{name}{options.said}`: every case on every server in turn, {options.repetitions} times; latencies of all repetitions together.\n"
         + ("Each server has core 0 alone, the client core 1.\n" if options.pin else "Servers and client share the cores.\n")
     )
 
 
-def write(out, results, experiments, scale, options, load):
-    lines = [head(options, load), "## Targets\n"]
+def write(out, name, results, experiments, scale, options, load):
+    lines = [head(name, options, load), "## Targets\n"]
     judged = {module.NAME: list(module.targets(results, scale)) for module in experiments}
     every = [target for targets in judged.values() for target in targets]
     for verdict in ("reached", "not reached", "not measured"):

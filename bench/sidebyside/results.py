@@ -49,7 +49,15 @@ class Pool:
 
     @property
     def per_second(self):
-        return self.requests / self.seconds
+        return self.requests / self.seconds if self.seconds else None
+
+    @property
+    def rows_per_second(self):
+        return self.rows / self.seconds if self.seconds else None
+
+    @property
+    def cpu_us_per_row(self):
+        return self.cpu_us / self.rows if self.rows else None
 
     @property
     def rows_per_cpu_second(self):
@@ -58,7 +66,7 @@ class Pool:
 
 class Results:
     def __init__(self, raw):
-        self.raw, self.pools = raw, {}
+        self.raw, self.pools, self.failures = raw, {}, {}
 
     def record(self, experiment, case, server, repetition, outcome):
         self.pools.setdefault((experiment, case, server), Pool()).add(outcome)
@@ -73,11 +81,17 @@ class Results:
         self.raw.flush()
         return pool
 
+    def fail(self, experiment, case, server, repetition, error):
+        """What came instead of an outcome."""
+        self.failures.setdefault((experiment, case, server), []).append(error)
+        line = {"experiment": experiment, "case": case, "server": server, "repetition": repetition, "error": error}
+        self.raw.write(json.dumps(line) + "\n")
+
     def pool(self, experiment, case, server):
         return self.pools.get((experiment, case, server))
 
     def cases(self, experiment):
-        return list(dict.fromkeys(case for name, case, _ in self.pools if name == experiment))
+        return list(dict.fromkeys(case for name, case, _ in [*self.pools, *self.failures] if name == experiment))
 
     def servers(self, experiment):
-        return list(dict.fromkeys(server for name, _, server in self.pools if name == experiment))
+        return list(dict.fromkeys(server for name, _, server in [*self.pools, *self.failures] if name == experiment))

@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "drivers" / "python"))
@@ -41,6 +42,10 @@ BEST = [
 CASSANDRA_POOL_MIB = 32
 
 
+# as cassandra.yaml has it
+PERIODIC = ["commitlog_sync=periodic", "commitlog_sync_period=10000ms"]
+
+
 class Cassandra:
     def __init__(self, name, directory, ip, settings):
         self.name, self.directory, self.ip, self.port = name, directory, ip, 9042
@@ -56,6 +61,11 @@ class Cassandra:
     def stop(self):
         subprocess.run([CASSANDRA, "stop", str(self.directory)])
 
+    def ended(self):
+        """It was killed."""
+        while pathlib.Path(f"/proc/{self.pid}").exists():
+            time.sleep(0.01)
+
     def nodetool(self, *arguments):
         subprocess.run([CASSANDRA, "nodetool", str(self.directory), *arguments], check=True, stdout=subprocess.PIPE)
 
@@ -69,7 +79,7 @@ class Cassandra:
 class Helenus:
     def __init__(self, name, directory, ip, settings):
         self.name, self.directory, self.ip = name, directory, ip
-        self.settings = [*COMMON, "commitlog_sync=periodic", "commitlog_sync_period=10000ms", *settings]
+        self.settings = [*COMMON, *settings]
         self.is_helenus = True
         self.server = None
 
@@ -81,6 +91,10 @@ class Helenus:
     def stop(self):
         if self.server and self.server.process.poll() is None:
             self.server.stop()
+
+    def ended(self):
+        """It was killed."""
+        self.server.kill()
 
     def nodetool(self, *arguments):
         done = self.server.nodetool(*arguments)
@@ -97,7 +111,9 @@ class Helenus:
 KINDS = {
     "cassandra-default": (Cassandra, DEFAULT),
     "cassandra-best": (Cassandra, BEST),
-    "helenus": (Helenus, []),
+    "helenus": (Helenus, PERIODIC),
+    # an acknowledged write is on disk: the default
+    "helenus-group": (Helenus, []),
 }
 
 

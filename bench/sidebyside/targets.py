@@ -5,6 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 
+# what Helenus is called with the commit log of Cassandra's default, and with its own
+PERIODIC, GROUP = "helenus", "helenus-group"
+
+
 @dataclasses.dataclass(frozen=True)
 class Target:
     """A value that is to be at most, or at least, a limit."""
@@ -29,11 +33,17 @@ class Target:
 class Judge:
     """The pools of one experiment, asked for by case."""
 
-    def __init__(self, results, experiment):
-        self.results, self.experiment = results, experiment
+    def __init__(self, results, experiment, ours=PERIODIC):
+        self.results, self.experiment, self.ours = results, experiment, ours
 
     def helenus(self, case):
-        return self.results.pool(self.experiment, case, "helenus")
+        return self.results.pool(self.experiment, case, self.ours)
+
+    def failures(self, cases):
+        """How often there was an error instead of an outcome; none when nothing was measured."""
+        if self.ours in self.results.servers(self.experiment):
+            return sum(len(self.results.failures.get((self.experiment, case, self.ours), ())) for case in cases)
+        return None
 
     def cassandras(self, case):
         names = [name for name in self.results.servers(self.experiment) if name.startswith("cassandra")]

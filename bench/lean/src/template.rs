@@ -102,6 +102,10 @@ pub enum Form {
     Quotient(u64),
     /// A bigint: the rest of that division.
     Rest(u64),
+    /// An int: the rest of `n` divided by this.
+    IntRest(u64),
+    /// A UUID (version 4) that looks random: of the rest of `n` divided by this, or of `n` itself if this is 0.
+    Uuid(u64),
     /// `n` divided by this, as text.
     QuotientText(u64),
     /// A double.
@@ -124,6 +128,8 @@ impl Form {
             }
             Self::Quotient(by) => put_value(out, &((n / by) as i64).to_be_bytes()),
             Self::Rest(by) => put_value(out, &((n % by) as i64).to_be_bytes()),
+            Self::IntRest(by) => put_value(out, &((n % by) as u32).to_be_bytes()),
+            Self::Uuid(by) => put_value(out, &uuid(n.checked_rem(*by).unwrap_or(n))),
             Self::QuotientText(by) => put_value(out, format!("device-{:08}", n / by).as_bytes()),
             Self::Double => put_value(out, &((mix(n) % 100_000) as f64 / 100.0).to_be_bytes()),
             Self::Digits(count) => {
@@ -149,6 +155,11 @@ fn mix(seed: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+fn uuid(of: u64) -> [u8; 16] {
+    let (high, low) = (mix(of) & !0xf000 | 0x4000, mix(!of) >> 2 | 1 << 63);
+    (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
 }
 
 fn put_value(out: &mut BytesMut, value: &[u8]) {
@@ -260,5 +271,7 @@ mod tests {
         assert_eq!(bytes(Form::NamesSpread { count: 10, of: 1_000 }, 3).len(), 8 + 10 * 14);
         assert_eq!(bytes(Form::Digits(25), 3).len(), 29);
         assert_eq!(bytes(Form::Blob(100), 3).len(), 104);
+        let (one, same, other) = (bytes(Form::Uuid(8), 3), bytes(Form::Uuid(8), 11), bytes(Form::Uuid(0), 11));
+        assert!(one == same && one != other && one[10] >> 4 == 4 && one[12] >> 6 == 2, "{one:?}");
     }
 }
