@@ -66,16 +66,34 @@ impl PartitionUpdate {
         self.deletion.is_live() && self.static_row.is_none() && self.rows.is_empty() && self.range_deletions.is_empty()
     }
 
-    /// Merges another update of the same partition into this.
-    pub fn merge(&mut self, other: PartitionUpdate) {
-        self.deletion = self.deletion.merge(other.deletion);
-        if let Some(row) = other.static_row {
-            self.add_static(row);
+    /// Merges other updates of the same partition into this: n rows in any order cost n log n.
+    pub fn merge(&mut self, others: impl IntoIterator<Item = PartitionUpdate>) {
+        let comparator = self.table.comparator.clone();
+        let order = |a: &Row, b: &Row| comparator.compare_values(&a.clustering, &b.clustering);
+        let mut in_order = true;
+        for other in others {
+            self.deletion = self.deletion.merge(other.deletion);
+            if let Some(row) = other.static_row {
+                self.add_static(row);
+            }
+            for row in other.rows {
+                in_order &= self.rows.last().is_none_or(|last| order(last, &row) == Ordering::Less);
+                self.rows.push(row);
+            }
+            self.range_deletions.extend(other.range_deletions);
         }
-        for row in other.rows {
-            self.add_row(row);
+        if !in_order {
+            // those of the same clustering stay in the order in which they came
+            self.rows.sort_by(order);
+            let mut merged: Vec<Row> = Vec::with_capacity(self.rows.len());
+            for row in std::mem::take(&mut self.rows) {
+                match merged.last_mut() {
+                    Some(last) if order(last, &row) == Ordering::Equal => last.merge(row, &self.table),
+                    _ => merged.push(row),
+                }
+            }
+            self.rows = merged;
         }
-        self.range_deletions.extend(other.range_deletions);
     }
 }
 
@@ -92,5 +110,78 @@ impl Mutation {
     /// Of one update.
     pub fn of(update: PartitionUpdate) -> Self {
         Self { key: update.key.clone(), updates: vec![update] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bytes::Bytes;
+    use schema::table::ColumnSpec;
+    use schema::{ColumnId, ColumnKind, TableFlags, TableId, TableKind, TableParams};
+    use types::CqlType;
+
+    use super::*;
+    use crate::{Cell, ClusteringValues, ColumnData};
+
+    fn table() -> Arc<TableMetadata> {
+        let spec =
+            |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
+        let columns = vec![
+            spec("k", ColumnKind::PartitionKey),
+            spec("c", ColumnKind::Clustering),
+            spec("v", ColumnKind::Regular),
+            spec("s", ColumnKind::Static),
+        ];
+        let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+        Arc::new(TableMetadata::new(TableId([1; 16]), "k", "t", kind, flags, params, columns, BTreeMap::new(), None))
+    }
+
+    fn cell(timestamp: i64) -> Cell {
+        Cell::live(ColumnId(0), timestamp, Bytes::copy_from_slice(&timestamp.to_be_bytes()))
+    }
+
+    /// One row, the static row, or the deletion of the partition.
+    fn drawn(table: &Arc<TableMetadata>, number: u32) -> PartitionUpdate {
+        let mut update = PartitionUpdate::new(Arc::clone(table), DecoratedKey::new(Bytes::from_static(b"k")));
+        let draw = number.wrapping_mul(2_654_435_761) >> 16;
+        let timestamp = i64::from(draw % 13);
+        match draw % 17 {
+            0 => update.deletion = DeletionTime::new(timestamp, draw),
+            1 => {
+                update.static_row = Some(Row {
+                    columns: vec![ColumnData::Simple(cell(timestamp))],
+                    ..Row::new(ClusteringValues::new())
+                })
+            }
+            _ => {
+                let clustering = Bytes::copy_from_slice(&(draw % 100).to_be_bytes());
+                let mut row = Row::new([Some(clustering)].into_iter().collect());
+                row.add_cell(cell(timestamp));
+                update.add_row(row);
+            }
+        }
+        update
+    }
+
+    #[test]
+    fn many_updates_at_once_are_as_one_after_the_other() {
+        let table = table();
+        for (first, count) in [(0, 0), (0, 1), (7, 2), (100, 50), (1_000, 500)] {
+            let updates: Vec<PartitionUpdate> = (first..first + count).map(|number| drawn(&table, number)).collect();
+            let empty = PartitionUpdate::new(Arc::clone(&table), DecoratedKey::new(Bytes::from_static(b"k")));
+            let mut expected = empty.clone();
+            for update in updates.clone() {
+                expected.deletion = expected.deletion.merge(update.deletion);
+                update.static_row.into_iter().for_each(|row| expected.add_static(row));
+                update.rows.into_iter().for_each(|row| expected.add_row(row));
+            }
+            let mut merged = empty;
+            merged.merge(updates);
+            assert_eq!(merged, expected);
+            let order = |rows: &[Row]| table.comparator.compare_values(&rows[0].clustering, &rows[1].clustering);
+            assert!(merged.rows.windows(2).all(|rows| order(rows) == Ordering::Less));
+        }
     }
 }

@@ -101,7 +101,7 @@ pub fn mutations(
         }
         let updates = &mut mutations[index].updates;
         match updates.iter_mut().find(|other| other.table.id == update.table.id) {
-            Some(other) => other.merge(update),
+            Some(other) => other.merge([update]),
             None => updates.push(update),
         }
     }

@@ -165,7 +165,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
             gathered.add(update);
         }
     }
-    let mutations = gathered.mutations;
+    let mutations = gathered.mutations();
     if mutations.is_empty() {
         return Ok(Answer { result: CqlResult::Void, warnings });
     }
@@ -180,11 +180,43 @@ pub(crate) async fn execute_all<C: Coordinator>(
     Ok(Answer { result: CqlResult::Void, warnings })
 }
 
-/// Mutations by keyspace and key, in the order in which they were first named.
+/// Updates by keyspace, key and table, in the order in which they were first named. They are merged at the end, all at once: merged one
+/// by one, n rows of a partition in no order would cost n².
 #[derive(Default)]
 struct Gathered {
-    mutations: Vec<Mutation>,
-    by_key: BTreeMap<(String, Bytes), usize>,
+    places: Vec<Place>,
+    /// Of a key in each keyspace where it was named.
+    by_key: BTreeMap<Bytes, Vec<usize>>,
+}
+
+/// Of one key in one keyspace: the updates of each table, at least one.
+struct Place(Vec<Vec<PartitionUpdate>>);
+
+impl Place {
+    fn update(&self) -> Option<&PartitionUpdate> {
+        self.0.first()?.first()
+    }
+
+    fn add(&mut self, update: PartitionUpdate) {
+        let same_table = |updates: &&mut Vec<PartitionUpdate>| {
+            updates.first().is_some_and(|first| first.table.id == update.table.id)
+        };
+        match self.0.iter_mut().find(same_table) {
+            Some(updates) => updates.push(update),
+            None => self.0.push(vec![update]),
+        }
+    }
+
+    fn mutation(self) -> Option<Mutation> {
+        let merged = |updates: Vec<PartitionUpdate>| {
+            let mut updates = updates.into_iter();
+            let mut first = updates.next()?;
+            first.merge(updates);
+            Some(first)
+        };
+        let updates: Vec<PartitionUpdate> = self.0.into_iter().filter_map(merged).collect();
+        Some(Mutation { key: updates.first()?.key.clone(), updates })
+    }
 }
 
 impl Gathered {
@@ -192,17 +224,26 @@ impl Gathered {
         if update.is_empty() {
             return;
         }
-        let place = (update.table.keyspace.clone(), update.key.key.clone());
-        let Some(index) = self.by_key.get(&place) else {
-            self.by_key.insert(place, self.mutations.len());
-            self.mutations.push(Mutation::of(update));
-            return;
+        let of_key = match self.by_key.get_mut(&update.key.key) {
+            Some(of_key) => of_key,
+            None => self.by_key.entry(update.key.key.clone()).or_default(),
         };
-        let updates = &mut self.mutations[*index].updates;
-        match updates.iter_mut().find(|other| other.table.id == update.table.id) {
-            Some(other) => other.merge(update),
-            None => updates.push(update),
+        let same_keyspace = |index: &&usize| {
+            let named = self.places.get(**index).and_then(Place::update);
+            named.is_some_and(|named| named.table.keyspace == update.table.keyspace)
+        };
+        let index = of_key.iter().find(same_keyspace).copied().unwrap_or(self.places.len());
+        match self.places.get_mut(index) {
+            Some(place) => place.add(update),
+            None => {
+                of_key.push(index);
+                self.places.push(Place(vec![vec![update]]));
+            }
         }
+    }
+
+    fn mutations(self) -> Vec<Mutation> {
+        self.places.into_iter().filter_map(Place::mutation).collect()
     }
 }
 

@@ -250,13 +250,13 @@ impl<'a> Request<'a> {
         sources: &dyn Sources,
     ) -> Result<PartitionUpdate, CqlError> {
         let existing = ExistingRows::of_partition(self.key.clone(), partition.static_row, partition.rows);
-        let mut all = PartitionUpdate::new(Arc::clone(self.table), self.key.clone());
+        let mut updates = Vec::with_capacity(self.statements.len());
         for (plan, values) in self.statements {
             let bindings = Bindings { values, sources };
-            for update in plan.updates_at(&bindings, timestamp, now, &existing)? {
-                all.merge(update);
-            }
+            updates.extend(plan.updates_at(&bindings, timestamp, now, &existing)?);
         }
+        let mut all = PartitionUpdate::new(Arc::clone(self.table), self.key.clone());
+        all.merge(updates);
         delete_before(&mut all, timestamp);
         Ok(all)
     }
