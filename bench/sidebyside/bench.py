@@ -22,13 +22,14 @@ class Scale:
     restart_rows: tuple
     message_rows: int
     sustained_seconds: float
+    cell_step: int = 1
 
 
 # full: what is published; small: to see where one stands; smoke: that everything works, measuring nothing
 SCALES = {
     "full": Scale((1_000, 100_000, 10_000_000), 1_000_000, 100_000, (10_000, 100_000), 1_000_000, 0.3, 0.75, (1_000_000, 10_000_000), 1_000_000, 60),
     "small": Scale((1_000, 10_000, 100_000), 100_000, 20_000, (1_000, 10_000), 50_000, 0.1, 0.2, (100_000, 1_000_000), 200_000, 5),
-    "smoke": Scale((200, 1_000, 10_000), 5_000, 2_000, (100, 1_000), 2_000, 0.02, 0.02, (1_000, 10_000), 2_000, 0.1),
+    "smoke": Scale((200, 1_000, 10_000), 5_000, 2_000, (100, 1_000), 2_000, 0.02, 0.02, (1_000, 10_000), 2_000, 0.1, 5),
 }
 # A node's compiler is waited for in pieces of `warm_seconds`: until one costs more than this share of the one before, at most so many.
 WARM_ENOUGH = 0.9

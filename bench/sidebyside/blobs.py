@@ -49,6 +49,11 @@ CELLS = [
 ]
 
 
+def cells(scale):
+    """All, or some of them where nothing is measured."""
+    return CELLS[:: scale.cell_step]
+
+
 def message(count):
     """Hexadecimal digits: half of each byte says something."""
     return {"digits": count}
@@ -103,7 +108,7 @@ STORED = "bytes on disk for each message of 100 B"
 def run(bench):
     for server in bench.servers:
         bench.client(server).query(TABLE)
-    for cell in CELLS:
+    for cell in cells(bench.scale):
         measure(bench, cell)
     stored(bench)
 
@@ -116,12 +121,12 @@ def targets(results, scale):
     for ours in (GROUP, PERIODIC):
         judge = Judge(results, NAME, ours)
         featured = {cell.name for cell in FEATURED}
-        for cell in CELLS:
+        for cell in cells(scale):
             least = 4 if cell.name in featured else 2
             yield Target(f"{cell.name}: rows a second, times Cassandra's, {ours}", judge.times("rows_per_second", cell.name), least, at_least=True)
             if cell.name in featured:
                 yield Target(f"{cell.name}: server CPU of a row against Cassandra's, {ours}", judge.share("cpu_us_per_row", cell.name), 0.2)
-        yield Target(f"failures and timeouts, {ours}", judge.failures([cell.name for cell in CELLS]), 0)
+        yield Target(f"failures and timeouts, {ours}", judge.failures([cell.name for cell in cells(scale)]), 0)
     judge = Judge(results, NAME, PERIODIC)
     mine, theirs = judge.helenus(STORED), judge.cassandras(STORED)
     ratio = mine and quotient(bytes_a_row(mine), min(map(bytes_a_row, theirs), default=None))

@@ -37,6 +37,8 @@ def case_lines(results, experiment):
             pool = results.pool(experiment, case, server)
             if pool:
                 yield f"| {case} | {server} | {pool.repetitions} | {pool_cells(results, experiment, case, pool)} |"
+                if written := sum(outcome.get("bytes", 0) for outcome in pool.outcomes):
+                    yield f"| {case} | {server} | | {number(written / pool.requests)} bytes |"
             for failure in results.failures.get((experiment, case, server), []):
                 yield f"| {case} | {server} | failed | {failure} |"
 

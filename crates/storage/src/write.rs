@@ -8,8 +8,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rows::codec::encode_mutation;
-use rows::{Mutation, PartitionUpdate};
+use rows::{Cell, ColumnData, Mutation, PartitionUpdate, Row};
 use smallvec::SmallVec;
 
 use crate::commitlog::{CommitLog, DirtyKey, LogPosition};
@@ -65,11 +66,28 @@ fn serialize(mutations: &[Mutation]) -> Vec<Vec<u8>> {
     mutations
         .iter()
         .map(|mutation| {
-            let mut record = Vec::with_capacity(256);
+            let mut record = Vec::with_capacity(mutation.updates.iter().map(room_of).sum());
             encode_mutation(&mut record, mutation);
             record
         })
         .collect()
+}
+
+/// Bytes that an update takes as a record, or a few more: a buffer that grows would copy large values again and again.
+fn room_of(update: &PartitionUpdate) -> usize {
+    const HEAD: usize = 200;
+    const ROW: usize = 24;
+    const CELL: usize = 16;
+    let cell = |cell: &Cell| CELL + cell.value.len() + cell.path.as_ref().map_or(0, Bytes::len);
+    let row = |row: &Row| {
+        let clustering: usize = row.clustering.iter().flatten().map(Bytes::len).sum();
+        let columns = row.columns.iter().map(|data| match data {
+            ColumnData::Simple(simple) => cell(simple),
+            ColumnData::Complex(complex) => CELL + complex.cells.iter().map(cell).sum::<usize>(),
+        });
+        ROW + clustering + columns.sum::<usize>()
+    };
+    HEAD + update.static_row.iter().chain(&update.rows).map(row).sum::<usize>()
 }
 
 /// None: a memtable is frozen.

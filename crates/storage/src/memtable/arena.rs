@@ -45,7 +45,7 @@ impl Arena {
         write(&mut scratch);
         if scratch.len() >= OWN_ALLOCATION {
             // large values are moved, not copied
-            self.size += scratch.len();
+            self.size += scratch.capacity();
             return Bytes::from(scratch);
         }
         let copy = self.copy(&scratch);
