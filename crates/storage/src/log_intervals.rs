@@ -34,6 +34,12 @@ pub fn persisted(sstables: &[Arc<SSTable>], host: Option<[u8; 16]>) -> Vec<Inter
     union(own.flat_map(|stats| stats.commit_log_intervals.iter().copied()).collect())
 }
 
+/// Where the last of them ends; None: there is none.
+pub fn end(intervals: &[Interval]) -> Option<LogPosition> {
+    let last = intervals.iter().map(|(_, to)| *to).max()?;
+    Some(LogPosition { segment: u64::try_from(last.segment).ok()?, offset: u32::try_from(last.offset).ok()? })
+}
+
 /// Whether a record lies in one of the intervals, which are in order.
 pub fn contain(intervals: &[Interval], position: LogPosition) -> bool {
     let Ok(segment) = i64::try_from(position.segment) else { return false };

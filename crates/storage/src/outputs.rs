@@ -13,6 +13,7 @@ use crate::compaction::output::{Output, Splitter};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::{self, NewSSTable, PendingPartition, Transaction};
+use crate::inherited::Inherited;
 use crate::table::TableStore;
 
 /// SSTables under way.
@@ -65,6 +66,16 @@ impl Outputs {
     /// Bytes of data files so far.
     pub fn bytes(&self) -> u64 {
         self.done_bytes + self.writer.as_ref().map_or(0, SSTableWriter::stored_length)
+    }
+
+    /// What each of them has from those that it is written from.
+    pub fn inherited(&self) -> &Inherited {
+        &self.new.inherited
+    }
+
+    /// Nothing was written so far.
+    pub fn is_empty(&self) -> bool {
+        self.done.is_empty() && self.writer.is_none()
     }
 
     fn end_sstable(&mut self) -> Result<(), StorageError> {

@@ -28,6 +28,7 @@ use crate::log_intervals::Interval;
 use crate::options::{DiskFailurePolicy, EngineOptions};
 use crate::shards::Shards;
 use crate::table::TableStore;
+use crate::truncation_records::Truncation;
 use crate::{files, index, layout, log_intervals, schema_tables, truncation_records};
 
 /// The file whose lock says that a process uses the directory.
@@ -52,7 +53,7 @@ struct Recovery<'a> {
     cache: Arc<Caches>,
     tables: Tables,
     /// Up to where the log has nothing to say about a table.
-    truncated: BTreeMap<TableId, LogPosition>,
+    truncated: BTreeMap<TableId, Truncation>,
     /// What of the log a table's SSTables hold.
     persisted: BTreeMap<TableId, Vec<Interval>>,
     recovered: Recovered,
@@ -94,6 +95,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     let engine = Engine::assemble(parts);
     host_id.into_iter().for_each(|host_id| engine.set_host_id(host_id));
     recovery.tables = tables;
+    recovery.note_truncations();
     recovery.replay_rest(&engine, replay, &|table| !is_first(table))?;
     engine.log.finish_replay();
     crate::index::built::note(&engine)?;
@@ -147,6 +149,13 @@ impl Recovery<'_> {
             self.truncated = truncation_records::read(local, self.env.clock.now_seconds())?;
         }
         Ok(())
+    }
+
+    /// Tables know what is recorded of them.
+    fn note_truncations(&self) {
+        for (id, store) in &self.tables {
+            *store.truncation.lock().expect("no panic inside") = self.truncated.get(id).copied();
+        }
     }
 
     /// Notes what of the log SSTables hold, once it is known whose log it is. Gives this node's host id, if there is one.
@@ -232,7 +241,7 @@ impl Recovery<'_> {
         for update in mutation.updates.iter().filter(|update| wanted(&update.table)) {
             let id = update.table.id;
             let is_persisted = self.persisted.get(&id).is_some_and(|held| log_intervals::contain(held, *position));
-            if is_persisted || self.truncated.get(&id).is_some_and(|truncated| position <= truncated) {
+            if is_persisted || self.truncated.get(&id).is_some_and(|truncated| *position <= truncated.position) {
                 self.recovered.skipped += 1;
                 continue;
             }

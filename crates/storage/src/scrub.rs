@@ -16,6 +16,7 @@ use rows::{PartitionHead, PartitionStream};
 use sstable::salvage::{SalvageReport, SalvageStream};
 use sstable::{Component, Descriptor, SSTable, SSTableWriter};
 
+use crate::commitlog::LogPosition;
 use crate::compaction::operation::Item;
 use crate::compaction::task::{Outcome, Task};
 use crate::engine::Engine;
@@ -23,6 +24,7 @@ use crate::error::StorageError;
 use crate::files::{self, NewSSTable, PendingPartition, Transaction};
 use crate::import::reset_statistics;
 use crate::inherited::Inherited;
+use crate::log_intervals;
 use crate::table::TableStore;
 
 /// Bytes written in one slice of work.
@@ -321,6 +323,11 @@ impl Task for Scrub {
             }
         }
         Ok(Some(written(self).saturating_sub(start)))
+    }
+
+    fn purged_log(&self) -> Option<LogPosition> {
+        let is_empty = self.outputs.is_empty() && self.writer.is_none();
+        if is_empty { log_intervals::end(&self.inherited.log_intervals) } else { None }
     }
 
     fn finish(mut self: Box<Self>, _: &Arc<Engine>) -> Result<Outcome, StorageError> {

@@ -22,6 +22,7 @@ use crate::inherited::RepairState;
 use crate::memtable::Memtable;
 use crate::metrics::TableMetrics;
 use crate::shards::Shards;
+use crate::truncation_records::Truncation;
 use crate::view::{FlushSet, View};
 
 /// A table's state on this node.
@@ -53,6 +54,8 @@ pub struct TableStore {
     pub(crate) importing: Mutex<()>,
     /// Held by whoever writes memtables out: their order is that of the commit log.
     pub(crate) flushing: Mutex<()>,
+    /// Up to where the commit log has nothing to say about it. Held while that is recorded: it only goes on.
+    pub(crate) truncation: Mutex<Option<Truncation>>,
     /// SSTables that could not be opened.
     left_out: Mutex<Vec<LeftOut>>,
     /// Dropped: background work leaves it alone.
@@ -129,6 +132,7 @@ impl TableStore {
             replacing: Mutex::new(()),
             importing: Mutex::new(()),
             flushing: Mutex::new(()),
+            truncation: Mutex::new(None),
             left_out: Mutex::new(left_out),
             dropped: AtomicBool::new(false),
             auto_compaction: AutoCompaction::default(),

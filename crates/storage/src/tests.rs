@@ -6,6 +6,7 @@ mod common;
 mod indexes;
 mod model;
 mod passing;
+mod purged_log;
 mod purging;
 mod seeds;
 mod skipping;

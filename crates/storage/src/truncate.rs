@@ -7,19 +7,52 @@ use std::sync::Arc;
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::memtable::Memtable;
 use crate::table::TableStore;
+use crate::truncation_records::Truncation;
 use crate::{layout, truncation_records};
 
 /// Records that a table is being truncated: what the log has of it up to `position` is not replayed. The caller took the position
 /// before it flushed the table, and waits until the returned one is durable before it truncates.
 pub fn record(engine: &Engine, store: &TableStore, position: LogPosition) -> Result<Option<LogPosition>, StorageError> {
+    let at_millis = engine.env.clock.now_micros() / 1000;
+    advance(engine, store, |_| Truncation { position, at_millis })
+}
+
+/// Records that the log has nothing to say about a table up to `position`, though it was not truncated: all of it was in SSTables, and nothing
+/// is left of it. The caller waits until the returned position is durable before the SSTables go.
+pub(crate) fn record_purged(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    position: LogPosition,
+) -> Result<Option<LogPosition>, StorageError> {
+    // flushes are in the order of the log; a directory that another program wrote may be otherwise
+    let is_before = |memtable: &Arc<Memtable>| memtable.log_range().is_some_and(|(first, _)| first <= position);
+    let view = store.view();
+    if view.flushing.iter().flat_map(|set| &set.memtables).chain(&view.active).any(is_before) {
+        crate::flush::flush(engine, store)?;
+    }
+    advance(engine, store, |former| Truncation {
+        position: former.map_or(position, |former| former.position.max(position)),
+        at_millis: former.map_or(truncation_records::NEVER, |former| former.at_millis),
+    })
+}
+
+/// Records what follows from what was recorded last; gives where in the log that stands.
+fn advance(
+    engine: &Engine,
+    store: &TableStore,
+    next: impl FnOnce(Option<Truncation>) -> Truncation,
+) -> Result<Option<LogPosition>, StorageError> {
     let schema = engine.schema();
     let Some(local) = schema.table("system", "local") else { return Ok(None) };
+    let mut recorded = store.truncation.lock().expect("no panic inside");
+    let truncation = next(*recorded);
     let now = engine.env.clock.now_micros();
-    match truncation_records::mutation(local, store.id, position, now) {
-        Some(mutation) => Ok(engine.apply(&[mutation])?.position),
-        None => Ok(None),
-    }
+    let Some(mutation) = truncation_records::mutation(local, store.id, truncation, now) else { return Ok(None) };
+    let applied = engine.apply(&[mutation])?;
+    *recorded = Some(truncation);
+    Ok(applied.position)
 }
 
 /// Drops all data of a table, after a snapshot where the node is so configured.

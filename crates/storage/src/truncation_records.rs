@@ -1,7 +1,8 @@
-//! Up to where the log has nothing more to say about a truncated table: `system.local.truncated_at`.
+//! Up to where the log has nothing more to say about a table: `system.local.truncated_at`.
 //!
 //! A truncated table's writes may still be in the log: their segment is kept for the sake of other tables, or is the present one.
-//! Replay leaves out what lies up to the recorded position. Agrees with `SystemKeyspace.saveTruncationRecord`: for each table the
+//! Replay leaves out what lies up to the recorded position. The same is recorded of a table when a compaction leaves nothing of
+//! SSTables: their statistics said that their part of the log needs no replay, and now no file does. Agrees with `SystemKeyspace.saveTruncationRecord`: for each table the
 //! position (i64 segment, i32 offset) and the time (i64, milliseconds).
 
 use std::collections::BTreeMap;
@@ -25,20 +26,32 @@ pub(crate) fn is_here(table: &TableMetadata) -> bool {
     table.keyspace == "system" && table.name == "local"
 }
 
+/// What is recorded of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Truncation {
+    /// What the log has of the table up to here is not replayed.
+    pub(crate) position: LogPosition,
+    /// When it was truncated, milliseconds; the smallest value, as in Cassandra: it never was.
+    pub(crate) at_millis: i64,
+}
+
+/// Of a table that was never truncated.
+pub(crate) const NEVER: i64 = i64::MIN;
+
 /// The mutation of `system.local` that records a truncation.
 pub(crate) fn mutation(
     local: &Arc<TableMetadata>,
-    truncated: TableId,
-    position: LogPosition,
+    id: TableId,
+    truncation: Truncation,
     micros: i64,
 ) -> Option<Mutation> {
     let column = local.column_by_name(COLUMN)?.id;
     let mut value = Vec::with_capacity(20);
-    value.extend_from_slice(&position.segment.to_be_bytes());
-    value.extend_from_slice(&position.offset.to_be_bytes());
-    value.extend_from_slice(&(micros / 1000).to_be_bytes());
+    value.extend_from_slice(&truncation.position.segment.to_be_bytes());
+    value.extend_from_slice(&truncation.position.offset.to_be_bytes());
+    value.extend_from_slice(&truncation.at_millis.to_be_bytes());
     let mut row = Row::new(ClusteringValues::new());
-    let cell = Cell::live(column, micros, Bytes::from(value)).at(Bytes::copy_from_slice(&truncated.0));
+    let cell = Cell::live(column, micros, Bytes::from(value)).at(Bytes::copy_from_slice(&id.0));
     row.add_complex_cell(local, cell);
     let mut update = PartitionUpdate::new(Arc::clone(local), DecoratedKey::new(Bytes::from_static(b"local")));
     update.add_row(row);
@@ -62,24 +75,25 @@ pub(crate) fn host_id(local: &Arc<TableStore>, now: u32) -> Result<Option<[u8; 1
 }
 
 /// What is recorded.
-pub(crate) fn read(local: &Arc<TableStore>, now: u32) -> Result<BTreeMap<TableId, LogPosition>, StorageError> {
+pub(crate) fn read(local: &Arc<TableStore>, now: u32) -> Result<BTreeMap<TableId, Truncation>, StorageError> {
     let table = local.table();
-    let mut positions = BTreeMap::new();
-    let Some(column) = table.column_by_name(COLUMN) else { return Ok(positions) };
+    let mut truncations = BTreeMap::new();
+    let Some(column) = table.column_by_name(COLUMN) else { return Ok(truncations) };
     let mut stream = crate::read::read_all(local, now)?;
     let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&table), now, TombstoneLimits::NONE);
     while live.next_partition()?.is_some() {
         while let Some(row) = live.next_row()? {
             let Some(ColumnData::Complex(complex)) = row.column(column.id) else { continue };
-            positions.extend(complex.cells.iter().filter_map(decode));
+            truncations.extend(complex.cells.iter().filter_map(decode));
         }
     }
-    Ok(positions)
+    Ok(truncations)
 }
 
-fn decode(cell: &Cell) -> Option<(TableId, LogPosition)> {
+fn decode(cell: &Cell) -> Option<(TableId, Truncation)> {
     let id = TableId(cell.path.as_deref()?.try_into().ok()?);
     let mut cursor = Cursor::new(&cell.value);
     let (segment, offset) = (cursor.u64().ok()?, cursor.u32().ok()?);
-    Some((id, LogPosition { segment, offset }))
+    let at_millis = cursor.i64().unwrap_or(NEVER);
+    Some((id, Truncation { position: LogPosition { segment, offset }, at_millis }))
 }

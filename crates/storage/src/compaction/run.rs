@@ -24,11 +24,13 @@ use super::room;
 use super::shadow;
 use super::strategy::options::read_bool;
 use super::task::{Outcome, Task, Written};
+use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::{self, NewSSTable, PendingPartition};
 use crate::index::compacted::ShadowedEntries;
 use crate::inherited::Inherited;
+use crate::log_intervals;
 use crate::outputs::{OutputPartition, Outputs};
 use crate::table::TableStore;
 
@@ -133,6 +135,11 @@ impl Task for Merge {
             }
         }
         Ok(Some(outputs.bytes() - start))
+    }
+
+    fn purged_log(&self) -> Option<LogPosition> {
+        let intervals = &self.outputs.inherited().log_intervals;
+        if self.outputs.is_empty() { log_intervals::end(intervals) } else { None }
     }
 
     /// Puts the outputs in the place of the inputs.

@@ -1,7 +1,10 @@
 //! A task of the compactor: something that is done to some SSTables, a slice of work at a time.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
 
 use super::choice::{suspect, unmark};
 use super::kind::Kind;
@@ -10,6 +13,7 @@ use super::output::Output;
 use super::progress::{Finished, Running};
 use super::relevel::Relevel;
 use super::run::Merge;
+use crate::commitlog::{LogPosition, WaitDurable};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::scrub::Scrub;
@@ -20,6 +24,11 @@ use crate::verify::Verification;
 pub trait Task: Send {
     /// Does a slice of the work; gives the bytes that count against the throughput, None at the end.
     fn advance(&mut self) -> Result<Option<u64>, StorageError>;
+
+    /// Up to where SSTables that it replaces, and of which nothing is left, had the commit log; asked when nothing is left to advance.
+    fn purged_log(&self) -> Option<LogPosition> {
+        None
+    }
 
     /// Makes what was done count.
     fn finish(self: Box<Self>, engine: &Arc<Engine>) -> Result<Outcome, StorageError>;
@@ -54,6 +63,18 @@ pub struct Active {
     item: Item,
     progress: Arc<Running>,
     task: Box<dyn Task>,
+    /// What must be durable before the end counts; once there is nothing left to advance.
+    recorded: Option<WaitDurable>,
+}
+
+/// What became of a slice of work.
+pub enum Advanced {
+    /// Something was done: bytes that count against the throughput.
+    Worked(u64),
+    /// Nothing can be done yet.
+    Waits,
+    /// Nothing is left to do.
+    Ended,
 }
 
 /// What is to be begun.
@@ -102,7 +123,7 @@ impl Active {
             done: Default::default(),
             stop: Default::default(),
         });
-        Ok(Self { store, operation, item, progress, task })
+        Ok(Self { store, operation, item, progress, task, recorded: None })
     }
 
     /// Somebody wants it to end, or the table is dropped, or the index whose table it is.
@@ -110,8 +131,8 @@ impl Active {
         self.progress.stop.load(Ordering::Relaxed) || self.store.dropped.load(Ordering::Acquire)
     }
 
-    /// Does a slice of the work; gives the bytes that count against the throughput, None at the end.
-    pub fn advance(&mut self, engine: &Engine) -> Result<Option<u64>, StorageError> {
+    /// Does a slice of the work.
+    pub fn advance(&mut self, engine: &Engine) -> Result<Advanced, StorageError> {
         if self.is_stopped() || engine.is_stopped() {
             let (running, store) = (&self.progress, self.store.name());
             let done = running.done.load(Ordering::Relaxed);
@@ -119,9 +140,32 @@ impl Active {
                 format!("Compaction interrupted: {}({done} / {} bytes)@{store}", running.kind.name(), running.total);
             return Err(StorageError::Refused { why });
         }
-        let advanced = self.task.advance()?;
-        self.progress.done.fetch_add(advanced.unwrap_or(0), Ordering::Relaxed);
-        Ok(advanced)
+        if self.recorded.is_some() {
+            return self.await_record();
+        }
+        if let Some(bytes) = self.task.advance()? {
+            self.progress.done.fetch_add(bytes, Ordering::Relaxed);
+            return Ok(Advanced::Worked(bytes));
+        }
+        match self.task.purged_log() {
+            // the hidden table of an index has nothing in the log
+            Some(position) if engine.table(self.store.id).is_some() => {
+                crate::truncate::record_purged(engine, &self.store, position)?;
+                self.recorded = Some(engine.log.sync());
+                self.await_record()
+            }
+            _ => Ok(Advanced::Ended),
+        }
+    }
+
+    /// Whether what was recorded is durable. Nobody is woken: the worker asks again.
+    fn await_record(&mut self) -> Result<Advanced, StorageError> {
+        let mut context = Context::from_waker(Waker::noop());
+        match self.recorded.as_mut().map(|recorded| Pin::new(recorded).poll(&mut context)) {
+            Some(Poll::Pending) => Ok(Advanced::Waits),
+            Some(Poll::Ready(durable)) => durable.map(|()| Advanced::Ended).map_err(StorageError::from),
+            None => Ok(Advanced::Ended),
+        }
     }
 
     /// Makes what was done count; gives what is worth telling the operator.

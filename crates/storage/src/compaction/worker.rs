@@ -14,7 +14,7 @@ use env::{Next, Wake};
 
 use super::choice::{Taken, choose_and_mark, take_for, unmark};
 use super::operation::{Done, Ended, Item, Operation, Status};
-use super::task::{Active, Start};
+use super::task::{Active, Advanced, Start};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
@@ -262,11 +262,12 @@ fn step(engine: &Arc<Engine>, index: usize, active: &mut Option<Active>) -> Next
         return if active.is_some() { Next::Again } else { Next::Idle };
     };
     match current.advance(engine) {
-        Ok(Some(bytes)) => match engine.compactor.pace(engine, bytes) {
+        Ok(Advanced::Worked(bytes)) => match engine.compactor.pace(engine, bytes) {
             pause if pause >= PAUSE_MIN => Next::After(pause),
             _ => Next::Again,
         },
-        Ok(None) => active.take().map_or(Next::Again, |active| finish(engine, active)),
+        Ok(Advanced::Waits) => Next::After(PAUSE_MIN),
+        Ok(Advanced::Ended) => active.take().map_or(Next::Again, |active| finish(engine, active)),
         Err(error) => active.take().map_or(Next::Again, |active| abandon(engine, active, error)),
     }
 }

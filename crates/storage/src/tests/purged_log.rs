@@ -1,0 +1,236 @@
+//! What was flushed, deleted and purged is not replayed: not where the log still has the writes and not their deletions, because other tables
+//! keep some segments and nobody the others.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::sim::{DATA, Sim};
+use rows::live::{LiveRows, TombstoneLimits};
+use rows::{
+    Cell, ClusteringValues, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadMode,
+    Row,
+};
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use types::{CqlType, DecoratedKey};
+
+use super::common::{int, keyspace, number};
+use crate::compaction::kind::Kind;
+use crate::compaction::operation::{Operation, Work};
+use crate::{Engine, EngineOptions, commitlog, schema_change, truncate};
+
+const HOST: [u8; 16] = [3; 16];
+const SEGMENT_SIZE: u32 = 128 << 10;
+/// A little less than half a segment.
+const FILLER: usize = 60 << 10;
+
+fn table(number: u8, name: &str) -> Arc<TableMetadata> {
+    let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
+    let specs = vec![
+        spec("k", ColumnKind::PartitionKey, CqlType::Int),
+        spec("c", ColumnKind::Clustering, CqlType::Int),
+        spec("v", ColumnKind::Regular, CqlType::Blob),
+    ];
+    let params = TableParams { gc_grace_seconds: 0, ..TableParams::default() };
+    let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
+    Arc::new(TableMetadata::new(
+        TableId([number; 16]),
+        "purged",
+        name,
+        kind,
+        flags,
+        params,
+        specs,
+        BTreeMap::new(),
+        None,
+    ))
+}
+
+fn keyspace_of_three() -> KeyspaceMetadata {
+    let tables = ["t", "u", "filler"].into_iter().zip(1..);
+    let tables = tables.map(|(name, id)| (name.to_owned(), table(id, name))).collect();
+    KeyspaceMetadata { tables, ..keyspace("purged", None) }
+}
+
+struct Node {
+    sim: Sim,
+    engine: Arc<Engine>,
+}
+
+impl Node {
+    fn open(sim: Sim) -> Self {
+        let commitlog = commitlog::Options { segment_size: SEGMENT_SIZE, ..commitlog::Options::default() };
+        let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
+        let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk opens");
+        let node = Self { sim, engine };
+        if node.engine.schema().keyspace("purged").is_none() {
+            let keyspace = keyspace_of_three();
+            let changed = schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
+            assert!(changed.is_ok_and(|changed| changed.is_ok()));
+            node.name();
+        }
+        node
+    }
+
+    /// Without a name a node does not know whose log its SSTables are of.
+    fn name(&self) {
+        let local = self.engine.schema().table("system", "local").cloned().expect("every node has it");
+        let mut update = PartitionUpdate::new(Arc::clone(&local), DecoratedKey::new(Bytes::from_static(b"local")));
+        let mut row = Row::new(ClusteringValues::new());
+        let column = local.column_by_name("host_id").expect("the column").id;
+        row.add_cell(Cell::live(column, self.sim.env().clock.now_micros(), Bytes::from_static(&HOST)));
+        update.add_row(row);
+        self.apply(update);
+        self.engine.set_host_id(HOST);
+    }
+
+    fn apply(&self, update: PartitionUpdate) {
+        let applied = self.engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
+        let position = applied.position.expect("the keyspace is durable");
+        self.sim.block_on(self.engine.log.wait_durable(position)).expect("a sound disk syncs");
+    }
+
+    fn update(&self, table: &str, k: i32) -> PartitionUpdate {
+        let table = self.engine.schema().table("purged", table).cloned().expect("it was made");
+        PartitionUpdate::new(table, DecoratedKey::new(int(k)))
+    }
+
+    fn insert(&self, table: &str, k: i32, length: usize) {
+        let mut update = self.update(table, k);
+        let mut row = Row::new([Some(int(0))].into_iter().collect());
+        let column = update.table.regulars[0].id;
+        row.add_cell(Cell::live(column, self.sim.env().clock.now_micros(), vec![7; length].into()));
+        update.add_row(row);
+        self.apply(update);
+    }
+
+    fn delete(&self, table: &str, k: i32) {
+        let mut update = self.update(table, k);
+        let clock = self.sim.env().clock;
+        update.deletion = DeletionTime::new(clock.now_micros(), clock.now_seconds());
+        self.apply(update);
+    }
+
+    /// Segments come and go: what is written last fills those that are new.
+    fn pass_segments(&self) {
+        for k in 0..6 {
+            self.insert("filler", k, FILLER);
+        }
+        self.flush("filler");
+        self.sim.run_until_idle();
+    }
+
+    fn store(&self, table: &str) -> Arc<crate::TableStore> {
+        self.engine.table_by_name("purged", table).expect("it is open")
+    }
+
+    fn flush(&self, table: &str) {
+        self.sim.block_on(self.engine.flush(&self.store(table))).expect("a sound disk flushes");
+    }
+
+    fn compact(&self, table: &str) {
+        self.sim.block_on(self.engine.compact(&self.store(table))).expect("a sound disk compacts");
+    }
+
+    fn keys(&self, table: &str) -> Vec<i32> {
+        let table = self.engine.schema().table("purged", table).cloned().expect("it was made");
+        let now = self.sim.env().clock.now_seconds();
+        let command = ReadCommand { now, ..ReadCommand::whole(&table, PartitionRange::all()) };
+        let mut stream = self.engine.read(&command, &ReadContext::new(ReadMode::Background)).expect("sound");
+        let mut live = LiveRows::new(stream.as_mut(), table, now, TombstoneLimits::NONE);
+        let mut keys = Vec::new();
+        while let Some(partition) = live.next_partition().expect("sound") {
+            keys.push(number(&partition.key.key));
+            while live.next_row().expect("sound").is_some() {}
+        }
+        keys.sort_unstable();
+        keys
+    }
+
+    /// The process dies and starts again.
+    fn restart(self, power_cut: bool) -> Self {
+        let Self { sim, engine } = self;
+        drop(engine);
+        if power_cut { sim.power_cut() } else { sim.kill() }
+        Self::open(sim)
+    }
+}
+
+/// The log has the writes of `t` (for the sake of `u`), and its deletions no more; the SSTables of `t` are gone.
+fn purged(sim: Sim, all: bool, work: Work) -> Node {
+    let node = Node::open(sim);
+    node.insert("u", 1, 10);
+    node.insert("t", 1, 10);
+    node.insert("t", 2, 10);
+    node.flush("t");
+    node.pass_segments();
+    node.delete("t", 1);
+    if all {
+        node.delete("t", 2);
+    }
+    node.flush("t");
+    node.pass_segments();
+    node.sim.advance(Duration::from_secs(10));
+    let operation = Operation::new(Kind::MajorCompaction, work, 0);
+    node.sim.block_on(node.engine.operate(&node.store("t"), operation)).expect("a sound disk compacts");
+    assert_eq!(node.store("t").view().sstables.len(), usize::from(!all));
+    node
+}
+
+#[test]
+fn what_was_purged_with_its_deletion_is_not_replayed() {
+    for (power_cut, work) in [(false, Work::Major { split: false }), (true, Work::Named)] {
+        let node = purged(Sim::new(1), true, work).restart(power_cut);
+        assert_eq!((node.keys("t"), node.keys("u")), (vec![], vec![1]));
+        // and what is written then is there after the next
+        node.insert("t", 3, 10);
+        let node = node.restart(power_cut);
+        assert_eq!((node.keys("t"), node.keys("u")), (vec![3], vec![1]));
+    }
+}
+
+#[test]
+fn what_an_sstable_is_left_of_needs_no_record() {
+    let node = purged(Sim::new(2), false, Work::Major { split: false }).restart(false);
+    assert_eq!((node.keys("t"), node.keys("u")), (vec![2], vec![1]));
+    assert_eq!(*node.store("t").truncation.lock().expect("no panic"), None);
+}
+
+#[test]
+fn what_is_written_while_all_else_is_purged_stays() {
+    let node = purged(Sim::new(3), true, Work::Major { split: false });
+    node.insert("t", 4, 10);
+    node.flush("t");
+    node.delete("t", 4);
+    node.flush("t");
+    node.insert("t", 5, 10);
+    node.sim.advance(Duration::from_secs(10));
+    // of the SSTables nothing is left, and the memtable has what was written since
+    node.compact("t");
+    assert_eq!(node.store("t").view().sstables.len(), 0);
+    let node = node.restart(true);
+    assert_eq!((node.keys("t"), node.keys("u")), (vec![5], vec![1]));
+}
+
+#[test]
+fn a_truncation_is_not_taken_back() {
+    let node = purged(Sim::new(4), true, Work::Major { split: false });
+    node.insert("t", 6, 10);
+    let (position, store) = (node.engine.log.position(), node.store("t"));
+    node.flush("t");
+    let recorded = truncate::record(&node.engine, &store, position).expect("a sound disk takes writes");
+    node.sim.block_on(node.engine.log.wait_durable(recorded.expect("it is logged"))).expect("a sound disk syncs");
+    truncate::truncate(&node.engine, &store).expect("a sound disk truncates");
+    let before = store.truncation.lock().expect("no panic").expect("it is recorded");
+    // what lies before says nothing new; the time stays
+    truncate::record_purged(&node.engine, &store, commitlog::LogPosition { offset: 1, ..position }).expect("sound");
+    assert_eq!(*store.truncation.lock().expect("no panic"), Some(before));
+    node.insert("t", 7, 10);
+    let node = node.restart(true);
+    assert_eq!((node.keys("t"), node.keys("u")), (vec![7], vec![1]));
+    let again = *node.store("t").truncation.lock().expect("no panic");
+    assert_eq!(again, Some(before));
+}
