@@ -106,6 +106,12 @@ pub trait AdminApi: Send + Sync {
     /// Has tables compacted by themselves, or not.
     fn set_auto_compaction(&self, tables: &TableSelection, on: bool) -> Result<()>;
 
+    /// With how many SSTables at least and at most a table's strategy compacts.
+    fn compaction_thresholds(&self, keyspace: &str, table: &str) -> Result<(u32, u32)>;
+
+    /// Sets that, until the node restarts.
+    fn set_compaction_thresholds(&self, keyspace: &str, table: &str, thresholds: (u32, u32)) -> Result<()>;
+
     /// Sets how many compactions may run at a time.
     fn set_concurrent_compactors(&self, count: u32) -> Result<()>;
 
@@ -240,6 +246,14 @@ impl<T: AdminApi + ?Sized> AdminApi for std::sync::Arc<T> {
 
     fn set_auto_compaction(&self, tables: &TableSelection, on: bool) -> Result<()> {
         (**self).set_auto_compaction(tables, on)
+    }
+
+    fn compaction_thresholds(&self, keyspace: &str, table: &str) -> Result<(u32, u32)> {
+        (**self).compaction_thresholds(keyspace, table)
+    }
+
+    fn set_compaction_thresholds(&self, keyspace: &str, table: &str, thresholds: (u32, u32)) -> Result<()> {
+        (**self).set_compaction_thresholds(keyspace, table, thresholds)
     }
 
     fn set_concurrent_compactors(&self, count: u32) -> Result<()> {

@@ -361,6 +361,14 @@ impl AdminApi for FakeNode {
         self.called(format!("auto compaction {:?} {:?} {on}", tables.keyspaces, tables.tables))
     }
 
+    fn compaction_thresholds(&self, _: &str, _: &str) -> Result<(u32, u32)> {
+        Ok((4, 32))
+    }
+
+    fn set_compaction_thresholds(&self, keyspace: &str, table: &str, (min, max): (u32, u32)) -> Result<()> {
+        self.called(format!("thresholds {keyspace} {table} {min} {max}"))
+    }
+
     fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
         self.called(format!("concurrent compactors {count}"))
     }

@@ -154,6 +154,10 @@ pub struct TableStats {
     pub old_sstable_count: u64,
     /// Bytes of the largest SSTable.
     pub max_sstable_size: u64,
+    /// Of the leveled strategy, by level: SSTables, their bytes, the most that there should be.
+    pub levels: Vec<(u64, u64, u64)>,
+    /// Of the time window strategy: size and unit of a window as the schema has them, and the longest time in one SSTable, milliseconds.
+    pub time_window: Option<(Option<String>, Option<String>, u64)>,
     /// Bytes of live SSTables.
     pub space_used_live: u64,
     /// Bytes of all SSTables, obsolete ones that are still read included.

@@ -14,13 +14,16 @@ mod text;
 
 mod autocompaction;
 mod caches;
+mod cleanup;
 mod clearsnapshot;
 mod compact;
 mod compactionhistory;
 mod compactionstats;
+mod compactionthreshold;
 mod concurrentcompactors;
 mod describecluster;
 mod describering;
+mod forcecompact;
 mod garbagecollect;
 mod getcompactionthroughput;
 mod getendpoints;
@@ -100,6 +103,14 @@ enum Verb {
     Flush(selection::Flush),
     /// Force a (major) compaction on one or more tables
     Compact(compact::Args),
+    /// Force a (major) compaction on a table
+    Forcecompact(forcecompact::Args),
+    /// Print min and max compaction thresholds for a given table
+    Getcompactionthreshold(compactionthreshold::Get),
+    /// Set min and max compaction thresholds for a given table
+    Setcompactionthreshold(compactionthreshold::Set),
+    /// Triggers the immediate cleanup of keys no longer belonging to a node
+    Cleanup(cleanup::Args),
     /// Enable autocompaction for the given keyspace and table
     Enableautocompaction(autocompaction::Enable),
     /// Disable autocompaction for the given keyspace and table
@@ -216,7 +227,6 @@ const REFUSED: &[&str] = &[
     "bootstrap",
     "checktokenmetadata",
     "cidrfilteringstats",
-    "cleanup",
     "clientstats",
     "datapaths",
     "decommission",
@@ -238,7 +248,6 @@ const REFUSED: &[&str] = &[
     "enablehintsfordc",
     "enableoldprotocolversions",
     "failuredetector",
-    "forcecompact",
     "gcstats",
     "getauditlog",
     "getauthcacheconfig",
@@ -246,7 +255,6 @@ const REFUSED: &[&str] = &[
     "getbatchlogreplaythrottle",
     "getcidrgroupsofip",
     "getcolumnindexsize",
-    "getcompactionthreshold",
     "getconcurrency",
     "getconcurrentviewbuilders",
     "getdefaultrf",
@@ -287,7 +295,6 @@ const REFUSED: &[&str] = &[
     "setautorepairconfig",
     "setbatchlogreplaythrottle",
     "setcolumnindexsize",
-    "setcompactionthreshold",
     "setconcurrency",
     "setconcurrentviewbuilders",
     "setdefaultrf",
@@ -450,6 +457,10 @@ fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
         Verb::Version(args) => args.run(context),
         Verb::Flush(args) => args.run(context),
         Verb::Compact(args) => args.run(context),
+        Verb::Forcecompact(args) => args.run(context),
+        Verb::Getcompactionthreshold(args) => args.run(context),
+        Verb::Setcompactionthreshold(args) => args.run(context),
+        Verb::Cleanup(args) => args.run(context),
         Verb::Enableautocompaction(args) => args.run(context),
         Verb::Disableautocompaction(args) => args.run(context),
         Verb::Statusautocompaction(args) => args.run(context),

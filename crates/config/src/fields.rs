@@ -1,5 +1,6 @@
 //! The fields of [`Config`] from checked values, and the rules between them (`DatabaseDescriptor.applyAll`).
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -209,6 +210,30 @@ fn commitlog_sync(reader: &mut Reader<'_>) -> CommitLogSync {
     }
 }
 
+/// What a table gets that is created without `compaction`: what cassandra_latest.yaml of 5.0 says.
+pub(crate) const DEFAULT_COMPACTION: (&str, [(&str, &str); 5]) = (
+    "UnifiedCompactionStrategy",
+    [
+        ("scaling_parameters", "T4"),
+        ("max_sstables_to_compact", "64"),
+        ("target_sstable_size", "1GiB"),
+        ("sstable_growth", "0.3333333333333333"),
+        ("min_sstable_size", "100MiB"),
+    ],
+);
+
+fn default_compaction(reader: &Reader<'_>) -> BTreeMap<String, String> {
+    let value = reader.value("default_compaction");
+    if value.what == What::Null {
+        let (class, options) = DEFAULT_COMPACTION;
+        let options = options.into_iter().chain([("class", class)]);
+        return options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    }
+    let mut options: BTreeMap<String, String> = value.parameters().into_iter().collect();
+    options.insert("class".to_owned(), value.text);
+    options
+}
+
 fn compaction(reader: &mut Reader<'_>) -> Compaction {
     let compactors = reader.maybe_int("concurrent_compactors");
     if compactors.is_some_and(|compactors| compactors <= 0) {
@@ -218,6 +243,7 @@ fn compaction(reader: &mut Reader<'_>) -> Compaction {
         concurrent_compactors: compactors.and_then(|compactors| u32::try_from(compactors).ok()),
         throughput: Some(reader.quantity("compaction_throughput")).filter(|rate| *rate > 0),
         on_startup: reader.boolean("autocompaction_on_startup_enabled"),
+        default: default_compaction(reader),
     }
 }
 

@@ -18,6 +18,7 @@ mod settings;
 mod units;
 mod value;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -267,6 +268,8 @@ pub struct Compaction {
     pub throughput: Option<u64>,
     /// autocompaction_on_startup_enabled
     pub on_startup: bool,
+    /// default_compaction: the strategy, as `class`, and its options, of a table that is created without
+    pub default: BTreeMap<String, String>,
 }
 
 /// Warnings and refusals of single requests.

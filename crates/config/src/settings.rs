@@ -29,7 +29,8 @@ pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
         let shown = (value.what != What::Null).then(|| text_of(key, &value));
         match key.kind {
             Kind::Class => {
-                rows.insert(format!("{}.parameters", key.name), shown.as_ref().map(|_| "{}".to_owned()));
+                let parameters = shown.as_ref().map(|_| parameters(value.parameters()));
+                rows.insert(format!("{}.parameters", key.name), parameters);
                 rows.insert(format!("{}.class_name", key.name), shown.clone());
                 if PLAIN_CLASSES.contains(&key.name) {
                     rows.insert(key.name.to_owned(), shown);
@@ -46,6 +47,12 @@ pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
         }
     }
     rows.into_iter().collect()
+}
+
+/// As a map of Java writes itself.
+fn parameters(given: Vec<(String, String)>) -> String {
+    let given: Vec<String> = given.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("{{{}}}", given.join(", "))
 }
 
 fn text_of(key: &Key, value: &Value) -> String {

@@ -294,3 +294,36 @@ fn settings_show_every_key() {
     assert!(settings.is_sorted());
     assert!(settings.len() > 450);
 }
+
+#[test]
+fn new_tables_have_the_strategy_of_the_configuration() {
+    let of = |yaml: &str| {
+        let config = Config::load((!yaml.is_empty()).then_some(yaml), &[], false).expect(yaml);
+        let options: Vec<String> =
+            config.compaction.default.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let shown = config.settings().into_iter().filter(|(name, _)| name.starts_with("default_compaction."));
+        (options.join(" "), shown.map(|(_, value)| value.unwrap_or_else(|| "null".to_owned())).collect::<Vec<_>>())
+    };
+    let (unified, shown) = of("");
+    assert_eq!(
+        unified,
+        "class=UnifiedCompactionStrategy max_sstables_to_compact=64 min_sstable_size=100MiB scaling_parameters=T4 \
+         sstable_growth=0.3333333333333333 target_sstable_size=1GiB"
+    );
+    // Cassandra's own default is not shown either
+    assert_eq!(shown, ["null", "null"]);
+    let (tiered, shown) = of("default_compaction: SizeTieredCompactionStrategy");
+    assert_eq!(
+        (tiered.as_str(), shown),
+        ("class=SizeTieredCompactionStrategy", vec!["SizeTieredCompactionStrategy".into(), "{}".into()])
+    );
+    let leveled =
+        "default_compaction:\n  class_name: LeveledCompactionStrategy\n  parameters:\n    sstable_size_in_mb: 64";
+    let listed = "default_compaction:\n  - class_name: LeveledCompactionStrategy\n    parameters:\n      - sstable_size_in_mb: 64";
+    for yaml in [leveled, listed] {
+        let (options, shown) = of(yaml);
+        assert_eq!(options, "class=LeveledCompactionStrategy sstable_size_in_mb=64");
+        assert_eq!(shown, ["LeveledCompactionStrategy", "{sstable_size_in_mb=64}"]);
+    }
+    assert_eq!(problems("default_compaction: {parameters: {a: b}}"), ["default_compaction: must have a class_name"]);
+}

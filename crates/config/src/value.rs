@@ -112,6 +112,9 @@ impl Value {
     }
 }
 
+/// Classes whose parameters are honoured.
+const WITH_PARAMETERS: &[&str] = &["default_compaction"];
+
 /// A class name without its package.
 pub fn short_class(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
@@ -123,12 +126,27 @@ fn class_name(key: &Key, map: &serde_json::Map<String, Json>) -> Result<Value, S
         Json::Array(items) => items.is_empty(),
         other => other.is_null(),
     };
+    let class = map.get("class_name").and_then(Json::as_str).ok_or("must have a class_name")?;
+    if WITH_PARAMETERS.contains(&key.name) {
+        return Ok(Value { what: What::Json(Json::Object(map.clone())), text: class.to_owned() });
+    }
     if key.treatment == Treatment::Use && !map.get("parameters").is_none_or(has_none) {
         return Err("parameters of the class are not honoured".to_owned());
     }
-    match map.get("class_name").and_then(Json::as_str) {
-        Some(name) => Ok(Value { what: What::Text(name.to_owned()), text: name.to_owned() }),
-        None => Err("must have a class_name".to_owned()),
+    Ok(Value { what: What::Text(class.to_owned()), text: class.to_owned() })
+}
+
+impl Value {
+    /// The parameters that a class is given.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        let What::Json(Json::Object(class)) = &self.what else { return Vec::new() };
+        let given = match class.get("parameters") {
+            // parameters are also written as a list of one map
+            Some(Json::Array(items)) => items.first(),
+            other => other,
+        };
+        let Some(Json::Object(parameters)) = given else { return Vec::new() };
+        parameters.iter().map(|(name, value)| (name.clone(), scalar(value))).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Must hold: no statement assumes that data is local; a mutation and a read command are plain values.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -137,6 +138,8 @@ pub struct ClusterInfo {
     pub data_centers: Vec<String>,
     /// `default_secondary_index`; None where `default_secondary_index_enabled` is off.
     pub default_index: Option<String>,
+    /// `default_compaction`: what a table gets that is created without, as it is stored.
+    pub default_compaction: Arc<BTreeMap<String, String>>,
     /// Tokens, each with the node it belongs to as `/address:port`.
     pub ring: Vec<(i64, String)>,
 }
@@ -150,6 +153,7 @@ impl Default for ClusterInfo {
             snitch: "DynamicEndpointSnitch".to_owned(),
             data_centers: vec!["datacenter1".to_owned()],
             default_index: Some(crate::ddl::LEGACY_INDEX.to_owned()),
+            default_compaction: Arc::new(schema::TableParams::default().compaction),
             ring: Vec::new(),
         }
     }

@@ -24,6 +24,7 @@ mod type_name;
 mod user_type;
 mod warnings;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schema::{KeyspaceMetadata, Schema, SchemaError, TableId, system};
@@ -52,6 +53,8 @@ pub struct DdlContext {
     pub datacenters: Vec<String>,
     /// The implementation of indexes for which none is named (`default_secondary_index`); None: one must be.
     pub default_index: Option<String>,
+    /// What a table gets that is created without `compaction`, as it is stored.
+    pub default_compaction: Arc<BTreeMap<String, String>>,
     /// A schema that was is read again: what clients can create no more is let through.
     pub restoring: bool,
     /// From the node's configuration.

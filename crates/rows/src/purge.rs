@@ -4,6 +4,9 @@
 //! being compacted could be shadowed by it (`timestamp < max_purgeable`). An expired cell that may not go yet becomes
 //! a tombstone dated back by its TTL. Agrees with `org.apache.cassandra.db.partitions.PurgeFunction`, `AbstractCell.purge`.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use types::DecoratedKey;
 
 use crate::cell::NO_TTL;
@@ -24,16 +27,25 @@ pub struct PurgeStream<S> {
     max_purgeable: MaxPurgeable,
     current: Option<i64>,
     key: Option<DecoratedKey>,
+    /// Partitions whose deletions may go whenever they were made.
+    graceless: Arc<BTreeSet<DecoratedKey>>,
+    is_graceless: bool,
 }
 
 impl<S: PartitionStream> PurgeStream<S> {
     /// Purges at the time `now`, tombstones from before `gc_before` (both seconds).
     pub fn new(stream: S, now: u32, gc_before: u32, max_purgeable: MaxPurgeable) -> Self {
-        Self { stream, now, gc_before, max_purgeable, current: None, key: None }
+        let graceless = Arc::default();
+        Self { stream, now, gc_before, max_purgeable, current: None, key: None, graceless, is_graceless: false }
+    }
+
+    /// Deletions of these partitions may go before gc_grace has ended.
+    pub fn without_grace(self, graceless: Arc<BTreeSet<DecoratedKey>>) -> Self {
+        Self { graceless, ..self }
     }
 
     fn may_go(&mut self, timestamp: i64, local_deletion_time: u32) -> bool {
-        if local_deletion_time >= self.gc_before {
+        if local_deletion_time >= self.gc_before && !self.is_graceless {
             return false;
         }
         let Some(key) = &self.key else { return false };
@@ -126,6 +138,7 @@ impl<S: PartitionStream> PartitionStream for PurgeStream<S> {
     /// Partitions that become empty still come; the writer leaves out those without content.
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         let Some(mut head) = self.stream.next_partition()? else { return Ok(None) };
+        self.is_graceless = self.graceless.contains(&head.key);
         self.key = Some(head.key.clone());
         self.current = None;
         head.deletion = self.deletion(head.deletion);

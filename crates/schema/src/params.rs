@@ -126,12 +126,17 @@ pub const DEFAULT_TIME_TO_LIVE_MAX: i32 = 20 * 365 * 24 * 60 * 60;
 const BLOOM_FILTER_FP_CHANCE_MIN: f64 = 6.71e-5;
 
 impl TableParams {
-    /// The options of CREATE TABLE over the defaults, checked.
+    /// The options of CREATE TABLE over Cassandra's defaults, checked.
     pub fn create(options: &Options) -> Result<Self, SchemaError> {
-        let mut params = Self::default();
-        if let Some(map) = options.map("compaction")? {
-            params.bloom_filter_fp_chance = compaction::default_bloom_filter_fp_chance(&compaction::normalize(map)?);
-        }
+        Self::create_with(options, &Self::default().compaction)
+    }
+
+    /// The options of CREATE TABLE over the defaults, checked; `compaction`, as it is stored, is what a table gets that does not say.
+    pub fn create_with(options: &Options, compaction: &BTreeMap<String, String>) -> Result<Self, SchemaError> {
+        let mut params = Self { compaction: compaction.clone(), ..Self::default() };
+        let given = options.map("compaction")?.map(compaction::normalize).transpose()?;
+        params.bloom_filter_fp_chance =
+            compaction::default_bloom_filter_fp_chance(given.as_ref().unwrap_or(compaction));
         let params = params.with(options)?;
         params.validate()?;
         Ok(params)

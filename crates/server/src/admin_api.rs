@@ -157,6 +157,20 @@ impl AdminApi for NodeAdmin {
         compaction::set_auto_compaction(self, tables, on)
     }
 
+    fn compaction_thresholds(&self, keyspace: &str, table: &str) -> Result<(u32, u32)> {
+        let store = partition::store(self, keyspace, table)?;
+        Ok(store.thresholds.get(&store.table().params.compaction))
+    }
+
+    fn set_compaction_thresholds(&self, keyspace: &str, table: &str, (min, max): (u32, u32)) -> Result<()> {
+        if min < 2 || max < min {
+            return invalid(format!("thresholds from {min} to {max}: they begin at 2, and max is not below min"));
+        }
+        partition::store(self, keyspace, table)?.thresholds.set(min, max);
+        self.engine().compactor.wake();
+        Ok(())
+    }
+
     fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
         self.engine().compactor.set_concurrency(self.engine(), count as usize);
         Ok(())

@@ -186,6 +186,7 @@ impl Coordinator for RequestCoordinator {
         ClusterInfo {
             name: identity.cluster_name.clone(),
             data_centers: vec![identity.data_center.clone()],
+            default_compaction: Arc::clone(&self.services.default_compaction),
             ring: identity.tokens.iter().map(|token| (token.0, endpoint.clone())).collect(),
             ..ClusterInfo::default()
         }

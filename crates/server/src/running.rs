@@ -77,6 +77,8 @@ pub enum StartError {
     Memory(String),
     /// Keys and certificates of `client_encryption_options`.
     Encryption(String),
+    /// The strategy or an option of `default_compaction`.
+    DefaultCompaction(String),
     /// Workers.
     Workers(io::Error),
 }
@@ -90,6 +92,7 @@ impl fmt::Display for StartError {
             Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Directory(why) | Self::Memory(why) => f.write_str(why),
             Self::Encryption(why) => write!(f, "client_encryption_options: {why}"),
+            Self::DefaultCompaction(why) => write!(f, "default_compaction: {why}"),
             Self::Node(error) => error.fmt(f),
             Self::Workers(error) => write!(f, "cannot start the workers: {error}"),
         }
@@ -124,6 +127,8 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let told = Told { data_dir: &options.data_dir, schema_file: options.schema_file.as_deref(), read_only };
     check_port(&env, listen)?;
     admin.map_or(Ok(()), |address| check_port(&env, address))?;
+    let default_compaction = schema::params::compaction::normalize(&config.compaction.default)
+        .map_err(|error| StartError::DefaultCompaction(error.message().to_owned()))?;
     let cores = env.tasks.cores();
     let engine_slot: Arc<OnceLock<Weak<Engine>>> = Arc::default();
     let found = directory::recognise(&env, &told, &config).map_err(StartError::Directory)?;
@@ -156,6 +161,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let auth = config.auth.authenticates.then(|| Auth::open(Arc::clone(&node), &config.auth)).transpose()?;
     let mut services = Services::new(node, config, Arc::clone(&events), prepared, options.log);
     services.auth = auth;
+    services.default_compaction = Arc::new(default_compaction);
     let services = Arc::new(services);
     let mut server_options = ServerOptions::new(listen);
     match &services.auth {

@@ -23,6 +23,8 @@ pub struct Services {
     pub config: Config,
     /// Who may do what; `None`: everybody everything.
     pub auth: Option<Arc<Auth>>,
+    /// What a table gets that is created without `compaction`, as it is stored.
+    pub default_compaction: Arc<BTreeMap<String, String>>,
     /// Where clients are told of changes.
     pub events: Arc<EventHub>,
     /// Statements that EXECUTE finds by id.
@@ -110,6 +112,7 @@ impl Services {
             slow: SlowLog::new(config.timeouts.slow_query_log),
             config,
             auth: None,
+            default_compaction: Arc::new(schema::TableParams::default().compaction),
             events,
             prepared: PreparedStatements::new(prepared_bytes),
             limits,

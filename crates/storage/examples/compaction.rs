@@ -100,7 +100,7 @@ fn run(name: &str, options: &str, rows: u64) {
     sim.run_until_idle();
     let opened: u64 = (0..READS).map(|_| opened(&engine, &table, dice.below(PARTITIONS) as i32)).sum();
     let (flushed, compacted) = (store.metrics.bytes_flushed.get() as f64, store.metrics.bytes_compacted.get() as f64);
-    let levels = choice::levels(&store).iter().filter(|(count, _)| *count > 0).count();
+    let levels = choice::levels(&store).iter().filter(|(count, ..)| *count > 0).count();
     println!(
         "{name:<24} {:>10.1} {:>12.1} {:>9.2} {:>15} {:>12.2}",
         flushed / 1e6,

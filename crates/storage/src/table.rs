@@ -14,7 +14,7 @@ use sstable::{Descriptor, SSTable, SSTableId};
 
 use crate::caches::Caches;
 use crate::commitlog::LogPosition;
-use crate::compaction::auto::{AutoCompaction, FlushSize};
+use crate::compaction::auto::{AutoCompaction, FlushSize, Thresholds};
 use crate::compaction::strategy::Memory;
 use crate::files::Opened;
 use crate::index::IndexStore;
@@ -62,6 +62,8 @@ pub struct TableStore {
     pub dropped: AtomicBool,
     /// Whether the strategy may choose by itself.
     pub auto_compaction: AutoCompaction,
+    /// With how many SSTables.
+    pub thresholds: Thresholds,
     /// How large flushes are.
     pub flush_size: FlushSize,
 }
@@ -136,6 +138,7 @@ impl TableStore {
             left_out: Mutex::new(left_out),
             dropped: AtomicBool::new(false),
             auto_compaction: AutoCompaction::default(),
+            thresholds: Thresholds::default(),
             flush_size: FlushSize::default(),
         }
     }

@@ -9,6 +9,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 READY_SECONDS = 30
+# What a default Cassandra gives to new tables, whose answers these are compared with
+CASSANDRAS_COMPACTION = "default_compaction=SizeTieredCompactionStrategy"
 
 
 def free_port():
@@ -30,7 +32,7 @@ class Server:
         self.admin_port = admin_port or free_port()
         self.data_dir = pathlib.Path(data_dir)
         self.log = log or self.data_dir.with_name(self.data_dir.name + ".log")
-        self.settings = list(settings)
+        self.settings = [CASSANDRAS_COMPACTION, *settings]
         self.flags = list(flags)
         self.user, self.program = user, program
         self.process = None

@@ -137,6 +137,51 @@ def test_settings_with_old_and_new_names(tmp_path):
         assert node.stop() == 0
 
 
+TIERED = {"class": "SizeTieredCompactionStrategy", "max_threshold": "32", "min_threshold": "4"}
+# As a Cassandra shows them with the default_compaction of its cassandra_latest.yaml
+UNIFIED = {
+    "class": "UnifiedCompactionStrategy", "max_sstables_to_compact": "64", "min_sstable_size": "100MiB", "scaling_parameters": "T4",
+    "sstable_growth": "0.3333333333333333", "target_sstable_size": "1GiB",
+}
+
+
+@pytest.mark.parametrize("setting, compaction, fp_chance", [
+    ("default_compaction=null", UNIFIED, 0.01),
+    ("default_compaction=SizeTieredCompactionStrategy", TIERED, 0.01),
+    ("default_compaction={class_name: LeveledCompactionStrategy, parameters: {sstable_size_in_mb: 64}}",
+     {"class": "LeveledCompactionStrategy", "max_threshold": "32", "min_threshold": "4", "sstable_size_in_mb": "64"}, 0.1),
+])
+def test_new_tables_have_the_strategy_of_the_configuration(tmp_path, setting, compaction, fp_chance):
+    node = helenus.Server(tmp_path / "data", [setting]).start()
+    try:
+        with connect(node) as cluster:
+            session = cluster.connect()
+            session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            session.execute("CREATE TABLE k.t (k int PRIMARY KEY, v int)")
+            session.execute("CREATE TABLE k.own (k int PRIMARY KEY, v int) WITH compaction = {'class': 'SizeTieredCompactionStrategy'}")
+            found = {}
+            for row in session.execute("SELECT keyspace_name, table_name, compaction, bloom_filter_fp_chance FROM system_schema.tables"):
+                options = {name: value.removeprefix("org.apache.cassandra.db.compaction.") for name, value in row.compaction.items()}
+                found[row.keyspace_name, row.table_name] = (options, row.bloom_filter_fp_chance)
+            assert found["k", "t"] == (compaction, fp_chance)
+            assert found["k", "own"] == (TIERED, 0.01)
+            assert found["system", "local"] == (TIERED, 0.01)
+            described = session.execute("DESCRIBE TABLE k.t").one().create_statement
+            assert all(f"'{name}': '" in described for name in compaction) and compaction["class"] in described
+    finally:
+        assert node.stop() == 0
+
+
+def test_a_strategy_that_there_is_not_is_refused_at_the_start(tmp_path):
+    for setting, why in [
+        ("default_compaction=NoStrategy", "default_compaction: Unable to find compaction strategy class"),
+        ("default_compaction={class_name: LeveledCompactionStrategy, parameters: {scaling_parameters: T4}}", "default_compaction: Properties specified"),
+    ]:
+        command = [helenus.binary(), "serve", "--data-dir", str(tmp_path / "data"), "--port", str(helenus.free_port()), "--set", setting]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 1 and why in done.stderr, done.stderr
+
+
 def test_start_is_fast_and_small(node):
     assert node.seconds_to_ready < 2, "a debug build on a busy machine; a release build needs less than 0.1 s"
     status = open(f"/proc/{node.process.pid}/status").read()

@@ -166,6 +166,14 @@ impl AdminApi for Client {
         self.post("/api/auto_compaction", &(tables, on))
     }
 
+    fn compaction_thresholds(&self, keyspace: &str, table: &str) -> Result<(u32, u32)> {
+        self.post("/api/compaction_thresholds", &(keyspace, table))
+    }
+
+    fn set_compaction_thresholds(&self, keyspace: &str, table: &str, thresholds: (u32, u32)) -> Result<()> {
+        self.post("/api/compaction_thresholds/set", &(keyspace, table, thresholds))
+    }
+
     fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
         self.post("/api/compactions/concurrency", &count)
     }

@@ -80,6 +80,8 @@ pub fn router(env: Env, api: Arc<dyn AdminApi>) -> Router {
         .route("/api/compactions/concurrency", post(set_concurrent_compactors))
         .route("/api/auto_compaction/status", post(auto_compaction))
         .route("/api/auto_compaction", post(set_auto_compaction))
+        .route("/api/compaction_thresholds", post(compaction_thresholds))
+        .route("/api/compaction_thresholds/set", post(set_compaction_thresholds))
         .route("/api/caches", post(change_caches))
         .route("/api/drain", post(|State(node): State<Node>, Json(()): Json<()>| node.ask(|api| api.drain())))
         .route("/api/snapshots", get(|State(node): State<Node>| node.ask(|api| api.snapshots())).post(take_snapshot))
@@ -179,6 +181,17 @@ async fn change_caches(State(node): State<Node>, Json(change): Json<CacheChange>
 
 async fn auto_compaction(State(node): State<Node>, Json(tables): Json<TableSelection>) -> Response {
     node.ask(move |api| api.auto_compaction(&tables)).await
+}
+
+async fn compaction_thresholds(State(node): State<Node>, Json((keyspace, table)): Json<(String, String)>) -> Response {
+    node.ask(move |api| api.compaction_thresholds(&keyspace, &table)).await
+}
+
+async fn set_compaction_thresholds(
+    State(node): State<Node>,
+    Json((keyspace, table, thresholds)): Json<(String, String, (u32, u32))>,
+) -> Response {
+    node.ask(move |api| api.set_compaction_thresholds(&keyspace, &table, thresholds)).await
 }
 
 async fn set_auto_compaction(State(node): State<Node>, Json((tables, on)): Json<(TableSelection, bool)>) -> Response {

@@ -51,6 +51,8 @@ fn everything_arrives() {
     client.compact(&CompactRequest { tables: shop.clone(), what }).expect("compacted");
     client.set_auto_compaction(&shop, false).expect("set");
     assert_eq!(client.auto_compaction(&shop), node.auto_compaction(&shop));
+    assert_eq!(client.compaction_thresholds("shop", "orders"), node.compaction_thresholds("shop", "orders"));
+    client.set_compaction_thresholds("shop", "orders", (2, 9)).expect("set");
     client.set_concurrent_compactors(7).expect("set");
     client.change_caches(&CacheChange::Capacities { keys: 1, rows: 2 }).expect("changed");
     client.drain().expect("drained");
@@ -74,6 +76,7 @@ fn everything_arrives() {
             "flush [] []",
             "compact [\"shop\"] [] Tokens { first: \"-5\", last: \"7\" }",
             "auto compaction [\"shop\"] [] false",
+            "thresholds shop orders 2 9",
             "concurrent compactors 7",
             "caches Capacities { keys: 1, rows: 2 }",
             "drain",

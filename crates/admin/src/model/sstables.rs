@@ -51,6 +51,8 @@ pub enum Compact {
     },
     /// Those that hold a partition; the key as CQL writes it.
     Partition(String),
+    /// Those that hold one of these partitions, whose tombstones may go before gc_grace has ended.
+    Keys(Vec<String>),
     /// Those of these data files, together.
     Files(Vec<String>),
 }

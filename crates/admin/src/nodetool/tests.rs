@@ -386,6 +386,37 @@ fn compactions_of_a_part_are_asked_for() {
 }
 
 #[test]
+fn thresholds_and_keys_are_as_in_cassandra() {
+    let node = Arc::new(FakeNode::default());
+    let shown = "Current compaction thresholds for shop/orders: \n min = 4,  max = 32\n".to_owned();
+    assert_eq!(run_on(&node, "getcompactionthreshold shop orders"), (0, shown));
+    assert_eq!(run_on(&node, "setcompactionthreshold shop orders 3 7"), (0, String::new()));
+    assert_eq!(run_on(&node, "forcecompact shop orders -1 2"), (0, String::new()));
+    assert_eq!(run_on(&node, "cleanup -j 4 shop orders"), (0, String::new()));
+    let unknown = (1, "ColumnFamilyStore for shop/nope not found.\n".to_owned());
+    assert_eq!(run_on(&node, "setcompactionthreshold shop nope 3 7"), unknown);
+    for (line, why) in [
+        ("getcompactionthreshold shop", "getcompactionthreshold requires ks and cf args"),
+        (
+            "setcompactionthreshold shop orders 1",
+            "setcompactionthreshold requires ks, cf, min, and max threshold args.",
+        ),
+        ("setcompactionthreshold shop orders 1 4", "Min threshold must be at least 2"),
+        ("setcompactionthreshold shop orders 0 5", "Min threshold must be at least 2"),
+        ("setcompactionthreshold shop orders 5 4", "Min threshold cannot be greater than max."),
+        ("setcompactionthreshold shop orders -5 -4", "Thresholds must be positive integers"),
+        ("setcompactionthreshold shop orders a 7", "For input string: \"a\""),
+        ("forcecompact shop orders", "forcecompact requires keyspace, table and keys args"),
+    ] {
+        let (code, text) = run_on(&node, line);
+        assert_eq!((code, text.lines().next()), (EXIT_USAGE, Some(format!("nodetool: {why}").as_str())), "{line}");
+    }
+    assert_eq!(run_on(&node, "setcompactionthreshold shop orders 0 0").0, EXIT_FAILURE);
+    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    assert_eq!(calls, ["thresholds shop orders 3 7", "compact [\"shop\"] [\"orders\"] Keys([\"-1\", \"2\"])"]);
+}
+
+#[test]
 fn auto_compaction_is_switched() {
     let node = Arc::new(FakeNode::default());
     assert_eq!(run_on(&node, "statusautocompaction"), (0, "running\n".to_owned()));

@@ -46,7 +46,7 @@ pub(super) fn before(
     };
     // properties that are wrong are refused when the change is tried
     let options = properties::of_table(properties, context).ok();
-    let params = options.and_then(|options| TableParams::create(&options).ok());
+    let params = options.and_then(|options| TableParams::create_with(&options, &context.default_compaction).ok());
     let table = table_of(statement, context, schema)?;
     guardrails.schema.check_before(statement, params.as_ref(), table, schema, warnings)
 }

@@ -32,6 +32,7 @@ fn described_schema() -> Schema {
             new_table_id: TableId([number as u8; 16]),
             datacenters: vec!["datacenter1".to_owned()],
             default_index: None,
+            default_compaction: std::sync::Arc::new(schema::TableParams::default().compaction),
             restoring: false,
             switches: crate::ddl::Switches::default(),
             guardrails: None,

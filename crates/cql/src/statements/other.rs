@@ -47,6 +47,7 @@ pub(crate) async fn execute<C: Coordinator>(
         new_table_id: TableId(coordinator.next_timeuuid()),
         datacenters: cluster.data_centers,
         default_index: cluster.default_index,
+        default_compaction: cluster.default_compaction,
         restoring: false,
         switches: options.limits.switches,
         guardrails: options.guardrails.clone(),

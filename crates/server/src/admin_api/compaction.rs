@@ -1,6 +1,6 @@
 //! What is compacted, waits for it, and was; and what an operator has compacted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use storage::TableStore;
 use storage::compaction::choice;
 use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Select, Status, Work};
-use types::Token;
+use types::{DecoratedKey, Token};
 
 use super::partition::{holds, parse_key};
 use super::verbs::{flush_all, selected};
@@ -114,10 +114,18 @@ fn operations(admin: &NodeAdmin, request: &CompactRequest) -> Result<Vec<(Arc<Ta
         return Ok(stores.into_iter().map(major).collect());
     }
     let of_store = |store: Arc<TableStore>| {
-        let select = select(admin, &store, &request.what)?;
-        Ok((store, Operation { select, ..Operation::new(Kind::MajorCompaction, Work::Named, 0) }))
+        let (select, graceless) = (select(admin, &store, &request.what)?, graceless(admin, &store, &request.what)?);
+        Ok((store, Operation { select, graceless, ..Operation::new(Kind::MajorCompaction, Work::Named, 0) }))
     };
     stores.into_iter().map(of_store).collect()
+}
+
+/// The partitions whose tombstones need not wait.
+fn graceless(admin: &NodeAdmin, store: &TableStore, what: &Compact) -> Result<Arc<BTreeSet<DecoratedKey>>> {
+    let Compact::Keys(keys) = what else { return Ok(Arc::default()) };
+    let table = store.table();
+    let parse = |key: &String| Ok(parse_key(admin, &table.keyspace, &table.name, key)?.1);
+    keys.iter().map(parse).collect::<Result<_>>().map(Arc::new)
 }
 
 /// SSTables with some of the tokens, or with a partition.
@@ -136,6 +144,10 @@ fn select(admin: &NodeAdmin, store: &TableStore, what: &Compact) -> Result<Selec
             let (_, key) = parse_key(admin, &table.keyspace, &table.name, key)?;
             // one that cannot be read is shown as such by the compaction
             Ok(Box::new(move |sstable| holds(sstable, &key).unwrap_or(true)))
+        }
+        Compact::Keys(_) => {
+            let keys = graceless(admin, store, what)?;
+            Ok(Box::new(move |sstable| keys.iter().any(|key| holds(sstable, key).unwrap_or(true))))
         }
         Compact::All { .. } | Compact::Files(_) => Ok(Box::new(|_| true)),
     }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use admin::AdminError;
 use admin::api::Result;
 use admin::model::SSTablesOfKey;
 use bytes::Bytes;
 use rows::{PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode};
 use schema::TableMetadata;
 use sstable::{Component, KeyHash, SSTable};
+use storage::TableStore;
 use types::{CqlType, DecoratedKey};
 
 use super::{NodeAdmin, failed, invalid};
@@ -69,6 +71,12 @@ fn known_table(admin: &NodeAdmin, keyspace: &str, table: &str) -> Result<Arc<Tab
         Some(table) => Ok(Arc::clone(table)),
         None => invalid(format!("Unknown keyspace/table {keyspace}.{table}")),
     }
+}
+
+/// A table's state.
+pub(super) fn store(admin: &NodeAdmin, keyspace: &str, table: &str) -> Result<Arc<TableStore>> {
+    let id = known_table(admin, keyspace, table)?.id;
+    admin.engine().table(id).ok_or_else(|| AdminError::Failed(format!("{keyspace}.{table} was dropped")))
 }
 
 /// A key as it is written in CQL without quotes, the components of a composite one separated by colons.

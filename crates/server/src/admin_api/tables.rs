@@ -55,6 +55,8 @@ fn stats(admin: &NodeAdmin, store: &Arc<TableStore>) -> TableStats {
         memtable_data_size: view.memtable_size() as u64,
         memtable_switch_count: metrics.flushes.get(),
         pending_flushes: view.flushing.len() as u64,
+        levels: choice::levels(store).into_iter().map(|(count, bytes, most)| (count as u64, bytes, most)).collect(),
+        time_window: time_window(&view),
         pending_compactions: choice::pending(store) as u64,
         read_latency: metrics.read_latency.snapshot().into(),
         write_latency: metrics.write_latency.snapshot().into(),
@@ -71,6 +73,21 @@ fn stats(admin: &NodeAdmin, store: &Arc<TableStore>) -> TableStats {
         bytes_compacted: metrics.bytes_compacted.get(),
         ..of_sstables(&view.sstables)
     }
+}
+
+/// The window of the time window strategy as the schema has it, and the longest time that an SSTable is of.
+fn time_window(view: &View) -> Option<(Option<String>, Option<String>, u64)> {
+    let options = &view.table.params.compaction;
+    if schema::params::compaction::short_class(options) != "TimeWindowCompactionStrategy" {
+        return None;
+    }
+    let micros = |sstable: &Arc<SSTable>| {
+        let stats = &sstable.statistics().stats;
+        u64::try_from(stats.max_timestamp.saturating_sub(stats.min_timestamp)).unwrap_or(0)
+    };
+    let longest = view.sstables.iter().map(micros).max().unwrap_or(0);
+    let option = |name: &str| options.get(name).cloned();
+    Some((option("compaction_window_size"), option("compaction_window_unit"), longest / 1000))
 }
 
 /// What the SSTables say by themselves.

@@ -1,10 +1,13 @@
-//! Small pieces of a table's state that strategies ask for: whether they may choose by themselves, and how large flushes are.
+//! Small pieces of a table's state that strategies ask for: whether they may choose by themselves, with how many SSTables, and how large
+//! flushes are.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use schema::TableMetadata;
 
-use super::strategy::is_enabled;
+use super::strategy::options::read;
+use super::strategy::{Strategy, is_enabled};
 
 /// Whether a table's strategy may choose by itself: as the schema says (`enabled`), or as an operator said since.
 #[derive(Default)]
@@ -24,6 +27,37 @@ impl AutoCompaction {
         match self.0.load(Ordering::Relaxed) {
             AS_IN_SCHEMA => is_enabled(&table.params.compaction),
             said => said > OFF,
+        }
+    }
+}
+
+/// `min_threshold` and `max_threshold`: as the schema says, or as an operator said since the start. Agrees with
+/// `ColumnFamilyStore.setCompactionThresholds`: the unified strategy has none, and keeps what is set.
+#[derive(Default)]
+pub struct Thresholds(AtomicU64);
+
+impl Thresholds {
+    /// From now on these, whatever the schema says; `min` is at least 1.
+    pub fn set(&self, min: u32, max: u32) {
+        self.0.store(u64::from(min) << 32 | u64::from(max), Ordering::Relaxed);
+    }
+
+    fn said(&self) -> Option<(u32, u32)> {
+        let said = self.0.load(Ordering::Relaxed);
+        (said != 0).then_some(((said >> 32) as u32, said as u32))
+    }
+
+    /// Those that are in force.
+    pub fn get(&self, map: &BTreeMap<String, String>) -> (u32, u32) {
+        self.said().unwrap_or_else(|| (read(map, "min_threshold", 4), read(map, "max_threshold", 32)))
+    }
+
+    /// A table's strategy with the thresholds that are in force.
+    pub fn strategy(&self, map: &BTreeMap<String, String>) -> Strategy {
+        let strategy = Strategy::of(map);
+        match self.said() {
+            None => strategy,
+            Some((min, max)) => strategy.with_thresholds(min as usize, max as usize),
         }
     }
 }

@@ -15,6 +15,9 @@ use crate::inherited::{RepairState, by_repair_state};
 use crate::table::{Changes, TableStore};
 use crate::view::View;
 
+/// More SSTables in level 0 than these are shown as too many, as in Cassandra's `tablestats`.
+const L0_MAX: u64 = 4;
+
 /// A table as strategies see it: SSTables of one repair state after the other.
 struct Seen {
     groups: Vec<Group>,
@@ -115,22 +118,21 @@ fn written_at(store: &TableStore, changes: &Changes, sstable: &SSTable) -> u64 {
 pub fn pending(store: &TableStore) -> usize {
     let changes = store.changes();
     let view = store.view();
-    let strategy = Strategy::of(&view.table.params.compaction);
+    let strategy = store.thresholds.strategy(&view.table.params.compaction);
     let seen = Seen::new(store, &changes, &view);
     let memory = |group: &Group| changes.remembered.memories.get(&group.repair_state).cloned().unwrap_or_default();
     seen.groups.iter().map(|group| strategy.pending(&seen.state(group), &memory(group))).sum()
 }
 
-/// SSTables in each level of the leveled strategy, and their bytes; empty with other strategies.
-pub fn levels(store: &TableStore) -> Vec<(usize, u64)> {
+/// SSTables in each level of the leveled strategy, their bytes, and how many SSTables the level should have at most; empty with other strategies.
+pub fn levels(store: &TableStore) -> Vec<(usize, u64, u64)> {
     let changes = store.changes();
     let view = store.view();
-    if !matches!(Strategy::of(&view.table.params.compaction), Strategy::Leveled(_)) {
-        return Vec::new();
-    }
-    let mut sums = vec![(0, 0); LEVELS];
+    let Strategy::Leveled(options) = Strategy::of(&view.table.params.compaction) else { return Vec::new() };
+    let most = |level: u32| if level == 0 { L0_MAX } else { options.fanout.saturating_pow(level) };
+    let mut sums: Vec<(usize, u64, u64)> = (0..).take(LEVELS).map(|level| (0, 0, most(level))).collect();
     for group in Seen::new(store, &changes, &view).groups {
-        for ((count, bytes), level) in sums.iter_mut().zip(leveled::levels(&group.candidates)) {
+        for ((count, bytes, _), level) in sums.iter_mut().zip(leveled::levels(&group.candidates)) {
             *count += level.len();
             *bytes += level.iter().map(|candidate| candidate.size).sum::<u64>();
         }
@@ -164,7 +166,7 @@ pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
     let mut changes = store.changes();
     let view = store.view();
     let options = &view.table.params.compaction;
-    let strategy = Strategy::of(options);
+    let strategy = store.thresholds.strategy(options);
     if changes.remembered.options != *options {
         changes.remembered.memories.clear();
         changes.remembered.options.clone_from(options);
@@ -221,7 +223,7 @@ pub(super) fn take_for(store: &TableStore, operation: &Operation, compactions: &
         Kind::GarbageCollect => chosen.sort_by_key(|sstable| sstable.statistics().stats.max_timestamp),
         _ => chosen.sort_by_key(|sstable| std::cmp::Reverse(sstable.stored_length())),
     }
-    let strategy = Strategy::of(&view.table.params.compaction);
+    let strategy = store.thresholds.strategy(&view.table.params.compaction);
     let mut items: Vec<Item> = match operation.work {
         Work::Major { split } => {
             let seen = Seen::new(store, &changes, &view);
@@ -244,7 +246,10 @@ pub(super) fn take_for(store: &TableStore, operation: &Operation, compactions: &
         }
         _ => chosen.into_iter().map(|sstable| Item::of(vec![sstable])).collect(),
     };
-    items.iter().for_each(|item| mark(&mut changes, &item.sstables));
+    for item in &mut items {
+        mark(&mut changes, &item.sstables);
+        item.graceless = Arc::clone(&operation.graceless);
+    }
     if operation.work.takes_left_out() {
         let left_out = store.left_out().into_iter();
         items.extend(left_out.map(|left_out| Item { left_out: Some(left_out), ..Item::default() }));

@@ -1,8 +1,10 @@
 //! What an operator may ask of the compactor: something done to each SSTable of a table, or to all of them together.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use types::DecoratedKey;
 
 use super::kind::Kind;
 use super::output::Output;
@@ -23,12 +25,14 @@ pub struct Operation {
     pub jobs: usize,
     /// Which SSTables it is for.
     pub select: Select,
+    /// Partitions whose tombstones may go before gc_grace has ended.
+    pub graceless: Arc<BTreeSet<DecoratedKey>>,
 }
 
 impl Operation {
     /// For all SSTables.
     pub fn new(kind: Kind, work: Work, jobs: usize) -> Self {
-        Self { kind, work, jobs, select: Box::new(|_| true) }
+        Self { kind, work, jobs, select: Box::new(|_| true), graceless: Arc::default() }
     }
 }
 
@@ -83,12 +87,14 @@ pub struct Item {
     pub left_out: Option<LeftOut>,
     /// Into what they are compacted; None: each becomes one of its level.
     pub output: Option<Output>,
+    /// Partitions whose tombstones may go before gc_grace has ended.
+    pub graceless: Arc<BTreeSet<DecoratedKey>>,
 }
 
 impl Item {
     /// Of SSTables in the view.
     pub fn of(sstables: Vec<Arc<SSTable>>) -> Self {
-        Self { sstables, left_out: None, output: None }
+        Self { sstables, ..Self::default() }
     }
 }
 

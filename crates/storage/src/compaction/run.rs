@@ -101,6 +101,7 @@ impl Merge {
         }
         // what has expired hides nothing that stays, but is there until all of this counts
         let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, &item.sstables));
+        let stream = if purges { stream.without_grace(Arc::clone(&item.graceless)) } else { stream };
         let total = read.iter().map(|sstable| sstable.stored_length()).sum();
         let outputs = Outputs::begin(engine, store, new, output, total)?;
         let (engine, store, replaced) = (Arc::clone(engine), Arc::clone(store), item.sstables.clone());

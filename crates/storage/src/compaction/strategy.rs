@@ -162,6 +162,18 @@ impl Strategy {
         }
     }
 
+    /// With other thresholds than the schema's.
+    pub fn with_thresholds(mut self, min: usize, max: usize) -> Self {
+        let size_tiered = match &mut self {
+            Self::SizeTiered(options) => options,
+            Self::Leveled(options) => &mut options.size_tiered,
+            Self::TimeWindow(options) => &mut options.size_tiered,
+            Self::Unified(_) => return self,
+        };
+        (size_tiered.min_threshold, size_tiered.max_threshold) = (min.max(2), max.max(2));
+        self
+    }
+
     /// What is to be compacted next, or nothing.
     pub fn choose(&self, state: &State<'_>, memory: &mut Memory) -> Option<Choice> {
         match self {

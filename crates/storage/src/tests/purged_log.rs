@@ -10,8 +10,8 @@ use bytes::Bytes;
 use env::sim::{DATA, Sim};
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{
-    Cell, ClusteringValues, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadMode,
-    Row,
+    Cell, ClusteringValues, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext,
+    ReadMode, Row,
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
@@ -34,7 +34,8 @@ fn table(number: u8, name: &str) -> Arc<TableMetadata> {
         spec("c", ColumnKind::Clustering, CqlType::Int),
         spec("v", ColumnKind::Regular, CqlType::Blob),
     ];
-    let params = TableParams { gc_grace_seconds: 0, ..TableParams::default() };
+    let gc_grace_seconds = if name == "t" { 0 } else { 864_000 };
+    let params = TableParams { gc_grace_seconds, ..TableParams::default() };
     let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
     Arc::new(TableMetadata::new(
         TableId([number; 16]),
@@ -143,8 +144,10 @@ impl Node {
         let mut live = LiveRows::new(stream.as_mut(), table, now, TombstoneLimits::NONE);
         let mut keys = Vec::new();
         while let Some(partition) = live.next_partition().expect("sound") {
-            keys.push(number(&partition.key.key));
-            while live.next_row().expect("sound").is_some() {}
+            let k = number(&partition.key.key);
+            while live.next_row().expect("sound").is_some() {
+                keys.push(k);
+            }
         }
         keys.sort_unstable();
         keys
@@ -154,7 +157,11 @@ impl Node {
     fn restart(self, power_cut: bool) -> Self {
         let Self { sim, engine } = self;
         drop(engine);
-        if power_cut { sim.power_cut() } else { sim.kill() }
+        if power_cut {
+            sim.power_cut()
+        } else {
+            sim.kill()
+        }
         Self::open(sim)
     }
 }
@@ -233,4 +240,36 @@ fn a_truncation_is_not_taken_back() {
     assert_eq!((node.keys("t"), node.keys("u")), (vec![7], vec![1]));
     let again = *node.store("t").truncation.lock().expect("no panic");
     assert_eq!(again, Some(before));
+}
+
+#[test]
+fn tombstones_of_named_partitions_need_not_wait() {
+    let node = Node::open(Sim::new(5));
+    for k in 0..4 {
+        node.insert("u", k, 10);
+        node.delete("u", k);
+    }
+    node.flush("u");
+    let partitions = |node: &Node| {
+        let sstables = node.store("u").view().sstables.clone();
+        sstables.iter().map(|sstable| sstable.partition_count()).sum::<u64>()
+    };
+    let compact = |node: &Node, ks: &[i32]| {
+        let graceless = ks.iter().map(|k| DecoratedKey::new(int(*k))).collect::<std::collections::BTreeSet<_>>();
+        let named = Operation::new(Kind::MajorCompaction, Work::Named, 0);
+        let operation = Operation { graceless: Arc::new(graceless), ..named };
+        node.sim.block_on(node.engine.operate(&node.store("u"), operation)).expect("a sound disk compacts");
+    };
+    compact(&node, &[]);
+    assert_eq!(partitions(&node), 4);
+    compact(&node, &[1, 3]);
+    assert_eq!(partitions(&node), 2);
+    // what a memtable has of a partition is older than its tombstone
+    let mut late = node.update("u", 0);
+    let mut row = Row::new([Some(int(0))].into_iter().collect());
+    row.add_cell(Cell::live(late.table.regulars[0].id, 1, int(0)));
+    late.add_row(row);
+    node.apply(late);
+    compact(&node, &[0, 2]);
+    assert_eq!((partitions(&node), node.keys("u")), (1, vec![]));
 }

@@ -100,6 +100,38 @@ pub fn number(value: &Value) -> f64 {
     value.as_f64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(f64::NAN)
 }
 
+/// SSTables of each level, with the most that there should be where there are more, and their bytes.
+pub fn levels(table: &TableStats, human: bool) -> (Vec<String>, Vec<String>) {
+    let count = |(count, _, most): &(u64, u64, u64)| match count > most {
+        true => format!("{count}/{most}"),
+        false => count.to_string(),
+    };
+    (table.levels.iter().map(count).collect(), table.levels.iter().map(|(_, bytes, _)| size(*bytes, human)).collect())
+}
+
+/// The time window strategy's window, and the longest time that an SSTable is of.
+pub fn time_window(table: &TableStats) -> Option<String> {
+    let (count, unit, millis) = table.time_window.as_ref()?;
+    let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "null".to_owned());
+    Some(format!("{} {}, max duration: {}", word(count), word(unit), duration_words(*millis)))
+}
+
+/// `1 day 2 hours`: without what is zero before the first and after the last of them.
+fn duration_words(millis: u64) -> String {
+    let seconds = millis / 1000;
+    let parts = [
+        (seconds / 86_400, "day"),
+        (seconds / 3600 % 24, "hour"),
+        (seconds / 60 % 60, "minute"),
+        (seconds % 60, "second"),
+    ];
+    let first = parts.iter().position(|(count, _)| *count > 0);
+    let last = parts.iter().rposition(|(count, _)| *count > 0);
+    let shown = first.zip(last).and_then(|(first, last)| parts.get(first..=last)).unwrap_or(&parts[3..]);
+    let words = shown.iter().map(|(count, unit)| format!("{count} {unit}{}", if *count == 1 { "" } else { "s" }));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// A table's figures under Cassandra's keys.
 pub fn table_json(table: &TableStats, human: bool) -> Value {
     let millis = |mean: Option<f64>| decimals(mean.map(|micros| micros / 1000.0), 3);
@@ -108,9 +140,9 @@ pub fn table_json(table: &TableStats, human: bool) -> Value {
         "sstable_count": table.sstable_count,
         "old_sstable_count": table.old_sstable_count,
         "max_sstable_size": table.max_sstable_size,
-        "twcs": null,
-        "sstables_in_each_level": [],
-        "sstable_bytes_in_each_level": [],
+        "twcs": time_window(table),
+        "sstables_in_each_level": levels(table, human).0,
+        "sstable_bytes_in_each_level": levels(table, human).1,
         "space_used_live": size(table.space_used_live, human),
         "space_used_total": size(table.space_used_total, human),
         "space_used_by_snapshots_total": size(table.space_used_by_snapshots, human),
@@ -155,4 +187,26 @@ pub fn table_json(table: &TableStats, human: bool) -> Value {
         map.extend(details);
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_and_windows() {
+        let levels_of = vec![(5, 2048, 4), (10, 4096, 10), (0, 0, 100)];
+        let unit = Some("HOURS".to_owned());
+        let table = TableStats {
+            levels: levels_of,
+            time_window: Some((None, unit, (86_400 + 3600 + 1) * 1000)),
+            ..TableStats::default()
+        };
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert_eq!(levels(&table, false), (texts(&["5/4", "10", "0"]), texts(&["2048", "4096", "0"])));
+        let window = "null HOURS, max duration: 1 day 1 hour 0 minutes 1 second";
+        assert_eq!(time_window(&table).as_deref(), Some(window));
+        assert_eq!(time_window(&TableStats::default()), None);
+        assert_eq!([999, 120_000, 3_660_000].map(duration_words), ["0 seconds", "2 minutes", "1 hour 1 minute"]);
+    }
 }

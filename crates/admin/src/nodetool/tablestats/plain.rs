@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use schema::ident::java_double;
 
 use super::Keyspace;
-use super::format::size;
+use super::format::{levels, size, time_window};
 use crate::model::TableStats;
 use crate::nodetool::text::{decimals, memory};
 
@@ -57,10 +57,18 @@ fn print_table(table: &TableStats, name: &str, indent: &str, human: bool, out: &
 type Lines = Vec<(&'static str, String)>;
 
 fn storage_lines(table: &TableStats, human: bool) -> Lines {
-    vec![
+    let mut lines = vec![
         ("SSTable count", table.sstable_count.to_string()),
         ("Old SSTable count", table.old_sstable_count.to_string()),
         ("Max SSTable size", memory(table.max_sstable_size)),
+    ];
+    lines.extend(time_window(table).map(|window| ("SSTables Time Window", window)));
+    if !table.levels.is_empty() {
+        let (counts, bytes) = levels(table, human);
+        lines.push(("SSTables in each level", format!("[{}]", counts.join(", "))));
+        lines.push(("SSTable bytes in each level", format!("[{}]", bytes.join(", "))));
+    }
+    lines.extend([
         ("Space used (live)", size(table.space_used_live, human)),
         ("Space used (total)", size(table.space_used_total, human)),
         ("Space used by snapshots (total)", size(table.space_used_by_snapshots, human)),
@@ -71,7 +79,8 @@ fn storage_lines(table: &TableStats, human: bool) -> Lines {
         ("Memtable data size", size(table.memtable_data_size, human)),
         ("Memtable off heap memory used", size(0, human)),
         ("Memtable switch count", table.memtable_switch_count.to_string()),
-    ]
+    ]);
+    lines
 }
 
 fn request_lines(table: &TableStats) -> Lines {
