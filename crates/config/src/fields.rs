@@ -11,8 +11,8 @@ use crate::error::ConfigError;
 use crate::load::Values;
 use crate::value::{Value, What};
 use crate::{
-    Caches, CommitFailurePolicy, CommitLog, CommitLogSync, Compaction, Config, DiskFailurePolicy, FlushCompression,
-    Memtable, NativeTransport, SSTableFormat, SchemaSwitches, Thresholds, Timeouts,
+    Caches, Compaction, Config, DiskFailurePolicy, FlushCompression, Memtable, NativeTransport, SSTableFormat,
+    SchemaSwitches, Thresholds, Timeouts,
 };
 
 /// Most tokens of a node.
@@ -53,7 +53,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         client_encryption: reader.client_encryption(),
         timeouts: timeouts(&mut reader),
         memtable: memtable(&mut reader),
-        commitlog: commitlog(&mut reader),
+        commitlog: crate::commit_log::commitlog(&mut reader),
         compaction: compaction(&mut reader),
         column_index_size: reader.maybe_quantity("column_index_size"),
         caches: caches(&mut reader),
@@ -155,61 +155,6 @@ fn memtable(reader: &mut Reader<'_>) -> Memtable {
     Memtable { space, cleanup_threshold }
 }
 
-fn commitlog(reader: &mut Reader<'_>) -> CommitLog {
-    let segment_size = reader.quantity("commitlog_segment_size");
-    if !(1 << 20..2048 << 20).contains(&segment_size) {
-        reader.problem("commitlog_segment_size", "must be at least 1MiB and below 2048MiB");
-    }
-    let max_mutation_size = reader.maybe_quantity("max_mutation_size").unwrap_or(segment_size / 2);
-    if max_mutation_size > segment_size / 2 {
-        reader.problem("commitlog_segment_size", "must be at least twice the size of max_mutation_size");
-    }
-    CommitLog {
-        sync: commitlog_sync(reader),
-        segment_size,
-        total_space: reader.maybe_quantity("commitlog_total_space"),
-        max_mutation_size,
-        failure_policy: reader.one_of(
-            "commit_failure_policy",
-            &[
-                ("stop", CommitFailurePolicy::Stop),
-                ("stop_commit", CommitFailurePolicy::StopCommit),
-                ("ignore", CommitFailurePolicy::Ignore),
-                ("die", CommitFailurePolicy::Die),
-            ],
-        ),
-    }
-}
-
-fn commitlog_sync(reader: &mut Reader<'_>) -> CommitLogSync {
-    let period = reader.duration("commitlog_sync_period");
-    let window = reader.duration("commitlog_sync_group_window");
-    match reader.one_of("commitlog_sync", &[("batch", 0), ("group", 1), ("periodic", 2)]) {
-        0 => {
-            if !period.is_zero() {
-                reader.problem("commitlog_sync_period", "batch sync specified, but commitlog_sync_period found");
-            }
-            CommitLogSync::Batch
-        }
-        1 => {
-            if window.is_zero() {
-                reader.problem("commitlog_sync_group_window", "missing value, needed by commitlog_sync: group");
-            }
-            if !period.is_zero() {
-                reader.problem("commitlog_sync_period", "group sync specified, but commitlog_sync_period found");
-            }
-            CommitLogSync::Group(window)
-        }
-        _ => {
-            if period.is_zero() {
-                reader.problem("commitlog_sync_period", "missing value, needed by commitlog_sync: periodic");
-            }
-            let lag_block = reader.maybe_quantity("periodic_commitlog_sync_lag_block").map(Duration::from_nanos);
-            CommitLogSync::Periodic { period, lag_block: lag_block.unwrap_or(period + period / 2) }
-        }
-    }
-}
-
 /// What a table gets that is created without `compaction`: what cassandra_latest.yaml of 5.0 says.
 pub(crate) const DEFAULT_COMPACTION: (&str, [(&str, &str); 5]) = (
     "UnifiedCompactionStrategy",
@@ -269,7 +214,7 @@ impl Reader<'_> {
         self.problems.push(format!("{name}: {problem}"));
     }
 
-    fn value(&self, name: &str) -> Value {
+    pub(crate) fn value(&self, name: &str) -> Value {
         let (key, _) = catalogue::find(name).expect("fields are keys of the catalogue");
         match self.values.by_name.get(key.name) {
             Some(value) if value.what != What::Null => value.clone(),
@@ -284,7 +229,7 @@ impl Reader<'_> {
         }
     }
 
-    fn boolean(&self, name: &str) -> bool {
+    pub(crate) fn boolean(&self, name: &str) -> bool {
         self.value(name).what == What::Bool(true)
     }
 
@@ -307,18 +252,18 @@ impl Reader<'_> {
         self.maybe_int(name).and_then(|limit| u64::try_from(limit).ok())
     }
 
-    fn maybe_quantity(&self, name: &str) -> Option<u64> {
+    pub(crate) fn maybe_quantity(&self, name: &str) -> Option<u64> {
         match self.value(name).what {
             What::Quantity(quantity) => Some(quantity),
             _ => None,
         }
     }
 
-    fn quantity(&self, name: &str) -> u64 {
+    pub(crate) fn quantity(&self, name: &str) -> u64 {
         self.maybe_quantity(name).unwrap_or(0)
     }
 
-    fn duration(&self, name: &str) -> Duration {
+    pub(crate) fn duration(&self, name: &str) -> Duration {
         Duration::from_nanos(self.quantity(name))
     }
 
@@ -359,7 +304,7 @@ impl Reader<'_> {
     }
 
     /// One of some words; the first stands in where there is a problem.
-    fn one_of<T: Copy, const N: usize>(&mut self, name: &str, words: &[(&str, T); N]) -> T {
+    pub(crate) fn one_of<T: Copy, const N: usize>(&mut self, name: &str, words: &[(&str, T); N]) -> T {
         let text = self.text(name).unwrap_or_default();
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
             return *value;

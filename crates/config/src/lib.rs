@@ -9,6 +9,7 @@
 
 mod auth;
 mod catalogue;
+mod commit_log;
 mod encryption;
 mod error;
 mod fields;
@@ -23,6 +24,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 pub use auth::Auth;
+pub use commit_log::{Cdc, ClassOptions, CommitFailurePolicy, CommitLog, CommitLogSync};
 pub use encryption::{ClientEncryption, Pem};
 pub use error::ConfigError;
 
@@ -178,21 +180,6 @@ pub struct Memtable {
     pub cleanup_threshold: Option<f64>,
 }
 
-/// The commit log.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CommitLog {
-    /// commitlog_sync with its time
-    pub sync: CommitLogSync,
-    /// commitlog_segment_size in bytes
-    pub segment_size: u64,
-    /// commitlog_total_space in bytes; None: from the disk
-    pub total_space: Option<u64>,
-    /// max_mutation_size in bytes
-    pub max_mutation_size: u64,
-    /// commit_failure_policy
-    pub failure_policy: CommitFailurePolicy,
-}
-
 /// What new SSTables are: the version that the two keys choose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SSTableFormat {
@@ -202,35 +189,6 @@ pub enum SSTableFormat {
     Big5,
     /// bti, of 5.0: `da`.
     Bti,
-}
-
-/// When a write is acknowledged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CommitLogSync {
-    /// When its log record is on disk; writes that arrive together share a sync.
-    Batch,
-    /// As batch, but a sync waits this long for company.
-    Group(Duration),
-    /// At once; the log is synced this often.
-    Periodic {
-        /// commitlog_sync_period
-        period: Duration,
-        /// periodic_commitlog_sync_lag_block: writes wait when the last sync is older
-        lag_block: Duration,
-    },
-}
-
-/// What a failing commit log does to the node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CommitFailurePolicy {
-    /// Shut down gossip and clients, stay for tools.
-    Stop,
-    /// Stop the log, keep serving reads.
-    StopCommit,
-    /// Let the writes fail.
-    Ignore,
-    /// End the process.
-    Die,
 }
 
 /// What a failing disk does to the node.

@@ -137,6 +137,30 @@ fn classes_of_auth_have_short_and_long_names() {
 }
 
 #[test]
+fn the_log_is_compressed_and_captured_as_the_keys_say() {
+    for (yaml, parameters) in [
+        ("commitlog_compression: ZstdCompressor", None),
+        ("commitlog_compression: [{class_name: ZstdCompressor}]", None),
+        ("commitlog_compression: {class_name: ZstdCompressor, parameters: [{compression_level: 5}]}", Some("5")),
+        ("commitlog_compression: [{class_name: ZstdCompressor, parameters: {compression_level: '5'}}]", Some("5")),
+    ] {
+        let config = Config::load(Some(yaml), &[], false).expect("valid");
+        let compression = config.commitlog.compression.clone().expect("named");
+        assert_eq!(compression.class, "ZstdCompressor", "{yaml}");
+        assert_eq!(compression.parameters.get("compression_level").map(String::as_str), parameters, "{yaml}");
+        let shown = config.settings().into_iter().find(|(name, _)| name == "commitlog_compression.parameters");
+        assert_eq!(shown.unwrap().1.unwrap(), parameters.map_or("{}", |_| "{compression_level=5}"), "{yaml}");
+    }
+    assert_eq!(with(&[]).unwrap().commitlog.cdc, None);
+    let cdc =
+        with(&["cdc_enabled=true", "cdc_total_space=8MiB", "cdc_block_writes=false"]).unwrap().commitlog.cdc.unwrap();
+    assert_eq!(
+        (cdc.total_space, cdc.block_writes, cdc.check_interval),
+        (Some(8 << 20), false, Duration::from_millis(250))
+    );
+}
+
+#[test]
 fn all_problems_are_told_at_once() {
     assert_eq!(problems("num_token: 8\nread_request_timeout: 5\nodd_key: 1").len(), 3);
 }

@@ -79,6 +79,8 @@ pub enum StartError {
     Encryption(String),
     /// The strategy or an option of `default_compaction`.
     DefaultCompaction(String),
+    /// commitlog_compression.
+    Compression(String),
     /// Workers.
     Workers(io::Error),
 }
@@ -91,6 +93,7 @@ impl fmt::Display for StartError {
             }
             Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Directory(why) | Self::Memory(why) => f.write_str(why),
+            Self::Compression(why) => write!(f, "commitlog_compression: {why}"),
             Self::Encryption(why) => write!(f, "client_encryption_options: {why}"),
             Self::DefaultCompaction(why) => write!(f, "default_compaction: {why}"),
             Self::Node(error) => error.fmt(f),
@@ -294,7 +297,7 @@ fn engine_options(
         system_directory: found.system,
         places: found.places,
         offered_schema: found.schema,
-        commitlog: log_options(config, cores, engine),
+        commitlog: log_options(config, cores, engine)?,
         // known once the engine is open: the node tells it
         host_id: None,
         commitlog_directory: found.commitlog,
@@ -347,11 +350,17 @@ const LOG_BYTES_A_CORE: u64 = 64 << 20;
 /// But never fewer segments than this.
 const LOG_SEGMENTS_MIN: u64 = 4;
 
-fn log_options(config: &Config, cores: usize, engine: &Arc<OnceLock<Weak<Engine>>>) -> commitlog::Options {
+fn log_options(
+    config: &Config,
+    cores: usize,
+    engine: &Arc<OnceLock<Weak<Engine>>>,
+) -> Result<commitlog::Options, StartError> {
     let log = &config.commitlog;
     let limit = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let (for_pressure, wanted) = (Arc::clone(engine), LOG_SEGMENTS_MIN * log.segment_size);
-    commitlog::Options {
+    let compression = log.compression.as_ref();
+    let compression = compression.map(|named| commitlog::Compression::new(&named.class, &named.parameters)).transpose();
+    Ok(commitlog::Options {
         segment_size: limit(log.segment_size),
         mutation_size_max: limit(log.max_mutation_size),
         total_space: log.total_space.unwrap_or((LOG_BYTES_A_CORE * cores as u64).max(wanted)),
@@ -369,7 +378,8 @@ fn log_options(config: &Config, cores: usize, engine: &Arc<OnceLock<Weak<Engine>
         replay_policy: ReplayPolicy::Stop,
         on_pressure: Arc::new(move |keys| flush_for_room(&for_pressure, keys)),
         on_failure: Arc::new(log_failed),
-    }
+        compression: compression.map_err(StartError::Compression)?,
+    })
 }
 
 /// The log is too large: the tables that hold its oldest segments are flushed.

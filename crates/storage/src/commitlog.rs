@@ -15,11 +15,12 @@
 //! - a failed sync is final: what it covered is never reported as durable;
 //! - a segment is removed only when every record in it was flushed, or belongs to nobody, and the same holds of those before it.
 //!
-//! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see `format`), plain. Those of Cassandra are
-//! replayed too, versions 7 and 8, also compressed ones (see `compressed`); encrypted segments are refused by name. Not here: what a mutation says, which positions an SSTable covers, truncation records.
+//! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see `format`), plain or compressed (see `form`).
+//! Those of Cassandra are replayed too, versions 7 and 8 (see `compressed`); encrypted segments are refused by name. Not here: what a mutation says, which positions an SSTable covers, truncation records.
 
 mod compressed;
 mod durable;
+mod form;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -41,9 +42,11 @@ use env::{Env, Next, Wake};
 use schema::TableId;
 
 pub use durable::WaitDurable;
+pub use form::Compression;
 pub use replay::Replay;
 
 use durable::Durability;
+use form::Form;
 use pending::Pending;
 use segments::{Allocator, Segment};
 
@@ -127,6 +130,8 @@ pub struct Options {
     pub total_space: u64,
     /// `commitlog_sync` and its period or window.
     pub sync: SyncMode,
+    /// `commitlog_compression`; None: sections are stored as they are.
+    pub compression: Option<Compression>,
     /// `commit_failure_policy`.
     pub failure_policy: FailurePolicy,
     /// About corruption found at start.
@@ -144,6 +149,7 @@ impl Default for Options {
             mutation_size_max: 16 << 20,
             total_space: 8 << 30,
             sync: SyncMode::Batch,
+            compression: None,
             failure_policy: FailurePolicy::Stop,
             replay_policy: ReplayPolicy::Stop,
             on_pressure: Arc::new(|_| {}),
@@ -254,6 +260,7 @@ struct Shared {
     env: Env,
     directory: PathBuf,
     options: Options,
+    form: Arc<Form>,
     /// Guards the pending buffer and the table of segments: a copy or a look-up, never I/O.
     state: Mutex<State>,
     durability: Durability,
@@ -278,9 +285,9 @@ struct State {
 
 impl State {
     /// Before anything is appended, and while a replay goes on.
-    fn new(first_own: u64, segments: BTreeMap<u64, Segment>, options: &Options) -> Self {
+    fn new(first_own: u64, segments: BTreeMap<u64, Segment>, options: &Options, form: &Form) -> Self {
         Self {
-            pending: Pending::new(first_own, options.segment_size),
+            pending: Pending::new(first_own, options.segment_size, form.header_len()),
             segments,
             first_own,
             written: first_own,
@@ -302,15 +309,18 @@ impl CommitLog {
         let replay = Replay::open(env, directory, options.replay_policy)?;
         let clock = u64::try_from(env.clock.now_micros() / 1000).unwrap_or(1);
         let first_own = replay.last_id().map_or(clock, |last| clock.max(last + 1));
+        let form = Arc::new(Form::new(options.compression.as_ref()));
         let mut segments = replay.segments();
-        segments.insert(first_own, Segment::new(directory.join(format::file_name(first_own))));
-        let mut allocator = Allocator::new(directory, options.segment_size, first_own);
+        let file_len = form.file_len(options.segment_size);
+        segments.insert(first_own, Segment::new(directory.join(format::file_name(first_own)), file_len.into()));
+        let mut allocator = Allocator::new(directory, Arc::clone(&form), file_len, first_own);
         allocator.make_at_once(&*env.disk, first_own)?;
-        let state = State::new(first_own, segments, &options);
+        let state = State::new(first_own, segments, &options, &form);
         let shared = Arc::new(Shared {
             env: env.clone(),
             directory: directory.to_owned(),
             options,
+            form,
             state: Mutex::new(state),
             durability: Durability::new(first_own),
             allocator: Mutex::new(allocator),
@@ -325,12 +335,13 @@ impl CommitLog {
     pub fn open_read_only(env: &Env, directory: &Path, options: Options) -> Result<(CommitLog, Replay), LogError> {
         let replay = Replay::open_read_only(env, directory, options.replay_policy)?;
         let first_own = replay.last_id().map_or(1, |last| last + 1);
-        let state = State::new(first_own, BTreeMap::new(), &options);
-        let allocator = Mutex::new(Allocator::new(directory, options.segment_size, first_own));
+        let form = Arc::new(Form::new(None));
+        let state = State::new(first_own, BTreeMap::new(), &options, &form);
+        let allocator = Mutex::new(Allocator::new(directory, Arc::clone(&form), options.segment_size, first_own));
         let durability = Durability::new(first_own);
         durability.stop();
         let (env, directory) = (env.clone(), directory.to_owned());
-        let shared = Shared { env, directory, options, state: Mutex::new(state), durability, allocator };
+        let shared = Shared { env, directory, options, form, state: Mutex::new(state), durability, allocator };
         let nothing = || shared.env.tasks.background("commitlog", Box::new(|| Next::Done));
         let (writer, allocator) = (nothing(), nothing());
         Ok((CommitLog { shared: Arc::new(shared), writer, allocator }, replay))
@@ -355,7 +366,7 @@ impl CommitLog {
         state.pending.note_time(|| self.shared.env.clock.monotonic_nanos());
         let position = state.pending.append(records, total);
         state.appended += records.len() as u64;
-        state.mark_dirty(position, dirty, &self.shared.directory);
+        state.mark_dirty(position, dirty, &self.shared);
         drop(state);
         if wake {
             self.writer.wake();
@@ -374,7 +385,7 @@ impl CommitLog {
             }
             total += record.len() + format::ENTRY_OVERHEAD as usize;
         }
-        let room = (self.shared.options.segment_size - format::HEADER_LEN - format::MARKER_LEN) as usize;
+        let room = (self.shared.options.segment_size - self.shared.form.header_len() - format::MARKER_LEN) as usize;
         if total > room { Err(too_large(total, room)) } else { Ok(total) }
     }
 
@@ -432,7 +443,7 @@ impl CommitLog {
 
     /// A replayed record went into these memtables: its segment stays until they are flushed.
     pub fn mark_replayed(&self, position: LogPosition, dirty: &[DirtyKey]) {
-        self.shared.lock().mark_dirty(position, dirty, &self.shared.directory);
+        self.shared.lock().mark_dirty(position, dirty, &self.shared);
     }
 
     /// Everything was replayed, or is flushed: replayed segments to which nobody laid a claim are removed.
@@ -456,14 +467,13 @@ impl CommitLog {
     /// Figures.
     pub fn stats(&self) -> Stats {
         let state = self.shared.lock();
-        let segments = state.segments.len() as u64;
         Stats {
             appended: state.appended,
             pending_bytes: state.pending.bytes() as u64,
             waiting: self.shared.durability.waiting(),
             syncs: state.syncs,
-            segments,
-            size: segments * u64::from(self.shared.options.segment_size),
+            segments: state.segments.len() as u64,
+            size: state.segments.values().map(|segment| segment.size).sum(),
         }
     }
 }
@@ -472,6 +482,11 @@ impl Shared {
     /// A panic while the state is locked would leave positions without bytes: nothing may go on.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no step under the log's mutex panics")
+    }
+
+    fn new_segment(&self, id: u64) -> Segment {
+        let size = self.form.file_len(self.options.segment_size);
+        Segment::new(self.directory.join(format::file_name(id)), size.into())
     }
 
     /// Whether syncs are late by more than half a period.
@@ -485,11 +500,8 @@ impl Shared {
 }
 
 impl State {
-    fn mark_dirty(&mut self, position: LogPosition, dirty: &[DirtyKey], directory: &Path) {
-        let segment = self
-            .segments
-            .entry(position.segment)
-            .or_insert_with(|| Segment::new(directory.join(format::file_name(position.segment))));
+    fn mark_dirty(&mut self, position: LogPosition, dirty: &[DirtyKey], shared: &Shared) {
+        let segment = self.segments.entry(position.segment).or_insert_with(|| shared.new_segment(position.segment));
         segment.mark_dirty(position.offset, dirty);
     }
 

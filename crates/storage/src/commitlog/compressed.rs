@@ -1,11 +1,11 @@
-//! Compressed segments, which Cassandra writes with `commitlog_compression`: read as the plain segments that they stand for.
+//! Compressed segments (`commitlog_compression`): read as the plain segments that they stand for.
 //!
 //! The parameters in the header name the compressor. After each section's marker comes an i32, the length of the section without compression,
 //! then its compressed bytes up to the next marker. Positions in the log count as if nothing were compressed: each section
 //! begins 8 bytes (a marker) behind the end of the one before. So a plain segment is put together here, markers at their logical
 //! places, and read as any other. Agrees with `CommitLogSegmentReader.CompressedSegmenter` and `CommitLogDescriptor`.
 //!
-//! Nothing is written in this form.
+//! Not here: writing them, which is `form`'s.
 
 use sstable::Compressor;
 use stdx::Cursor;
@@ -29,39 +29,100 @@ pub(super) fn compressor(header: &Header) -> Result<Compressor, String> {
     Compressor::from_class(class).ok_or_else(|| format!("the compressor {class}"))
 }
 
-/// The plain segment that a compressed one stands for. Where a section cannot be read, the rest is bytes that are no section.
-pub(super) fn plain(content: &[u8], header: &Header, compressor: Compressor) -> Vec<u8> {
+/// Where each section begins in the plain segment and in the file; the last pair is the place behind the last section that could be read.
+pub(super) struct Places(Vec<(u32, u32)>);
+
+impl Places {
+    /// Where in the file the section begins that holds this place of the plain segment, and where the next one does.
+    pub(super) fn stored(&self, offset: u32) -> (u32, u32) {
+        let after = self.0.partition_point(|(plain, _)| *plain <= offset);
+        let place = |index: usize| self.0.get(index).or(self.0.last()).map_or(0, |(_, stored)| *stored);
+        (place(after.saturating_sub(1)), place(after))
+    }
+}
+
+/// Puts together the plain segment that a compressed one stands for. A section that cannot be read in front of one that can stands as garbage of the length that it
+/// names, so that later positions are right; at the end there are 8 bytes of it: a torn tail.
+pub(super) fn unpack(content: &[u8], header: &Header, compressor: Compressor) -> (Vec<u8>, Places) {
     let mut out = content.get(..header.len as usize).unwrap_or_default().to_vec();
+    let mut places = Vec::new();
     let mut at = header.len;
-    while let Some(next) = format::read_marker(content, header.id, at) {
-        let stored = content.get((at + MARKER_LEN) as usize..next as usize).unwrap_or_default();
-        let Some(section) = section(stored, compressor) else { break };
-        let start = out.len();
-        let end = start + MARKER_LEN as usize + section.len();
-        if end > COMMITLOG_SEGMENT_SIZE_MAX as usize {
+    loop {
+        places.push((out.len() as u32, at));
+        if let Some((section, next)) = section_at(content, header.id, at, compressor)
+            && put_section(&mut out, header.id, &section)
+        {
+            at = next;
+            continue;
+        }
+        let rest = content.get(at as usize..).unwrap_or_default();
+        if format::zeros(rest) == rest.len() {
             break;
         }
-        out.extend_from_slice(&format::marker(header.id, start as u32, end as u32));
-        out.extend_from_slice(&section);
-        at = next;
+        let Some(found) = find_section(content, header.id, at + 1, compressor) else {
+            let is_a_marker_cut_short = format::zeros(rest) >= MARKER_LEN as usize;
+            let garbage = if is_a_marker_cut_short { 0 } else { MARKER_LEN as usize };
+            out.resize(out.len() + garbage, u8::MAX);
+            break;
+        };
+        out.resize(out.len() + MARKER_LEN as usize + named_length(content, header.id, at, out.len()), u8::MAX);
+        at = found;
     }
-    let rest = content.get(at as usize..).unwrap_or_default();
-    if format::zeros(rest) < rest.len() && format::zeros(rest) < MARKER_LEN as usize {
-        out.extend_from_slice(&[u8::MAX; MARKER_LEN as usize]);
+    (out, Places(places))
+}
+
+/// The section whose marker is at `at`, and where the next marker is.
+fn section_at(content: &[u8], id: u64, at: u32, compressor: Compressor) -> Option<(Vec<u8>, u32)> {
+    let next = format::read_marker(content, id, at)?;
+    let stored = content.get((at + MARKER_LEN) as usize..next as usize)?;
+    Some((section(stored, compressor)?, next))
+}
+
+fn put_section(out: &mut Vec<u8>, id: u64, section: &[u8]) -> bool {
+    let start = out.len();
+    let end = start + MARKER_LEN as usize + section.len();
+    if end > COMMITLOG_SEGMENT_SIZE_MAX as usize {
+        return false;
     }
-    out
+    out.extend_from_slice(&format::marker(id, start as u32, end as u32));
+    out.extend_from_slice(section);
+    true
+}
+
+/// The first section at or behind `from` that can be read. Zeros are passed by, less three that may belong to a marker.
+fn find_section(content: &[u8], id: u64, from: u32, compressor: Compressor) -> Option<u32> {
+    let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
+    let mut at = from;
+    while at < length {
+        let rest = content.get(at as usize..)?;
+        let zeros = Some(format::zeros(rest)).filter(|zeros| *zeros < rest.len())?;
+        at = at.max((at + u32::try_from(zeros).ok()?).saturating_sub(3));
+        if section_at(content, id, at, compressor).is_some() {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The plain length that an unreadable section names, if that is possible in a segment that has `before` bytes already.
+fn named_length(content: &[u8], id: u64, at: u32, before: usize) -> usize {
+    let named = format::read_marker(content, id, at)
+        .and_then(|next| content.get((at + MARKER_LEN) as usize..next as usize))
+        .and_then(|stored| Cursor::new(stored).u32().ok().filter(|length| is_possible(*length as usize, stored.len())));
+    let named = named.map_or(0, |length| length as usize);
+    if before + named + MARKER_LEN as usize > COMMITLOG_SEGMENT_SIZE_MAX as usize { 0 } else { named }
+}
+
+fn is_possible(length: usize, stored: usize) -> bool {
+    length <= COMMITLOG_SEGMENT_SIZE_MAX as usize && length <= stored.saturating_mul(RATIO_MAX)
 }
 
 fn section(stored: &[u8], compressor: Compressor) -> Option<Vec<u8>> {
     let mut cursor = Cursor::new(stored);
     let length = cursor.u32().ok()? as usize;
     let compressed = stored.get(4..)?;
-    let possible =
-        length <= COMMITLOG_SEGMENT_SIZE_MAX as usize && length <= compressed.len().saturating_mul(RATIO_MAX);
-    if !possible {
-        return None;
-    }
-    compressor.decompress(compressed, length).ok()
+    is_possible(length, compressed.len()).then(|| compressor.decompress(compressed, length).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -109,14 +170,39 @@ mod tests {
             let found = compressor(&named).unwrap();
             let segment = compressed(&params, &header);
             assert!(segment.len() < SEGMENT.len(), "{class}");
-            assert_eq!(items(plain(&segment, &header, found), &header), expected, "{class}");
+            assert_eq!(items(unpack(&segment, &header, found).0, &header), expected, "{class}");
             // a torn end is something bad that nothing follows; a place where nothing was written is the end
             let torn = &segment[..segment.len() - 3];
-            let torn = items(plain(torn, &header, found), &header);
+            let torn = items(unpack(torn, &header, found).0, &header);
             assert!(matches!(torn.last(), Some(Item::Bad(bad)) if !bad.followed), "{class}");
             let padded = [segment.as_slice(), &[0; 64]].concat();
-            assert_eq!(items(plain(&padded, &header, found), &header), expected, "{class}");
+            assert_eq!(items(unpack(&padded, &header, found).0, &header), expected, "{class}");
         }
+    }
+
+    #[test]
+    fn damage_in_front_of_a_section_is_no_torn_tail() {
+        let header = format::read_header(SEGMENT).unwrap();
+        let params = CompressionParams::lz4();
+        let segment = compressed(&params, &header);
+        let expected = items(SEGMENT.to_vec(), &header);
+        let first = format::read_marker(&segment, header.id, header.len).unwrap();
+        let second = format::read_marker(&segment, header.id, first).unwrap();
+        // in the marker, in its offset, in the plain length, in the compressed bytes
+        for at in [first + 5, first + 3, first + 9, first + 40] {
+            let mut broken = segment.clone();
+            broken[at as usize] ^= 4;
+            let read = items(unpack(&broken, &header, params.compressor).0, &header);
+            assert!(read.iter().any(|item| matches!(item, Item::Bad(bad) if bad.followed)), "{at}");
+            let is_invented = |item: &Item| matches!(item, Item::Entry(..)) && !expected.contains(item);
+            if at == first + 40 {
+                assert!(!read.iter().any(is_invented) && read.last() == expected.last(), "{at}");
+            }
+        }
+        let (plain, places) = unpack(&segment[..second as usize + 20], &header, params.compressor);
+        let end = plain.len() as u32 - MARKER_LEN;
+        assert_eq!(places.stored(end).0, second, "what is to be cut");
+        assert_eq!(places.stored(end - 1), (first, second));
     }
 
     #[test]

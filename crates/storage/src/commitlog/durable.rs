@@ -63,13 +63,6 @@ impl Durability {
         self.lock().waiters.len() as u64
     }
 
-    /// Where the durable part of a segment ends; 0 when nothing in it is durable.
-    pub(super) fn end_in(&self, segment: u64) -> u32 {
-        let packed = self.position.load(Ordering::Acquire);
-        let is_there = segment.checked_sub(self.first_segment) == Some(packed >> 32);
-        if is_there { packed as u32 } else { 0 }
-    }
-
     /// Everything up to `position` is durable.
     pub(super) fn advance(&self, position: LogPosition) {
         self.position.store(self.pack(position), Ordering::Release);

@@ -21,10 +21,12 @@ pub(super) const VERSION: i32 = 8;
 pub(super) const VERSIONS_READ: [i32; 2] = [7, 8];
 
 /// Parameters of a plain segment.
-const PARAMETERS: &[u8] = b"{}";
+pub(super) const PARAMETERS: &[u8] = b"{}";
 
-/// Length of a plain segment's header.
-pub(super) const HEADER_LEN: u32 = 4 + 8 + 2 + PARAMETERS.len() as u32 + 4;
+/// Length of a header with these parameters.
+pub(super) const fn header_len(parameters: &[u8]) -> u32 {
+    4 + 8 + 2 + parameters.len() as u32 + 4
+}
 
 /// Length of a section's marker.
 pub(super) const MARKER_LEN: u32 = 8;
@@ -66,14 +68,14 @@ impl Header {
     }
 }
 
-/// The header of a plain segment.
-pub(super) fn header(id: u64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADER_LEN as usize);
+/// The header of a segment with these parameters, which are short.
+pub(super) fn header(id: u64, parameters: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(header_len(parameters) as usize);
     bytes.extend_from_slice(&VERSION.to_be_bytes());
     bytes.extend_from_slice(&id.to_be_bytes());
-    bytes.extend_from_slice(&(PARAMETERS.len() as u16).to_be_bytes());
-    bytes.extend_from_slice(PARAMETERS);
-    bytes.extend_from_slice(&header_crc(VERSION, id, PARAMETERS).to_be_bytes());
+    bytes.extend_from_slice(&(parameters.len() as u16).to_be_bytes());
+    bytes.extend_from_slice(parameters);
+    bytes.extend_from_slice(&header_crc(VERSION, id, parameters).to_be_bytes());
     bytes
 }
 
@@ -169,10 +171,10 @@ mod tests {
         for name in ["CommitLog-8-12.log.tmp", "CommitLog-8-12_cdc.idx", "CommitLog-12.log", "x", "CommitLog-8-y.log"] {
             assert_eq!(parse_file_name(name), None, "{name}");
         }
-        let bytes = header(7);
-        assert_eq!(bytes.len(), HEADER_LEN as usize);
+        let bytes = header(7, PARAMETERS);
+        assert_eq!(bytes.len(), header_len(PARAMETERS) as usize);
         let read = read_header(&bytes).expect("valid");
-        assert_eq!((read.version, read.id, read.len), (VERSION, 7, HEADER_LEN));
+        assert_eq!((read.version, read.id, read.len), (VERSION, 7, 20));
         for bit in 0..bytes.len() * 8 {
             let mut broken = bytes.clone();
             broken[bit / 8] ^= 1 << (bit % 8);

@@ -6,13 +6,13 @@
 use std::collections::VecDeque;
 
 use super::LogPosition;
-use super::format::{self, HEADER_LEN, MARKER_LEN};
+use super::format::{self, MARKER_LEN};
 
-/// In `periodic` mode the writer is woken early at this many bytes.
-const WAKE_BYTES: usize = 4 << 20;
+/// A writer that waits for its time is woken early at this many bytes.
+pub(super) const WAKE_BYTES: usize = 4 << 20;
 
 /// A buffer that grew larger is not kept for reuse.
-const REUSE_BYTES_MAX: usize = 4 << 20;
+pub(super) const REUSE_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes for one place in one segment: a section, or more of the section that is still open.
 #[derive(Debug)]
@@ -33,6 +33,7 @@ impl Section {
 
 pub(super) struct Pending {
     segment_size: u32,
+    header_len: u32,
     /// Sections of segments that are full.
     closed: VecDeque<Section>,
     /// The segment being filled, and how far it is allocated.
@@ -55,15 +56,16 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    pub(super) fn new(segment: u64, segment_size: u32) -> Self {
+    pub(super) fn new(segment: u64, segment_size: u32, header_len: u32) -> Self {
         Pending {
             segment_size,
+            header_len,
             closed: VecDeque::new(),
             segment,
-            offset: HEADER_LEN,
+            offset: header_len,
             last: LogPosition::NONE,
             open: None,
-            start: HEADER_LEN,
+            start: header_len,
             buffer: Vec::new(),
             spare: Vec::new(),
             bytes: 0,
@@ -156,7 +158,7 @@ impl Pending {
         self.closed.extend(full);
         self.open = None;
         self.segment += 1;
-        self.offset = HEADER_LEN;
+        self.offset = self.header_len;
     }
 
     fn cut(&mut self) -> Option<Section> {

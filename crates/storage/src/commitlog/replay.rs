@@ -10,17 +10,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::{Disk, Env};
 
+use super::compressed::Places;
 use super::reader::{Bad, Item, SegmentReader};
 use super::segments::{Segment, TEMPORARY};
-use super::{COMMITLOG_SEGMENT_SIZE_MAX, LogError, LogPosition, ReplayPolicy, compressed, format};
+use super::{LogError, LogPosition, ReplayPolicy, compressed, format};
 
 /// A file that this log made on the way to a segment.
 fn is_ours(name: &str) -> bool {
     name.starts_with("CommitLog-") || name.starts_with("spare")
 }
 
-/// More than a header has.
-const HEAD_MAX: u64 = 16 << 10;
+/// No segment's file is longer: offsets are positive 32-bit integers.
+const FILE_LEN_MAX: u64 = i32::MAX as u64;
 
 /// What is read of a segment at a time.
 const READ_BLOCK: usize = 64 << 10;
@@ -78,7 +79,7 @@ impl Replay {
     fn last_in_use(&self) -> Result<Option<PathBuf>, LogError> {
         for (id, path) in self.files.iter().rev() {
             match self.read_segment(*id, path) {
-                Ok(Some(reader)) if !reader.is_blank() => return Ok(Some(path.clone())),
+                Ok(Some((reader, _))) if !reader.is_blank() => return Ok(Some(path.clone())),
                 Ok(_) => {}
                 Err(LogError::Corrupt { .. }) => return Ok(None),
                 Err(error) => return Err(error),
@@ -99,27 +100,17 @@ impl Replay {
     }
 
     pub(super) fn segments(&self) -> BTreeMap<u64, Segment> {
-        self.files.iter().map(|(id, path)| (*id, Segment::new(path.clone()))).collect()
+        let size = |path: &PathBuf| self.disk.file_len(path).unwrap_or(0);
+        self.files.iter().map(|(id, path)| (*id, Segment::new(path.clone(), size(path)))).collect()
     }
 
     /// Settles the last segment in use: what cannot be read at its end becomes zeros, unless sections follow (then it is not a tail),
     /// and its last section is written and synced again. That section may be in the kernel's memory only: its writer died before the
     /// sync, or the sync failed, which Linux forgets. A later power cut would tear it when it is no longer the last.
-    ///
-    /// What another wrote compressed is not written again: its torn tail is passed over at each start, until it was flushed and is gone.
     fn settle_tail(&mut self) -> Result<(), LogError> {
-        for (_, path) in self.files.iter().rev() {
-            if self.is_compressed(path)? {
-                self.torn = Some(path.clone());
-                break;
-            }
-        }
         for (id, path) in self.files.iter().rev() {
-            if self.torn.as_ref() == Some(path) {
-                return Ok(());
-            }
-            let mut reader = match self.read_segment(*id, path) {
-                Ok(Some(reader)) if !reader.is_blank() => reader,
+            let (mut reader, unpacked) = match self.read_segment(*id, path) {
+                Ok(Some((reader, unpacked))) if !reader.is_blank() => (reader, unpacked),
                 Ok(_) => continue,
                 Err(LogError::Corrupt { .. }) => return Ok(()),
                 Err(error) => return Err(error),
@@ -128,20 +119,13 @@ impl Replay {
                 Item::Entry(..) => None,
                 Item::Bad(bad) => Some(bad),
             });
-            return match bad {
-                Some(Bad { followed: true, .. }) => Ok(()),
-                bad => self.rewrite_tail(path, &reader, bad),
+            return match (bad, unpacked) {
+                (Some(Bad { followed: true, .. }), _) => Ok(()),
+                (bad, Some(unpacked)) => self.settle_compressed(path, reader.last_section().0, &unpacked, bad),
+                (bad, None) => self.rewrite_tail(path, &reader, bad),
             };
         }
         Ok(())
-    }
-
-    /// Whether a segment is of another's making, with parameters.
-    fn is_compressed(&self, path: &Path) -> Result<bool, LogError> {
-        let file = self.disk.open_read(path).map_err(LogError::io(path))?;
-        let mut head = vec![0; file.len().min(HEAD_MAX) as usize];
-        file.read_at(&mut head, 0).map_err(LogError::io(path))?;
-        Ok(format::read_header(&head).is_some_and(|header| !header.is_plain()))
     }
 
     fn rewrite_tail(&self, path: &Path, reader: &SegmentReader, bad: Option<Bad>) -> Result<(), LogError> {
@@ -160,10 +144,28 @@ impl Replay {
         written.and_then(|()| file.sync_data()).map_err(LogError::io(path))
     }
 
+    /// A compressed section that is torn goes as a whole: the file is cut where it begins.
+    fn settle_compressed(&self, path: &Path, last: u32, places: &Places, bad: Option<Bad>) -> Result<(), LogError> {
+        let mut file = self.disk.open_write(path).map_err(LogError::io(path))?;
+        let settled = match bad {
+            Some(Bad { offset, reason, .. }) => {
+                tracing::info!(path = %path.display(), offset, reason, "cutting the torn tail of the commit log");
+                file.set_len(u64::from(places.stored(offset).0))
+            }
+            None => {
+                let (start, end) = places.stored(last);
+                let mut section = vec![0; end.saturating_sub(start) as usize];
+                let read = self.disk.open_read(path).and_then(|file| file.read_at(&mut section, u64::from(start)));
+                read.and_then(|()| file.write_at(&section, u64::from(start)))
+            }
+        };
+        settled.and_then(|()| file.sync_data()).map_err(LogError::io(path))
+    }
+
     /// A segment's bytes. Segments are as long as they may become, and mostly zeros: of these no memory is touched.
     fn read_content(&self, path: &Path) -> std::io::Result<Vec<u8>> {
         let file = self.disk.open_read(path)?;
-        if file.len() > u64::from(COMMITLOG_SEGMENT_SIZE_MAX) {
+        if file.len() > FILE_LEN_MAX {
             return Err(std::io::Error::from(std::io::ErrorKind::InvalidData));
         }
         let mut content = vec![0; file.len() as usize];
@@ -178,8 +180,8 @@ impl Replay {
         Ok(content)
     }
 
-    /// A reader of a segment; `None` when the file holds only zeros.
-    fn read_segment(&self, id: u64, path: &Path) -> Result<Option<SegmentReader>, LogError> {
+    /// A reader of a segment, and where its sections are stored if it is compressed; `None` when the file holds only zeros.
+    fn read_segment(&self, id: u64, path: &Path) -> Result<Option<(SegmentReader, Option<Places>)>, LogError> {
         let content = self.read_content(path).map_err(LogError::io(path))?;
         let Some(header) = format::read_header(&content) else {
             if format::zeros(&content) == content.len() {
@@ -196,12 +198,12 @@ impl Replay {
             return Err(LogError::Corrupt { path: path.to_owned(), offset: 4, reason });
         }
         if header.is_plain() {
-            return Ok(Some(SegmentReader::new(Bytes::from(content), id, header.len)));
+            return Ok(Some((SegmentReader::new(Bytes::from(content), id, header.len), None)));
         }
         let unsupported = |what| LogError::Unsupported { path: path.to_owned(), what };
         let compressor = compressed::compressor(&header).map_err(unsupported)?;
-        let content = compressed::plain(&content, &header, compressor);
-        Ok(Some(SegmentReader::new(Bytes::from(content), id, header.len)))
+        let (plain, places) = compressed::unpack(&content, &header, compressor);
+        Ok(Some((SegmentReader::new(Bytes::from(plain), id, header.len), Some(places))))
     }
 
     /// Opens the next segment; `false` when there is none.
@@ -211,7 +213,7 @@ impl Replay {
         };
         self.next += 1;
         match self.read_segment(id, &path) {
-            Ok(reader) => self.current = reader.map(|reader| (path, reader)),
+            Ok(segment) => self.current = segment.map(|(reader, _)| (path, reader)),
             Err(error @ LogError::Corrupt { .. }) if self.policy == ReplayPolicy::Ignore => {
                 tracing::warn!(%error, "ignored in replay, as configured");
             }

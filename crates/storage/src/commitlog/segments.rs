@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use env::{Disk, Next, Wake, WriteFile};
 
-use super::{DirtyKey, LogError, Shared, State, format};
+use super::{DirtyKey, Form, LogError, Shared, State, format};
 
 /// Suffix of files that are not segments yet, or not any more.
 pub(super) const TEMPORARY: &str = ".tmp";
@@ -28,13 +28,15 @@ const RETRY: Duration = Duration::from_secs(1);
 /// A segment that holds something.
 pub(super) struct Segment {
     path: PathBuf,
+    /// Bytes of its file.
+    pub(super) size: u64,
     /// The last record of each memtable in this segment, as long as it is not flushed.
     dirty: BTreeMap<DirtyKey, u32>,
 }
 
 impl Segment {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Segment { path, dirty: BTreeMap::new() }
+    pub(super) fn new(path: PathBuf, size: u64) -> Self {
+        Segment { path, size, dirty: BTreeMap::new() }
     }
 
     pub(super) fn dirty(&self) -> Vec<DirtyKey> {
@@ -66,7 +68,9 @@ impl State {
 /// Makes segment files.
 pub(super) struct Allocator {
     directory: PathBuf,
-    segment_size: u32,
+    form: Arc<Form>,
+    /// How long new files are.
+    file_len: u32,
     /// Segments up to here have their files.
     made: u64,
     /// A file on its way to become a segment.
@@ -82,8 +86,8 @@ struct Raw {
 }
 
 impl Allocator {
-    pub(super) fn new(directory: &Path, segment_size: u32, first: u64) -> Self {
-        Allocator { directory: directory.to_owned(), segment_size, made: first - 1, raw: None, asked_at: first }
+    pub(super) fn new(directory: &Path, form: Arc<Form>, file_len: u32, first: u64) -> Self {
+        Allocator { directory: directory.to_owned(), form, file_len, made: first - 1, raw: None, asked_at: first }
     }
 
     /// Makes sure that the file of segment `id` is there, without zeroing: when the writer needs it now.
@@ -91,7 +95,7 @@ impl Allocator {
         while self.made < id {
             let path = self.directory.join(format!("{}{TEMPORARY}", format::file_name(self.made + 1)));
             let mut file = disk.create(&path).map_err(LogError::io(&path))?;
-            file.preallocate(u64::from(self.segment_size)).map_err(LogError::io(&path))?;
+            file.preallocate(u64::from(self.file_len)).map_err(LogError::io(&path))?;
             self.complete(disk, &path, file)?;
         }
         Ok(())
@@ -106,11 +110,11 @@ impl Allocator {
             Some(raw) => raw,
             None => self.new_raw(disk)?,
         };
-        let step = ZERO_STEP.min(self.segment_size - raw.zeroed);
+        let step = ZERO_STEP.min(self.file_len - raw.zeroed);
         let written = raw.file.write_at(&vec![0; step as usize], u64::from(raw.zeroed));
         written.and_then(|()| raw.file.sync_data()).map_err(LogError::io(&raw.path))?;
         raw.zeroed += step;
-        if raw.zeroed < self.segment_size {
+        if raw.zeroed < self.file_len {
             self.raw = Some(raw);
             return Ok(false);
         }
@@ -125,7 +129,7 @@ impl Allocator {
             disk.remove_file(&path).map_err(LogError::io(&path))?;
         }
         let mut file = disk.create(&path).map_err(LogError::io(&path))?;
-        file.preallocate(u64::from(self.segment_size)).map_err(LogError::io(&path))?;
+        file.preallocate(u64::from(self.file_len)).map_err(LogError::io(&path))?;
         Ok(Raw { path, file, zeroed: 0 })
     }
 
@@ -133,7 +137,7 @@ impl Allocator {
     fn complete(&mut self, disk: &dyn Disk, path: &Path, mut file: Box<dyn WriteFile>) -> Result<(), LogError> {
         let id = self.made + 1;
         let name = self.directory.join(format::file_name(id));
-        let written = file.write_at(&format::header(id), 0);
+        let written = file.write_at(&self.form.header(id), 0);
         written.and_then(|()| file.sync_data()).map_err(LogError::io(path))?;
         disk.rename(path, &name).map_err(LogError::io(path))?;
         disk.sync_dir(&self.directory).map_err(LogError::io(&self.directory))?;
@@ -143,7 +147,7 @@ impl Allocator {
 
     /// Removes a segment's file, or keeps it to become the next one.
     fn retire(&mut self, disk: &dyn Disk, path: &Path) -> Result<(), LogError> {
-        let same_size = disk.file_len(path).is_ok_and(|length| length == u64::from(self.segment_size));
+        let same_size = disk.file_len(path).is_ok_and(|length| length == u64::from(self.file_len));
         if self.raw.is_none() && same_size {
             let raw_path = self.directory.join(format!("spare{TEMPORARY}"));
             disk.rename(path, &raw_path).map_err(LogError::io(path))?;
@@ -230,14 +234,18 @@ impl Shared {
         let keys = {
             let mut allocator = self.allocator();
             let state = self.lock();
-            let segments_max = self.options.total_space / u64::from(self.options.segment_size);
-            let excess = (state.segments.len() as u64).saturating_sub(segments_max.max(1));
-            if excess == 0 || allocator.asked_at == state.written {
+            let size: u64 = state.segments.values().map(|segment| segment.size).sum();
+            let mut excess = size.saturating_sub(self.options.total_space);
+            if excess == 0 || state.segments.len() < 2 || allocator.asked_at == state.written {
                 return;
             }
             allocator.asked_at = state.written;
-            let excess = usize::try_from(excess).unwrap_or(usize::MAX);
-            let oldest = state.segments.values().take(excess);
+            let but_the_last = state.segments.values().take(state.segments.len() - 1);
+            let oldest = but_the_last.take_while(|segment| {
+                let is_wanted = excess > 0;
+                excess = excess.saturating_sub(segment.size);
+                is_wanted
+            });
             let mut keys: Vec<DirtyKey> = oldest.flat_map(Segment::dirty).collect();
             keys.sort_unstable();
             keys.dedup();

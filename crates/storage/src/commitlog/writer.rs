@@ -1,16 +1,18 @@
 //! The writer: one background task that brings the pending buffer to the disk.
 //!
 //! A step: swap the buffer; write its sections, syncing a segment before the next is touched; sync; release the waiters. In `periodic`
-//! mode a step may write without syncing; then the section stays open and its marker is written again with each extension.
+//! mode a step may write without syncing; then the section stays open and its marker is written again with each extension. Compressed sections
+//! cannot be extended: a log that compresses syncs whatever it writes, in `periodic` mode as often as a plain one writes.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use env::{Next, Wake, WriteFile};
 
-use super::pending::Section;
-use super::{FailurePolicy, LogError, LogPosition, Shared, SyncMode, format};
+use super::pending::{Pending, REUSE_BYTES_MAX, Section, WAKE_BYTES};
+use super::{FailurePolicy, Form, LogError, LogPosition, Shared, SyncMode, format};
 
 /// In `periodic` mode data reaches the kernel after this long (Cassandra's marker interval).
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
@@ -22,6 +24,8 @@ struct Writer {
     /// Where the last written section ends.
     end: LogPosition,
     last_sync: u64,
+    /// The compressed form of a section.
+    compressed: Vec<u8>,
 }
 
 /// The segment being written.
@@ -29,13 +33,17 @@ struct Current {
     id: u64,
     file: Box<dyn WriteFile>,
     unsynced: bool,
+    /// Where the next section is stored, and up to where what is stored is durable.
+    stored_end: u32,
+    synced_end: u32,
 }
 
 /// Starts the writer.
 pub(super) fn start(shared: Arc<Shared>, allocator: Wake) -> Wake {
     let tasks = shared.env.tasks.clone();
     let last_sync = shared.env.clock.monotonic_nanos();
-    let mut writer = Writer { shared, allocator, current: None, end: LogPosition::NONE, last_sync };
+    let mut writer =
+        Writer { shared, allocator, current: None, end: LogPosition::NONE, last_sync, compressed: Vec::new() };
     tasks.background("commitlog-writer", Box::new(move || writer.step()))
 }
 
@@ -43,6 +51,14 @@ pub(super) fn start(shared: Arc<Shared>, allocator: Wake) -> Wake {
 enum Plan {
     Wait(Duration),
     Write { sync: bool },
+}
+
+fn wait_for_company(pending: &Pending, window: Duration, now: u64) -> Plan {
+    let waited = Duration::from_nanos(now.saturating_sub(pending.first_at()));
+    match window.checked_sub(waited) {
+        Some(rest) if !rest.is_zero() && !pending.is_forced() && !pending.is_empty() => Plan::Wait(rest),
+        _ => Plan::Write { sync: true },
+    }
 }
 
 impl Writer {
@@ -54,7 +70,10 @@ impl Writer {
         let (sync, mut sections) = {
             let mut state = self.shared.lock();
             match self.plan(&state.pending, now) {
-                Plan::Wait(duration) => return Next::After(duration),
+                Plan::Wait(duration) => {
+                    state.pending.armed = true;
+                    return Next::After(duration);
+                }
                 Plan::Write { sync } => (sync, state.pending.take(sync)),
             }
         };
@@ -68,15 +87,15 @@ impl Writer {
         self.next(now)
     }
 
-    fn plan(&self, pending: &super::pending::Pending, now: u64) -> Plan {
+    fn plan(&self, pending: &Pending, now: u64) -> Plan {
         match self.shared.options.sync {
             SyncMode::Batch => Plan::Write { sync: true },
-            SyncMode::Group(window) => {
-                let waited = Duration::from_nanos(now.saturating_sub(pending.first_at()));
-                match window.checked_sub(waited) {
-                    Some(rest) if !rest.is_zero() && !pending.is_forced() && !pending.is_empty() => Plan::Wait(rest),
-                    _ => Plan::Write { sync: true },
-                }
+            SyncMode::Group(window) => wait_for_company(pending, window, now),
+            SyncMode::Periodic(_) if pending.bytes() >= WAKE_BYTES && self.shared.form.is_compressed() => {
+                Plan::Write { sync: true }
+            }
+            SyncMode::Periodic(period) if self.shared.form.is_compressed() => {
+                wait_for_company(pending, period.min(WRITE_INTERVAL), now)
             }
             SyncMode::Periodic(period) => {
                 let since = u128::from(now.saturating_sub(self.last_sync));
@@ -100,29 +119,44 @@ impl Writer {
             return Ok(());
         }
         self.sync()?;
+        self.leave_segment();
         let disk = &*self.shared.env.disk;
         self.shared.allocator().make_at_once(disk, id)?;
         let path = self.shared.directory.join(format::file_name(id));
         let file = disk.open_write(&path).map_err(LogError::io(&path))?;
-        self.current = Some(Current { id, file, unsynced: false });
+        let end = self.shared.form.header_len();
+        self.current = Some(Current { id, file, unsynced: false, stored_end: end, synced_end: end });
         self.shared.lock().written = id;
         self.allocator.wake();
         Ok(())
     }
 
+    /// The segment is full and synced. A compressed one is cut: what it did not need of its file's length is given back. Should that fail,
+    /// the zeros stay, and nothing is wrong with them.
+    fn leave_segment(&mut self) {
+        let Some(mut current) = self.current.take() else { return };
+        if !self.shared.form.is_compressed() {
+            return;
+        }
+        let length = u64::from(current.stored_end);
+        match current.file.set_len(length).and_then(|()| current.file.sync_data()) {
+            Ok(()) => {
+                if let Some(segment) = self.shared.lock().segments.get_mut(&current.id) {
+                    segment.size = length;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, segment = current.id, "cannot cut a compressed segment of the commit log")
+            }
+        }
+    }
+
     fn write_section(&mut self, section: &mut Section) -> Result<(), LogError> {
         let current = self.current.as_mut().expect("entered before");
-        let marker = format::marker(section.segment, section.marker, section.end());
-        let written = if section.start == section.marker {
-            section
-                .bytes
-                .get_mut(..marker.len())
-                .expect("a section begins with its marker's place")
-                .copy_from_slice(&marker);
-            current.file.write_at(&section.bytes, u64::from(section.start))
+        let written = if self.shared.form.is_compressed() {
+            write_compressed(current, &self.shared.form, section, &mut self.compressed)
         } else {
-            let continued = current.file.write_at(&section.bytes, u64::from(section.start));
-            continued.and_then(|()| current.file.write_at(&marker, u64::from(section.marker)))
+            write_plain(current, section)
         };
         current.unsynced = true;
         written.map_err(LogError::io(&self.shared.directory.join(format::file_name(section.segment))))
@@ -135,6 +169,7 @@ impl Writer {
         let synced = current.file.sync_data();
         synced.map_err(LogError::io(&self.shared.directory.join(format::file_name(current.id))))?;
         current.unsynced = false;
+        current.synced_end = current.stored_end;
         self.shared.lock().syncs += 1;
         self.shared.durability.advance(self.end);
         Ok(())
@@ -156,6 +191,7 @@ impl Writer {
         let mut state = self.shared.lock();
         let has_more = !state.pending.is_empty();
         let SyncMode::Periodic(period) = self.shared.options.sync else {
+            state.pending.armed = false;
             return if has_more { Next::Again } else { Next::Idle };
         };
         state.pending.armed = unsynced || has_more;
@@ -189,8 +225,7 @@ impl Writer {
         if let Some(mut current) = self.current.take() {
             // So that replay ends here quietly instead of finding a torn section that is not the last. The disk just failed:
             // if this fails too, replay reports the section.
-            let first_lost = self.shared.durability.end_in(current.id).max(format::HEADER_LEN);
-            let erased = current.file.write_at(&[0; format::MARKER_LEN as usize], u64::from(first_lost));
+            let erased = current.file.write_at(&[0; format::MARKER_LEN as usize], u64::from(current.synced_end));
             if let Err(error) = erased.and_then(|()| current.file.sync_data()) {
                 tracing::warn!(%error, "cannot erase the lost section of the commit log");
             }
@@ -202,4 +237,27 @@ impl Writer {
         };
         self.shared.durability.lose(lost);
     }
+}
+
+fn write_plain(current: &mut Current, section: &mut Section) -> io::Result<()> {
+    let marker = format::marker(section.segment, section.marker, section.end());
+    current.stored_end = section.end();
+    if section.start != section.marker {
+        current.file.write_at(&section.bytes, u64::from(section.start))?;
+        return current.file.write_at(&marker, u64::from(section.marker));
+    }
+    let place = section.bytes.get_mut(..marker.len()).expect("a section begins with its marker's place");
+    place.copy_from_slice(&marker);
+    current.file.write_at(&section.bytes, u64::from(section.start))
+}
+
+fn write_compressed(current: &mut Current, form: &Form, section: &Section, stored: &mut Vec<u8>) -> io::Result<()> {
+    assert_eq!(section.start, section.marker, "a compressed section is never extended");
+    form.compress(section.segment, current.stored_end, &section.bytes, stored)?;
+    current.file.write_at(stored, u64::from(current.stored_end))?;
+    current.stored_end += u32::try_from(stored.len()).expect("checked when it was compressed");
+    if stored.capacity() > REUSE_BYTES_MAX {
+        *stored = Vec::new();
+    }
+    Ok(())
 }

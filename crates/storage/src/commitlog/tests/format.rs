@@ -41,7 +41,7 @@ fn version_7_is_read_too() {
 
 #[test]
 fn the_same_bytes_are_written() {
-    let mut written = format::header(ID);
+    let mut written = format::header(ID, b"{}");
     let mut items = entries(SEGMENT).into_iter().peekable();
     while written.len() + 8 < SEGMENT.len() {
         let start = u32::try_from(written.len()).expect("small");

@@ -31,7 +31,9 @@ impl Model {
             1 => SyncMode::Periodic(Duration::from_millis(500)),
             _ => SyncMode::Batch,
         };
-        Model { sim, dice, options: Options { sync, ..options }, written: Vec::new(), appended: 0 }
+        let class = ["LZ4Compressor", "ZstdCompressor", "DeflateCompressor"].into_iter().nth(dice.below(6) as usize);
+        let compression = class.map(|class| Compression::new(class, &BTreeMap::new()).expect("known"));
+        Model { sim, dice, options: Options { sync, compression, ..options }, written: Vec::new(), appended: 0 }
     }
 
     fn is_periodic(&self) -> bool {

@@ -1,0 +1,149 @@
+//! The commit log's keys: `commitlog_*`, `cdc_*`, `commit_failure_policy`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::fields::Reader;
+use crate::value::What;
+
+/// The commit log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommitLog {
+    /// commitlog_sync with its time
+    pub sync: CommitLogSync,
+    /// commitlog_segment_size in bytes
+    pub segment_size: u64,
+    /// commitlog_total_space in bytes; None: from the disk
+    pub total_space: Option<u64>,
+    /// max_mutation_size in bytes
+    pub max_mutation_size: u64,
+    /// commitlog_compression; None: not compressed
+    pub compression: Option<ClassOptions>,
+    /// cdc_enabled with its keys; None: no change data capture
+    pub cdc: Option<Cdc>,
+    /// commit_failure_policy
+    pub failure_policy: CommitFailurePolicy,
+}
+
+/// A class by its name as it is written, with its parameters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClassOptions {
+    /// class_name
+    pub class: String,
+    /// parameters
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// Change data capture.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cdc {
+    /// cdc_raw_directory; None: `cdc_raw` beside the commit log
+    pub raw_directory: Option<String>,
+    /// cdc_total_space in bytes; None: 4 GiB, or an eighth of the disk if that is less
+    pub total_space: Option<u64>,
+    /// cdc_free_space_check_interval
+    pub check_interval: Duration,
+    /// cdc_block_writes: writes to tables with cdc are refused when the space is used up; else the oldest segments go
+    pub block_writes: bool,
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommitLogSync {
+    /// When its log record is on disk; writes that arrive together share a sync.
+    Batch,
+    /// As batch, but a sync waits this long for company.
+    Group(Duration),
+    /// At once; the log is synced this often.
+    Periodic {
+        /// commitlog_sync_period
+        period: Duration,
+        /// periodic_commitlog_sync_lag_block: writes wait when the last sync is older
+        lag_block: Duration,
+    },
+}
+
+/// What a failing commit log does to the node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommitFailurePolicy {
+    /// Shut down gossip and clients, stay for tools.
+    Stop,
+    /// Stop the log, keep serving reads.
+    StopCommit,
+    /// Let the writes fail.
+    Ignore,
+    /// End the process.
+    Die,
+}
+
+pub(crate) fn commitlog(reader: &mut Reader<'_>) -> CommitLog {
+    let segment_size = reader.quantity("commitlog_segment_size");
+    if !(1 << 20..2048 << 20).contains(&segment_size) {
+        reader.problem("commitlog_segment_size", "must be at least 1MiB and below 2048MiB");
+    }
+    let max_mutation_size = reader.maybe_quantity("max_mutation_size").unwrap_or(segment_size / 2);
+    if max_mutation_size > segment_size / 2 {
+        reader.problem("commitlog_segment_size", "must be at least twice the size of max_mutation_size");
+    }
+    CommitLog {
+        sync: commitlog_sync(reader),
+        segment_size,
+        compression: compression(reader),
+        cdc: cdc(reader),
+        total_space: reader.maybe_quantity("commitlog_total_space"),
+        max_mutation_size,
+        failure_policy: reader.one_of(
+            "commit_failure_policy",
+            &[
+                ("stop", CommitFailurePolicy::Stop),
+                ("stop_commit", CommitFailurePolicy::StopCommit),
+                ("ignore", CommitFailurePolicy::Ignore),
+                ("die", CommitFailurePolicy::Die),
+            ],
+        ),
+    }
+}
+
+fn commitlog_sync(reader: &mut Reader<'_>) -> CommitLogSync {
+    let period = reader.duration("commitlog_sync_period");
+    let window = reader.duration("commitlog_sync_group_window");
+    match reader.one_of("commitlog_sync", &[("batch", 0), ("group", 1), ("periodic", 2)]) {
+        0 => {
+            if !period.is_zero() {
+                reader.problem("commitlog_sync_period", "batch sync specified, but commitlog_sync_period found");
+            }
+            CommitLogSync::Batch
+        }
+        1 => {
+            if window.is_zero() {
+                reader.problem("commitlog_sync_group_window", "missing value, needed by commitlog_sync: group");
+            }
+            if !period.is_zero() {
+                reader.problem("commitlog_sync_period", "group sync specified, but commitlog_sync_period found");
+            }
+            CommitLogSync::Group(window)
+        }
+        _ => {
+            if period.is_zero() {
+                reader.problem("commitlog_sync_period", "missing value, needed by commitlog_sync: periodic");
+            }
+            let lag_block = reader.maybe_quantity("periodic_commitlog_sync_lag_block").map(Duration::from_nanos);
+            CommitLogSync::Periodic { period, lag_block: lag_block.unwrap_or(period + period / 2) }
+        }
+    }
+}
+
+fn compression(reader: &Reader<'_>) -> Option<ClassOptions> {
+    let value = reader.value("commitlog_compression");
+    let parameters = value.parameters().into_iter().collect();
+    (value.what != What::Null).then_some(ClassOptions { class: value.text, parameters })
+}
+
+fn cdc(reader: &Reader<'_>) -> Option<Cdc> {
+    reader.boolean("cdc_enabled").then(|| Cdc {
+        raw_directory: reader.text("cdc_raw_directory"),
+        total_space: Some(reader.quantity("cdc_total_space")).filter(|space| *space > 0),
+        check_interval: reader.duration("cdc_free_space_check_interval"),
+        block_writes: reader.boolean("cdc_block_writes"),
+    })
+}
