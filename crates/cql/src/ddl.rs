@@ -77,6 +77,8 @@ pub struct Switches {
     pub drop_compact_storage: bool,
     /// dynamic_data_masking_enabled
     pub masking: bool,
+    /// cdc_enabled
+    pub cdc: bool,
 }
 
 /// A new schema with what is told of it; None: nothing changes.

@@ -182,8 +182,10 @@ impl TableParams {
         if let Some(value) = options.boolean("incremental_backups")? {
             self.incremental_backups = (!value).then_some(false);
         }
-        // without cdc_enabled Cassandra takes the option and does not store it
-        options.boolean("cdc")?;
+        // without cdc_enabled it is not stored: that is the statement's to know
+        if let Some(value) = options.boolean("cdc")? {
+            self.cdc = Some(value);
+        }
         if let Some(value) = options.text("comment")? {
             self.comment = value.to_owned();
         }

@@ -120,6 +120,10 @@ pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i
             CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }
         }
         WriteError::Storage(error @ StorageError::ReadOnly) => CqlError::Invalid(error.to_string()),
+        // the log says it now and then
+        WriteError::Storage(StorageError::CaptureFull { .. }) => {
+            CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }
+        }
         WriteError::Storage(error) => {
             tracing::error!(%error, "a write failed");
             CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }

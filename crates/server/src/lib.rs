@@ -15,6 +15,7 @@ mod guardrails;
 pub mod handler;
 pub mod limits;
 pub mod log_lines;
+mod log_options;
 pub mod memory;
 pub mod ops;
 pub mod prepared;

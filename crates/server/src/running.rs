@@ -12,11 +12,10 @@ use std::time::Duration;
 
 use admin::AdminApi;
 use cluster::{IdentityOptions, Node, NodeError, Timeouts};
-use config::{CommitFailurePolicy, CommitLogSync, Config, DiskFailurePolicy, SSTableFormat};
+use config::{Config, DiskFailurePolicy, SSTableFormat};
 use env::Env;
 use sstable::Version;
 use storage::caches::keeper::SavedCaches;
-use storage::commitlog::{self, DirtyKey, FailurePolicy, LogError, ReplayPolicy, SyncMode};
 use storage::options::FlushCompression;
 use storage::{Engine, EngineOptions, StorageError};
 
@@ -26,6 +25,7 @@ use crate::directory::{self, Directories, Told};
 use crate::event_hub::EventHub;
 use crate::limits::ServerLimits;
 use crate::log_lines::LogLines;
+use crate::log_options;
 use crate::memory::MemoryBudget;
 use crate::ops::Ops;
 use crate::request::CqlHandler;
@@ -79,8 +79,8 @@ pub enum StartError {
     Encryption(String),
     /// The strategy or an option of `default_compaction`.
     DefaultCompaction(String),
-    /// commitlog_compression.
-    Compression(String),
+    /// A key of the commit log.
+    CommitLog(String),
     /// Workers.
     Workers(io::Error),
 }
@@ -92,8 +92,7 @@ impl fmt::Display for StartError {
                 write!(f, "{address} is in use; is Helenus or Cassandra already running there? (--port, --admin-port)")
             }
             Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
-            Self::Directory(why) | Self::Memory(why) => f.write_str(why),
-            Self::Compression(why) => write!(f, "commitlog_compression: {why}"),
+            Self::Directory(why) | Self::Memory(why) | Self::CommitLog(why) => f.write_str(why),
             Self::Encryption(why) => write!(f, "client_encryption_options: {why}"),
             Self::DefaultCompaction(why) => write!(f, "default_compaction: {why}"),
             Self::Node(error) => error.fmt(f),
@@ -144,7 +143,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     );
     let shards = options.shards.unwrap_or(4 * cores);
     let engine_options =
-        EngineOptions { read_only, ..engine_options(&config, found, &memory, shards, cores, &engine_slot)? };
+        EngineOptions { read_only, ..engine_options(&env, &config, found, &memory, shards, cores, &engine_slot)? };
     let (engine, recovered) = storage::open(&env, engine_options)?;
     if !config.compaction.on_startup {
         engine.tables().iter().for_each(|store| store.auto_compaction.set(false));
@@ -282,6 +281,7 @@ fn server_limits(config: &Config, memory: &MemoryBudget) -> ServerLimits {
 }
 
 fn engine_options(
+    env: &Env,
     config: &Config,
     found: Directories,
     memory: &MemoryBudget,
@@ -292,12 +292,13 @@ fn engine_options(
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let caches = memory.cache_sizes(&config.caches).map_err(StartError::Memory)?;
     let saved_caches = Some(saved_caches(config, &found));
+    let commitlog = log_options::of(env, config, &found.commitlog, cores, engine).map_err(StartError::CommitLog)?;
     Ok(EngineOptions {
         data_directories: found.data,
         system_directory: found.system,
         places: found.places,
         offered_schema: found.schema,
-        commitlog: log_options(config, cores, engine)?,
+        commitlog,
         // known once the engine is open: the node tells it
         host_id: None,
         commitlog_directory: found.commitlog,
@@ -342,60 +343,5 @@ fn saved_caches(config: &Config, found: &Directories) -> SavedCaches {
         keys_to_save: caches.key_keys_to_save,
         rows_to_save: caches.row_keys_to_save,
         load_timeout: caches.load_timeout,
-    }
-}
-
-/// Bytes of log for each core when the configuration says nothing: what replays in about a second.
-const LOG_BYTES_A_CORE: u64 = 64 << 20;
-/// But never fewer segments than this.
-const LOG_SEGMENTS_MIN: u64 = 4;
-
-fn log_options(
-    config: &Config,
-    cores: usize,
-    engine: &Arc<OnceLock<Weak<Engine>>>,
-) -> Result<commitlog::Options, StartError> {
-    let log = &config.commitlog;
-    let limit = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    let (for_pressure, wanted) = (Arc::clone(engine), LOG_SEGMENTS_MIN * log.segment_size);
-    let compression = log.compression.as_ref();
-    let compression = compression.map(|named| commitlog::Compression::new(&named.class, &named.parameters)).transpose();
-    Ok(commitlog::Options {
-        segment_size: limit(log.segment_size),
-        mutation_size_max: limit(log.max_mutation_size),
-        total_space: log.total_space.unwrap_or((LOG_BYTES_A_CORE * cores as u64).max(wanted)),
-        sync: match log.sync {
-            CommitLogSync::Batch => SyncMode::Batch,
-            CommitLogSync::Group(window) => SyncMode::Group(window),
-            CommitLogSync::Periodic { period, .. } => SyncMode::Periodic(period),
-        },
-        failure_policy: match log.failure_policy {
-            CommitFailurePolicy::Stop => FailurePolicy::Stop,
-            CommitFailurePolicy::StopCommit => FailurePolicy::StopCommit,
-            CommitFailurePolicy::Ignore => FailurePolicy::Ignore,
-            CommitFailurePolicy::Die => FailurePolicy::Die,
-        },
-        replay_policy: ReplayPolicy::Stop,
-        on_pressure: Arc::new(move |keys| flush_for_room(&for_pressure, keys)),
-        on_failure: Arc::new(log_failed),
-        compression: compression.map_err(StartError::Compression)?,
-    })
-}
-
-/// The log is too large: the tables that hold its oldest segments are flushed.
-fn flush_for_room(engine: &OnceLock<Weak<Engine>>, keys: &[DirtyKey]) {
-    let Some(engine) = engine.get().and_then(Weak::upgrade) else { return };
-    let mut tables: Vec<_> = keys.iter().map(|(table, _)| *table).collect();
-    tables.sort();
-    tables.dedup();
-    for store in tables.into_iter().filter_map(|table| engine.table(table)) {
-        engine.flusher.request(&store, None);
-    }
-}
-
-fn log_failed(policy: FailurePolicy, error: &LogError) {
-    tracing::error!(%error, ?policy, "the commit log cannot be written");
-    if policy == FailurePolicy::Die {
-        std::process::exit(1);
     }
 }

@@ -103,6 +103,7 @@ impl Services {
             switches: cql::ddl::Switches {
                 drop_compact_storage: config.schema.drop_compact_storage,
                 masking: config.schema.masking,
+                cdc: config.commitlog.cdc.is_some(),
             },
         };
         let guardrails = crate::guardrails::of(&config);

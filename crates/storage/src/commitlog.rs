@@ -18,6 +18,7 @@
 //! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see `format`), plain or compressed (see `form`).
 //! Those of Cassandra are replayed too, versions 7 and 8 (see `compressed`); encrypted segments are refused by name. Not here: what a mutation says, which positions an SSTable covers, truncation records.
 
+mod captured;
 mod compressed;
 mod durable;
 mod form;
@@ -41,10 +42,12 @@ use std::time::Duration;
 use env::{Env, Next, Wake};
 use schema::TableId;
 
+pub use captured::CaptureOptions;
 pub use durable::WaitDurable;
 pub use form::Compression;
 pub use replay::Replay;
 
+use captured::Capture;
 use durable::Durability;
 use form::Form;
 use pending::Pending;
@@ -132,6 +135,8 @@ pub struct Options {
     pub sync: SyncMode,
     /// `commitlog_compression`; None: sections are stored as they are.
     pub compression: Option<Compression>,
+    /// Change data capture (`cdc_enabled`); None: there is none.
+    pub capture: Option<CaptureOptions>,
     /// `commit_failure_policy`.
     pub failure_policy: FailurePolicy,
     /// About corruption found at start.
@@ -150,6 +155,7 @@ impl Default for Options {
             total_space: 8 << 30,
             sync: SyncMode::Batch,
             compression: None,
+            capture: None,
             failure_policy: FailurePolicy::Stop,
             replay_policy: ReplayPolicy::Stop,
             on_pressure: Arc::new(|_| {}),
@@ -174,6 +180,13 @@ pub enum LogError {
     Stopped,
     /// The record was lost by a failed write or sync, which the failure policy ignores.
     WriteFailed,
+    /// The record is of a table with change data capture, for which there is no space.
+    CaptureFull {
+        /// `cdc_raw_directory`.
+        directory: PathBuf,
+        /// What is in it.
+        size: u64,
+    },
     /// The file system failed.
     Io {
         /// The file or directory.
@@ -212,6 +225,12 @@ impl fmt::Display for LogError {
                 write!(f, "a mutation of {size} bytes is too large for the maximum size of {size_max}")
             }
             LogError::Busy => f.write_str("the commit log cannot keep up"),
+            LogError::CaptureFull { directory, size } => write!(
+                f,
+                "writes to tables with cdc = true are refused: {} holds {size} bytes of captured changes, which are to be consumed and \
+                 removed (cdc_total_space)",
+                directory.display()
+            ),
             LogError::Stopped => f.write_str("the commit log stopped after a disk failure"),
             LogError::WriteFailed => f.write_str("the write was lost by a failure of the commit log's disk"),
             LogError::Io { path, source } => write!(f, "{}: {source}", path.display()),
@@ -261,6 +280,7 @@ struct Shared {
     directory: PathBuf,
     options: Options,
     form: Arc<Form>,
+    capture: Option<Capture>,
     /// Guards the pending buffer and the table of segments: a copy or a look-up, never I/O.
     state: Mutex<State>,
     durability: Durability,
@@ -315,12 +335,20 @@ impl CommitLog {
         segments.insert(first_own, Segment::new(directory.join(format::file_name(first_own)), file_len.into()));
         let mut allocator = Allocator::new(directory, Arc::clone(&form), file_len, first_own);
         allocator.make_at_once(&*env.disk, first_own)?;
-        let state = State::new(first_own, segments, &options, &form);
+        let capture = options.capture.clone();
+        let capture = capture.map(|capture| Capture::open(&*env.disk, capture, options.segment_size)).transpose()?;
+        let mut state = State::new(first_own, segments, &options, &form);
+        if let (Some(capture), Some(first)) = (&capture, state.segments.get_mut(&first_own)) {
+            // at once: a directory on another file system is found at start
+            first.captured = capture.of_new_segment();
+            capture.link(&*env.disk, first.path(), first_own)?;
+        }
         let shared = Arc::new(Shared {
             env: env.clone(),
             directory: directory.to_owned(),
             options,
             form,
+            capture,
             state: Mutex::new(state),
             durability: Durability::new(first_own),
             allocator: Mutex::new(allocator),
@@ -341,7 +369,8 @@ impl CommitLog {
         let durability = Durability::new(first_own);
         durability.stop();
         let (env, directory) = (env.clone(), directory.to_owned());
-        let shared = Shared { env, directory, options, form, state: Mutex::new(state), durability, allocator };
+        let shared =
+            Shared { env, directory, options, form, capture: None, state: Mutex::new(state), durability, allocator };
         let nothing = || shared.env.tasks.background("commitlog", Box::new(|| Next::Done));
         let (writer, allocator) = (nothing(), nothing());
         Ok((CommitLog { shared: Arc::new(shared), writer, allocator }, replay))
@@ -354,6 +383,11 @@ impl CommitLog {
 
     /// Appends records that are torn apart by no crash in between sections: one contiguous run. Gives the position of the last.
     pub fn append_group(&self, records: &[&[u8]], dirty: &[DirtyKey]) -> Result<LogPosition, LogError> {
+        self.append_as(records, dirty, false)
+    }
+
+    /// As [`CommitLog::append_group`]; `is_captured`: a table with change data capture is among them.
+    pub fn append_as(&self, records: &[&[u8]], dirty: &[DirtyKey], is_captured: bool) -> Result<LogPosition, LogError> {
         let total = self.check_sizes(records)?;
         let mut state = self.shared.lock();
         if self.shared.durability.is_stopped() {
@@ -361,6 +395,13 @@ impl CommitLog {
         }
         if state.pending.bytes() + total > COMMITLOG_PENDING_BYTES_MAX {
             return Err(LogError::Busy);
+        }
+        let segment = state.pending.segment_for(total);
+        if let Err(error) = state.capture(&self.shared, segment, is_captured) {
+            drop(state);
+            // it counts again what is there
+            self.allocator.wake();
+            return Err(error);
         }
         let wake = state.pending.needs_wake(total);
         state.pending.note_time(|| self.shared.env.clock.monotonic_nanos());
@@ -447,9 +488,16 @@ impl CommitLog {
     }
 
     /// Everything was replayed, or is flushed: replayed segments to which nobody laid a claim are removed.
-    pub fn finish_replay(&self) {
+    pub fn finish_replay(&self) -> Result<(), LogError> {
+        self.shared.settle_captured()?;
         self.shared.lock().replaying = false;
         self.allocator.wake();
+        Ok(())
+    }
+
+    /// A replayed record at `position` is of a table whose changes are captured.
+    pub fn mark_captured(&self, position: LogPosition) {
+        self.shared.lock().mark_captured(position.segment);
     }
 
     /// Ends the log; where everything is flushed, its segments are removed.

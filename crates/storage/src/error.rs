@@ -26,6 +26,11 @@ pub enum StorageError {
     },
     /// The commit log's buffer is full: try again when [`crate::Engine::writable`] says so.
     Busy,
+    /// A write to a table with change data capture, for which there is no space.
+    CaptureFull {
+        /// Where, and how much there is.
+        why: String,
+    },
     /// Writes are refused: the commit log failed, or the node is draining.
     WritesStopped {
         /// Why.
@@ -73,7 +78,7 @@ impl fmt::Display for StorageError {
             Self::Locked { path } => {
                 write!(f, "{} is in use by another process; is Helenus already running on it?", path.display())
             }
-            Self::Refused { why } => f.write_str(why),
+            Self::CaptureFull { why } | Self::Refused { why } => f.write_str(why),
         }
     }
 }
@@ -96,6 +101,7 @@ impl From<crate::commitlog::LogError> for StorageError {
         match error {
             LogError::MutationTooLarge { size, size_max } => Self::MutationTooLarge { size, size_max },
             LogError::Busy => Self::Busy,
+            LogError::CaptureFull { .. } => Self::CaptureFull { why: error.to_string() },
             LogError::Io { path, source } => Self::io(&path, &source),
             LogError::Stopped | LogError::WriteFailed => Self::WritesStopped { why: error.to_string() },
             LogError::Corrupt { .. } | LogError::Unsupported { .. } => Self::Refused { why: error.to_string() },

@@ -97,7 +97,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     recovery.tables = tables;
     recovery.note_truncations();
     recovery.replay_rest(&engine, replay, &|table| !is_first(table))?;
-    engine.log.finish_replay();
+    engine.log.finish_replay()?;
     crate::index::built::note(&engine)?;
     let recovered = recovery.recovered;
     if !options.read_only {
@@ -237,6 +237,9 @@ impl Recovery<'_> {
                 return Err(StorageError::Refused { why });
             }
         };
+        if mutation.updates.iter().any(|update| update.table.params.cdc == Some(true)) {
+            log.mark_captured(*position);
+        }
         let mut added = 0;
         for update in mutation.updates.iter().filter(|update| wanted(&update.table)) {
             let id = update.table.id;

@@ -112,7 +112,8 @@ fn apply_inside(
         let dirty: SmallVec<[DirtyKey; 4]> =
             targets.iter().map(|target| (target.store.id, target.shard as u16)).collect();
         let records: SmallVec<[&[u8]; 4]> = records.iter().map(Vec::as_slice).collect();
-        match log.append_group(&records, &dirty) {
+        let is_captured = targets.iter().any(|target| target.update.table.params.cdc == Some(true));
+        match log.append_as(&records, &dirty, is_captured) {
             Ok(last) => position = Some(last),
             Err(error) => return Some(Err(error.into())),
         }

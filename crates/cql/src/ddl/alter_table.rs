@@ -278,7 +278,10 @@ fn with_options(
     context: &DdlContext,
 ) -> Result<TableMetadata, CqlError> {
     let options = properties::of_table(properties, context)?;
-    let params = table.params.altered(&options).map_err(refused)?;
+    let mut params = table.params.altered(&options).map_err(refused)?;
+    if !context.switches.cdc {
+        params.cdc = table.params.cdc;
+    }
     if TableParams::table_id(&options).map_err(refused)?.is_some() {
         return Err(CqlError::Config("Cannot alter table id.".to_owned()));
     }

@@ -87,7 +87,8 @@ fn build(
 ) -> Result<TableMetadata, CqlError> {
     masks::check_enabled(create.columns.iter().map(|column| &column.mask), context)?;
     let options = properties::of_table(&create.properties, context)?;
-    let params = TableParams::create_with(&options, &context.default_compaction).map_err(refused)?;
+    let mut params = TableParams::create_with(&options, &context.default_compaction).map_err(refused)?;
+    params.cdc = params.cdc.take().or(Some(false)).filter(|_| context.switches.cdc);
     let columns = prepare_columns(create, keyspace)?;
     let masks = masks::of_columns(&create.columns, &columns, keyspace, create.name.name.as_str())?;
     check_primary_key(create, primary_key, &columns)?;

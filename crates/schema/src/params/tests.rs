@@ -46,7 +46,10 @@ fn classes_and_defaults_are_filled_in() {
     assert_eq!(params.compaction["max_threshold"], "32");
     assert_eq!(params.compression["class"], "org.apache.cassandra.io.compress.ZstdCompressor");
     assert_eq!(params.caching["keys"], "NONE");
-    assert_eq!((params.read_repair.as_str(), params.speculative_retry.as_str(), params.cdc), ("NONE", "99p", None));
+    assert_eq!(
+        (params.read_repair.as_str(), params.speculative_retry.as_str(), params.cdc),
+        ("NONE", "99p", Some(false))
+    );
 }
 
 #[test]

@@ -122,6 +122,10 @@ fn section(stored: &[u8], compressor: Compressor) -> Option<Vec<u8>> {
     let mut cursor = Cursor::new(stored);
     let length = cursor.u32().ok()? as usize;
     let compressed = stored.get(4..)?;
+    if length == 0 {
+        // the end of a full segment of Cassandra: Deflate stores nothing at all there
+        return Some(Vec::new());
+    }
     is_possible(length, compressed.len()).then(|| compressor.decompress(compressed, length).ok()).flatten()
 }
 
@@ -203,6 +207,18 @@ mod tests {
         let end = plain.len() as u32 - MARKER_LEN;
         assert_eq!(places.stored(end).0, second, "what is to be cut");
         assert_eq!(places.stored(end - 1), (first, second));
+    }
+
+    #[test]
+    fn sections_of_nothing_are_passed() {
+        let header = format::read_header(SEGMENT).unwrap();
+        let params = CompressionParams::from_schema(&[("class".to_owned(), "DeflateCompressor".to_owned())].into());
+        let mut segment = compressed(&params.unwrap().unwrap(), &header);
+        let end = segment.len() as u32;
+        segment.extend_from_slice(&format::marker(header.id, end, end + 12));
+        segment.extend_from_slice(&[0; 4]);
+        let read = items(unpack(&segment, &header, Compressor::Deflate).0, &header);
+        assert_eq!(read, items(SEGMENT.to_vec(), &header));
     }
 
     #[test]

@@ -45,6 +45,11 @@ pub(super) fn file_name(id: u64) -> String {
     format!("{NAME_PREFIX}{VERSION}-{id}{NAME_SUFFIX}")
 }
 
+/// The index of a segment's captured changes.
+pub(super) fn captured_index_name(id: u64) -> String {
+    format!("{NAME_PREFIX}{VERSION}-{id}_cdc.idx")
+}
+
 /// Version and id in a segment's file name.
 pub(super) fn parse_file_name(name: &str) -> Option<(i32, u64)> {
     let (version, id) = name.strip_prefix(NAME_PREFIX)?.strip_suffix(NAME_SUFFIX)?.split_once('-')?;

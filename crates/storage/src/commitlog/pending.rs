@@ -125,10 +125,19 @@ impl Pending {
         self.forced
     }
 
+    /// The segment that records of this size would go to.
+    pub(super) fn segment_for(&self, total: usize) -> u64 {
+        self.segment + u64::from(!self.fits(u32::try_from(total).unwrap_or(u32::MAX)))
+    }
+
+    fn fits(&self, added: u32) -> bool {
+        self.offset.saturating_add(added).saturating_add(self.marker_needed()) <= self.segment_size
+    }
+
     /// Lays out records whose entries take `total` bytes, which the caller has checked to fit a segment.
     pub(super) fn append(&mut self, records: &[&[u8]], total: usize) -> LogPosition {
         let added = u32::try_from(total).expect("fits a segment");
-        if self.offset + added + self.marker_needed() > self.segment_size {
+        if !self.fits(added) {
             self.next_segment();
         }
         if self.open.is_none() {

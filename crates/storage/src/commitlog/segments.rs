@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use env::{Disk, Next, Wake, WriteFile};
 
+use super::captured::Captured;
 use super::{DirtyKey, Form, LogError, Shared, State, format};
 
 /// Suffix of files that are not segments yet, or not any more.
@@ -30,13 +31,20 @@ pub(super) struct Segment {
     path: PathBuf,
     /// Bytes of its file.
     pub(super) size: u64,
+    pub(super) captured: Captured,
+    /// Up to where it is durable, in positions; kept where changes are captured.
+    pub(super) durable_end: u32,
     /// The last record of each memtable in this segment, as long as it is not flushed.
     dirty: BTreeMap<DirtyKey, u32>,
 }
 
 impl Segment {
     pub(super) fn new(path: PathBuf, size: u64) -> Self {
-        Segment { path, size, dirty: BTreeMap::new() }
+        Segment { path, size, captured: Captured::default(), durable_end: 0, dirty: BTreeMap::new() }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn dirty(&self) -> Vec<DirtyKey> {
@@ -146,8 +154,8 @@ impl Allocator {
     }
 
     /// Removes a segment's file, or keeps it to become the next one.
-    fn retire(&mut self, disk: &dyn Disk, path: &Path) -> Result<(), LogError> {
-        let same_size = disk.file_len(path).is_ok_and(|length| length == u64::from(self.file_len));
+    fn retire(&mut self, disk: &dyn Disk, path: &Path, recycles: bool) -> Result<(), LogError> {
+        let same_size = recycles && disk.file_len(path).is_ok_and(|length| length == u64::from(self.file_len));
         if self.raw.is_none() && same_size {
             let raw_path = self.directory.join(format!("spare{TEMPORARY}"));
             disk.rename(path, &raw_path).map_err(LogError::io(path))?;
@@ -179,6 +187,9 @@ impl Shared {
         let disk = &*self.env.disk;
         let ahead = segments.last_key_value().map_or(allocator.made, |(last, _)| *last) + 1..=allocator.made;
         let ahead = ahead.map(|id| self.directory.join(format::file_name(id)));
+        if let Some(capture) = &self.capture {
+            segments.iter().try_for_each(|(id, segment)| capture.release(disk, segment, *id))?;
+        }
         for path in segments.into_values().map(|segment| segment.path).chain(ahead) {
             if disk.exists(&path) {
                 disk.remove_file(&path).map_err(LogError::io(&path))?;
@@ -199,9 +210,16 @@ impl Shared {
         self.allocator.lock().expect("no step of the allocator panics")
     }
 
+    /// Files that have other names are not written over.
+    fn recycles(&self) -> bool {
+        self.capture.is_none()
+    }
+
     fn allocate(&self) -> Next {
         self.ask_for_flushes();
+        let wait = self.tend_captured();
         match self.allocate_step() {
+            Ok(Next::Idle) => wait.map_or(Next::Idle, Next::After),
             Ok(next) => next,
             Err(error) => {
                 tracing::warn!(%error, "cannot prepare commit log segments");
@@ -219,10 +237,13 @@ impl Shared {
         let (removable, wanted) = {
             let mut state = self.lock();
             let id = state.removable();
-            (id.and_then(|id| state.segments.remove(&id)), state.written + 1)
+            (id.and_then(|id| Some((id, state.segments.remove(&id)?))), state.written + 1)
         };
-        if let Some(segment) = removable {
-            allocator.retire(disk, &segment.path)?;
+        if let Some((id, segment)) = removable {
+            if let Some(capture) = &self.capture {
+                capture.release(disk, &segment, id)?;
+            }
+            allocator.retire(disk, &segment.path, self.recycles())?;
             return Ok(Next::Again);
         }
         let is_ready = allocator.make_ahead(disk, wanted)?;

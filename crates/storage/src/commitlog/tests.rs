@@ -8,6 +8,7 @@ use env::sim::{DATA, EIO, ENOSPC, Fault, Op, Sim, SimRandom};
 
 use super::*;
 
+mod captured;
 mod compression;
 mod format;
 mod model;
@@ -33,7 +34,7 @@ fn record(number: u64, len: usize) -> Vec<u8> {
 fn open(sim: &Sim, options: Options) -> (CommitLog, Vec<Vec<u8>>) {
     let (log, replay) = CommitLog::open(&sim.env(), &directory(), options).expect("opened");
     let records = replay.map(|item| item.expect("no corruption").1.to_vec()).collect();
-    log.finish_replay();
+    log.finish_replay().expect("settled");
     (log, records)
 }
 
@@ -167,12 +168,12 @@ fn replayed_segments_stay_until_their_memtables_are_flushed() {
     for item in replay {
         log.mark_replayed(item.expect("no corruption").0, &[key(1)]);
     }
-    log.finish_replay();
+    log.finish_replay().expect("settled");
     sim.run_until_idle();
     sim.power_cut();
     let (log, replay) = CommitLog::open(&sim.env(), &directory(), small()).expect("opened");
     assert_eq!(replay.count(), 1);
-    log.finish_replay();
+    log.finish_replay().expect("settled");
     sim.run_until_idle();
     sim.power_cut();
     assert!(open(&sim, small()).1.is_empty());

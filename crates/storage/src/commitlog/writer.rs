@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use env::{Next, Wake, WriteFile};
 
+use super::captured::Captured;
 use super::pending::{Pending, REUSE_BYTES_MAX, Section, WAKE_BYTES};
 use super::{FailurePolicy, Form, LogError, LogPosition, Shared, SyncMode, format};
 
@@ -36,6 +37,8 @@ struct Current {
     /// Where the next section is stored, and up to where what is stored is durable.
     stored_end: u32,
     synced_end: u32,
+    /// It has its link where changes are captured.
+    is_linked: bool,
 }
 
 /// Starts the writer.
@@ -107,6 +110,7 @@ impl Writer {
     fn write(&mut self, sections: &mut VecDeque<Section>, sync: bool) -> Result<(), LogError> {
         for section in sections {
             self.enter_segment(section.segment)?;
+            self.link_captured()?;
             self.write_section(section)?;
             self.end = LogPosition { segment: section.segment, offset: section.end() };
         }
@@ -125,7 +129,7 @@ impl Writer {
         let path = self.shared.directory.join(format::file_name(id));
         let file = disk.open_write(&path).map_err(LogError::io(&path))?;
         let end = self.shared.form.header_len();
-        self.current = Some(Current { id, file, unsynced: false, stored_end: end, synced_end: end });
+        self.current = Some(Current { id, file, unsynced: false, stored_end: end, synced_end: end, is_linked: false });
         self.shared.lock().written = id;
         self.allocator.wake();
         Ok(())
@@ -134,6 +138,7 @@ impl Writer {
     /// The segment is full and synced. A compressed one is cut: what it did not need of its file's length is given back. Should that fail,
     /// the zeros stay, and nothing is wrong with them.
     fn leave_segment(&mut self) {
+        self.tell_captured(true);
         let Some(mut current) = self.current.take() else { return };
         if !self.shared.form.is_compressed() {
             return;
@@ -162,6 +167,31 @@ impl Writer {
         written.map_err(LogError::io(&self.shared.directory.join(format::file_name(section.segment))))
     }
 
+    /// Before anything is written that may have to be captured.
+    fn link_captured(&mut self) -> Result<(), LogError> {
+        let Some(capture) = &self.shared.capture else { return Ok(()) };
+        let Some(current) = self.current.as_mut().filter(|current| !current.is_linked) else { return Ok(()) };
+        let captured = self.shared.lock().segments.get(&current.id).map_or(Captured::Forbidden, |found| found.captured);
+        if captured != Captured::Forbidden {
+            let path = self.shared.directory.join(format::file_name(current.id));
+            capture.link(&*self.shared.env.disk, &path, current.id)?;
+            current.is_linked = true;
+        }
+        Ok(())
+    }
+
+    /// Tells the consumer of captured changes how far they are durable.
+    fn tell_captured(&self, is_complete: bool) {
+        let (Some(capture), Some(current)) = (&self.shared.capture, &self.current) else { return };
+        let captured = self.shared.lock().segments.get_mut(&current.id).map(|segment| {
+            segment.durable_end = self.end.offset;
+            segment.captured
+        });
+        if captured == Some(Captured::Contains) {
+            capture.write_index(&*self.shared.env.disk, current.id, self.end.offset, is_complete);
+        }
+    }
+
     fn sync(&mut self) -> Result<(), LogError> {
         let Some(current) = self.current.as_mut().filter(|current| current.unsynced) else {
             return Ok(());
@@ -172,6 +202,7 @@ impl Writer {
         current.synced_end = current.stored_end;
         self.shared.lock().syncs += 1;
         self.shared.durability.advance(self.end);
+        self.tell_captured(false);
         Ok(())
     }
 

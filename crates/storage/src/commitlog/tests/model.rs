@@ -66,7 +66,7 @@ impl Model {
         let lost = written.find(|known| known.durable && !known.flushed);
         assert!(lost.is_none(), "seed {}: lost {:?}", self.sim.seed(), lost.map(|known| known.position));
         self.written.retain(|known| kept.binary_search(&known.position).is_ok());
-        log.finish_replay();
+        log.finish_replay().expect("settled");
         Some(log)
     }
 

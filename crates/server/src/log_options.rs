@@ -1,0 +1,86 @@
+//! The commit log's settings from the configuration.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
+
+use config::{CommitFailurePolicy, CommitLogSync, Config};
+use env::Env;
+use storage::Engine;
+use storage::commitlog::{self, CaptureOptions, DirtyKey, FailurePolicy, LogError, ReplayPolicy, SyncMode};
+
+/// Bytes of log for each core when the configuration says nothing: what replays in about a second.
+const LOG_BYTES_A_CORE: u64 = 64 << 20;
+/// But never fewer segments than this.
+const LOG_SEGMENTS_MIN: u64 = 4;
+/// `cdc_total_space` where nothing is said, if it is no more than this share of the disk.
+const CAPTURED_BYTES: u64 = 4 << 30;
+/// See [`CAPTURED_BYTES`].
+const CAPTURED_SHARE: u64 = 8;
+
+/// Err: which key asks for what cannot be.
+pub(crate) fn of(
+    env: &Env,
+    config: &Config,
+    directory: &Path,
+    cores: usize,
+    engine: &Arc<OnceLock<Weak<Engine>>>,
+) -> Result<commitlog::Options, String> {
+    let log = &config.commitlog;
+    let limit = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let (for_pressure, wanted) = (Arc::clone(engine), LOG_SEGMENTS_MIN * log.segment_size);
+    let compression = log.compression.as_ref();
+    let compression = compression.map(|named| commitlog::Compression::new(&named.class, &named.parameters)).transpose();
+    Ok(commitlog::Options {
+        segment_size: limit(log.segment_size),
+        mutation_size_max: limit(log.max_mutation_size),
+        total_space: log.total_space.unwrap_or((LOG_BYTES_A_CORE * cores as u64).max(wanted)),
+        sync: match log.sync {
+            CommitLogSync::Batch => SyncMode::Batch,
+            CommitLogSync::Group(window) => SyncMode::Group(window),
+            CommitLogSync::Periodic { period, .. } => SyncMode::Periodic(period),
+        },
+        failure_policy: match log.failure_policy {
+            CommitFailurePolicy::Stop => FailurePolicy::Stop,
+            CommitFailurePolicy::StopCommit => FailurePolicy::StopCommit,
+            CommitFailurePolicy::Ignore => FailurePolicy::Ignore,
+            CommitFailurePolicy::Die => FailurePolicy::Die,
+        },
+        replay_policy: ReplayPolicy::Stop,
+        on_pressure: Arc::new(move |keys| flush_for_room(&for_pressure, keys)),
+        on_failure: Arc::new(log_failed),
+        compression: compression.map_err(|why| format!("commitlog_compression: {why}"))?,
+        capture: log.cdc.as_ref().map(|cdc| capture(env, cdc, directory)),
+    })
+}
+
+fn capture(env: &Env, cdc: &config::Cdc, commitlog: &Path) -> CaptureOptions {
+    let beside = || commitlog.parent().unwrap_or(Path::new(".")).join("cdc_raw");
+    let directory = cdc.raw_directory.as_ref().map_or_else(beside, PathBuf::from);
+    // the directory may not be there yet
+    let there = directory.ancestors().find(|path| env.disk.exists(path)).unwrap_or(Path::new("."));
+    let of_disk = env.disk.total_space(there).map_or(CAPTURED_BYTES, |total| total / CAPTURED_SHARE);
+    CaptureOptions {
+        total_space: cdc.total_space.unwrap_or(of_disk.min(CAPTURED_BYTES)),
+        check_interval: cdc.check_interval,
+        block_writes: cdc.block_writes,
+        directory,
+    }
+}
+
+/// The log is too large: the tables that hold its oldest segments are flushed.
+fn flush_for_room(engine: &OnceLock<Weak<Engine>>, keys: &[DirtyKey]) {
+    let Some(engine) = engine.get().and_then(Weak::upgrade) else { return };
+    let mut tables: Vec<_> = keys.iter().map(|(table, _)| *table).collect();
+    tables.sort();
+    tables.dedup();
+    for store in tables.into_iter().filter_map(|table| engine.table(table)) {
+        engine.flusher.request(&store, None);
+    }
+}
+
+fn log_failed(policy: FailurePolicy, error: &LogError) {
+    tracing::error!(%error, ?policy, "the commit log cannot be written");
+    if policy == FailurePolicy::Die {
+        std::process::exit(1);
+    }
+}
