@@ -341,7 +341,7 @@ impl CommitLog {
         if let (Some(capture), Some(first)) = (&capture, state.segments.get_mut(&first_own)) {
             // at once: a directory on another file system is found at start
             first.captured = capture.of_new_segment();
-            capture.link(&*env.disk, first.path(), first_own)?;
+            capture.link_first(&*env.disk, first, first_own)?;
         }
         let shared = Arc::new(Shared {
             env: env.clone(),

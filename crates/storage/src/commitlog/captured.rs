@@ -129,6 +129,13 @@ impl Capture {
         disk.sync_dir(&self.options.directory).map_err(LogError::io(&self.options.directory))
     }
 
+    /// Links the first segment, so that what cannot be linked is found at start. The link goes again where there is no room: nobody else
+    /// would remove it.
+    pub(super) fn link_first(&self, disk: &dyn Disk, segment: &Segment, id: u64) -> Result<(), LogError> {
+        self.link(disk, segment.path(), id)?;
+        if segment.captured == Captured::Forbidden { self.remove(disk, id) } else { Ok(()) }
+    }
+
     /// Says how far a segment is durable. In place, so that a reader never sees it empty: the text only grows. An error is logged: the next
     /// one says more, and so does a replay.
     pub(super) fn write_index(&self, disk: &dyn Disk, id: u64, offset: u32, is_complete: bool) {

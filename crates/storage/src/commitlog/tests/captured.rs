@@ -88,6 +88,18 @@ fn writes_are_refused_until_what_is_captured_is_consumed() {
 }
 
 #[test]
+fn a_start_without_room_leaves_no_link() {
+    let sim = Sim::new(1);
+    let disk = sim.env().disk;
+    disk.create_dir_all(&raw()).expect("made");
+    disk.replace_file(&raw().join("not consumed"), &[1; 20 << 10]).expect("written");
+    let (log, _) = open(&sim, capturing(20 << 10, true));
+    assert!(write(&sim, &log, 1, 100, true).is_err());
+    write(&sim, &log, 2, 100, false).expect("others are taken");
+    assert_eq!(names(&sim), ["not consumed"]);
+}
+
+#[test]
 fn without_blocking_the_oldest_go() {
     let sim = Sim::new(1);
     let (log, _) = open(&sim, capturing(20 << 10, false));
