@@ -326,6 +326,11 @@ impl TableMetadata {
         }
     }
 
+    /// A partition key as `AbstractType.getString` writes it, the components of a composite one separated by colons.
+    pub fn partition_key_text(&self, key: &[u8]) -> String {
+        types::literal::to_plain_text(&self.partition_key_type, key)
+    }
+
     /// Reads of it may filter without ALLOW FILTERING.
     pub fn filters_implicitly(&self) -> bool {
         self.is_virtual() && self.name != "system_logs"

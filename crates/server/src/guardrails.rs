@@ -1,13 +1,24 @@
-//! The guardrails that the configuration asks for, as statements take them.
+//! The guardrails that the configuration asks for, as statements and the engine take them.
 //!
 //! Agrees with `org.apache.cassandra.config.GuardrailsOptions`.
 
 use config::Config;
 use cql::guardrails::{Guardrails, QueryGuards, SchemaGuards, Threshold, Values, WriteGuards};
+use storage::guardrails::PartitionGuards;
 
 /// The guardrails of a configuration.
 pub fn of(config: &Config) -> Guardrails {
     Guardrails { schema: schema(config), query: query(config), write: write(config) }
+}
+
+/// What the engine tells of partitions of SSTables.
+pub fn of_partitions(config: &Config) -> PartitionGuards {
+    let threshold = |guard: &str| {
+        let (warn, fail) = config.threshold(guard);
+        let number = |threshold: Option<i64>| threshold.and_then(|threshold| u64::try_from(threshold).ok());
+        storage::guardrails::Threshold { warn: number(warn), fail: number(fail) }
+    };
+    PartitionGuards { size: threshold("partition_size"), tombstones: threshold("partition_tombstones") }
 }
 
 fn threshold(config: &Config, guard: &str) -> Threshold {
@@ -83,6 +94,8 @@ mod tests {
             "column_value_size_warn_threshold=1KiB",
             "maximum_timestamp_fail_threshold=2s",
             "group_by_enabled=false",
+            "partition_size_warn_threshold=1MiB",
+            "partition_tombstones_fail_threshold=7",
             "table_properties_disallowed=comment,cdc",
         ]
         .map(str::to_owned);
@@ -94,6 +107,10 @@ mod tests {
         assert_eq!(guardrails.schema.table_properties.disallowed, ["cdc", "comment"]);
         assert!(!guardrails.query.group_by && guardrails.query.allow_filtering);
         assert_eq!(of(&Config::default()), Guardrails::default());
+        let partitions = of_partitions(&config);
+        assert_eq!((partitions.size.warn, partitions.size.fail), (Some(1 << 20), None));
+        assert_eq!((partitions.tombstones.warn, partitions.tombstones.fail), (None, Some(7)));
+        assert_eq!(of_partitions(&Config::default()), PartitionGuards::default());
         let contradiction = ["tables_warn_threshold=5", "tables_fail_threshold=3"].map(str::to_owned);
         let error = Config::load(None, &contradiction, false).expect_err("refused").to_string();
         assert!(

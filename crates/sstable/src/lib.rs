@@ -44,4 +44,4 @@ pub use statistics::{
     StatsCollector, TombstoneHistogram,
 };
 pub use version::{Format, Version};
-pub use writer::{FinishedSSTable, KEY_LENGTH_MAX, SSTableWriter, WriterOptions};
+pub use writer::{FinishedSSTable, KEY_LENGTH_MAX, SSTableWriter, WriterOptions, WrittenPartition};

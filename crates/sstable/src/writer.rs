@@ -94,6 +94,15 @@ pub struct FinishedSSTable {
     pub statistics: Statistics,
 }
 
+/// What a partition came to, once it has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WrittenPartition {
+    /// Bytes of it in Data.db, before compression.
+    pub size: u64,
+    /// Deletions of every kind, and what has expired.
+    pub tombstones: u64,
+}
+
 /// Where in the open partition the writer is.
 struct OpenPartition {
     key: DecoratedKey,
@@ -150,13 +159,14 @@ impl SSTableWriter {
             return Err(Error::Unsupported { path: descriptor.path(Component::Data), what });
         }
         let disk = Arc::clone(&env.disk);
+        let now = env.clock.now_seconds();
         let data = DataWriter::create(&*disk, &descriptor, options.compression.clone())?;
         let index = IndexWriter::create(&*disk, &descriptor, &table)?;
         let row_index_block = options.row_index_block.unwrap_or(descriptor.version.row_index_block_default()) as u64;
         let filter =
             FilterSpec::for_chance(options.filter_chance).map(|spec| FilterBuilder::new(spec, options.estimated_keys));
         Ok(Self {
-            stats: StatsCollector::new(&table),
+            stats: StatsCollector::new(&table, now),
             disk,
             deletion_times: descriptor.version.deletion_times(),
             descriptor,
@@ -177,6 +187,11 @@ impl SSTableWriter {
     /// The SSTable being written.
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
+    }
+
+    /// The schema that it is written by.
+    pub fn table(&self) -> &TableMetadata {
+        &self.table
     }
 
     /// Bytes of Data.db on disk so far.
@@ -298,15 +313,15 @@ impl SSTableWriter {
     }
 
     /// Ends the partition.
-    pub fn end_partition(&mut self) -> Result<(), Error> {
+    pub fn end_partition(&mut self) -> Result<WrittenPartition, Error> {
         self.end_static_row();
-        let Some(partition) = &self.partition else { panic!("no partition to end") };
-        let end_offset = self.data.position() - partition.start;
+        let end = self.data.position();
         put_end_of_partition(&mut self.data.buffer);
         if self.index.blocks() > 0 {
             self.end_block();
         }
-        let Some(partition) = self.partition.take() else { return Ok(()) };
+        let Some(partition) = self.partition.take() else { panic!("no partition to end") };
+        let end_offset = end - partition.start;
         let OpenPartition { key, start, deletion, .. } = &partition;
         let hash = KeyHash::of(&key.key);
         if let Some(filter) = &mut self.filter {
@@ -317,10 +332,12 @@ impl SSTableWriter {
             self.first_key = Bytes::copy_from_slice(&key.key);
         }
         let ends = partition.first.as_ref().zip(partition.last.as_ref());
-        self.stats.end_partition(&key.key, self.data.position() - partition.start, ends);
+        let size = self.data.position() - partition.start;
+        let tombstones = self.stats.end_partition(&key.key, size, ends);
         self.last_key = Some(partition.key);
         self.count += 1;
-        self.data.flush_full_chunks()
+        self.data.flush_full_chunks()?;
+        Ok(WrittenPartition { size, tombstones })
     }
 
     /// The share of the ring between the first and the last partition goes into the statistics, as the unified strategy wants it.

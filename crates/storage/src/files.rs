@@ -21,6 +21,7 @@ use crate::caches::Caches;
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::guardrails::PartitionGuards;
 use crate::inherited::Inherited;
 use crate::options::FlushCompression;
 use crate::table::{LeftOut, TableStore};
@@ -279,12 +280,13 @@ impl PendingPartition {
     }
 
     /// Nothing follows. A partition without deletion, static row or rows leaves no trace.
-    pub fn end(mut self, writer: &mut SSTableWriter) -> Result<(), StorageError> {
+    pub fn end(mut self, writer: &mut SSTableWriter, guards: &PartitionGuards) -> Result<(), StorageError> {
         if !self.is_empty() {
             self.begin(writer);
         }
         if self.begun {
-            writer.end_partition()?;
+            let written = writer.end_partition()?;
+            guards.check(writer, &self.head.key.key, written);
         }
         Ok(())
     }

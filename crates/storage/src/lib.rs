@@ -11,6 +11,7 @@ pub mod error;
 pub mod files;
 pub mod flush;
 mod flusher;
+pub mod guardrails;
 pub mod import;
 pub mod index;
 pub mod inherited;

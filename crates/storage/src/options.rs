@@ -8,6 +8,7 @@ use sstable::Version;
 
 use crate::caches::keeper::SavedCaches;
 use crate::commitlog;
+use crate::guardrails::PartitionGuards;
 
 /// `disk_failure_policy`, as far as the engine acts on it: what a start does with an SSTable that cannot be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +69,8 @@ pub struct EngineOptions {
     pub tombstone_failure_threshold: u64,
     /// `tombstone_warn_threshold`.
     pub tombstone_warn_threshold: u64,
+    /// `partition_size_` and `partition_tombstones_` (`warn_threshold`, `fail_threshold`).
+    pub partition_guards: PartitionGuards,
     /// `auto_snapshot`: a snapshot before a table is dropped or truncated.
     pub auto_snapshot: bool,
     /// `disk_failure_policy`.
@@ -104,6 +107,7 @@ impl EngineOptions {
             column_index_size: None,
             tombstone_failure_threshold: u64::MAX,
             tombstone_warn_threshold: u64::MAX,
+            partition_guards: PartitionGuards::default(),
             auto_snapshot: false,
             disk_failure_policy: DiskFailurePolicy::Stop,
             read_only: false,

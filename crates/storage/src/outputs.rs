@@ -185,7 +185,7 @@ impl OutputPartition {
     pub fn end(mut self, engine: &Engine, outputs: &mut Outputs) -> Result<(), StorageError> {
         if self.placed || !self.pending.is_empty() {
             let writer = self.writer(engine, outputs)?;
-            writer.end_partition()?;
+            self.pending.end(writer, &engine.options.partition_guards)?;
         }
         Ok(())
     }

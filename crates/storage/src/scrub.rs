@@ -212,7 +212,7 @@ impl Scrub {
                 None => {
                     if let Some(writer) = &mut self.writer {
                         let before = writer.partition_count();
-                        partition.end(writer)?;
+                        partition.end(writer, &self.engine.options.partition_guards)?;
                         self.empty += u64::from(writer.partition_count() == before);
                     }
                 }

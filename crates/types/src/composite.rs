@@ -61,9 +61,24 @@ pub fn components(bytes: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
+/// The text of a component as it stands between colons (`AbstractCompositeType.escape`).
+pub(crate) fn escape(component: &str) -> String {
+    let mut escaped = component.replace(':', "\\:");
+    if escaped.ends_with(['\\', '!']) {
+        escaped.push('!');
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn components_are_told_from_colons() {
+        let escaped = ["", "a", "a:b", "a\\", "b!", "!:"].map(escape);
+        assert_eq!(escaped, ["", "a", "a\\:b", "a\\!", "b!!", "!\\:"]);
+    }
 
     #[test]
     fn keys_come_back() {

@@ -5,6 +5,7 @@ use num_bigint::BigInt;
 use stdx::Cursor;
 
 use crate::collection::{self, VectorElements};
+use crate::composite::{components, escape};
 use crate::duration::Duration;
 use crate::ident::maybe_quote;
 use crate::{CqlType, CustomType, TypeError, inet, java_number, temporal, timeuuid};
@@ -291,8 +292,8 @@ fn plain_fields(types: &[&CqlType], bytes: &[u8]) -> String {
 }
 
 fn plain_components(types: &[CqlType], bytes: &[u8]) -> String {
-    let components = crate::composite::components(bytes).map_while(|component| component).zip(types);
-    let mut parts: Vec<_> = components.map(|(value, ty)| to_plain_text(ty, value).replace(':', "\\:")).collect();
+    let parts = components(bytes).map_while(|component| component).zip(types);
+    let mut parts: Vec<_> = parts.map(|(value, ty)| escape(&to_plain_text(ty, value))).collect();
     if bytes.last().is_some_and(|end| *end != 0) {
         parts.push("!".to_owned());
     }

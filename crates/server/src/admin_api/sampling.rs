@@ -126,7 +126,7 @@ fn in_words(services: &Services, sampled: &Sampled) -> Vec<Sample> {
     let table = store.table();
     let value = |item: &[u8]| match sampled.sampler {
         Sampler::LocalReadTime => String::from_utf8_lossy(item).into_owned(),
-        _ => key_text(&table, item),
+        _ => table.partition_key_text(item),
     };
     let one = |counted: &metrics::top::Counted<bytes::Bytes>| Sample {
         table: format!("{}.{}", table.keyspace, table.name),
@@ -135,19 +135,6 @@ fn in_words(services: &Services, sampled: &Sampled) -> Vec<Sample> {
         error: counted.error,
     };
     sampled.top.iter().map(one).collect()
-}
-
-/// A key as `AbstractType.getString` writes it, the components of a composite one separated by colons.
-fn key_text(table: &TableMetadata, key: &[u8]) -> String {
-    match table.partition_key.as_slice() {
-        [single] => types::literal::to_text_unquoted(&single.ty, key),
-        several => {
-            let Some(parts) = types::composite::decompose(key, several.len()) else { return types::literal::hex(key) };
-            let text =
-                several.iter().zip(parts).map(|(column, part)| types::literal::to_text_unquoted(&column.ty, part));
-            text.collect::<Vec<_>>().join(":")
-        }
-    }
 }
 
 /// Starts a job. False: there is one for these tables.

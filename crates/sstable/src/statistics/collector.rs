@@ -24,13 +24,17 @@ pub struct StatsCollector {
     first: Option<ClusteringPrefix>,
     last: Option<ClusteringPrefix>,
     cells: u64,
+    /// Seconds: what has expired by then counts as a tombstone.
+    now: u32,
+    /// Of the open partition.
+    tombstones: u64,
     /// Sketch of the partition keys.
     pub cardinality: Cardinality,
 }
 
 impl StatsCollector {
-    /// For a table.
-    pub fn new(table: &TableMetadata) -> Self {
+    /// For a table; `now` in seconds.
+    pub fn new(table: &TableMetadata, now: u32) -> Self {
         let nothing = Slice {
             start: ClusteringPrefix::start(ClusteringValues::new(), false),
             end: ClusteringPrefix::end(ClusteringValues::new(), false),
@@ -70,6 +74,8 @@ impl StatsCollector {
             first: None,
             last: None,
             cells: 0,
+            now,
+            tombstones: 0,
             cardinality: Cardinality::default(),
         }
     }
@@ -100,12 +106,15 @@ impl StatsCollector {
         self.stats.min_ttl = self.stats.min_ttl.min(ttl);
         self.stats.max_ttl = self.stats.max_ttl.max(ttl);
         self.end(local_deletion_time);
+        let is_live = local_deletion_time == NO_DELETION_TIME || ttl != NO_TTL && self.now < local_deletion_time;
+        self.tombstones += u64::from(!is_live);
     }
 
     fn deletion(&mut self, deletion: &DeletionTime) {
         if !deletion.is_live() {
             self.timestamp(deletion.marked_for_delete_at);
             self.end(deletion.local_deletion_time);
+            self.tombstones += 1;
         }
     }
 
@@ -163,18 +172,26 @@ impl StatsCollector {
         marker.close.iter().chain(&marker.open).for_each(|deletion| self.deletion(deletion));
     }
 
-    /// A partition ends; `first` and `last` are the ends of its rows and markers.
-    pub fn end_partition(&mut self, key: &[u8], size: u64, ends: Option<(&ClusteringPrefix, &ClusteringPrefix)>) {
+    /// A partition ends; `first` and `last` are the ends of its rows and markers. Gives the number of its tombstones: deletions of the
+    /// partition, of rows, of ranges (a boundary is two), of collections and of cells, and what has expired.
+    pub fn end_partition(
+        &mut self,
+        key: &[u8],
+        size: u64,
+        ends: Option<(&ClusteringPrefix, &ClusteringPrefix)>,
+    ) -> u64 {
+        let tombstones = std::mem::take(&mut self.tombstones);
         self.stats.partition_sizes.add(size);
         self.stats.cells_per_partition.add(std::mem::take(&mut self.cells));
         self.cardinality.add(key);
-        let Some((first, last)) = ends else { return };
+        let Some((first, last)) = ends else { return tombstones };
         if self.first.as_ref().is_none_or(|known| first.compare(known, &self.comparator) == Ordering::Less) {
             self.first = Some(first.clone());
         }
         if self.last.as_ref().is_none_or(|known| last.compare(known, &self.comparator) == Ordering::Greater) {
             self.last = Some(last.clone());
         }
+        tombstones
     }
 
     /// What was gathered.
