@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::archiving::Archiving;
 use crate::fields::Reader;
 use crate::value::What;
 
@@ -23,6 +24,8 @@ pub struct CommitLog {
     pub cdc: Option<Cdc>,
     /// commit_failure_policy
     pub failure_policy: CommitFailurePolicy,
+    /// commitlog_archiving.properties, which [`crate::Config::load`] does not read
+    pub archiving: Option<Archiving>,
 }
 
 /// A class by its name as it is written, with its parameters.
@@ -88,6 +91,7 @@ pub(crate) fn commitlog(reader: &mut Reader<'_>) -> CommitLog {
     CommitLog {
         sync: commitlog_sync(reader),
         segment_size,
+        archiving: None,
         compression: compression(reader),
         cdc: cdc(reader),
         total_space: reader.maybe_quantity("commitlog_total_space"),

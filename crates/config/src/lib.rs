@@ -7,6 +7,7 @@
 //! Defaults are Cassandra's, with these exceptions: acknowledged writes are on disk (`commitlog_sync: batch`), `num_tokens` is 16,
 //! addresses are 127.0.0.1, `sstable.selected_format` is bti (where the mode allows it) and `storage_compatibility_mode` NONE.
 
+mod archiving;
 mod auth;
 mod catalogue;
 mod commit_log;
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+pub use archiving::{ARCHIVING_FILE, Archiving};
 pub use auth::Auth;
 pub use commit_log::{Cdc, ClassOptions, CommitFailurePolicy, CommitLog, CommitLogSync};
 pub use encryption::{ClientEncryption, Pem};

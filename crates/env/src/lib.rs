@@ -16,6 +16,7 @@
 mod clock;
 mod disk;
 mod network;
+mod programs;
 mod random;
 mod read_only;
 pub mod real;
@@ -29,6 +30,7 @@ use std::time::Duration;
 pub use clock::{Clock, Elapsed, Instant, Sleep};
 pub use disk::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
 pub use network::{Connecting, Detached, Listener, Network, Stream, accept, accept_detached};
+pub use programs::{Ended, PROGRAM_OUTPUT_MAX, Programs};
 pub use random::Random;
 pub use read_only::read_only;
 pub use tasks::{
@@ -49,6 +51,8 @@ pub struct Env {
     pub network: Arc<dyn Network>,
     /// Threads and background work.
     pub tasks: Arc<dyn Tasks>,
+    /// Other programs.
+    pub programs: Arc<dyn Programs>,
 }
 
 impl Env {

@@ -4,6 +4,7 @@ mod clock;
 mod disk;
 mod map;
 mod network;
+mod programs;
 mod random;
 mod tasks;
 
@@ -19,6 +20,7 @@ pub fn env() -> Env {
         random: Arc::new(random::ThreadRandom),
         network: Arc::new(network::Tcp),
         tasks: Arc::new(tasks::Threads::new()),
+        programs: Arc::new(programs::Children),
     }
 }
 

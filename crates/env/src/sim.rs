@@ -17,6 +17,7 @@ mod disk;
 mod faults;
 mod inode;
 mod network;
+mod programs;
 mod random;
 mod tasks;
 mod trace;
@@ -82,6 +83,7 @@ impl Sim {
             random: self.random.clone(),
             network: self.network.clone(),
             tasks: Arc::new(self.tasks.handle()),
+            programs: Arc::new(programs::SimPrograms { disk: Arc::new(self.disk.handle()) }),
         }
     }
 

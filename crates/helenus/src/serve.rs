@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 
-use config::Config;
+use config::{ARCHIVING_FILE, Archiving, Config};
 use env::Env;
 use server::memory::MemoryBudget;
 use server::running::{self, RunningNode, StartOptions};
@@ -70,7 +70,19 @@ fn load(env: &Env, options: &Serve) -> Result<Config, String> {
     let mut sets = options.sets.clone();
     sets.extend(options.listen.map(|address| format!("rpc_address={address}")));
     sets.extend(options.port.filter(|port| *port > 0).map(|port| format!("native_transport_port={port}")));
-    Config::load(text.as_deref(), &sets, options.lenient).map_err(|error| error.to_string())
+    let mut config = Config::load(text.as_deref(), &sets, options.lenient).map_err(|error| error.to_string())?;
+    config.commitlog.archiving = options.config.as_deref().map_or(Ok(None), |path| archiving(env, path))?;
+    Ok(config)
+}
+
+/// The file beside cassandra.yaml, where there is one.
+fn archiving(env: &Env, config: &Path) -> Result<Option<Archiving>, String> {
+    let path = config.with_file_name(ARCHIVING_FILE);
+    if !env.disk.exists(&path) {
+        return Ok(None);
+    }
+    let read = Archiving::parse(&read_config(env, &path)?);
+    read.map(Some).map_err(|why| format!("{}: {why}", path.display()))
 }
 
 fn refuse_unhonoured(config: &Config, lenient: bool) -> Result<(), String> {

@@ -125,6 +125,19 @@ impl Row {
         Self { clustering, liveness: Liveness::EMPTY, deletion: DeletionTime::LIVE, columns: Vec::new() }
     }
 
+    /// The largest timestamp in it; the smallest number where there is none.
+    pub fn max_timestamp(&self) -> i64 {
+        let of_column = |data: &ColumnData| match data {
+            ColumnData::Simple(cell) => cell.timestamp,
+            ColumnData::Complex(complex) => {
+                let of_cells = complex.cells.iter().map(|cell| cell.timestamp);
+                of_cells.fold(complex.deletion.marked_for_delete_at, i64::max)
+            }
+        };
+        let of_row = self.liveness.timestamp.max(self.deletion.marked_for_delete_at);
+        self.columns.iter().map(of_column).fold(of_row, i64::max)
+    }
+
     /// Neither liveness nor deletion nor cells.
     pub fn is_empty(&self) -> bool {
         self.liveness.is_empty() && self.deletion.is_live() && self.columns.is_empty()

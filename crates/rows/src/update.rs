@@ -39,6 +39,13 @@ impl PartitionUpdate {
         }
     }
 
+    /// The largest timestamp in it; the smallest number where there is none.
+    pub fn max_timestamp(&self) -> i64 {
+        let of_ranges = self.range_deletions.iter().map(|(_, deletion)| deletion.marked_for_delete_at);
+        let of_rows = self.rows.iter().chain(&self.static_row).map(Row::max_timestamp);
+        of_ranges.chain(of_rows).fold(self.deletion.marked_for_delete_at, i64::max)
+    }
+
     /// Adds a row, merging it with one of the same clustering. Adding in order is cheap.
     pub fn add_row(&mut self, row: Row) {
         let comparator = self.table.comparator.clone();

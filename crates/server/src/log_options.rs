@@ -6,7 +6,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use config::{CommitFailurePolicy, CommitLogSync, Config};
 use env::Env;
 use storage::Engine;
-use storage::commitlog::{self, CaptureOptions, DirtyKey, FailurePolicy, LogError, ReplayPolicy, SyncMode};
+use storage::commitlog::{
+    self, ArchiveOptions, CaptureOptions, DirtyKey, FailurePolicy, LogError, LogPosition, ReplayPolicy, RestorePoint,
+    SyncMode,
+};
 
 /// Bytes of log for each core when the configuration says nothing: what replays in about a second.
 const LOG_BYTES_A_CORE: u64 = 64 << 20;
@@ -49,8 +52,26 @@ pub(crate) fn of(
         on_pressure: Arc::new(move |keys| flush_for_room(&for_pressure, keys)),
         on_failure: Arc::new(log_failed),
         compression: compression.map_err(|why| format!("commitlog_compression: {why}"))?,
+        archive: log.archiving.as_ref().map(archive),
+        restore_point: log.archiving.as_ref().map_or_else(RestorePoint::default, restore_point),
         capture: log.cdc.as_ref().map(|cdc| capture(env, cdc, directory)),
     })
+}
+
+fn archive(archiving: &config::Archiving) -> ArchiveOptions {
+    ArchiveOptions {
+        command: archiving.archive_command.clone(),
+        restore_command: archiving.restore_command.clone(),
+        restore_directories: archiving.restore_directories.iter().map(PathBuf::from).collect(),
+    }
+}
+
+fn restore_point(archiving: &config::Archiving) -> RestorePoint {
+    RestorePoint {
+        micros: archiving.point_in_time,
+        precision_micros: archiving.precision_micros,
+        snapshot: archiving.snapshot_position.map(|(segment, offset)| LogPosition { segment, offset }),
+    }
 }
 
 fn capture(env: &Env, cdc: &config::Cdc, commitlog: &Path) -> CaptureOptions {

@@ -18,6 +18,7 @@
 //! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see `format`), plain or compressed (see `form`).
 //! Those of Cassandra are replayed too, versions 7 and 8 (see `compressed`); encrypted segments are refused by name. Not here: what a mutation says, which positions an SSTable covers, truncation records.
 
+mod archive;
 mod captured;
 mod compressed;
 mod durable;
@@ -42,6 +43,7 @@ use std::time::Duration;
 use env::{Env, Next, Wake};
 use schema::TableId;
 
+pub use archive::{ArchiveOptions, COMMAND_TIME_MAX};
 pub use captured::CaptureOptions;
 pub use durable::WaitDurable;
 pub use form::Compression;
@@ -122,6 +124,17 @@ pub type OnPressure = Arc<dyn Fn(&[DirtyKey]) + Send + Sync>;
 /// Told once when the log stops; also with policy `Ignore`, each time.
 pub type OnFailure = Arc<dyn Fn(FailurePolicy, &LogError) + Send + Sync>;
 
+/// What a replay leaves out (`restore_point_in_time`, `snapshot_commitlog_position`). The log itself does not look at it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RestorePoint {
+    /// Microseconds since 1970: mutations with a later timestamp are left out.
+    pub micros: Option<i64>,
+    /// Microseconds in a unit of the timestamps (`precision`); zero is the same as one.
+    pub precision_micros: i64,
+    /// What lies up to here is left out, and what lies behind is replayed whatever SSTables say.
+    pub snapshot: Option<LogPosition>,
+}
+
 /// Settings of a log.
 #[derive(Clone)]
 pub struct Options {
@@ -137,6 +150,10 @@ pub struct Options {
     pub compression: Option<Compression>,
     /// Change data capture (`cdc_enabled`); None: there is none.
     pub capture: Option<CaptureOptions>,
+    /// Archiving and restoring of segments; None: there is neither.
+    pub archive: Option<ArchiveOptions>,
+    /// Which records are replayed.
+    pub restore_point: RestorePoint,
     /// `commit_failure_policy`.
     pub failure_policy: FailurePolicy,
     /// About corruption found at start.
@@ -156,6 +173,8 @@ impl Default for Options {
             sync: SyncMode::Batch,
             compression: None,
             capture: None,
+            archive: None,
+            restore_point: RestorePoint::default(),
             failure_policy: FailurePolicy::Stop,
             replay_policy: ReplayPolicy::Stop,
             on_pressure: Arc::new(|_| {}),
@@ -186,6 +205,13 @@ pub enum LogError {
         directory: PathBuf,
         /// What is in it.
         size: u64,
+    },
+    /// A file in a restore directory that cannot be brought back.
+    NotRestored {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
     },
     /// The file system failed.
     Io {
@@ -231,6 +257,9 @@ impl fmt::Display for LogError {
                  removed (cdc_total_space)",
                 directory.display()
             ),
+            LogError::NotRestored { path, why } => {
+                write!(f, "{} cannot be restored (commitlog_archiving.properties): {why}", path.display())
+            }
             LogError::Stopped => f.write_str("the commit log stopped after a disk failure"),
             LogError::WriteFailed => f.write_str("the write was lost by a failure of the commit log's disk"),
             LogError::Io { path, source } => write!(f, "{}: {source}", path.display()),
@@ -286,6 +315,8 @@ struct Shared {
     durability: Durability,
     /// Guards the making of segment files, one at a time: held during I/O, only by the two tasks.
     allocator: Mutex<Allocator>,
+    /// Held while a segment is archived: by the archiver's task, and by the end, which waits for it.
+    archiver: Mutex<()>,
 }
 
 struct State {
@@ -326,6 +357,9 @@ impl CommitLog {
         options.segment_size = options.segment_size.clamp(COMMITLOG_SEGMENT_SIZE_MIN, COMMITLOG_SEGMENT_SIZE_MAX);
         options.mutation_size_max = options.mutation_size_max.min(options.segment_size / 2);
         env.disk.create_dir_durable(directory).map_err(LogError::io(directory))?;
+        if let Some(archive) = &options.archive {
+            archive::before_replay(env, directory, archive, options.replay_policy)?;
+        }
         let replay = Replay::open(env, directory, options.replay_policy)?;
         let clock = u64::try_from(env.clock.now_micros() / 1000).unwrap_or(1);
         let first_own = replay.last_id().map_or(clock, |last| clock.max(last + 1));
@@ -352,15 +386,21 @@ impl CommitLog {
             state: Mutex::new(state),
             durability: Durability::new(first_own),
             allocator: Mutex::new(allocator),
+            archiver: Mutex::new(()),
         });
         let allocator = segments::start(shared.clone());
-        let writer = writer::start(shared.clone(), allocator.clone());
+        let archiver = archive::start(&shared, allocator.clone());
+        let writer = writer::start(shared.clone(), allocator.clone(), archiver);
         allocator.wake();
         Ok((CommitLog { shared, writer, allocator }, replay))
     }
 
     /// A log that takes nothing, and what the segments of a directory hold, which stay as they are.
     pub fn open_read_only(env: &Env, directory: &Path, options: Options) -> Result<(CommitLog, Replay), LogError> {
+        if let Some(path) = options.archive.as_ref().and_then(|archive| archive.restore_directories.first()) {
+            let why = "nothing may be written (--read-only)".to_owned();
+            return Err(LogError::NotRestored { path: path.clone(), why });
+        }
         let replay = Replay::open_read_only(env, directory, options.replay_policy)?;
         let first_own = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(None));
@@ -369,8 +409,8 @@ impl CommitLog {
         let durability = Durability::new(first_own);
         durability.stop();
         let (env, directory) = (env.clone(), directory.to_owned());
-        let shared =
-            Shared { env, directory, options, form, capture: None, state: Mutex::new(state), durability, allocator };
+        let (state, archiver) = (Mutex::new(state), Mutex::new(()));
+        let shared = Shared { env, directory, options, form, capture: None, state, durability, allocator, archiver };
         let nothing = || shared.env.tasks.background("commitlog", Box::new(|| Next::Done));
         let (writer, allocator) = (nothing(), nothing());
         Ok((CommitLog { shared: Arc::new(shared), writer, allocator }, replay))
@@ -500,9 +540,20 @@ impl CommitLog {
         self.shared.lock().mark_captured(position.segment);
     }
 
-    /// Ends the log; where everything is flushed, its segments are removed.
+    /// Ends the log; where everything is flushed, its segments are removed. Commands may run: not for threads that others wait for.
     pub fn end(&self) -> Result<(), LogError> {
-        self.shared.remove_all()
+        self.ending()()
+    }
+
+    /// The same as a job for another thread.
+    pub fn ending(&self) -> impl FnOnce() -> Result<(), LogError> + Send + use<> {
+        let shared = Arc::clone(&self.shared);
+        move || shared.remove_all()
+    }
+
+    /// The first segment of this process.
+    pub fn first_own(&self) -> u64 {
+        self.shared.lock().first_own
     }
 
     /// What must be flushed to free the oldest segment; empty when only the current one holds anything.

@@ -290,7 +290,8 @@ impl Engine {
         }
         // who waits for a sync is answered; what was appended is durable or was reported as not
         self.log.sync().await.map_err(StorageError::from)?;
-        self.log.end().map_err(StorageError::from)?;
+        let ended = self.env.blocking("commitlog-end", self.log.ending()).await;
+        ended.unwrap_or_else(|_| self.log.end()).map_err(StorageError::from)?;
         self.keeper.save_all(self);
         self.stopped.store(true, Ordering::Release);
         Ok(())

@@ -104,7 +104,9 @@ impl From<crate::commitlog::LogError> for StorageError {
             LogError::CaptureFull { .. } => Self::CaptureFull { why: error.to_string() },
             LogError::Io { path, source } => Self::io(&path, &source),
             LogError::Stopped | LogError::WriteFailed => Self::WritesStopped { why: error.to_string() },
-            LogError::Corrupt { .. } | LogError::Unsupported { .. } => Self::Refused { why: error.to_string() },
+            LogError::Corrupt { .. } | LogError::Unsupported { .. } | LogError::NotRestored { .. } => {
+                Self::Refused { why: error.to_string() }
+            }
         }
     }
 }

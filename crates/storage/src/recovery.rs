@@ -26,6 +26,7 @@ use crate::engine::{Engine, Parts};
 use crate::error::StorageError;
 use crate::log_intervals::Interval;
 use crate::options::{DiskFailurePolicy, EngineOptions};
+use crate::restore_point::{self, Filter};
 use crate::shards::Shards;
 use crate::table::TableStore;
 use crate::truncation_records::Truncation;
@@ -56,6 +57,7 @@ struct Recovery<'a> {
     truncated: BTreeMap<TableId, Truncation>,
     /// What of the log a table's SSTables hold.
     persisted: BTreeMap<TableId, Vec<Interval>>,
+    filter: Filter,
     recovered: Recovered,
 }
 
@@ -75,6 +77,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
         tables: Tables::new(),
         truncated: BTreeMap::new(),
         persisted: BTreeMap::new(),
+        filter: Filter::of(env, &options),
         recovered: Recovered::default(),
     };
     let built_in = schema::system::schema();
@@ -98,6 +101,9 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     recovery.note_truncations();
     recovery.replay_rest(&engine, replay, &|table| !is_first(table))?;
     engine.log.finish_replay()?;
+    if recovery.filter.is_set() {
+        restore_point::settle(&engine)?;
+    }
     crate::index::built::note(&engine)?;
     let recovered = recovery.recovered;
     if !options.read_only {
@@ -147,6 +153,7 @@ impl Recovery<'_> {
     fn read_truncations(&mut self) -> Result<(), StorageError> {
         if let Some(local) = self.local() {
             self.truncated = truncation_records::read(local, self.env.clock.now_seconds())?;
+            self.truncated.retain(|_, truncation| self.filter.keeps(truncation));
         }
         Ok(())
     }
@@ -217,6 +224,14 @@ impl Recovery<'_> {
         Ok(())
     }
 
+    /// What the record says of a table is in SSTables, or was truncated since.
+    fn is_there(&self, id: TableId, position: LogPosition) -> bool {
+        self.filter.is_in_snapshot(position).unwrap_or_else(|| {
+            self.persisted.get(&id).is_some_and(|held| log_intervals::contain(held, position))
+                || self.truncated.get(&id).is_some_and(|truncated| position <= truncated.position)
+        })
+    }
+
     /// Replays a record; gives the bytes by which memtables grew.
     fn replay_record(
         &mut self,
@@ -237,14 +252,17 @@ impl Recovery<'_> {
                 return Err(StorageError::Refused { why });
             }
         };
+        if self.filter.excludes(*position, &mutation) {
+            self.recovered.skipped += 1;
+            return Ok(0);
+        }
         if mutation.updates.iter().any(|update| update.table.params.cdc == Some(true)) {
             log.mark_captured(*position);
         }
         let mut added = 0;
         for update in mutation.updates.iter().filter(|update| wanted(&update.table)) {
             let id = update.table.id;
-            let is_persisted = self.persisted.get(&id).is_some_and(|held| log_intervals::contain(held, *position));
-            if is_persisted || self.truncated.get(&id).is_some_and(|truncated| *position <= truncated.position) {
+            if self.is_there(id, *position) {
                 self.recovered.skipped += 1;
                 continue;
             }

@@ -1,7 +1,9 @@
 """The commit log's options on a whole server: compression, change data capture, archiving."""
 
+import datetime
 import os
 import re
+import shutil
 import time
 
 import pytest
@@ -104,3 +106,114 @@ def test_changes_are_captured(tmp_path):
     assert "writes to tables with cdc = true are refused" in server.log_tail(100_000)
     names = {path.name for path in raw.iterdir()}
     assert {name.replace(".log", "_cdc.idx") for name in names if name.endswith(".log")} == {name for name in names if name.endswith(".idx")}
+
+
+def archiving(directory, **properties):
+    """The file beside a cassandra.yaml; gives the flags that name the latter."""
+    directory.mkdir(exist_ok=True)
+    (directory / "cassandra.yaml").write_text("cluster_name: Test Cluster\n")
+    lines = [f"{name}={value}" for name, value in properties.items()]
+    (directory / "commitlog_archiving.properties").write_text("\n".join(["# as in Cassandra", *lines, ""]))
+    return ["--config", str(directory / "cassandra.yaml")]
+
+
+def test_a_point_in_time_is_restored_from_the_archive(tmp_path):
+    archive, conf = tmp_path / "archive", tmp_path / "conf"
+    archive.mkdir()
+    data = tmp_path / "data"
+    flags = archiving(conf, archive_command=f"cp %path {archive}/%name")
+    server = Server(data, ["commitlog_segment_size=1MiB"], flags=flags).start()
+    with connected(server) as cluster:
+        session = cluster.connect()
+        session.execute(KEYSPACE)
+        session.execute("CREATE TABLE ks.t (k int PRIMARY KEY, v blob)")
+        insert = session.prepare("INSERT INTO ks.t (k, v) VALUES (?, ?)")
+        for k in range(60):
+            session.execute(insert, (k, b"before" * 10_000))
+        session.execute("CREATE TABLE ks.truncated (k int PRIMARY KEY)")
+        session.execute("INSERT INTO ks.truncated (k) VALUES (1)")
+    server.kill()
+    server.start()
+    with connected(server) as cluster:
+        session = cluster.connect("ks")
+        session.execute("UPDATE t SET v = 0x01 WHERE k = 0")
+        time.sleep(0.01)
+        point = datetime.datetime.now(datetime.timezone.utc)
+        time.sleep(0.01)
+        for k in range(40, 80):
+            session.execute("INSERT INTO t (k, v) VALUES (%s, 0x02)", (k,))
+        session.execute("DELETE FROM t WHERE k = 1")
+        session.execute("TRUNCATE truncated")
+        session.execute("ALTER TABLE t ADD late int")
+        session.execute("CREATE TABLE after_it (k int PRIMARY KEY)")
+    assert server.stop() == 0, server.log_tail()
+    assert not list((data / "commitlog").glob("CommitLog*"))
+    archived = sorted(path.name for path in archive.iterdir())
+    assert len(archived) >= 5
+
+    shutil.rmtree(data)
+    restore = {
+        "restore_command": "cp -f %from %to",
+        "restore_directories": archive,
+        "restore_point_in_time": point.strftime("%Y:%m:%d %H:%M:%S.%f"),
+    }
+    archiving(conf, **restore)
+    server.start()
+    for life in range(3):
+        with connected(server) as cluster:
+            session = cluster.connect("ks")
+            rows = {row.k: row.v for row in session.execute("SELECT * FROM t")}
+            later = {100 + past: b"\x03" for past in range(life)}
+            assert rows == {0: b"\x01", **{k: b"before" * 10_000 for k in range(1, 60)}, **later}
+            assert [row.k for row in session.execute("SELECT k FROM truncated")] == [1]
+            tables = {row.table_name for row in session.execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'ks'")}
+            assert tables == {"t", "truncated"}
+            # what is written now is later than the point, and kept all the same
+            session.execute("INSERT INTO t (k, v) VALUES (%s, 0x03)", (100 + life,))
+        server.kill()
+        server.start()
+    assert server.stop() == 0, server.log_tail()
+    assert "restore_point_in_time is set" in server.log_tail(100_000)
+    assert archived == sorted(path.name for path in archive.iterdir())
+
+
+def test_a_failing_archive_command_keeps_the_segments(tmp_path):
+    flags = archiving(tmp_path / "conf", archive_command="cp %path /nowhere/%name")
+    server = Server(tmp_path / "data", ["commitlog_segment_size=1MiB"], flags=flags).start()
+    with connected(server) as cluster:
+        session = cluster.connect()
+        session.execute(KEYSPACE)
+        session.execute("CREATE TABLE ks.t (k int PRIMARY KEY, v blob)")
+        for k in range(40):
+            session.execute("INSERT INTO ks.t (k, v) VALUES (%s, %s)", (k, b"x" * 60_000))
+    assert server.stop() == 0, server.log_tail()
+    kept = list((tmp_path / "data" / "commitlog").glob("CommitLog*"))
+    assert len(kept) >= 3
+    assert "/nowhere/" in server.log_tail(100_000) and "its file stays" in server.log_tail(100_000)
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    archiving(tmp_path / "conf", archive_command=f"/bin/ln %path {archive}/%name")
+    server.start()
+    with connected(server) as cluster:
+        assert cluster.connect().execute("SELECT count(*) FROM ks.t").one()[0] == 40
+    assert server.stop() == 0, server.log_tail()
+    assert {path.name for path in kept} <= {path.name for path in archive.iterdir()}
+    assert not list((tmp_path / "data" / "commitlog").glob("CommitLog*"))
+
+
+@pytest.mark.parametrize(
+    "properties, why",
+    [
+        ({"restore_point_in_time": "2024-01-01"}, "commitlog_archiving.properties: restore_point_in_time: '2024-01-01'"),
+        ({"precision": "NANOSECONDS"}, "precision: NANOSECONDS is not supported"),
+        ({"restore_directories": "{tmp}/dir"}, "there is no restore_command"),
+        ({"restore_directories": "{tmp}/dir", "restore_command": "cp %from %to"}, "README cannot be restored"),
+        ({"snapshot_commitlog_position": "x"}, "snapshot_commitlog_position: 'x'"),
+    ],
+)
+def test_archiving_that_cannot_be_is_refused_by_name(tmp_path, properties, why):
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "dir" / "README").write_text("not a segment")
+    properties = {name: value.replace("{tmp}", str(tmp_path)) for name, value in properties.items()}
+    with pytest.raises(RuntimeError, match=re.escape(why)):
+        Server(tmp_path / "data", flags=archiving(tmp_path / "conf", **properties)).start()

@@ -117,3 +117,20 @@ fn long_jobs_give_way() {
         assert_eq!(env.blocking("test", niceness).await, Ok(own));
     });
 }
+
+#[test]
+fn programs_run_to_their_end_or_are_killed() {
+    let env = env();
+    let shell = |script: &str, time_max| env.programs.run("sh", &["-c".to_owned(), script.to_owned()], time_max);
+    let long = Duration::from_secs(60);
+    let ended = shell("echo out; echo err >&2; exit 3", long).expect("ran");
+    assert_eq!((ended.is_success, ended.output.as_str()), (false, "out\nerr"));
+    assert!(ended.status.contains('3'), "{}", ended.status);
+    let much = shell("yes | head -c 1000000", long).expect("ran");
+    assert_eq!((much.is_success, much.output.len()), (true, crate::PROGRAM_OUTPUT_MAX - 1));
+    let before = env.now();
+    let killed = shell("sleep 30 & sleep 30", Duration::from_millis(50)).expect_err("killed");
+    assert_eq!(killed.kind(), std::io::ErrorKind::TimedOut);
+    assert!(env.elapsed(before) < Duration::from_secs(20));
+    assert_eq!(env.programs.run("/no/such", &[], long).expect_err("none").kind(), std::io::ErrorKind::NotFound);
+}

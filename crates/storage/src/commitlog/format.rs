@@ -42,7 +42,12 @@ const NAME_SUFFIX: &str = ".log";
 
 /// A segment's file name.
 pub(super) fn file_name(id: u64) -> String {
-    format!("{NAME_PREFIX}{VERSION}-{id}{NAME_SUFFIX}")
+    versioned_file_name(VERSION, id)
+}
+
+/// The same of a segment of any version.
+pub(super) fn versioned_file_name(version: i32, id: u64) -> String {
+    format!("{NAME_PREFIX}{version}-{id}{NAME_SUFFIX}")
 }
 
 /// The index of a segment's captured changes.

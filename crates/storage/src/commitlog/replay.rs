@@ -94,6 +94,11 @@ impl Replay {
         Replay { disk, policy, files, next: 0, current: None, torn: self.torn.clone(), failed: false }
     }
 
+    /// The files of the segments, in order.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(_, path)| path.as_path())
+    }
+
     /// The highest segment id in use.
     pub(super) fn last_id(&self) -> Option<u64> {
         self.files.last().map(|(id, _)| *id)
@@ -101,7 +106,7 @@ impl Replay {
 
     pub(super) fn segments(&self) -> BTreeMap<u64, Segment> {
         let size = |path: &PathBuf| self.disk.file_len(path).unwrap_or(0);
-        self.files.iter().map(|(id, path)| (*id, Segment::new(path.clone(), size(path)))).collect()
+        self.files.iter().map(|(id, path)| (*id, Segment::replayed(path.clone(), size(path)))).collect()
     }
 
     /// Settles the last segment in use: what cannot be read at its end becomes zeros, unless sections follow (then it is not a tail),

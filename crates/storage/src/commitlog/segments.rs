@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use env::{Disk, Next, Wake, WriteFile};
 
+use super::archive::Archived;
 use super::captured::Captured;
 use super::{DirtyKey, Form, LogError, Shared, State, format};
 
@@ -32,6 +33,9 @@ pub(super) struct Segment {
     /// Bytes of its file.
     pub(super) size: u64,
     pub(super) captured: Captured,
+    pub(super) archived: Archived,
+    /// It has, or had, a record.
+    pub(super) is_used: bool,
     /// Up to where it is durable, in positions; kept where changes are captured.
     pub(super) durable_end: u32,
     /// The last record of each memtable in this segment, as long as it is not flushed.
@@ -40,7 +44,13 @@ pub(super) struct Segment {
 
 impl Segment {
     pub(super) fn new(path: PathBuf, size: u64) -> Self {
-        Segment { path, size, captured: Captured::default(), durable_end: 0, dirty: BTreeMap::new() }
+        let (captured, archived) = (Captured::default(), Archived::default());
+        Segment { path, size, captured, archived, is_used: false, durable_end: 0, dirty: BTreeMap::new() }
+    }
+
+    /// One that was there at the start, and was archived then.
+    pub(super) fn replayed(path: PathBuf, size: u64) -> Self {
+        Segment { archived: Archived::Settled, ..Self::new(path, size) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -52,6 +62,7 @@ impl Segment {
     }
 
     pub(super) fn mark_dirty(&mut self, offset: u32, keys: &[DirtyKey]) {
+        self.is_used = true;
         for key in keys {
             let last = self.dirty.entry(*key).or_insert(offset);
             *last = offset.max(*last);
@@ -69,7 +80,7 @@ impl State {
     fn removable(&self) -> Option<u64> {
         let (id, segment) = self.segments.range(..self.written).next()?;
         let read = *id >= self.first_own || !self.replaying;
-        (segment.dirty.is_empty() && read).then_some(*id)
+        (segment.dirty.is_empty() && segment.archived != Archived::Waits && read).then_some(*id)
     }
 }
 
@@ -174,6 +185,8 @@ impl Shared {
     /// Ends the log and removes its segments, oldest first, if no memtable needs any: the next start has nothing to replay, whatever another
     /// node has made of the SSTables meanwhile. It may have purged what these records would bring back.
     pub(super) fn remove_all(&self) -> Result<(), LogError> {
+        // a command that runs ends first
+        let _archiver = self.archiver.lock().expect("no step of the archiver panics");
         let allocator = self.allocator();
         let segments = {
             let mut state = self.lock();
@@ -190,7 +203,7 @@ impl Shared {
         if let Some(capture) = &self.capture {
             segments.iter().try_for_each(|(id, segment)| capture.release(disk, segment, *id))?;
         }
-        for path in segments.into_values().map(|segment| segment.path).chain(ahead) {
+        for path in self.archive_rest(segments).into_values().map(|segment| segment.path).chain(ahead) {
             if disk.exists(&path) {
                 disk.remove_file(&path).map_err(LogError::io(&path))?;
             }
@@ -212,7 +225,7 @@ impl Shared {
 
     /// Files that have other names are not written over.
     fn recycles(&self) -> bool {
-        self.capture.is_none()
+        self.capture.is_none() && !self.has_archive()
     }
 
     fn allocate(&self) -> Next {
@@ -243,7 +256,10 @@ impl Shared {
             if let Some(capture) = &self.capture {
                 capture.release(disk, &segment, id)?;
             }
-            allocator.retire(disk, &segment.path, self.recycles())?;
+            // what could not be archived stays, and the next start finds it
+            if segment.archived != Archived::Failed {
+                allocator.retire(disk, &segment.path, self.recycles())?;
+            }
             return Ok(Next::Again);
         }
         let is_ready = allocator.make_ahead(disk, wanted)?;

@@ -8,6 +8,7 @@ use env::sim::{DATA, EIO, ENOSPC, Fault, Op, Sim, SimRandom};
 
 use super::*;
 
+mod archive;
 mod captured;
 mod compression;
 mod format;

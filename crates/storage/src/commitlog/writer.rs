@@ -21,6 +21,7 @@ const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 struct Writer {
     shared: Arc<Shared>,
     allocator: Wake,
+    archiver: Option<Wake>,
     current: Option<Current>,
     /// Where the last written section ends.
     end: LogPosition,
@@ -42,11 +43,18 @@ struct Current {
 }
 
 /// Starts the writer.
-pub(super) fn start(shared: Arc<Shared>, allocator: Wake) -> Wake {
+pub(super) fn start(shared: Arc<Shared>, allocator: Wake, archiver: Option<Wake>) -> Wake {
     let tasks = shared.env.tasks.clone();
     let last_sync = shared.env.clock.monotonic_nanos();
-    let mut writer =
-        Writer { shared, allocator, current: None, end: LogPosition::NONE, last_sync, compressed: Vec::new() };
+    let mut writer = Writer {
+        shared,
+        allocator,
+        archiver,
+        current: None,
+        end: LogPosition::NONE,
+        last_sync,
+        compressed: Vec::new(),
+    };
     tasks.background("commitlog-writer", Box::new(move || writer.step()))
 }
 
@@ -140,9 +148,20 @@ impl Writer {
     fn leave_segment(&mut self) {
         self.tell_captured(true);
         let Some(mut current) = self.current.take() else { return };
-        if !self.shared.form.is_compressed() {
-            return;
+        if self.shared.form.is_compressed() {
+            self.cut(&mut current);
         }
+        self.hand_over(current);
+    }
+
+    /// Nothing is written to the segment any more.
+    fn hand_over(&self, current: Current) {
+        let Some(archiver) = &self.archiver else { return };
+        self.shared.note_full(current.id);
+        archiver.wake();
+    }
+
+    fn cut(&self, current: &mut Current) {
         let length = u64::from(current.stored_end);
         match current.file.set_len(length).and_then(|()| current.file.sync_data()) {
             Ok(()) => {
@@ -260,6 +279,7 @@ impl Writer {
             if let Err(error) = erased.and_then(|()| current.file.sync_data()) {
                 tracing::warn!(%error, "cannot erase the lost section of the commit log");
             }
+            self.hand_over(current);
         }
         let lost = {
             let mut state = self.shared.lock();

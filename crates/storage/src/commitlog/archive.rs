@@ -1,0 +1,190 @@
+//! Archiving: a command is run for each segment that is full, and a start can bring archived ones back (Cassandra's `CommitLogArchiver`).
+//!
+//! A segment is handed to the command once it is synced and nothing is written to it any more, and is not removed before the command has
+//! ended. When that fails, the segment's file stays, for whoever mends it; the log forgets it, and the next start finds it, as it finds
+//! whatever was left, and tries again. Archives are often links, so files are not recycled. Commands run on the archiver's own thread, at a
+//! start on the starting one, and at the end on that which ends the log: one at a time, each for at most [`COMMAND_TIME_MAX`].
+//!
+//! Not here: which of the records are replayed (see `recovery`), the file that says all this (see `config::Archiving`).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use env::{Env, Next, Wake};
+
+use super::format::{self, Header};
+use super::replay::Replay;
+use super::{LogError, ReplayPolicy, Shared, compressed};
+
+/// A command that takes longer is killed, and has failed.
+pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// No header is longer: version, id, length and up to 64 KiB of parameters, checksum.
+const HEADER_LEN_MAX: u64 = 4 + 8 + 2 + (64 << 10) + 4;
+
+/// What is archived and restored.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ArchiveOptions {
+    /// `archive_command` by words, with `%path` and `%name`; empty: nothing is archived.
+    pub command: Vec<String>,
+    /// `restore_command` by words, with `%from` and `%to`.
+    pub restore_command: Vec<String>,
+    /// `restore_directories`: what is in them is restored at a start.
+    pub restore_directories: Vec<PathBuf>,
+}
+
+/// What became of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Archived {
+    /// It is not full yet.
+    #[default]
+    NotYet,
+    /// The command is to be run, or runs.
+    Waits,
+    /// There is nothing to do, or it was done.
+    Settled,
+    /// The command failed: the file stays.
+    Failed,
+}
+
+impl ArchiveOptions {
+    fn is_archiving(&self) -> bool {
+        !self.command.is_empty()
+    }
+
+    fn archive(&self, env: &Env, path: &Path) -> Result<(), String> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        run(env, &self.command, &[("%path", &path.to_string_lossy()), ("%name", &name)])
+    }
+}
+
+/// Runs a command with names put into its words.
+fn run(env: &Env, words: &[String], names: &[(&str, &str)]) -> Result<(), String> {
+    let with_names = |word: &String| names.iter().fold(word.clone(), |word, (from, to)| word.replace(from, to));
+    let words: Vec<String> = words.iter().map(with_names).collect();
+    let Some((program, arguments)) = words.split_first() else { return Err("there is no command".to_owned()) };
+    let said = |why: String| format!("{}: {why}", words.join(" "));
+    let ended = env.programs.run(program, arguments, COMMAND_TIME_MAX).map_err(|error| said(error.to_string()))?;
+    if ended.is_success { Ok(()) } else { Err(said(format!("{}: {}", ended.status, ended.output))) }
+}
+
+/// What a start does before it replays: what is found is archived, and then what is in the restore directories is brought back.
+pub(super) fn before_replay(
+    env: &Env,
+    directory: &Path,
+    options: &ArchiveOptions,
+    policy: ReplayPolicy,
+) -> Result<(), LogError> {
+    if options.is_archiving() {
+        // a torn end is cut first: in an archive nobody would know it for one
+        for path in Replay::open(env, directory, policy)?.paths() {
+            if let Err(why) = options.archive(env, path) {
+                tracing::warn!(%why, "archiving a segment found at the start failed; it may have been archived before");
+            }
+        }
+    }
+    options.restore_directories.iter().try_for_each(|from| restore(env, directory, options, from))
+}
+
+fn restore(env: &Env, directory: &Path, options: &ArchiveOptions, from: &Path) -> Result<(), LogError> {
+    let disk = &*env.disk;
+    disk.create_dir_all(from).map_err(LogError::io(from))?;
+    for entry in disk.list_dir(from).map_err(LogError::io(from))? {
+        let source = from.join(&entry.name);
+        let refused = |why: String| LogError::NotRestored { path: source.clone(), why };
+        let header = archived_header(env, &source).map_err(refused)?;
+        let target = directory.join(format::versioned_file_name(header.version, header.id));
+        if disk.exists(&target) {
+            continue;
+        }
+        let names = [("%from", &*source.to_string_lossy()), ("%to", &*target.to_string_lossy())];
+        run(env, &options.restore_command, &names).map_err(refused)?;
+        let synced = disk.open_write(&target).and_then(|mut file| file.sync_data());
+        synced.map_err(LogError::io(&target))?;
+        tracing::info!(segment = header.id, from = %source.display(), "restored a segment of the commit log");
+    }
+    disk.sync_dir(directory).map_err(LogError::io(directory))
+}
+
+/// The header of a file in a restore directory, which must be what its name says.
+fn archived_header(env: &Env, path: &Path) -> Result<Header, String> {
+    let file = env.disk.open_read(path).map_err(|error| error.to_string())?;
+    let mut start = vec![0; file.len().min(HEADER_LEN_MAX) as usize];
+    file.read_at(&mut start, 0).map_err(|error| error.to_string())?;
+    let header = format::read_header(&start).ok_or("it has no readable header of a commit log segment")?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if format::parse_file_name(&name).is_some_and(|named| named != (header.version, header.id)) {
+        return Err(format!("it is segment {} of version {} by its header", header.id, header.version));
+    }
+    if !format::VERSIONS_READ.contains(&header.version) {
+        return Err(format!("version {} of commit log segments is not read", header.version));
+    }
+    if !header.is_plain() {
+        compressed::compressor(&header).map_err(|what| format!("segments with {what} are not read"))?;
+    }
+    Ok(header)
+}
+
+/// Starts the archiver, if there is something for it to do.
+pub(super) fn start(shared: &Arc<Shared>, allocator: Wake) -> Option<Wake> {
+    shared.archiving()?;
+    let (tasks, shared) = (shared.env.tasks.clone(), Arc::clone(shared));
+    Some(tasks.background("commitlog-archiver", Box::new(move || shared.archive_next(&allocator))))
+}
+
+impl Shared {
+    fn archiving(&self) -> Option<&ArchiveOptions> {
+        self.options.archive.as_ref().filter(|options| options.is_archiving())
+    }
+
+    /// Whether files of segments may have other names, under which nothing may be written.
+    pub(super) fn has_archive(&self) -> bool {
+        self.options.archive.is_some()
+    }
+
+    /// A segment is full and synced, or given up: it is archived.
+    pub(super) fn note_full(&self, id: u64) {
+        if self.archiving().is_some()
+            && let Some(segment) = self.lock().segments.get_mut(&id)
+        {
+            segment.archived = Archived::Waits;
+        }
+    }
+
+    fn archive_next(&self, allocator: &Wake) -> Next {
+        let _one_at_a_time = self.archiver.lock().expect("no step of the archiver panics");
+        let next = {
+            let state = self.lock();
+            let waits = state.segments.iter().find(|(_, segment)| segment.archived == Archived::Waits);
+            waits.map(|(id, segment)| (*id, segment.path().to_owned()))
+        };
+        let Some((id, path)) = next else { return Next::Idle };
+        let archived = self.archive(&path);
+        if let Some(segment) = self.lock().segments.get_mut(&id) {
+            segment.archived = archived;
+        }
+        allocator.wake();
+        Next::Again
+    }
+
+    fn archive(&self, path: &Path) -> Archived {
+        let Some(options) = self.archiving() else { return Archived::Settled };
+        let Err(why) = options.archive(&self.env, path) else { return Archived::Settled };
+        tracing::error!(%why, path = %path.display(), "archiving a segment of the commit log failed: its file stays");
+        Archived::Failed
+    }
+
+    /// At the end: what was not archived yet is. Gives the segments whose files may go.
+    pub(super) fn archive_rest(&self, segments: BTreeMap<u64, super::Segment>) -> BTreeMap<u64, super::Segment> {
+        let may_go = |segment: &mut super::Segment| {
+            let is_new = segment.archived == Archived::NotYet && segment.is_used;
+            if segment.archived == Archived::Waits || is_new {
+                segment.archived = self.archive(segment.path());
+            }
+            segment.archived != Archived::Failed
+        };
+        segments.into_iter().filter_map(|(id, mut segment)| may_go(&mut segment).then_some((id, segment))).collect()
+    }
+}

@@ -1,0 +1,163 @@
+//! Archiving under a simulated disk: whatever was acknowledged is in the archive once the log has ended, or else in a file that stays.
+
+use super::super::format;
+use super::*;
+
+fn archive() -> PathBuf {
+    Path::new(DATA).join("archive")
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+fn archiving(command: &str) -> Options {
+    let archive = ArchiveOptions { command: words(command), ..ArchiveOptions::default() };
+    Options { archive: Some(archive), ..small() }
+}
+
+fn restoring(directory: &Path, command: &str) -> Options {
+    let archive = ArchiveOptions {
+        restore_command: words(command),
+        restore_directories: vec![directory.to_owned()],
+        ..ArchiveOptions::default()
+    };
+    Options { archive: Some(archive), ..small() }
+}
+
+const COPY: &str = "cp %path /data/archive/%name";
+const RESTORE: &str = "cp %from %to";
+
+fn write(sim: &Sim, log: &CommitLog, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let position = log.append(&record(number, 1000), &[key(1)]).expect("room");
+        sim.block_on(log.wait_durable(position)).expect("durable");
+    }
+}
+
+fn flush_and_end(sim: &Sim, log: &CommitLog) {
+    log.mark_flushed(key(1).0, key(1).1, log.position());
+    sim.run_until_idle();
+    log.end().expect("ended");
+}
+
+fn segments(sim: &Sim, directory: &Path) -> Vec<String> {
+    let entries = sim.env().disk.list_dir(directory).expect("listed");
+    entries.into_iter().map(|entry| entry.name).filter(|name| format::parse_file_name(name).is_some()).collect()
+}
+
+#[test]
+fn full_segments_are_archived_and_restored() {
+    let sim = Sim::new(1);
+    sim.env().disk.create_dir_all(&archive()).expect("made");
+    let (log, _) = open(&sim, archiving(COPY));
+    write(&sim, &log, 0..20);
+    sim.run_until_idle();
+    assert_eq!(segments(&sim, &archive()).len(), 2, "not the one that is written");
+    flush_and_end(&sim, &log);
+    assert_eq!(segments(&sim, &archive()).len(), 3);
+    assert!(segments(&sim, &directory()).is_empty());
+    drop(log);
+    let (log, found) = open(&sim, restoring(&archive(), RESTORE));
+    assert_eq!(found, (0..20).map(|number| record(number, 1000)).collect::<Vec<_>>());
+    flush_and_end(&sim, &log);
+    assert_eq!(segments(&sim, &archive()).len(), 3, "the archive stays");
+}
+
+#[test]
+fn what_cannot_be_archived_stays_and_is_tried_again() {
+    let sim = Sim::new(1);
+    sim.env().disk.create_dir_all(&archive()).expect("made");
+    for command in ["false %path", "nobody %path"] {
+        let (log, _) = open(&sim, archiving(command));
+        write(&sim, &log, 0..20);
+        flush_and_end(&sim, &log);
+    }
+    assert_eq!(
+        segments(&sim, &directory()).len(),
+        3,
+        "those of the second run: the first's were tried again, and replayed"
+    );
+    let (log, found) = open(&sim, archiving(COPY));
+    assert_eq!(found.len(), 20);
+    assert_eq!(segments(&sim, &archive()).len(), 3);
+    flush_and_end(&sim, &log);
+    assert!(segments(&sim, &directory()).is_empty());
+}
+
+#[test]
+fn what_is_no_segment_is_not_restored() {
+    let sim = Sim::new(1);
+    let disk = sim.env().disk;
+    disk.create_dir_all(&archive()).expect("made");
+    let refused = |name: &str, content: &[u8], command: &str| {
+        let path = archive().join(name);
+        disk.replace_file(&path, content).expect("written");
+        let opened = CommitLog::open(&sim.env(), &directory(), restoring(&archive(), command));
+        let why = opened.err().expect("refused").to_string();
+        disk.remove_file(&path).expect("removed");
+        why
+    };
+    let header = format::header(7, format::PARAMETERS);
+    let mut newer = header.clone();
+    newer[..4].copy_from_slice(&9_i32.to_be_bytes());
+    newer[16..].copy_from_slice(&format::header_crc(9, 7, format::PARAMETERS).to_be_bytes());
+    assert!(refused("README", b"text", RESTORE).contains("no readable header"));
+    assert!(refused(&format::file_name(8), &header, RESTORE).contains("segment 7 of version 8"));
+    assert!(refused("CommitLog-9-7.log", &newer, RESTORE).contains("version 9"));
+    assert!(refused(&format::file_name(7), &header, "false").contains("exit status: 1"));
+    assert!(refused(&format::file_name(7), &header, "cp %from /data/elsewhere").contains("CommitLog-8-7.log"));
+}
+
+/// The machine dies anywhere, in commands too, and its disk fails now and then; at last the log ends. Then the archive and what is left
+/// beside it hold every record that was acknowledged.
+#[test]
+fn the_archive_has_what_was_acknowledged() {
+    let mut checked = 0;
+    for seed in 0..200 {
+        let sim = Sim::new(seed);
+        let dice = sim.dice();
+        sim.env().disk.create_dir_durable(&archive()).expect("made");
+        let compression = dice.chance(50).then(|| Compression::new("LZ4Compressor", &BTreeMap::new()).expect("known"));
+        let options = Options { compression, ..archiving(COPY) };
+        let (mut durable, mut number) = (Vec::new(), 0);
+        for life in 0..4 {
+            let is_last = life == 3;
+            let Ok((log, replay)) = CommitLog::open(&sim.env(), &directory(), options.clone()) else {
+                assert!(!is_last, "seed {seed}: a sound disk opens");
+                sim.kill();
+                sim.disk().heal();
+                continue;
+            };
+            for (position, _) in replay.map(|item| item.expect("no corruption")) {
+                log.mark_replayed(position, &[key(1)]);
+            }
+            log.finish_replay().expect("settled");
+            if !is_last && dice.chance(40) {
+                sim.disk().power_cut_after(dice.below(150));
+            }
+            for _ in 0..dice.below(40) {
+                number += 1;
+                let record = record(number, 100 + usize::try_from(dice.below(1500)).expect("small"));
+                let Ok(position) = log.append(&record, &[key(1)]) else { break };
+                if sim.block_on(log.wait_durable(position)).is_ok() {
+                    durable.push(record);
+                }
+                if dice.chance(20) {
+                    log.mark_flushed(key(1).0, key(1).1, log.position());
+                }
+            }
+            if is_last {
+                flush_and_end(&sim, &log);
+            }
+            drop(log);
+            sim.kill();
+            sim.disk().heal();
+        }
+        let (_, found) = open(&sim, restoring(&archive(), RESTORE));
+        let lost = durable.iter().find(|record| !found.contains(record));
+        assert!(lost.is_none(), "seed {seed}: {:?}", lost.map(|record| &record[..8]));
+        checked += durable.len();
+    }
+    assert!(checked > 5000, "{checked}");
+}

@@ -1,0 +1,97 @@
+//! Restoring to a point in time: which records of the log a start leaves out.
+//!
+//! A mutation with a timestamp after the point is left out as a whole. Truncations after it are forgotten. With `snapshot_commitlog_position` what
+//! lies up to there is left out, and nothing else is: neither SSTables nor truncations are asked. Agrees with `CommitLogReplayer`, with one
+//! exception: once a start has restored, what is written afterwards is replayed by later starts even if the point is still configured. A file
+//! beside the segments says which are later.
+
+use std::path::PathBuf;
+
+use env::Env;
+use rows::Mutation;
+
+use crate::commitlog::{LogPosition, RestorePoint};
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::options::EngineOptions;
+use crate::truncation_records::Truncation;
+
+/// Where it is noted, beside the segments: the point, and the first segment that was written after restoring it.
+const NOTE_FILE: &str = "restored_to_point_in_time";
+
+/// The note is two numbers.
+const NOTE_LEN_MAX: u64 = 100;
+
+/// What a start leaves out.
+pub(crate) struct Filter {
+    point: RestorePoint,
+    /// Segments from here on were written after this point was restored.
+    later: u64,
+}
+
+impl Filter {
+    /// As the options say, and the note of an earlier start.
+    pub(crate) fn of(env: &Env, options: &EngineOptions) -> Self {
+        let point = options.commitlog.restore_point;
+        let noted = note(env, options).filter(|(micros, _)| Some(*micros) == point.micros);
+        let later = noted.map_or(u64::MAX, |(_, later)| later);
+        if let Some(micros) = point.micros {
+            tracing::warn!(
+                micros,
+                is_restored = noted.is_some(),
+                "restore_point_in_time is set (commitlog_archiving.properties): take it away once the node is restored"
+            );
+        }
+        Filter { point, later }
+    }
+
+    /// Something is left out, or replayed, that would not be otherwise.
+    pub(crate) fn is_set(&self) -> bool {
+        self.point.micros.is_some() || self.point.snapshot.is_some()
+    }
+
+    /// The mutation is from after the point.
+    pub(crate) fn excludes(&self, position: LogPosition, mutation: &Mutation) -> bool {
+        let Some(point) = self.point.micros.filter(|_| position.segment < self.later) else { return false };
+        let unit = self.point.precision_micros.max(1);
+        mutation.updates.iter().any(|update| update.max_timestamp().saturating_mul(unit) > point)
+    }
+
+    /// Whether a record is there already by `snapshot_commitlog_position`; None: SSTables and truncations know.
+    pub(crate) fn is_in_snapshot(&self, position: LogPosition) -> Option<bool> {
+        Some(position <= self.point.snapshot.filter(|_| position.segment < self.later)?)
+    }
+
+    /// A truncation was before the point, and counts.
+    pub(crate) fn keeps(&self, truncation: &Truncation) -> bool {
+        self.point.micros.is_none_or(|micros| truncation.at_millis <= micros / 1000)
+    }
+}
+
+fn path(options: &EngineOptions) -> PathBuf {
+    options.commitlog_directory.join(NOTE_FILE)
+}
+
+fn note(env: &Env, options: &EngineOptions) -> Option<(i64, u64)> {
+    let text = String::from_utf8(env.disk.read_all(&path(options), NOTE_LEN_MAX).ok()?).ok()?;
+    let (micros, later) = text.trim().split_once(' ')?;
+    Some((micros.parse().ok()?, later.parse().ok()?))
+}
+
+/// Everything is replayed: it is flushed, so that no later start has to leave out the same again, and noted.
+pub(crate) fn settle(engine: &Engine) -> Result<(), StorageError> {
+    let options = &engine.options;
+    if options.read_only {
+        return Ok(());
+    }
+    for store in engine.tables() {
+        crate::flush::flush(engine, &store)?;
+    }
+    let Some(micros) = options.commitlog.restore_point.micros else { return Ok(()) };
+    let path = path(options);
+    if note(&engine.env, options).is_some_and(|(noted, _)| noted == micros) {
+        return Ok(());
+    }
+    let text = format!("{micros} {}\n", engine.log.first_own());
+    engine.env.disk.replace_file(&path, text.as_bytes()).map_err(|error| StorageError::io(&path, &error))
+}
