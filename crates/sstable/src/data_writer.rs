@@ -124,9 +124,9 @@ impl DataWriter {
         self.flushed + self.buffer.len() as u64
     }
 
-    /// Bytes that are on disk so far, or on the way there.
+    /// Bytes that are on disk so far, or on the way there; without compression also those of the chunk that is not full.
     pub fn stored_length(&self) -> u64 {
-        self.stored
+        if self.compression.is_some() { self.stored } else { self.position() }
     }
 
     fn chunk_length(&self) -> usize {

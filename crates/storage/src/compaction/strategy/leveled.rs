@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use types::Token;
 
 use super::options::{read, read_bool};
-use super::size_tiered::{SizeTieredOptions, smallest_full_bucket};
+use super::size_tiered::{SizeTieredOptions, largest_full_bucket};
 use super::tombstones::worth_dropping;
 use super::{Candidate, Choice, Memory, State};
 use crate::compaction::output::Output;
@@ -131,7 +131,7 @@ fn by_size(l0: &[Candidate], options: &LeveledOptions) -> Option<Vec<Candidate>>
         return None;
     }
     let free: Vec<Candidate> = l0.iter().filter(|candidate| !candidate.compacting).copied().collect();
-    smallest_full_bucket(&free, &options.size_tiered)
+    largest_full_bucket(&free, &options.size_tiered)
 }
 
 /// The level that SSTables become part of when they are compacted.

@@ -2,12 +2,13 @@
 //!
 //! 1. SSTables are put in buckets: one joins a bucket when its size is within [bucket_low, bucket_high] times the
 //!    bucket's average, or both are below min_sstable_size.
-//! 2. Of the buckets with at least min_threshold SSTables, cut to max_threshold, the one whose SSTables are smallest on
+//! 2. Of the buckets with at least min_threshold SSTables, cut to max_threshold, the one whose SSTables are largest on
 //!    average is compacted.
 //! 3. When there is none, the largest SSTable of which enough is droppable tombstones is compacted alone.
 //!
-//! Agrees with `org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy` (whose choice by read hotness needs read
-//! rates that are not kept: the smallest bucket stands in for the hottest).
+//! Agrees with `org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy` without its choice by read
+//! rates, which are not kept: of buckets that are equally hot Cassandra takes that of the largest SSTables. (A comment there says the
+//! smallest; `tests/drivers/python/compaction_choices.txt` has what it does.)
 
 use std::collections::BTreeMap;
 
@@ -65,17 +66,17 @@ impl SizeTieredOptions {
 pub fn choose(state: &State<'_>, options: &SizeTieredOptions) -> Option<Choice> {
     let free = state.free();
     let output = Output::One { level: 0 };
-    if let Some(bucket) = smallest_full_bucket(&free, options) {
+    if let Some(bucket) = largest_full_bucket(&free, options) {
         return Some(Choice::compaction(&bucket, output));
     }
     let worth = free.iter().filter(|candidate| worth_dropping(candidate, state, &options.common));
     worth.max_by_key(|candidate| candidate.size).map(|candidate| Choice::tombstones(candidate, output))
 }
 
-/// Of the buckets that have enough, the one of the smallest SSTables.
-pub fn smallest_full_bucket(candidates: &[Candidate], options: &SizeTieredOptions) -> Option<Vec<Candidate>> {
+/// Of the buckets that have enough, the one of the largest SSTables.
+pub fn largest_full_bucket(candidates: &[Candidate], options: &SizeTieredOptions) -> Option<Vec<Candidate>> {
     let full = buckets(candidates, options).into_iter().filter(|bucket| bucket.len() >= options.min_threshold);
-    let mut chosen = full.min_by(|a, b| average(a).total_cmp(&average(b)))?;
+    let mut chosen = full.max_by(|a, b| average(a).total_cmp(&average(b)))?;
     chosen.truncate(options.max_threshold);
     Some(chosen)
 }

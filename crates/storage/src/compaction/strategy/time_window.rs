@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::expired::now_and_then;
 use super::options::read;
-use super::size_tiered::{SizeTieredOptions, smallest_full_bucket};
+use super::size_tiered::{SizeTieredOptions, largest_full_bucket};
 use super::tombstones::worth_dropping;
 use super::{Candidate, Choice, Memory, State};
 use crate::compaction::output::Output;
@@ -136,7 +136,7 @@ fn in_windows(
     let mut pending = 0;
     for (start, window) in windows.iter().rev() {
         let some = if *start >= current {
-            smallest_full_bucket(window, &options.size_tiered).filter(|_| window.len() >= min).unwrap_or_default()
+            largest_full_bucket(window, &options.size_tiered).filter(|_| window.len() >= min).unwrap_or_default()
         } else if window.len() >= 2 {
             let mut sorted = window.clone();
             sorted.sort_by_key(|candidate| (candidate.size, candidate.index));
