@@ -8,10 +8,11 @@
 //! Agrees in effect with `org.apache.cassandra.db.RangeTombstoneList`. That keeps two ranges apart that touch and have one deletion, and of
 //! two with one timestamp the first; here they are joined, and the later local deletion time stays, as everywhere else.
 
-use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use schema::ClusteringComparator;
+use stdx::BlockMap;
+use stdx::block_map::Value;
 use types::byte_comparable::{TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING};
 
 use crate::{ClusteringPrefix, ClusteringValues, DeletionTime, PrefixKind, RangeTombstoneMarker, Slice};
@@ -53,9 +54,18 @@ pub struct RangeTombstone {
 /// What a cut is to the list.
 #[derive(Clone, PartialEq, Debug)]
 struct Cut {
-    values: ClusteringValues,
+    /// Beside the list: who only walks along does not look at them.
+    values: Box<ClusteringValues>,
     /// What holds from here to the next cut. [`DeletionTime::LIVE`]: nothing.
     deletion: DeletionTime,
+}
+
+impl Value for Cut {
+    type Sum = ();
+
+    fn add_to(&self, (): &mut ()) {}
+
+    fn take_from(&self, (): &mut ()) {}
 }
 
 /// A cut where it lies, as a walk meets it; the fields are those of a [`Change`].
@@ -81,9 +91,15 @@ pub struct Change {
 }
 
 /// Disjoint intervals in clustering order.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RangeTombstoneList {
-    cuts: BTreeMap<CutKey, Cut>,
+    cuts: BlockMap<Cut>,
+}
+
+impl PartialEq for RangeTombstoneList {
+    fn eq(&self, other: &Self) -> bool {
+        self.cuts.iter().eq(other.cuts.iter())
+    }
 }
 
 impl RangeTombstoneList {
@@ -104,7 +120,7 @@ impl RangeTombstoneList {
 
     /// Number of disjoint intervals.
     pub fn len(&self) -> usize {
-        self.cuts.values().filter(|cut| !cut.deletion.is_live()).count()
+        self.cuts.iter().filter(|(_, cut)| !cut.deletion.is_live()).count()
     }
 
     /// Adds a deletion, cutting what it overlaps.
@@ -114,23 +130,32 @@ impl RangeTombstoneList {
         if start_key >= end_key || deletion.is_live() {
             return;
         }
-        if self.cuts.last_key_value().is_none_or(|(last, _)| *last < start_key) {
+        if self.cuts.last().is_none_or(|(last, _)| *last < start_key) {
             // deletions in clustering order, as most come
-            self.cuts.insert(start_key, Cut { values: slice.start.values, deletion });
-            self.cuts.insert(end_key, Cut { values: slice.end.values, deletion: DeletionTime::LIVE });
+            self.set(start_key, slice.start.values, DeletionTime::LIVE, deletion);
+            self.set(end_key, slice.end.values, deletion, DeletionTime::LIVE);
             return;
         }
-        let (before, behind) = (self.up_to(&start_key), self.from(&end_key));
-        let mut holds = self.from(&start_key).merge(deletion);
+        let [before, here, next] = self.cuts.around(&start_key);
+        let of = |cut: Option<&(CutKey, Cut)>| cut.map_or(DeletionTime::LIVE, |(_, cut)| cut.deletion);
+        let (before, here) = (of(before), of(here.or(before)));
+        let mut holds = here.merge(deletion);
+        if next.is_none_or(|(next, _)| *next > end_key) {
+            // between two cuts
+            self.set(start_key, slice.start.values, before, holds);
+            self.set(end_key, slice.end.values, holds, here);
+            return;
+        }
+        let behind = self.from(&end_key);
         self.set(start_key.clone(), slice.start.values, before, holds);
         let mut idle = Vec::new();
-        for (key, cut) in self.cuts.range_mut::<CutKey, _>((Excluded(&start_key), Excluded(&end_key))) {
+        self.cuts.change_between(&start_key, &end_key, |key, cut| {
             cut.deletion = cut.deletion.merge(deletion);
             if cut.deletion == holds {
                 idle.push(key.clone());
             }
             holds = cut.deletion;
-        }
+        });
         for key in idle {
             self.cuts.remove(&key);
         }
@@ -141,20 +166,26 @@ impl RangeTombstoneList {
     fn set(&mut self, key: CutKey, values: ClusteringValues, before: DeletionTime, deletion: DeletionTime) {
         if before == deletion {
             self.cuts.remove(&key);
-        } else {
-            self.cuts.entry(key).or_insert_with(|| Cut { values, deletion }).deletion = deletion;
+            return;
         }
+        self.cuts.upsert(key, |cut| match cut {
+            Some(cut) => {
+                cut.deletion = deletion;
+                None
+            }
+            None => Some(Cut { values: Box::new(values), deletion }),
+        });
     }
 
     /// What holds right before a cut.
     fn up_to(&self, key: &[u8]) -> DeletionTime {
-        let cut = self.cuts.range::<[u8], _>((Unbounded, Excluded(key))).next_back();
+        let cut = self.cuts.range(Unbounded, Excluded(key)).next_back();
         cut.map_or(DeletionTime::LIVE, |(_, cut)| cut.deletion)
     }
 
     /// What holds right behind a cut.
     fn from(&self, key: &[u8]) -> DeletionTime {
-        let cut = self.cuts.range::<[u8], _>((Unbounded, Included(key))).next_back();
+        let cut = self.cuts.range(Unbounded, Included(key)).next_back();
         cut.map_or(DeletionTime::LIVE, |(_, cut)| cut.deletion)
     }
 
@@ -170,10 +201,7 @@ impl RangeTombstoneList {
 
     /// The cuts between `start` and `end`, neither of them included, in the direction of the walk.
     pub fn walk<'a>(&'a self, start: &'a [u8], end: &'a [u8], reversed: bool) -> impl Iterator<Item = Met<'a>> + 'a {
-        // a range that is turned around would panic
-        let end = end.max(start);
-        let lower = if start == end { Included(start) } else { Excluded(start) };
-        let inside = self.cuts.range::<[u8], _>((lower, Excluded(end)));
+        let inside = self.cuts.range(Excluded(start), Excluded(end));
         let (forward, backward) = if reversed {
             // keys are not looked at: each may lie anywhere
             let mut inside = inside.rev().peekable();
@@ -184,10 +212,34 @@ impl RangeTombstoneList {
             });
             (None, Some(backward))
         } else {
-            let met = |(key, cut): (&'a CutKey, &'a Cut)| Met { key, values: &cut.values, next: cut.deletion };
+            let met = |(key, cut): &'a (CutKey, Cut)| Met { key, values: &cut.values, next: cut.deletion };
             (Some(inside.map(met)), None)
         };
         forward.into_iter().flatten().chain(backward.into_iter().flatten())
+    }
+
+    /// Passes the first of them, at most `limit`, without a look at each. Gives how many, the last, and what holds beyond it.
+    pub fn pass(
+        &self,
+        start: &[u8],
+        end: &[u8],
+        reversed: bool,
+        limit: usize,
+    ) -> (usize, Option<(&CutKey, DeletionTime)>) {
+        let (mut passed, mut last) = (0, None);
+        let mut parts = self.cuts.parts(Excluded(start), Excluded(end));
+        while let Some(part) = if reversed { parts.next_back() } else { parts.next() } {
+            let cuts = part.entries;
+            let count = cuts.len().min(limit - passed);
+            let found = count.checked_sub(1).and_then(|at| cuts.get(if reversed { cuts.len() - count } else { at }));
+            passed += count;
+            last = found.or(last);
+            if passed == limit {
+                break;
+            }
+        }
+        let beyond = |(key, cut): &(CutKey, Cut)| if reversed { self.up_to(key) } else { cut.deletion };
+        (passed, last.map(|found| (&found.0, beyond(found))))
     }
 
     /// The first `limit` of them, to keep.
@@ -227,16 +279,16 @@ impl RangeTombstoneList {
     /// All intervals in clustering order.
     pub fn intervals(&self) -> impl Iterator<Item = RangeTombstone> + '_ {
         let ends = self.cuts.iter().skip(1);
-        self.cuts.iter().zip(ends).filter(|((_, cut), _)| !cut.deletion.is_live()).map(|(from, to)| {
-            let start = ClusteringPrefix::start(from.1.values.clone(), is_before(from.0));
-            let end = ClusteringPrefix::end(to.1.values.clone(), !is_before(to.0));
-            RangeTombstone { slice: Slice { start, end }, deletion: from.1.deletion }
+        self.cuts.iter().zip(ends).filter(|((_, cut), _)| !cut.deletion.is_live()).map(|((from, cut), (to, end))| {
+            let start = ClusteringPrefix::start((*cut.values).clone(), is_before(from));
+            let end = ClusteringPrefix::end((*end.values).clone(), !is_before(to));
+            RangeTombstone { slice: Slice { start, end }, deletion: cut.deletion }
         })
     }
 
     /// Heap bytes, roughly.
     pub fn memory_size(&self) -> usize {
-        self.cuts.len() * (size_of::<Cut>() + 64)
+        self.cuts.len() * (size_of::<Cut>() + size_of::<ClusteringValues>() + 64)
     }
 }
 

@@ -94,28 +94,55 @@ fn behind_rows(buffer: &[u8], offset: usize, count: u32, header: &Header) -> Opt
 /// Where the row at `offset` ends; None: it is something else, is not peekable in this buffer, or cannot be right.
 #[inline]
 fn row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize> {
-    let rest = buffer.get(offset..)?;
-    let (flags, bits) = (*rest.first()?, *rest.get(1)?);
+    let flags = *buffer.get(offset)?;
     if flags & (END_OF_PARTITION | IS_MARKER | EXTENSION) != 0 {
         return None;
     }
-    let mut cursor = Cursor::new(rest);
+    plain_row_end(buffer, offset, header).or_else(|| any_row_end(buffer, offset, header))
+}
+
+/// The same for most rows: no value is null, empty or long, and the size takes a byte or two.
+#[inline]
+fn plain_row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize> {
+    let lengths = &header.clustering_lengths;
+    if *buffer.get(offset + 1)? != 0 || lengths.len() > 32 {
+        return None;
+    }
+    let mut at = offset + 2;
     match header.clustering_width {
-        // no value is null or empty
-        Some(width) if bits == 0 => cursor.skip(2 + width).ok()?,
-        _ => {
-            cursor.skip(1).ok()?;
-            for run in header.clustering_lengths.chunks(32) {
-                let mut bits = cursor.uvint().ok()?;
-                for length in run {
-                    clustering_value(&mut cursor, bits, *length).ok()?;
-                    bits >>= 2;
-                }
+        Some(width) => at += width,
+        None => {
+            for length in lengths {
+                at += match length {
+                    Some(length) => *length,
+                    None => match *buffer.get(at)? {
+                        length @ ..0x80 => 1 + usize::from(length),
+                        _ => return None,
+                    },
+                };
             }
         }
     }
+    match *buffer.get(at)? {
+        size @ ..0x80 => Some(at + 1 + usize::from(size)),
+        high @ 0x80..0xc0 => Some(at + 2 + (usize::from(high & 0x3f) << 8 | usize::from(*buffer.get(at + 1)?))),
+        _ => None,
+    }
+}
+
+/// The same for any row.
+#[cold]
+fn any_row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize> {
+    let mut cursor = Cursor::new(buffer.get(offset + 1..)?);
+    for run in header.clustering_lengths.chunks(32) {
+        let mut bits = cursor.uvint().ok()?;
+        for length in run {
+            clustering_value(&mut cursor, bits, *length).ok()?;
+            bits >>= 2;
+        }
+    }
     let size = usize::try_from(cursor.uvint().ok()?).ok()?;
-    (offset + cursor.position()).checked_add(size)
+    (offset + 1 + cursor.position()).checked_add(size)
 }
 
 /// A clustering value, by the two lowest of its run's bits and the length of its type.

@@ -169,7 +169,7 @@ fn any_deletions_hold_where_a_naive_twin_says() {
             let key = prefix_key(&comparator, &row, PrefixKind::Clustering);
             assert_eq!(list.deletion_at(&key), naive(&ranges, &row, &comparator), "seed {seed}");
         }
-        let deletions: Vec<_> = list.cuts.values().map(|cut| cut.deletion).collect();
+        let deletions: Vec<_> = list.cuts.iter().map(|(_, cut)| cut.deletion).collect();
         assert!(deletions.windows(2).all(|pair| pair[0] != pair[1]), "seed {seed}: {deletions:?}");
         assert!(deletions.last().is_none_or(DeletionTime::is_live), "seed {seed}: {deletions:?}");
         for _ in 0..10 {
@@ -182,6 +182,31 @@ fn any_deletions_hold_where_a_naive_twin_says() {
             let within: Vec<_> = list.within(&comparator, &slice).into_iter().map(|t| (t.slice, t.deletion)).collect();
             let clipped: Vec<_> = inside.iter().map(|row| naive(&within, row, &comparator)).collect();
             assert_eq!(clipped, expected, "seed {seed} clipped");
+        }
+    }
+}
+
+#[test]
+fn cuts_that_are_passed_are_those_that_a_walk_meets() {
+    let comparator = plain();
+    for seed in 0..40 {
+        let mut dice = Dice(seed);
+        let mut list = RangeTombstoneList::new();
+        let count = [3, 60, 400][seed as usize % 3];
+        let bound = |dice: &mut Dice| values(&[dice.roll(count), dice.roll(4)][..dice.roll(3) as usize]);
+        for _ in 0..count {
+            let (low, width) = (dice.roll(count), dice.roll(3));
+            let slice =
+                Slice { start: Bound::start(values(&[low]), true), end: Bound::end(values(&[low + width]), false) };
+            list.insert(&comparator, slice, DeletionTime::new(i64::from(dice.roll(9)), 7));
+        }
+        for _ in 0..100 {
+            let start = position_key(&comparator, &Bound::start(bound(&mut dice), true));
+            let end = position_key(&comparator, &Bound::end(bound(&mut dice), true));
+            let (limit, reversed) = (dice.roll(3 * count) as usize, dice.roll(2) == 0);
+            let met: Vec<_> = list.changes(&start, &end, reversed, limit).collect();
+            let last = met.last().map(|change| (&change.key, change.next));
+            assert_eq!(list.pass(&start, &end, reversed, limit), (met.len(), last), "seed {seed}");
         }
     }
 }

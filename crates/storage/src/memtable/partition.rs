@@ -1,13 +1,12 @@
 //! A partition in a memtable.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
 use bytes::Bytes;
 use rows::codec::{Decoded, Framing, Header, decode_static_row, decode_unfiltered, encode_row};
-use rows::range_tombstones::{CutKey, prefix_key};
+use rows::range_tombstones::prefix_key;
 use rows::{Bound, DeletionTime, PartitionUpdate, PrefixKind, RangeTombstoneList, Row, Slice};
 use schema::TableMetadata;
+use stdx::BlockMap;
+use stdx::block_map::Value;
 
 use super::Observer;
 use super::arena::Arena;
@@ -22,8 +21,57 @@ const CUT_OVERHEAD: usize = 200;
 pub struct MemtablePartition {
     pub(super) deletion: DeletionTimeOrLive,
     pub(super) static_row: Option<Bytes>,
-    pub(super) rows: BTreeMap<CutKey, Bytes>,
+    pub(super) rows: BlockMap<KeptRow>,
     pub(super) tombstones: RangeTombstoneList,
+}
+
+/// A row in serial form.
+pub(super) struct KeptRow {
+    pub bytes: Bytes,
+    /// What it deletes where that is all that it has; else [`DeletionTime::LIVE`].
+    pub tombstone: DeletionTime,
+}
+
+impl KeptRow {
+    fn new(row: &Row, header: &Header, arena: &mut Arena) -> Self {
+        let is_tombstone = row.liveness.is_empty() && row.columns.is_empty();
+        let tombstone = if is_tombstone { row.deletion } else { DeletionTime::LIVE };
+        Self { bytes: encode(row, false, header, arena), tombstone }
+    }
+}
+
+/// What is known of a block of rows.
+#[derive(Clone, Default, Debug)]
+pub(super) struct RowsSum {
+    /// Rows of which a deletion is all.
+    tombstones: usize,
+    /// No such deletion is weaker.
+    weakest: Option<DeletionTime>,
+}
+
+impl RowsSum {
+    /// All of so many rows are tombstones that `deletion` does not shadow.
+    pub fn are_tombstones_above(&self, rows: usize, deletion: &DeletionTime) -> bool {
+        self.tombstones == rows && self.weakest.is_some_and(|weakest| weakest.supersedes(deletion))
+    }
+}
+
+impl Value for KeptRow {
+    type Sum = RowsSum;
+
+    fn add_to(&self, sum: &mut RowsSum) {
+        if !self.tombstone.is_live() {
+            sum.tombstones += 1;
+            let is_weaker = sum.weakest.is_none_or(|weakest| weakest.supersedes(&self.tombstone));
+            if is_weaker {
+                sum.weakest = Some(self.tombstone);
+            }
+        }
+    }
+
+    fn take_from(&self, sum: &mut RowsSum) {
+        sum.tombstones -= usize::from(!self.tombstone.is_live());
+    }
 }
 
 /// A deletion time that is live by default.
@@ -73,21 +121,20 @@ impl MemtablePartition {
         for row in &update.rows {
             let key = prefix_key(&table.comparator, &row.clustering, PrefixKind::Clustering);
             let key_length = key.len();
-            match self.rows.entry(key) {
-                Entry::Vacant(entry) => {
+            let is_new = self.rows.upsert(key, |kept| {
+                let Some(kept) = kept else {
                     tell(&mut observer, None, row, false);
-                    entry.insert(encode(row, false, header, arena));
-                    arena.account(ROW_OVERHEAD + key_length);
-                    added += 1;
-                }
-                Entry::Occupied(mut entry) => {
-                    let mut old = decode(entry.get(), header);
-                    let before = observer.is_some().then(|| old.clone());
-                    old.merge(row.clone(), table);
-                    tell(&mut observer, before.as_ref(), &old, false);
-                    let merged = encode(&old, false, header, arena);
-                    entry.insert(merged);
-                }
+                    return Some(KeptRow::new(row, header, arena));
+                };
+                let mut old = decode(&kept.bytes, header);
+                let before = observer.is_some().then(|| old.clone());
+                old.merge(row.clone(), table);
+                tell(&mut observer, before.as_ref(), &old, false);
+                Some(KeptRow::new(&old, header, arena))
+            });
+            if is_new {
+                arena.account(ROW_OVERHEAD + key_length);
+                added += 1;
             }
         }
         added

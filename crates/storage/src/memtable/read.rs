@@ -22,7 +22,7 @@ use rows::{
 };
 use types::{DecoratedKey, Token};
 
-use super::partition::{MemtablePartition, decode, decode_static};
+use super::partition::{KeptRow, MemtablePartition, decode, decode_static};
 use super::{Contents, Memtable};
 
 /// Most rows taken in one entry through the door.
@@ -294,11 +294,11 @@ impl SliceCursor {
     }
 
     /// Between which keys rows are left to be taken, the second excluded; None: there is no room between them.
-    fn rows_left(&self) -> Option<(std::ops::Bound<&CutKey>, &CutKey)> {
+    fn rows_left(&self) -> Option<(std::ops::Bound<&[u8]>, &[u8])> {
         let (start, end) = match &self.rows_from {
-            None => (Included(&self.start_key), &self.end_key),
-            Some(from) if self.reversed => (Included(&self.start_key), from),
-            Some(from) => (Excluded(from), &self.end_key),
+            None => (Included(&*self.start_key), &*self.end_key),
+            Some(from) if self.reversed => (Included(&*self.start_key), &**from),
+            Some(from) => (Excluded(&**from), &*self.end_key),
         };
         let (Included(first) | Excluded(first)) = start else { return None };
         (first < end).then_some((start, end))
@@ -311,11 +311,11 @@ impl SliceCursor {
         };
         // the last cut is the end of the slice: no row lies behind it
         let with_keys = !self.changes_done || self.changes.len() > 1;
-        let range = partition.rows.range::<CutKey, _>((start, Excluded(end)));
+        let range = partition.rows.range(start, Excluded(end));
         let (mut bytes, mut last) = (0, None);
-        let mut take = |(key, row): (&CutKey, &Bytes)| {
-            self.rows.push_back((with_keys.then(|| key.clone()), row.clone()));
-            bytes += row.len();
+        let mut take = |(key, row): &(CutKey, KeptRow)| {
+            self.rows.push_back((with_keys.then(|| key.clone()), row.bytes.clone()));
+            bytes += row.bytes.len();
             let goes_on = bytes < BATCH_BYTES && self.rows.len() < self.batch_rows;
             if !goes_on {
                 last = Some(key.clone());

@@ -10,6 +10,9 @@ use crate::error::Malformed;
 use crate::index::{Block, Blocks};
 use crate::reader::Resolved;
 
+/// Room for the starts of a block, at first.
+const STARTS: usize = 128;
+
 impl PartitionReader {
     /// Something of what is left of the block that is read backwards stands before the awaited bound.
     pub(super) fn is_in_block(&mut self) -> Result<bool, ReadError> {
@@ -218,6 +221,7 @@ impl PartitionReader {
         let header = &sstable.schema.header;
         cursor.pin(start);
         starts.clear();
+        starts.reserve(STARTS);
         *has_markers = false;
         while end.is_none_or(|end| cursor.position() < end) {
             let position = cursor.position();
@@ -252,15 +256,15 @@ fn find_block(
 ) -> Result<Option<(Block, u64, DeletionTime)>, Malformed> {
     let found = match bound {
         Some(bound) => blocks.last_before(bound, schema)?,
-        None => blocks.end()?,
+        None => None,
     };
-    let Some(block) = found else { return Ok(None) };
-    if let Some(after) = blocks.next()? {
+    if let Some(block) = found
+        && let Some(after) = blocks.next()?
+    {
         blocks.previous()?;
         return Ok(Some((block, after.offset, after.open)));
     }
-    // behind the last block: the entry found is the end of the partition
-    blocks.end()?;
-    let last = blocks.previous()?;
-    Ok(last.map(|last| (last, block.offset, block.open)))
+    // the last: behind it is the end of the partition
+    let Some(end) = blocks.end()? else { return Ok(None) };
+    Ok(blocks.previous()?.map(|last| (last, end.offset, end.open)))
 }

@@ -1,19 +1,22 @@
 //! Passing over the tombstones of a memtable without taking them apart, for a read that only wants their number.
 //!
-//! Those that were taken already are passed first. Behind them tombstones are passed where they lie, inside the door, a batch at a time:
-//! rows up to the next cut that was taken, cuts up to the next row.
+//! Those that were taken already are passed first. Behind them tombstones are passed where they lie, inside the door, some blocks at a
+//! time: rows up to the next cut that was taken, cuts up to the next row. Of a block that is passed whole no entry is looked at.
 
 use std::ops::Bound::{Excluded, Included};
 
-use bytes::Bytes;
 use rows::DeletionTime;
 use rows::codec::{Header, deletion_of_row};
 use rows::range_tombstones::CutKey;
+use stdx::block_map::{BLOCK_MAX, Part};
 use types::DecoratedKey;
 
-use super::{BATCH_ROWS, SliceCursor, turn};
+use super::{SliceCursor, turn};
 use crate::memtable::Memtable;
-use crate::memtable::partition::MemtablePartition;
+use crate::memtable::partition::{KeptRow, MemtablePartition};
+
+/// Rows, cuts and blocks of them that are looked at in one entry through the door.
+const LOOKS_MAX: usize = 256;
 
 impl SliceCursor {
     /// Passes over tombstones that stand next in the slice, at most `most`; gives how many a read would have been given.
@@ -30,14 +33,13 @@ impl SliceCursor {
         if passed == most || !(rows_next || cuts_next) {
             return passed;
         }
-        let batch = usize::try_from(most - passed).unwrap_or(usize::MAX).min(BATCH_ROWS);
         let contents = memtable.enter();
         let Some(partition) = contents.partitions.get(key) else { return passed };
         passed
             + if rows_next {
-                self.pass_rows(partition, &memtable.header, deletion, batch)
+                self.pass_rows(partition, deletion, most - passed)
             } else {
-                self.pass_cuts(partition, deletion, batch)
+                self.pass_cuts(partition, deletion, most - passed)
             }
     }
 
@@ -67,45 +69,36 @@ impl SliceCursor {
     }
 
     /// Passes rows that were not taken, up to a cut that was.
-    fn pass_rows(
-        &mut self,
-        partition: &MemtablePartition,
-        header: &Header,
-        deletion: &DeletionTime,
-        batch: usize,
-    ) -> u64 {
+    fn pass_rows(&mut self, partition: &MemtablePartition, deletion: &DeletionTime, most: u64) -> u64 {
         let Some((mut start, mut end)) = self.rows_left() else { return 0 };
         match self.changes.front() {
-            Some(change) if self.reversed => start = Excluded(&change.key),
-            Some(change) => end = &change.key,
+            Some(change) if self.reversed => start = Excluded(&*change.key),
+            Some(change) => end = &*change.key,
             None => {}
         }
         let (Included(first) | Excluded(first)) = start else { return 0 };
         if first >= end {
             return 0;
         }
-        let range = partition.rows.range::<CutKey, _>((start, Excluded(end)));
-        let (mut passed, mut last): (_, Option<&CutKey>) = (0, None);
-        let mut pass = |(key, bytes)| -> bool {
-            let bytes: &Bytes = bytes;
-            let Some(of_row) = deletion_of_row(bytes, header) else { return false };
-            passed += u64::from(self.shows(&of_row, deletion));
-            last = Some(key);
-            true
-        };
-        if self.reversed {
-            let _ = range.rev().take(batch).all(&mut pass);
-        } else {
-            let _ = range.take(batch).all(&mut pass);
+        let mut pass =
+            PassRows { around: self.open.merge(*deletion), reversed: self.reversed, most, passed: 0, looks: 0 };
+        let mut parts = partition.rows.parts(start, Excluded(end));
+        let mut last = None;
+        while let Some(part) = if self.reversed { parts.next_back() } else { parts.next() } {
+            let (edge, goes_on) = pass.part(&part);
+            last = edge.or(last);
+            if !goes_on {
+                break;
+            }
         }
         if let Some(last) = last.cloned() {
             self.rows_from = Some(last);
         }
-        passed
+        pass.passed
     }
 
     /// Passes cuts that were not taken, up to a row that was.
-    fn pass_cuts(&mut self, partition: &MemtablePartition, deletion: &DeletionTime, batch: usize) -> u64 {
+    fn pass_cuts(&mut self, partition: &MemtablePartition, deletion: &DeletionTime, most: u64) -> u64 {
         let Some(from) = &self.changes_from else { return 0 };
         let (mut start, mut end) = if self.reversed { (&self.start_key, from) } else { (from, &self.end_key) };
         match self.rows.front() {
@@ -114,14 +107,58 @@ impl SliceCursor {
             Some((None, _)) => return 0,
             None => {}
         }
+        let limit = |most_at_once: usize| usize::try_from(most).unwrap_or(usize::MAX).min(most_at_once);
         let (mut passed, mut last) = (0, None);
-        for met in partition.tombstones.walk(start, end, self.reversed).take(batch) {
-            passed += u64::from(turn(&mut self.open, met.next, deletion).is_some());
-            last = Some(met.key);
+        if deletion.is_live() {
+            // at each something changes
+            let (count, met) = partition.tombstones.pass(start, end, self.reversed, limit(LOOKS_MAX * BLOCK_MAX));
+            (passed, last) = (count as u64, met);
+        } else {
+            for met in partition.tombstones.walk(start, end, self.reversed).take(limit(LOOKS_MAX)) {
+                passed += u64::from(turn(&mut self.open, met.next, deletion).is_some());
+                last = Some((met.key, met.next));
+            }
         }
-        if let Some(last) = last.cloned() {
-            self.changes_from = Some(last);
+        if let Some((key, beyond)) = last {
+            self.open = beyond;
+            self.changes_from = Some(key.clone());
         }
         passed
+    }
+}
+
+/// A pass over rows that were not taken.
+struct PassRows {
+    /// What is deleted around them.
+    around: DeletionTime,
+    reversed: bool,
+    most: u64,
+    passed: u64,
+    looks: usize,
+}
+
+impl PassRows {
+    /// Passes rows side by side. Gives the key of the last, and whether those behind them may be passed.
+    fn part<'a>(&mut self, part: &Part<'a, KeptRow>) -> (Option<&'a CutKey>, bool) {
+        let mut rows = part.entries.iter();
+        let count = rows.len();
+        self.looks += 1;
+        if count as u64 <= self.most - self.passed
+            && part.sum.is_some_and(|sum| sum.are_tombstones_above(count, &self.around))
+        {
+            self.passed += count as u64;
+            let last = if self.reversed { rows.next() } else { rows.next_back() };
+            return (last.map(|(key, _)| key), self.looks < LOOKS_MAX);
+        }
+        let mut last = None;
+        while let Some((key, row)) = if self.reversed { rows.next_back() } else { rows.next() } {
+            if row.tombstone.is_live() || self.passed == self.most || self.looks >= LOOKS_MAX {
+                return (last, false);
+            }
+            self.looks += 1;
+            self.passed += u64::from(row.tombstone.supersedes(&self.around));
+            last = Some(key);
+        }
+        (last, true)
     }
 }
