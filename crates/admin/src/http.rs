@@ -6,9 +6,11 @@
 
 mod client;
 mod server;
+mod starting;
 
 pub use client::Client;
 pub use server::{router, serve};
+pub use starting::{AskReplay, serve_starting};
 
 /// The port when none is configured.
 pub const PORT: u16 = 9180;

@@ -397,6 +397,19 @@ pub struct NodeMetrics {
     pub cpu_millis: u64,
 }
 
+/// How far the replay of the commit log is, at a start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReplayMetrics {
+    /// The schema's records are replayed, before all others.
+    pub is_schema: bool,
+    /// Bytes of segments that are read.
+    pub done: u64,
+    /// Bytes of all segments.
+    pub total: u64,
+    /// Records read.
+    pub records: u64,
+}
+
 /// The commit log.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CommitLogMetrics {

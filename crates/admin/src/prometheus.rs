@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use crate::api::{AdminApi, Result};
-use crate::model::{CacheInfo, HistogramData, TableStats};
+use crate::model::{CacheInfo, HistogramData, ReplayMetrics, TableStats};
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -19,6 +19,20 @@ pub fn collect(api: &dyn AdminApi) -> Result<String> {
     compaction(api, &mut out)?;
     tables(&api.tables()?, &mut out);
     Ok(out.0)
+}
+
+/// How far a start is with the commit log, in the same form.
+pub fn replay(replay: &ReplayMetrics) -> String {
+    let mut out = Text::default();
+    let phase = [("what", if replay.is_schema { "schema" } else { "tables" })];
+    for (name, help, value) in [
+        ("cassandra_commitlog_replay_done_bytes", "Bytes of the commit log that are replayed.", replay.done),
+        ("cassandra_commitlog_replay_total_bytes", "Bytes of the commit log to replay.", replay.total),
+        ("cassandra_commitlog_replay_records", "Records of the commit log that are replayed.", replay.records),
+    ] {
+        out.family(name, "gauge", help).sample("", &phase, value as f64);
+    }
+    out.0
 }
 
 fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {

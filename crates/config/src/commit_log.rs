@@ -88,11 +88,13 @@ pub(crate) fn commitlog(reader: &mut Reader<'_>) -> CommitLog {
     if max_mutation_size > segment_size / 2 {
         reader.problem("commitlog_segment_size", "must be at least twice the size of max_mutation_size");
     }
+    let compression = compression(reader);
+    check_access_mode(reader, compression.is_some());
     CommitLog {
         sync: commitlog_sync(reader),
         segment_size,
         archiving: None,
-        compression: compression(reader),
+        compression,
         cdc: cdc(reader),
         total_space: reader.maybe_quantity("commitlog_total_space"),
         max_mutation_size,
@@ -106,6 +108,26 @@ pub(crate) fn commitlog(reader: &mut Reader<'_>) -> CommitLog {
             ],
         ),
     }
+}
+
+/// Segments are written through the kernel's page cache, which is what all modes but `direct` mean. What Cassandra refuses is refused.
+fn check_access_mode(reader: &mut Reader<'_>, is_compressed: bool) {
+    const KEY: &str = "commitlog_disk_access_mode";
+    let mode = reader.text(KEY).unwrap_or_default();
+    let problem = match (mode.as_str(), is_compressed) {
+        ("legacy" | "auto", _) | ("mmap", false) | ("standard", true) => return,
+        ("direct", false) => {
+            "direct is not honoured: the log is written through the page cache (auto, legacy or mmap)".to_owned()
+        }
+        ("mmap" | "direct", true) => {
+            format!("{mode} is not supported with commitlog_compression; auto is right with and without")
+        }
+        ("standard", false) => {
+            "standard is only supported with commitlog_compression; auto is right with and without".to_owned()
+        }
+        _ => format!("'{mode}' is not one of auto, legacy, mmap, standard, direct"),
+    };
+    reader.problem(KEY, &problem);
 }
 
 fn commitlog_sync(reader: &mut Reader<'_>) -> CommitLogSync {

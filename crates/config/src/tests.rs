@@ -161,6 +161,23 @@ fn the_log_is_compressed_and_captured_as_the_keys_say() {
 }
 
 #[test]
+fn modes_of_access_to_the_log_are_those_that_cassandra_takes_except_direct() {
+    let compressed = "commitlog_compression=LZ4Compressor";
+    for mode in ["legacy", "auto", "mmap"] {
+        assert!(with(&[&format!("commitlog_disk_access_mode={mode}")]).is_ok(), "{mode}");
+    }
+    for mode in ["legacy", "auto", "standard"] {
+        assert!(with(&[&format!("commitlog_disk_access_mode={mode}"), compressed]).is_ok(), "{mode}");
+    }
+    for mode in ["standard", "direct", "mmap_index_only", "x"] {
+        assert!(with(&[&format!("commitlog_disk_access_mode={mode}")]).is_err(), "{mode}");
+    }
+    for mode in ["mmap", "direct"] {
+        assert!(with(&[&format!("commitlog_disk_access_mode={mode}"), compressed]).is_err(), "{mode}");
+    }
+}
+
+#[test]
 fn all_problems_are_told_at_once() {
     assert_eq!(problems("num_token: 8\nread_request_timeout: 5\nodd_key: 1").len(), 3);
 }

@@ -19,6 +19,7 @@ mod log_options;
 pub mod memory;
 pub mod ops;
 pub mod prepared;
+mod replay_watch;
 pub mod request;
 pub mod running;
 pub mod server;

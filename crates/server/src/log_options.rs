@@ -49,6 +49,8 @@ pub(crate) fn of(
             CommitFailurePolicy::Die => FailurePolicy::Die,
         },
         replay_policy: ReplayPolicy::Stop,
+        // the caller's: it knows the admin port
+        on_replay: Arc::new(|_| {}),
         on_pressure: Arc::new(move |keys| flush_for_room(&for_pressure, keys)),
         on_failure: Arc::new(log_failed),
         compression: compression.map_err(|why| format!("commitlog_compression: {why}"))?,

@@ -5,8 +5,24 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use admin::AdminApi;
-use env::{Env, Joinable};
+use admin::http::AskReplay;
+use env::{Env, Joinable, Listener};
 use tokio::sync::oneshot;
+
+/// Who answers.
+enum Served {
+    Node(Arc<dyn AdminApi>),
+    Start(AskReplay),
+}
+
+impl Served {
+    async fn serve(self, env: Env, listener: Box<dyn Listener>) -> io::Result<()> {
+        match self {
+            Served::Node(api) => admin::http::serve(env, listener, api).await,
+            Served::Start(ask) => admin::http::serve_starting(listener, ask).await,
+        }
+    }
+}
 
 /// The running ops thread. Dropping it ends the thread.
 pub struct Ops {
@@ -18,10 +34,19 @@ pub struct Ops {
 impl Ops {
     /// Starts the thread; returns when it listens.
     pub fn start(env: &Env, address: SocketAddr, api: Arc<dyn AdminApi>) -> io::Result<Self> {
+        Self::start_with(env, address, Served::Node(api))
+    }
+
+    /// The same for a node that is not there yet.
+    pub(crate) fn start_early(env: &Env, address: SocketAddr, ask: AskReplay) -> io::Result<Self> {
+        Self::start_with(env, address, Served::Start(ask))
+    }
+
+    fn start_with(env: &Env, address: SocketAddr, served: Served) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
         let of_thread = env.clone();
-        let body = move || serve(of_thread, address, api, stopped, &tell);
+        let body = move || serve(of_thread, address, served, stopped, &tell);
         let thread = env.tasks.spawn_worker("ops", Box::new(body));
         let address = told.recv().unwrap_or_else(|_| Err(io::Error::other("the ops thread ended at its start")))?;
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
@@ -45,7 +70,7 @@ impl Drop for Ops {
 fn serve(
     env: Env,
     address: SocketAddr,
-    api: Arc<dyn AdminApi>,
+    served: Served,
     stopped: oneshot::Receiver<()>,
     tell: &std::sync::mpsc::Sender<io::Result<SocketAddr>>,
 ) {
@@ -67,7 +92,7 @@ fn serve(
         };
         tokio::select! {
             _ = stopped => {}
-            ended = admin::http::serve(env, listener, api) => {
+            ended = served.serve(env, listener) => {
                 if let Err(error) = ended {
                     tracing::error!(%error, "the admin port ended");
                 }

@@ -28,6 +28,7 @@ use crate::log_lines::LogLines;
 use crate::log_options;
 use crate::memory::MemoryBudget;
 use crate::ops::Ops;
+use crate::replay_watch::ReplayWatch;
 use crate::request::CqlHandler;
 use crate::server::{Server, ServerOptions};
 use crate::services::Services;
@@ -142,9 +143,12 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
         found.what
     );
     let shards = options.shards.unwrap_or(4 * cores);
-    let engine_options =
+    let replay_watch = ReplayWatch::default();
+    let mut engine_options =
         EngineOptions { read_only, ..engine_options(&env, &config, found, &memory, shards, cores, &engine_slot)? };
+    engine_options.commitlog.on_replay = replay_watch.teller(&env, admin);
     let (engine, recovered) = storage::open(&env, engine_options)?;
+    replay_watch.end();
     if !config.compaction.on_startup {
         engine.tables().iter().for_each(|store| store.auto_compaction.set(false));
     }

@@ -43,6 +43,7 @@ use std::time::Duration;
 use env::{Env, Next, Wake};
 use schema::TableId;
 
+pub use crate::replay_progress::ReplayProgress;
 pub use archive::{ArchiveOptions, COMMAND_TIME_MAX};
 pub use captured::CaptureOptions;
 pub use durable::WaitDurable;
@@ -121,6 +122,9 @@ pub enum ReplayPolicy {
 /// the log is too large.
 pub type OnPressure = Arc<dyn Fn(&[DirtyKey]) + Send + Sync>;
 
+/// Told now and then how far a long replay is, on the thread that replays.
+pub type OnReplay = Arc<dyn Fn(&ReplayProgress) + Send + Sync>;
+
 /// Told once when the log stops; also with policy `Ignore`, each time.
 pub type OnFailure = Arc<dyn Fn(FailurePolicy, &LogError) + Send + Sync>;
 
@@ -162,6 +166,8 @@ pub struct Options {
     pub on_pressure: OnPressure,
     /// Told of failures.
     pub on_failure: OnFailure,
+    /// Told of a long replay.
+    pub on_replay: OnReplay,
 }
 
 impl Default for Options {
@@ -179,6 +185,7 @@ impl Default for Options {
             replay_policy: ReplayPolicy::Stop,
             on_pressure: Arc::new(|_| {}),
             on_failure: Arc::new(|_, _| {}),
+            on_replay: Arc::new(|_| {}),
         }
     }
 }

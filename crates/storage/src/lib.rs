@@ -24,6 +24,7 @@ pub mod options;
 mod outputs;
 mod read;
 mod recovery;
+mod replay_progress;
 mod restore_point;
 pub mod schema_change;
 mod schema_tables;

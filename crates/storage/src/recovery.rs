@@ -26,6 +26,7 @@ use crate::engine::{Engine, Parts};
 use crate::error::StorageError;
 use crate::log_intervals::Interval;
 use crate::options::{DiskFailurePolicy, EngineOptions};
+use crate::replay_progress::Follower;
 use crate::restore_point::{self, Filter};
 use crate::shards::Shards;
 use crate::table::TableStore;
@@ -85,8 +86,11 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     recovery.note_persisted()?;
     let is_first =
         |table: &TableMetadata| table.keyspace == schema_tables::KEYSPACE || truncation_records::is_here(table);
+    let mut follower = Follower::new(env, &options.commitlog.on_replay, &replay, true);
     for record in replay.again() {
-        recovery.replay_record(&log, &record?, &built_in, &is_first)?;
+        let record = record?;
+        recovery.replay_record(&log, &record, &built_in, &is_first)?;
+        follower.note(record.0);
     }
     recovery.read_truncations()?;
     let schema = recovery.load_schema(&built_in)?;
@@ -197,9 +201,11 @@ impl Recovery<'_> {
         wanted: &dyn Fn(&TableMetadata) -> bool,
     ) -> Result<(), StorageError> {
         let schema = engine.schema();
+        let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, &replay, false);
         for record in replay {
             let record = record?;
             let added = self.replay_record(&engine.log, &record, &schema, wanted)?;
+            follower.note(record.0);
             engine.memory.take(added);
             let (used, budget) = engine.memory.usage();
             if used > budget {

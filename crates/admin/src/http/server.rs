@@ -261,10 +261,10 @@ async fn set_logging_level(State(node): State<Node>, Json(level): Json<LoggingLe
 }
 
 /// Lets axum accept from a listener of `env`.
-struct Accept(Box<dyn Listener>);
+pub(super) struct Accept(pub(super) Box<dyn Listener>);
 
 /// A connection of `env` with a type of its own.
-struct Connection(Box<dyn Stream>);
+pub(super) struct Connection(Box<dyn Stream>);
 
 impl axum::serve::Listener for Accept {
     type Io = Connection;

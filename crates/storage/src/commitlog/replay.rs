@@ -99,6 +99,11 @@ impl Replay {
         self.files.iter().map(|(_, path)| path.as_path())
     }
 
+    /// The segments with the bytes of their files.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.files.iter().map(|(id, path)| (*id, self.disk.file_len(path).unwrap_or(0)))
+    }
+
     /// The highest segment id in use.
     pub(super) fn last_id(&self) -> Option<u64> {
         self.files.last().map(|(id, _)| *id)

@@ -1,0 +1,37 @@
+//! The admin port of a node whose start takes long: `/metrics` says how far the replay of the commit log is, all else answers 503.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Json, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use env::Listener;
+
+use super::server::Accept;
+use crate::api::AdminError;
+use crate::model::ReplayMetrics;
+use crate::prometheus;
+
+/// Asked for how far the replay is.
+pub type AskReplay = Arc<dyn Fn() -> ReplayMetrics + Send + Sync>;
+
+/// Serves until the future is dropped. Call it within the runtime of the ops thread.
+pub async fn serve_starting(listener: Box<dyn Listener>, ask: AskReplay) -> io::Result<()> {
+    axum::serve(Accept(listener), router(ask)).await
+}
+
+pub(super) fn router(ask: AskReplay) -> Router {
+    Router::new().route("/metrics", get(metrics)).fallback(starting).with_state(ask)
+}
+
+async fn metrics(State(ask): State<AskReplay>) -> Response {
+    ([(header::CONTENT_TYPE, prometheus::CONTENT_TYPE)], prometheus::replay(&ask())).into_response()
+}
+
+async fn starting() -> Response {
+    let error = AdminError::Failed("the node is starting: it replays its commit log (/metrics)".to_owned());
+    (StatusCode::SERVICE_UNAVAILABLE, Json(error)).into_response()
+}
