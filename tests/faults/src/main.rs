@@ -1,0 +1,97 @@
+//! An observer outside of the server. It writes through a real driver, keeps what was acknowledged, lets something go wrong, and reads
+//! everything back: nothing lost, nothing invented, nothing resurrected.
+//!
+//! - [`kill`]: kill -9 at random moments, while writing and while starting
+//! - [`bits`]: one damaged file in a directory at rest
+//! - [`space`]: a device that is full, and has room again
+//! - [`overload`]: more connections, requests and bytes than the server can take
+//! - [`writer`], [`builder`]: what is written and what has to be there, rows and schema
+//! - [`partition`]: the naive twin of a partition
+//! - [`node`]: the server as a child process
+//!
+//! `tests/run` has the short forms; the long ones are in `tests/README.md`.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a client program beside the server
+
+mod bits;
+mod builder;
+mod kill;
+mod node;
+mod overload;
+mod partition;
+mod report;
+mod space;
+mod wire;
+mod writer;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// What a step ends with; the text says what is wrong.
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+#[derive(Parser)]
+#[command(about = "What was acknowledged is there, whatever happens to the server")]
+struct Options {
+    /// The server's binary; without it what HELENUS_BIN names.
+    #[arg(long)]
+    helenus: Option<PathBuf>,
+    /// What is random comes from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Work here and leave it there.
+    #[arg(long)]
+    keep: Option<PathBuf>,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Kill -9 at random moments.
+    Kill {
+        #[arg(long, default_value_t = 1000)]
+        cycles: u32,
+    },
+    /// Damage one file at a time.
+    Bits {
+        #[arg(long, default_value_t = 300)]
+        rounds: u32,
+    },
+    /// Fill the device; has to be root, for a file system of its own.
+    Space {
+        #[arg(long, default_value_t = 20)]
+        rounds: u32,
+    },
+    /// Ask for more than there is.
+    Overload {
+        #[arg(long, default_value_t = 10_000)]
+        connections: usize,
+        #[arg(long, default_value_t = 30)]
+        seconds: u64,
+        /// One kind of load, by a part of its name.
+        #[arg(long, default_value = "")]
+        only: String,
+    },
+}
+
+#[tokio::main]
+async fn main() -> Outcome {
+    let options = Options::parse();
+    let scratch = tempfile::Builder::new().prefix("helenus-faults-").tempdir()?;
+    let place = options.keep.clone().unwrap_or_else(|| scratch.path().to_owned());
+    std::fs::create_dir_all(&place)?;
+    let named = || std::env::var_os("HELENUS_BIN").map(PathBuf::from);
+    let program = options.helenus.or_else(named).ok_or("--helenus or HELENUS_BIN names the server")?.canonicalize()?;
+    let mut report = report::Report::default();
+    match options.verb {
+        Verb::Kill { cycles } => kill::run(&program, &place, options.seed, cycles, &mut report).await?,
+        Verb::Bits { rounds } => bits::run(&program, &place, options.seed, rounds, &mut report).await?,
+        Verb::Space { rounds } => space::run(&program, &place, options.seed, rounds, &mut report).await?,
+        Verb::Overload { connections, seconds, only } => {
+            overload::run(&program, &place, connections, seconds, &only, &mut report).await?;
+        }
+    }
+    report.end()
+}
