@@ -81,7 +81,7 @@ impl Node {
             }
             Ok((partition.static_row, rows))
         };
-        let request = ReadRequest { commands: vec![command], trace: None, open };
+        let request = ReadRequest { commands: vec![command], trace: None, open, results: None };
         let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
         self.read(request, is_blocked, build).await.map_err(|outcome| match outcome {
             ReadOutcome::Failed(error) => WriteError::Read(error),

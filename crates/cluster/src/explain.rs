@@ -59,7 +59,7 @@ impl Node {
             Ok((built, merged.passed, micros(env.elapsed(begun))))
         };
         let begun = self.env.now();
-        let request = ReadRequest { commands, trace, open: Some(Arc::new(open)) };
+        let request = ReadRequest { commands, trace, open: Some(Arc::new(open)), results: None };
         let (built, passed, ran) = self.read(request, is_blocked, timed).await?;
         let micros = micros(self.env.elapsed(begun));
         let (commands, commands_left_out, in_background) = observation.take();

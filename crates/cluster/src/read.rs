@@ -19,6 +19,7 @@ use storage::TableStore;
 
 use crate::forecast::{Forecast, Place};
 use crate::node::Node;
+use crate::result_room::ResultRoom;
 use crate::sampling::{ReadSamples, Sampling};
 use crate::write::within;
 
@@ -36,6 +37,12 @@ const TOMBSTONES_A_ROW: u64 = 8;
 
 /// Opening a command is as much work as passing this many rows.
 const COMMAND_COST: u64 = 4;
+
+/// Commands of a request that are not counted in the memory for results.
+const COMMANDS_UNCOUNTED: usize = 64;
+
+/// Bytes of rows that a read may pass without waiting for memory while that for results is used up.
+const SCARCE_MAX: usize = 64 << 10;
 
 /// Opens the stream of a command: the engine's, or that of rows made up.
 pub type Open = dyn Fn(&ReadCommand, &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> + Send + Sync;
@@ -72,6 +79,8 @@ pub struct ReadRequest {
     pub trace: Option<Arc<dyn TraceSink>>,
     /// None: from the engine.
     pub open: Option<Arc<Open>>,
+    /// The memory for results: while it is used up only small ones are built at once. None: the result is small.
+    pub results: Option<Arc<ResultRoom>>,
 }
 
 /// Why a read gave nothing.
@@ -93,6 +102,7 @@ struct Job {
     open: Option<Arc<Open>>,
     deadline: Instant,
     abandoned: AtomicBool,
+    results: Option<Arc<ResultRoom>>,
     /// The last attempt ended because there was too much to pass.
     is_long: AtomicBool,
     store: Option<Arc<TableStore>>,
@@ -169,6 +179,14 @@ impl Node {
     {
         let begun = self.env.now();
         let limit = self.read_limit(&request.commands);
+        let _commands = match &request.results {
+            Some(room) if request.commands.len() > COMMANDS_UNCOUNTED => {
+                let entered = within(&self.env, limit, room.enter(&self.env)).await.flatten();
+                drop(entered.ok_or(ReadOutcome::TimedOut)?);
+                Some(room.share.take(request.commands.len() * size_of::<ReadCommand>()))
+            }
+            _ => None,
+        };
         let job = Arc::new(Job {
             env: self.env.clone(),
             node: Arc::clone(&self.engine),
@@ -178,6 +196,7 @@ impl Node {
             open: request.open,
             deadline: begun.plus(limit),
             abandoned: AtomicBool::new(false),
+            results: request.results,
             is_long: AtomicBool::new(false),
             sampling: Arc::clone(&self.sampling),
             figures: ReadFigures::default(),
@@ -232,10 +251,18 @@ impl Node {
                 }
             }
             job.trace("Going on behind others: the read passes many rows");
-            let in_background = Arc::clone(job);
-            let (build, forecast) = (Arc::clone(&build), Arc::clone(&self.forecast));
-            let long = self.env.blocking_long("scan", move || in_background.run_long(&forecast, place, &*build));
-            long.await.map_err(|_| ReadOutcome::Overloaded)?.map_err(ReadOutcome::Failed)
+            loop {
+                let _turn = match &job.results {
+                    Some(room) => Some(room.enter(&self.env).await.ok_or(ReadOutcome::Overloaded)?),
+                    None => None,
+                };
+                let in_background = Arc::clone(job);
+                let (build, forecast) = (Arc::clone(&build), Arc::clone(&self.forecast));
+                let long = self.env.blocking_long("scan", move || in_background.run_long(&forecast, place, &*build));
+                if let Some(result) = long.await.map_err(|_| ReadOutcome::Overloaded)? {
+                    return result.map_err(ReadOutcome::Failed);
+                }
+            }
         };
         within(&self.env, limit, attempts).await.unwrap_or(Err(ReadOutcome::TimedOut))
     }
@@ -265,18 +292,27 @@ impl Job {
         }
     }
 
+    /// The memory for results is used up.
+    fn is_scarce(&self) -> bool {
+        self.results.as_ref().is_some_and(|room| room.share.is_used_up())
+    }
+
     /// After an attempt on the worker that would have blocked.
     fn next_attempt(&self) -> Attempt {
         if self.is_long.load(Ordering::Relaxed) { Attempt::Long } else { Attempt::Blocking }
     }
 
-    /// Tells how long it was, too.
+    /// Tells how long it was, too. None: there is no memory for its result.
     fn run_long<T, E: From<ReadError>>(
         self: &Arc<Self>,
         forecast: &Forecast,
         place: Place,
         build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>,
-    ) -> Result<T, E> {
+    ) -> Option<Result<T, E>> {
+        let _expected = match &self.results {
+            Some(room) => Some(room.expect_one()?),
+            None => None,
+        };
         let (result, passed) = self.attempt(Attempt::Long, build);
         match passed {
             // it ended before it began
@@ -284,7 +320,7 @@ impl Job {
             1..=INLINE_MAX => forecast.was_short(place),
             _ => forecast.was_long(place),
         }
-        result
+        Some(result)
     }
 
     fn run<T, E: From<ReadError>>(
@@ -316,6 +352,7 @@ impl Job {
             current: None,
             seen: 0,
             budget: attempt.budget(),
+            bytes: (attempt != Attempt::Long && self.is_scarce()).then_some(0),
             now: 0,
             rows: 0,
             tombstones: 0,
@@ -339,6 +376,8 @@ struct Commands<'a> {
     seen: u64,
     /// Of these, at most.
     budget: u64,
+    /// Bytes of rows, where they matter.
+    bytes: Option<usize>,
     /// The clock of the present command, seconds.
     now: u32,
     /// Live ones.
@@ -376,6 +415,18 @@ impl Commands<'_> {
         }
         if self.seen.is_multiple_of(LOOK_EVERY) && self.job.is_over() {
             return Err(ReadError::TimedOut);
+        }
+        Ok(())
+    }
+
+    /// A large result waits in the background for its memory.
+    fn weigh(&mut self, unfiltered: &Unfiltered) -> Result<(), ReadError> {
+        if let (Some(bytes), Unfiltered::Row(row)) = (&mut self.bytes, unfiltered) {
+            *bytes += row.data_size();
+            if *bytes > SCARCE_MAX {
+                self.job.is_long.store(true, Ordering::Relaxed);
+                return Err(ReadError::WouldBlock);
+            }
         }
         Ok(())
     }
@@ -456,6 +507,7 @@ impl PartitionStream for Commands<'_> {
         let next = current.next_unfiltered()?;
         if let Some(unfiltered) = &next {
             self.count(unfiltered);
+            self.weigh(unfiltered)?;
         }
         Ok(next)
     }

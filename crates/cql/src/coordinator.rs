@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rows::report::ReadReport;
 use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand};
 use schema::{Schema, TableMetadata};
+use stdx::Share;
 use types::DecoratedKey;
 
 use crate::ast::BatchKind;
@@ -202,6 +203,11 @@ pub trait Coordinator {
     fn compare_and_set<F>(&self, request: CasRequest, decide: F) -> impl Future<Output = Result<(), CqlError>>
     where
         F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>;
+
+    /// The memory that results may take until they are sent. None: it is not counted.
+    fn results(&self) -> Option<&Arc<Share>> {
+        None
+    }
 
     /// Builds something from the stream of a read. Several commands (of one table) are read one after the other, as one stream.
     /// `build` may be run again from scratch: first it runs on the worker, and in the background when that would wait.

@@ -102,7 +102,7 @@ fn page(
         let next = (start + size) as u64;
         [&schema.version[..], &next.to_be_bytes()].concat()
     });
-    Ok(ResultSet { metadata: Arc::new(metadata), rows: wire, row_count, paging_state })
+    Ok(ResultSet { metadata: Arc::new(metadata), rows: wire.into(), row_count, paging_state })
 }
 
 /// Where a paging state says to go on.

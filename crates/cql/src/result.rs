@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use types::CqlType;
 
 /// A column of a result, or a bind variable.
@@ -32,7 +33,7 @@ pub struct ResultSet {
     /// Their columns.
     pub metadata: Arc<ResultMetadata>,
     /// The rows as they stand on the wire: for each value an `[int]` length (-1: null) and its bytes.
-    pub rows: Vec<u8>,
+    pub rows: Bytes,
     /// How many rows.
     pub row_count: u32,
     /// Where the next page starts; None: there is none.

@@ -143,6 +143,17 @@ impl Row {
         self.liveness.is_empty() && self.deletion.is_live() && self.columns.is_empty()
     }
 
+    /// Bytes of clustering and values, paths of cells included (`Row.dataSize`, but for what is of fixed size).
+    pub fn data_size(&self) -> usize {
+        let clustering: usize = self.clustering.iter().flatten().map(bytes::Bytes::len).sum();
+        let cell = |cell: &Cell| cell.value.len() + cell.path.as_ref().map_or(0, bytes::Bytes::len);
+        let columns = self.columns.iter().map(|data| match data {
+            ColumnData::Simple(simple) => cell(simple),
+            ColumnData::Complex(complex) => complex.cells.iter().map(cell).sum(),
+        });
+        clustering + columns.sum::<usize>()
+    }
+
     /// Data of a column.
     pub fn column(&self, id: ColumnId) -> Option<&ColumnData> {
         // rows have few columns and are read in order; binary search costs more below about 16

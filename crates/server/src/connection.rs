@@ -24,11 +24,15 @@ use bytes::{Bytes, BytesMut};
 use env::{Instant, Stream};
 use protocol::frame::{Header, HeaderError, encode_header_error, flags};
 use protocol::{DecodeError, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope};
+use stdx::Taken;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::auth::AuthOutcome;
 use crate::handler::RequestHandler;
-use crate::limits::{LINGER_SIZE_MAX, TURN_LOOK_EVERY, TURN_MAX, UNKNOWN_FRAME_SIZE_MAX};
+use crate::limits::{
+    LARGE_BODY, LINGER_SIZE_MAX, PARSED_MAX, PARSED_TIMES, TURN_LOOK_EVERY, TURN_MAX, UNKNOWN_FRAME_SIZE_MAX,
+    VALUE_TIMES, WAITING_SIZE,
+};
 use crate::stats::{ConnectionStats, Stage};
 use crate::worker::WorkerCore;
 
@@ -87,6 +91,10 @@ pub(crate) struct Connection<H: RequestHandler, M, F> {
     input: Input,
     output: Output,
     in_flight: InFlight<F>,
+    /// The room of a large request that is being read or executed.
+    admitted: Option<Taken>,
+    /// A large request that waits for room, and the size of its body.
+    held: Option<(RequestEnvelope, usize)>,
     client: Option<Rc<H::Client>>,
     /// Of STARTUP; before it each envelope is answered in its own.
     version: Option<ProtocolVersion>,
@@ -127,6 +135,8 @@ where
             input: Input::new(frame_size_max),
             output: Output::default(),
             in_flight: InFlight::new(),
+            admitted: None,
+            held: None,
             client: None,
             version: None,
             throw_on_overload: false,
@@ -217,12 +227,30 @@ where
                 return Stopped::Yielded;
             }
             executed += 1;
-            if !self.may_execute() || self.must_pause() {
+            if !self.may_execute() || (self.admitted.is_none() && self.must_pause()) {
                 return Stopped::Limit;
+            }
+            if let Some((envelope, size)) = self.held.take() {
+                self.execute(context, envelope, size);
+                self.end_body();
+                if self.held.is_some() {
+                    return Stopped::Limit;
+                }
+                continue;
             }
             match self.input.next() {
                 Found::Nothing => return Stopped::NeedInput,
-                Found::Envelope(header, body) => self.accept(context, &header, body),
+                Found::Large(header) => {
+                    if !self.admit(&header) {
+                        return Stopped::Limit;
+                    }
+                }
+                Found::Envelope(header, body) => {
+                    self.accept(context, &header, body);
+                    if self.held.is_some() {
+                        return Stopped::Limit;
+                    }
+                }
                 Found::TooLarge(header) => self.refuse_too_large(&header),
                 Found::Broken(error) => self.refuse_header(&error),
             }
@@ -254,6 +282,45 @@ where
             }
             Err(error) => self.refuse(header, &error),
         }
+        self.end_body();
+    }
+
+    /// What was read is executed, waits with its room, or is held back.
+    fn end_body(&mut self) {
+        self.origin.control.body_begun.set(false);
+        if self.admitted.take().is_some() {
+            self.origin.core.wake_paused();
+        }
+    }
+
+    /// A large body is on its way: it is counted before it is read. `false`: it waits for room.
+    fn admit(&mut self, header: &Header) -> bool {
+        let large = &self.origin.core.shared.large_bodies;
+        if large.is_used_up() {
+            if self.throw_on_overload {
+                self.input.refuse(header);
+                self.refuse_overload(header.stream, header.version);
+                return true;
+            }
+            self.origin.control.paused.set(true);
+            return false;
+        }
+        self.admitted = Some(large.take(header.body_size as usize));
+        self.origin.control.body_begun.set(true);
+        self.input.admit();
+        true
+    }
+
+    fn refuse_overload(&mut self, stream: i16, version: ProtocolVersion) {
+        let shared = &self.origin.core.shared;
+        self.origin.core.stats.overloaded.add(1);
+        let limit = shared.limits.total_bytes_max;
+        let text = format!(
+            "Request breached limit on bytes in flight. (Global: {}/{limit} bytes.) \
+             Server is currently in an overloaded state and cannot accept more requests.",
+            shared.bytes_in_flight.load(Ordering::Relaxed)
+        );
+        self.push_error(stream, version, ErrorMessage::overloaded(text));
     }
 
     fn decode(&self, header: &Header, body: &Bytes) -> Result<RequestEnvelope, DecodeError> {
@@ -280,17 +347,25 @@ where
         };
         let shared = &self.origin.core.shared;
         if self.throw_on_overload && shared.is_overloaded() {
-            self.origin.core.stats.overloaded.add(1);
-            let limit = shared.limits.total_bytes_max;
-            let text = format!(
-                "Request breached limit on bytes in flight. (Global: {}/{limit} bytes.) \
-                 Server is currently in an overloaded state and cannot accept more requests.",
-                shared.bytes_in_flight.load(Ordering::Relaxed)
-            );
-            return self.push_error(stream, version, ErrorMessage::overloaded(text));
+            return self.refuse_overload(stream, version);
         }
+        let weight = weight(&envelope.request, size);
+        if weight >= LARGE_BODY {
+            let large = &shared.large_bodies;
+            match &mut self.admitted {
+                Some(taken) => taken.set(weight),
+                None if !large.is_used_up() => self.admitted = Some(large.take(weight)),
+                None if self.throw_on_overload => return self.refuse_overload(stream, version),
+                None => {
+                    self.origin.control.paused.set(true);
+                    self.held = Some((envelope, size));
+                    return;
+                }
+            }
+        }
+        let size = WAITING_SIZE + size_of::<F>() + if self.admitted.is_some() { 0 } else { weight };
         let future = (self.make)(client.clone(), envelope, self.now);
-        match self.in_flight.start(context, future, stream, size, self.now) {
+        match self.in_flight.start(context, future, stream, size, &mut self.admitted, self.now) {
             Some(outcome) => self.push_outcome(stream, outcome),
             None => {
                 shared.bytes_in_flight.fetch_add(size, Ordering::Relaxed);
@@ -314,10 +389,14 @@ where
         }
         let mut freed = 0;
         while self.output.pending() < self.origin.core.shared.limits.out_size_max {
-            let Poll::Ready(Finished { stream, size, outcome }) = self.in_flight.poll_finished(context) else {
+            let Poll::Ready(Finished { stream, size, room, outcome }) = self.in_flight.poll_finished(context) else {
                 break;
             };
             freed += size;
+            if room.is_some() {
+                drop(room);
+                self.origin.core.wake_paused();
+            }
             self.push_outcome(stream, outcome);
         }
         if freed > 0 {
@@ -428,6 +507,7 @@ where
             self.origin.control.hung_up.set(Some(self.origin.core.shared.env.now()));
             return Poll::Ready(Ok(()));
         }
+        self.input.has_read();
         let core = &self.origin.core;
         core.stats.reads.add(1);
         core.stats.bytes_read.add(size as u64);
@@ -457,6 +537,15 @@ where
     fn stage(&self) -> Stage {
         self.origin.stats.stage()
     }
+}
+
+/// What a request takes with a body of so many bytes, once its texts are parsed and its values are on their way.
+fn weight(request: &Request, size: usize) -> usize {
+    let parsed = match request {
+        Request::Query(_) | Request::Prepare(_) => (size * PARSED_TIMES).min(PARSED_MAX),
+        _ => 0,
+    };
+    if size >= LARGE_BODY { size * VALUE_TIMES + parsed } else { size + parsed }
 }
 
 impl<H: RequestHandler, M, F> Drop for Connection<H, M, F> {

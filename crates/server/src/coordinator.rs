@@ -17,6 +17,7 @@ use rows::command::TraceSink;
 use rows::report::ReadReport;
 use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError};
 use schema::{Schema, TableId, TableMetadata};
+use stdx::Share;
 use storage::Observation;
 use types::DecoratedKey;
 
@@ -164,6 +165,10 @@ impl Coordinator for RequestCoordinator {
         self.services.node.schema()
     }
 
+    fn results(&self) -> Option<&Arc<Share>> {
+        Some(&self.services.results.share)
+    }
+
     fn now_micros(&self) -> i64 {
         self.services.node.clock.next_micros()
     }
@@ -298,7 +303,8 @@ impl Coordinator for RequestCoordinator {
         if let Some(command) = commands.first().filter(|_| node.sampling.is_on()) {
             let _ = self.sampled.set(Arc::clone(&command.table));
         }
-        let request = ReadRequest { commands, trace, open };
+        let results = Some(Arc::clone(&self.services.results));
+        let request = ReadRequest { commands, trace, open, results };
         let broadcast = node.identity.broadcast;
         let read = node.read_told(request, &self.figures, would_block, build).await;
         read.map_err(|outcome| {

@@ -14,7 +14,7 @@ pub struct ServerLimits {
     pub connection_requests_max: usize,
     /// Bytes of these requests. At the limit its socket is not read.
     pub connection_bytes_max: usize,
-    /// Bytes of all waiting requests. At the limit a request is answered OVERLOADED if its client asked for that with
+    /// Bytes of all waiting requests and of what they hold; those of large bodies, from their first byte on, may be half as many besides. At the limit a request is answered OVERLOADED if its client asked for that with
     /// THROW_ON_OVERLOAD, and otherwise waits unread (`native_transport_max_request_data_in_flight`).
     pub total_bytes_max: usize,
     /// Connections. A further one is answered OVERLOADED and closed; `None` is no limit
@@ -57,8 +57,26 @@ impl Default for ServerLimits {
     }
 }
 
+/// A body of this size or more is read only when it is counted among the requests in flight; smaller ones once they are here.
+pub(crate) const LARGE_BODY: usize = 64 << 10;
+
 /// What one read of a socket takes at most, unless a larger frame is on its way.
 pub(crate) const READ_SIZE: usize = 16 << 10;
+
+/// The same at first: a client that sends a request at a time does not need more. A read that takes all there is room for makes room for
+/// four times as much next time.
+pub(crate) const FIRST_READ_SIZE: usize = 1 << 10;
+
+/// What a request that waits is counted with besides its body and its future: its plan, what it has read.
+pub(crate) const WAITING_SIZE: usize = 4 << 10;
+
+/// A statement that is not prepared takes so many times its text once it is parsed, up to a size where it is a long value rather than
+/// many short ones.
+pub(crate) const PARSED_TIMES: usize = 16;
+pub(crate) const PARSED_MAX: usize = 1 << 20;
+
+/// A long value is held so many times on its way: as it came, in the record for the log, and where the log writes from.
+pub(crate) const VALUE_TIMES: usize = 3;
 
 /// The same while a connection is idle, so that many idle ones cost little.
 pub(crate) const IDLE_READ_SIZE: usize = 512;

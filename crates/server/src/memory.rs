@@ -1,6 +1,6 @@
 //! The memory budget: how much there is, and who gets which share. See "Memory" in the architecture.
 //!
-//! Shares of the whole: memtables 25 %, caches 35 %, requests in flight 10 %; the rest is for maps, compaction and the kernel's cache.
+//! Shares of the whole: memtables 25 %, caches 35 %, requests in flight 10 %, large results 10 %; the rest is for maps, compaction and the kernel's cache.
 
 use std::path::Path;
 
@@ -41,6 +41,8 @@ pub struct MemoryBudget {
     pub caches: u64,
     /// Bodies of requests that wait for something.
     pub in_flight: u64,
+    /// Large results, until they are sent.
+    pub results: u64,
     /// Prepared statements.
     pub prepared: u64,
 }
@@ -54,6 +56,7 @@ impl MemoryBudget {
             memtables: total / 4,
             caches: total / 100 * 35,
             in_flight: total / 10,
+            results: total / 10,
             prepared: (total / 256).max(PREPARED_MIN.min(total / 16)),
         }
     }
@@ -64,11 +67,11 @@ impl MemoryBudget {
         let keys = config.key_size.unwrap_or((self.caches / KEY_CACHE_SHARE).min(KEY_CACHE_MAX));
         let wanted = keys.saturating_add(config.row_size);
         let chunks = config.file_size.unwrap_or(self.caches.saturating_sub(wanted).max(self.caches / CHUNKS_SHARE_MIN));
-        let most = self.total - self.memtables - self.in_flight - self.prepared;
+        let most = self.total - self.memtables - self.in_flight - self.results - self.prepared;
         if wanted.saturating_add(chunks) > most {
             return Err(format!(
                 "file_cache_size, key_cache_size and row_cache_size are {} bytes together; of the {} that the node may use (--memory), \
-                 memtables and requests leave {most}",
+                 memtables, requests and results leave {most}",
                 wanted.saturating_add(chunks),
                 self.total
             ));

@@ -331,7 +331,7 @@ impl Running<'_> {
                     metadata_changed: metadata_changed && planned,
                     paging_state: rows.paging_state.map(Bytes::from),
                     row_count: rows.row_count,
-                    body: Bytes::from(rows.rows),
+                    body: rows.rows,
                 }))
             }
         };

@@ -165,7 +165,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let limits = server_limits(&config, &memory);
     let prepared = config.prepared_statements_cache_size.unwrap_or(memory.prepared);
     let auth = config.auth.authenticates.then(|| Auth::open(Arc::clone(&node), &config.auth)).transpose()?;
-    let mut services = Services::new(node, config, Arc::clone(&events), prepared, options.log);
+    let mut services = Services::new(node, config, Arc::clone(&events), prepared, memory.results, options.log);
     services.auth = auth;
     services.default_compaction = Arc::new(default_compaction);
     let services = Arc::new(services);

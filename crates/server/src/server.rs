@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use env::{Detached, Env, Joinable};
 use protocol::ProtocolVersion;
+use stdx::Share;
 use tokio::sync::{mpsc, watch};
 
 use crate::auth::{AllowAll, Authenticator};
@@ -73,6 +74,8 @@ pub(crate) struct Shared {
     pub supported: Vec<(String, Vec<String>)>,
     /// Of requests that wait for something.
     pub bytes_in_flight: AtomicUsize,
+    /// Large bodies from their first byte on until they are answered: half of the limit, so that small requests need not wait for them.
+    pub large_bodies: Arc<Share>,
     /// One a worker.
     pub doors: Vec<Door>,
 }
@@ -114,6 +117,7 @@ impl Server {
     ) -> io::Result<Self> {
         let workers = options.workers.max(1);
         let (doors, receivers): (Vec<Door>, Vec<_>) = (0..workers).map(|_| door()).unzip();
+        let large_bodies = Share::new(options.limits.total_bytes_max / 2);
         let shared = Arc::new(Shared {
             env: env.clone(),
             limits: options.limits,
@@ -123,6 +127,7 @@ impl Server {
             registry: Arc::default(),
             supported: supported(&options.cql_version),
             bytes_in_flight: AtomicUsize::new(0),
+            large_bodies,
             doors,
         });
         let (phase, receiver) = watch::channel(Phase::Serving);
@@ -173,7 +178,7 @@ impl Server {
 
     /// Bytes of requests that wait for something.
     pub fn bytes_in_flight(&self) -> usize {
-        self.shared.bytes_in_flight.load(Ordering::Relaxed)
+        self.shared.bytes_in_flight.load(Ordering::Relaxed) + self.shared.large_bodies.used()
     }
 
     /// For whoever watches it, or ends it by `nodetool drain`.
@@ -229,7 +234,7 @@ impl ServerHandle {
 
     /// Bytes of requests that wait for something.
     pub fn bytes_in_flight(&self) -> usize {
-        self.shared.bytes_in_flight.load(Ordering::Relaxed)
+        self.shared.bytes_in_flight.load(Ordering::Relaxed) + self.shared.large_bodies.used()
     }
 
     /// Stops accepting, lets requests in flight finish within the drain timeout and closes all connections.

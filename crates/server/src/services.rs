@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use cluster::Node;
+use cluster::{Node, ResultRoom};
 use config::Config;
 use metrics::{Counter, Histogram};
 
@@ -29,6 +29,8 @@ pub struct Services {
     pub events: Arc<EventHub>,
     /// Statements that EXECUTE finds by id.
     pub prepared: PreparedStatements,
+    /// The memory that large results may take until they are sent.
+    pub results: Arc<ResultRoom>,
     /// Thresholds for statements.
     pub limits: cql::Limits,
     /// What ordinary users may do.
@@ -90,6 +92,7 @@ impl Services {
         config: Config,
         events: Arc<EventHub>,
         prepared_bytes: u64,
+        result_bytes: u64,
         log: Arc<LogLines>,
     ) -> Self {
         let thresholds = &config.thresholds;
@@ -116,6 +119,7 @@ impl Services {
             default_compaction: Arc::new(schema::TableParams::default().compaction),
             events,
             prepared: PreparedStatements::new(prepared_bytes),
+            results: Arc::new(ResultRoom::new(size(result_bytes))),
             limits,
             guardrails: Arc::new(guardrails),
             requests: RequestMetrics::default(),

@@ -42,12 +42,17 @@ impl WorkerCore {
     pub fn release(&self, bytes: usize) {
         let before = self.shared.bytes_in_flight.fetch_sub(bytes, Ordering::Relaxed);
         if before >= self.shared.limits.total_bytes_max {
-            self.for_each(|control| {
-                if control.paused.get() {
-                    control.wake();
-                }
-            });
+            self.wake_paused();
         }
+    }
+
+    /// There may be room for those who wait for it.
+    pub fn wake_paused(&self) {
+        self.for_each(|control| {
+            if control.paused.get() {
+                control.wake();
+            }
+        });
     }
 
     fn for_each(&self, mut visit: impl FnMut(&Rc<Control>)) {

@@ -1,13 +1,16 @@
-//! Small things the standard library lacks: a checked cursor, variable-length integers, hashes, a sorted map in blocks. No knowledge of Cassandra's model.
+//! Small things the standard library lacks: a checked cursor, variable-length integers, hashes, a sorted map in blocks, shares of memory.
+//! No knowledge of Cassandra's model.
 
 pub mod block_map;
 pub mod crc24;
 pub mod cursor;
 pub mod murmur3;
 pub mod put;
+pub mod share;
 
 pub use block_map::BlockMap;
 pub use crc24::crc24;
 pub use cursor::{Cursor, CursorError};
 pub use murmur3::murmur3;
 pub use put::*;
+pub use share::{Share, Taken};

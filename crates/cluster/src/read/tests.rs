@@ -82,6 +82,7 @@ impl Fixture {
             commands: vec![ReadCommand::whole(&table, PartitionRange::Key(key))],
             trace: None,
             open: Some(Arc::new(open)),
+            results: None,
         };
         let count = |stream: &mut dyn PartitionStream| {
             stream.next_partition()?;

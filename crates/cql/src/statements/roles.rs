@@ -147,6 +147,7 @@ impl Listing {
 
     fn finish(self) -> Answer {
         let Self { metadata, rows, row_count } = self;
-        CqlResult::Rows(ResultSet { metadata: Arc::new(metadata), rows, row_count, paging_state: None }).into()
+        CqlResult::Rows(ResultSet { metadata: Arc::new(metadata), rows: rows.into(), row_count, paging_state: None })
+            .into()
     }
 }

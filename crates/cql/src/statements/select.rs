@@ -108,7 +108,7 @@ impl SelectPlan {
     }
 
     fn empty(&self) -> Page {
-        Page { rows: Vec::new(), row_count: 0, paging_state: None, scanned: Vec::new() }
+        Page { rows: bytes::Bytes::new(), row_count: 0, paging_state: None, scanned: Vec::new() }
     }
 }
 
@@ -188,6 +188,7 @@ pub(crate) async fn execute<C: Coordinator>(
         Some(_) if slices.0.is_empty() || job.remaining == 0 => Vec::new(),
         Some(partitions) => commands(plan, partitions, &slices, &job),
     };
+    job.results = coordinator.results().cloned();
     let job = Arc::new(job);
     let page = if commands.is_empty() && !plan.aggregates_everything() {
         plan.empty()
@@ -283,6 +284,7 @@ fn job(
         single_key: false,
         now,
         tombstones: tombstone_limits(plan, &options.limits),
+        results: None,
     })
 }
 

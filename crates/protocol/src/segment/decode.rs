@@ -154,6 +154,18 @@ impl EnvelopeJoiner {
         self.next_partial()
     }
 
+    /// The header of an envelope whose body is not all there yet.
+    pub fn cut(&self) -> Option<Header> {
+        decode_header(&self.partial).ok().flatten()
+    }
+
+    /// Throws away the envelope that begins with this header: what is here and what will come of it.
+    pub fn discard(&mut self, header: &Header) {
+        let total = HEADER_SIZE + header.body_size as usize;
+        self.discard = total.saturating_sub(self.partial.len());
+        self.partial.clear();
+    }
+
     fn next_whole(&mut self) -> Result<Joined, HeaderError> {
         let header = decode_header(&self.whole)?.ok_or_else(|| fatal("an envelope's header is cut"))?;
         let size = header.body_size as usize;
@@ -174,8 +186,7 @@ impl EnvelopeJoiner {
         };
         let total = HEADER_SIZE + header.body_size as usize;
         if header.body_size as usize > self.body_size_max {
-            self.discard = total.saturating_sub(self.partial.len());
-            self.partial.clear();
+            self.discard(&header);
             return Ok(Some(Joined::TooLarge(header)));
         }
         if self.partial.len() < total {

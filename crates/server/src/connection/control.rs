@@ -15,6 +15,8 @@ use crate::limits::{CONNECTION_EVENTS_MAX, HUNG_UP_PATIENCE, LINGER, ServerLimit
 /// Why the worker wants a connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
+    /// A large request was begun, and no more of it came.
+    Stalled,
     /// Nothing was sent for too long.
     Idle,
     /// STARTUP and authentication took too long.
@@ -45,6 +47,8 @@ pub(crate) struct Control {
     pub lingering: Cell<Option<Instant>>,
     /// Since when the client sends nothing more.
     pub hung_up: Cell<Option<Instant>>,
+    /// A large body is on its way, and counted.
+    pub body_begun: Cell<bool>,
     /// When the oldest waiting request started, or earlier.
     pub oldest_request: Cell<Option<Instant>>,
     /// Set by the ticker when `oldest_request` is too old.
@@ -68,6 +72,7 @@ impl Control {
             write_blocked: Cell::new(None),
             lingering: Cell::new(None),
             hung_up: Cell::new(None),
+            body_begun: Cell::new(false),
             oldest_request: Cell::new(None),
             check_requests: Cell::new(false),
             shrink: Cell::new(false),
@@ -140,6 +145,8 @@ impl Control {
             && self.write_blocked.get().is_none()
         {
             self.sentence(Verdict::HungUp);
+        } else if self.body_begun.get() && over(self.last_read.get(), limits.write_timeout) {
+            self.sentence(Verdict::Stalled);
         } else if !self.ready.get() && over(self.opened, limits.startup_timeout) {
             self.sentence(Verdict::StartupTimeout);
         }

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use env::Instant;
 use futures_util::stream::{FuturesUnordered, Stream};
 use protocol::ResponseEnvelope;
+use stdx::Taken;
 
 /// Boxes kept for reuse by one connection.
 const SPARE_MAX: usize = 16;
@@ -31,6 +32,8 @@ pub(super) struct Finished {
     pub stream: i16,
     /// Bytes of its body, which no longer count.
     pub size: usize,
+    /// Room of its body, if that is large.
+    pub room: Option<Taken>,
     pub outcome: Outcome,
 }
 
@@ -47,6 +50,7 @@ struct Waiting<F> {
     slot: Option<Slot<F>>,
     stream: i16,
     size: usize,
+    room: Option<Taken>,
     started: Instant,
     expired: bool,
     waker: Option<Waker>,
@@ -67,13 +71,14 @@ impl<F> InFlight<F> {
 }
 
 impl<F: Future<Output = ResponseEnvelope>> InFlight<F> {
-    /// Polls a new request once. `None`: it waits now, and its bytes count.
+    /// Polls a new request once. `None`: it waits now, its bytes count, and it keeps the room of its body.
     pub fn start(
         &mut self,
         context: &mut Context<'_>,
         future: F,
         stream: i16,
         size: usize,
+        room: &mut Option<Taken>,
         started: Instant,
     ) -> Option<Outcome> {
         let mut slot = self.spare.pop().unwrap_or_else(|| Box::pin(None));
@@ -86,7 +91,8 @@ impl<F: Future<Output = ResponseEnvelope>> InFlight<F> {
             Poll::Pending => {
                 self.bytes += size;
                 let slot = Some(slot);
-                self.waiting.push(Waiting { slot, stream, size, started, expired: false, waker: None });
+                let room = room.take();
+                self.waiting.push(Waiting { slot, stream, size, room, started, expired: false, waker: None });
                 None
             }
         }
@@ -158,6 +164,6 @@ impl<F: Future<Output = ResponseEnvelope>> Future for Waiting<F> {
             }
         };
         let slot = this.slot.take().expect("there until now");
-        Poll::Ready((slot, Finished { stream: this.stream, size: this.size, outcome }))
+        Poll::Ready((slot, Finished { stream: this.stream, size: this.size, room: this.room.take(), outcome }))
     }
 }

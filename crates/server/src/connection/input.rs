@@ -9,13 +9,16 @@ use protocol::segment::decode::{EnvelopeJoiner, Joined};
 use protocol::segment::{SegmentDecoder, SegmentFormat};
 use protocol::{DecodeError, ProtocolVersion};
 
-use crate::limits::{IDLE_READ_SIZE, READ_SIZE};
+use crate::limits::{FIRST_READ_SIZE, IDLE_READ_SIZE, LARGE_BODY, READ_SIZE};
 
 /// What is at the start of the buffer.
 #[derive(Debug)]
 pub(super) enum Found {
     /// Not enough for anything: read on.
     Nothing,
+    /// The beginning of an envelope with a body of so many bytes, which is large: to be read on after [`Input::admit`], or thrown away
+    /// with [`Input::refuse`].
+    Large(Header),
     /// A whole envelope, its body still compressed if its flag says so.
     Envelope(Header, Bytes),
     /// An envelope over the limit; its body is being thrown away.
@@ -31,13 +34,24 @@ pub(super) struct Input {
     frame_size_max: usize,
     /// Bytes of a too large body still to be thrown away.
     discard: usize,
+    /// The large body at the start of the buffer may be read.
+    admitted: bool,
+    /// What the next read takes at most, unless a large body is on its way.
+    read_size: usize,
     /// After STARTUP of version 5.
     segments: Option<(SegmentDecoder, EnvelopeJoiner)>,
 }
 
 impl Input {
     pub fn new(frame_size_max: usize) -> Self {
-        Self { buffer: BytesMut::new(), frame_size_max, discard: 0, segments: None }
+        Self {
+            buffer: BytesMut::new(),
+            frame_size_max,
+            discard: 0,
+            admitted: false,
+            read_size: FIRST_READ_SIZE,
+            segments: None,
+        }
     }
 
     /// The largest body that is taken.
@@ -58,10 +72,31 @@ impl Input {
         self.segments = Some((SegmentDecoder::new(format), EnvelopeJoiner::new(self.frame_size_max)));
     }
 
+    /// The large body that was found may be read.
+    pub fn admit(&mut self) {
+        self.admitted = true;
+    }
+
+    /// The large body that was found is thrown away as it comes.
+    pub fn refuse(&mut self, header: &Header) {
+        match &mut self.segments {
+            None => self.discard(header),
+            Some((_, joiner)) => joiner.discard(header),
+        }
+    }
+
+    fn discard(&mut self, header: &Header) {
+        let size = HEADER_SIZE + header.body_size as usize;
+        let held = self.buffer.len().min(size);
+        self.buffer.advance(held);
+        self.discard = size - held;
+    }
+
     /// Makes room for the next read: the rest of the frame at the start of the buffer if that is known, else [`READ_SIZE`],
-    /// or less if the connection is `idle`.
+    /// or less if so much never came, or the connection is `idle`.
     pub fn reserve(&mut self, idle: bool) {
         if idle && self.buffer.is_empty() {
+            self.read_size = FIRST_READ_SIZE;
             self.buffer.reserve(IDLE_READ_SIZE);
             return;
         }
@@ -69,15 +104,23 @@ impl Input {
             None => match self.buffer.get(5..HEADER_SIZE) {
                 Some(length) => {
                     let length = length.iter().fold(0usize, |all, byte| all << 8 | usize::from(*byte));
-                    (HEADER_SIZE + length.min(self.frame_size_max)).saturating_sub(self.buffer.len())
+                    let limit = if self.admitted { self.frame_size_max } else { LARGE_BODY };
+                    (HEADER_SIZE + length.min(limit)).saturating_sub(self.buffer.len())
                 }
                 None => 0,
             },
             // a segment ends within 128 KiB; reading in steps of the read size costs little
             Some(_) => 0,
         };
-        if self.buffer.capacity() - self.buffer.len() < missing.max(READ_SIZE / 4) {
-            self.buffer.reserve(missing.max(READ_SIZE));
+        if self.buffer.capacity() - self.buffer.len() < missing.max(self.read_size / 4) {
+            self.buffer.reserve(missing.max(self.read_size));
+        }
+    }
+
+    /// A read has brought something.
+    pub fn has_read(&mut self) {
+        if self.buffer.len() == self.buffer.capacity() {
+            self.read_size = (self.read_size * 4).min(READ_SIZE);
         }
     }
 
@@ -94,6 +137,9 @@ impl Input {
             None => self.next_bare(),
             Some(_) => self.next_segmented(),
         };
+        if matches!(found, Ok(Found::Envelope(..))) {
+            self.admitted = false;
+        }
         found.unwrap_or_else(Found::Broken)
     }
 
@@ -108,13 +154,11 @@ impl Input {
         };
         let size = header.body_size as usize;
         if size > self.frame_size_max {
-            let held = self.buffer.len().min(HEADER_SIZE + size);
-            self.buffer.advance(held);
-            self.discard = HEADER_SIZE + size - held;
+            self.discard(&header);
             return Ok(Found::TooLarge(header));
         }
         if self.buffer.len() < HEADER_SIZE + size {
-            return Ok(Found::Nothing);
+            return Ok(if size >= LARGE_BODY && !self.admitted { Found::Large(header) } else { Found::Nothing });
         }
         self.buffer.advance(HEADER_SIZE);
         Ok(Found::Envelope(header, self.buffer.split_to(size).freeze()))
@@ -129,6 +173,11 @@ impl Input {
                 Some(Joined::Envelope(header, body)) => return Ok(Found::Envelope(header, body)),
                 Some(Joined::TooLarge(header)) => return Ok(Found::TooLarge(header)),
                 None => {}
+            }
+            if let Some(header) =
+                joiner.cut().filter(|header| header.body_size as usize >= LARGE_BODY && !self.admitted)
+            {
+                return Ok(Found::Large(header));
             }
             match decoder.next(&mut self.buffer).map_err(broken_segment)? {
                 Some(segment) => joiner.push(segment)?,

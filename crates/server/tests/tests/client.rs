@@ -154,6 +154,28 @@ impl Client {
         self.socket.write_all(&out).unwrap();
     }
 
+    /// The first bytes of a query, and no more.
+    pub fn query_begun(&mut self, stream: i16, text: &str, size: usize) {
+        let bytes = envelope(self.version, 0, stream, QUERY, &query(self.version, text));
+        let mut out = BytesMut::new();
+        match self.segments.map(SegmentEncoder::new) {
+            Some(mut encoder) => {
+                encoder.append(&mut out, |out| out.put_slice(&bytes));
+                encoder.finish(&mut out);
+            }
+            None => out.put_slice(&bytes),
+        }
+        self.socket.write_all(&out[..size]).unwrap();
+    }
+
+    /// Whether anything comes in this time.
+    pub fn receives_within(&mut self, time: Duration) -> bool {
+        self.socket.set_read_timeout(Some(time)).unwrap();
+        let came = self.socket.peek(&mut [0]).is_ok();
+        self.socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        came
+    }
+
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.socket.write_all(bytes).unwrap();
     }

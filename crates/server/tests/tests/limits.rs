@@ -46,7 +46,7 @@ fn requests_in_flight_per_connection() {
 
 #[test]
 fn bytes_in_flight_per_connection() {
-    let limits = ServerLimits { connection_bytes_max: 1000, ..ServerLimits::default() };
+    let limits = ServerLimits { connection_bytes_max: 20_000, ..ServerLimits::default() };
     let (server, seen) = start_with(limits);
     let mut client = Client::ready(server.address(), 4);
     let text = format!("slow 20 {}", "x".repeat(600));
@@ -80,6 +80,59 @@ fn bytes_in_flight_in_all() {
     occupant.query(1, "slow 60000");
     eventually(|| server.bytes_in_flight() > 0);
     server.shutdown();
+}
+
+#[test]
+fn large_requests_wait_for_each_other_and_small_ones_for_none_of_them() {
+    for version in [4, 5] {
+        let (server, _) = start_with(ServerLimits { total_bytes_max: 200_000, ..ServerLimits::default() });
+        let text = format!("void {}", "x".repeat(150_000));
+        // the first has room and sends half of it
+        let mut first = Client::ready(server.address(), version);
+        first.query_begun(1, &text, 140_000);
+        eventually(|| server.bytes_in_flight() > 0);
+        let mut second = Client::ready(server.address(), version);
+        second.query(2, &text);
+        assert!(!second.receives_within(MILLIS_200), "the second waits unread");
+        let mut thrower = Client::ready_with(server.address(), version, &[("THROW_ON_OVERLOAD", "1")]);
+        thrower.query(3, &text);
+        assert_eq!(thrower.receive().error_code(), 0x1001);
+        assert_eq!(thrower.ask("void").opcode, RESULT, "what was refused is passed over");
+        let mut small = Client::ready(server.address(), version);
+        assert_eq!(small.ask("void").opcode, RESULT);
+        // it goes away and leaves its room
+        drop(first);
+        assert_eq!(second.receive().stream, 2);
+        assert_eq!(server.bytes_in_flight(), 0);
+    }
+}
+
+#[test]
+fn a_large_request_that_stalls_is_given_up() {
+    let limits = ServerLimits { total_bytes_max: 200_000, write_timeout: MILLIS_200, ..ServerLimits::default() };
+    let (server, _) = start_with(limits);
+    let text = format!("void {}", "x".repeat(150_000));
+    let mut first = Client::ready(server.address(), 4);
+    first.query_begun(1, &text, 140_000);
+    eventually(|| server.bytes_in_flight() > 0);
+    let mut second = Client::ready(server.address(), 4);
+    second.query(2, &text);
+    first.assert_closed();
+    assert_eq!(second.receive().stream, 2);
+}
+
+#[test]
+fn statements_that_are_large_once_they_are_parsed_wait_for_each_other() {
+    let (server, seen) = start_with(ServerLimits { total_bytes_max: 200_000, ..ServerLimits::default() });
+    let text = format!("slow 50 {}", "x".repeat(20_000));
+    let mut clients: Vec<Client> = (0..4).map(|_| Client::ready(server.address(), 4)).collect();
+    clients.iter_mut().for_each(|client| client.query(1, &text));
+    let mut small = Client::ready(server.address(), 4);
+    assert_eq!(small.ask("void").opcode, RESULT);
+    for client in &mut clients {
+        assert_eq!(client.receive().opcode, RESULT);
+    }
+    assert!(seen.running_max.load(Ordering::SeqCst) <= 2, "one at a time, and the small one");
 }
 
 #[test]

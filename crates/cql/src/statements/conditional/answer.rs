@@ -50,7 +50,7 @@ pub(super) fn of(request: &Request<'_>, seen: Option<&CasPartition>, now: u32) -
         }
     }
     let metadata = Arc::new(ResultMetadata { columns });
-    Ok(CqlResult::Rows(ResultSet { metadata, rows: out, row_count, paging_state: None }))
+    Ok(CqlResult::Rows(ResultSet { metadata, rows: out.into(), row_count, paging_state: None }))
 }
 
 /// The rows as a SELECT would give them: a partition that has only its static row is one row without clustering.

@@ -75,7 +75,7 @@ impl Lines {
             put(format!("{:width$}", line.detail).as_bytes());
         }
         let row_count = u32::try_from(self.0.len()).expect("sources and commands that are told of are bounded");
-        ResultSet { metadata: Arc::clone(metadata), rows, row_count, paging_state: None }
+        ResultSet { metadata: Arc::clone(metadata), rows: rows.into(), row_count, paging_state: None }
     }
 }
 

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use rows::live::{Scanned, TombstoneLimits};
 use rows::{ClusteringValues, IndexSearch, LivePartition, LiveRows, PartitionStream, Row};
 use schema::TableMetadata;
+use stdx::{Share, Taken};
 
 use crate::error::CqlError;
 use crate::keys;
@@ -43,6 +44,8 @@ pub(super) struct Job {
     pub single_key: bool,
     pub now: u32,
     pub tombstones: TombstoneLimits,
+    /// What large pages are counted in.
+    pub results: Option<Arc<Share>>,
 }
 
 impl Job {
@@ -54,7 +57,7 @@ impl Job {
 
 /// A page.
 pub(super) struct Page {
-    pub rows: Vec<u8>,
+    pub rows: Bytes,
     pub row_count: u32,
     pub paging_state: Option<PagingState>,
     /// What has passed more tombstones than it is warned of.
@@ -86,6 +89,10 @@ struct Builder<'j> {
     group: Option<Group>,
     sorted: Vec<(Vec<Option<Bytes>>, Vec<u8>)>,
     sorted_bytes: usize,
+    /// Bytes up to which it need not look whether it has room.
+    room: usize,
+    /// Of the memory for results.
+    taken: Option<Taken>,
 }
 
 /// Room that a page begins with: a row of the usual size.
@@ -96,6 +103,24 @@ const PAGE_BYTES: usize = 8 << 20;
 
 /// The most bytes of a result: what a frame can carry, less room for its head. A statement that would give more is refused.
 const RESULT_BYTES_MAX: usize = 255 << 20;
+
+/// A page is counted in the memory for results from this size on, and in steps of it.
+const COUNTED_BYTES: usize = 64 << 10;
+
+/// A page being built is refused when results together take this many times what they may: others wait before it comes to that.
+const RESULTS_OVER: usize = 2;
+
+/// Rows that are counted in the memory for results until nobody needs them.
+struct Counted {
+    rows: Vec<u8>,
+    _taken: Taken,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.rows
+    }
+}
 
 /// What to do after a row.
 #[derive(PartialEq)]
@@ -118,6 +143,8 @@ pub(super) fn build(job: &Job, stream: &mut dyn PartitionStream) -> Result<Page,
         group: None,
         sorted: Vec::new(),
         sorted_bytes: 0,
+        room: COUNTED_BYTES,
+        taken: None,
     };
     while let Some(partition) = live.next_partition()? {
         if builder.partition(&partition, &mut live)? == Next::Stop {
@@ -284,10 +311,26 @@ impl Builder<'_> {
             self.job.selection.put(&mut self.out, view)?;
         }
         self.sorted_bytes += if self.job.post_order.is_empty() { 0 } else { self.out.len() };
-        if self.out.len().max(self.sorted_bytes) > RESULT_BYTES_MAX {
+        let size = self.out.len().max(self.sorted_bytes);
+        if size > self.room { self.more_room(size) } else { Ok(()) }
+    }
+
+    /// The page is larger than it was known to be.
+    fn more_room(&mut self, size: usize) -> Result<(), CqlError> {
+        if size > RESULT_BYTES_MAX {
             return Err(CqlError::invalid(format!(
                 "The result is larger than {} MiB: read it in pages, or ask for less",
                 RESULT_BYTES_MAX >> 20
+            )));
+        }
+        self.room = size.max(self.out.capacity()).next_multiple_of(COUNTED_BYTES);
+        let Some(share) = &self.job.results else { return Ok(()) };
+        self.taken.get_or_insert_with(|| share.take(0)).set(self.room);
+        if share.used() > share.limit().saturating_mul(RESULTS_OVER) {
+            return Err(CqlError::Overloaded(format!(
+                "Results that are being built or sent take {} MiB, of {} MiB that they may (--memory): read in smaller pages, or later",
+                share.used() >> 20,
+                share.limit() >> 20
             )));
         }
         Ok(())
@@ -319,7 +362,14 @@ impl Builder<'_> {
                 remaining_in_partition: mark.left_in_partition,
             })
         });
-        Ok(Page { rows: self.out, row_count: self.count, paging_state, scanned })
+        let rows = match self.taken {
+            None => Bytes::from(self.out),
+            Some(mut taken) => {
+                taken.set(self.out.capacity());
+                Bytes::from_owner(Counted { rows: self.out, _taken: taken })
+            }
+        };
+        Ok(Page { rows, row_count: self.count, paging_state, scanned })
     }
 
     /// Aggregates of no rows are a row all the same.

@@ -54,7 +54,7 @@ impl<'a> SimNode<'a> {
         let timeouts = Timeouts { read: long, range: long, write: long, truncate: long, ..Timeouts::default() };
         let node = Node::open(engine, identity, timeouts).expect("a sound disk opens");
         let config = Config::load(None, &[], false).expect("the defaults");
-        let services = Arc::new(Services::new(node, config, Arc::default(), 1 << 20, Arc::default()));
+        let services = Arc::new(Services::new(node, config, Arc::default(), 1 << 20, 1 << 20, Arc::default()));
         let (of_range, conditional, figures, sampled, observation) = Default::default();
         Self {
             sim,

@@ -1,0 +1,79 @@
+//! The memory for large results, and who builds one: few at a time, the others in the order in which they came.
+//!
+//! A result counts from where it is built until it is sent. Small ones are not counted and wait for nothing, so that clients which do not
+//! take what they asked for are in each other's way and in nobody else's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use env::Env;
+use stdx::{Share, Taken};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Reads that build large results, or are the next to do so. As many as there are threads for them, and some that wait.
+const BUILDING_MAX: usize = 32;
+
+/// What a large result is counted with before it is known: a page that is full, but no more than this part of all.
+const EXPECTED: usize = 8 << 20;
+const EXPECTED_PART: usize = 4;
+
+/// Time between two looks whether there is memory again.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The memory, and the door to it.
+#[derive(Debug)]
+pub struct ResultRoom {
+    /// What there is, and what of it is used.
+    pub share: Arc<Share>,
+    door: Semaphore,
+}
+
+impl ResultRoom {
+    /// Room for so many bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self { share: Share::new(bytes), door: Semaphore::new(BUILDING_MAX) }
+    }
+
+    /// Waits for its turn, and then for memory. None: that will not come, the node stops.
+    pub async fn enter(&self, env: &Env) -> Option<SemaphorePermit<'_>> {
+        let permit = self.door.acquire().await.ok()?;
+        while self.share.is_used_up() {
+            env.sleep(LOOK).await;
+        }
+        Some(permit)
+    }
+
+    /// Room for a result that is about to be built. None: others were faster.
+    pub fn expect_one(&self) -> Option<Taken> {
+        (!self.share.is_used_up()).then(|| self.share.take(EXPECTED.min(self.share.limit() / EXPECTED_PART)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_results_wait_for_memory() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let env = env::real::env();
+        let room = ResultRoom::new(1000);
+        runtime.block_on(async {
+            let all = room.share.take(1000);
+            assert!(room.expect_one().is_none());
+            {
+                let mut waiting = std::pin::pin!(room.enter(&env));
+                let soon = env.sleep(LOOK * 4);
+                tokio::select! {
+                    _ = &mut waiting => panic!("there is no memory"),
+                    () = soon => {}
+                }
+                drop(all);
+                assert!(waiting.await.is_some());
+            }
+            let expected = room.expect_one().expect("there is memory");
+            assert_eq!(expected.bytes(), 250);
+        });
+        assert_eq!(room.share.used(), 0);
+    }
+}
