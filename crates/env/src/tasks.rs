@@ -5,6 +5,7 @@
 //! - A *job* runs once on the blocking pool: cold reads.
 //! - A *long job* runs once on threads of lower priority: scans. While workers have something to do it gets what they leave and a small
 //!   share besides; while they have nothing it gets all.
+//! - The *parts* of a computation run side by side while who wants them all waits: replay.
 //! - A *worker* is a named thread that runs a request loop.
 //!
 //! A panic in a background task ends the process: replaying the log is the recovery path, a half-dead node is none.
@@ -45,6 +46,9 @@ pub enum Next {
 /// A background task's step.
 pub type Step = Box<dyn FnMut() -> Next + Send>;
 
+/// A part of a computation that is split.
+pub type Part<'a> = Box<dyn FnOnce() + Send + 'a>;
+
 /// Starts work outside the request path.
 pub trait Tasks: Send + Sync {
     /// Registers a background task. Its first step runs after the first wake. The task ends with [`Next::Done`], or when the
@@ -56,6 +60,10 @@ pub trait Tasks: Send + Sync {
 
     /// Runs a job once, behind those who must not wait for it: it may use the CPU for long.
     fn run_long(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
+
+    /// Runs the parts of a computation on as many threads as there are cores, the calling one among them, each beginning with the first part
+    /// that nobody has begun; comes back when all have ended. A panic in one of them is passed on.
+    fn side_by_side(&self, name: &str, parts: Vec<Part<'_>>);
 
     /// Starts a worker thread.
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable>;

@@ -19,6 +19,7 @@
 //! Those of Cassandra are replayed too, versions 7 and 8 (see `compressed`); encrypted segments are refused by name. Not here: what a mutation says, which positions an SSTable covers, truncation records.
 
 mod archive;
+mod buffer;
 mod captured;
 mod compressed;
 mod durable;

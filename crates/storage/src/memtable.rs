@@ -68,8 +68,8 @@ impl WriteGuard<'_> {
     /// Gives the bytes by which the memtable grew.
     pub fn apply(&mut self, update: &PartitionUpdate, position: Option<LogPosition>) -> usize {
         if let Some(position) = position {
-            let first = self.contents.log_range.map_or(position, |(first, _)| first);
-            self.contents.log_range = Some((first, position));
+            let (first, last) = self.contents.log_range.unwrap_or((position, position));
+            self.contents.log_range = Some((first.min(position), last.max(position)));
         }
         let memtable = self.memtable;
         let indexed = match &memtable.attached {

@@ -3,30 +3,31 @@
 //! 1. The data directory is locked: a second process is refused.
 //! 2. The built-in tables are opened, and of the commit log only what belongs to the schema tables is replayed.
 //! 3. The schema is read from them; its tables are opened.
-//! 4. The rest of the log is replayed, without what SSTables hold already (their statistics say so) and what was truncated since. What was
-//!    replayed is in memtables, as if it had just been written; its segments stay until those are flushed. Where it is more than memtables
-//!    may hold, tables are flushed in between.
+//! 4. The rest of the log is replayed ([`replaying`]), without what SSTables hold already (their statistics say so) and what was truncated
+//!    since. What was replayed is in memtables, as if it had just been written; its segments stay until those are flushed. Where it is more
+//!    than memtables may hold, tables are flushed in between.
 //! 5. Tables are there, background tasks start.
 //!
 //! A start that may not write does the same, but leaves transactions and segments as they are and keeps in memory what was replayed.
+
+mod replaying;
+mod round;
+mod target;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use env::{Env, Lock};
-use rows::codec::decode_mutation;
 use schema::system::is_system_keyspace;
 use schema::{Schema, TableId, TableMetadata};
 
 use crate::caches::Caches;
-use crate::commitlog::{CommitLog, LogPosition, Replay};
+use crate::commitlog::CommitLog;
 use crate::engine::{Engine, Parts};
 use crate::error::StorageError;
 use crate::log_intervals::Interval;
 use crate::options::{DiskFailurePolicy, EngineOptions};
-use crate::replay_progress::Follower;
 use crate::restore_point::{self, Filter};
 use crate::shards::Shards;
 use crate::table::TableStore;
@@ -59,6 +60,7 @@ struct Recovery<'a> {
     /// What of the log a table's SSTables hold.
     persisted: BTreeMap<TableId, Vec<Interval>>,
     filter: Filter,
+    shards: Shards,
     recovered: Recovered,
 }
 
@@ -66,7 +68,7 @@ struct Recovery<'a> {
 pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered), StorageError> {
     let env = &if options.read_only { env::read_only(env) } else { env.clone() };
     let lock = lock(env, &options)?;
-    let (log, replay) = match options.read_only {
+    let (log, mut replay) = match options.read_only {
         true => CommitLog::open_read_only(env, &options.commitlog_directory, options.commitlog.clone())?,
         false => CommitLog::open(env, &options.commitlog_directory, options.commitlog.clone())?,
     };
@@ -79,19 +81,13 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
         truncated: BTreeMap::new(),
         persisted: BTreeMap::new(),
         filter: Filter::of(env, &options),
+        shards: Shards::at_least(options.shards),
         recovered: Recovered::default(),
     };
     let built_in = schema::system::schema();
     recovery.open_tables(&built_in)?;
     recovery.note_persisted()?;
-    let is_first =
-        |table: &TableMetadata| table.keyspace == schema_tables::KEYSPACE || truncation_records::is_here(table);
-    let mut follower = Follower::new(env, &options.commitlog.on_replay, &replay, true);
-    for record in replay.again() {
-        let record = record?;
-        recovery.replay_record(&log, &record, &built_in, &is_first)?;
-        follower.note(record.0);
-    }
+    recovery.replay_first(&log, &mut replay, &built_in)?;
     recovery.read_truncations()?;
     let schema = recovery.load_schema(&built_in)?;
     recovery.open_tables(&schema)?;
@@ -103,7 +99,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     host_id.into_iter().for_each(|host_id| engine.set_host_id(host_id));
     recovery.tables = tables;
     recovery.note_truncations();
-    recovery.replay_rest(&engine, replay, &|table| !is_first(table))?;
+    recovery.replay_rest(&engine, replay)?;
     engine.log.finish_replay()?;
     if recovery.filter.is_set() {
         restore_point::settle(&engine)?;
@@ -191,98 +187,6 @@ impl Recovery<'_> {
             Some(offered) => Ok(offered.clone()),
             None => Ok(loaded),
         }
-    }
-
-    /// Replays what is left, and flushes when memtables are full.
-    fn replay_rest(
-        &mut self,
-        engine: &Engine,
-        replay: Replay,
-        wanted: &dyn Fn(&TableMetadata) -> bool,
-    ) -> Result<(), StorageError> {
-        let schema = engine.schema();
-        let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, &replay, false);
-        for record in replay {
-            let record = record?;
-            let added = self.replay_record(&engine.log, &record, &schema, wanted)?;
-            follower.note(record.0);
-            engine.memory.take(added);
-            let (used, budget) = engine.memory.usage();
-            if used > budget {
-                self.make_room(engine, record.0)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Flushes all tables: what they hold ends at the record that was replayed last.
-    fn make_room(&self, engine: &Engine, replayed: LogPosition) -> Result<(), StorageError> {
-        if self.options.read_only {
-            let why = "the commit log holds more than memtables may (--memory, memtable_heap_space), and with --read-only it cannot be \
-                       flushed: let its node drain, or give more memory";
-            return Err(StorageError::Refused { why: why.to_owned() });
-        }
-        for store in self.tables.values() {
-            if let Some(set) = store.switch_memtables(store.table(), None, || replayed) {
-                crate::flush::flush_set(engine, store, &set)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What the record says of a table is in SSTables, or was truncated since.
-    fn is_there(&self, id: TableId, position: LogPosition) -> bool {
-        self.filter.is_in_snapshot(position).unwrap_or_else(|| {
-            self.persisted.get(&id).is_some_and(|held| log_intervals::contain(held, position))
-                || self.truncated.get(&id).is_some_and(|truncated| position <= truncated.position)
-        })
-    }
-
-    /// Replays a record; gives the bytes by which memtables grew.
-    fn replay_record(
-        &mut self,
-        log: &CommitLog,
-        (position, record): &(LogPosition, Bytes),
-        schema: &Schema,
-        wanted: &dyn Fn(&TableMetadata) -> bool,
-    ) -> Result<usize, StorageError> {
-        let table_of = |id: TableId| schema.table_by_id(id).cloned();
-        let mutation = match decode_mutation(record, &table_of) {
-            Ok(Some(mutation)) => mutation,
-            Ok(None) => {
-                self.recovered.skipped += 1;
-                return Ok(0);
-            }
-            Err(error) => {
-                let why = format!("the commit log's record at {position:?} cannot be decoded: {error}");
-                return Err(StorageError::Refused { why });
-            }
-        };
-        if self.filter.excludes(*position, &mutation) {
-            self.recovered.skipped += 1;
-            return Ok(0);
-        }
-        if mutation.updates.iter().any(|update| update.table.params.cdc == Some(true)) {
-            log.mark_captured(*position);
-        }
-        let mut added = 0;
-        for update in mutation.updates.iter().filter(|update| wanted(&update.table)) {
-            let id = update.table.id;
-            if self.is_there(id, *position) {
-                self.recovered.skipped += 1;
-                continue;
-            }
-            let Some(store) = self.tables.get(&id) else { continue };
-            let shard = store.shards.of(update.key.token);
-            let view = store.view();
-            let mut memtable = view.active[shard].enter_to_write().expect("nothing freezes it but this thread");
-            added += memtable.apply(update, Some(*position));
-            if !self.options.read_only {
-                log.mark_replayed(*position, &[(id, shard as u16)]);
-            }
-            self.recovered.records += 1;
-        }
-        Ok(added)
     }
 }
 

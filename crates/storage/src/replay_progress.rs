@@ -50,6 +50,8 @@ pub(crate) struct Follower<'a> {
     segments: BTreeMap<u64, (u64, u64)>,
     begun: Instant,
     told: Instant,
+    /// Records since the clock was asked.
+    unlooked: u64,
     progress: ReplayProgress,
 }
 
@@ -63,15 +65,17 @@ impl<'a> Follower<'a> {
         }
         let now = env.now();
         let progress = ReplayProgress { is_schema, total, ..ReplayProgress::default() };
-        Follower { env, on_replay, segments, begun: now, told: now, progress }
+        Follower { env, on_replay, segments, begun: now, told: now, unlooked: 0, progress }
     }
 
-    /// A record was read, whose entry ends at `position`.
-    pub(crate) fn note(&mut self, position: LogPosition) {
-        self.progress.records += 1;
-        if !self.progress.records.is_multiple_of(RECORDS_A_LOOK) {
+    /// So many records were read, the last of which ends at `position`.
+    pub(crate) fn note(&mut self, position: LogPosition, records: u64) {
+        self.progress.records += records;
+        self.unlooked += records;
+        if self.unlooked < RECORDS_A_LOOK {
             return;
         }
+        self.unlooked = 0;
         let now = self.env.now();
         if now.since(self.told) < TOLD_EVERY {
             return;
@@ -131,7 +135,8 @@ mod tests {
         let positions: Vec<LogPosition> = replay.map(|record| record.expect("sound").0).collect();
         for position in &positions {
             sim.advance(Duration::from_millis(500));
-            (0..RECORDS_A_LOOK).for_each(|_| follower.note(*position));
+            follower.note(*position, RECORDS_A_LOOK - 10);
+            (0..10).for_each(|_| follower.note(*position, 1));
         }
         let told = told.lock().expect("no panic");
         assert_eq!(told.len(), 5, "every other second of ten");

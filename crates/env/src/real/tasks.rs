@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::thread::CpuSet;
 
 use crate::{
-    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, Next,
+    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, Next, Part,
     QueueFull, Step, Tasks, Wake, WakeTarget,
 };
 
@@ -53,6 +53,24 @@ impl Tasks for Threads {
 
     fn run_long(&self, _name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
         self.long.submit(job)
+    }
+
+    fn side_by_side(&self, name: &str, parts: Vec<Part<'_>>) {
+        let helpers = self.cores().min(parts.len()).saturating_sub(1);
+        let parts = Mutex::new(parts.into_iter());
+        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            while let Some(part) = next() {
+                part();
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..helpers {
+                // where the system has no thread left the others do its share
+                let _ = thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work);
+            }
+            work();
+        });
     }
 
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable> {

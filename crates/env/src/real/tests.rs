@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::*;
-use crate::{LONG_NICENESS, Next, accept};
+use crate::{LONG_NICENESS, Next, Part, accept};
 
 #[test]
 fn files_are_written_read_and_mapped() {
@@ -43,6 +43,28 @@ fn a_lock_has_one_holder() {
     assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
     drop(held);
     env.disk.lock_file(&path).expect("free again");
+}
+
+#[test]
+fn parts_run_side_by_side_and_all_have_ended() {
+    let env = env();
+    let done: Vec<AtomicUsize> = (0..50).map(|_| AtomicUsize::new(0)).collect();
+    let parts: Vec<Part<'_>> = done
+        .iter()
+        .map(|done| {
+            let count = || {
+                done.fetch_add(1, Ordering::Relaxed);
+            };
+            Box::new(count) as _
+        })
+        .collect();
+    env.tasks.side_by_side("test", parts);
+    assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1));
+    env.tasks.side_by_side("test", Vec::new());
+    let broken = std::panic::AssertUnwindSafe(|| {
+        env.tasks.side_by_side("test", vec![Box::new(|| {}), Box::new(|| panic!("a part fails")), Box::new(|| {})]);
+    });
+    assert!(std::panic::catch_unwind(broken).is_err());
 }
 
 #[test]

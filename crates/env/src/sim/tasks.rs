@@ -7,7 +7,7 @@ use super::clock::SimClock;
 use super::lock;
 use super::random::SimRandom;
 use super::trace::Trace;
-use crate::{BLOCKING_QUEUE_MAX, Clock, Joinable, Next, QueueFull, Random, Step, Tasks, Wake, WakeTarget};
+use crate::{BLOCKING_QUEUE_MAX, Clock, Joinable, Next, Part, QueueFull, Random, Step, Tasks, Wake, WakeTarget};
 
 struct Background {
     name: String,
@@ -146,6 +146,11 @@ impl Tasks for SimTasks {
 
     fn run_long(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
         self.push(name, job)
+    }
+
+    /// One after the other.
+    fn side_by_side(&self, _name: &str, parts: Vec<Part<'_>>) {
+        parts.into_iter().for_each(|part| part());
     }
 
     /// A worker is a job here: it must end by itself.

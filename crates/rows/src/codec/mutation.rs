@@ -123,6 +123,25 @@ fn put_columns(out: &mut Vec<u8>, columns: &[CodecColumn]) {
     }
 }
 
+/// What stands at the front of a mutation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MutationHead<'a> {
+    /// How many updates it has.
+    pub updates: u64,
+    /// The table of the first.
+    pub table: TableId,
+    /// The partition key of the first, and of all others.
+    pub key: &'a [u8],
+}
+
+/// The front of a mutation, without decoding what follows.
+pub fn peek_mutation(buffer: &[u8]) -> Result<MutationHead<'_>, CodecError> {
+    let mut cursor = Cursor::new(buffer);
+    let updates = cursor.uvint()?;
+    let id: [u8; 16] = cursor.take(16)?.try_into().map_err(|_| CodecError::Truncated)?;
+    Ok(MutationHead { updates, table: TableId(id), key: cursor.vbytes()? })
+}
+
 /// Decodes a mutation. `table_of` finds tables by id; updates of tables that are gone are passed over, which is
 /// possible only when they are last: None means that nothing of the mutation could be used.
 pub fn decode_mutation(

@@ -101,6 +101,9 @@ fn mutations_round_trip() {
     let tables = |id: TableId| (id == table.id).then(|| Arc::clone(&table));
     assert_eq!(decode_mutation(&bytes, &tables), Ok(Some(mutation)));
     assert_eq!(decode_mutation(&bytes, &|_| None), Ok(None));
+    let head = MutationHead { updates: 1, table: table.id, key: &[0, 0, 0, 1] };
+    assert_eq!(peek_mutation(&bytes), Ok(head));
+    assert!((0..22).all(|cut| peek_mutation(&bytes[..cut]) == Err(CodecError::Truncated)));
     for cut in 0..bytes.len() {
         assert!(decode_mutation(&bytes.slice(..cut), &tables).is_err(), "cut at {cut}");
     }

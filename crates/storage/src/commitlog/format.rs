@@ -152,13 +152,33 @@ pub(super) fn put_entry(out: &mut Vec<u8>, record: &[u8]) {
     out.extend_from_slice(&hasher.finalize().to_be_bytes());
 }
 
+/// The checksums of an entry, the second only where it is asked for.
+pub(super) struct EntryCrc(Hasher);
+
+impl EntryCrc {
+    /// Of an entry of this size.
+    pub(super) fn of_size(size: u32) -> Self {
+        let mut hasher = Hasher::new();
+        hasher.update(&size.to_be_bytes());
+        EntryCrc(hasher)
+    }
+
+    /// Of the size.
+    pub(super) fn size_crc(&self) -> u32 {
+        self.0.clone().finalize()
+    }
+
+    /// Of the size and the mutation.
+    pub(super) fn record_crc(mut self, record: &[u8]) -> u32 {
+        self.0.update(record);
+        self.0.finalize()
+    }
+}
+
 /// The CRC of an entry's size, and of its size and mutation.
 pub(super) fn entry_crcs(size: u32, record: &[u8]) -> (u32, u32) {
-    let mut hasher = Hasher::new();
-    hasher.update(&size.to_be_bytes());
-    let of_size = hasher.clone().finalize();
-    hasher.update(record);
-    (of_size, hasher.finalize())
+    let entry = EntryCrc::of_size(size);
+    (entry.size_crc(), entry.record_crc(record))
 }
 
 /// How many zeros stand at the front. Segments are mostly zeros, so they are compared a page at a time.

@@ -24,6 +24,8 @@ use super::format::{self, ENTRY_OVERHEAD, MARKER_LEN, RECORD_SIZE_MIN};
 pub(super) enum Item {
     /// A mutation and where its entry ends.
     Entry(LogPosition, Bytes),
+    /// A mutation that is not wanted, whose checksum was not looked at, and where its entry ends.
+    Passed(LogPosition),
     /// Unreadable bytes.
     Bad(Bad),
 }
@@ -80,6 +82,38 @@ impl SegmentReader {
         &self.bytes
     }
 
+    /// The same, when nothing more is read of it.
+    pub(super) fn into_content(self) -> Bytes {
+        self.bytes
+    }
+
+    /// What comes next, of mutations only those that are wanted; the others are passed by their sizes.
+    pub(super) fn next_wanted(&mut self, wanted: &dyn Fn(&[u8]) -> bool) -> Option<Item> {
+        loop {
+            let item = match self.section {
+                Some((at, end)) if at < end => {
+                    let item = self.next_entry(at, end, wanted);
+                    if item.is_none() {
+                        self.section = None;
+                    }
+                    item
+                }
+                _ => {
+                    self.section = None;
+                    self.marker_at?;
+                    let item = self.next_section();
+                    if item.is_none() && self.section.is_none() {
+                        return None;
+                    }
+                    item
+                }
+            };
+            if item.is_some() {
+                return item;
+            }
+        }
+    }
+
     fn next_section(&mut self) -> Option<Item> {
         let at = self.marker_at?;
         if let Some(next) = format::read_marker(&self.bytes, self.id, at) {
@@ -93,13 +127,13 @@ impl SegmentReader {
         (!ends_here).then(|| Item::Bad(self.bad(at, "invalid section marker")))
     }
 
-    fn next_entry(&mut self, at: u32, end: u32) -> Option<Item> {
-        let section = self.bytes.slice(at as usize..end as usize);
-        let mut cursor = Cursor::new(&section);
+    fn next_entry(&mut self, at: u32, end: u32, wanted: &dyn Fn(&[u8]) -> bool) -> Option<Item> {
+        let section = self.bytes.get(at as usize..end as usize)?;
+        let mut cursor = Cursor::new(section);
         // Fewer than 4 bytes cannot begin an entry: the section is over.
         let size = cursor.u32().ok()?;
         if size == 0 {
-            return self.zeros_in_section(at, &section);
+            return self.zeros_in_section(at, end);
         }
         let (Ok(size_crc), Ok(record)) = (cursor.u32(), cursor.take(size as usize)) else {
             return Some(self.skip_to_section(at, "an entry reaches beyond its section"));
@@ -107,21 +141,25 @@ impl SegmentReader {
         let Ok(record_crc) = cursor.u32() else {
             return Some(self.skip_to_section(at, "an entry reaches beyond its section"));
         };
-        let (size_crc_expected, record_crc_expected) = format::entry_crcs(size, record);
-        if record.len() < RECORD_SIZE_MIN || size_crc != size_crc_expected {
+        let entry = format::EntryCrc::of_size(size);
+        if record.len() < RECORD_SIZE_MIN || size_crc != entry.size_crc() {
             return Some(self.skip_to_section(at, "an entry's size does not match its checksum"));
         }
         let entry_end = at + size + ENTRY_OVERHEAD;
         self.section = Some((entry_end, end));
-        if record_crc != record_crc_expected {
+        let position = LogPosition { segment: self.id, offset: entry_end };
+        if !wanted(record) {
+            return Some(Item::Passed(position));
+        }
+        if record_crc != entry.record_crc(record) {
             return Some(Item::Bad(self.bad(at, "a mutation does not match its checksum")));
         }
-        let position = LogPosition { segment: self.id, offset: entry_end };
-        Some(Item::Entry(position, section.slice(8..8 + record.len())))
+        Some(Item::Entry(position, self.bytes.slice_ref(record)))
     }
 
     /// Zeros end the last section of a segment, if nothing follows them.
-    fn zeros_in_section(&mut self, at: u32, section: &[u8]) -> Option<Item> {
+    fn zeros_in_section(&mut self, at: u32, end: u32) -> Option<Item> {
+        let section = self.bytes.get(at as usize..end as usize)?;
         let only_zeros = format::zeros(section) == section.len();
         if only_zeros && self.find_section(at).is_none() {
             self.marker_at = None;
@@ -189,28 +227,6 @@ impl Iterator for SegmentReader {
     type Item = Item;
 
     fn next(&mut self) -> Option<Item> {
-        loop {
-            let item = match self.section {
-                Some((at, end)) if at < end => {
-                    let item = self.next_entry(at, end);
-                    if item.is_none() {
-                        self.section = None;
-                    }
-                    item
-                }
-                _ => {
-                    self.section = None;
-                    self.marker_at?;
-                    let item = self.next_section();
-                    if item.is_none() && self.section.is_none() {
-                        return None;
-                    }
-                    item
-                }
-            };
-            if item.is_some() {
-                return item;
-            }
-        }
+        self.next_wanted(&|_| true)
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::{Disk, Env};
 
+use super::buffer::SegmentBuffer;
 use super::compressed::Places;
 use super::reader::{Bad, Item, SegmentReader};
 use super::segments::{Segment, TEMPORARY};
@@ -20,18 +21,19 @@ fn is_ours(name: &str) -> bool {
     name.starts_with("CommitLog-") || name.starts_with("spare")
 }
 
-/// No segment's file is longer: offsets are positive 32-bit integers.
-const FILE_LEN_MAX: u64 = i32::MAX as u64;
+/// A record that may be wanted, and where its entry ends.
+type Seen = (LogPosition, Option<Bytes>);
 
-/// What is read of a segment at a time.
-const READ_BLOCK: usize = 64 << 10;
-
-/// The records of all segments found at start, in order. Ends after an error.
+/// The records of all segments found at start, in order. Ends after an error. One segment at a time is in memory, in a buffer that the next one
+/// takes over where nobody holds a record any more.
 pub struct Replay {
     disk: Arc<dyn Disk>,
     policy: ReplayPolicy,
     files: Vec<(u64, PathBuf)>,
+    /// So many of them hold something, or may.
+    used: usize,
     next: usize,
+    buffer: SegmentBuffer,
     current: Option<(PathBuf, SegmentReader)>,
     /// The segment whose unreadable end is a torn tail that was not cut, since nothing may be written.
     torn: Option<PathBuf>,
@@ -57,7 +59,7 @@ impl Replay {
     pub(super) fn open_read_only(env: &Env, directory: &Path, policy: ReplayPolicy) -> Result<Replay, LogError> {
         let disk = env.disk.clone();
         if !disk.exists(directory) {
-            return Ok(Replay { disk, policy, files: Vec::new(), next: 0, current: None, torn: None, failed: false });
+            return Ok(Self::of_files(disk, policy, Vec::new()));
         }
         let mut replay = Self::of_directory(disk, directory, policy)?;
         replay.torn = replay.last_in_use()?;
@@ -72,26 +74,44 @@ impl Replay {
             }
         }
         files.sort();
-        Ok(Replay { disk, policy, files, next: 0, current: None, torn: None, failed: false })
+        Ok(Self::of_files(disk, policy, files))
     }
 
-    /// The last segment that holds something.
-    fn last_in_use(&self) -> Result<Option<PathBuf>, LogError> {
-        for (id, path) in self.files.iter().rev() {
-            match self.read_segment(*id, path) {
-                Ok(Some((reader, _))) if !reader.is_blank() => return Ok(Some(path.clone())),
-                Ok(_) => {}
+    fn of_files(disk: Arc<dyn Disk>, policy: ReplayPolicy, files: Vec<(u64, PathBuf)>) -> Replay {
+        let (used, buffer) = (files.len(), SegmentBuffer::default());
+        Replay { disk, policy, files, used, next: 0, buffer, current: None, torn: None, failed: false }
+    }
+
+    fn file(&self, index: usize) -> Option<(u64, PathBuf)> {
+        self.files.get(index).cloned()
+    }
+
+    /// The last segment that holds something. Those behind it are not read again.
+    fn last_in_use(&mut self) -> Result<Option<PathBuf>, LogError> {
+        while let Some((id, path)) = self.used.checked_sub(1).and_then(|last| self.file(last)) {
+            match self.read_segment(id, &path) {
+                Ok(Some((reader, _))) => {
+                    let is_blank = reader.is_blank();
+                    self.buffer.take_back(reader.into_content());
+                    if !is_blank {
+                        return Ok(Some(path));
+                    }
+                }
+                Ok(None) => {}
                 Err(LogError::Corrupt { .. }) => return Ok(None),
                 Err(error) => return Err(error),
             }
+            self.used -= 1;
         }
         Ok(None)
     }
 
     /// The same records once more, from the first.
-    pub fn again(&self) -> Replay {
-        let (disk, policy, files) = (self.disk.clone(), self.policy, self.files.clone());
-        Replay { disk, policy, files, next: 0, current: None, torn: self.torn.clone(), failed: false }
+    pub fn rewind(&mut self) {
+        if let Some((_, reader)) = self.current.take() {
+            self.buffer.take_back(reader.into_content());
+        }
+        (self.next, self.failed) = (0, false);
     }
 
     /// The files of the segments, in order.
@@ -118,24 +138,38 @@ impl Replay {
     /// and its last section is written and synced again. That section may be in the kernel's memory only: its writer died before the
     /// sync, or the sync failed, which Linux forgets. A later power cut would tear it when it is no longer the last.
     fn settle_tail(&mut self) -> Result<(), LogError> {
-        for (id, path) in self.files.iter().rev() {
-            let (mut reader, unpacked) = match self.read_segment(*id, path) {
-                Ok(Some((reader, unpacked))) if !reader.is_blank() => (reader, unpacked),
-                Ok(_) => continue,
+        while let Some((id, path)) = self.used.checked_sub(1).and_then(|last| self.file(last)) {
+            match self.read_segment(id, &path) {
+                Ok(Some((reader, unpacked))) if !reader.is_blank() => {
+                    return self.settle_segment(&path, reader, unpacked.as_ref());
+                }
+                Ok(Some((reader, _))) => self.buffer.take_back(reader.into_content()),
+                Ok(None) => {}
                 Err(LogError::Corrupt { .. }) => return Ok(()),
                 Err(error) => return Err(error),
-            };
-            let bad = reader.find_map(|item| match item {
-                Item::Entry(..) => None,
-                Item::Bad(bad) => Some(bad),
-            });
-            return match (bad, unpacked) {
-                (Some(Bad { followed: true, .. }), _) => Ok(()),
-                (bad, Some(unpacked)) => self.settle_compressed(path, reader.last_section().0, &unpacked, bad),
-                (bad, None) => self.rewrite_tail(path, &reader, bad),
-            };
+            }
+            self.used -= 1;
         }
         Ok(())
+    }
+
+    fn settle_segment(
+        &mut self,
+        path: &Path,
+        mut reader: SegmentReader,
+        unpacked: Option<&Places>,
+    ) -> Result<(), LogError> {
+        let bad = reader.find_map(|item| match item {
+            Item::Entry(..) | Item::Passed(_) => None,
+            Item::Bad(bad) => Some(bad),
+        });
+        let settled = match (bad, unpacked) {
+            (Some(Bad { followed: true, .. }), _) => Ok(()),
+            (bad, Some(unpacked)) => self.settle_compressed(path, reader.last_section().0, unpacked, bad),
+            (bad, None) => self.rewrite_tail(path, &reader, bad),
+        };
+        self.buffer.take_back(reader.into_content());
+        settled
     }
 
     fn rewrite_tail(&self, path: &Path, reader: &SegmentReader, bad: Option<Bad>) -> Result<(), LogError> {
@@ -172,29 +206,14 @@ impl Replay {
         settled.and_then(|()| file.sync_data()).map_err(LogError::io(path))
     }
 
-    /// A segment's bytes. Segments are as long as they may become, and mostly zeros: of these no memory is touched.
-    fn read_content(&self, path: &Path) -> std::io::Result<Vec<u8>> {
-        let file = self.disk.open_read(path)?;
-        if file.len() > FILE_LEN_MAX {
-            return Err(std::io::Error::from(std::io::ErrorKind::InvalidData));
-        }
-        let mut content = vec![0; file.len() as usize];
-        let mut scratch = vec![0; READ_BLOCK];
-        for (index, target) in content.chunks_mut(READ_BLOCK).enumerate() {
-            let block = scratch.get_mut(..target.len()).expect("a chunk is no longer than a block");
-            file.read_at(block, (index * READ_BLOCK) as u64)?;
-            if format::zeros(block) < block.len() {
-                target.copy_from_slice(block);
-            }
-        }
-        Ok(content)
-    }
-
     /// A reader of a segment, and where its sections are stored if it is compressed; `None` when the file holds only zeros.
-    fn read_segment(&self, id: u64, path: &Path) -> Result<Option<(SegmentReader, Option<Places>)>, LogError> {
-        let content = self.read_content(path).map_err(LogError::io(path))?;
+    fn read_segment(&mut self, id: u64, path: &Path) -> Result<Option<(SegmentReader, Option<Places>)>, LogError> {
+        let read = self.disk.open_read(path).and_then(|file| self.buffer.read(&*file));
+        let content = read.map_err(LogError::io(path))?;
         let Some(header) = format::read_header(&content) else {
-            if format::zeros(&content) == content.len() {
+            let is_blank = format::zeros(&content) == content.len();
+            self.buffer.take_back(content);
+            if is_blank {
                 return Ok(None);
             }
             return Err(LogError::Corrupt { path: path.to_owned(), offset: 0, reason: "unreadable segment header" });
@@ -208,17 +227,18 @@ impl Replay {
             return Err(LogError::Corrupt { path: path.to_owned(), offset: 4, reason });
         }
         if header.is_plain() {
-            return Ok(Some((SegmentReader::new(Bytes::from(content), id, header.len), None)));
+            return Ok(Some((SegmentReader::new(content, id, header.len), None)));
         }
         let unsupported = |what| LogError::Unsupported { path: path.to_owned(), what };
         let compressor = compressed::compressor(&header).map_err(unsupported)?;
         let (plain, places) = compressed::unpack(&content, &header, compressor);
+        self.buffer.take_back(content);
         Ok(Some((SegmentReader::new(Bytes::from(plain), id, header.len), Some(places))))
     }
 
     /// Opens the next segment; `false` when there is none.
     fn open_next(&mut self) -> Result<bool, LogError> {
-        let Some((id, path)) = self.files.get(self.next).cloned() else {
+        let Some((id, path)) = self.file(self.next).filter(|_| self.next < self.used) else {
             return Ok(false);
         };
         self.next += 1;
@@ -245,7 +265,7 @@ impl Replay {
         Ok(())
     }
 
-    fn advance(&mut self) -> Result<Option<(LogPosition, Bytes)>, LogError> {
+    fn advance(&mut self, wanted: &dyn Fn(&[u8]) -> bool) -> Result<Option<Seen>, LogError> {
         loop {
             let Some((path, mut reader)) = self.current.take() else {
                 if self.open_next()? {
@@ -253,18 +273,33 @@ impl Replay {
                 }
                 return Ok(None);
             };
-            match reader.next() {
-                Some(Item::Entry(position, record)) => {
-                    self.current = Some((path, reader));
-                    return Ok(Some((position, record)));
-                }
+            let seen = match reader.next_wanted(wanted) {
+                Some(Item::Entry(position, record)) => Some((position, Some(record))),
+                Some(Item::Passed(position)) => Some((position, None)),
                 Some(Item::Bad(bad)) => {
                     self.corrupt(&path, bad)?;
-                    self.current = Some((path, reader));
+                    None
                 }
-                None => {}
+                None => {
+                    self.buffer.take_back(reader.into_content());
+                    continue;
+                }
+            };
+            self.current = Some((path, reader));
+            if seen.is_some() {
+                return Ok(seen);
             }
         }
+    }
+
+    /// The next record; its bytes only where they are wanted. Of one that is not, the checksum was not looked at: for who reads all of it later.
+    pub fn next_wanted(&mut self, wanted: &dyn Fn(&[u8]) -> bool) -> Option<Result<Seen, LogError>> {
+        if self.failed {
+            return None;
+        }
+        let item = self.advance(wanted).transpose();
+        self.failed = matches!(item, Some(Err(_)));
+        item
     }
 }
 
@@ -272,11 +307,7 @@ impl Iterator for Replay {
     type Item = Result<(LogPosition, Bytes), LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let item = self.advance().transpose();
-        self.failed = matches!(item, Some(Err(_)));
-        item
+        let seen = self.next_wanted(&|_| true)?;
+        Some(seen.map(|(position, record)| (position, record.expect("all are wanted"))))
     }
 }

@@ -1,0 +1,249 @@
+//! Replaying the commit log into memtables.
+//!
+//! 1. The records of the first tables (schema, truncations) by one thread: of the others only the head is looked at.
+//! 2. All others in rounds of bounded size. While the shards of one round are replayed side by side, the next round is read; then both are
+//!    waited for. So records of a partition are replayed in order, what memtables hold is known between rounds, and what waits in memory is
+//!    two rounds and a segment. A record that needs no replay is not decoded.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use env::Part;
+use rows::codec::{decode_mutation, peek_mutation};
+use schema::{Schema, TableId, TableMetadata};
+use types::DecoratedKey;
+
+use super::Recovery;
+use super::round::{List, Round};
+use super::target::{self, Target};
+use crate::commitlog::{CommitLog, DirtyKey, LogPosition, Replay};
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::replay_progress::Follower;
+
+/// Bytes of records of a round, and one record more; less where memtables may hold little.
+const ROUND_BYTES: usize = 4 << 20;
+/// A round is at most this part of what memtables may hold.
+const ROUND_SHARE: usize = 16;
+
+type Targets = BTreeMap<TableId, Target>;
+
+/// What became of records.
+#[derive(Default)]
+struct Replayed {
+    records: u64,
+    skipped: u64,
+    /// Bytes by which memtables grew.
+    added: usize,
+}
+
+/// What those who replay a round have in common.
+struct Replaying<'a> {
+    recovery: &'a Recovery<'a>,
+    log: &'a CommitLog,
+    targets: Targets,
+}
+
+impl Recovery<'_> {
+    /// Replays what the log has of the first tables.
+    pub(super) fn replay_first(
+        &mut self,
+        log: &CommitLog,
+        replay: &mut Replay,
+        built_in: &Schema,
+    ) -> Result<(), StorageError> {
+        let first = target::first_tables(built_in);
+        let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, replay, true);
+        let replaying = Replaying { recovery: self, log, targets: target::all(self, built_in, &target::is_first) };
+        let wanted =
+            |record: &[u8]| !peek_mutation(record).is_ok_and(|head| head.updates == 1 && !first.contains(&head.table));
+        let (mut list, mut replayed) = (List::default(), Replayed::default());
+        while let Some(record) = replay.next_wanted(&wanted) {
+            let (position, record) = record?;
+            follower.note(position, 1);
+            if let Some(record) = record {
+                list.push(position, &record);
+                replaying.list(&mut list, &mut replayed)?;
+            }
+        }
+        replay.rewind();
+        self.recovered.records += replayed.records;
+        Ok(())
+    }
+
+    /// Replays what is left, and flushes when memtables are full.
+    pub(super) fn replay_rest(&mut self, engine: &Engine, mut replay: Replay) -> Result<(), StorageError> {
+        let schema = engine.schema();
+        let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, &replay, false);
+        let targets = target::all(self, &schema, &|table: &TableMetadata| !target::is_first(table));
+        let replaying = Replaying { recovery: self, log: &engine.log, targets };
+        let (_, budget) = engine.memory.usage();
+        let bytes = ROUND_BYTES.min(budget / ROUND_SHARE);
+        let shards = engine.shards.count();
+        let (mut round, mut next) = (Round::new(shards), Round::new(shards));
+        replaying.read(&mut replay, &mut round, bytes)?;
+        let mut all = Replayed::default();
+        loop {
+            let replayed = replaying.round(&mut round, &mut replay, &mut next, bytes)?;
+            follower.note(round.last, round.read);
+            all.records += replayed.records;
+            all.skipped += replayed.skipped + round.skipped;
+            engine.memory.take(replayed.added);
+            let (used, budget) = engine.memory.usage();
+            if used > budget {
+                self.make_room(engine, round.last)?;
+            }
+            if round.is_last {
+                break;
+            }
+            std::mem::swap(&mut round, &mut next);
+        }
+        self.recovered.records += all.records;
+        self.recovered.skipped += all.skipped;
+        Ok(())
+    }
+
+    /// Flushes all tables: what they hold ends at the record that was replayed last.
+    fn make_room(&self, engine: &Engine, replayed: LogPosition) -> Result<(), StorageError> {
+        if self.options.read_only {
+            let why = "the commit log holds more than memtables may (--memory, memtable_heap_space), and with --read-only it cannot be \
+                       flushed: let its node drain, or give more memory";
+            return Err(StorageError::Refused { why: why.to_owned() });
+        }
+        for store in self.tables.values() {
+            if let Some(set) = store.switch_memtables(store.table(), None, || replayed) {
+                crate::flush::flush_set(engine, store, &set)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Replaying<'_> {
+    /// Replays the shards of a round side by side, and reads the next.
+    fn round(
+        &self,
+        round: &mut Round,
+        replay: &mut Replay,
+        next: &mut Round,
+        bytes: usize,
+    ) -> Result<Replayed, StorageError> {
+        let mut lists: Vec<&mut List> = round.lists.iter_mut().filter(|list| list.len() > 0).collect();
+        // the largest first: nobody waits long for the last
+        lists.sort_by_key(|list| std::cmp::Reverse(list.len()));
+        let mut outcomes: Vec<Result<Replayed, StorageError>> = lists.iter().map(|_| Ok(Replayed::default())).collect();
+        let mut read = Ok(());
+        let mut parts: Vec<Part<'_>> = Vec::with_capacity(lists.len() + 1);
+        if !round.is_last {
+            parts.push(Box::new(|| read = self.read(replay, next, bytes)));
+        }
+        for (list, outcome) in lists.into_iter().zip(&mut outcomes) {
+            parts.push(Box::new(move || {
+                let mut replayed = Replayed::default();
+                *outcome = self.list(list, &mut replayed).map(|()| replayed);
+            }));
+        }
+        self.recovery.env.tasks.side_by_side("replay", parts);
+        read?;
+        outcomes.into_iter().try_fold(Replayed::default(), |all, one| {
+            let one = one?;
+            Ok(Replayed {
+                records: all.records + one.records,
+                skipped: all.skipped + one.skipped,
+                added: all.added + one.added,
+            })
+        })
+    }
+
+    /// Reads the records of a round.
+    fn read(&self, replay: &mut Replay, round: &mut Round, bytes: usize) -> Result<(), StorageError> {
+        round.begin();
+        while round.bytes < bytes {
+            let Some(record) = replay.next() else {
+                round.is_last = true;
+                break;
+            };
+            let (position, record) = record?;
+            round.last = position;
+            round.read += 1;
+            self.put_apart(round, position, &record);
+        }
+        Ok(())
+    }
+
+    /// A record goes to its shard, unless its head says that it needs no replay.
+    fn put_apart(&self, round: &mut Round, position: LogPosition, record: &[u8]) {
+        let filter = &self.recovery.filter;
+        let Ok(head) = peek_mutation(record) else {
+            // who decodes it says what is wrong
+            return round.push(0, position, record);
+        };
+        if head.updates == 1 && !filter.is_set() {
+            let Some(target) = self.targets.get(&head.table) else {
+                round.skipped += 1;
+                return;
+            };
+            if target.is_captured {
+                self.log.mark_captured(position);
+            }
+            if target.store.is_none() {
+                return;
+            }
+            if target.is_there(position) {
+                round.skipped += 1;
+                return;
+            }
+        }
+        let token = DecoratedKey::new(Bytes::copy_from_slice(head.key)).token;
+        round.push(self.recovery.shards.of(token), position, record);
+    }
+
+    /// Replays the records of a shard.
+    fn list(&self, list: &mut List, replayed: &mut Replayed) -> Result<(), StorageError> {
+        let mut dirty: BTreeMap<(u64, DirtyKey), u32> = BTreeMap::new();
+        list.replay(|position, record| self.record(position, record, replayed, &mut dirty))?;
+        if !self.recovery.options.read_only {
+            for ((segment, key), offset) in dirty {
+                self.log.mark_replayed(LogPosition { segment, offset }, &[key]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Replays a record; `dirty` is told of the last one in each segment that memtables have.
+    fn record(
+        &self,
+        position: LogPosition,
+        record: &Bytes,
+        replayed: &mut Replayed,
+        dirty: &mut BTreeMap<(u64, DirtyKey), u32>,
+    ) -> Result<(), StorageError> {
+        let filter = &self.recovery.filter;
+        let table_of = |id: TableId| self.targets.get(&id).map(|target| target.table.clone());
+        let mutation = decode_mutation(record, &table_of).map_err(|error| StorageError::Refused {
+            why: format!("the commit log's record at {position:?} cannot be decoded: {error}"),
+        })?;
+        let Some(mutation) = mutation.filter(|mutation| !filter.excludes(position, mutation)) else {
+            replayed.skipped += 1;
+            return Ok(());
+        };
+        if mutation.updates.iter().any(|update| update.table.params.cdc == Some(true)) {
+            self.log.mark_captured(position);
+        }
+        for update in &mutation.updates {
+            let Some(target) = self.targets.get(&update.table.id) else { continue };
+            let Some(store) = &target.store else { continue };
+            if filter.is_in_snapshot(position).unwrap_or_else(|| target.is_there(position)) {
+                replayed.skipped += 1;
+                continue;
+            }
+            let shard = store.shards.of(update.key.token);
+            let view = store.view();
+            let mut memtable = view.active[shard].enter_to_write().expect("nothing freezes it during a round");
+            replayed.added += memtable.apply(update, Some(position));
+            replayed.records += 1;
+            dirty.insert((position.segment, (target.table.id, shard as u16)), position.offset);
+        }
+        Ok(())
+    }
+}

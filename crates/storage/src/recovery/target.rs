@@ -1,0 +1,60 @@
+//! What a replay does with the records of a table, decided once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use schema::{Schema, TableId, TableMetadata};
+
+use super::Recovery;
+use crate::commitlog::LogPosition;
+use crate::log_intervals::{self, Interval};
+use crate::table::TableStore;
+use crate::{schema_tables, truncation_records};
+
+/// Tables whose records are replayed before all others: those that say which tables there are, and what of the log they need.
+pub(super) fn is_first(table: &TableMetadata) -> bool {
+    table.keyspace == schema_tables::KEYSPACE || truncation_records::is_here(table)
+}
+
+/// The ids of those.
+pub(super) fn first_tables(built_in: &Schema) -> BTreeSet<TableId> {
+    let tables = built_in.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
+    tables.filter(|table| is_first(table)).map(|table| table.id).collect()
+}
+
+/// A table of the schema.
+pub(super) struct Target {
+    pub table: Arc<TableMetadata>,
+    /// None: its records are not replayed (now).
+    pub store: Option<Arc<TableStore>>,
+    /// Its changes are captured.
+    pub is_captured: bool,
+    /// What of the log its SSTables hold.
+    held: Vec<Interval>,
+    /// Up to where the log has nothing to say about it.
+    truncated: LogPosition,
+}
+
+impl Target {
+    /// What a record says of the table is in SSTables, or was truncated since.
+    pub(super) fn is_there(&self, position: LogPosition) -> bool {
+        position <= self.truncated || log_intervals::contain(&self.held, position)
+    }
+}
+
+/// Every stored table of a schema; those whose records are `wanted` with their stores.
+pub(super) fn all(
+    recovery: &Recovery<'_>,
+    schema: &Schema,
+    wanted: &dyn Fn(&TableMetadata) -> bool,
+) -> BTreeMap<TableId, Target> {
+    let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
+    let target = |table: &Arc<TableMetadata>| Target {
+        table: Arc::clone(table),
+        store: recovery.tables.get(&table.id).filter(|_| wanted(table)).cloned(),
+        is_captured: table.params.cdc == Some(true),
+        held: recovery.persisted.get(&table.id).cloned().unwrap_or_default(),
+        truncated: recovery.truncated.get(&table.id).map_or(LogPosition::NONE, |truncated| truncated.position),
+    };
+    tables.map(|table| (table.id, target(table))).collect()
+}
