@@ -32,7 +32,7 @@ pub use encode::{
     encode_marker, encode_row, put_clustering_values, put_deletion_time, put_end_of_partition, signed_seconds,
 };
 pub use encoded::{EncodedRow, RowFacts, get_encoded_row};
-pub use mutation::{MutationHead, decode_mutation, encode_mutation, peek_mutation};
+pub use mutation::{MutationDecoder, MutationHead, decode_mutation, encode_mutation, peek_mutation};
 pub use peek::{FoundStarts, Peeked, find_starts, pass_rows_before, peek_previous_size, peek_unfiltered};
 pub use tombstone::{Deleted, PeekedTombstone, deletion_of_row, peek_tombstone};
 

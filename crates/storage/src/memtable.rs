@@ -226,13 +226,14 @@ impl Contents {
         header: &Header,
         observer: Option<Observer<'_>>,
     ) {
-        if !self.partitions.contains_key(&update.key) {
+        let partition = if self.partitions.contains_key(&update.key) {
+            self.partitions.get_mut(&update.key).expect("it is there")
+        } else {
             // the key of the update is a slice of a request's buffer
             let key = self.arena.copy(&update.key.key);
-            self.partitions.insert(DecoratedKey { key, ..update.key.clone() }, MemtablePartition::default());
             self.arena.account(PARTITION_OVERHEAD);
-        }
-        let partition = self.partitions.get_mut(&update.key).expect("it was put there above");
+            self.partitions.entry(DecoratedKey { key, ..update.key.clone() }).or_default()
+        };
         self.stats.deletion(&update.deletion);
         for row in update.static_row.iter().chain(&update.rows) {
             self.stats.row(row);

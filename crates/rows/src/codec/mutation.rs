@@ -148,63 +148,123 @@ pub fn decode_mutation(
     buffer: &Bytes,
     table_of: &dyn Fn(TableId) -> Option<Arc<TableMetadata>>,
 ) -> Result<Option<Mutation>, CodecError> {
-    let mut cursor = Cursor::new(buffer);
-    let count = cursor.uvint()?;
-    if count == 0 || count > UPDATES_MAX {
-        return invalid(format!("a mutation of {count} updates"));
-    }
-    let mut updates: Vec<PartitionUpdate> = Vec::new();
-    let mut offset = cursor.position();
-    for _ in 0..count {
-        let (update, next) = decode_update(buffer, offset, table_of)?;
-        offset = next;
-        match update {
-            Some(update) => updates.push(update),
-            None => break,
-        }
-    }
-    let Some(first) = updates.first() else { return Ok(None) };
-    Ok(Some(Mutation { key: first.key.clone(), updates }))
+    MutationDecoder::new(table_of).decode(buffer)
 }
 
-fn decode_update(
-    buffer: &Bytes,
-    offset: usize,
-    table_of: &dyn Fn(TableId) -> Option<Arc<TableMetadata>>,
-) -> Result<(Option<PartitionUpdate>, usize), CodecError> {
-    let rest = buffer.get(offset..).ok_or(CodecError::Truncated)?;
-    let mut cursor = Cursor::new(rest);
-    let id: [u8; 16] = cursor.take(16)?.try_into().map_err(|_| CodecError::Truncated)?;
-    let Some(table) = table_of(TableId(id)) else { return Ok((None, buffer.len())) };
-    let key = table.decorate(Bytes::copy_from_slice(cursor.vbytes()?));
-    let flags = cursor.u8()?;
-    let mut update = PartitionUpdate::new(Arc::clone(&table), key);
-    if flags & IS_EMPTY != 0 {
-        return Ok((Some(update), offset + cursor.position()));
+/// Decodes one mutation after the other, as [`decode_mutation`] does. Where an update has the table and the columns of the one before, what it is
+/// decoded against is not made again.
+pub struct MutationDecoder<'a> {
+    table_of: &'a dyn Fn(TableId) -> Option<Arc<TableMetadata>>,
+    last: Option<UpdateForm>,
+}
+
+/// What an update is decoded against.
+struct UpdateForm {
+    table: Arc<TableMetadata>,
+    has_static_row: bool,
+    /// The columns as they are written.
+    columns: Vec<u8>,
+    header: Header,
+}
+
+impl<'a> MutationDecoder<'a> {
+    /// `table_of` finds tables by id, always the same.
+    pub fn new(table_of: &'a dyn Fn(TableId) -> Option<Arc<TableMetadata>>) -> Self {
+        Self { table_of, last: None }
     }
-    let stats = get_stats(&mut cursor)?;
-    let statics = if flags & HAS_STATIC_ROW != 0 { get_columns(&mut cursor, &table, true)? } else { Vec::new() };
-    let regulars = get_columns(&mut cursor, &table, false)?;
-    let clustering = table.clustering.iter().map(|column| column.ty.clone()).collect();
-    let header = Header::new(stats, clustering, statics, regulars);
-    if flags & HAS_PARTITION_DELETION != 0 {
-        let timestamp = stats.min_timestamp.wrapping_add(cursor.uvint()? as i64);
-        let seconds = stats.min_local_deletion_time.wrapping_add(cursor.uvint()? as u32);
-        update.deletion = DeletionTime::new(timestamp, seconds);
+
+    /// See [`decode_mutation`].
+    pub fn decode(&mut self, buffer: &Bytes) -> Result<Option<Mutation>, CodecError> {
+        let mut cursor = Cursor::new(buffer);
+        let count = cursor.uvint()?;
+        if count == 0 || count > UPDATES_MAX {
+            return invalid(format!("a mutation of {count} updates"));
+        }
+        let mut updates: Vec<PartitionUpdate> = Vec::new();
+        let mut offset = cursor.position();
+        for _ in 0..count {
+            let (update, next) = self.update(buffer, offset)?;
+            offset = next;
+            match update {
+                Some(update) => updates.push(update),
+                None => break,
+            }
+        }
+        let Some(first) = updates.first() else { return Ok(None) };
+        Ok(Some(Mutation { key: first.key.clone(), updates }))
     }
-    let mut offset = offset + cursor.position();
-    if flags & HAS_STATIC_ROW != 0 {
-        let (row, next) = decode_static_row(buffer, offset, &header, false)?;
-        update.static_row = (!row.is_empty()).then_some(row);
-        offset = next;
+
+    fn table(&self, id: TableId) -> Option<Arc<TableMetadata>> {
+        match &self.last {
+            Some(last) if last.table.id == id => Some(Arc::clone(&last.table)),
+            _ => (self.table_of)(id),
+        }
     }
-    if flags & HAS_ROW_ESTIMATE != 0 {
-        let mut cursor = Cursor::new(buffer.get(offset..).ok_or(CodecError::Truncated)?);
-        cursor.uvint()?;
-        offset += cursor.position();
+
+    fn update(&mut self, buffer: &Bytes, offset: usize) -> Result<(Option<PartitionUpdate>, usize), CodecError> {
+        let rest = buffer.get(offset..).ok_or(CodecError::Truncated)?;
+        let mut cursor = Cursor::new(rest);
+        let id: [u8; 16] = cursor.take(16)?.try_into().map_err(|_| CodecError::Truncated)?;
+        let Some(table) = self.table(TableId(id)) else { return Ok((None, buffer.len())) };
+        let key = table.decorate(Bytes::copy_from_slice(cursor.vbytes()?));
+        let flags = cursor.u8()?;
+        let mut update = PartitionUpdate::new(table, key);
+        if flags & IS_EMPTY != 0 {
+            return Ok((Some(update), offset + cursor.position()));
+        }
+        let stats = get_stats(&mut cursor)?;
+        let header = self.header(&mut cursor, &update.table, flags & HAS_STATIC_ROW != 0, stats)?;
+        if flags & HAS_PARTITION_DELETION != 0 {
+            let timestamp = stats.min_timestamp.wrapping_add(cursor.uvint()? as i64);
+            let seconds = stats.min_local_deletion_time.wrapping_add(cursor.uvint()? as u32);
+            update.deletion = DeletionTime::new(timestamp, seconds);
+        }
+        let mut offset = offset + cursor.position();
+        if flags & HAS_STATIC_ROW != 0 {
+            let (row, next) = decode_static_row(buffer, offset, header, false)?;
+            update.static_row = (!row.is_empty()).then_some(row);
+            offset = next;
+        }
+        if flags & HAS_ROW_ESTIMATE != 0 {
+            let mut cursor = Cursor::new(buffer.get(offset..).ok_or(CodecError::Truncated)?);
+            cursor.uvint()?;
+            offset += cursor.position();
+        }
+        let offset = decode_unfiltereds(buffer, offset, header, &mut update)?;
+        Ok((Some(update), offset))
     }
-    let offset = decode_unfiltereds(buffer, offset, &header, &mut update)?;
-    Ok((Some(update), offset))
+
+    /// Reads the columns of an update: the header that it was written against.
+    fn header(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        table: &Arc<TableMetadata>,
+        has_static_row: bool,
+        stats: EncodingStats,
+    ) -> Result<&Header, CodecError> {
+        let written = cursor.rest();
+        // a list of columns says where it ends: what begins with the one before has the same
+        let is_same = |last: &UpdateForm| {
+            last.table.id == table.id && last.has_static_row == has_static_row && written.starts_with(&last.columns)
+        };
+        let form = match self.last.take().filter(is_same) {
+            Some(mut last) => {
+                cursor.skip(last.columns.len())?;
+                last.header.stats = stats;
+                last
+            }
+            None => {
+                let before = cursor.position();
+                let statics = if has_static_row { get_columns(cursor, table, true)? } else { Vec::new() };
+                let regulars = get_columns(cursor, table, false)?;
+                let columns = written.get(..cursor.position() - before).unwrap_or_default().to_vec();
+                let clustering = table.clustering.iter().map(|column| column.ty.clone()).collect();
+                let header = Header::new(stats, clustering, statics, regulars);
+                UpdateForm { table: Arc::clone(table), has_static_row, columns, header }
+            }
+        };
+        Ok(&self.last.insert(form).header)
+    }
 }
 
 fn decode_unfiltereds(

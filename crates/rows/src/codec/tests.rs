@@ -12,6 +12,10 @@ use super::*;
 use crate::{ClusteringPrefix, ColumnData, Mutation, PartitionUpdate, Slice};
 
 fn table() -> Arc<TableMetadata> {
+    table_of(TableId([7; 16]))
+}
+
+fn table_of(id: TableId) -> Arc<TableMetadata> {
     let spec =
         |name: &str, kind, position, ty| ColumnSpec { name: name.to_owned(), kind, position, ty, reversed: false };
     let map = CqlType::Map { key: Arc::new(CqlType::Text), value: Arc::new(CqlType::Int), frozen: false };
@@ -25,7 +29,6 @@ fn table() -> Arc<TableMetadata> {
         spec("m", ColumnKind::Regular, 0, map),
     ];
     let (flags, params) = (TableFlags::COMPOUND, TableParams::default());
-    let id = TableId([7; 16]);
     Arc::new(TableMetadata::new(id, "ks", "t", TableKind::Regular, flags, params, specs, BTreeMap::new(), None))
 }
 
@@ -99,8 +102,20 @@ fn mutations_round_trip() {
     encode_mutation(&mut out, &mutation);
     let bytes = Bytes::from(out);
     let tables = |id: TableId| (id == table.id).then(|| Arc::clone(&table));
-    assert_eq!(decode_mutation(&bytes, &tables), Ok(Some(mutation)));
+    assert_eq!(decode_mutation(&bytes, &tables), Ok(Some(mutation.clone())));
     assert_eq!(decode_mutation(&bytes, &|_| None), Ok(None));
+    // one decoder for updates with and without static row, of other columns, and of a table that is gone
+    let mut other = mutation.clone();
+    other.updates[0].static_row = None;
+    other.updates[0].rows.truncate(1);
+    let gone = Mutation::of(PartitionUpdate::new(table_of(TableId([8; 16])), mutation.key.clone()));
+    let mut decoder = MutationDecoder::new(&tables);
+    for wanted in [&mutation, &other, &other, &gone, &mutation, &gone, &mutation, &other] {
+        let mut out = Vec::new();
+        encode_mutation(&mut out, wanted);
+        let expected = (wanted.updates[0].table.id == table.id).then(|| wanted.clone());
+        assert_eq!(decoder.decode(&Bytes::from(out)), Ok(expected));
+    }
     let head = MutationHead { updates: 1, table: table.id, key: &[0, 0, 0, 1] };
     assert_eq!(peek_mutation(&bytes), Ok(head));
     assert!((0..22).all(|cut| peek_mutation(&bytes[..cut]) == Err(CodecError::Truncated)));

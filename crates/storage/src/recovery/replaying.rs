@@ -6,12 +6,13 @@
 //!    two rounds and a segment. A record that needs no replay is not decoded.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use bytes::Bytes;
 use env::Part;
-use rows::codec::{decode_mutation, peek_mutation};
+use rows::Mutation;
+use rows::codec::{MutationDecoder, peek_mutation};
 use schema::{Schema, TableId, TableMetadata};
-use types::DecoratedKey;
+use types::Token;
 
 use super::Recovery;
 use super::round::{List, Round};
@@ -19,7 +20,9 @@ use super::target::{self, Target};
 use crate::commitlog::{CommitLog, DirtyKey, LogPosition, Replay};
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::memtable::Memtable;
 use crate::replay_progress::Follower;
+use crate::table::TableStore;
 
 /// Bytes of records of a round, and one record more; less where memtables may hold little.
 const ROUND_BYTES: usize = 4 << 20;
@@ -62,7 +65,7 @@ impl Recovery<'_> {
             let (position, record) = record?;
             follower.note(position, 1);
             if let Some(record) = record {
-                list.push(position, &record);
+                list.push(Token::MIN, position, &record);
                 replaying.list(&mut list, &mut replayed)?;
             }
         }
@@ -176,7 +179,7 @@ impl Replaying<'_> {
         let filter = &self.recovery.filter;
         let Ok(head) = peek_mutation(record) else {
             // who decodes it says what is wrong
-            return round.push(0, position, record);
+            return round.push(0, Token::MIN, position, record);
         };
         if head.updates == 1 && !filter.is_set() {
             let Some(target) = self.targets.get(&head.table) else {
@@ -194,14 +197,27 @@ impl Replaying<'_> {
                 return;
             }
         }
-        let token = DecoratedKey::new(Bytes::copy_from_slice(head.key)).token;
-        round.push(self.recovery.shards.of(token), position, record);
+        let token = Token::of_key(head.key);
+        round.push(self.recovery.shards.of(token), token, position, record);
     }
 
     /// Replays the records of a shard.
     fn list(&self, list: &mut List, replayed: &mut Replayed) -> Result<(), StorageError> {
-        let mut dirty: BTreeMap<(u64, DirtyKey), u32> = BTreeMap::new();
-        list.replay(|position, record| self.record(position, record, replayed, &mut dirty))?;
+        let table_of = |id: TableId| self.targets.get(&id).map(|target| Arc::clone(&target.table));
+        let mut decoder = MutationDecoder::new(&table_of);
+        let mut places = Places::default();
+        let mut dirty = BTreeMap::new();
+        list.replay(|position, record| {
+            let mutation = decoder.decode(record).map_err(|error| StorageError::Refused {
+                why: format!("the commit log's record at {position:?} cannot be decoded: {error}"),
+            })?;
+            let replays = mutation.filter(|mutation| !self.recovery.filter.excludes(position, mutation));
+            match replays {
+                None => replayed.skipped += 1,
+                Some(mutation) => self.mutation(position, &mutation, &mut places, replayed, &mut dirty),
+            }
+            Ok::<_, StorageError>(())
+        })?;
         if !self.recovery.options.read_only {
             for ((segment, key), offset) in dirty {
                 self.log.mark_replayed(LogPosition { segment, offset }, &[key]);
@@ -210,40 +226,47 @@ impl Replaying<'_> {
         Ok(())
     }
 
-    /// Replays a record; `dirty` is told of the last one in each segment that memtables have.
-    fn record(
+    /// Replays a mutation; `dirty` is told of the last one in each segment that memtables have.
+    fn mutation(
         &self,
         position: LogPosition,
-        record: &Bytes,
+        mutation: &Mutation,
+        places: &mut Places,
         replayed: &mut Replayed,
         dirty: &mut BTreeMap<(u64, DirtyKey), u32>,
-    ) -> Result<(), StorageError> {
-        let filter = &self.recovery.filter;
-        let table_of = |id: TableId| self.targets.get(&id).map(|target| target.table.clone());
-        let mutation = decode_mutation(record, &table_of).map_err(|error| StorageError::Refused {
-            why: format!("the commit log's record at {position:?} cannot be decoded: {error}"),
-        })?;
-        let Some(mutation) = mutation.filter(|mutation| !filter.excludes(position, mutation)) else {
-            replayed.skipped += 1;
-            return Ok(());
-        };
+    ) {
         if mutation.updates.iter().any(|update| update.table.params.cdc == Some(true)) {
             self.log.mark_captured(position);
         }
         for update in &mutation.updates {
-            let Some(target) = self.targets.get(&update.table.id) else { continue };
-            let Some(store) = &target.store else { continue };
-            if filter.is_in_snapshot(position).unwrap_or_else(|| target.is_there(position)) {
+            let id = update.table.id;
+            let Some((target, store)) = self.targets.get(&id).and_then(|it| Some((it, it.store.as_ref()?))) else {
+                continue;
+            };
+            let is_in_snapshot = self.recovery.filter.is_in_snapshot(position);
+            if is_in_snapshot.unwrap_or_else(|| target.is_there(position)) {
                 replayed.skipped += 1;
                 continue;
             }
             let shard = store.shards.of(update.key.token);
-            let view = store.view();
-            let mut memtable = view.active[shard].enter_to_write().expect("nothing freezes it during a round");
+            let memtable = places.memtable(store, shard);
+            let mut memtable = memtable.enter_to_write().expect("nothing freezes it during a round");
             replayed.added += memtable.apply(update, Some(position));
             replayed.records += 1;
-            dirty.insert((position.segment, (target.table.id, shard as u16)), position.offset);
+            let last = dirty.entry((position.segment, (id, shard as u16))).or_default();
+            *last = position.offset.max(*last);
         }
-        Ok(())
+    }
+}
+
+/// The memtable that took the update before: mostly the next one's too.
+#[derive(Default)]
+struct Places(Option<((TableId, usize), Arc<Memtable>)>);
+
+impl Places {
+    fn memtable(&mut self, store: &TableStore, shard: usize) -> &Memtable {
+        let place = (store.id, shard);
+        let same = self.0.take().filter(|(last, _)| *last == place);
+        &self.0.insert(same.unwrap_or_else(|| (place, Arc::clone(&store.view().active[shard])))).1
     }
 }

@@ -4,7 +4,10 @@
 //! All updates of a mutation are of one partition key, and tables are split alike: so a mutation goes to one shard whatever its tables, and the
 //! records of a partition stay in order.
 
+use std::ops::Range;
+
 use bytes::{Bytes, BytesMut};
+use types::Token;
 
 use crate::commitlog::LogPosition;
 
@@ -15,8 +18,15 @@ const CAPACITY_KEPT_MAX: usize = 2 << 20;
 #[derive(Default)]
 pub(super) struct List {
     bytes: BytesMut,
-    /// Where each one's entry ends in the log, and its bytes here.
-    records: Vec<(LogPosition, usize)>,
+    records: Vec<Record>,
+}
+
+struct Record {
+    token: Token,
+    /// Where its entry ends in the log.
+    position: LogPosition,
+    /// Its bytes here.
+    bytes: Range<usize>,
 }
 
 impl List {
@@ -25,20 +35,20 @@ impl List {
         self.bytes.len()
     }
 
-    pub(super) fn push(&mut self, position: LogPosition, record: &[u8]) {
+    /// A record of a partition with this token.
+    pub(super) fn push(&mut self, token: Token, position: LogPosition, record: &[u8]) {
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(record);
-        self.records.push((position, self.bytes.len()));
+        self.records.push(Record { token, position, bytes: start..self.bytes.len() });
     }
 
-    /// Gives the records to `replay` until it fails, and is empty afterwards.
+    /// Gives the records to `replay` until it fails, and is empty afterwards. They come by token, so that neighbours in a memtable follow each
+    /// other; those of one partition in the order of the log.
     pub(super) fn replay<E>(&mut self, mut replay: impl FnMut(LogPosition, &Bytes) -> Result<(), E>) -> Result<(), E> {
         let bytes = std::mem::take(&mut self.bytes).freeze();
-        let mut start = 0;
-        let replayed = self.records.drain(..).try_for_each(|(position, end)| {
-            let record = bytes.slice(start..end);
-            start = end;
-            replay(position, &record)
-        });
+        self.records.sort_by_key(|record| record.token);
+        let replayed =
+            self.records.drain(..).try_for_each(|record| replay(record.position, &bytes.slice(record.bytes)));
         // memtables copy what they keep, so nobody holds a part of it
         self.bytes = bytes.try_into_mut().unwrap_or_default();
         if self.bytes.capacity() > CAPACITY_KEPT_MAX {
@@ -76,11 +86,11 @@ impl Round {
         (self.read, self.skipped, self.bytes) = (0, 0, 0);
     }
 
-    /// A record for a shard.
-    pub(super) fn push(&mut self, shard: usize, position: LogPosition, record: &[u8]) {
+    /// A record of a partition with this token, for its shard.
+    pub(super) fn push(&mut self, shard: usize, token: Token, position: LogPosition, record: &[u8]) {
         self.bytes += record.len();
         if let Some(list) = self.lists.get_mut(shard) {
-            list.push(position, record);
+            list.push(token, position, record);
         }
     }
 }
