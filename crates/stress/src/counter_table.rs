@@ -8,6 +8,7 @@ use scylla::value::{Counter, CqlValue};
 
 use crate::Result;
 use crate::distribution::Distribution;
+use crate::seeds::Visit;
 use crate::settings::Settings;
 use crate::standard::{each_column, key};
 use crate::workload::{Operation, Try, count_rows, one_by_one};
@@ -18,6 +19,7 @@ pub struct Add {
     statement: PreparedStatement,
     columns: usize,
     add: Distribution,
+    key_size: usize,
 }
 
 impl Add {
@@ -26,8 +28,8 @@ impl Add {
         let set = each_column(&settings.columns, |name| format!("{name} = {name} + ?"));
         let text = format!("UPDATE \"{}\".counter1 SET {set} WHERE key = ?", settings.schema.keyspace);
         let statement = session.prepare(text).await?;
-        let (columns, add) = (settings.columns.count, settings.columns.add.clone());
-        Ok(Self { session: session.clone(), statement, columns, add })
+        let (columns, add, key_size) = (settings.columns.count, settings.load.add.clone(), settings.load.key_size);
+        Ok(Self { session: session.clone(), statement, columns, add, key_size })
     }
 }
 
@@ -36,11 +38,15 @@ impl Operation for Add {
         "COUNTER_WRITE"
     }
 
-    fn run<'a>(&'a self, seeds: &'a [u64], draw: u64) -> Try<'a> {
-        one_by_one(seeds, move |seed| async move {
+    fn is_write(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, visits: &'a [Visit], draw: u64) -> Try<'a> {
+        one_by_one(visits, move |seed| async move {
             let amount = |column| CqlValue::Counter(Counter(self.add.draw_of(draw.wrapping_add(column))));
             let mut values: Vec<CqlValue> = (0..self.columns as u64).map(amount).collect();
-            values.push(key(seed));
+            values.push(key(seed, self.key_size));
             self.session.execute_unpaged(&self.statement, values).await?;
             Ok(1)
         })
@@ -52,16 +58,18 @@ pub struct Get {
     session: Arc<Session>,
     statement: PreparedStatement,
     validate: bool,
+    key_size: usize,
 }
 
 impl Get {
     /// Prepares the statement.
     pub async fn new(session: &Arc<Session>, settings: &Settings) -> Result<Self> {
-        let names = each_column(&settings.columns, str::to_owned);
+        let names = if settings.columns.slice { "*".to_owned() } else { each_column(&settings.columns, str::to_owned) };
         let text = format!("SELECT {names} FROM \"{}\".counter1 WHERE key = ?", settings.schema.keyspace);
         let mut statement = session.prepare(text).await?;
         statement.set_is_idempotent(true);
-        Ok(Self { session: session.clone(), statement, validate: settings.errors.validate })
+        let (validate, key_size) = (settings.errors.validate, settings.load.key_size);
+        Ok(Self { session: session.clone(), statement, validate, key_size })
     }
 }
 
@@ -70,9 +78,9 @@ impl Operation for Get {
         "COUNTER_READ"
     }
 
-    fn run<'a>(&'a self, seeds: &'a [u64], _: u64) -> Try<'a> {
-        one_by_one(seeds, move |seed| async move {
-            let found = count_rows(&self.session, &self.statement, (key(seed),)).await?;
+    fn run<'a>(&'a self, visits: &'a [Visit], _: u64) -> Try<'a> {
+        one_by_one(visits, move |seed| async move {
+            let found = count_rows(&self.session, &self.statement, (key(seed, self.key_size),)).await?;
             if found == 0 && self.validate {
                 return Err(format!("no counters for seed {seed}: were they written (same -pop)?").into());
             }

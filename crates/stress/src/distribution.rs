@@ -3,12 +3,15 @@
 //!
 //! A draw takes its randomness from the caller, so that what it gives follows from a seed. Every draw lies within the bounds.
 
+mod ratio;
+
 use std::fmt::Write as _;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution as _, Exp, Normal, Weibull};
 
 use crate::{Error, Result};
+pub use ratio::Ratio;
 
 /// One of the distributions over whole numbers, bounds included.
 #[derive(Clone, Debug)]

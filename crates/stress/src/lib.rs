@@ -17,9 +17,11 @@ mod pace;
 mod profile;
 mod report;
 mod run;
+mod seeds;
 mod session;
 mod settings;
 mod standard;
+mod tunnel;
 mod value;
 mod workload;
 
@@ -37,6 +39,10 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Ok(Wanted::Load(settings)) => settings,
         Ok(Wanted::Help(topic)) => {
             print!("{}", help::text(topic.as_deref()));
+            return ExitCode::SUCCESS;
+        }
+        Ok(Wanted::Version) => {
+            println!("helenus stress {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
         }
         Ok(Wanted::Print(distribution, draws)) => {

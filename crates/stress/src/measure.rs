@@ -28,7 +28,10 @@ pub struct Tally {
     pub operations: u64,
     pub partitions: u64,
     pub rows: u64,
+    /// Operations that failed in all their tries.
     pub errors: u64,
+    /// Tries beyond the first of an operation.
+    pub retries: u64,
     /// Microseconds since each should have begun.
     pub response: Histogram<u64>,
     /// Microseconds since each was sent.
@@ -38,7 +41,8 @@ pub struct Tally {
 impl Tally {
     /// Nothing yet.
     pub fn new() -> Self {
-        Self { operations: 0, partitions: 0, rows: 0, errors: 0, response: histogram(), service: histogram() }
+        let (response, service) = (histogram(), histogram());
+        Self { operations: 0, partitions: 0, rows: 0, errors: 0, retries: 0, response, service }
     }
 
     /// Takes in another.
@@ -47,13 +51,14 @@ impl Tally {
         self.partitions += other.partitions;
         self.rows += other.rows;
         self.errors += other.errors;
+        self.retries += other.retries;
         // both have the same bounds
         let _ = self.response.add(&other.response);
         let _ = self.service.add(&other.service);
     }
 
     fn clear(&mut self) {
-        (self.operations, self.partitions, self.rows, self.errors) = (0, 0, 0, 0);
+        (self.operations, self.partitions, self.rows, self.errors, self.retries) = (0, 0, 0, 0, 0);
         self.response.reset();
         self.service.reset();
     }
@@ -78,10 +83,11 @@ impl Meter {
         self.next.fetch_add(1, Ordering::Relaxed) as usize % SHARDS
     }
 
-    /// An operation has ended; without `done` it has failed.
-    pub fn record(&self, place: usize, response: Duration, service: Duration, done: Option<&Done>) {
+    /// An operation has ended, after so many tries beyond the first; without `done` it has failed.
+    pub fn record(&self, place: usize, response: Duration, service: Duration, done: Option<&Done>, retries: u64) {
         let mut tally = self.shards[place].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         tally.operations += 1;
+        tally.retries += retries;
         tally.response.saturating_record(response.as_micros() as u64);
         tally.service.saturating_record(service.as_micros() as u64);
         match done {
@@ -106,12 +112,15 @@ impl Meter {
 }
 
 /// Figures of some seconds.
-#[derive(Clone, serde::Serialize)]
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
 pub struct Figures {
     /// Seconds since the run began, at the end of these.
     pub at: f64,
     pub operations: u64,
+    pub partitions: u64,
+    pub rows: u64,
     pub errors: u64,
+    pub retries: u64,
     pub per_second: f64,
     pub partitions_per_second: f64,
     pub rows_per_second: f64,
@@ -131,7 +140,10 @@ impl Figures {
         Self {
             at,
             operations: tally.operations,
+            partitions: tally.partitions,
+            rows: tally.rows,
             errors: tally.errors,
+            retries: tally.retries,
             per_second: rate(tally.operations),
             partitions_per_second: rate(tally.partitions),
             rows_per_second: rate(tally.rows),
@@ -204,6 +216,34 @@ impl Uncertainty {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pace::Pace;
+
+    /// One thread asks a server 1,000 times a second; it answers in 1 ms, but once only after a second. What should have been asked meanwhile
+    /// is asked as fast as it goes.
+    #[test]
+    fn a_stall_counts_for_all_that_should_have_been_asked_meanwhile() {
+        let (pace, meter) = (Pace::new(1000.0), Meter::new("READ"));
+        let begun = pace.next();
+        let mut now = begun;
+        for number in 0..4000 {
+            let intended = if number == 0 { begun } else { pace.next() };
+            let sent = now.max(intended);
+            let service =
+                Duration::from_millis(if number == 1000 { 1000 } else { 1 }) / if number > 1000 { 2 } else { 1 };
+            now = sent + service;
+            meter.record(0, now - intended, service, Some(&Done { partitions: 1, rows: 1 }), 0);
+        }
+        let tally = meter.take();
+        let millis = |times: &Histogram<u64>, quantile| times.value_at_quantile(quantile) / 1000;
+        // sent one after the other: 999 of 1,000 took a millisecond, and the stall is one of 4,000
+        assert_eq!(millis(&tally.service, 0.999), 1);
+        assert_eq!(millis(&tally.service, 1.0), 1000);
+        // 2,000 are late, each half a millisecond less than the one before: half of all, by half a second on average
+        assert!((495..=505).contains(&millis(&tally.response, 0.75)), "{}", millis(&tally.response, 0.75));
+        assert!((975..=985).contains(&millis(&tally.response, 0.99)), "{}", millis(&tally.response, 0.99));
+        assert!((245.0..=255.0).contains(&(tally.response.mean() / 1000.0)), "{}", tally.response.mean());
+        assert!(millis(&tally.response, 0.49) <= 1);
+    }
 
     #[test]
     fn the_series_stays_bounded_and_keeps_its_span() {

@@ -3,10 +3,12 @@
 mod insert;
 mod query;
 mod rows;
+mod token_range;
+mod validate;
 mod yaml;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use scylla::client::session::Session;
@@ -14,7 +16,7 @@ use scylla::errors::ExecutionError;
 use scylla::frame::response::result::ColumnType;
 
 use crate::Result;
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, Ratio};
 use crate::settings::Settings;
 use crate::value::Generator;
 use crate::workload::{Operation, Workload};
@@ -25,32 +27,75 @@ use yaml::{ColumnSpec, Profile};
 const SIZE: Distribution = Distribution::uniform(4, 8);
 const POPULATION: Distribution = Distribution::uniform(1, 100_000_000_000);
 
-/// Makes the schema and prepares the operations; the table too.
+/// Rows of a partition that are made at once; larger ones are drawn from row by row.
+const ROWS_MAX: usize = 1_000_000;
+
+/// A profile with its table as the cluster has it.
+struct Loaded {
+    profile: Profile,
+    table: Table,
+    rows: Arc<Rows>,
+}
+
+/// Makes the schemas and prepares the operations; the tables too.
 pub async fn prepare(
     session: &Arc<Session>,
     settings: &Settings,
-    file: &Path,
+    files: &[PathBuf],
     parts: &[(String, f64)],
 ) -> Result<(Workload, Vec<String>)> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let profile = Profile::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-    create(session, &profile).await?;
-    let table = Table::load(session, &profile).await?;
-    let rows = Arc::new(table.rows(&profile)?);
+    let mut loaded = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let profile = Profile::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        create(session, &profile).await?;
+        let table = Table::load(session, &profile).await?;
+        let rows = Arc::new(table.rows(&profile, settings)?);
+        loaded.push(Loaded { profile, table, rows });
+    }
     let mut operations: Vec<(Arc<dyn Operation>, f64)> = Vec::new();
     for (name, weight) in parts {
-        let operation: Arc<dyn Operation> = match (name.as_str(), profile.query(name)) {
-            ("insert", _) => Arc::new(insert::Insert::new(session, &profile, &table, rows.clone()).await?),
-            (_, Some(query)) => {
-                Arc::new(query::Query::new(session, &profile, name, query, rows.clone(), settings).await?)
-            }
-            (_, None) => {
-                return Err(format!("{}: no query '{name}'; it has {}", file.display(), profile.query_names()).into());
-            }
-        };
-        operations.push((operation, *weight));
+        let (profile, operation) = find(&loaded, name)?;
+        // names of queries without their keyspace are of this one
+        session.use_keyspace(&profile.profile.keyspace, true).await?;
+        operations.push((profile.operation(session, settings, name, operation).await?, *weight));
     }
-    Ok((Workload::new(operations), vec![table.name]))
+    let tables = loaded.into_iter().map(|loaded| loaded.table.name).collect();
+    Ok((Workload::new(operations, settings.load.streak.clone()), tables))
+}
+
+/// The profile that `name` means and the operation in it: the first profile where none is named.
+fn find<'a>(loaded: &'a [Loaded], name: &'a str) -> Result<(&'a Loaded, &'a str)> {
+    let named = loaded.iter().find_map(|loaded| {
+        let operation = name.strip_prefix(loaded.profile.name().as_str())?.strip_prefix('.')?;
+        Some((loaded, operation))
+    });
+    named.or_else(|| Some((loaded.first()?, name))).ok_or_else(|| "user needs a profile".into())
+}
+
+impl Loaded {
+    async fn operation(
+        &self,
+        session: &Arc<Session>,
+        settings: &Settings,
+        called: &str,
+        name: &str,
+    ) -> Result<Arc<dyn Operation>> {
+        let (profile, table, rows, called) = (&self.profile, &self.table, self.rows.clone(), called.to_owned());
+        Ok(match (name, profile.query(name), profile.token_range_query(name)) {
+            ("insert", ..) => {
+                Arc::new(insert::Insert::new(called, session, profile, table, rows, &settings.insert).await?)
+            }
+            ("validate", ..) => {
+                Arc::new(validate::Validate::new(called, session, profile, table, rows, &settings.insert).await?)
+            }
+            (_, Some(query), _) => Arc::new(query::Query::new(called, session, query, rows, settings).await?),
+            (_, _, Some(query)) => {
+                Arc::new(token_range::TokenRange::new(called, session, query, table, &settings.token_ranges).await?)
+            }
+            _ => return Err(format!("{}: no query '{name}'; it has {}", profile.name(), profile.query_names()).into()),
+        })
+    }
 }
 
 async fn create(session: &Session, profile: &Profile) -> Result<()> {
@@ -59,7 +104,7 @@ async fn create(session: &Session, profile: &Profile) -> Result<()> {
     let mut is_used = false;
     for (text, is_inside) in definitions.chain(inside) {
         if is_inside && !is_used {
-            session.use_keyspace(&profile.keyspace, false).await?;
+            session.use_keyspace(&profile.keyspace, true).await?;
             is_used = true;
         }
         if let Err(error) = session.query_unpaged(text.as_str(), ()).await
@@ -69,7 +114,7 @@ async fn create(session: &Session, profile: &Profile) -> Result<()> {
         }
     }
     if !is_used {
-        session.use_keyspace(&profile.keyspace, false).await?;
+        session.use_keyspace(&profile.keyspace, true).await?;
     }
     session.await_schema_agreement().await?;
     Ok(())
@@ -121,7 +166,12 @@ impl Table {
         })
     }
 
-    fn rows(&self, profile: &Profile) -> Result<Rows> {
+    /// Names of all columns.
+    fn columns(&self) -> impl Iterator<Item = &String> {
+        [&self.partition_key, &self.clustering, &self.statics, &self.regular].into_iter().flatten()
+    }
+
+    fn rows(&self, profile: &Profile, settings: &Settings) -> Result<Rows> {
         for spec in &profile.columnspec {
             if !self.types.contains_key(&spec.name) {
                 return Err(format!("columnspec: {} has no column {}", self.name, spec.name).into());
@@ -143,14 +193,21 @@ impl Table {
             };
             Ok(Level { name: name.clone(), generator: generator(name)?, count })
         };
-        let named = |names: &[String]| -> Result<Vec<(String, Generator)>> {
-            names.iter().map(|name| Ok((name.clone(), generator(name)?))).collect()
+        let named = |names: &[String], may_skip: bool| -> Result<Vec<(String, Generator)>> {
+            let of = |name: &String| Ok((name.clone(), generator(name)?));
+            names.iter().map(of).filter(|made| made.is_ok() || !may_skip).collect()
+        };
+        let population = match (&settings.insert.row_population, &profile.insert.row_population) {
+            (Some(ratio), _) => ratio.clone(),
+            (None, Some(text)) => Ratio::parse(text)?,
+            (None, None) => Ratio::ALL,
         };
         Ok(Rows {
-            partition_key: named(&self.partition_key)?,
+            partition_key: named(&self.partition_key, false)?,
             levels: self.clustering.iter().map(level).collect::<Result<_>>()?,
-            statics: named(&self.statics)?,
-            regular: named(&self.regular)?,
+            statics: named(&self.statics, settings.errors.skip_columns)?,
+            regular: named(&self.regular, settings.errors.skip_columns)?,
+            population,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! What is told: a line for each interval, results at the end, files that were asked for.
 
 mod html;
+mod kept;
 mod percentiles;
 
 use std::fs::File;
@@ -13,8 +14,10 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use crate::Result;
 use crate::measure::{Figures, Series, Tally, Uncertainty};
+use crate::session::Server;
 use crate::settings::Settings;
-use crate::settings::output::Graph;
+use crate::settings::output::{Graph, Output};
+use kept::Kept;
 
 /// A run that is over.
 pub struct Finished {
@@ -50,12 +53,57 @@ pub struct Reports {
     graph: Option<Graph>,
     summary: bool,
     fixed: bool,
+    header: Option<std::time::Duration>,
+    /// When the header was shown.
+    shown: Instant,
+    server: Server,
+    /// The command line, without the password.
+    line: String,
+    operation: String,
+}
+
+/// The line above those of the intervals.
+fn header() -> String {
+    format!(
+        "{:<10}{:>10},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>7},{:>9},{:>7}",
+        "type",
+        "total ops",
+        "op/s",
+        "pk/s",
+        "row/s",
+        "mean",
+        "med",
+        ".95",
+        ".99",
+        ".999",
+        "max",
+        "time",
+        "stderr",
+        "errors"
+    )
 }
 
 impl Reports {
-    /// Opens the files of the command line.
-    pub fn new(settings: &Settings) -> Result<Self> {
+    /// Opens the files of the command line; says what is going to be done with which server.
+    pub fn new(settings: &Settings, server: Server) -> Result<Self> {
         let output = &settings.output;
+        let mut reports = Self::open(settings, output, server)?;
+        if output.settings {
+            let told = format!("helenus stress {}", reports.line);
+            reports.say(&told)?;
+            let server = &reports.server;
+            let told = format!(
+                "Connected to {} ({}) at {}",
+                server.cluster,
+                server.version,
+                settings.connection.hosts.join(",")
+            );
+            reports.say(&told)?;
+        }
+        Ok(reports)
+    }
+
+    fn open(settings: &Settings, output: &Output, server: Server) -> Result<Self> {
         let create = |path: &std::path::PathBuf| -> Result<BufWriter<File>> {
             Ok(BufWriter::new(File::create(path).map_err(|error| format!("{}: {error}", path.display()))?))
         };
@@ -70,6 +118,7 @@ impl Reports {
             file: graph.file.clone(),
             title: graph.title.clone(),
             revision: graph.revision.clone(),
+            operation: graph.operation.clone(),
         });
         Ok(Self {
             file: output.file.as_ref().map(create).transpose()?,
@@ -78,6 +127,11 @@ impl Reports {
             graph,
             summary: output.summary,
             fixed: settings.rate.fixed,
+            header: output.header,
+            shown: Instant::now(),
+            server,
+            operation: settings.line.split(' ').next().unwrap_or_default().to_owned(),
+            line: settings.line.clone(),
         })
     }
 
@@ -98,27 +152,16 @@ impl Reports {
             (None, None) => format!("until the standard error of the rate is below {}", settings.load.uncertainty),
         };
         self.say(&format!("Running with {threads} threads {how_long}"))?;
-        self.say(&format!(
-            "{:<10}{:>10},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>7},{:>9},{:>7}",
-            "type",
-            "total ops",
-            "op/s",
-            "pk/s",
-            "row/s",
-            "mean",
-            "med",
-            ".95",
-            ".99",
-            ".999",
-            "max",
-            "time",
-            "stderr",
-            "errors"
-        ))
+        self.shown = Instant::now();
+        self.say(&header())
     }
 
     /// An interval of a run.
     pub fn line(&mut self, kind: &str, operations: u64, figures: &Figures, uncertainty: &Uncertainty) -> Result<()> {
+        if self.header.is_some_and(|every| self.shown.elapsed() >= every) {
+            self.shown = Instant::now();
+            self.say(&header())?;
+        }
         self.say(&format!(
             "{:<10}{operations:>10},{:>8.0},{:>8.0},{:>8.0},{:>8.1},{:>8.1},{:>8.1},{:>8.1},{:>8.1},{:>8.1},{:>7.1},{:>9.5},{:>7}",
             format!("{kind},"), figures.per_second, figures.partitions_per_second, figures.rows_per_second, figures.mean_ms, figures.p50_ms,
@@ -171,7 +214,9 @@ impl Reports {
             });
         }
         row("Total partitions", &|tally, _| tally.partitions.to_string());
+        row("Total rows", &|tally, _| tally.rows.to_string());
         row("Total errors", &|tally, _| tally.errors.to_string());
+        row("Total retries", &|tally, _| tally.retries.to_string());
         let seconds = run.seconds as u64;
         lines.push(format!(
             "{:<26}: {:02}:{:02}:{:02}",
@@ -189,8 +234,8 @@ impl Reports {
         lines.into_iter().try_for_each(|line| self.say(&line))
     }
 
-    /// All runs are over.
-    pub fn end(&mut self, runs: &[Finished]) -> Result<()> {
+    /// All runs are over; `word` says how.
+    pub fn end(&mut self, runs: &[Finished], word: &str) -> Result<()> {
         if runs.len() > 1 {
             self.say("   threads      op/s      mean       med       .95       .99      .999       max  errors")?;
             for run in runs {
@@ -210,33 +255,48 @@ impl Reports {
             }
         }
         if let Some(path) = self.json.take() {
-            std::fs::write(&path, json(runs)?).map_err(|error| format!("{}: {error}", path.display()))?;
+            std::fs::write(&path, self.json(runs)?).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         if let Some(graph) = self.graph.take() {
-            let page = html::page(&graph, runs)?;
-            std::fs::write(&graph.file, page).map_err(|error| format!("{}: {error}", graph.file.display()))?;
+            self.draw(&graph, runs).map_err(|error| format!("{}: {error}", graph.file.display()))?;
         }
         for file in self.file.iter_mut().chain(self.hdr.as_mut().map(|(file, _)| file)) {
             file.flush()?;
         }
-        self.say("END")
+        self.say(word)
     }
-}
 
-fn json(runs: &[Finished]) -> Result<String> {
-    let run = |run: &Finished| {
-        let kinds: serde_json::Map<String, serde_json::Value> = run
-            .kinds
-            .iter()
-            .map(|(name, tally, figures)| {
-                (name.clone(), serde_json::json!({ "results": figures, "percentiles": percentiles::of(tally) }))
+    /// Puts the runs beside those that the report has, if it is there.
+    fn draw(&self, graph: &Graph, runs: &[Finished]) -> Result<()> {
+        let mut all = match std::fs::read_to_string(&graph.file) {
+            Ok(page) => kept::read(&page)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let operation = graph.operation.as_ref().unwrap_or(&self.operation);
+        all.extend(runs.iter().map(|run| Kept::new(run, &graph.revision, operation, &self.server.version)));
+        let text = kept::write(&mut all)?;
+        std::fs::write(&graph.file, html::page(&graph.title, &all, &text)?)?;
+        Ok(())
+    }
+
+    fn json(&self, runs: &[Finished]) -> Result<String> {
+        let run = |run: &Finished| {
+            let kinds: serde_json::Map<String, serde_json::Value> = run
+                .kinds
+                .iter()
+                .map(|(name, tally, figures)| {
+                    (name.clone(), serde_json::json!({ "results": figures, "percentiles": percentiles::of(tally) }))
+                })
+                .collect();
+            serde_json::json!({
+                "threads": run.threads, "seconds": run.seconds, "total": run.total, "percentiles": percentiles::of(&run.tally),
+                "kinds": kinds, "intervals": run.series.points,
             })
-            .collect();
-        serde_json::json!({
-            "threads": run.threads, "seconds": run.seconds, "total": run.total, "percentiles": percentiles::of(&run.tally),
-            "kinds": kinds, "intervals": run.series.points,
-        })
-    };
-    let all = serde_json::json!({ "times": "milliseconds", "runs": runs.iter().map(run).collect::<Vec<_>>() });
-    Ok(serde_json::to_string_pretty(&all)? + "\n")
+        };
+        let all = serde_json::json!({
+            "command": self.line, "server": self.server, "times": "milliseconds", "runs": runs.iter().map(run).collect::<Vec<_>>(),
+        });
+        Ok(serde_json::to_string_pretty(&all)? + "\n")
+    }
 }

@@ -9,12 +9,14 @@ use scylla::client::session::Session;
 use tokio::task::JoinSet;
 
 use crate::measure::{Figures, Meter, Series, Tally, Uncertainty};
-use crate::pace::{Pace, Source};
+use crate::pace::Pace;
 use crate::report::{Finished, Reports};
+use crate::seeds::Source;
 use crate::settings::Settings;
 use crate::settings::command::{Command, Truncate};
-use crate::workload::{Next, Operation, Workload};
-use crate::{Result, counter_table, profile, session, standard};
+use crate::settings::output::Level;
+use crate::workload::{Done, Next, Operation, Streak, Workload};
+use crate::{Error, Result, counter_table, profile, session, standard};
 
 /// Operations of a warm-up: a quarter of the run, no more than these.
 const WARM_UP: u64 = 50_000;
@@ -28,9 +30,9 @@ const RETRY_PAUSE: Duration = Duration::from_millis(10);
 /// Does all that the command line asks for.
 pub async fn all(settings: Settings) -> Result<()> {
     let session = Arc::new(session::connect(&settings).await?);
+    let mut reports = Reports::new(&settings, session::server(&session).await?)?;
     let (workload, tables) = prepare(&session, &settings).await?;
     let workload = Arc::new(workload);
-    let mut reports = Reports::new(&settings)?;
     if settings.load.count == Some(0) {
         return reports.say("n=0: the schema is there, nothing else was done.");
     }
@@ -46,7 +48,12 @@ pub async fn all(settings: Settings) -> Result<()> {
         if settings.load.truncate == Truncate::Always {
             truncate(&session, &tables).await?;
         }
-        runs.push(one(&settings, &workload, threads, &mut reports).await?);
+        let (run, failure) = one(&settings, &workload, threads, &mut reports).await?;
+        runs.push(run);
+        if let Some(failure) = failure {
+            reports.end(&runs, "FAILURE")?;
+            return Err(failure);
+        }
         threads = if threads < 16 { threads * 2 } else { threads * 3 / 2 };
         let searching = settings.rate.threads.is_none() && threads <= settings.rate.at_most;
         if !searching || (settings.rate.auto && is_saturated(&runs)) {
@@ -56,13 +63,13 @@ pub async fn all(settings: Settings) -> Result<()> {
             tokio::time::sleep(PAUSE).await;
         }
     }
-    reports.end(&runs)
+    reports.end(&runs, "END")
 }
 
 /// Schema and statements; the tables that are loaded.
 async fn prepare(session: &Arc<Session>, settings: &Settings) -> Result<(Workload, Vec<String>)> {
-    if let Command::User(file, parts) = &settings.load.command {
-        return profile::prepare(session, settings, file, parts).await;
+    if let Command::User(files, parts) = &settings.load.command {
+        return profile::prepare(session, settings, files, parts).await;
     }
     standard::create(session, settings).await?;
     let single = [(settings.load.command.clone(), 1.0)];
@@ -82,7 +89,8 @@ async fn prepare(session: &Arc<Session>, settings: &Settings) -> Result<(Workloa
         operations.push((operation, *weight));
     }
     let keyspace = &settings.schema.keyspace;
-    Ok((Workload::new(operations), vec![format!("\"{keyspace}\".standard1"), format!("\"{keyspace}\".counter1")]))
+    let workload = Workload::new(operations, settings.load.streak.clone());
+    Ok((workload, vec![format!("\"{keyspace}\".standard1"), format!("\"{keyspace}\".counter1")]))
 }
 
 async fn truncate(session: &Session, tables: &[String]) -> Result<()> {
@@ -112,19 +120,24 @@ fn is_saturated(runs: &[Finished]) -> bool {
     gain / NO_FASTER as f64 <= 0.0
 }
 
-/// One run.
-async fn one(settings: &Settings, workload: &Arc<Workload>, threads: usize, reports: &mut Reports) -> Result<Finished> {
+/// One run, and why it ended before its time, if it did.
+async fn one(
+    settings: &Settings,
+    workload: &Arc<Workload>,
+    threads: usize,
+    reports: &mut Reports,
+) -> Result<(Finished, Option<Error>)> {
     reports.begin(settings, threads)?;
     let source = Arc::new(Source::new(settings.population.clone(), settings.load.count));
     let begun = Instant::now();
     let mut load = Load::start(settings, workload, source.clone(), threads, settings.rate.per_second);
     let (mut series, mut uncertainty) = (Series::default(), Uncertainty::default());
     let mut totals: Vec<(String, Tally)> = load.meters.iter().map(|meter| (meter.name.clone(), Tally::new())).collect();
-    let (mut last, mut is_over) = (begun, false);
+    let (mut last, mut is_over, mut failure) = (begun, false, None);
     while !is_over {
         tokio::select! {
             () = tokio::time::sleep_until((last + settings.output.interval).into()) => {}
-            ended = load.wait() => { ended?; is_over = true; }
+            ended = load.wait() => { is_over = true; failure = ended.err(); }
         }
         let now = Instant::now();
         let (at, seconds) = ((now - begun).as_secs_f64(), (now - last).as_secs_f64());
@@ -162,7 +175,7 @@ async fn one(settings: &Settings, workload: &Arc<Workload>, threads: usize, repo
     }
     let finished = Finished::new(threads, begun.elapsed().as_secs_f64(), totals, series);
     reports.finished(&finished)?;
-    Ok(finished)
+    Ok((finished, failure))
 }
 
 /// Operations under way.
@@ -170,6 +183,8 @@ struct Load {
     meters: Vec<Arc<Meter>>,
     tasks: JoinSet<Result<()>>,
     source: Arc<Source>,
+    /// The first one.
+    failure: Option<Error>,
 }
 
 impl Load {
@@ -182,6 +197,7 @@ impl Load {
     ) -> Self {
         let meters: Vec<Arc<Meter>> =
             workload.operations.iter().map(|operation| Arc::new(Meter::new(operation.name()))).collect();
+        workload.operations.iter().for_each(|operation| operation.begin());
         let pace = per_second.map(|rate| Arc::new(Pace::new(rate)));
         let mut tasks = JoinSet::new();
         for thread in 0..threads {
@@ -192,23 +208,24 @@ impl Load {
                 fixed: settings.rate.fixed,
                 tries: settings.errors.retries + 1,
                 ignore: settings.errors.ignore,
+                level: settings.output.level,
                 meters: meters.iter().map(|meter| (meter.clone(), meter.place())).collect(),
                 random: SmallRng::seed_from_u64(thread as u64),
             };
             tasks.spawn(worker.run());
         }
-        Self { meters, tasks, source }
+        Self { meters, tasks, source, failure: None }
     }
 
-    /// Until all have ended; the first failure ends the others.
+    /// Until all have ended; the first failure ends the others. May be given up and begun again.
     async fn wait(&mut self) -> Result<()> {
         while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended.map_err(Into::into).and_then(|ended| ended) {
                 self.source.stop();
-                return Err(error);
+                self.failure.get_or_insert(error);
             }
         }
-        Ok(())
+        self.failure.take().map_or(Ok(()), Err)
     }
 }
 
@@ -220,46 +237,63 @@ struct Worker {
     fixed: bool,
     tries: u32,
     ignore: bool,
+    level: Level,
     meters: Vec<(Arc<Meter>, usize)>,
     random: SmallRng,
 }
 
 impl Worker {
     async fn run(mut self) -> Result<()> {
-        while let Some(next) = self.workload.next(&self.source, &mut self.random) {
+        let mut streak = Streak::default();
+        while let Some(next) = self.workload.next(&self.source, &mut streak, &mut self.random) {
+            let operation = self.workload.operations[next.kind].clone();
             let intended = self.pace.as_ref().map(|pace| pace.next());
             if let Some(intended) = intended {
                 tokio::time::sleep_until(intended.into()).await;
                 // a long wait may have outlived the run
                 if self.source.is_stopped() {
+                    operation.ended(&next.visits);
                     return Ok(());
                 }
             }
             let sent = Instant::now();
             let since = if self.fixed { intended.unwrap_or(sent) } else { sent };
-            let answer = self.attempt(&next).await;
+            let (answer, retries) = self.attempt(&operation, &next).await;
             let (meter, place) = &self.meters[next.kind];
-            meter.record(*place, since.elapsed(), sent.elapsed(), answer.as_ref().ok());
+            meter.record(*place, since.elapsed(), sent.elapsed(), answer.as_ref().ok(), retries);
+            operation.ended(&next.visits);
+            if operation.is_write() {
+                next.visits.iter().for_each(|visit| self.source.wrote(visit));
+            }
             if let Err(error) = answer {
-                let name = &meter.name;
-                let text = format!("{name} of seed {} failed {} times: {error}", next.seeds[0], self.tries);
+                let text = format!(
+                    "{} of seed {} failed {} times: {error}",
+                    meter.name, next.visits[0].seed as i64, self.tries
+                );
                 if !self.ignore {
                     return Err(text.into());
                 }
-                eprintln!("{text}");
+                if self.level >= Level::Normal {
+                    eprintln!("{text}");
+                }
             }
         }
         Ok(())
     }
 
-    async fn attempt(&self, next: &Next) -> Result<crate::workload::Done> {
-        let operation = &self.workload.operations[next.kind];
-        for _ in 1..self.tries {
-            match operation.run(&next.seeds, next.draw).await {
-                Ok(done) => return Ok(done),
-                Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
+    /// Tries until it is done; how many tries more than one it took.
+    async fn attempt(&self, operation: &Arc<dyn Operation>, next: &Next) -> (Result<Done>, u64) {
+        for retries in 0..u64::from(self.tries) - 1 {
+            match operation.run(&next.visits, next.draw).await {
+                Ok(done) => return (Ok(done), retries),
+                Err(error) => {
+                    if self.level == Level::Verbose {
+                        eprintln!("{} of seed {}: {error}", operation.name(), next.visits[0].seed as i64);
+                    }
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
             }
         }
-        operation.run(&next.seeds, next.draw).await
+        (operation.run(&next.visits, next.draw).await, u64::from(self.tries) - 1)
     }
 }

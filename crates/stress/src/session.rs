@@ -1,5 +1,6 @@
 //! The driver's session.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use scylla::client::PoolSize;
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
-use scylla::policies::host_filter::AllowListHostFilter;
+use scylla::cluster::metadata::Peer;
+use scylla::policies::host_filter::HostFilter;
 use scylla::policies::load_balancing::DefaultPolicy;
 use scylla::policies::retry::FallthroughRetryPolicy;
 use scylla::statement::{Consistency, SerialConsistency};
@@ -15,16 +17,31 @@ use scylla::statement::{Consistency, SerialConsistency};
 use crate::Result;
 use crate::settings::Settings;
 use crate::settings::connection::{Compression, Connection};
+use crate::tunnel::Tunnel;
 
 /// Longest wait for an answer: an operation that has none by then has failed.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What answers: name and version.
+#[derive(Clone, serde::Serialize)]
+pub struct Server {
+    pub cluster: String,
+    pub version: String,
+}
+
+/// Asks the node that is connected to.
+pub async fn server(session: &Session) -> Result<Server> {
+    let query = "SELECT cluster_name, release_version FROM system.local";
+    let answer = session.query_unpaged(query, ()).await?.into_rows_result()?;
+    let (cluster, version) = answer.first_row::<(String, String)>()?;
+    Ok(Server { cluster, version })
+}
 
 /// Connects. Tries are counted by us, so that the driver makes none of its own.
 pub async fn connect(settings: &Settings) -> Result<Session> {
     let connection = &settings.connection;
     let hosts: Vec<String> = connection.hosts.iter().map(|host| address(host, connection.port)).collect();
     let mut builder = SessionBuilder::new()
-        .known_nodes(&hosts)
         .pool_size(PoolSize::PerHost(std::num::NonZeroUsize::new(connection.connections).ok_or("no connections")?))
         .default_execution_profile_handle(profile(settings).into_handle())
         .compression(connection.compression.map(|kind| match kind {
@@ -35,10 +52,39 @@ pub async fn connect(settings: &Settings) -> Result<Session> {
         builder = builder.user(user, password);
     }
     if connection.whitelist {
-        builder = builder.host_filter(Arc::new(AllowListHostFilter::new(&hosts)?));
+        builder = builder.host_filter(Arc::new(Only { nodes: resolve(&hosts).await? }));
     }
+    builder = match &connection.transport {
+        None => builder.known_nodes(&hosts),
+        Some(transport) => {
+            let tunnel = Arc::new(Tunnel::open(transport, connection.port)?);
+            for node in resolve(&hosts).await? {
+                builder = builder.known_node_addr(tunnel.reach(node).await?);
+            }
+            builder.address_translator(tunnel)
+        }
+    };
     let session = builder.build().await.map_err(|error| unreachable(connection, &error))?;
     Ok(session)
+}
+
+async fn resolve(hosts: &[String]) -> Result<Vec<SocketAddr>> {
+    let mut nodes = Vec::new();
+    for host in hosts {
+        nodes.extend(tokio::net::lookup_host(host).await.map_err(|error| format!("{host}: {error}"))?);
+    }
+    Ok(nodes)
+}
+
+/// Nodes of the command line and no others.
+struct Only {
+    nodes: Vec<SocketAddr>,
+}
+
+impl HostFilter for Only {
+    fn accept(&self, peer: &Peer) -> bool {
+        self.nodes.iter().any(|node| node.ip() == peer.address.ip())
+    }
 }
 
 fn address(host: &str, port: u16) -> String {
@@ -53,7 +99,15 @@ fn address(host: &str, port: u16) -> String {
 }
 
 fn unreachable(connection: &Connection, error: &dyn std::error::Error) -> String {
-    format!("no connection to {} (port {}): {error}", connection.hosts.join(", "), connection.port)
+    let hosts = connection.hosts.join(", ");
+    // with version 1.3 of TLS a node refuses who shows no certificate only after the handshake
+    let hint = match &connection.transport {
+        Some(transport) if transport.identity.is_none() => {
+            " (a node that wants a certificate needs -transport keystore=)"
+        }
+        _ => "",
+    };
+    format!("no connection to {hosts} (port {}): {error}{hint}", connection.port)
 }
 
 fn profile(settings: &Settings) -> ExecutionProfile {

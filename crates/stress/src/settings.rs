@@ -3,10 +3,14 @@
 pub mod columns;
 pub mod command;
 pub mod connection;
+mod credentials;
+pub mod insert;
 pub mod output;
 pub mod population;
 pub mod rate;
 pub mod schema;
+pub mod token_ranges;
+pub mod transport;
 mod words;
 
 use std::collections::BTreeMap;
@@ -16,11 +20,23 @@ use crate::distribution::{Distribution, parse_count};
 use columns::Columns;
 use command::{Command, Load};
 use connection::Connection;
+use insert::Insert;
 use output::Output;
 use population::Population;
 use rate::Rate;
 use schema::Schema;
+use token_ranges::TokenRanges;
 use words::Words;
+
+/// Options of cassandra-stress that are refused, and why.
+const REFUSED: [(&str, &str); 4] = [
+    ("-jmx", "nothing is asked of JMX, which Helenus does not have: the lines have no gc columns"),
+    ("-sendto", "there is no stress daemon; start this program where it is wanted"),
+    ("-sample", "nothing is sampled: histograms hold every operation"),
+    ("-key", "it is -pop by now"),
+];
+/// Those that are known.
+const KNOWN: &str = "-rate -pop -col -insert -tokenrange -schema -node -port -mode -transport -credentials-file -log -reporting -graph -errors";
 
 /// Everything that the command line says.
 pub struct Settings {
@@ -28,10 +44,14 @@ pub struct Settings {
     pub rate: Rate,
     pub population: Population,
     pub columns: Columns,
+    pub insert: Insert,
+    pub token_ranges: TokenRanges,
     pub schema: Schema,
     pub connection: Connection,
     pub output: Output,
     pub errors: Errors,
+    /// All of it as it was given, but for the password.
+    pub line: String,
 }
 
 /// What is to be done.
@@ -39,6 +59,8 @@ pub enum Wanted {
     Load(Box<Settings>),
     /// Help, on this word.
     Help(Option<String>),
+    /// The version.
+    Version,
     /// Show what a distribution draws, so many times.
     Print(Distribution, u64),
 }
@@ -51,33 +73,67 @@ pub struct Errors {
     pub ignore: bool,
     /// A read has to give what a write of the same seed wrote.
     pub validate: bool,
+    /// Columns of types that no values are made for are left out.
+    pub skip_columns: bool,
 }
 
 impl Settings {
     /// Reads the arguments behind the word `stress`.
     pub fn parse(arguments: &[String]) -> Result<Wanted> {
+        if arguments.first().is_some_and(|first| first == "-?") {
+            return Ok(Wanted::Help(arguments.get(1).cloned()));
+        }
         let mut groups = groups(arguments)?;
         let mut first = groups.remove("").unwrap_or_default();
-        match first.first().map(String::as_str) {
+        match first.first().map(|name| name.to_ascii_lowercase()).as_deref() {
             None | Some("help") => return Ok(Wanted::Help(first.get(1).or(groups.keys().next()).cloned())),
             Some("print") => return print(&first[1..]),
+            Some("version") => return Ok(Wanted::Version),
             Some(_) => {}
         }
-        let name = first.remove(0);
+        for (group, why) in REFUSED {
+            if groups.contains_key(group) {
+                return Err(format!("{group}: {why}").into());
+            }
+        }
+        let name = first.remove(0).to_ascii_lowercase();
         let mut take = |name: &'static str| Words::new(name, groups.remove(name).unwrap_or_default());
         let load = Load::parse(&name, Words::new("the command", first))?;
+        let (mut columns, mut schema, mut insert, mut ranges) =
+            (take("-col"), take("-schema"), take("-insert"), take("-tokenrange"));
+        if load.is_user() {
+            columns.none("belongs to the tables standard1 and counter1; a profile says it in its columnspec")?;
+            schema.none("belongs to the tables standard1 and counter1; a profile says it in its definitions")?;
+            (columns, schema) = (Words::new("-col", Vec::new()), Words::new("-schema", Vec::new()));
+        } else {
+            insert.none("belongs to `user`: rows of standard1 and counter1 are partitions of their own")?;
+            ranges.none("belongs to the token_range_queries of `user`")?;
+            (insert, ranges) = (Words::new("-insert", Vec::new()), Words::new("-tokenrange", Vec::new()));
+        }
         let settings = Self {
             rate: Rate::parse(take("-rate"), &load)?,
             population: Population::parse(take("-pop"), &load)?,
-            columns: Columns::parse(take("-col"))?,
-            schema: Schema::parse(take("-schema"))?,
-            connection: Connection::parse(take("-node"), take("-port"), take("-mode"), take("-transport"))?,
-            output: Output::parse(take("-log"), take("-graph"))?,
+            columns: Columns::parse(columns)?,
+            insert: Insert::parse(insert)?,
+            token_ranges: TokenRanges::parse(ranges)?,
+            schema: Schema::parse(schema)?,
+            connection: Connection::parse(
+                take("-node"),
+                take("-port"),
+                take("-mode"),
+                take("-transport"),
+                take("-credentials-file"),
+            )?,
+            output: Output::parse(take("-log"), take("-reporting"), take("-graph"))?,
             errors: Errors::parse(take("-errors"))?,
+            line: line(arguments),
             load,
         };
         if let Some(group) = groups.keys().next() {
-            return Err(format!("{group} is not known here; known are -rate, -pop, -col, -schema, -node, -port, -mode, -transport, -log, -graph, -errors (help COMMAND or help -OPTION says more)").into());
+            return Err(format!(
+                "{group} is not known here; known are {KNOWN} (help COMMAND or help -OPTION says more)"
+            )
+            .into());
         }
         Ok(Wanted::Load(Box::new(settings)))
     }
@@ -95,6 +151,7 @@ impl Errors {
             retries: u32::try_from(retries).map_err(|_| "retries= is out of range")?,
             ignore: words.flag("ignore"),
             validate: !words.flag("skip-read-validation"),
+            skip_columns: words.flag("skip-unsupported-columns"),
         };
         words.end()?;
         Ok(errors)
@@ -109,6 +166,15 @@ fn print(words: &[String]) -> Result<Wanted> {
     Ok(Wanted::Print(Distribution::parse(&distribution)?, draws as u64))
 }
 
+/// The command line again, without the password.
+fn line(arguments: &[String]) -> String {
+    let word = |word: &String| match word.get(.."password=".len()) {
+        Some(head) if head.eq_ignore_ascii_case("password=") => format!("{head}***"),
+        _ => word.clone(),
+    };
+    arguments.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// Words by the option before them; those of the command stand under "". A bracket that is open takes the next argument too.
 fn groups(arguments: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -119,7 +185,7 @@ fn groups(arguments: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
         if whole.matches('(').count() > whole.matches(')').count() {
             open = Some(whole);
         } else if whole.starts_with('-') {
-            name = whole;
+            name = whole.to_ascii_lowercase();
             if groups.insert(name.clone(), Vec::new()).is_some() {
                 return Err(format!("{name} stands twice").into());
             }
@@ -141,7 +207,7 @@ mod tests {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         match Settings::parse(&arguments)? {
             Wanted::Load(settings) => Ok(settings),
-            Wanted::Help(_) | Wanted::Print(..) => Err("not a load".into()),
+            Wanted::Help(_) | Wanted::Version | Wanted::Print(..) => Err("not a load".into()),
         }
     }
 
@@ -164,6 +230,12 @@ mod tests {
         let settings = parse("mixed ratio(write=1,read=3) duration=30s -rate fixed=1000/s threads=8").expect("a mix");
         assert!(settings.rate.fixed);
         assert_eq!(settings.load.duration.map(|duration| duration.as_secs()), Some(30));
+        let settings = parse("counter_write n=1 add=FIXED(3) keysize=16 -MODE user=a password=b").expect("counters");
+        assert_eq!((settings.load.add.min(), settings.load.key_size), (3, 16));
+        assert!(settings.line.ends_with("user=a password=***"), "{}", settings.line);
+        let settings = parse("mixed n=10 -tokenrange").expect("both kinds");
+        assert_eq!(settings.load.command, Command::Mixed(vec![(Command::Read, 1.0), (Command::Write, 1.0)]));
+        assert_eq!((settings.load.streak.min(), settings.load.streak.max()), (1, 10));
         let settings = parse("read n=10 -rate threads>=2 threads<=4 auto").expect("a read");
         assert_eq!(
             (settings.rate.threads, settings.rate.at_least, settings.rate.at_most, settings.rate.auto),
@@ -178,12 +250,21 @@ mod tests {
             ("write n=1 -rate threads=1 speed=9", "speed=9"),
             ("write n=1 -turbo", "-turbo"),
             ("write n=1 duration=1s", "one of"),
-            ("mixed n=1", "ratio("),
+            ("mixed n=1 ratio(tidy=1)", "tidy"),
+            ("write n=1 -insert visits=fixed(2)", "belongs to `user`"),
+            ("user n=1 profile=p.yaml ops(insert=1) -col n=fixed(1)", "columnspec"),
+            ("write n=1 -col super=1", "super columns"),
+            ("write n=1 -jmx user=x", "gc columns"),
+            ("write n=1 -mode protocolVersion=3", "version 4"),
+            ("write n=1 -transport truststore=x truststore-password=y", "without a password"),
+            ("write n=1 -transport keystore=x", "truststore=FILE.pem"),
+            ("write n=1 -node listen=1", "is no host"),
+            ("write n=1 -pop dist=fixed(1) read-lookback=fixed(1)", "belong to seq="),
             ("write n=1 cl=most", "most"),
             ("write n=1 -schema replication(factor=3", "not closed"),
-            ("write n=1 -transport truststore=x", "TLS"),
             ("user n=1", "profile="),
             ("write n=1 -mode thrift", "thrift"),
+            ("write n=1 keysize=0", "keysize="),
         ] {
             let Err(error) = parse(line) else { panic!("{line}: accepted") };
             assert!(error.to_string().contains(word), "{line}: {error}");

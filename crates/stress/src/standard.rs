@@ -8,13 +8,11 @@ use scylla::value::CqlValue;
 
 use crate::Result;
 use crate::distribution::Distribution;
+use crate::seeds::Visit;
 use crate::settings::Settings;
 use crate::settings::columns::Columns;
 use crate::value::{Generator, mix};
 use crate::workload::{Operation, Try, one_by_one};
-
-/// Bytes of a key.
-const KEY_BYTES: usize = 10;
 
 /// Makes the keyspace and both tables of ours, where they are not there yet.
 pub async fn create(session: &Session, settings: &Settings) -> Result<()> {
@@ -35,9 +33,16 @@ pub async fn create(session: &Session, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// The key of a seed: ten hexadecimal digits, as text.
-pub fn key(seed: u64) -> CqlValue {
-    CqlValue::Blob(format!("{:016X}", mix(seed)).as_bytes()[..KEY_BYTES].to_vec())
+/// The key of a seed: so many hexadecimal digits, as text.
+pub fn key(seed: u64, size: usize) -> CqlValue {
+    let mut digits = Vec::with_capacity(size + 16);
+    let mut state = seed;
+    while digits.len() < size {
+        state = mix(state);
+        digits.extend_from_slice(format!("{state:016X}").as_bytes());
+    }
+    digits.truncate(size);
+    CqlValue::Blob(digits)
 }
 
 /// Columns' names as CQL wants them, with something behind each.
@@ -69,16 +74,20 @@ pub struct Write {
     session: Arc<Session>,
     statement: PreparedStatement,
     values: Values,
+    key_size: usize,
 }
 
 impl Write {
     /// Prepares the statement.
     pub async fn new(session: &Arc<Session>, settings: &Settings) -> Result<Self> {
         let set = each_column(&settings.columns, |name| format!("{name} = ?"));
-        let text = format!("UPDATE \"{}\".standard1 SET {set} WHERE key = ?", settings.schema.keyspace);
+        let timestamp =
+            settings.columns.timestamp.map(|micros| format!(" USING TIMESTAMP {micros}")).unwrap_or_default();
+        let text = format!("UPDATE \"{}\".standard1{timestamp} SET {set} WHERE key = ?", settings.schema.keyspace);
         let mut statement = session.prepare(text).await?;
         statement.set_is_idempotent(true);
-        Ok(Self { session: session.clone(), statement, values: Values::new(&settings.columns)? })
+        let (values, key_size) = (Values::new(&settings.columns)?, settings.load.key_size);
+        Ok(Self { session: session.clone(), statement, values, key_size })
     }
 }
 
@@ -87,10 +96,14 @@ impl Operation for Write {
         "WRITE"
     }
 
-    fn run<'a>(&'a self, seeds: &'a [u64], _: u64) -> Try<'a> {
-        one_by_one(seeds, move |seed| async move {
+    fn is_write(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, visits: &'a [Visit], _: u64) -> Try<'a> {
+        one_by_one(visits, move |seed| async move {
             let mut values = self.values.of(seed);
-            values.push(key(seed));
+            values.push(key(seed, self.key_size));
             self.session.execute_unpaged(&self.statement, values).await?;
             Ok(1)
         })
@@ -103,26 +116,32 @@ pub struct Read {
     statement: PreparedStatement,
     /// What must come, unless nobody looks.
     values: Option<Values>,
+    /// The columns' names in the order in which they are wanted.
+    names: Vec<String>,
+    key_size: usize,
 }
 
 impl Read {
     /// Prepares the statement.
     pub async fn new(session: &Arc<Session>, settings: &Settings) -> Result<Self> {
-        let names = each_column(&settings.columns, str::to_owned);
+        let names = if settings.columns.slice { "*".to_owned() } else { each_column(&settings.columns, str::to_owned) };
         let text = format!("SELECT {names} FROM \"{}\".standard1 WHERE key = ?", settings.schema.keyspace);
         let mut statement = session.prepare(text).await?;
         statement.set_is_idempotent(true);
         let values = settings.errors.validate.then(|| Values::new(&settings.columns)).transpose()?;
-        Ok(Self { session: session.clone(), statement, values })
+        let (names, key_size) = (settings.columns.names.clone(), settings.load.key_size);
+        Ok(Self { session: session.clone(), statement, values, names, key_size })
     }
 
     async fn one(&self, seed: u64) -> Result<u64> {
-        let answer = self.session.execute_unpaged(&self.statement, (key(seed),)).await?.into_rows_result()?;
+        let key = key(seed, self.key_size);
+        let answer = self.session.execute_unpaged(&self.statement, (key,)).await?.into_rows_result()?;
         let Some(values) = &self.values else { return Ok(answer.rows_num() as u64) };
         let row: Option<scylla::value::Row> = answer.maybe_first_row()?;
         let row = row.ok_or_else(|| format!("no row for seed {seed}: was it written (same -col, same -pop)?"))?;
-        let expected: Vec<Option<CqlValue>> = values.of(seed).into_iter().map(Some).collect();
-        if row.columns != expected {
+        let place = |name: &String| answer.column_specs().get_by_name(name).map(|(place, _)| place);
+        let found = |name: &String| place(name).and_then(|place| row.columns.get(place)?.as_ref());
+        if !self.names.iter().zip(values.of(seed)).all(|(name, value)| found(name) == Some(&value)) {
             return Err(format!("the row for seed {seed} is not what a write with this -col would have written").into());
         }
         Ok(1)
@@ -134,7 +153,7 @@ impl Operation for Read {
         "READ"
     }
 
-    fn run<'a>(&'a self, seeds: &'a [u64], _: u64) -> Try<'a> {
-        one_by_one(seeds, |seed| self.one(seed))
+    fn run<'a>(&'a self, visits: &'a [Visit], _: u64) -> Try<'a> {
+        one_by_one(visits, |seed| self.one(seed))
     }
 }

@@ -30,6 +30,31 @@ pub fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// A number as a share: at least 0, below 1.
+pub fn unit(number: u64) -> f64 {
+    (mix(number) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// A number that equal values share.
+pub fn hash(value: &CqlValue) -> u64 {
+    let of = |bytes: &[u8]| {
+        bytes.chunks(8).fold(mix(bytes.len() as u64), |hash, chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            mix(hash ^ u64::from_le_bytes(word))
+        })
+    };
+    match value {
+        CqlValue::Int(number) => mix(*number as u64),
+        CqlValue::BigInt(number) => mix(*number as u64),
+        CqlValue::Timestamp(time) => mix(time.0 as u64),
+        CqlValue::Text(text) | CqlValue::Ascii(text) => of(text.as_bytes()),
+        CqlValue::Blob(bytes) => of(bytes),
+        CqlValue::Uuid(uuid) => of(uuid.as_bytes()),
+        other => of(format!("{other:?}").as_bytes()),
+    }
+}
+
 /// Makes the values of one column.
 pub struct Generator {
     cql_type: ColumnType<'static>,

@@ -12,7 +12,8 @@ use scylla::serialize::row::SerializeRow;
 use scylla::statement::prepared::PreparedStatement;
 
 use crate::Result;
-use crate::pace::Source;
+use crate::distribution::Distribution;
+use crate::seeds::{Source, Visit};
 
 /// What an operation was for.
 pub struct Done {
@@ -28,21 +29,33 @@ pub trait Operation: Send + Sync {
     /// Its name in results.
     fn name(&self) -> &str;
 
-    /// How many partitions the next one is about.
-    fn partitions(&self, random: &mut SmallRng) -> usize {
-        let _ = random;
-        1
+    /// It changes what its partitions hold.
+    fn is_write(&self) -> bool {
+        false
+    }
+
+    /// A run begins: what is remembered of the one before is forgotten.
+    fn begin(&self) {}
+
+    /// The partitions that the next one is about; none when nothing is left to do.
+    fn next(&self, source: &Source) -> Option<Vec<Visit>> {
+        Some(vec![source.visit(source.permit()?, self.is_write())?])
     }
 
     /// Asks for these partitions. `draw` decides what is left to chance: the same for each try of an operation.
-    fn run<'a>(&'a self, seeds: &'a [u64], draw: u64) -> Try<'a>;
+    fn run<'a>(&'a self, visits: &'a [Visit], draw: u64) -> Try<'a>;
+
+    /// It has ended, well or not.
+    fn ended(&self, visits: &[Visit]) {
+        let _ = visits;
+    }
 }
 
 /// An operation with all that is random about it decided.
 pub struct Next {
     /// Its place in the workload.
     pub kind: usize,
-    pub seeds: Vec<u64>,
+    pub visits: Vec<Visit>,
     pub draw: u64,
 }
 
@@ -50,40 +63,56 @@ pub struct Next {
 pub struct Workload {
     pub operations: Vec<Arc<dyn Operation>>,
     weights: Vec<f64>,
+    /// How many of one kind a thread does before it draws again.
+    streak: Distribution,
+}
+
+/// Where a thread stands: the kind it is at, and how many more of it.
+#[derive(Default)]
+pub struct Streak {
+    kind: usize,
+    left: i64,
 }
 
 impl Workload {
     /// Operations with their weights.
-    pub fn new(parts: Vec<(Arc<dyn Operation>, f64)>) -> Self {
+    pub fn new(parts: Vec<(Arc<dyn Operation>, f64)>, streak: Distribution) -> Self {
         let (operations, weights) = parts.into_iter().unzip();
-        Self { operations, weights }
+        Self { operations, weights, streak }
     }
 
-    /// The next operation; none once the source is at its end.
-    pub fn next(&self, source: &Source, random: &mut SmallRng) -> Option<Next> {
+    /// The next operation of a thread; none once nothing is left.
+    pub fn next(&self, source: &Source, streak: &mut Streak, random: &mut SmallRng) -> Option<Next> {
+        if streak.left <= 0 {
+            *streak = Streak { kind: self.draw(random), left: self.streak.draw(0, random).max(1) };
+        }
+        streak.left -= 1;
+        let visits = self.operations[streak.kind].next(source)?;
+        let draw = visits.first()?.draw();
+        Some(Next { kind: streak.kind, visits, draw })
+    }
+
+    fn draw(&self, random: &mut SmallRng) -> usize {
         let mut place = random.random::<f64>() * self.weights.iter().sum::<f64>();
         let passed = |weight: &f64| {
             place -= weight;
             place < 0.0
         };
-        let kind = self.weights.iter().position(passed).unwrap_or(self.weights.len() - 1);
-        let wanted = self.operations[kind].partitions(random).max(1);
-        let seeds: Vec<u64> = (0..wanted).map_while(|_| source.seed(random)).collect();
-        (!seeds.is_empty()).then(|| Next { kind, seeds, draw: random.random() })
+        self.weights.iter().position(passed).unwrap_or(self.weights.len() - 1)
     }
 }
 
 /// A try that asks for one partition after the other; each gives its rows.
-pub fn one_by_one<'a, F>(seeds: &'a [u64], ask: impl Fn(u64) -> F + Send + 'a) -> Try<'a>
+pub fn one_by_one<'a, F>(visits: &'a [Visit], ask: impl Fn(u64) -> F + Send + 'a) -> Try<'a>
 where
     F: Future<Output = Result<u64>> + Send + 'a,
 {
     Box::pin(async move {
         let mut rows = 0;
-        for seed in seeds {
-            rows += ask(*seed).await?;
+        for visit in visits {
+            rows += ask(visit.seed).await?;
         }
-        Ok(Done { partitions: seeds.len() as u64, rows })
+        Ok(Done { partitions: visits.len() as u64, rows })
     })
 }
 

@@ -6,9 +6,10 @@ use scylla::client::session::Session;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
 
-use super::rows::Rows;
-use super::yaml::{Fields, Profile, QuerySpec};
+use super::rows::{Place, Rows};
+use super::yaml::{Fields, QuerySpec};
 use crate::Result;
+use crate::seeds::Visit;
 use crate::settings::Settings;
 use crate::value::mix;
 use crate::workload::{Done, Operation, Try, count_rows};
@@ -18,7 +19,7 @@ pub struct Query {
     session: Arc<Session>,
     statement: PreparedStatement,
     /// Columns in the order of the statement's markers.
-    columns: Vec<String>,
+    places: Vec<Place>,
     fields: Fields,
     rows: Arc<Rows>,
 }
@@ -26,9 +27,8 @@ pub struct Query {
 impl Query {
     /// Prepares the statement. Markers take their values from the columns that they are compared with.
     pub async fn new(
+        name: String,
         session: &Arc<Session>,
-        profile: &Profile,
-        name: &str,
         query: &QuerySpec,
         rows: Arc<Rows>,
         settings: &Settings,
@@ -39,24 +39,24 @@ impl Query {
             scylla::statement::Consistency::LocalSerial => Some(scylla::statement::SerialConsistency::LocalSerial),
             _ => Some(scylla::statement::SerialConsistency::Serial),
         });
-        let columns: Vec<String> =
-            statement.get_variable_col_specs().iter().map(|column| column.name().to_owned()).collect();
-        let probe = rows.one(1, 1);
-        if let Some(column) = columns.iter().find(|column| rows.value(&probe, column).is_none()) {
-            return Err(
-                format!("query {name}: the marker for {column} belongs to no column of {}", profile.table).into()
-            );
-        }
-        Ok(Self { name: name.to_owned(), session: session.clone(), statement, columns, fields: query.fields, rows })
+        let unknown = |column: &str| format!("query {name}: the marker for {column} belongs to no column of the table");
+        let place = |column: &str| rows.place(column).ok_or_else(|| unknown(column));
+        let specs = statement.get_variable_col_specs();
+        let places = specs.iter().map(|column| place(column.name())).collect::<std::result::Result<_, _>>()?;
+        Ok(Self { name, session: session.clone(), statement, places, fields: query.fields, rows })
     }
 
-    fn values(&self, partition: u64, draw: u64) -> Vec<Option<CqlValue>> {
-        let row = self.rows.one(partition, draw);
-        let value = |(number, column): (usize, &String)| match self.fields {
-            Fields::SameRow => self.rows.value(&row, column),
-            Fields::MultiRow => self.rows.value(&self.rows.one(partition, mix(draw ^ number as u64)), column),
+    fn values(&self, seed: u64, draw: u64) -> Vec<CqlValue> {
+        let partition = self.rows.partition(seed);
+        let row = self.rows.one(&partition, draw);
+        let value = |(number, place): (usize, &Place)| match self.fields {
+            Fields::SameRow => self.rows.value(&partition, &row, *place),
+            Fields::MultiRow => {
+                let other = self.rows.one(&partition, mix(draw ^ number as u64));
+                self.rows.value(&partition, &other, *place)
+            }
         };
-        self.columns.iter().enumerate().map(value).collect()
+        self.places.iter().enumerate().map(value).collect()
     }
 }
 
@@ -65,13 +65,13 @@ impl Operation for Query {
         &self.name
     }
 
-    fn run<'a>(&'a self, seeds: &'a [u64], draw: u64) -> Try<'a> {
+    fn run<'a>(&'a self, visits: &'a [Visit], draw: u64) -> Try<'a> {
         Box::pin(async move {
             let mut rows = 0;
-            for seed in seeds {
-                rows += count_rows(&self.session, &self.statement, self.values(*seed, draw)).await?;
+            for visit in visits {
+                rows += count_rows(&self.session, &self.statement, self.values(visit.seed, draw)).await?;
             }
-            Ok(Done { partitions: seeds.len() as u64, rows })
+            Ok(Done { partitions: visits.len() as u64, rows })
         })
     }
 }

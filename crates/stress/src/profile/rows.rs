@@ -1,9 +1,15 @@
-//! The rows of a partition, from its seed: so many values of the first clustering column, within each so many of the second, and so on.
+//! The rows of a partition, from its seed: so many values of the first clustering column, within each so many of the second, and so on
+//! (org.apache.cassandra.stress.generate.PartitionIterator).
+//!
+//! What must hold: what a partition holds follows from its key alone, and a row's cells from its key and clustering alone. So two seeds that
+//! give the same key (a small `population`) write the same rows, and a row can be judged by whoever reads it.
+
+use std::collections::HashSet;
 
 use scylla::value::CqlValue;
 
-use crate::distribution::Distribution;
-use crate::value::{Generator, mix};
+use crate::distribution::{Distribution, Ratio};
+use crate::value::{Generator, hash, mix, unit};
 
 /// A clustering column.
 pub struct Level {
@@ -19,12 +25,30 @@ pub struct Rows {
     pub levels: Vec<Level>,
     pub statics: Vec<(String, Generator)>,
     pub regular: Vec<(String, Generator)>,
+    /// Share of a row's regular columns that have a value.
+    pub population: Ratio,
 }
 
-/// A row: the seeds of its levels, the last of which is its own.
+/// A partition: its key, and the number that all it holds follows from.
+pub struct Partition {
+    pub key: Vec<CqlValue>,
+    pub id: u64,
+}
+
+/// A row: its clustering, and the number that its cells follow from.
+#[derive(Clone)]
 pub struct Row {
-    partition: u64,
-    levels: Vec<u64>,
+    clustering: Vec<CqlValue>,
+    pub id: u64,
+}
+
+/// Where a column's values are.
+#[derive(Clone, Copy)]
+pub enum Place {
+    Key(usize),
+    Level(usize),
+    Static(usize),
+    Regular(usize),
 }
 
 /// The seed of the child of this number.
@@ -32,7 +56,19 @@ fn child(parent: u64, number: u64) -> u64 {
     mix(mix(parent) ^ number)
 }
 
+/// The number of what has this value within something else.
+pub fn id_within(parent: u64, value: &CqlValue) -> u64 {
+    mix(parent ^ hash(value))
+}
+
 impl Rows {
+    /// The partition of a seed.
+    pub fn partition(&self, seed: u64) -> Partition {
+        let key: Vec<CqlValue> = self.partition_key.iter().map(|(_, generator)| generator.value(seed)).collect();
+        let id = key.iter().fold(0, id_within);
+        Partition { key, id }
+    }
+
     /// How many rows there may be.
     pub fn most(&self) -> f64 {
         self.levels.iter().map(|level| level.count.max() as f64).product()
@@ -42,53 +78,60 @@ impl Rows {
         self.levels[level].count.draw_of(parent).max(0) as u64
     }
 
-    /// All rows of a partition, up to `most`.
-    pub fn all(&self, partition: u64, most: usize) -> Vec<Row> {
-        let mut rows = vec![Row { partition, levels: Vec::new() }];
+    fn within(&self, level: usize, row: &Row, number: u64) -> Row {
+        let value = self.levels[level].generator.value(child(row.id, number));
+        let id = id_within(row.id, &value);
+        Row { clustering: row.clustering.iter().cloned().chain([value]).collect(), id }
+    }
+
+    /// All rows of a partition, up to `most`; each clustering once.
+    pub fn all(&self, partition: &Partition, most: usize) -> Vec<Row> {
+        let mut rows = vec![Row { clustering: Vec::new(), id: partition.id }];
         for level in 0..self.levels.len() {
-            let longer = |row: Row| {
-                let parent = row.seed();
-                (0..self.count(level, parent)).map(move |number| row.with(child(parent, number)))
-            };
-            rows = rows.into_iter().flat_map(longer).take(most).collect();
+            let mut seen = HashSet::new();
+            let longer = |row: Row| (0..self.count(level, row.id)).map(move |number| self.within(level, &row, number));
+            rows = rows.into_iter().flat_map(longer).filter(|row| seen.insert(row.id)).take(most).collect();
         }
         rows
     }
 
     /// One row of a partition, as `draw` wants it.
-    pub fn one(&self, partition: u64, draw: u64) -> Row {
-        let mut row = Row { partition, levels: Vec::with_capacity(self.levels.len()) };
+    pub fn one(&self, partition: &Partition, draw: u64) -> Row {
+        let mut row = Row { clustering: Vec::new(), id: partition.id };
         for level in 0..self.levels.len() {
-            let parent = row.seed();
-            let number = mix(draw ^ level as u64) % self.count(level, parent).max(1);
-            row.levels.push(child(parent, number));
+            let number = mix(draw ^ level as u64) % self.count(level, row.id).max(1);
+            row = self.within(level, &row, number);
         }
         row
     }
 
-    /// The row's value in a column; none where the table has no such column.
-    pub fn value(&self, row: &Row, column: &str) -> Option<CqlValue> {
-        let of = |columns: &[(String, Generator)], seed: u64| {
-            columns.iter().find(|(name, _)| name == column).map(|(_, generator)| generator.value(seed))
-        };
-        let level = || {
-            let at = self.levels.iter().position(|level| level.name == column)?;
-            Some(self.levels[at].generator.value(row.levels[at]))
-        };
-        of(&self.partition_key, row.partition)
-            .or_else(level)
-            .or_else(|| of(&self.statics, row.partition))
-            .or_else(|| of(&self.regular, row.seed()))
-    }
-}
-
-impl Row {
-    fn seed(&self) -> u64 {
-        self.levels.last().copied().unwrap_or(self.partition)
+    /// Where a column is; none where the table has no such column.
+    pub fn place(&self, column: &str) -> Option<Place> {
+        let at = |columns: &[(String, Generator)]| columns.iter().position(|(name, _)| name == column);
+        at(&self.partition_key)
+            .map(Place::Key)
+            .or_else(|| self.levels.iter().position(|level| level.name == column).map(Place::Level))
+            .or_else(|| at(&self.statics).map(Place::Static))
+            .or_else(|| at(&self.regular).map(Place::Regular))
     }
 
-    fn with(&self, level: u64) -> Self {
-        Self { partition: self.partition, levels: self.levels.iter().copied().chain([level]).collect() }
+    /// The row's value in a column, whether an insert would have it or not.
+    pub fn value(&self, partition: &Partition, row: &Row, place: Place) -> CqlValue {
+        match place {
+            Place::Key(at) => partition.key[at].clone(),
+            Place::Level(at) => row.clustering[at].clone(),
+            Place::Static(at) => self.statics[at].1.value(partition.id),
+            Place::Regular(at) => self.regular[at].1.value(row.id),
+        }
+    }
+
+    /// The row's value in a column; none in one that is left out of this row.
+    pub fn cell(&self, partition: &Partition, row: &Row, place: Place) -> Option<CqlValue> {
+        let is_there = match place {
+            Place::Regular(at) => unit(child(row.id, at as u64)) < self.population.draw(row.id),
+            _ => true,
+        };
+        is_there.then(|| self.value(partition, row, place))
     }
 }
 
@@ -97,31 +140,67 @@ mod tests {
     use super::*;
     use scylla::frame::response::result::{ColumnType, NativeType};
 
-    fn rows() -> Rows {
-        let generator = |name: &str| {
-            let population = Distribution::uniform(1, 1 << 40);
+    fn rows(population: i64, share: &str) -> Rows {
+        let generator = |name: &str, population| {
+            let population = Distribution::uniform(1, population);
             Generator::new(name, ColumnType::Native(NativeType::BigInt), Distribution::fixed(8), population)
                 .expect("a type")
         };
-        let level = |name: &str, count| Level { name: name.to_owned(), generator: generator(name), count };
+        let level = |name: &str, count| Level { name: name.to_owned(), generator: generator(name, population), count };
         Rows {
-            partition_key: vec![("p".to_owned(), generator("p"))],
+            partition_key: vec![("p".to_owned(), generator("p", population))],
             levels: vec![level("a", Distribution::fixed(3)), level("b", Distribution::uniform(1, 5))],
             statics: Vec::new(),
-            regular: vec![("v".to_owned(), generator("v"))],
+            regular: vec![("v".to_owned(), generator("v", 1 << 40))],
+            population: Ratio::parse(share).expect("a share"),
         }
+    }
+
+    fn values(rows: &Rows, partition: &Partition, row: &Row) -> [CqlValue; 4] {
+        ["p", "a", "b", "v"].map(|column| rows.value(partition, row, rows.place(column).expect("a column")))
     }
 
     #[test]
     fn a_row_that_is_drawn_is_one_of_the_partitions_rows() {
-        let rows = rows();
-        let values = |row: &Row| ["p", "a", "b", "v"].map(|column| format!("{:?}", rows.value(row, column)));
-        let all: Vec<_> = rows.all(7, 1000).iter().map(&values).collect();
+        let rows = rows(1 << 40, "FIXED(1)/1");
+        let partition = rows.partition(7);
+        let all: Vec<_> = rows.all(&partition, 1000).iter().map(|row| values(&rows, &partition, row)).collect();
         assert!((3..=15).contains(&all.len()), "{}", all.len());
         for draw in 0..100 {
-            assert!(all.contains(&values(&rows.one(7, draw))));
+            assert!(all.contains(&values(&rows, &partition, &rows.one(&partition, draw))));
         }
-        assert_eq!(rows.all(7, 2).len(), 2, "bounded");
-        assert!(rows.value(&rows.one(7, 0), "q").is_none());
+        assert_eq!(rows.all(&partition, 2).len(), 2, "bounded");
+        assert!(rows.place("q").is_none());
+    }
+
+    #[test]
+    fn the_same_key_holds_the_same_rows_and_no_clustering_comes_twice() {
+        let rows = rows(3, "FIXED(1)/1");
+        let all = |seed| {
+            let partition = rows.partition(seed);
+            let values = |row: &Row| format!("{:?}", values(&rows, &partition, row));
+            (format!("{:?}", partition.key), rows.all(&partition, 1000).iter().map(values).collect::<Vec<_>>())
+        };
+        let mut by_key = std::collections::HashMap::new();
+        for seed in 0..50 {
+            let (key, rows) = all(seed);
+            let clusterings: HashSet<_> =
+                rows.iter().map(|row| row.rsplit_once("BigInt").map(|(clustering, _)| clustering.to_owned())).collect();
+            assert_eq!(clusterings.len(), rows.len());
+            assert_eq!(by_key.entry(key).or_insert_with(|| rows.clone()), &rows);
+        }
+        assert!(by_key.len() <= 3);
+    }
+
+    #[test]
+    fn a_share_of_the_cells_is_left_out_and_always_the_same() {
+        let rows = rows(1 << 40, "FIXED(1)/4");
+        let cell = |seed| {
+            let partition = rows.partition(seed);
+            rows.cell(&partition, &rows.one(&partition, 1), Place::Regular(0))
+        };
+        let there = (0..4000).filter(|seed| cell(*seed).is_some()).count();
+        assert!((900..1100).contains(&there), "{there}");
+        assert!((0..100).all(|seed| cell(seed) == cell(seed)));
     }
 }

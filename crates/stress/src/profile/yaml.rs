@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::Result;
-use crate::distribution::{Distribution, parse_count};
 
 /// A profile.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// A name for people.
-    #[serde(rename = "specname", default)]
-    _specname: Option<String>,
+    /// What operations are called by where there are several profiles; the keyspace and the table when nothing is said.
+    specname: Option<String>,
     pub keyspace: String,
     #[serde(default)]
     pub keyspace_definition: Option<String>,
@@ -28,6 +26,8 @@ pub struct Profile {
     pub insert: InsertSpec,
     #[serde(default)]
     queries: BTreeMap<String, QuerySpec>,
+    #[serde(default)]
+    token_range_queries: BTreeMap<String, TokenRangeSpec>,
 }
 
 /// How a column's values are spread.
@@ -52,6 +52,9 @@ pub struct InsertSpec {
     pub batchtype: Option<String>,
     /// Share of a partition's rows in one.
     pub select: Option<String>,
+    /// Share of a row's columns that have a value.
+    #[serde(rename = "row-population")]
+    pub row_population: Option<String>,
 }
 
 /// A query.
@@ -64,12 +67,28 @@ pub struct QuerySpec {
     pub fields: Fields,
 }
 
+/// Pages of all that lies in a range of tokens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRangeSpec {
+    /// `*`, or some with commas between.
+    pub columns: String,
+    /// Rows.
+    #[serde(default = "page_size")]
+    pub page_size: i32,
+}
+
+fn page_size() -> i32 {
+    5000
+}
+
 /// See [`QuerySpec::fields`].
-#[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
+#[derive(Deserialize, Default, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fields {
-    #[default]
+    #[serde(rename = "samerow", alias = "SAMEROW")]
     SameRow,
+    #[default]
+    #[serde(rename = "multirow", alias = "MULTIROW")]
     MultiRow,
 }
 
@@ -77,8 +96,23 @@ impl Profile {
     /// Reads the text of a file.
     pub fn parse(text: &str) -> Result<Self> {
         let mut profile: Self = serde_saphyr::from_str(text)?;
-        profile.queries = profile.queries.into_iter().map(|(name, query)| (name.to_ascii_lowercase(), query)).collect();
+        profile.queries = in_small_letters(profile.queries);
+        profile.token_range_queries = in_small_letters(profile.token_range_queries);
+        let both = profile.queries.keys().find(|name| profile.token_range_queries.contains_key(*name));
+        if let Some(name) = both {
+            return Err(format!("{name} stands in queries and in token_range_queries").into());
+        }
         Ok(profile)
+    }
+
+    /// What its operations are called by.
+    pub fn name(&self) -> String {
+        self.specname.clone().unwrap_or_else(|| format!("{}.{}", self.keyspace, self.table)).to_ascii_lowercase()
+    }
+
+    /// The query over ranges of tokens of this name, in small letters.
+    pub fn token_range_query(&self, name: &str) -> Option<&TokenRangeSpec> {
+        self.token_range_queries.get(name)
     }
 
     /// The query of this name, in small letters.
@@ -88,32 +122,13 @@ impl Profile {
 
     /// Names of all operations.
     pub fn query_names(&self) -> String {
-        std::iter::once("insert").chain(self.queries.keys().map(String::as_str)).collect::<Vec<_>>().join(", ")
+        let queries = self.queries.keys().chain(self.token_range_queries.keys()).map(String::as_str);
+        ["insert", "validate"].into_iter().chain(queries).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// `FIXED(1)/5`: a distribution over a number.
-pub struct Ratio {
-    of: Distribution,
-    over: f64,
-}
-
-impl Ratio {
-    /// Reads the text; all when there is none.
-    pub fn parse(text: Option<&str>) -> Result<Self> {
-        let Some(text) = text else { return Ok(Self { of: Distribution::fixed(1), over: 1.0 }) };
-        let (of, over) = text.rsplit_once('/').ok_or_else(|| format!("'{text}' is no share such as FIXED(1)/5"))?;
-        let over = parse_count(over)?;
-        if over < 1 {
-            return Err(format!("'{text}' divides by less than 1").into());
-        }
-        Ok(Self { of: Distribution::parse(of.trim())?, over: over as f64 })
-    }
-
-    /// A share between 0 and 1.
-    pub fn draw(&self, seed: u64) -> f64 {
-        (self.of.draw_of(seed) as f64 / self.over).clamp(0.0, 1.0)
-    }
+fn in_small_letters<T>(map: BTreeMap<String, T>) -> BTreeMap<String, T> {
+    map.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect()
 }
 
 #[cfg(test)]
@@ -125,15 +140,13 @@ mod tests {
         let text = "specname: x\nkeyspace: k\ntable: t\ntable_definition: |\n  CREATE TABLE t (a int PRIMARY KEY)\ncolumnspec:\n  - name: a\n    population: uniform(1..10)\ninsert:\n  partitions: fixed(1)\n  batchtype: UNLOGGED\n  select: fixed(1)/1\nqueries:\n  One:\n    cql: SELECT * FROM t WHERE a = ?\n    fields: multirow\n";
         let profile = Profile::parse(text).expect("a profile");
         assert!(profile.query("one").is_some_and(|query| query.fields == Fields::MultiRow));
-        assert_eq!(profile.query_names(), "insert, one");
-        let error = Profile::parse(&format!("{text}token_range_queries: {{}}\n")).err().expect("refused").to_string();
-        assert!(error.contains("token_range_queries"), "{error}");
-    }
-
-    #[test]
-    fn shares() {
-        assert_eq!(Ratio::parse(Some("FIXED(1)/4")).expect("a share").draw(1), 0.25);
-        assert_eq!(Ratio::parse(None).expect("all").draw(1), 1.0);
-        assert!(Ratio::parse(Some("FIXED(1)")).is_err());
+        assert_eq!((profile.query_names().as_str(), profile.name().as_str()), ("insert, validate, one", "x"));
+        let ranges = format!("{text}token_range_queries:\n  All:\n    columns: '*'\n");
+        let profile = Profile::parse(&ranges).expect("a profile");
+        assert_eq!(profile.token_range_query("all").map(|query| query.page_size), Some(5000));
+        for (more, word) in [("seed: 1\n", "seed"), ("token_range_queries:\n  one:\n    columns: a\n", "stands in")] {
+            let error = Profile::parse(&format!("{text}{more}")).err().expect("refused").to_string();
+            assert!(error.contains(word), "{error}");
+        }
     }
 }

@@ -1,13 +1,13 @@
-//! A page with plots: rate and latencies over time, latency by percentile. One file, nothing loaded from elsewhere.
+//! A page with plots: rate and latencies over time, latency by percentile. One file, nothing loaded from elsewhere; it holds the figures of its
+//! runs, so that the next run is drawn beside them.
 
 use std::fmt::Write as _;
 
 use plotters::prelude::*;
 
-use super::{Finished, percentiles};
+use super::kept::Kept;
 use crate::Result;
 use crate::measure::Figures;
-use crate::settings::output::Graph;
 
 const SIZE: (u32, u32) = (960, 320);
 
@@ -17,16 +17,14 @@ struct Line {
     points: Vec<(f64, f64)>,
 }
 
-/// The page for these runs.
-pub fn page(graph: &Graph, runs: &[Finished]) -> Result<String> {
+/// The page for these runs; `text_of_runs` goes into it as it is.
+pub fn page(title: &str, runs: &[Kept], text_of_runs: &str) -> Result<String> {
     let each_run = |of: &dyn Fn(&Figures) -> f64| -> Vec<Line> {
-        let points = |run: &Finished| run.series.points.iter().map(|point| (point.at, of(point))).collect();
-        runs.iter().map(|run| Line { name: name(run), points: points(run) }).collect()
+        let points = |run: &Kept| run.points.iter().map(|point| (point.at, of(point))).collect();
+        runs.iter().map(|run| Line { name: run.name(), points: points(run) }).collect()
     };
-    let curve = |run: &Finished| {
-        percentiles::of(&run.tally).iter().map(|point| (point.one_of.log10(), point.response_ms)).collect()
-    };
-    let curves: Vec<Line> = runs.iter().map(|run| Line { name: name(run), points: curve(run) }).collect();
+    let curve = |run: &Kept| run.curve.iter().map(|point| (point.one_of.log10(), point.response_ms)).collect();
+    let curves: Vec<Line> = runs.iter().map(|run| Line { name: run.name(), points: curve(run) }).collect();
     let plots = [
         ("Operations a second", plot(&each_run(&|point| point.per_second), "seconds", "op/s")?),
         ("Median latency", plot(&each_run(&|point| point.p50_ms), "seconds", "ms")?),
@@ -35,53 +33,48 @@ pub fn page(graph: &Graph, runs: &[Finished]) -> Result<String> {
         ("Latency that one operation of 10^x exceeds", plot(&curves, "x", "ms")?),
     ];
     let mut text = String::new();
-    let (title, revision) = (escape(&graph.title), escape(&graph.revision));
+    let title = escape(title);
     let _ = write!(
         text,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>body{{font-family:sans-serif;max-width:1000px;margin:auto}}\
-         table{{border-collapse:collapse}}td,th{{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}}</style></head>\n<body><h1>{title}</h1><p>{revision}</p>\n"
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>body{{font-family:sans-serif;max-width:1100px;margin:auto}}\
+         table{{border-collapse:collapse}}td,th{{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}}</style></head>\n<body><h1>{title}</h1>\n"
     );
     table(&mut text, runs);
     for (heading, svg) in plots {
         let _ = writeln!(text, "<h2>{heading}</h2>\n{svg}");
     }
+    text.push_str(text_of_runs);
     text.push_str("</body></html>\n");
     Ok(text)
-}
-
-fn name(run: &Finished) -> String {
-    format!("{} threads", run.threads)
 }
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn table(text: &mut String, runs: &[Finished]) {
-    text.push_str("<table><tr><th>threads<th>kind<th>operations<th>op/s<th>mean ms<th>median<th>95th<th>99th<th>99.9th<th>max<th>errors</tr>\n");
+fn table(text: &mut String, runs: &[Kept]) {
+    let heads =
+        "revision server operation threads kind operations op/s mean_ms median 95th 99th 99.9th max errors retries";
+    let head: String = heads.split(' ').map(|head| format!("<th>{}</th>", head.replace('_', " "))).collect();
+    let _ = writeln!(text, "<table><tr>{head}</tr>");
     for run in runs {
         let total = ("total", &run.total);
-        for (kind, figures) in run.kinds.iter().map(|(name, _, figures)| (name.as_str(), figures)).chain([total]) {
-            let _ = writeln!(
-                text,
-                "<tr><td>{}<td>{}<td>{}<td>{:.0}<td>{:.2}<td>{:.2}<td>{:.2}<td>{:.2}<td>{:.2}<td>{:.2}<td>{}</tr>",
-                run.threads,
-                escape(kind),
-                figures.operations,
-                figures.per_second,
-                figures.mean_ms,
-                figures.p50_ms,
-                figures.p95_ms,
-                figures.p99_ms,
-                figures.p999_ms,
-                figures.max_ms,
-                figures.errors
-            );
+        for (kind, figures) in run.kinds.iter().map(|(name, figures)| (name.as_str(), figures)).chain([total]) {
+            let times =
+                [figures.mean_ms, figures.p50_ms, figures.p95_ms, figures.p99_ms, figures.p999_ms, figures.max_ms];
+            let names = [&run.revision, &run.server, &run.operation].map(|name| escape(name));
+            let counts = [run.threads.to_string(), escape(kind), figures.operations.to_string()];
+            let cells = names.into_iter().chain(counts).chain([format!("{:.0}", figures.per_second)]);
+            let cells = cells.chain(times.iter().map(|time| format!("{time:.2}")));
+            let cells = cells.chain([figures.errors.to_string(), figures.retries.to_string()]);
+            let row: String = cells.map(|cell| format!("<td>{cell}</td>")).collect();
+            let _ = writeln!(text, "<tr>{row}</tr>");
         }
     }
     text.push_str("</table>\n");
 }
 
+/// An SVG of these lines; their names are escaped by the library.
 fn plot(lines: &[Line], x_label: &str, y_label: &str) -> Result<String> {
     let mut svg = String::new();
     {

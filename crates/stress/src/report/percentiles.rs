@@ -3,7 +3,7 @@
 use crate::measure::Tally;
 
 /// A point of the curve.
-#[derive(Clone, Copy, serde::Serialize)]
+#[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub struct Point {
     /// 99.9, for instance.
     pub percentile: f64,

@@ -10,10 +10,12 @@ pub struct Columns {
     pub count: usize,
     /// Bytes of a value.
     pub size: Distribution,
-    /// What is added to a counter.
-    pub add: Distribution,
     /// Names, instead of C0, C1, …
     pub names: Vec<String>,
+    /// Every write has this timestamp, in microseconds.
+    pub timestamp: Option<i64>,
+    /// Reads ask for the whole row, not for columns by name.
+    pub slice: bool,
 }
 
 /// Most columns that a table of ours gets.
@@ -24,7 +26,11 @@ impl Columns {
     pub fn parse(mut words: Words) -> Result<Self> {
         let count = words.value("n=").map_or(Ok(Distribution::fixed(5)), |text| Distribution::parse(&text))?;
         let size = words.value("size=").map_or(Ok(Distribution::fixed(34)), |text| Distribution::parse(&text))?;
-        let add = words.value("add=").map_or(Ok(Distribution::fixed(1)), |text| Distribution::parse(&text))?;
+        let timestamp = words.number("timestamp=")?;
+        let slice = words.flag("slice");
+        words.refuse("super=", "there are no super columns in CQL")?;
+        words.refuse("comparator=", "names of columns are text in CQL")?;
+        words.refuse("add=", "it is a word of counter_write and mixed: counter_write add=...")?;
         let named = words.value("names=");
         words.end()?;
         if count.min() != count.max() {
@@ -37,6 +43,6 @@ impl Columns {
             Some(text) => text.split(',').map(str::to_owned).collect(),
             None => (0..count.max()).map(|number| format!("C{number}")).collect(),
         };
-        Ok(Self { count: names.len(), size, add, names })
+        Ok(Self { count: names.len(), size, names, timestamp, slice })
     }
 }

@@ -7,7 +7,12 @@ use scylla::statement::Consistency;
 
 use super::words::Words;
 use crate::Result;
-use crate::distribution::parse_count;
+use crate::distribution::{Distribution, parse_count};
+
+/// Bytes of a key when nothing is said.
+const DEFAULT_KEY_SIZE: usize = 10;
+/// A key of CQL may have so many bytes.
+const KEY_SIZE_MAX: i64 = 65_535;
 
 /// Kinds of load, by the names that cassandra-stress has for them.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,8 +23,8 @@ pub enum Command {
     CounterRead,
     /// Kinds with their weights.
     Mixed(Vec<(Command, f64)>),
-    /// A profile in YAML, and operations (`insert` or a query's name) with their weights.
-    User(PathBuf, Vec<(String, f64)>),
+    /// Profiles in YAML, and operations (`insert` or a query's name, behind the profile's and a dot where there are several) with their weights.
+    User(Vec<PathBuf>, Vec<(String, f64)>),
 }
 
 /// The command and its words.
@@ -37,6 +42,12 @@ pub struct Load {
     pub serial: Consistency,
     pub warm_up: bool,
     pub truncate: Truncate,
+    /// Of a mix: how many of one kind a thread does before it draws again.
+    pub streak: Distribution,
+    /// Bytes of a key of standard1 and counter1.
+    pub key_size: usize,
+    /// What is added to a counter.
+    pub add: Distribution,
 }
 
 /// When tables are emptied.
@@ -72,10 +83,42 @@ impl Load {
             serial: words.value("serial-cl=").map_or(Ok(Consistency::Serial), |text| consistency(&text))?,
             warm_up: !(words.flag("no-warmup") | words.flag("no_warmup")),
             truncate: truncate(words.value("truncate="))?,
+            streak: match command {
+                Command::Mixed(_) | Command::User(..) => {
+                    words.distribution("clustering=")?.map_or_else(|| Distribution::gaussian(1, 10), Ok)?
+                }
+                _ => Distribution::fixed(1),
+            },
+            key_size: DEFAULT_KEY_SIZE,
+            add: Distribution::fixed(1),
             command,
         };
+        let load = if load.is_user() { load } else { load.of_standard_tables(&mut words)? };
         words.end()?;
         Ok(load)
+    }
+
+    fn of_standard_tables(self, words: &mut Words) -> Result<Self> {
+        let key_size = words.number("keysize=")?.unwrap_or(DEFAULT_KEY_SIZE as i64);
+        if !(1..=KEY_SIZE_MAX).contains(&key_size) {
+            return Err(format!("keysize= is 1 to {KEY_SIZE_MAX}").into());
+        }
+        let add = words.distribution("add=")?.unwrap_or(self.add);
+        Ok(Self { key_size: key_size as usize, add, ..self })
+    }
+
+    /// The tables are a profile's.
+    pub fn is_user(&self) -> bool {
+        matches!(self.command, Command::User(..))
+    }
+
+    /// Nothing is read.
+    pub fn only_writes(&self) -> bool {
+        match &self.command {
+            Command::Write | Command::CounterWrite => true,
+            Command::User(_, parts) => parts.iter().all(|(name, _)| name == "insert" || name.ends_with(".insert")),
+            _ => false,
+        }
     }
 }
 
@@ -85,7 +128,8 @@ fn command(name: &str, words: &mut Words) -> Result<Command> {
     }
     match name {
         "mixed" => {
-            let parts = words.list("ratio(")?.ok_or("mixed needs its parts, such as ratio(write=1,read=3)")?;
+            let half = || vec![("read".to_owned(), "1".to_owned()), ("write".to_owned(), "1".to_owned())];
+            let parts = words.list("ratio(")?.unwrap_or_else(half);
             let part = |(name, weight): (String, String)| {
                 let kind = simple(&name)
                     .ok_or_else(|| format!("'{name}' in ratio( is not write, read, counter_write or counter_read"))?;
@@ -94,14 +138,15 @@ fn command(name: &str, words: &mut Words) -> Result<Command> {
             Ok(Command::Mixed(parts.into_iter().map(part).collect::<Result<_>>()?))
         }
         "user" => {
-            let profile = words.value("profile=").ok_or("user needs a profile: profile=FILE.yaml")?;
+            let files = words.value("profile=").ok_or("user needs a profile: profile=FILE.yaml")?;
             let parts =
                 words.list("ops(")?.ok_or("user needs operations of the profile, such as ops(insert=1,QUERY=2)")?;
             let part = |(name, weight): (String, String)| Ok((name.to_ascii_lowercase(), parse_weight(&weight)?));
-            Ok(Command::User(profile.into(), parts.into_iter().map(part).collect::<Result<_>>()?))
+            let files = files.split(',').map(PathBuf::from).collect();
+            Ok(Command::User(files, parts.into_iter().map(part).collect::<Result<_>>()?))
         }
         _ => Err(format!(
-            "'{name}' is no command; known are write, read, mixed, counter_write, counter_read, user, print, help"
+            "'{name}' is no command; known are write, read, mixed, counter_write, counter_read, user, print, version, help"
         )
         .into()),
     }
@@ -111,8 +156,8 @@ fn simple(name: &str) -> Option<Command> {
     match name {
         "write" | "insert" => Some(Command::Write),
         "read" => Some(Command::Read),
-        "counter_write" | "counter_add" => Some(Command::CounterWrite),
-        "counter_read" | "counter_get" => Some(Command::CounterRead),
+        "counter_write" | "counterwrite" | "counter_add" | "counteradd" => Some(Command::CounterWrite),
+        "counter_read" | "counterread" | "counter_get" | "counterget" => Some(Command::CounterRead),
         _ => None,
     }
 }
@@ -130,7 +175,8 @@ fn parse_duration(text: &str) -> Result<Duration> {
         's' => 1,
         'm' => 60,
         'h' => 3600,
-        _ => return Err(format!("duration={text} has no unit: s, m or h").into()),
+        'd' => 86_400,
+        _ => return Err(format!("duration={text} has no unit: s, m, h or d").into()),
     };
     let number: u64 = text[..text.len() - 1].parse().map_err(|_| format!("duration={text} is no time such as 30s"))?;
     Ok(Duration::from_secs(number.saturating_mul(seconds)))

@@ -1,9 +1,11 @@
 //! Where the cluster is and how to speak to it.
 
+use super::credentials::Credentials;
+use super::transport::Transport;
 use super::words::Words;
 use crate::Result;
 
-/// `-node`, `-port`, `-mode`, `-transport`.
+/// `-node`, `-port`, `-mode`, `-transport`, `-credentials-file`.
 pub struct Connection {
     pub hosts: Vec<String>,
     /// Only these nodes, not those that they know.
@@ -14,6 +16,8 @@ pub struct Connection {
     /// Connections to each node.
     pub connections: usize,
     pub compression: Option<Compression>,
+    /// None: unencrypted.
+    pub transport: Option<Transport>,
 }
 
 /// Compression of the protocol's frames.
@@ -27,41 +31,87 @@ pub enum Compression {
 const CONNECTIONS: usize = 8;
 
 impl Connection {
-    /// Reads the words of the four options. No TLS: the driver's brings a second cryptographic library, to be built from C, with it.
-    pub fn parse(mut node: Words, mut port: Words, mut mode: Words, transport: Words) -> Result<Self> {
-        if !transport.is_empty() {
-            return Err("-transport: this tool speaks without TLS only".into());
-        }
-        let whitelist = node.flag("whitelist");
-        let datacenter = node.value("datacenter=");
-        if let Some(file) = node.value("file=") {
-            return Err(format!("-node file={file}: give the hosts with commas between instead").into());
-        }
-        let mut hosts: Vec<String> = node.rest().iter().flat_map(|word| word.split(',')).map(str::to_owned).collect();
-        if hosts.is_empty() {
-            hosts.push("127.0.0.1".to_owned());
-        }
+    /// Reads the words of the five options.
+    pub fn parse(node: Words, mut port: Words, mut mode: Words, transport: Words, credentials: Words) -> Result<Self> {
+        let (hosts, whitelist, datacenter) = nodes(node)?;
         let number =
             port.value("native=").map_or(Ok(9042), |text| text.parse().map_err(|_| format!("'{text}' is no port")))?;
+        port.refuse("jmx=", "nothing is asked of JMX, which Helenus does not have")?;
         port.end()?;
-        let (user, password) = (mode.value("user="), mode.value("password="));
-        let connections = mode.value("connectionsPerHost=").map(|text| text.parse()).transpose()?;
+        let login = login(&mut mode, Credentials::parse(credentials)?)?;
+        let connections = mode.number("connectionsPerHost=")?;
         let compression = mode.value("compression=").map(|text| compression(&text)).transpose()?.flatten();
-        // what cassandra-stress has here and there is but one of
-        for word in ["native", "cql3", "prepared"] {
-            mode.flag(word);
-        }
+        protocol(&mut mode)?;
         mode.end()?;
         Ok(Self {
             hosts,
             whitelist,
             datacenter,
             port: number,
-            login: user.map(|user| (user, password.unwrap_or_default())),
-            connections: connections.unwrap_or(CONNECTIONS).max(1),
+            login,
+            connections: connections.map(usize::try_from).transpose()?.unwrap_or(CONNECTIONS).max(1),
             compression,
+            transport: Transport::parse(transport)?,
         })
     }
+}
+
+/// Hosts, whether only they, and the data centre.
+fn nodes(mut node: Words) -> Result<(Vec<String>, bool, Option<String>)> {
+    let (whitelist, datacenter) = (node.flag("whitelist"), node.value("datacenter="));
+    let file = node.value("file=");
+    let listed: Vec<String> = node.rest().iter().flat_map(|word| word.split(',')).map(str::to_owned).collect();
+    let hosts = match file {
+        Some(file) => {
+            let text = std::fs::read_to_string(&file).map_err(|error| format!("-node file={file}: {error}"))?;
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        }
+        None if listed.is_empty() => vec!["127.0.0.1".to_owned()],
+        None => listed,
+    };
+    if let Some(word) = hosts.iter().find(|host| host.contains('=')) {
+        return Err(format!(
+            "-node: '{word}' is no host; it knows whitelist datacenter= file= and hosts with commas between"
+        )
+        .into());
+    }
+    if hosts.is_empty() {
+        return Err("-node: the file names no host".into());
+    }
+    Ok((hosts, whitelist, datacenter))
+}
+
+/// Name and password: those of the command line go before those of the file.
+fn login(mode: &mut Words, file: Credentials) -> Result<Option<(String, String)>> {
+    if let Some(provider) = mode.value("auth-provider=")
+        && provider.rsplit('.').next() != Some("PlainTextAuthProvider")
+    {
+        return Err(format!("-mode auth-provider={provider}: a name and a password are what this tool can show; PlainTextAuthProvider is that").into());
+    }
+    let (user, password) = (mode.value("user=").or(file.user), mode.value("password=").or(file.password));
+    match (user, password) {
+        (Some(user), password) => Ok(Some((user, password.unwrap_or_default()))),
+        (None, Some(_)) => Err("-mode: a password without user=".into()),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The words of which one choice is left.
+fn protocol(mode: &mut Words) -> Result<()> {
+    match mode.value("protocolVersion=").as_deref() {
+        None | Some("4" | "NEWEST_SUPPORTED") => {}
+        Some(other) => {
+            return Err(format!("-mode protocolVersion={other}: this tool's driver speaks version 4").into());
+        }
+    }
+    mode.refuse("maxPending=", "-rate threads= bounds what is under way; requests beyond it are not begun")?;
+    mode.refuse("port=", "-port native= is the port")?;
+    mode.refuse("simplenative", "there is one client here, which is the driver's")?;
+    // statements are prepared whether this stands there or not; the other two say what has been the only way for long
+    for word in ["prepared", "native", "cql3"] {
+        mode.flag(word);
+    }
+    Ok(())
 }
 
 fn compression(text: &str) -> Result<Option<Compression>> {

@@ -1,6 +1,6 @@
 //! Which seeds operations take: each seed is a partition.
 
-use super::command::{Command, Load};
+use super::command::Load;
 use super::words::Words;
 use crate::Result;
 use crate::distribution::{Distribution, parse_range};
@@ -12,7 +12,13 @@ const SEEDS: i64 = 1_000_000;
 #[derive(Clone)]
 pub enum Population {
     /// One after the other; again from the first after the last, unless it ends there.
-    Sequence { first: i64, last: i64, wrap: bool },
+    Sequence {
+        first: i64,
+        last: i64,
+        wrap: bool,
+        /// Reads take a seed that was written so many writes ago.
+        lookback: Option<Distribution>,
+    },
     /// Drawn.
     Drawn(Distribution),
 }
@@ -23,29 +29,27 @@ impl Population {
         let sequence = words.value("seq=");
         let drawn = words.value("dist=");
         let wrap = !words.flag("no-wrap");
+        let lookback = words.distribution("read-lookback=")?;
+        words.refuse("contents=", "rows of a partition are written in the order in which their numbers make them")?;
         words.end()?;
         let count = load.count.map_or(SEEDS, |count| (count as i64).max(1));
-        match (sequence, drawn, &load.command) {
-            (Some(_), Some(_), _) => Err("-pop takes seq= or dist=, not both".into()),
-            (Some(range), None, _) => {
-                let (first, last) = parse_range(&range)?;
-                Ok(Self::Sequence { first, last, wrap })
-            }
-            (None, Some(_), _) if !wrap => Err("-pop: no-wrap belongs to seq=".into()),
-            (None, Some(text), _) => Ok(Self::Drawn(Distribution::parse(&text)?)),
-            (None, None, Command::Write | Command::CounterWrite) => Ok(Self::Sequence { first: 1, last: count, wrap }),
-            (None, None, _) => Ok(Self::Drawn(Distribution::gaussian(1, count)?)),
+        if sequence.is_none() && (!wrap || lookback.is_some()) {
+            return Err("-pop: no-wrap and read-lookback= belong to seq=".into());
         }
-    }
-
-    /// The seed of the operation of this number; none once a sequence that does not wrap is over.
-    pub fn seed(&self, number: u64, random: &mut impl rand::Rng) -> Option<i64> {
-        match self {
-            Self::Sequence { first, last, wrap } => {
-                let seeds = (last - first + 1) as u64;
-                (*wrap || number < seeds).then(|| first + (number % seeds) as i64)
+        if let Some(lookback) = &lookback
+            && lookback.min() < 0
+        {
+            return Err("-pop read-lookback= may not be negative".into());
+        }
+        match (sequence, drawn) {
+            (Some(_), Some(_)) => Err("-pop takes seq= or dist=, not both".into()),
+            (Some(range), None) => {
+                let (first, last) = parse_range(&range)?;
+                Ok(Self::Sequence { first, last, wrap, lookback })
             }
-            Self::Drawn(distribution) => Some(distribution.draw(number, random)),
+            (None, Some(text)) => Ok(Self::Drawn(Distribution::parse(&text)?)),
+            (None, None) if load.only_writes() => Ok(Self::Sequence { first: 1, last: count, wrap, lookback }),
+            (None, None) => Ok(Self::Drawn(Distribution::gaussian(1, count)?)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The words of one option: taken one by one by what they begin with; what nobody took is refused, with what would have been taken.
 
 use crate::Result;
+use crate::distribution::{Distribution, parse_count};
 
 /// Words that stand behind one option.
 pub struct Words {
@@ -19,6 +20,18 @@ impl Words {
     /// Takes the word that begins so (in any case of letters), without its beginning.
     pub fn value(&mut self, begin: &'static str) -> Option<String> {
         self.known.push(begin);
+        self.take(begin)
+    }
+
+    /// Refuses the word that begins so: `why` is the rest of the sentence.
+    pub fn refuse(&mut self, begin: &'static str, why: &str) -> Result<()> {
+        match self.take(begin) {
+            Some(rest) => Err(format!("{} {begin}{rest}: {why}", self.group).into()),
+            None => Ok(()),
+        }
+    }
+
+    fn take(&mut self, begin: &str) -> Option<String> {
         let begins = |word: &String| word.get(..begin.len()).is_some_and(|head| head.eq_ignore_ascii_case(begin));
         let at = self.words.iter().position(begins)?;
         Some(self.words.remove(at)[begin.len()..].to_owned())
@@ -42,6 +55,16 @@ impl Words {
         Ok(Some(inside.split(',').filter(|text| !text.trim().is_empty()).map(part).collect()))
     }
 
+    /// The number behind a word, with its k, m or b.
+    pub fn number(&mut self, begin: &'static str) -> Result<Option<i64>> {
+        self.value(begin).map(|text| parse_count(&text)).transpose()
+    }
+
+    /// The distribution behind a word.
+    pub fn distribution(&mut self, begin: &'static str) -> Result<Option<Distribution>> {
+        self.value(begin).map(|text| Distribution::parse(&text)).transpose()
+    }
+
     /// Takes all that is left.
     pub fn rest(&mut self) -> Vec<String> {
         std::mem::take(&mut self.words)
@@ -50,6 +73,11 @@ impl Words {
     /// None stand there.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
+    }
+
+    /// None may stand there: `why` is the rest of the sentence.
+    pub fn none(self, why: &str) -> Result<()> {
+        if self.is_empty() { Ok(()) } else { Err(format!("{} {why}", self.group).into()) }
     }
 
     /// Nothing may be left.

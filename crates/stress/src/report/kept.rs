@@ -1,0 +1,82 @@
+//! Runs as they stand in an HTML report, so that later ones can be put beside them.
+
+use serde::{Deserialize, Serialize};
+
+use super::Finished;
+use super::percentiles::{self, Point};
+use crate::Result;
+use crate::measure::Figures;
+
+/// What stands before and behind the runs in the page.
+const BEGIN: &str = "<script type=\"application/json\" id=\"runs\">";
+const END: &str = "</script>";
+/// Runs that a page holds.
+const RUNS_MAX: usize = 200;
+
+/// A run.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Kept {
+    pub revision: String,
+    pub operation: String,
+    /// The version of the server.
+    pub server: String,
+    pub threads: usize,
+    pub seconds: f64,
+    pub total: Figures,
+    pub kinds: Vec<(String, Figures)>,
+    pub points: Vec<Figures>,
+    pub curve: Vec<Point>,
+}
+
+impl Kept {
+    /// Of a run that is over.
+    pub fn new(run: &Finished, revision: &str, operation: &str, server: &str) -> Self {
+        Self {
+            revision: revision.to_owned(),
+            operation: operation.to_owned(),
+            server: server.to_owned(),
+            threads: run.threads,
+            seconds: run.seconds,
+            total: run.total.clone(),
+            kinds: run.kinds.iter().map(|(name, _, figures)| (name.clone(), figures.clone())).collect(),
+            points: run.series.points.clone(),
+            curve: percentiles::of(&run.tally),
+        }
+    }
+
+    /// What it is called in the page.
+    pub fn name(&self) -> String {
+        format!("{}: {}, {} threads", self.revision, self.operation, self.threads)
+    }
+}
+
+/// The runs of a page that was written before.
+pub fn read(page: &str) -> Result<Vec<Kept>> {
+    let (_, rest) =
+        page.split_once(BEGIN).ok_or("there is another file of this name, which is no report of this tool")?;
+    let (text, _) = rest.split_once(END).ok_or("the report that is there has no end")?;
+    Ok(serde_json::from_str(text)?)
+}
+
+/// The runs as they stand in a page; of too many the first ones go.
+pub fn write(runs: &mut Vec<Kept>) -> Result<String> {
+    runs.drain(..runs.len().saturating_sub(RUNS_MAX));
+    // no text of a user's can end the element
+    Ok(format!("{BEGIN}{}{END}\n", serde_json::to_string(runs)?.replace('<', "\\u003c")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Series, Tally};
+
+    #[test]
+    fn runs_are_read_as_they_were_written() {
+        let run = Finished::new(4, 1.5, vec![("READ".to_owned(), Tally::new())], Series::default());
+        let kept = Kept::new(&run, "</script>", "read", "5.0.8");
+        let page = format!("<html>{}</html>", write(&mut vec![kept.clone(), kept]).expect("text"));
+        let read = read(&page).expect("runs");
+        assert_eq!((read.len(), read[1].name().as_str()), (2, "</script>: read, 4 threads"));
+        assert!(super::read("<html></html>").is_err());
+    }
+}

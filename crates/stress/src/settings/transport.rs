@@ -1,0 +1,57 @@
+//! TLS between this tool and the nodes: certificates and keys as PEM files, as the server has them.
+
+use std::path::PathBuf;
+
+use super::words::Words;
+use crate::Result;
+
+/// `-transport`.
+pub struct Transport {
+    /// Certificates that a node's certificate has to be signed by, one of them.
+    pub trusted: PathBuf,
+    /// Our own certificate and its key, for nodes that want one.
+    pub identity: Option<PathBuf>,
+    pub version: Version,
+    /// Names of cipher suites; none: what the library offers.
+    pub ciphers: Vec<String>,
+}
+
+/// Versions of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    Any,
+    Tls12,
+    Tls13,
+}
+
+impl Transport {
+    /// Reads the words of `-transport`; none: no encryption.
+    pub fn parse(mut words: Words) -> Result<Option<Self>> {
+        if words.is_empty() {
+            return Ok(None);
+        }
+        for password in ["truststore-password=", "keystore-password="] {
+            words.refuse(
+                password,
+                "PEM files are read here, without a password (`openssl pkcs12 -nodes` and `openssl pkey` write them)",
+            )?;
+        }
+        words.refuse("ssl-alg=", "it chooses among Java's implementations; there is but one here")?;
+        let trusted = words.value("truststore=").map(PathBuf::from);
+        let identity = words.value("keystore=").map(PathBuf::from);
+        let version = match words.value("ssl-protocol=").as_deref() {
+            None | Some("TLS") => Version::Any,
+            Some("TLSv1.2") => Version::Tls12,
+            Some("TLSv1.3") => Version::Tls13,
+            Some(other) => {
+                return Err(format!("-transport ssl-protocol={other} is not TLS, TLSv1.2 or TLSv1.3").into());
+            }
+        };
+        let ciphers = words.value("ssl-ciphers=").unwrap_or_default();
+        let ciphers = ciphers.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        words.end()?;
+        let trusted =
+            trusted.ok_or("-transport needs truststore=FILE.pem: the certificates that nodes' are signed by")?;
+        Ok(Some(Self { trusted, identity, version, ciphers }))
+    }
+}

@@ -1,0 +1,203 @@
+//! TLS to the nodes: a socket of this machine for each node, and behind it the encrypted connection.
+//!
+//! The driver speaks plainly to a door on the loopback interface; each connection through it is one TLS connection to the node. The driver's own
+//! TLS would bring a second cryptographic library, built from C, into the program. What it costs: each request and each answer is copied once
+//! more and passes two more system calls. While the tool runs, whoever may open sockets of this machine may use the doors.
+//!
+//! As with cassandra-stress, a node's certificate has to be signed by one that is trusted, whatever name stands in it.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, version};
+use scylla::errors::TranslationError;
+use scylla::policies::address_translator::{AddressTranslator, UntranslatedPeer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use tokio_rustls::TlsConnector;
+
+use crate::Result;
+use crate::settings::transport::{Transport, Version};
+
+/// Doors to nodes.
+pub struct Tunnel {
+    connector: TlsConnector,
+    /// The port that nodes listen on.
+    port: u16,
+    /// By node.
+    doors: Mutex<HashMap<SocketAddr, SocketAddr>>,
+}
+
+impl Tunnel {
+    /// Reads certificates and keys.
+    pub fn open(transport: &Transport, port: u16) -> Result<Self> {
+        let connector = TlsConnector::from(Arc::new(config(transport)?));
+        Ok(Self { connector, port, doors: Mutex::default() })
+    }
+
+    /// The door to a node. The first connection is tried here, so that what is wrong with it is said.
+    pub async fn reach(&self, node: SocketAddr) -> Result<SocketAddr> {
+        connect(&self.connector, node).await.map_err(|error| format!("TLS with {node}: {error}"))?;
+        Ok(self.door(node).await?)
+    }
+
+    async fn door(&self, node: SocketAddr) -> std::io::Result<SocketAddr> {
+        let mut doors = self.doors.lock().await;
+        if let Some(door) = doors.get(&node) {
+            return Ok(*door);
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let door = listener.local_addr()?;
+        tokio::spawn(stand(listener, self.connector.clone(), node));
+        doors.insert(node, door);
+        Ok(door)
+    }
+}
+
+/// Lets connections through, until the program ends.
+async fn stand(listener: TcpListener, connector: TlsConnector, node: SocketAddr) {
+    while let Ok((mut inside, _)) = listener.accept().await {
+        let connector = connector.clone();
+        tokio::spawn(async move {
+            let _ = inside.set_nodelay(true);
+            // what goes wrong ends the connection, which is what the driver sees
+            if let Ok(mut outside) = connect(&connector, node).await {
+                let _ = tokio::io::copy_bidirectional(&mut inside, &mut outside).await;
+            }
+        });
+    }
+}
+
+async fn connect(
+    connector: &TlsConnector,
+    node: SocketAddr,
+) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    let stream = TcpStream::connect(node).await?;
+    stream.set_nodelay(true)?;
+    connector.connect(ServerName::IpAddress(node.ip().into()), stream).await
+}
+
+impl AddressTranslator for Tunnel {
+    fn translate_address<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        peer: &'life1 UntranslatedPeer<'_>,
+    ) -> Pin<Box<dyn Future<Output = std::result::Result<SocketAddr, TranslationError>> + Send + 'async_trait>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        let ip = peer.untranslated_address().ip();
+        Box::pin(async move {
+            // the port in it is the door's: nodes listen on the one that was given with them, or on the one for all
+            let named = self.doors.lock().await.keys().find(|node| node.ip() == ip).copied();
+            let node = named.unwrap_or(SocketAddr::new(ip, self.port));
+            self.door(node).await.map_err(|error| TranslationError::IoError(Arc::new(error)))
+        })
+    }
+}
+
+fn config(transport: &Transport) -> Result<ClientConfig> {
+    let mut provider = ring::default_provider();
+    if !transport.ciphers.is_empty() {
+        let name = |suite: &rustls::SupportedCipherSuite| format!("{:?}", suite.suite()).replace("TLS13_", "TLS_");
+        let known: Vec<String> = provider.cipher_suites.iter().map(name).collect();
+        if let Some(unknown) = transport.ciphers.iter().find(|wanted| !known.contains(wanted)) {
+            return Err(format!("-transport ssl-ciphers={unknown}: known are {}", known.join(",")).into());
+        }
+        provider.cipher_suites.retain(|suite| transport.ciphers.contains(&name(suite)));
+    }
+    let provider: Arc<CryptoProvider> = Arc::new(provider);
+    let versions: &[&rustls::SupportedProtocolVersion] = match transport.version {
+        Version::Any => &[&version::TLS13, &version::TLS12],
+        Version::Tls12 => &[&version::TLS12],
+        Version::Tls13 => &[&version::TLS13],
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(&transport.trusted)? {
+        roots.add(certificate).map_err(|error| format!("{}: {error}", transport.trusted.display()))?;
+    }
+    let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build()?;
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyName { chain }));
+    Ok(match &transport.identity {
+        None => builder.with_no_client_auth(),
+        Some(path) => builder.with_client_auth_cert(certificates(path)?, key(path)?)?,
+    })
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let shown = path.display();
+    let text = std::fs::read(path).map_err(|error| format!("{shown}: {error}"))?;
+    let read: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let read = read.map_err(|error| format!("{shown}: {error}"))?;
+    if read.is_empty() {
+        return Err(format!("{shown} holds no certificate in PEM; of a Java keystore one is made by `keytool -exportcert -rfc` or `openssl pkcs12 -nodes -in FILE`").into());
+    }
+    Ok(read)
+}
+
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| {
+        let hint = "the key stands there in PEM, without a password, beside its certificate";
+        format!("{}: {error} ({hint})", path.display()).into()
+    })
+}
+
+/// Verifies the chain of a certificate, and not for which name it is.
+#[derive(Debug)]
+struct AnyName {
+    chain: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        match self.chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            // the name is looked at last: the chain is good
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        self.chain.verify_tls12_signature(message, cert, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        self.chain.verify_tls13_signature(message, cert, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chain.supported_verify_schemes()
+    }
+}
