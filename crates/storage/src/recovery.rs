@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use env::{Env, Lock};
+use env::{Env, Lock, Part};
 use schema::system::is_system_keyspace;
 use schema::{Schema, TableId, TableMetadata};
 
@@ -37,7 +37,13 @@ use crate::{files, index, layout, log_intervals, schema_tables, truncation_recor
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";
 
+/// So many tables are opened by one thread before it takes the next.
+const TABLES_A_PART: usize = 16;
+
 type Tables = BTreeMap<TableId, Arc<TableStore>>;
+
+/// A table and what came of opening it.
+type Opening<'a> = (&'a Arc<TableMetadata>, Option<Result<Arc<TableStore>, StorageError>>);
 
 /// What a start found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -132,16 +138,25 @@ fn lock(env: &Env, options: &EngineOptions) -> Result<Option<Box<dyn Lock>>, Sto
 }
 
 impl Recovery<'_> {
-    /// Opens the stored tables of a schema that are not open yet.
+    /// Opens the stored tables of a schema that are not open yet, side by side: with thousands of them their directories and the files of their
+    /// SSTables are what a start takes.
     fn open_tables(&mut self, schema: &Schema) -> Result<(), StorageError> {
-        for keyspace in schema.keyspaces.values().filter(|keyspace| !keyspace.is_virtual) {
-            for table in keyspace.tables.values() {
-                if !self.tables.contains_key(&table.id) {
-                    let store = open_table(self.env, self.options, &self.cache, table)?;
-                    self.recovered.sstables += store.view().sstables.len();
-                    self.tables.insert(table.id, store);
-                }
+        let stored = schema.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
+        let tables = stored.flat_map(|keyspace| keyspace.tables.values());
+        let mut opening: Vec<Opening<'_>> =
+            tables.filter(|table| !self.tables.contains_key(&table.id)).map(|table| (table, None)).collect();
+        let (env, options, cache) = (self.env, self.options, &self.cache);
+        let open = |opening: &mut [Opening<'_>]| {
+            for (table, opened) in opening {
+                *opened = Some(open_table(env, options, cache, table));
             }
+        };
+        let parts = opening.chunks_mut(TABLES_A_PART).map(|part| Box::new(move || open(part)) as Part<'_>).collect();
+        env.tasks.side_by_side("open", parts);
+        for (table, opened) in opening {
+            let store = opened.expect("every part has ended")?;
+            self.recovered.sstables += store.view().sstables.len();
+            self.tables.insert(table.id, store);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod model;
 mod passing;
 mod purged_log;
 mod purging;
+mod restart;
 mod seeds;
 mod skipping;
 mod tombstones;

@@ -1,0 +1,155 @@
+//! What a start has to do: nothing after a drain; after a death what was not flushed, on one thread or several, in memory or beyond it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use env::Env;
+use env::sim::{DATA, Sim};
+use rows::live::{LiveRows, TombstoneLimits};
+use rows::{Cell, Liveness, Mutation, PartitionUpdate, Row};
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use types::{CqlType, DecoratedKey};
+
+use super::common::{int, keyspace, number};
+use crate::recovery::Recovered;
+use crate::{Engine, EngineOptions, commitlog, schema_change};
+
+const PARTITIONS: i32 = 500;
+const NAMES: [&str; 2] = ["t", "u"];
+
+fn table(id: u8, name: &str) -> Arc<TableMetadata> {
+    let spec =
+        |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
+    let specs =
+        vec![spec("k", ColumnKind::PartitionKey), spec("c", ColumnKind::Clustering), spec("v", ColumnKind::Regular)];
+    let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+    Arc::new(TableMetadata::new(TableId([id; 16]), "restart", name, kind, flags, params, specs, BTreeMap::new(), None))
+}
+
+fn options(directory: &Path, memtable_bytes: usize) -> EngineOptions {
+    let commitlog = commitlog::Options { segment_size: 64 << 10, ..commitlog::Options::default() };
+    EngineOptions { commitlog, shards: 8, memtable_bytes, ..EngineOptions::beneath(directory) }
+}
+
+fn open(env: &Env, options: EngineOptions) -> (Arc<Engine>, Recovered) {
+    let (engine, recovered) = loop {
+        match crate::open(env, options.clone()) {
+            // a background task may still hold the engine that was dropped
+            Err(crate::StorageError::Locked { .. }) => std::thread::yield_now(),
+            opened => break opened.expect("a sound disk opens"),
+        }
+    };
+    if engine.schema().keyspace("restart").is_none() {
+        let tables = NAMES.into_iter().zip(1..).map(|(name, id)| (name.to_owned(), table(id, name))).collect();
+        let keyspace = KeyspaceMetadata { tables, ..keyspace("restart", None) };
+        let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
+        assert!(changed.is_ok_and(|changed| changed.is_ok()));
+    }
+    (engine, recovered)
+}
+
+/// Each partition a few times over, in both tables by one mutation; equal timestamps, of which the greater value wins.
+fn write(engine: &Engine, from: i32) {
+    let now = engine.env.clock.now_micros();
+    for v in from..from + 3 {
+        for k in 0..PARTITIONS {
+            let updates = NAMES.into_iter().map(|name| {
+                let table = engine.schema().table("restart", name).cloned().expect("it was made");
+                let mut row = Row::new([Some(int(v))].into_iter().collect());
+                row.liveness = Liveness::new(now);
+                row.add_cell(Cell::live(table.regulars[0].id, now, int(v * k)));
+                let mut update = PartitionUpdate::new(table, DecoratedKey::new(int(k)));
+                update.add_row(row);
+                update
+            });
+            let mutation = Mutation { key: DecoratedKey::new(int(k)), updates: updates.collect() };
+            engine.apply(&[mutation]).expect("room");
+        }
+    }
+}
+
+/// Every row has its value, and is there.
+fn check(engine: &Engine, rows: i32) {
+    for name in NAMES {
+        let store = engine.table_by_name("restart", name).expect("open");
+        let mut stream = crate::read::read_all(&store, engine.env.clock.now_seconds()).expect("read");
+        let mut live = LiveRows::new(stream.as_mut(), store.table(), 1, TombstoneLimits::NONE);
+        let mut found = 0;
+        while let Some(partition) = live.next_partition().expect("read") {
+            let k = number(&partition.key.key);
+            let mut next = 0;
+            while let Some(row) = live.next_row().expect("read") {
+                let cell = row.columns.iter().find_map(|data| match data {
+                    rows::ColumnData::Simple(cell) => Some(number(&cell.value)),
+                    rows::ColumnData::Complex(_) => None,
+                });
+                assert_eq!(cell, Some(k * next), "{name} {k} {next}");
+                next += 1;
+            }
+            found += next;
+        }
+        assert_eq!(found, PARTITIONS * rows, "{name}");
+    }
+}
+
+fn segments(env: &Env, directory: &Path) -> usize {
+    let entries = env.disk.list_dir(&directory.join("commitlog")).expect("listed");
+    entries.iter().filter(|entry| entry.name.ends_with(".log")).count()
+}
+
+#[test]
+fn a_drain_leaves_nothing_to_replay() {
+    let sim = Sim::new(3);
+    let env = sim.env();
+    let (engine, _) = open(&env, options(Path::new(DATA), 16 << 20));
+    write(&engine, 0);
+    sim.block_on(engine.drain()).expect("drained");
+    assert_eq!(segments(&env, Path::new(DATA)), 0);
+    drop(engine);
+    sim.kill();
+    let (engine, recovered) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    assert_eq!((recovered.records, recovered.skipped), (0, 0));
+    check(&engine, 3);
+}
+
+#[test]
+fn a_log_of_more_than_memtables_may_hold_is_replayed() {
+    let sim = Sim::new(4);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    write(&engine, 0);
+    write(&engine, 3);
+    sim.block_on(engine.log.sync()).expect("synced");
+    drop(engine);
+    sim.kill();
+    for _ in 0..3 {
+        // killed before anything is flushed but what had to be
+        let (engine, recovered) = open(&sim.env(), options(Path::new(DATA), 128 << 10));
+        assert!(recovered.records > 0 && engine.memory.usage().0 < 256 << 10);
+        assert!(engine.table_by_name("restart", "t").is_some_and(|store| store.view().sstables.len() > 2));
+        check(&engine, 6);
+        drop(engine);
+        sim.kill();
+    }
+}
+
+/// The simulator has one thread; here there are as many as cores.
+#[test]
+fn threads_replay_what_one_would() {
+    let env = env::real::env();
+    let directory: PathBuf = std::env::temp_dir().join(format!("helenus-restart-{}", std::process::id()));
+    let (engine, _) = open(&env, options(&directory, 16 << 20));
+    write(&engine, 0);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(engine.log.sync()).expect("synced");
+    drop(engine);
+    for round in 1..4 {
+        let (engine, recovered) = open(&env, options(&directory, 2 << 20));
+        assert!(recovered.records >= u64::from((PARTITIONS * 6) as u32));
+        check(&engine, round * 3);
+        write(&engine, round * 3);
+        runtime.block_on(engine.log.sync()).expect("synced");
+    }
+    env.disk.remove_dir_all(&directory).expect("removed");
+}
