@@ -30,8 +30,9 @@ use crate::index::{Attached, IndexStore};
 use arena::Arena;
 pub use partition::MemtablePartition;
 
-/// Bytes of bookkeeping counted for each partition: key, map entry, maps of its rows.
+/// Bytes of bookkeeping counted for each partition: an entry of the ordered map, seven tenths of whose places are taken.
 const PARTITION_OVERHEAD: usize = 240;
+const _: () = assert!((size_of::<DecoratedKey>() + size_of::<MemtablePartition>()) * 10 <= PARTITION_OVERHEAD * 7);
 
 /// What a memtable tells about itself without its door.
 pub struct Memtable {

@@ -1,5 +1,7 @@
 //! A partition in a memtable.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use rows::codec::{Decoded, Framing, Header, decode_static_row, decode_unfiltered, encode_row};
 use rows::range_tombstones::prefix_key;
@@ -19,11 +21,21 @@ const CUT_OVERHEAD: usize = 200;
 /// Rows by the byte-comparable form of their clustering, each in serial form.
 #[derive(Default)]
 pub struct MemtablePartition {
-    pub(super) deletion: DeletionTimeOrLive,
-    pub(super) static_row: Option<Bytes>,
     pub(super) rows: BlockMap<KeptRow>,
-    pub(super) tombstones: RangeTombstoneList,
+    /// What few partitions have: many have one row and nothing else.
+    rare: Option<Box<Rare>>,
 }
+
+/// A deletion of the partition, its static row, ranges that are deleted.
+#[derive(Default)]
+struct Rare {
+    deletion: DeletionTimeOrLive,
+    static_row: Option<Bytes>,
+    tombstones: RangeTombstoneList,
+}
+
+/// The ranges of partitions that have none.
+static NO_TOMBSTONES: LazyLock<RangeTombstoneList> = LazyLock::new(RangeTombstoneList::new);
 
 /// A row in serial form.
 pub(super) struct KeptRow {
@@ -85,6 +97,28 @@ impl Default for DeletionTimeOrLive {
 }
 
 impl MemtablePartition {
+    /// The deletion of the whole partition.
+    pub(super) fn deletion(&self) -> DeletionTime {
+        self.rare.as_ref().map_or(DeletionTime::LIVE, |rare| rare.deletion.0)
+    }
+
+    /// The static row, in serial form.
+    pub(super) fn static_row(&self) -> Option<&Bytes> {
+        self.rare.as_ref()?.static_row.as_ref()
+    }
+
+    /// Ranges that are deleted.
+    pub(super) fn tombstones(&self) -> &RangeTombstoneList {
+        self.rare.as_ref().map_or(&NO_TOMBSTONES, |rare| &rare.tombstones)
+    }
+
+    fn rare(&mut self, arena: &mut Arena) -> &mut Rare {
+        self.rare.get_or_insert_with(|| {
+            arena.account(size_of::<Rare>());
+            Box::default()
+        })
+    }
+
     /// Applies an update; gives the number of rows that were not there before.
     pub(super) fn apply(
         &mut self,
@@ -94,16 +128,20 @@ impl MemtablePartition {
         arena: &mut Arena,
         mut observer: Option<Observer<'_>>,
     ) -> usize {
-        self.deletion.0 = self.deletion.0.merge(update.deletion);
+        if !update.deletion.is_live() {
+            let deletion = &mut self.rare(arena).deletion;
+            deletion.0 = deletion.0.merge(update.deletion);
+        }
         for (slice, deletion) in &update.range_deletions {
-            let before = self.tombstones.cuts();
+            let tombstones = &mut self.rare(arena).tombstones;
+            let before = tombstones.cuts();
             // the bounds of the update are slices of a request's buffer
             let slice = Slice { start: copy(&slice.start, arena), end: copy(&slice.end, arena) };
-            self.tombstones.insert(&table.comparator, slice, *deletion);
-            arena.account(self.tombstones.cuts().saturating_sub(before) * CUT_OVERHEAD);
+            tombstones.insert(&table.comparator, slice, *deletion);
+            arena.account(tombstones.cuts().saturating_sub(before) * CUT_OVERHEAD);
         }
         if let Some(row) = &update.static_row {
-            let merged = match self.static_row.as_ref().map(|old| decode_static(old, header)) {
+            let merged = match self.static_row().map(|old| decode_static(old, header)) {
                 Some(mut old) => {
                     let before = observer.is_some().then(|| old.clone());
                     old.merge(row.clone(), table);
@@ -115,7 +153,7 @@ impl MemtablePartition {
                     encode(row, true, header, arena)
                 }
             };
-            self.static_row = Some(merged);
+            self.rare(arena).static_row = Some(merged);
         }
         let mut added = 0;
         for row in &update.rows {

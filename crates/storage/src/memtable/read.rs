@@ -90,7 +90,7 @@ impl MemtableStream {
 
 impl Contents {
     fn head(&self, key: &DecoratedKey, partition: &MemtablePartition) -> RawHead {
-        RawHead { key: key.clone(), deletion: partition.deletion.0, static_row: partition.static_row.clone() }
+        RawHead { key: key.clone(), deletion: partition.deletion(), static_row: partition.static_row().cloned() }
     }
 }
 
@@ -286,7 +286,7 @@ impl SliceCursor {
             return;
         };
         if want_changes {
-            self.fill_changes(&partition.tombstones);
+            self.fill_changes(partition.tombstones());
         }
         if want_rows {
             self.fill_rows(partition);

@@ -111,10 +111,10 @@ impl SliceCursor {
         let (mut passed, mut last) = (0, None);
         if deletion.is_live() {
             // at each something changes
-            let (count, met) = partition.tombstones.pass(start, end, self.reversed, limit(LOOKS_MAX * BLOCK_MAX));
+            let (count, met) = partition.tombstones().pass(start, end, self.reversed, limit(LOOKS_MAX * BLOCK_MAX));
             (passed, last) = (count as u64, met);
         } else {
-            for met in partition.tombstones.walk(start, end, self.reversed).take(limit(LOOKS_MAX)) {
+            for met in partition.tombstones().walk(start, end, self.reversed).take(limit(LOOKS_MAX)) {
                 passed += u64::from(turn(&mut self.open, met.next, deletion).is_some());
                 last = Some((met.key, met.next));
             }
