@@ -22,6 +22,16 @@ impl WriteClock {
         Self { clock: Arc::clone(&env.clock), last: AtomicI64::new(i64::MIN) }
     }
 
+    /// The same; no timestamp is before this one.
+    pub fn after(env: &Env, micros: i64) -> Self {
+        Self { clock: Arc::clone(&env.clock), last: AtomicI64::new(micros) }
+    }
+
+    /// The last timestamp that was given; none yet.
+    pub fn last_micros(&self) -> Option<i64> {
+        Some(self.last.load(Ordering::Relaxed)).filter(|last| *last != i64::MIN)
+    }
+
     /// The next timestamp: the wall clock's, or one more than the last where the wall clock stands or goes back.
     pub fn next_micros(&self) -> i64 {
         let wall = self.clock.now_micros();
@@ -100,6 +110,9 @@ mod tests {
         assert!(stamps.is_sorted());
         stamps.dedup();
         assert_eq!(stamps.len(), 2000);
+        assert_eq!(clock.last_micros(), stamps.last().copied());
+        let ahead = WriteClock::after(&env, stamps[0] + 3_600_000_000);
+        assert_eq!(ahead.next_micros(), stamps[0] + 3_600_000_001);
         let mut ids: Vec<[u8; 16]> = (0..2000).map(|_| uuids.next()).collect();
         assert!(ids.iter().all(|id| id[6] >> 4 == 1 && id[8] >> 6 == 2));
         ids.sort();

@@ -6,6 +6,7 @@
 
 pub mod batchlog;
 pub mod clock;
+mod clock_mark;
 pub mod compaction_history;
 pub mod conditional;
 pub mod counters;

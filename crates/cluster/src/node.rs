@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use env::Env;
+use env::{Env, Wake};
 use schema::Schema;
 use storage::Engine;
 
 use crate::clock::{TimeUuids, WriteClock};
-use crate::compaction_history;
 use crate::error::NodeError;
 use crate::forecast::Forecast;
 use crate::identity::{Identity, IdentityOptions, local_table};
@@ -17,6 +16,7 @@ use crate::replication::{self, Level, Shortage};
 use crate::sampling::Sampling;
 use crate::stripes::Stripes;
 use crate::system_rows::SystemRow;
+use crate::{clock_mark, compaction_history};
 
 /// How long requests may take. Changed at run time by `nodetool settimeout`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +61,9 @@ pub struct Node {
     /// Who it is.
     pub identity: Identity,
     /// Write timestamps.
-    pub clock: WriteClock,
+    pub clock: Arc<WriteClock>,
+    /// Marks how far it is.
+    _clock_mark: Option<Wake>,
     /// Ids.
     pub uuids: TimeUuids,
     timeouts: ArcSwap<Timeouts>,
@@ -81,11 +83,11 @@ impl Node {
     /// A node on an engine: finds or makes its identity, writes `system.local`, applies batches that a crash left.
     pub fn open(engine: Arc<Engine>, options: IdentityOptions, timeouts: Timeouts) -> Result<Arc<Self>, NodeError> {
         let env = engine.env.clone();
+        let (clock, clock_mark) = clock_mark::open(&engine);
         let uuids = TimeUuids::new(&env);
         let identity = Identity::find(&engine, &env, &uuids, options)?;
         engine.set_host_id(identity.host_id);
         compaction_history::keep(&engine);
-        let clock = WriteClock::new(&env);
         let timeouts = ArcSwap::from_pointee(timeouts);
         let (counter_locks, partition_locks) = (Stripes::default(), Stripes::default());
         let schema_changes = Arc::default();
@@ -95,6 +97,7 @@ impl Node {
             env,
             identity,
             clock,
+            _clock_mark: clock_mark,
             uuids,
             timeouts,
             forecast,

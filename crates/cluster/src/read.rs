@@ -44,6 +44,9 @@ const COMMANDS_UNCOUNTED: usize = 64;
 /// Bytes of rows that a read may pass without waiting for memory while that for results is used up.
 const SCARCE_MAX: usize = 64 << 10;
 
+/// Bytes of rows that it may pass on a worker: they are copied into the result, a mebibyte in a tenth of a millisecond or more.
+const INLINE_BYTES_MAX: usize = 1 << 20;
+
 /// Opens the stream of a command: the engine's, or that of rows made up.
 pub type Open = dyn Fn(&ReadCommand, &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> + Send + Sync;
 
@@ -352,7 +355,13 @@ impl Job {
             current: None,
             seen: 0,
             budget: attempt.budget(),
-            bytes: (attempt != Attempt::Long && self.is_scarce()).then_some(0),
+            bytes: 0,
+            bytes_max: match attempt {
+                Attempt::Long => usize::MAX,
+                _ if self.is_scarce() => SCARCE_MAX,
+                Attempt::Inline => INLINE_BYTES_MAX,
+                Attempt::Blocking => usize::MAX,
+            },
             now: 0,
             rows: 0,
             tombstones: 0,
@@ -376,8 +385,9 @@ struct Commands<'a> {
     seen: u64,
     /// Of these, at most.
     budget: u64,
-    /// Bytes of rows, where they matter.
-    bytes: Option<usize>,
+    /// Bytes of rows, and how many there may be.
+    bytes: usize,
+    bytes_max: usize,
     /// The clock of the present command, seconds.
     now: u32,
     /// Live ones.
@@ -419,12 +429,14 @@ impl Commands<'_> {
         Ok(())
     }
 
-    /// A large result waits in the background for its memory.
+    /// A large result is not copied on a worker; while memory is scarce it waits in the background for its turn.
     fn weigh(&mut self, unfiltered: &Unfiltered) -> Result<(), ReadError> {
-        if let (Some(bytes), Unfiltered::Row(row)) = (&mut self.bytes, unfiltered) {
-            *bytes += row.data_size();
-            if *bytes > SCARCE_MAX {
-                self.job.is_long.store(true, Ordering::Relaxed);
+        if self.bytes_max < usize::MAX
+            && let Unfiltered::Row(row) = unfiltered
+        {
+            self.bytes += row.data_size();
+            if self.bytes > self.bytes_max {
+                self.job.is_long.store(self.bytes_max == SCARCE_MAX, Ordering::Relaxed);
                 return Err(ReadError::WouldBlock);
             }
         }

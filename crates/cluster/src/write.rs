@@ -2,16 +2,25 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use env::Env;
-use rows::{Mutation, ReadError};
+use rows::{Mutation, ReadError, Row};
 use storage::StorageError;
 use storage::commitlog::{LogError, LogPosition};
+use storage::write::Applied;
 
 use crate::node::Node;
 use crate::sampling::of_write;
+
+/// A write of so many bytes in few rows does not run on a worker: half a millisecond.
+const LARGE_WRITE: usize = 1 << 20;
+/// A slow disk takes so much.
+const BYTES_A_SECOND: usize = 8 << 20;
+/// See [`LARGE_WRITE`]: of more rows each is small, and counting them costs.
+const LARGE_ROWS_MAX: usize = 16;
 
 /// Why a write is not known to be durable.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +50,7 @@ impl From<LogError> for WriteError {
 impl Node {
     /// Applies mutations as one step; they are durable when it returns.
     pub async fn write(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
-        let timeout = self.timeouts().write;
+        let timeout = self.timeouts().write + more_time(mutations);
         within(&self.env, timeout, self.write_now(mutations)).await.unwrap_or(Err(WriteError::TimedOut))
     }
 
@@ -76,7 +85,7 @@ impl Node {
         self.engine.admit().await;
         loop {
             let begun = self.env.now();
-            match self.engine.apply(mutations) {
+            match self.apply_once(mutations).await? {
                 Err(StorageError::Busy) => self.engine.log.ready().await,
                 Ok(applied) => {
                     self.record_write_latency(mutations, begun);
@@ -90,6 +99,16 @@ impl Node {
         }
     }
 
+    /// Large values are copied and checksummed elsewhere: others on this worker do not wait for that.
+    async fn apply_once(&self, mutations: &[Mutation]) -> Result<Result<Applied, StorageError>, WriteError> {
+        if large_values(mutations) == 0 {
+            return Ok(self.engine.apply(mutations));
+        }
+        let (engine, mutations) = (Arc::clone(&self.engine), mutations.to_vec());
+        let applied = self.env.blocking("write", move || engine.apply(&mutations));
+        applied.await.map_err(|_| WriteError::Overloaded)
+    }
+
     fn record_write_latency(&self, mutations: &[Mutation], begun: env::Instant) {
         let micros = micros(self.env.elapsed(begun));
         // of a batch the first table stands for all
@@ -99,6 +118,22 @@ impl Node {
             store.metrics.write_latency.record(micros);
         }
     }
+}
+
+/// Bytes of few rows with many of them; 0: it is not so.
+fn large_values(mutations: &[Mutation]) -> usize {
+    let [mutation] = mutations else { return 0 };
+    let [update] = &mutation.updates[..] else { return 0 };
+    if update.rows.len() > LARGE_ROWS_MAX {
+        return 0;
+    }
+    let bytes = update.rows.iter().map(Row::data_size).sum();
+    if bytes >= LARGE_WRITE { bytes } else { 0 }
+}
+
+/// The timeout is meant for small writes: while the disk takes a large one nothing is wrong.
+fn more_time(mutations: &[Mutation]) -> Duration {
+    Duration::from_secs((large_values(mutations) / BYTES_A_SECOND) as u64)
 }
 
 fn micros(duration: Duration) -> u64 {

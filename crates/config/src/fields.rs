@@ -89,9 +89,9 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
 
 fn native_transport(reader: &mut Reader<'_>) -> NativeTransport {
     let max_frame_size = reader.quantity("native_transport_max_frame_size");
-    let max_message_size = reader.maybe_quantity("native_transport_max_message_size").unwrap_or(max_frame_size);
+    let max_message_size = reader.maybe_quantity("native_transport_max_message_size");
     let in_flight = reader.maybe_quantity("native_transport_max_request_data_in_flight");
-    if in_flight.is_some_and(|limit| max_message_size > limit) {
+    if max_message_size.is_some_and(|size| in_flight.is_some_and(|limit| size > limit)) {
         reader.problem(
             "native_transport_max_message_size",
             "must not exceed native_transport_max_request_data_in_flight",

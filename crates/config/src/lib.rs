@@ -111,8 +111,8 @@ pub struct NativeTransport {
     pub keepalive: bool,
     /// native_transport_max_frame_size in bytes
     pub max_frame_size: u64,
-    /// native_transport_max_message_size in bytes
-    pub max_message_size: u64,
+    /// native_transport_max_message_size in bytes; None: as much as a mutation may have, if requests in flight may
+    pub max_message_size: Option<u64>,
     /// native_transport_max_concurrent_connections; None: no limit
     pub max_concurrent_connections: Option<u64>,
     /// native_transport_max_concurrent_connections_per_ip; None: no limit

@@ -8,7 +8,7 @@
 //! The traits are small and blocking on purpose: who must not block says so by calling [`ReadFile::read_at_nowait`] first,
 //! and hands what would block to [`Env::blocking`].
 //!
-//! `unsafe` occurs once in the workspace: the file map in `real/map.rs`.
+//! `unsafe` occurs twice in the workspace: the file map in `real/map.rs`, and a call of the allocator in `real/heap.rs`.
 
 // This crate is the door: what is refused elsewhere is what it is made of.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -2,6 +2,7 @@
 
 mod clock;
 mod disk;
+mod heap;
 mod map;
 mod network;
 mod programs;
@@ -11,6 +12,8 @@ mod tasks;
 use std::sync::Arc;
 
 use crate::Env;
+
+pub use heap::give_back_free_memory;
 
 /// The environment of a production process.
 pub fn env() -> Env {

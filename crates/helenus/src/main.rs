@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod heap;
 mod log;
 mod serve;
 mod unhonoured;

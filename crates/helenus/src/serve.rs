@@ -12,7 +12,7 @@ use server::running::{self, RunningNode, StartOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
-use crate::{log, unhonoured};
+use crate::{heap, log, unhonoured};
 
 /// A cassandra.yaml is shorter.
 const CONFIG_SIZE_MAX: u64 = 16 << 20;
@@ -39,6 +39,7 @@ fn serve(options: Serve) -> Result<(), String> {
     let address = options.listen.unwrap_or(config.rpc_address);
     let listen = SocketAddr::new(address, options.port.unwrap_or(config.native_transport.port));
     let memory = options.memory.map_or_else(|| MemoryBudget::of_machine(&env), MemoryBudget::of);
+    let _below = heap::keep_below(&env, memory.total);
     let start = StartOptions {
         env: env.clone(),
         data_dir: options.data_dir.clone(),

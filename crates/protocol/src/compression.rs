@@ -47,6 +47,21 @@ impl Compression {
         }
     }
 
+    /// Bytes of the body once it is decompressed, as it claims, but no more than its format can give; 0: it claims nothing.
+    pub fn decompressed_size(self, body: &[u8]) -> usize {
+        match self {
+            Self::Lz4 => {
+                let Some((length, block)) = body.split_first_chunk::<4>() else { return 0 };
+                let claimed = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
+                claimed.min(block.len().saturating_mul(LZ4_EXPANSION_MAX))
+            }
+            Self::Snappy => {
+                let claimed = snap::raw::decompress_len(body).unwrap_or(0);
+                claimed.min(body.len().saturating_mul(SNAPPY_EXPANSION_MAX))
+            }
+        }
+    }
+
     /// Replaces the body that begins at `start` and ends at the end of `out` by its compressed form, if that is smaller.
     pub fn compress_tail(self, out: &mut BytesMut, start: usize) -> bool {
         let body = &out[start..];
@@ -123,6 +138,7 @@ mod tests {
             out.put_slice(&body);
             assert!(compression.compress_tail(&mut out, 6));
             assert!(out.len() < 2000);
+            assert_eq!(compression.decompressed_size(&out[6..]), 10_000);
             assert_eq!(compression.decompress(&out[6..], 10_000).unwrap(), body);
             assert_eq!(compression.decompress(&out[6..], 9_999), Err(TOO_LARGE));
         }
@@ -159,6 +175,10 @@ mod tests {
         for compression in BOTH {
             for body in [&b""[..], &[0x7f, 0xff, 0xff, 0xff, 1], &[0xff; 20], &[0, 0, 1, 0, 0x10]] {
                 assert!(compression.decompress(body, 1 << 24).is_err(), "{compression:?} {body:?}");
+                assert!(
+                    compression.decompressed_size(body) <= body.len() * LZ4_EXPANSION_MAX,
+                    "{compression:?} {body:?}"
+                );
             }
         }
     }

@@ -30,8 +30,8 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use crate::auth::AuthOutcome;
 use crate::handler::RequestHandler;
 use crate::limits::{
-    LARGE_BODY, LINGER_SIZE_MAX, PARSED_MAX, PARSED_TIMES, TURN_LOOK_EVERY, TURN_MAX, UNKNOWN_FRAME_SIZE_MAX,
-    VALUE_TIMES, WAITING_SIZE,
+    LARGE_BODY, LINGER_SIZE_MAX, PARSED_MAX, PARSED_TIMES, ServerLimits, TURN_LOOK_EVERY, TURN_MAX, TURN_READ_MAX,
+    UNKNOWN_FRAME_SIZE_MAX, VALUE_TIMES, WAITING_SIZE,
 };
 use crate::stats::{ConnectionStats, Stage};
 use crate::worker::WorkerCore;
@@ -44,7 +44,7 @@ mod output;
 
 use control::{Control, Verdict};
 use in_flight::{Finished, InFlight, Outcome};
-use input::{Found, Input};
+use input::{Found, Input, Sizes};
 use output::{Flushed, Output};
 
 /// Where a connection comes from and belongs.
@@ -80,6 +80,23 @@ enum Stopped {
     Yielded,
 }
 
+/// Whether there is room for a large request.
+enum Room {
+    Taken,
+    /// Its client would rather hear that there is none.
+    Refused,
+    /// The connection waits.
+    Awaited,
+}
+
+/// What waits for room.
+enum Held {
+    /// A request, and the size of its body.
+    Request(Box<RequestEnvelope>, usize),
+    /// A body that is short and says that it is long when it is decompressed.
+    Compressed(Header, Bytes),
+}
+
 type AuthFuture = Pin<Box<dyn Future<Output = AuthOutcome>>>;
 
 /// See the module. `M` makes the future `F` of a request.
@@ -93,8 +110,8 @@ pub(crate) struct Connection<H: RequestHandler, M, F> {
     in_flight: InFlight<F>,
     /// The room of a large request that is being read or executed.
     admitted: Option<Taken>,
-    /// A large request that waits for room, and the size of its body.
-    held: Option<(RequestEnvelope, usize)>,
+    /// A large request that waits for room.
+    held: Option<Held>,
     client: Option<Rc<H::Client>>,
     /// Of STARTUP; before it each envelope is answered in its own.
     version: Option<ProtocolVersion>,
@@ -103,6 +120,8 @@ pub(crate) struct Connection<H: RequestHandler, M, F> {
     failed_logins: u32,
     closing: Closing,
     lingered: usize,
+    /// Bytes since others had their turn.
+    read_in_turn: usize,
     /// When the last batch was read.
     now: Instant,
 }
@@ -124,16 +143,17 @@ where
     fn new(origin: Origin, handler: Rc<H>, make: M, stream: Box<dyn Stream>) -> Self {
         let shared = &origin.core.shared;
         let known = shared.authenticator.class_name().is_none();
-        let limit = shared.limits.frame_size_max;
-        let frame_size_max = if known { limit } else { limit.min(UNKNOWN_FRAME_SIZE_MAX) };
+        let sizes = sizes(&shared.limits);
+        let sizes = if known { sizes } else { sizes.at_most(UNKNOWN_FRAME_SIZE_MAX) };
         let now = origin.control.opened;
+        let output = Output::new(Arc::clone(&shared.results));
         Self {
             origin,
             handler,
             make,
             stream,
-            input: Input::new(frame_size_max),
-            output: Output::default(),
+            input: Input::new(sizes),
+            output,
             in_flight: InFlight::new(),
             admitted: None,
             held: None,
@@ -144,12 +164,14 @@ where
             failed_logins: 0,
             closing: Closing::No,
             lingered: 0,
+            read_in_turn: 0,
             now,
         }
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.origin.control.set_waker(context.waker());
+        self.read_in_turn = 0;
         if !self.obey_verdict() {
             return Poll::Ready(());
         }
@@ -211,6 +233,7 @@ where
         self.closing == Closing::No
             && self.auth.is_none()
             && self.output.pending() < limits.out_size_max
+            && !self.output.is_scarce()
             && self.in_flight.len() < limits.connection_requests_max
             && self.in_flight.bytes() < limits.connection_bytes_max
     }
@@ -230,8 +253,11 @@ where
             if !self.may_execute() || (self.admitted.is_none() && self.must_pause()) {
                 return Stopped::Limit;
             }
-            if let Some((envelope, size)) = self.held.take() {
-                self.execute(context, envelope, size);
+            if let Some(held) = self.held.take() {
+                match held {
+                    Held::Request(envelope, size) => self.execute(context, *envelope, size),
+                    Held::Compressed(header, body) => self.decode_and_execute(context, &header, body),
+                }
                 self.end_body();
                 if self.held.is_some() {
                     return Stopped::Limit;
@@ -259,7 +285,9 @@ where
 
     /// Whether to wait until other requests have finished.
     fn must_pause(&self) -> bool {
-        let pause = !self.throw_on_overload && self.origin.core.shared.is_overloaded();
+        let shared = &self.origin.core.shared;
+        let is_over = if self.in_flight.len() == 0 { shared.is_full() } else { shared.is_overloaded() };
+        let pause = !self.throw_on_overload && is_over;
         if pause != self.origin.control.paused.get() {
             self.origin.control.paused.set(pause);
         }
@@ -274,7 +302,22 @@ where
             self.closing = Closing::AfterFlush;
             return;
         }
-        let size = body.len();
+        self.decode_and_execute(context, header, body);
+        self.end_body();
+    }
+
+    fn decode_and_execute(&mut self, context: &mut Context<'_>, header: &Header, body: Bytes) {
+        let size = self.size_of(header, &body);
+        if size > body.len() && size >= LARGE_BODY && size <= self.input.body_size_max() {
+            match self.room_of(size) {
+                Room::Taken => {}
+                Room::Refused => return self.refuse_overload(header.stream, header.version),
+                Room::Awaited => {
+                    self.held = Some(Held::Compressed(*header, body));
+                    return;
+                }
+            }
+        }
         match self.decode(header, &body) {
             Ok(envelope) => {
                 drop(body);
@@ -282,7 +325,28 @@ where
             }
             Err(error) => self.refuse(header, &error),
         }
-        self.end_body();
+    }
+
+    /// Bytes of a body, decompressed; what it claims is believed as far as the decoder will.
+    fn size_of(&self, header: &Header, body: &Bytes) -> usize {
+        let is_compressed = header.flags & flags::COMPRESSED != 0 && !header.version.has_segments();
+        let compression = self.output.compression().filter(|_| is_compressed);
+        compression.map_or(body.len(), |compression| compression.decompressed_size(body).max(body.len()))
+    }
+
+    /// Room for a request that takes so many bytes.
+    fn room_of(&mut self, bytes: usize) -> Room {
+        let large = &self.origin.core.shared.large_bodies;
+        match &mut self.admitted {
+            Some(taken) => taken.set(bytes),
+            None if !large.is_used_up() => self.admitted = Some(large.take(bytes)),
+            None if self.throw_on_overload => return Room::Refused,
+            None => {
+                self.origin.control.paused.set(true);
+                return Room::Awaited;
+            }
+        }
+        Room::Taken
     }
 
     /// What was read is executed, waits with its room, or is held back.
@@ -307,7 +371,7 @@ where
         }
         self.admitted = Some(large.take(header.body_size as usize));
         self.origin.control.body_begun.set(true);
-        self.input.admit();
+        self.input.admit(header);
         true
     }
 
@@ -335,40 +399,38 @@ where
         }
         let not_agreed = DecodeError::Compression("Compressed frame without a compression agreed on in STARTUP");
         let compression = self.output.compression().ok_or(not_agreed)?;
-        let limit = self.origin.core.shared.limits.frame_size_max;
+        let limit = self.input.body_size_max();
         RequestEnvelope::decode(header, &compression.decompress(body, limit)?)
     }
 
     fn execute(&mut self, context: &mut Context<'_>, envelope: RequestEnvelope, size: usize) {
         let (stream, version) = (envelope.stream, envelope.version);
         let client = match (&self.client, &envelope.request) {
-            (Some(client), Request::Query(_) | Request::Prepare(_) | Request::Execute(_) | Request::Batch(_)) => client,
+            (Some(client), Request::Query(_) | Request::Prepare(_) | Request::Execute(_) | Request::Batch(_)) => {
+                Rc::clone(client)
+            }
             _ => return self.handshake(envelope),
         };
-        let shared = &self.origin.core.shared;
-        if self.throw_on_overload && shared.is_overloaded() {
+        if self.throw_on_overload && self.origin.core.shared.is_overloaded() {
             return self.refuse_overload(stream, version);
         }
         let weight = weight(&envelope.request, size);
         if weight >= LARGE_BODY {
-            let large = &shared.large_bodies;
-            match &mut self.admitted {
-                Some(taken) => taken.set(weight),
-                None if !large.is_used_up() => self.admitted = Some(large.take(weight)),
-                None if self.throw_on_overload => return self.refuse_overload(stream, version),
-                None => {
-                    self.origin.control.paused.set(true);
-                    self.held = Some((envelope, size));
+            match self.room_of(weight) {
+                Room::Taken => {}
+                Room::Refused => return self.refuse_overload(stream, version),
+                Room::Awaited => {
+                    self.held = Some(Held::Request(Box::new(envelope), size));
                     return;
                 }
             }
         }
         let size = WAITING_SIZE + size_of::<F>() + if self.admitted.is_some() { 0 } else { weight };
-        let future = (self.make)(client.clone(), envelope, self.now);
+        let future = (self.make)(client, envelope, self.now);
         match self.in_flight.start(context, future, stream, size, &mut self.admitted, self.now) {
             Some(outcome) => self.push_outcome(stream, outcome),
             None => {
-                shared.bytes_in_flight.fetch_add(size, Ordering::Relaxed);
+                self.origin.core.shared.bytes_in_flight.fetch_add(size, Ordering::Relaxed);
                 self.origin.core.stats.waited.add(1);
                 if self.origin.control.oldest_request.get().is_none() {
                     self.origin.control.oldest_request.set(Some(self.now));
@@ -457,9 +519,7 @@ where
 
     fn refuse_too_large(&mut self, header: &Header) {
         self.origin.core.stats.protocol_errors.add(1);
-        let length = header.body_size as usize + protocol::frame::HEADER_SIZE;
-        let limit = self.input.frame_size_max();
-        let text = format!("Request is too big: length {length} exceeds maximum allowed length {limit}.");
+        let text = self.input.too_large(header);
         self.push_error(header.stream, header.version, ErrorMessage::invalid(text));
     }
 
@@ -491,6 +551,11 @@ where
     }
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.read_in_turn >= TURN_READ_MAX {
+            // a large body that comes as fast as it is read: others first
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let idle = self.origin.control.shrink.get();
         if idle {
             self.input.shrink();
@@ -508,6 +573,7 @@ where
             return Poll::Ready(Ok(()));
         }
         self.input.has_read();
+        self.read_in_turn += size;
         let core = &self.origin.core;
         core.stats.reads.add(1);
         core.stats.bytes_read.add(size as u64);
@@ -537,6 +603,10 @@ where
     fn stage(&self) -> Stage {
         self.origin.stats.stage()
     }
+}
+
+fn sizes(limits: &ServerLimits) -> Sizes {
+    Sizes { frame_max: limits.frame_size_max, message_max: limits.message_size_max }
 }
 
 /// What a request takes with a body of so many bytes, once its texts are parsed and its values are on their way.

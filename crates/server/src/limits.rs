@@ -7,9 +7,11 @@ use std::time::Duration;
 /// Limits of the native transport. [`Default`] is Cassandra's default where it has one.
 #[derive(Clone, Debug)]
 pub struct ServerLimits {
-    /// The largest request body, after decompression too. A larger one is thrown away as it comes and answered with INVALID;
-    /// the connection goes on (`native_transport_max_frame_size`).
+    /// The largest request of versions 3 and 4, its header included; its body is no longer after decompression either. A larger one is
+    /// thrown away as it comes and answered with INVALID; the connection goes on (`native_transport_max_frame_size`).
     pub frame_size_max: usize,
+    /// The same of a body in version 5, which comes in segments (`native_transport_max_message_size`).
+    pub message_size_max: usize,
     /// Requests of one connection that wait for something. At the limit its socket is not read.
     pub connection_requests_max: usize,
     /// Bytes of these requests. At the limit its socket is not read.
@@ -42,6 +44,7 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             frame_size_max: 16 << 20,
+            message_size_max: 16 << 20,
             connection_requests_max: 1024,
             connection_bytes_max: 16 << 20,
             total_bytes_max: 256 << 20,
@@ -75,7 +78,7 @@ pub(crate) const WAITING_SIZE: usize = 4 << 10;
 pub(crate) const PARSED_TIMES: usize = 16;
 pub(crate) const PARSED_MAX: usize = 1 << 20;
 
-/// A long value is held so many times on its way: as it came, in the record for the log, and where the log writes from.
+/// A long value is held so many times on its way: as it came, as the log's entry, and as the memtable's row (docs/notes/0011).
 pub(crate) const VALUE_TIMES: usize = 3;
 
 /// The same while a connection is idle, so that many idle ones cost little.
@@ -84,11 +87,24 @@ pub(crate) const IDLE_READ_SIZE: usize = 512;
 /// An out buffer that grew beyond this is given back when it is empty.
 pub(crate) const OUT_SIZE_KEPT: usize = 256 << 10;
 
+/// An out buffer of this size does not count as a result: as much may lie in each connection. One that is empty and larger is given back
+/// when results have taken half of what they may.
+pub(crate) const OUT_UNCOUNTED: usize = 16 << 10;
+
+/// A page of this size that is compressed whole (versions 3 and 4) has bytes of its own, which count as the page did.
+pub(crate) const COMPRESSED_APART: usize = 64 << 10;
+
 /// A page of many rows comes into the out buffer in slices of this size.
 pub(crate) const OUT_SLICE_SIZE: usize = 256 << 10;
 
+/// The same when results have taken half of what they may.
+pub(crate) const OUT_SLICE_SIZE_SCARCE: usize = 16 << 10;
+
 /// What one connection writes before others have their turn. The kernel copies that in a fraction of a millisecond.
 pub(crate) const TURN_WRITE_MAX: usize = 1 << 20;
+
+/// What one connection reads before others have their turn.
+pub(crate) const TURN_READ_MAX: usize = 1 << 20;
 
 /// How long one connection executes requests before others have their turn.
 pub(crate) const TURN_MAX: Duration = Duration::from_millis(1);

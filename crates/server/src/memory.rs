@@ -61,6 +61,11 @@ impl MemoryBudget {
         }
     }
 
+    /// The largest request. A value is held up to three times on its way, and once in the memtable (docs/notes/0011).
+    pub fn request_max(&self) -> u64 {
+        self.total / 8
+    }
+
     /// What each cache may have: what the configuration says, and what it leaves open from the share of all. Beyond what memtables and
     /// requests leave of the whole it is refused, with a sentence.
     pub fn cache_sizes(&self, config: &config::Caches) -> Result<CacheSizes, String> {

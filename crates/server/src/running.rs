@@ -180,6 +180,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     server_options.workers = options.workers.unwrap_or(cores);
     server_options.pin = cores >= PIN_FROM_CORES;
     server_options.limits = limits;
+    server_options.results = Arc::clone(&services.results.share);
     server_options.events = events;
     let for_handlers = Arc::clone(&services);
     let server = Server::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
@@ -267,13 +268,30 @@ fn timeouts(config: &Config) -> Timeouts {
     }
 }
 
+/// A limit of requests as far as the memory can take one that reaches it.
+fn in_memory(key: &str, bytes: u64, memory: &MemoryBudget) -> u64 {
+    let most = memory.request_max();
+    if bytes > most {
+        tracing::warn!(
+            "{key}: {bytes} bytes are more than a request may have of the {} that the node may use (--memory): {most} it is",
+            memory.total
+        );
+    }
+    bytes.min(most)
+}
+
 fn server_limits(config: &Config, memory: &MemoryBudget) -> ServerLimits {
     let transport = &config.native_transport;
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let count = |limit: Option<u64>| limit.map(size);
     let defaults = ServerLimits::default();
+    let of_mutations = config.commitlog.max_mutation_size.min(transport.max_request_data_in_flight.unwrap_or(u64::MAX));
     ServerLimits {
-        frame_size_max: size(transport.max_frame_size),
+        frame_size_max: size(in_memory("native_transport_max_frame_size", transport.max_frame_size, memory)),
+        message_size_max: match transport.max_message_size {
+            Some(bytes) => size(in_memory("native_transport_max_message_size", bytes, memory)),
+            None => size(of_mutations.min(memory.request_max())),
+        },
         total_bytes_max: size(transport.max_request_data_in_flight.unwrap_or(memory.in_flight)),
         connections_max: count(transport.max_concurrent_connections),
         connections_per_ip_max: count(transport.max_concurrent_connections_per_ip),

@@ -36,6 +36,8 @@ pub struct ServerOptions {
     pub tls: Option<Tls>,
     /// Where events come from.
     pub events: Arc<EventHub>,
+    /// What large results are counted in; those that are compressed count on until they are written.
+    pub results: Arc<Share>,
     /// What SUPPORTED says besides versions and compressions: `CQL_VERSION` first.
     pub cql_version: String,
 }
@@ -51,6 +53,7 @@ impl ServerOptions {
             authenticator: Arc::new(AllowAll),
             tls: None,
             events: Arc::default(),
+            results: Share::new(usize::MAX),
             cql_version: "3.4.7".to_owned(),
         }
     }
@@ -76,6 +79,8 @@ pub(crate) struct Shared {
     pub bytes_in_flight: AtomicUsize,
     /// Large bodies from their first byte on until they are answered: half of the limit, so that small requests need not wait for them.
     pub large_bodies: Arc<Share>,
+    /// See [`ServerOptions::results`].
+    pub results: Arc<Share>,
     /// One a worker.
     pub doors: Vec<Door>,
 }
@@ -94,6 +99,12 @@ pub(crate) struct Door {
 }
 
 impl Shared {
+    /// Nothing more is taken, not even of those who wait for nothing yet: they may have half as much besides, so that a few who ask for
+    /// much and wait are not in the way of all.
+    pub fn is_full(&self) -> bool {
+        self.bytes_in_flight.load(Ordering::Relaxed) >= self.limits.total_bytes_max / 2 * 3
+    }
+
     pub fn is_overloaded(&self) -> bool {
         self.bytes_in_flight.load(Ordering::Relaxed) >= self.limits.total_bytes_max
     }
@@ -128,6 +139,7 @@ impl Server {
             supported: supported(&options.cql_version),
             bytes_in_flight: AtomicUsize::new(0),
             large_bodies,
+            results: options.results,
             doors,
         });
         let (phase, receiver) = watch::channel(Phase::Serving);

@@ -41,7 +41,9 @@ impl WorkerCore {
     /// Bytes of requests that have ended; wakes who waits for them.
     pub fn release(&self, bytes: usize) {
         let before = self.shared.bytes_in_flight.fetch_sub(bytes, Ordering::Relaxed);
-        if before >= self.shared.limits.total_bytes_max {
+        let limit = self.shared.limits.total_bytes_max;
+        let passes = before >= limit && before - bytes.min(before) < limit;
+        if passes || before >= limit / 2 * 3 {
             self.wake_paused();
         }
     }
@@ -72,10 +74,10 @@ impl WorkerCore {
             }
             self.shared.env.sleep(TICK).await;
             let now = self.shared.env.now();
-            let overloaded = self.shared.is_overloaded();
+            let full = self.shared.is_full();
             self.for_each(|control| {
                 control.tick(now, &self.shared.limits);
-                if control.paused.get() && !overloaded {
+                if control.paused.get() && !full {
                     control.wake();
                 }
             });

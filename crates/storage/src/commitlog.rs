@@ -85,6 +85,17 @@ impl LogPosition {
     pub const NONE: LogPosition = LogPosition { segment: 0, offset: 0 };
 }
 
+/// A large record as it will be on disk, made before the log is asked: its checksums and its copy take long.
+#[derive(Debug)]
+pub struct LogEntry(Vec<u8>);
+
+impl LogEntry {
+    /// Of the record that `write` appends; `room` is about how many bytes that has.
+    pub fn new(room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        Self(format::entry(room, write))
+    }
+}
+
 /// When a record counts as durable (`commitlog_sync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMode {
@@ -437,11 +448,40 @@ impl CommitLog {
     /// As [`CommitLog::append_group`]; `is_captured`: a table with change data capture is among them.
     pub fn append_as(&self, records: &[&[u8]], dirty: &[DirtyKey], is_captured: bool) -> Result<LogPosition, LogError> {
         let total = self.check_sizes(records)?;
+        self.append_checked(total, dirty, is_captured, records.len() as u64, |pending| pending.append(records, total))
+    }
+
+    /// As [`CommitLog::append_as`], of one large record, which is moved and not copied. It is taken only if that succeeds.
+    pub fn append_entry(
+        &self,
+        entry: &mut LogEntry,
+        dirty: &[DirtyKey],
+        is_captured: bool,
+    ) -> Result<LogPosition, LogError> {
+        let record = format::record_of(&entry.0);
+        if self.shared.form.is_compressed() {
+            // its sections are compressed as wholes
+            return self.append_as(&[record], dirty, is_captured);
+        }
+        let total = self.check_sizes(&[record])?;
+        let entry = &mut entry.0;
+        self.append_checked(total, dirty, is_captured, 1, |pending| pending.append_entry(std::mem::take(entry)))
+    }
+
+    fn append_checked(
+        &self,
+        total: usize,
+        dirty: &[DirtyKey],
+        is_captured: bool,
+        records: u64,
+        append: impl FnOnce(&mut Pending) -> LogPosition,
+    ) -> Result<LogPosition, LogError> {
         let mut state = self.shared.lock();
         if self.shared.durability.is_stopped() {
             return Err(LogError::Stopped);
         }
-        if state.pending.bytes() + total > COMMITLOG_PENDING_BYTES_MAX {
+        // what is larger than the buffer goes when nothing else is there
+        if state.pending.bytes() > 0 && state.pending.bytes() + total > COMMITLOG_PENDING_BYTES_MAX {
             return Err(LogError::Busy);
         }
         let segment = state.pending.segment_for(total);
@@ -453,8 +493,8 @@ impl CommitLog {
         }
         let wake = state.pending.needs_wake(total);
         state.pending.note_time(|| self.shared.env.clock.monotonic_nanos());
-        let position = state.pending.append(records, total);
-        state.appended += records.len() as u64;
+        let position = append(&mut state.pending);
+        state.appended += records;
         state.mark_dirty(position, dirty, &self.shared);
         drop(state);
         if wake {

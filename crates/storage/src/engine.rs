@@ -62,8 +62,8 @@ pub struct Engine {
     pub(crate) tables: ArcSwap<BTreeMap<TableId, Arc<TableStore>>>,
     /// Held by whoever changes the schema.
     pub(crate) schema_changes: Mutex<()>,
-    /// Timestamp of the last schema change of this process.
-    pub(crate) last_schema_change: AtomicI64,
+    /// The last timestamp of rows that the engine writes itself: schema, truncations, built indexes.
+    last_timestamp: AtomicI64,
     draining: AtomicBool,
     stopped: AtomicBool,
     compaction_rate: AtomicU64,
@@ -104,7 +104,7 @@ impl Engine {
             schema: ArcSwap::from_pointee(schema),
             tables: ArcSwap::from_pointee(tables),
             schema_changes: Mutex::new(()),
-            last_schema_change: AtomicI64::new(0),
+            last_timestamp: AtomicI64::new(0),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             _lock: lock,
@@ -168,6 +168,25 @@ impl Engine {
             self.flush_largest();
         }
         Ok(applied)
+    }
+
+    /// A timestamp for rows that the engine writes itself: the wall clock's, and where that stands or was set back, `step` microseconds
+    /// after the last.
+    pub(crate) fn next_timestamp(&self, step: i64) -> i64 {
+        let wall = self.env.clock.now_micros();
+        let later = |last: i64| wall.max(last.saturating_add(step));
+        let last = self.last_timestamp.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(later(last)));
+        later(last.unwrap_or_else(|last| last))
+    }
+
+    /// The last of these timestamps.
+    pub fn last_timestamp(&self) -> i64 {
+        self.last_timestamp.load(Ordering::Relaxed)
+    }
+
+    /// From now on they are after this one, microseconds since 1970.
+    pub fn keep_timestamps_after(&self, micros: i64) {
+        self.last_timestamp.fetch_max(micros, Ordering::Relaxed);
     }
 
     fn store_of(&self, update: &PartitionUpdate) -> Result<Arc<TableStore>, StorageError> {

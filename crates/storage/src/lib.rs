@@ -37,7 +37,7 @@ pub mod truncate;
 mod truncation_records;
 pub mod verify;
 pub mod view;
-mod write;
+pub mod write;
 
 pub use engine::Engine;
 pub use error::StorageError;

@@ -28,7 +28,7 @@ use crate::commitlog::LogPosition;
 use crate::index::entries::{self, Change, Entry};
 use crate::index::{Attached, IndexStore};
 use arena::Arena;
-pub use partition::MemtablePartition;
+pub use partition::{EncodedRows, MemtablePartition};
 
 /// Bytes of bookkeeping counted for each partition: an entry of the ordered map, seven tenths of whose places are taken.
 const PARTITION_OVERHEAD: usize = 240;
@@ -68,6 +68,16 @@ impl WriteGuard<'_> {
     /// Applies an update whose record is at `position` of the commit log (None: not logged).
     /// Gives the bytes by which the memtable grew.
     pub fn apply(&mut self, update: &PartitionUpdate, position: Option<LogPosition>) -> usize {
+        self.apply_encoded(update, position, EncodedRows::default())
+    }
+
+    /// The same with rows that [`Memtable::encode_large`] has encoded.
+    pub fn apply_encoded(
+        &mut self,
+        update: &PartitionUpdate,
+        position: Option<LogPosition>,
+        encoded: EncodedRows,
+    ) -> usize {
         if let Some(position) = position {
             let (first, last) = self.contents.log_range.unwrap_or((position, position));
             self.contents.log_range = Some((first.min(position), last.max(position)));
@@ -75,10 +85,10 @@ impl WriteGuard<'_> {
         let memtable = self.memtable;
         let indexed = match &memtable.attached {
             None => {
-                self.contents.apply(update, &memtable.table, &memtable.header, None);
+                self.contents.apply(update, &memtable.table, &memtable.header, None, encoded);
                 0
             }
-            Some(attached) => self.apply_indexed(update, attached),
+            Some(attached) => self.apply_indexed(update, attached, encoded),
         };
         let size = self.contents.size();
         let before = memtable.size.swap(size, Ordering::Relaxed);
@@ -86,7 +96,7 @@ impl WriteGuard<'_> {
     }
 
     /// The base first: who finds an entry finds what it stands for, or would take it for stale.
-    fn apply_indexed(&mut self, update: &PartitionUpdate, attached: &Attached) -> usize {
+    fn apply_indexed(&mut self, update: &PartitionUpdate, attached: &Attached, encoded: EncodedRows) -> usize {
         let now = attached.env.clock.now_seconds();
         let mut found: Vec<Vec<Entry>> = attached.indexes.iter().map(|_| Vec::new()).collect();
         let mut observe = |before: Option<&Row>, after: &Row, is_static: bool| {
@@ -95,7 +105,7 @@ impl WriteGuard<'_> {
                 entries::of_change(&index.definition, &change, now, found);
             }
         };
-        self.contents.apply(update, &self.memtable.table, &self.memtable.header, Some(&mut observe));
+        self.contents.apply(update, &self.memtable.table, &self.memtable.header, Some(&mut observe), encoded);
         let mut added = 0;
         for ((index, memtable), found) in attached.indexes.iter().zip(found) {
             if found.is_empty() {
@@ -170,6 +180,11 @@ impl Memtable {
         })
     }
 
+    /// Encodes the large rows of an update as they will be kept, outside of the door: a row that is new is not copied inside.
+    pub fn encode_large(&self, update: &PartitionUpdate) -> EncodedRows {
+        EncodedRows::of(update, &self.header)
+    }
+
     /// Enters to write. The caller appends the record to the commit log while it is inside, so that the positions of a
     /// memtable's writes are exactly those between its first and last.
     pub fn enter_to_write(&self) -> Result<WriteGuard<'_>, Frozen> {
@@ -226,6 +241,7 @@ impl Contents {
         table: &TableMetadata,
         header: &Header,
         observer: Option<Observer<'_>>,
+        encoded: EncodedRows,
     ) {
         let partition = if self.partitions.contains_key(&update.key) {
             self.partitions.get_mut(&update.key).expect("it is there")
@@ -242,7 +258,7 @@ impl Contents {
         for (_, deletion) in &update.range_deletions {
             self.stats.deletion(deletion);
         }
-        self.rows += partition.apply(update, table, header, &mut self.arena, observer);
+        self.rows += partition.apply(update, table, header, &mut self.arena, observer, encoded);
     }
 
     fn size(&self) -> usize {

@@ -15,8 +15,9 @@ mod round;
 mod target;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use env::{Env, Lock, Part};
 use schema::system::is_system_keyspace;
@@ -253,10 +254,31 @@ pub(crate) fn check_left_out(options: &EngineOptions, store: &TableStore) -> Res
     Ok(())
 }
 
-/// Makes a table's directories and those above them, durably.
-pub(crate) fn make_directories(env: &Env, directories: &[PathBuf]) -> Result<(), StorageError> {
-    for directory in directories.iter().filter(|directory| !env.disk.exists(directory)) {
+/// Makes a table's directories and those between them and the data directory, durably. One that was there and is gone is an error: what
+/// was written to another in its place would be hidden when it comes back.
+pub(crate) fn make_directories(env: &Env, options: &EngineOptions, store: &TableStore) -> Result<(), StorageError> {
+    let roots = || options.data_directories.iter().chain(&options.system_directory);
+    for (directory, placed) in store.directories.iter().zip(&store.placed) {
+        if env.disk.exists(directory) {
+            placed.store(true, Ordering::Relaxed);
+            continue;
+        }
+        let root_is_gone = roots().any(|root| directory.starts_with(root) && !env.disk.exists(root));
+        if root_is_gone || placed.load(Ordering::Relaxed) {
+            return Err(is_gone(directory));
+        }
         env.disk.create_dir_durable(directory).map_err(|error| StorageError::io(directory, &error))?;
+        placed.store(true, Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// Err: the directory is not there.
+pub(crate) fn expect_directory(env: &Env, directory: &Path) -> Result<(), StorageError> {
+    if env.disk.exists(directory) { Ok(()) } else { Err(is_gone(directory)) }
+}
+
+fn is_gone(directory: &Path) -> StorageError {
+    let message = "the directory is gone (is its disk mounted?)".to_owned();
+    StorageError::Io { path: directory.to_owned(), message }
 }

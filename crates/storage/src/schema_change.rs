@@ -72,10 +72,7 @@ fn write_rows(engine: &Engine, writes: &[rows_form::SchemaWrite]) -> Result<Opti
         return Ok(None);
     }
     // two changes at one reading of the clock, or over a clock that was set back: the later one wins
-    let clock = engine.env.clock.now_micros();
-    let later = |last: i64| Some(clock.max(last + CHANGE_STEP));
-    let previous = engine.last_schema_change.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
-    let now = previous.ok().and_then(later).unwrap_or(clock);
+    let now = engine.next_timestamp(CHANGE_STEP);
     let mutations = schema_tables::mutations(&schema::system::schema(), writes, now, engine.env.clock.now_seconds())?;
     // a node that only reads has the rows in memory: clients find the schema there
     let logged = !engine.options.read_only;
@@ -107,7 +104,7 @@ fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<V
                 }
                 (_, None) => {
                     let store = recovery::open_table(&engine.env, &engine.options, &engine.caches, table)?;
-                    recovery::make_directories(&engine.env, &store.directories)?;
+                    recovery::make_directories(&engine.env, &engine.options, &store)?;
                     tables.insert(table.id, store);
                 }
             }

@@ -38,6 +38,7 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         return Err(StorageError::Refused { why: format!("'{tag}' is no name for a snapshot") });
     }
     let io = |error: std::io::Error| StorageError::io(&target, &error);
+    crate::recovery::make_directories(&engine.env, &engine.options, store)?;
     disk.create_dir_durable(&target).map_err(io)?;
     // while the links are made no compaction may take the files away
     let _no_change = store.changes();
@@ -78,6 +79,7 @@ fn link(engine: &Engine, sstable: &SSTable, tag: &str) -> Result<(), StorageErro
     let directory = &sstable.descriptor().directory;
     let target = layout::snapshot_directory(directory, tag);
     let io = |error: std::io::Error| StorageError::io(&target, &error);
+    crate::recovery::expect_directory(&engine.env, directory)?;
     disk.create_dir_all(&target).map_err(io)?;
     for name in files::file_names(&engine.env, sstable) {
         disk.hard_link(&directory.join(&name), &target.join(&name)).map_err(io)?;

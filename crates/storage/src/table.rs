@@ -35,6 +35,8 @@ pub struct TableStore {
     pub directory: PathBuf,
     /// All directories where its files lie, at least one.
     pub directories: Vec<PathBuf>,
+    /// Which of them were there once: what is gone then is a disk that is gone, and no place to make a directory anew.
+    pub(crate) placed: Vec<AtomicBool>,
     /// How its partitions are split.
     pub shards: Shards,
     /// What is kept of SSTables.
@@ -117,6 +119,7 @@ impl TableStore {
         let active = new_memtables(&env, shards, &table, &indexes);
         attach(&indexes, &active, &[]);
         let id = table.id;
+        let placed = directories.iter().map(|directory| AtomicBool::new(env.disk.exists(directory))).collect();
         let sstables = newest_first(sstables);
         let view = View { table, active, flushing: Vec::new(), sstables, indexes: indexes.into() };
         Self {
@@ -124,6 +127,7 @@ impl TableStore {
             id,
             directory,
             directories,
+            placed,
             shards,
             caches,
             metrics: TableMetrics::default(),

@@ -48,7 +48,7 @@ fn advance(
     let Some(local) = schema.table("system", "local") else { return Ok(None) };
     let mut recorded = store.truncation.lock().expect("no panic inside");
     let truncation = next(*recorded);
-    let now = engine.env.clock.now_micros();
+    let now = engine.next_timestamp(1);
     let Some(mutation) = truncation_records::mutation(local, store.id, truncation, now) else { return Ok(None) };
     let applied = engine.apply(&[mutation])?;
     *recorded = Some(truncation);

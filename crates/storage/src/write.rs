@@ -1,6 +1,6 @@
 //! Writing: mutations go into the commit log's buffer and into memtables in one step.
 //!
-//! 1. The mutations are serialised outside of any door.
+//! 1. The mutations are serialised outside of any door. So are large values for the memtable; inside they only change hands.
 //! 2. The doors of all memtables that they touch are entered, in order of table and shard: nobody can wait for another in a circle.
 //!    A frozen memtable sends the writer back to the table's new view.
 //! 3. Inside: the records are appended to the log's buffer, contiguous, and the updates applied.
@@ -13,10 +13,13 @@ use rows::codec::encode_mutation;
 use rows::{Cell, ColumnData, Mutation, PartitionUpdate, Row};
 use smallvec::SmallVec;
 
-use crate::commitlog::{CommitLog, DirtyKey, LogPosition};
+use crate::commitlog::{CommitLog, DirtyKey, LogEntry, LogError, LogPosition};
 use crate::error::StorageError;
-use crate::memtable::{Memtable, WriteGuard};
+use crate::memtable::{EncodedRows, Memtable, WriteGuard};
 use crate::table::TableStore;
+
+/// A record from this size on is moved into the log's buffer, and its rows are encoded for the memtable, before any door is entered.
+const LARGE_RECORD: usize = 256 << 10;
 
 /// Where an update goes.
 struct Target<'a> {
@@ -50,11 +53,18 @@ pub fn apply(
         }
     }
     targets.sort_by_key(|target| (target.store.id, target.shard));
-    let records = if durable { serialize(mutations) } else { Vec::new() };
+    let large =
+        mutations.len() == 1 && targets.iter().map(|target| room_of(target.update)).sum::<usize>() > LARGE_RECORD;
+    let mut records = match durable {
+        false => Records::None,
+        true if large => Records::Large(entry(&mutations[0])),
+        true => Records::Small(serialize(mutations)),
+    };
     loop {
         let memtables: Vec<Arc<Memtable>> =
             targets.iter().map(|target| Arc::clone(&target.store.view().active[target.shard])).collect();
-        if let Some(result) = apply_inside(&targets, &memtables, &records, log) {
+        let encoded = if large { encode_rows(&targets, &memtables) } else { Vec::new() };
+        if let Some(result) = apply_inside(&targets, &memtables, encoded, &mut records, log) {
             return result;
         }
         // the new memtables are in the view before the old ones are frozen: the next look finds them
@@ -62,15 +72,46 @@ pub fn apply(
     }
 }
 
+/// What goes into the log.
+enum Records {
+    None,
+    Small(Vec<Vec<u8>>),
+    Large(LogEntry),
+}
+
+impl Records {
+    fn append(&mut self, log: &CommitLog, targets: &[Target<'_>]) -> Result<Option<LogPosition>, LogError> {
+        let dirty = || -> SmallVec<[DirtyKey; 4]> {
+            targets.iter().map(|target| (target.store.id, target.shard as u16)).collect()
+        };
+        let is_captured = || targets.iter().any(|target| target.update.table.params.cdc == Some(true));
+        match self {
+            Self::None => Ok(None),
+            Self::Small(records) if records.is_empty() => Ok(None),
+            Self::Small(records) => {
+                let records: SmallVec<[&[u8]; 4]> = records.iter().map(Vec::as_slice).collect();
+                log.append_as(&records, &dirty(), is_captured()).map(Some)
+            }
+            Self::Large(entry) => log.append_entry(entry, &dirty(), is_captured()).map(Some),
+        }
+    }
+}
+
 fn serialize(mutations: &[Mutation]) -> Vec<Vec<u8>> {
-    mutations
-        .iter()
-        .map(|mutation| {
-            let mut record = Vec::with_capacity(mutation.updates.iter().map(room_of).sum());
-            encode_mutation(&mut record, mutation);
-            record
-        })
-        .collect()
+    let record = |mutation: &Mutation| {
+        let mut record = Vec::with_capacity(mutation.updates.iter().map(room_of).sum());
+        encode_mutation(&mut record, mutation);
+        record
+    };
+    mutations.iter().map(record).collect()
+}
+
+fn entry(mutation: &Mutation) -> LogEntry {
+    LogEntry::new(mutation.updates.iter().map(room_of).sum(), |out| encode_mutation(out, mutation))
+}
+
+fn encode_rows(targets: &[Target<'_>], memtables: &[Arc<Memtable>]) -> Vec<EncodedRows> {
+    targets.iter().zip(memtables).map(|(target, memtable)| memtable.encode_large(target.update)).collect()
 }
 
 /// Bytes that an update takes as a record, or a few more: a buffer that grows would copy large values again and again.
@@ -94,7 +135,8 @@ fn room_of(update: &PartitionUpdate) -> usize {
 fn apply_inside(
     targets: &[Target<'_>],
     memtables: &[Arc<Memtable>],
-    records: &[Vec<u8>],
+    encoded: Vec<EncodedRows>,
+    records: &mut Records,
     log: &CommitLog,
 ) -> Option<Result<Applied, StorageError>> {
     let mut guards: Vec<WriteGuard<'_>> = Vec::with_capacity(1);
@@ -107,20 +149,13 @@ fn apply_inside(
         }
         guard_of.push(guards.len() - 1);
     }
-    let mut position = None;
-    if !records.is_empty() {
-        let dirty: SmallVec<[DirtyKey; 4]> =
-            targets.iter().map(|target| (target.store.id, target.shard as u16)).collect();
-        let records: SmallVec<[&[u8]; 4]> = records.iter().map(Vec::as_slice).collect();
-        let is_captured = targets.iter().any(|target| target.update.table.params.cdc == Some(true));
-        match log.append_as(&records, &dirty, is_captured) {
-            Ok(last) => position = Some(last),
-            Err(error) => return Some(Err(error.into())),
-        }
-    }
-    let mut added = 0;
+    let position = match records.append(log, targets) {
+        Ok(position) => position,
+        Err(error) => return Some(Err(error.into())),
+    };
+    let (mut added, mut encoded) = (0, encoded.into_iter());
     for (target, guard) in targets.iter().zip(guard_of) {
-        added += guards[guard].apply(target.update, position);
+        added += guards[guard].apply_encoded(target.update, position, encoded.next().unwrap_or_default());
         target.store.metrics.writes.add(1);
     }
     Some(Ok(Applied { position, added }))

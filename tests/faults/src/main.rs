@@ -4,10 +4,15 @@
 //! - [`kill`]: kill -9 at random moments, while writing and while starting
 //! - [`bits`]: one damaged file in a directory at rest
 //! - [`space`]: a device that is full, and has room again
+//! - [`disk`]: a disk that fails: writes, reads, syncs, opening, renaming
+//! - [`vanish`]: a directory that disappears, and comes back
+//! - [`clock`]: a wall clock that jumps
+//! - [`large`]: values up to the limit of frames
 //! - [`overload`]: more connections, requests and bytes than the server can take
 //! - [`writer`], [`builder`]: what is written and what has to be there, rows and schema
 //! - [`partition`]: the naive twin of a partition
 //! - [`node`]: the server as a child process
+//! - [`inject`]: how its calls are made to fail
 //!
 //! `tests/run` has the short forms; the long ones are in `tests/README.md`.
 
@@ -15,12 +20,17 @@
 
 mod bits;
 mod builder;
+mod clock;
+mod disk;
+mod inject;
 mod kill;
+mod large;
 mod node;
 mod overload;
 mod partition;
 mod report;
 mod space;
+mod vanish;
 mod wire;
 mod writer;
 
@@ -64,6 +74,35 @@ enum Verb {
         #[arg(long, default_value_t = 20)]
         rounds: u32,
     },
+    /// Let calls to the disk fail.
+    Disk {
+        #[arg(long, default_value_t = 100)]
+        rounds: u32,
+        /// One kind of fault, by a part of its name.
+        #[arg(long, default_value = "")]
+        only: String,
+    },
+    /// Take directories away and put them back.
+    Vanish {
+        #[arg(long, default_value_t = 50)]
+        rounds: u32,
+    },
+    /// Set the clock forwards and back by hours.
+    Clock {
+        #[arg(long, default_value_t = 50)]
+        rounds: u32,
+    },
+    /// Write and read large values.
+    Large {
+        /// The limit of frames, MiB.
+        #[arg(long, default_value_t = 255)]
+        limit: usize,
+        /// Small reads are timed beside values of these sizes, MiB.
+        #[arg(long, value_delimiter = ',', default_value = "5,50")]
+        beside: Vec<usize>,
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+    },
     /// Ask for more than there is.
     Overload {
         #[arg(long, default_value_t = 10_000)]
@@ -89,6 +128,12 @@ async fn main() -> Outcome {
         Verb::Kill { cycles } => kill::run(&program, &place, options.seed, cycles, &mut report).await?,
         Verb::Bits { rounds } => bits::run(&program, &place, options.seed, rounds, &mut report).await?,
         Verb::Space { rounds } => space::run(&program, &place, options.seed, rounds, &mut report).await?,
+        Verb::Disk { rounds, only } => disk::run(&program, &place, options.seed, rounds, &only, &mut report).await?,
+        Verb::Vanish { rounds } => vanish::run(&program, &place, options.seed, rounds, &mut report).await?,
+        Verb::Clock { rounds } => clock::run(&program, &place, options.seed, rounds, &mut report).await?,
+        Verb::Large { limit, beside, seconds } => {
+            large::run(&program, &place, limit, &beside, seconds, &mut report).await?;
+        }
         Verb::Overload { connections, seconds, only } => {
             overload::run(&program, &place, connections, seconds, &only, &mut report).await?;
         }

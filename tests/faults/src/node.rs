@@ -28,6 +28,7 @@ pub struct Node {
     log: PathBuf,
     port: u16,
     admin_port: u16,
+    variables: Vec<(&'static str, PathBuf)>,
     child: Option<Child>,
 }
 
@@ -41,8 +42,14 @@ impl Node {
             log: log.to_owned(),
             port,
             admin_port,
+            variables: Vec::new(),
             child: None,
         })
+    }
+
+    /// Starts have these in their environment.
+    pub fn set_variables(&mut self, variables: Vec<(&'static str, PathBuf)>) {
+        self.variables = variables;
     }
 
     /// Starts the process and does not wait for it.
@@ -58,6 +65,7 @@ impl Node {
             "--admin-port",
             &self.admin_port.to_string(),
         ]);
+        command.envs(self.variables.iter().map(|(name, value)| (*name, value)));
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
         self.child = Some(command.spawn()?);
         Ok(())
@@ -107,6 +115,13 @@ impl Node {
         if status.success() { Ok(()) } else { Err(format!("{status}: {}", self.log_end()).into()) }
     }
 
+    /// What it had in memory at most, MiB.
+    pub fn resident_most_mib(&self) -> Outcome<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id().ok_or("not started")?))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+        Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? >> 10)
+    }
+
     /// The number of the process.
     pub fn id(&self) -> Option<u32> {
         self.child.as_ref().and_then(Child::id)
@@ -123,6 +138,11 @@ impl Node {
             .known_node(self.address())
             .default_execution_profile_handle(profile.into_handle());
         Ok(builder.build().await?)
+    }
+
+    /// Where it keeps its data.
+    pub fn data(&self) -> &Path {
+        &self.data
     }
 
     /// Where clients connect.

@@ -37,6 +37,10 @@ enum Load {
     Pipelined,
     /// Asks for large pages and reads nothing.
     SlowReaders,
+    /// The same, and the pages are compressed.
+    SlowCompressed,
+    /// Sends hundreds of reads of ten kilobytes and reads nothing.
+    SlowPipelined,
     /// Writes values of megabytes.
     LargeValues,
     /// Asks for thousands of keys.
@@ -45,10 +49,12 @@ enum Load {
     Scans,
 }
 
-const LOADS: [(Load, usize); 6] = [
+const LOADS: [(Load, usize); 8] = [
     (Load::SmallWrites, usize::MAX),
     (Load::Pipelined, 1000),
     (Load::SlowReaders, 500),
+    (Load::SlowCompressed, 500),
+    (Load::SlowPipelined, 2000),
     (Load::LargeValues, 64),
     (Load::LongLists, 200),
     (Load::Scans, 200),
@@ -90,12 +96,17 @@ async fn fill(node: &Node) -> Outcome {
     for statement in statements {
         expect_result(wire.query(statement).await?)?;
     }
-    let value = "v".repeat(WIDE_ROW_BYTES);
     for number in 0..WIDE_ROWS {
+        let value: String = (0..WIDE_ROW_BYTES / 16).map(|part| format!("{:016x}", scattered(number, part))).collect();
         let statement = format!("INSERT INTO load.rows (part, number, value) VALUES (-2, {number}, '{value}')");
         expect_result(wire.query(&statement).await?)?;
     }
     Ok(())
+}
+
+/// A number that does not compress with its neighbours.
+fn scattered(number: usize, part: usize) -> u64 {
+    ((number * WIDE_ROW_BYTES + part) as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 fn expect_result(said: Said) -> Outcome {
@@ -172,7 +183,7 @@ async fn after(address: &str) -> Outcome<Duration> {
 }
 
 async fn client(address: &str, load: Load, number: usize, ended: &AtomicBool, answers: &Answers) -> Outcome {
-    let mut wire = connect(address).await?;
+    let mut wire = connect(address, matches!(load, Load::SlowCompressed)).await?;
     let mut asked = 0;
     while !ended.load(Ordering::Relaxed) {
         asked += 1;
@@ -191,7 +202,11 @@ async fn client(address: &str, load: Load, number: usize, ended: &AtomicBool, an
                     note(answers, wire.said().await?);
                 }
             }
-            Load::SlowReaders => {
+            Load::SlowPipelined => {
+                wire.ask("SELECT * FROM load.rows WHERE part = -2 LIMIT 10").await?;
+                sleep(Duration::from_millis(5)).await;
+            }
+            Load::SlowReaders | Load::SlowCompressed => {
                 wire.ask("SELECT * FROM load.rows WHERE part = -2").await?;
                 sleep(Duration::from_millis(20)).await;
             }
@@ -213,10 +228,14 @@ async fn client(address: &str, load: Load, number: usize, ended: &AtomicBool, an
     Ok(())
 }
 
-async fn connect(address: &str) -> Outcome<Wire> {
+async fn connect(address: &str, compressed: bool) -> Outcome<Wire> {
     let mut tried = 1;
     loop {
-        match Wire::connect(address).await {
+        let connected = match compressed {
+            true => Wire::connect_compressed(address).await,
+            false => Wire::connect(address).await,
+        };
+        match connected {
             Err(_) if tried < CONNECT_TRIES => {
                 sleep(Duration::from_millis(100) * tried).await;
                 tried += 1;

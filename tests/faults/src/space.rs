@@ -116,7 +116,8 @@ async fn fill(node: &mut Node, device: &Device, observers: &mut Observers, rando
     observers.work(session, meanwhile, harm.clone()).await
 }
 
-async fn writes_again(session: &scylla::client::session::Session) -> Outcome {
+/// Writes go on soon.
+pub async fn writes_again(session: &scylla::client::session::Session) -> Outcome {
     let begun = Instant::now();
     loop {
         let done = session.query_unpaged("INSERT INTO observed.emptied (id, value) VALUES (-1, 'again')", &[]).await;

@@ -1,4 +1,4 @@
-//! Maps a file into memory: the only `unsafe` of the workspace.
+//! Maps a file into memory: `unsafe`, as `heap`, and nothing else in the workspace.
 
 use std::fs::File;
 use std::io;

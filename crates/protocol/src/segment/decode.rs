@@ -159,6 +159,12 @@ impl EnvelopeJoiner {
         decode_header(&self.partial).ok().flatten()
     }
 
+    /// Makes room for the rest of the envelope that is cut: its body may be read.
+    pub fn reserve(&mut self, header: &Header) {
+        let total = HEADER_SIZE + (header.body_size as usize).min(self.body_size_max);
+        self.partial.reserve(total.saturating_sub(self.partial.len()));
+    }
+
     /// Throws away the envelope that begins with this header: what is here and what will come of it.
     pub fn discard(&mut self, header: &Header) {
         let total = HEADER_SIZE + header.body_size as usize;

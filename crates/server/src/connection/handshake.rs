@@ -109,7 +109,7 @@ where
         self.origin.stats.set_stage(Stage::Ready);
         self.origin.control.ready.set(true);
         self.origin.stats.update(|details| details.user = user.clone());
-        self.input.allow(self.origin.core.shared.limits.frame_size_max);
+        self.input.allow(super::sizes(&self.origin.core.shared.limits));
         let stats = self.origin.stats.clone();
         self.client = Some(self.handler.connect(ConnectionInfo { peer: self.origin.peer, version, user, stats }));
     }

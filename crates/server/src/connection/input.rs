@@ -27,11 +27,27 @@ pub(super) enum Found {
     Broken(HeaderError),
 }
 
+/// What is taken of a client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// An envelope without segments, its header included.
+    pub frame_max: usize,
+    /// The body of one in segments.
+    pub message_max: usize,
+}
+
+impl Sizes {
+    /// Both no more than this.
+    pub fn at_most(self, size: usize) -> Self {
+        Self { frame_max: self.frame_max.min(size), message_max: self.message_max.min(size) }
+    }
+}
+
 /// The buffer and its framing.
 #[derive(Debug)]
 pub(super) struct Input {
     pub buffer: BytesMut,
-    frame_size_max: usize,
+    sizes: Sizes,
     /// Bytes of a too large body still to be thrown away.
     discard: usize,
     /// The large body at the start of the buffer may be read.
@@ -43,38 +59,45 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub fn new(frame_size_max: usize) -> Self {
-        Self {
-            buffer: BytesMut::new(),
-            frame_size_max,
-            discard: 0,
-            admitted: false,
-            read_size: FIRST_READ_SIZE,
-            segments: None,
+    pub fn new(sizes: Sizes) -> Self {
+        Self { buffer: BytesMut::new(), sizes, discard: 0, admitted: false, read_size: FIRST_READ_SIZE, segments: None }
+    }
+
+    /// The largest body that is taken, decompressed.
+    pub fn body_size_max(&self) -> usize {
+        if self.segments.is_some() { self.sizes.message_max } else { self.sizes.frame_max }
+    }
+
+    /// Why a request is refused whose size is over the limit, in Cassandra's words.
+    pub fn too_large(&self, header: &Header) -> String {
+        let size = header.body_size as usize;
+        if self.segments.is_some() {
+            let limit = self.sizes.message_max;
+            return format!("CQL Message of size {size} bytes exceeds allowed maximum of {limit} bytes");
         }
+        let (length, limit) = (HEADER_SIZE + size, self.sizes.frame_max);
+        format!("Request is too big: length {length} exceeds maximum allowed length {limit}.")
     }
 
-    /// The largest body that is taken.
-    pub fn frame_size_max(&self) -> usize {
-        self.frame_size_max
-    }
-
-    /// The client is known: from here on its frames may be of this size.
-    pub fn allow(&mut self, frame_size_max: usize) {
-        self.frame_size_max = frame_size_max;
+    /// The client is known: from here on its requests may be of these sizes.
+    pub fn allow(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
         if let Some((_, joiner)) = &mut self.segments {
-            joiner.set_body_size_max(frame_size_max);
+            joiner.set_body_size_max(sizes.message_max);
         }
     }
 
     /// From the next byte on there are segments.
     pub fn start_segments(&mut self, format: SegmentFormat) {
-        self.segments = Some((SegmentDecoder::new(format), EnvelopeJoiner::new(self.frame_size_max)));
+        self.segments = Some((SegmentDecoder::new(format), EnvelopeJoiner::new(self.sizes.message_max)));
     }
 
     /// The large body that was found may be read.
-    pub fn admit(&mut self) {
+    pub fn admit(&mut self, header: &Header) {
         self.admitted = true;
+        if let Some((_, joiner)) = &mut self.segments {
+            joiner.reserve(header);
+        }
     }
 
     /// The large body that was found is thrown away as it comes.
@@ -104,7 +127,7 @@ impl Input {
             None => match self.buffer.get(5..HEADER_SIZE) {
                 Some(length) => {
                     let length = length.iter().fold(0usize, |all, byte| all << 8 | usize::from(*byte));
-                    let limit = if self.admitted { self.frame_size_max } else { LARGE_BODY };
+                    let limit = if self.admitted { self.sizes.frame_max } else { LARGE_BODY };
                     (HEADER_SIZE + length.min(limit)).saturating_sub(self.buffer.len())
                 }
                 None => 0,
@@ -153,7 +176,7 @@ impl Input {
             return Ok(Found::Nothing);
         };
         let size = header.body_size as usize;
-        if size > self.frame_size_max {
+        if HEADER_SIZE + size > self.sizes.frame_max {
             self.discard(&header);
             return Ok(Found::TooLarge(header));
         }

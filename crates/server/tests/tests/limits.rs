@@ -12,7 +12,8 @@ const MILLIS_200: Duration = Duration::from_millis(200);
 
 #[test]
 fn too_large_requests_are_refused_and_passed_over() {
-    let (server, _) = start_with(ServerLimits { frame_size_max: 1000, ..ServerLimits::default() });
+    let limits = ServerLimits { frame_size_max: 1000, message_size_max: 1001, ..ServerLimits::default() };
+    let (server, _) = start_with(limits);
     for version in [3, 4, 5] {
         for size in [2000, 300_000] {
             let mut client = Client::ready(server.address(), version);
@@ -20,8 +21,11 @@ fn too_large_requests_are_refused_and_passed_over() {
             let answer = client.receive();
             assert_eq!((answer.stream, answer.error_code()), (1, 0x2200));
             let text = answer.error_text();
-            assert!(text.starts_with("Request is too big: length "), "{text}");
-            assert!(text.ends_with(" exceeds maximum allowed length 1000."), "{text}");
+            let (start, end) = match version {
+                5 => ("CQL Message of size ", " bytes exceeds allowed maximum of 1001 bytes"),
+                _ => ("Request is too big: length ", " exceeds maximum allowed length 1000."),
+            };
+            assert!(text.starts_with(start) && text.ends_with(end), "{text}");
             assert_eq!(client.ask("void").opcode, RESULT);
         }
     }

@@ -191,6 +191,10 @@ fn save(engine: &Engine, saved: &SavedCaches, kind: Kind) -> Result<(), StorageE
             let why = format!("{} would be {} bytes long", path.display(), content.len());
             return Err(StorageError::Refused { why });
         }
+        let beside = engine.options.commitlog_directory.parent();
+        if let Some(above) = beside.filter(|above| saved.directory.starts_with(above)) {
+            crate::recovery::expect_directory(&engine.env, above)?;
+        }
         disk.create_dir_durable(&saved.directory).and_then(|()| disk.replace_file(&path, &content))
     };
     done.map_err(|error| StorageError::io(&path, &error))

@@ -157,6 +157,28 @@ impl Pending {
         self.last
     }
 
+    /// The same of one entry that is already laid out: it is moved, and becomes a section of its own that continues the one before.
+    pub(super) fn append_entry(&mut self, entry: Vec<u8>) -> LogPosition {
+        let added = u32::try_from(entry.len()).expect("fits a segment");
+        if !self.fits(added) {
+            self.next_segment();
+        }
+        if self.open.is_none() {
+            self.open = Some(self.offset);
+            self.start = self.offset;
+            self.buffer.extend_from_slice(&[0; MARKER_LEN as usize]);
+            self.offset += MARKER_LEN;
+        }
+        let before = self.cut();
+        self.closed.extend(before);
+        let marker = self.open.expect("opened above");
+        self.bytes += entry.len();
+        self.closed.push_back(Section { segment: self.segment, marker, start: self.offset, bytes: entry });
+        self.offset += added;
+        self.last = LogPosition { segment: self.segment, offset: self.offset };
+        self.last
+    }
+
     fn marker_needed(&self) -> u32 {
         if self.open.is_none() { MARKER_LEN } else { 0 }
     }

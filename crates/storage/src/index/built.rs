@@ -48,7 +48,7 @@ fn forget_view(engine: &Engine, keyspace: &str, view: &str) -> Result<(), Storag
 
 fn write(engine: &Engine, table: &str, keyspace: &str, index: &str, built: bool) -> Result<(), StorageError> {
     let Some(table) = engine.schema().table("system", table).cloned() else { return Ok(()) };
-    let micros = engine.env.clock.now_micros();
+    let micros = engine.next_timestamp(1);
     let name = Bytes::copy_from_slice(index.as_bytes());
     let mut row = Row::new(std::iter::once(Some(name)).collect());
     match built {

@@ -44,6 +44,34 @@ pub(super) struct KeptRow {
     pub tombstone: DeletionTime,
 }
 
+/// Rows of an update that were encoded before the door was entered, by their place in it.
+#[derive(Default)]
+pub struct EncodedRows(Vec<(usize, Bytes)>);
+
+/// A row from this size on is encoded before the door.
+const ENCODED_BEFORE: usize = 64 << 10;
+/// Bytes that a row takes at most besides its values, and a few more: its buffer does not grow.
+const ROW_ROOM: usize = 4 << 10;
+
+impl EncodedRows {
+    pub(super) fn of(update: &PartitionUpdate, header: &Header) -> Self {
+        let large = update.rows.iter().enumerate().filter_map(|(index, row)| {
+            let size = row.data_size();
+            (size >= ENCODED_BEFORE).then(|| {
+                let mut bytes = Vec::with_capacity(size + ROW_ROOM);
+                encode_row(&mut bytes, row, false, header, Framing::Message);
+                (index, Bytes::from(bytes))
+            })
+        });
+        Self(large.collect())
+    }
+
+    fn take(&mut self, index: usize) -> Option<Bytes> {
+        let found = self.0.iter().position(|(of, _)| *of == index)?;
+        Some(self.0.swap_remove(found).1)
+    }
+}
+
 impl KeptRow {
     fn new(row: &Row, header: &Header, arena: &mut Arena) -> Self {
         let is_tombstone = row.liveness.is_empty() && row.columns.is_empty();
@@ -127,6 +155,7 @@ impl MemtablePartition {
         header: &Header,
         arena: &mut Arena,
         mut observer: Option<Observer<'_>>,
+        mut encoded: EncodedRows,
     ) -> usize {
         if !update.deletion.is_live() {
             let deletion = &mut self.rare(arena).deletion;
@@ -156,12 +185,16 @@ impl MemtablePartition {
             self.rare(arena).static_row = Some(merged);
         }
         let mut added = 0;
-        for row in &update.rows {
+        for (index, row) in update.rows.iter().enumerate() {
             let key = prefix_key(&table.comparator, &row.clustering, PrefixKind::Clustering);
             let key_length = key.len();
             let is_new = self.rows.upsert(key, |kept| {
                 let Some(kept) = kept else {
                     tell(&mut observer, None, row, false);
+                    if let Some(bytes) = encoded.take(index) {
+                        arena.account(bytes.len() + ROW_ROOM);
+                        return Some(KeptRow { bytes, tombstone: DeletionTime::LIVE });
+                    }
                     return Some(KeptRow::new(row, header, arena));
                 };
                 let mut old = decode(&kept.bytes, header);

@@ -46,6 +46,12 @@ impl LargeResponses {
         self.queue.push_back(Large { head: head.freeze(), rows, behind: Vec::new() });
     }
 
+    /// Adds one that is whole.
+    pub fn push_whole(&mut self, envelope: Bytes) {
+        self.bytes += envelope.len();
+        self.queue.push_back(Large { head: envelope, rows: Bytes::new(), behind: Vec::new() });
+    }
+
     /// Puts an envelope behind them.
     pub fn push_behind(&mut self, envelope: BytesMut) {
         if let Some(last) = self.queue.back_mut() {
@@ -60,7 +66,7 @@ impl LargeResponses {
             && let Some(first) = self.queue.front_mut()
         {
             let from = if first.head.is_empty() { &mut first.rows } else { &mut first.head };
-            let piece = from.split_to(from.len().min(PAYLOAD_SIZE_MAX));
+            let piece = from.split_to(from.len().min(PAYLOAD_SIZE_MAX).min(size));
             self.bytes -= piece.len();
             match segments {
                 Some(segments) => segments.append_part(out, &piece),

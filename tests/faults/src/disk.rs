@@ -1,0 +1,150 @@
+//! A disk that fails while the server writes, flushes, compacts and reads. What was acknowledged is there afterwards, nothing else is; reads
+//! go on where they can; requests are answered or refused and do not hang; the process ends only where `commit_failure_policy: die` says so.
+//!
+//! A sync that fails takes what it should have kept with it: who believes a second one that succeeds has lost what he acknowledged.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use tokio::time::sleep;
+
+use crate::Outcome;
+use crate::inject::{Injection, Rule, drop_caches};
+use crate::kill::{Observers, settings, upkeep};
+use crate::node::Node;
+use crate::report::Report;
+use crate::space::writes_again;
+use crate::writer::Harm;
+
+/// How long writers write before the fault, and how long it lasts.
+const BEFORE: Duration = Duration::from_millis(300);
+const FAULT: Duration = Duration::from_millis(1500);
+/// Clients have their answers so soon after the fault; the server's own timeouts are below.
+const ANSWERED: Duration = Duration::from_secs(20);
+
+/// What fails, and whether it is the log: that follows `commit_failure_policy`.
+struct Fault {
+    name: &'static str,
+    rule: Rule,
+    of_log: bool,
+}
+
+const fn fault(name: &'static str, call: &'static str, path: &'static str, loses: bool, of_log: bool) -> Fault {
+    Fault { name, rule: Rule { call, path, times: None, loses }, of_log }
+}
+
+const FAULTS: [Fault; 12] = [
+    fault("log-write", "write", "*/CommitLog-*", false, true),
+    fault("log-sync", "sync", "*/CommitLog-*", true, true),
+    fault("log-open", "open", "*/CommitLog-*", false, true),
+    fault("log-directory", "sync", "*/commitlog", false, true),
+    fault("flush-write", "write", "*/observed/*", false, false),
+    fault("flush-sync", "sync", "*/observed/*.db", true, false),
+    fault("flush-open", "open", "*/observed/*-Data.db", false, false),
+    fault("flush-directory", "sync", "*/observed/*-????????????????????????????????", false, false),
+    fault("flush-transaction", "write", "*_txn_*", false, false),
+    fault("remove", "unlink", "*/observed/*", false, false),
+    fault("read", "read", "*/observed/*-Data.db", false, false),
+    fault("read-any", "read", "*/observed/*", false, false),
+];
+
+const POLICIES: [&str; 4] = ["stop", "stop_commit", "ignore", "die"];
+
+/// So many faults.
+pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, only: &str, report: &mut Report) -> Outcome {
+    let injection = match Injection::new(place) {
+        Ok(injection) => injection,
+        Err(error) => {
+            println!("left out: no library before libc: {error}");
+            return Ok(());
+        }
+    };
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut node = Node::new(program, &place.join("data"), &place.join("log"))?;
+    node.set_variables(injection.variables());
+    let mut policy = POLICIES[0];
+    node.start(&with_policy(&mut random, policy)).await?;
+    let mut observers = Observers::new(&node.session().await?, seed).await?;
+    let faults: Vec<&Fault> = FAULTS.iter().filter(|fault| fault.name.contains(only)).collect();
+    let mut hits = vec![0; faults.len()];
+    for round in 1..=rounds {
+        let which = (round as usize - 1) % faults.len();
+        let mut fault = Fault { ..*faults[which] };
+        fault.rule.times = [None, Some(1), Some(3)][random.random_range(0..3)];
+        let what = format!("round {round}, {} {:?}, {policy}", fault.name, fault.rule.times);
+        let failed = fail(&mut node, &injection, &mut observers, &mut random, &fault, policy).await;
+        injection.clear()?;
+        hits[which] += injection.hits()?;
+        report.check(failed, || what.clone());
+        let restarts = fault.of_log || node.ended()? || random.random_range(0..2) == 0;
+        if restarts {
+            if !node.ended()? {
+                report.check(node.kill().await, || format!("{what}, killed"));
+            }
+            policy = POLICIES.choose(&mut random).copied().unwrap_or("stop");
+            node.start(&with_policy(&mut random, policy)).await.map_err(|error| format!("{what}: {error}"))?;
+        }
+        let session = node.session().await?;
+        report.check(observers.verify(&session).await, || format!("{what}, what is there after it"));
+        report.check(writes_again(&session).await, || format!("{what}, writes after it"));
+    }
+    report.check(node.no_panic(), || "the log".to_owned());
+    report.check(node.stop().await, || "the last stop".to_owned());
+    let hits: Vec<String> = faults.iter().zip(hits).map(|(fault, hits)| format!("{} {hits}", fault.name)).collect();
+    println!(
+        "{rounds} faults, {} statements acknowledged; calls that failed: {}",
+        observers.acknowledged(),
+        hits.join(", ")
+    );
+    Ok(())
+}
+
+fn with_policy(random: &mut StdRng, policy: &str) -> Vec<String> {
+    let mut sets = settings(random);
+    sets.extend(["--set".to_owned(), format!("commit_failure_policy={policy}")]);
+    sets
+}
+
+async fn fail(
+    node: &mut Node,
+    injection: &Injection,
+    observers: &mut Observers,
+    random: &mut StdRng,
+    fault: &Fault,
+    policy: &str,
+) -> Outcome {
+    let harm = Arc::new(Harm::default());
+    let (session, reader) = (node.session().await?, node.session().await?);
+    let begun = Instant::now();
+    let meanwhile = async {
+        upkeep(node, random, BEFORE).await;
+        harm.done.store(true, Ordering::Relaxed);
+        if fault.rule.call == "read" {
+            drop_caches(node.data())?;
+        }
+        injection.set(&[fault.rule])?;
+        upkeep(node, random, FAULT).await;
+        let may_end = fault.of_log && policy == "die";
+        // of what is in memory: the disk has no part in it
+        let read = reader.query_unpaged("SELECT key FROM system.local", &[]).await;
+        injection.clear()?;
+        // a process that ends takes a moment
+        sleep(Duration::from_millis(50)).await;
+        match (read, node.ended()?) {
+            (_, true) if may_end && injection.hits()? > 0 => Ok(()),
+            (_, true) => Err("the server ended".into()),
+            (Ok(_), false) => Ok(()),
+            (Err(error), false) => Err(format!("a read while the disk fails: {error}").into()),
+        }
+    };
+    observers.work(session, meanwhile, harm.clone()).await?;
+    match begun.elapsed() {
+        time if time > BEFORE + FAULT + ANSWERED => Err(format!("requests had no answer for {time:?}").into()),
+        _ => Ok(()),
+    }
+}
