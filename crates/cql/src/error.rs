@@ -71,8 +71,8 @@ pub enum CqlError {
     },
     /// 1400.
     FunctionFailure { keyspace: String, function: String, argument_types: Vec<String>, message: String },
-    /// 1500.
-    WriteFailure { consistency: Consistency, received: i32, block_for: i32, reason: u16, kind: WriteKind },
+    /// 1500. `why` follows Cassandra's words, unless it is empty.
+    WriteFailure { consistency: Consistency, received: i32, block_for: i32, reason: u16, kind: WriteKind, why: String },
     /// 2000: not CQL.
     Syntax(String),
     /// 2100.
@@ -159,8 +159,9 @@ impl fmt::Display for CqlError {
                 let but = if *data_present { "" } else { " (no data received)" };
                 write!(f, "Operation timed out - received only {received} responses{but}.")
             }
-            Self::WriteFailure { received, .. } => {
-                write!(f, "Operation failed - received {received} responses and 1 failures")
+            Self::WriteFailure { received, why, .. } => {
+                let before = if why.is_empty() { "" } else { ": " };
+                write!(f, "Operation failed - received {received} responses and 1 failures{before}{why}")
             }
             Self::Read(error) => error.fmt(f),
         }

@@ -64,7 +64,7 @@ pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
             function: function.clone(),
             argument_types: argument_types.clone(),
         },
-        CqlError::WriteFailure { consistency, received, block_for, reason, kind } => ErrorKind::WriteFailure {
+        CqlError::WriteFailure { consistency, received, block_for, reason, kind, .. } => ErrorKind::WriteFailure {
             consistency: level(*consistency),
             received: *received,
             block_for: *block_for,
@@ -105,6 +105,7 @@ pub(crate) fn unavailable(consistency: Consistency, shortage: Shortage) -> CqlEr
 
 /// A write that failed.
 pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i32, kind: WriteKind) -> CqlError {
+    let failure = |why| CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind, why };
     match error {
         WriteError::TimedOut => CqlError::WriteTimeout { consistency, received: 0, block_for, kind },
         WriteError::Storage(StorageError::MutationTooLarge { size, size_max }) => {
@@ -117,16 +118,16 @@ pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i
         WriteError::Read(ReadError::TimedOut) => CqlError::WriteTimeout { consistency, received: 0, block_for, kind },
         WriteError::Read(error) => {
             tracing::error!(%error, "what is there could not be read for a write");
-            CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }
+            failure(error.to_string())
         }
         WriteError::Storage(error @ StorageError::ReadOnly) => CqlError::Invalid(error.to_string()),
-        // the log says it now and then
-        WriteError::Storage(StorageError::CaptureFull { .. }) => {
-            CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }
+        // the commit log has told of it
+        WriteError::Storage(error @ (StorageError::CaptureFull { .. } | StorageError::WritesStopped { .. })) => {
+            failure(error.to_string())
         }
         WriteError::Storage(error) => {
             tracing::error!(%error, "a write failed");
-            CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind }
+            failure(error.to_string())
         }
     }
 }

@@ -101,8 +101,8 @@ fn flush_for_room(engine: &OnceLock<Weak<Engine>>, keys: &[DirtyKey]) {
     }
 }
 
-fn log_failed(policy: FailurePolicy, error: &LogError) {
-    tracing::error!(%error, ?policy, "the commit log cannot be written");
+/// The log has told of it.
+fn log_failed(policy: FailurePolicy, _: &LogError) {
     if policy == FailurePolicy::Die {
         std::process::exit(1);
     }

@@ -218,6 +218,11 @@ pub enum LogError {
     Stopped,
     /// The record was lost by a failed write or sync, which the failure policy ignores.
     WriteFailed,
+    /// The device is full: nothing is taken until there is room. A record that was taken before is kept, and becomes durable then.
+    NoSpace {
+        /// Where there is none.
+        path: PathBuf,
+    },
     /// The record is of a table with change data capture, for which there is no space.
     CaptureFull {
         /// `cdc_raw_directory`.
@@ -258,7 +263,16 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// Of anything but a sync: what was not written for lack of room can be written later.
     fn io(path: &Path) -> impl FnOnce(io::Error) -> LogError {
+        |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LogError::NoSpace { path: path.to_owned() },
+            _ => LogError::Io { path: path.to_owned(), source: Arc::new(source) },
+        }
+    }
+
+    /// Of a sync, whatever it says: a later one that succeeds would prove nothing.
+    fn sync(path: &Path) -> impl FnOnce(io::Error) -> LogError {
         |source| LogError::Io { path: path.to_owned(), source: Arc::new(source) }
     }
 }
@@ -281,6 +295,13 @@ impl fmt::Display for LogError {
             }
             LogError::Stopped => f.write_str("the commit log stopped after a disk failure"),
             LogError::WriteFailed => f.write_str("the write was lost by a failure of the commit log's disk"),
+            LogError::NoSpace { path } => {
+                write!(
+                    f,
+                    "no space left on the device of {}; writes go on by themselves when there is room",
+                    path.display()
+                )
+            }
             LogError::Io { path, source } => write!(f, "{}: {source}", path.display()),
             LogError::Corrupt { path, offset, reason } => {
                 write!(f, "{}: corrupt at offset {offset}: {reason}", path.display())
@@ -349,6 +370,8 @@ struct State {
     /// Replayed segments are kept until the reader of the replay says so.
     replaying: bool,
     waiting_for_room: Vec<Waker>,
+    /// The device has no room for this segment and those behind it.
+    no_room_from: Option<u64>,
     appended: u64,
     syncs: u64,
 }
@@ -363,6 +386,7 @@ impl State {
             written: first_own,
             replaying: true,
             waiting_for_room: Vec::new(),
+            no_room_from: None,
             appended: 0,
             syncs: 0,
         }
@@ -477,14 +501,15 @@ impl CommitLog {
         append: impl FnOnce(&mut Pending) -> LogPosition,
     ) -> Result<LogPosition, LogError> {
         let mut state = self.shared.lock();
-        if self.shared.durability.is_stopped() {
-            return Err(LogError::Stopped);
-        }
+        self.shared.check_open()?;
         // what is larger than the buffer goes when nothing else is there
         if state.pending.bytes() > 0 && state.pending.bytes() + total > COMMITLOG_PENDING_BYTES_MAX {
             return Err(LogError::Busy);
         }
         let segment = state.pending.segment_for(total);
+        if state.no_room_from.is_some_and(|full| full <= segment) {
+            return Err(self.shared.no_space());
+        }
         if let Err(error) = state.capture(&self.shared, segment, is_captured) {
             drop(state);
             // it counts again what is there
@@ -538,12 +563,13 @@ impl CommitLog {
         WaitDurable::new(self.shared.clone(), position, false)
     }
 
-    /// Completes when the pending buffer has room again (or the log stopped).
+    /// Completes when the pending buffer has room again (or the log takes nothing).
     pub fn ready(&self) -> impl Future<Output = ()> + Send + use<> {
         let shared = self.shared.clone();
         std::future::poll_fn(move |context: &mut Context<'_>| {
             let mut state = shared.lock();
-            if shared.durability.is_stopped() || state.pending.bytes() <= COMMITLOG_PENDING_BYTES_MAX / 2 {
+            let has_room = state.pending.bytes() <= COMMITLOG_PENDING_BYTES_MAX / 2;
+            if has_room || shared.check_open().is_err() {
                 return Poll::Ready(());
             }
             state.waiting_for_room.push(context.waker().clone());
@@ -629,6 +655,18 @@ impl Shared {
     /// A panic while the state is locked would leave positions without bytes: nothing may go on.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no step under the log's mutex panics")
+    }
+
+    /// Whether records are taken.
+    fn check_open(&self) -> Result<(), LogError> {
+        if self.durability.is_stopped() {
+            return Err(LogError::Stopped);
+        }
+        if self.durability.is_full() { Err(self.no_space()) } else { Ok(()) }
+    }
+
+    fn no_space(&self) -> LogError {
+        LogError::NoSpace { path: self.directory.clone() }
     }
 
     fn new_segment(&self, id: u64) -> Segment {

@@ -18,6 +18,8 @@ pub(super) struct Durability {
     /// Everything up to here is durable, except what was lost.
     position: AtomicU64,
     stopped: AtomicBool,
+    /// There is no space: nothing becomes durable until there is.
+    full: AtomicBool,
     any_lost: AtomicBool,
     waiting: Mutex<Waiting>,
 }
@@ -42,6 +44,7 @@ impl Durability {
             first_segment,
             position: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             any_lost: AtomicBool::new(false),
             waiting: Mutex::default(),
         }
@@ -57,6 +60,26 @@ impl Durability {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Acquire)
+    }
+
+    /// Nothing will become durable until there is room: who waits is told.
+    pub(super) fn fill(&self) {
+        self.full.store(true, Ordering::Release);
+        self.release();
+    }
+
+    /// There is room again.
+    pub(super) fn empty(&self) {
+        self.full.store(false, Ordering::Release);
+    }
+
+    #[cfg(test)]
+    pub(super) fn reaches(&self, position: LogPosition) -> bool {
+        self.position.load(Ordering::Acquire) >= self.pack(position)
     }
 
     pub(super) fn waiting(&self) -> u64 {
@@ -94,8 +117,8 @@ impl Durability {
         let released: Vec<Waiter> = {
             let mut waiting = self.lock();
             let reached = self.position.load(Ordering::Acquire);
-            let stopped = self.is_stopped();
-            waiting.waiters.extract_if(.., |waiter| stopped || waiter.position <= reached).collect()
+            let is_over = self.is_stopped() || self.is_full();
+            waiting.waiters.extract_if(.., |waiter| is_over || waiter.position <= reached).collect()
         };
         released.into_iter().for_each(|waiter| waiter.waker.wake());
     }
@@ -107,6 +130,11 @@ impl Durability {
             return Some(if is_lost { Err(LogError::WriteFailed) } else { Ok(()) });
         }
         self.is_stopped().then_some(Err(LogError::Stopped))
+    }
+
+    /// Whether waiting is over for a position.
+    fn answer(&self, position: u64, shared: &Shared) -> Option<Result<(), LogError>> {
+        self.settled(position).or_else(|| self.is_full().then(|| Err(shared.no_space())))
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -137,7 +165,7 @@ impl Future for WaitDurable {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let durability = &this.shared.durability;
-        if let Some(result) = durability.settled(this.position) {
+        if let Some(result) = durability.answer(this.position, &this.shared) {
             this.ticket = None;
             return Poll::Ready(result);
         }
@@ -158,7 +186,7 @@ impl Future for WaitDurable {
         }
         drop(waiting);
         // The writer may have passed between the check and the registration.
-        match durability.settled(this.position) {
+        match durability.answer(this.position, &this.shared) {
             Some(result) => Poll::Ready(result),
             None => Poll::Pending,
         }

@@ -225,6 +225,13 @@ impl Pending {
         }
     }
 
+    /// `sections` could not be written: they come first the next time, and are synced then, since the section that was open may have ended.
+    pub(super) fn put_back(&mut self, mut sections: VecDeque<Section>) {
+        sections.extend(self.closed.drain(..));
+        self.closed = sections;
+        self.forced = true;
+    }
+
     /// After a failure: forgets what waits, and goes on in a new segment.
     pub(super) fn abandon(&mut self) {
         self.closed.clear();

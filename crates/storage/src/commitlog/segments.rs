@@ -96,6 +96,8 @@ pub(super) struct Allocator {
     raw: Option<Raw>,
     /// The segment at whose beginning flushes were last asked for.
     asked_at: u64,
+    /// The last step failed, and the log was told so.
+    is_failing: bool,
 }
 
 struct Raw {
@@ -106,7 +108,15 @@ struct Raw {
 
 impl Allocator {
     pub(super) fn new(directory: &Path, form: Arc<Form>, file_len: u32, first: u64) -> Self {
-        Allocator { directory: directory.to_owned(), form, file_len, made: first - 1, raw: None, asked_at: first }
+        Allocator {
+            directory: directory.to_owned(),
+            form,
+            file_len,
+            made: first - 1,
+            raw: None,
+            asked_at: first,
+            is_failing: false,
+        }
     }
 
     /// Makes sure that the file of segment `id` is there, without zeroing: when the writer needs it now.
@@ -232,11 +242,38 @@ impl Shared {
         self.ask_for_flushes();
         let wait = self.tend_captured();
         match self.allocate_step() {
-            Ok(Next::Idle) => wait.map_or(Next::Idle, Next::After),
-            Ok(next) => next,
+            Ok(next) => {
+                self.note_step(None);
+                if next == Next::Idle { wait.map_or(next, Next::After) } else { next }
+            }
             Err(error) => {
-                tracing::warn!(%error, "cannot prepare commit log segments");
+                self.note_step(Some(&error));
                 Next::After(RETRY)
+            }
+        }
+    }
+
+    /// Failures are told of when they begin and end. Without room for a segment no record is taken that would go there; flushes may make some.
+    fn note_step(&self, error: Option<&LogError>) {
+        let was_failing = std::mem::replace(&mut self.allocator().is_failing, error.is_some());
+        let Some(error) = error else {
+            if was_failing {
+                self.lock().no_room_from = None;
+                tracing::info!("segments of the commit log can be prepared again");
+            }
+            return;
+        };
+        let keys = {
+            let mut state = self.lock();
+            if matches!(error, LogError::NoSpace { .. }) {
+                state.no_room_from = Some(state.written + 1);
+            }
+            state.segments.values().next().map(Segment::dirty).unwrap_or_default()
+        };
+        if !was_failing {
+            tracing::warn!(%error, "cannot prepare commit log segments");
+            if !keys.is_empty() {
+                (self.options.on_pressure)(&keys);
             }
         }
     }

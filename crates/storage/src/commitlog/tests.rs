@@ -12,6 +12,7 @@ mod archive;
 mod captured;
 mod compression;
 mod format;
+mod full;
 mod model;
 
 fn directory() -> PathBuf {
@@ -289,25 +290,4 @@ fn an_ignored_failure_loses_what_it_reported() {
         sim.power_cut();
         assert_eq!(open(&sim, small()).1, [record(1, 20), record(3, 20)]);
     }
-}
-
-#[test]
-fn a_full_disk_stops_the_log_but_loses_nothing() {
-    let sim = Sim::new(1);
-    let (log, _) = open(&sim, small());
-    sim.disk().set_capacity(Some(30 << 10));
-    let mut durable = 0;
-    for number in 0..100 {
-        let Ok(position) = log.append(&record(number, 1000), &[key(1)]) else {
-            break;
-        };
-        if sim.block_on(log.wait_durable(position)).is_err() {
-            break;
-        }
-        durable += 1;
-    }
-    assert!((10..100).contains(&durable), "{durable}");
-    sim.disk().set_capacity(None);
-    sim.power_cut();
-    assert_eq!(open(&sim, small()).1.len(), durable);
 }

@@ -3,9 +3,14 @@
 //! A step: swap the buffer; write its sections, syncing a segment before the next is touched; sync; release the waiters. In `periodic`
 //! mode a step may write without syncing; then the section stays open and its marker is written again with each extension. Compressed sections
 //! cannot be extended: a log that compresses syncs whatever it writes, in `periodic` mode as often as a plain one writes.
+//!
+//! A device without room is no failed one: what could not be written is kept, its writers are told, nothing more is taken, and the step is
+//! tried again until it succeeds. A sync that fails is final, whatever the reason. With policy `Die` both end the process.
 
 use std::collections::VecDeque;
 use std::io;
+use std::mem;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +22,9 @@ use super::{FailurePolicy, Form, LogError, LogPosition, Shared, SyncMode, format
 
 /// In `periodic` mode data reaches the kernel after this long (Cassandra's marker interval).
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How soon the writer looks again whether a full device has room.
+const SPACE_INTERVAL: Duration = Duration::from_millis(250);
 
 struct Writer {
     shared: Arc<Shared>,
@@ -78,7 +86,7 @@ impl Writer {
             return Next::Done;
         }
         let now = self.shared.env.clock.monotonic_nanos();
-        let (sync, mut sections) = {
+        let (sync, sections) = {
             let mut state = self.shared.lock();
             match self.plan(&state.pending, now) {
                 Plan::Wait(duration) => {
@@ -88,13 +96,20 @@ impl Writer {
                 Plan::Write { sync } => (sync, state.pending.take(sync)),
             }
         };
-        if let Err(error) = self.write(&mut sections, sync) {
-            return self.fail(error);
+        match self.write(sections, sync) {
+            Ok(()) => {}
+            Err((LogError::NoSpace { path }, rest)) if self.shared.options.failure_policy != FailurePolicy::Die => {
+                return self.wait_for_space(&path, rest);
+            }
+            Err((error, _)) => return self.fail(error),
+        }
+        if self.shared.durability.is_full() {
+            self.shared.durability.empty();
+            tracing::info!("the commit log has room again, and takes writes");
         }
         if sync {
             self.last_sync = now;
         }
-        self.release_room(sections);
         self.next(now)
     }
 
@@ -115,14 +130,31 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, sections: &mut VecDeque<Section>, sync: bool) -> Result<(), LogError> {
-        for section in sections {
-            self.enter_segment(section.segment)?;
-            self.link_captured()?;
-            self.write_section(section)?;
-            self.end = LogPosition { segment: section.segment, offset: section.end() };
+    /// With an error, what is not written.
+    fn write(&mut self, mut sections: VecDeque<Section>, sync: bool) -> Result<(), (LogError, VecDeque<Section>)> {
+        let mut written = VecDeque::new();
+        let mut outcome = Ok(());
+        while let Some(mut section) = sections.pop_front() {
+            outcome = self.write_next(&mut section);
+            if outcome.is_err() {
+                sections.push_front(section);
+                break;
+            }
+            written.push_back(section);
         }
-        if sync { self.sync() } else { Ok(()) }
+        if sync && outcome.is_ok() {
+            outcome = self.sync();
+        }
+        self.release_room(written);
+        outcome.map_err(|error| (error, sections))
+    }
+
+    fn write_next(&mut self, section: &mut Section) -> Result<(), LogError> {
+        self.enter_segment(section.segment)?;
+        self.link_captured()?;
+        self.write_section(section)?;
+        self.end = LogPosition { segment: section.segment, offset: section.end() };
+        Ok(())
     }
 
     /// Opens a segment's file; the one before is synced and done.
@@ -216,7 +248,7 @@ impl Writer {
             return Ok(());
         };
         let synced = current.file.sync_data();
-        synced.map_err(LogError::io(&self.shared.directory.join(format::file_name(current.id))))?;
+        synced.map_err(LogError::sync(&self.shared.directory.join(format::file_name(current.id))))?;
         current.unsynced = false;
         current.synced_end = current.stored_end;
         self.shared.lock().syncs += 1;
@@ -250,6 +282,26 @@ impl Writer {
         }
         let elapsed = Duration::from_nanos(now.saturating_sub(self.last_sync));
         Next::After(period.saturating_sub(elapsed).min(WRITE_INTERVAL))
+    }
+
+    /// The device is full: what waits stays, who waits for it is told, and nothing more is taken until this succeeds.
+    fn wait_for_space(&mut self, path: &Path, rest: VecDeque<Section>) -> Next {
+        let shared = &self.shared;
+        let wakers = {
+            let mut state = shared.lock();
+            state.pending.put_back(rest);
+            state.pending.armed = true;
+            mem::take(&mut state.waiting_for_room)
+        };
+        if !shared.durability.is_full() {
+            tracing::error!(
+                path = %path.display(),
+                "no space left on the device of the commit log: writes are refused until there is room"
+            );
+            shared.durability.fill();
+        }
+        wakers.into_iter().for_each(std::task::Waker::wake);
+        Next::After(SPACE_INTERVAL)
     }
 
     /// A write or a sync failed: nothing since the last sync is durable, and nothing will make it so.
