@@ -10,7 +10,7 @@ use env::{Disk, WriteFile};
 use stdx::{put_u32, put_u64};
 
 use crate::compression_info::{CHUNK_CHECKSUM_LEN, put_head};
-use crate::compressor::CompressionParams;
+use crate::compressor::{CompressionParams, Effort};
 use crate::descriptor::{Component, Descriptor};
 use crate::error::Error;
 
@@ -80,14 +80,22 @@ pub struct DataWriter {
     chunks: u64,
     digest: crc32fast::Hasher,
     digest_path: PathBuf,
+    /// What can hardly be compressed may be compressed with less effort.
+    is_quick: bool,
+    /// That of the next chunk, as the last one was.
+    effort: Effort,
 }
 
+/// A chunk that keeps more than this share of its length can hardly be compressed.
+const HARDLY: f64 = 0.6;
+
 impl DataWriter {
-    /// Creates the files.
+    /// Creates the files. `is_quick`: see [`crate::WriterOptions::is_quick`].
     pub fn create(
         disk: &dyn Disk,
         descriptor: &Descriptor,
         compression: Option<CompressionParams>,
+        is_quick: bool,
     ) -> Result<Self, Error> {
         let data = ComponentFile::create(disk, descriptor.path(Component::Data))?;
         let side_component = if compression.is_some() { Component::CompressionInfo } else { Component::Crc };
@@ -110,6 +118,8 @@ impl DataWriter {
             chunks: 0,
             digest: crc32fast::Hasher::new(),
             digest_path: descriptor.path(Component::Digest),
+            is_quick,
+            effort: Effort::Table,
         })
     }
 
@@ -160,7 +170,11 @@ impl DataWriter {
             }
             Some(params) => {
                 put_u64(&mut self.side_buffer, self.stored);
-                params.compress(chunk, &mut self.waiting).map_err(|error| Error::io(&self.data.path, error))?;
+                let compressed = params.compress_with(self.effort, chunk, &mut self.waiting);
+                compressed.map_err(|error| Error::io(&self.data.path, error))?;
+                let kept = (self.waiting.len() - start) as f64;
+                self.effort =
+                    if self.is_quick && kept > HARDLY * chunk.len() as f64 { Effort::Quick } else { Effort::Table };
                 if self.waiting.len() - start >= params.compressed_length_max {
                     self.waiting.truncate(start);
                     self.waiting.extend_from_slice(chunk);

@@ -40,6 +40,8 @@ pub struct WriterOptions {
     pub row_index_block: Option<usize>,
     /// How Data.db is compressed.
     pub compression: Option<CompressionParams>,
+    /// Chunks that can hardly be compressed are compressed with less effort: others wait for this file.
+    pub is_quick: bool,
     /// The table's `bloom_filter_fp_chance`.
     pub filter_chance: f64,
     /// About how many partitions there will be.
@@ -66,6 +68,7 @@ impl WriterOptions {
         Ok(Self {
             row_index_block: None,
             compression: CompressionParams::from_schema(&table.params.compression)?,
+            is_quick: false,
             filter_chance: table.params.bloom_filter_fp_chance,
             estimated_keys,
             level: 0,
@@ -160,7 +163,7 @@ impl SSTableWriter {
         }
         let disk = Arc::clone(&env.disk);
         let now = env.clock.now_seconds();
-        let data = DataWriter::create(&*disk, &descriptor, options.compression.clone())?;
+        let data = DataWriter::create(&*disk, &descriptor, options.compression.clone(), options.is_quick)?;
         let index = IndexWriter::create(&*disk, &descriptor, &table)?;
         let row_index_block = options.row_index_block.unwrap_or(descriptor.version.row_index_block_default()) as u64;
         let filter =

@@ -3,7 +3,7 @@
 //! The set of files changes atomically: see `sstable::txn_log`. A new SSTable is complete and synced before it is in the
 //! view; the files of a replaced one go when no read holds it any more (the kernel keeps them for whoever has them open).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -208,6 +208,8 @@ pub(crate) fn writer(
         .map_err(|why| StorageError::Refused { why: format!("the compression options of {}: {why}", store.name()) })?;
     if new.operation == Operation::Flush {
         options.compression = options.compression.map(|params| flush_compression(engine, params));
+        // a compaction writes it anew
+        options.is_quick = engine.options.flush_compression == FlushCompression::Fast;
     }
     options.row_index_block = engine.options.column_index_size;
     options.originating_host = engine.host_id();
@@ -233,7 +235,7 @@ fn flush_compression(engine: &Engine, params: CompressionParams) -> CompressionP
         FlushCompression::None => {
             let compressed_length_max = i32::MAX as usize;
             let (compressor, chunk_length) = (Compressor::Noop, NOOP_CHUNK_LENGTH);
-            CompressionParams { compressor, options: Default::default(), chunk_length, compressed_length_max }
+            CompressionParams { compressor, options: BTreeMap::new(), chunk_length, compressed_length_max }
         }
         FlushCompression::Fast if !params.is_fast() => CompressionParams::lz4(),
         FlushCompression::Fast | FlushCompression::Table => params,

@@ -66,6 +66,7 @@ impl Recipe {
         let stats = &statistics.stats;
         let options = WriterOptions {
             row_index_block: None,
+            is_quick: false,
             compression,
             filter_chance: statistics.filter_chance,
             estimated_keys: keys,

@@ -85,7 +85,7 @@ fn little_endian(bytes: &[u8]) -> u64 {
 /// `size` has 17 bits, so the allocation is bounded.
 fn decompress(payload: &[u8], size: usize) -> Result<Bytes, DecodeError> {
     let mut out = vec![0; size];
-    match lz4_flex::block::decompress_into(payload, &mut out) {
+    match lz4::block::decompress_to_buffer(payload, i32::try_from(size).ok(), &mut out) {
         Ok(written) if written == size => Ok(Bytes::from(out)),
         _ => Err(DecodeError::Compression("Provided segment does not appear to be LZ4 compressed")),
     }

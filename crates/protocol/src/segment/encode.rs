@@ -6,6 +6,7 @@
 use bytes::{BufMut, BytesMut};
 
 use super::{PAYLOAD_SIZE_MAX, SegmentFormat, crc};
+use crate::compression::LZ4_MODE;
 
 /// Packs envelopes into segments at the end of an out buffer.
 #[derive(Debug)]
@@ -130,8 +131,10 @@ impl SegmentEncoder {
         let mut stored = payload;
         let mut uncompressed_size = 0;
         if payload.len() >= COMPRESS_SIZE_MIN {
-            self.compressed.resize(lz4_flex::block::get_maximum_output_size(payload.len()), 0);
-            let size = lz4_flex::block::compress_into(payload, &mut self.compressed).expect("room for the worst case");
+            let room = lz4::block::compress_bound(payload.len()).expect("payloads are short");
+            self.compressed.resize(room, 0);
+            let size = lz4::block::compress_to_buffer(payload, LZ4_MODE, false, &mut self.compressed);
+            let size = size.expect("room for the worst case");
             if size < payload.len() {
                 stored = &self.compressed[..size];
                 uncompressed_size = payload.len();

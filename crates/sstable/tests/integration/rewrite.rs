@@ -50,6 +50,7 @@ fn rewrite(
     let stats = &original.statistics().stats;
     let options = WriterOptions {
         row_index_block: row_index_block(fixture),
+        is_quick: false,
         compression: original.data().compression().map(|info| info.params.clone()),
         filter_chance: original.statistics().filter_chance,
         estimated_keys: original.partition_count(),
