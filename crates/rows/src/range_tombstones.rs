@@ -18,7 +18,7 @@ use types::byte_comparable::{TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLU
 use crate::{ClusteringPrefix, ClusteringValues, DeletionTime, PrefixKind, RangeTombstoneMarker, Slice};
 
 /// The byte-comparable form of a bound: a cut between rows. A start and an end at the same cut have the same key.
-pub type CutKey = Box<[u8]>;
+pub type CutKey = stdx::block_map::Key;
 
 /// The byte-comparable form of a position.
 pub fn position_key(comparator: &ClusteringComparator, position: &ClusteringPrefix) -> CutKey {
@@ -28,13 +28,23 @@ pub fn position_key(comparator: &ClusteringComparator, position: &ClusteringPref
 /// The byte-comparable form of values with a kind.
 pub fn prefix_key(comparator: &ClusteringComparator, values: &[Option<bytes::Bytes>], kind: PrefixKind) -> CutKey {
     let mut key = Vec::with_capacity(32);
+    put_prefix_key(&mut key, comparator, values, kind);
+    CutKey::from_slice(&key)
+}
+
+/// The same behind what is in a buffer.
+pub fn put_prefix_key(
+    key: &mut Vec<u8>,
+    comparator: &ClusteringComparator,
+    values: &[Option<bytes::Bytes>],
+    kind: PrefixKind,
+) {
     let terminator = match kind.side() {
         0 => TERMINATOR_CLUSTERING,
         side if side < 0 => TERMINATOR_BEFORE,
         _ => TERMINATOR_AFTER,
     };
-    types::byte_comparable::encode_clustering(&comparator.columns, values, terminator, &mut key);
-    key.into_boxed_slice()
+    types::byte_comparable::encode_clustering(&comparator.columns, values, terminator, key);
 }
 
 /// The cut lies before the rows that its values name, not behind them.

@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 
+use bytes::Bytes;
 use schema::{ColumnId, TableMetadata};
 
 use crate::cell::{NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
@@ -120,6 +121,19 @@ pub struct Row {
 }
 
 impl Row {
+    /// Bytes that it takes in serial form, or a few more: a buffer that grows would copy large values again and again.
+    pub fn encoded_room(&self) -> usize {
+        const ROW: usize = 24;
+        const CELL: usize = 16;
+        let cell = |cell: &Cell| CELL + cell.value.len() + cell.path.as_ref().map_or(0, Bytes::len);
+        let clustering: usize = self.clustering.iter().flatten().map(Bytes::len).sum();
+        let columns = self.columns.iter().map(|data| match data {
+            ColumnData::Simple(simple) => cell(simple),
+            ColumnData::Complex(complex) => CELL + complex.cells.iter().map(cell).sum::<usize>(),
+        });
+        ROW + clustering + columns.sum::<usize>()
+    }
+
     /// A row with nothing in it.
     pub fn new(clustering: ClusteringValues) -> Self {
         Self { clustering, liveness: Liveness::EMPTY, deletion: DeletionTime::LIVE, columns: Vec::new() }

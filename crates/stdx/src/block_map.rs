@@ -8,8 +8,13 @@
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
+use smallvec::SmallVec;
+
+/// Keys up to here lie in the entries themselves: a search among them touches nothing else. A clustering of a uuid or of two numbers fits.
+pub const INLINE_MAX: usize = 24;
+
 /// A key.
-pub type Key = Box<[u8]>;
+pub type Key = SmallVec<[u8; INLINE_MAX]>;
 
 /// Most entries of a block.
 pub const BLOCK_MAX: usize = 32;

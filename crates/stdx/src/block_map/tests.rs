@@ -29,7 +29,7 @@ impl Dice {
 }
 
 fn key(number: u64) -> Key {
-    (number as u16).to_be_bytes().into()
+    Key::from_slice(&(number as u16).to_be_bytes())
 }
 
 fn bound(dice: &mut Dice, keys: u64) -> Bound<Key> {

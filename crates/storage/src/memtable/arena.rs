@@ -38,10 +38,11 @@ impl Arena {
         self.chunk.split().freeze()
     }
 
-    /// A copy of what `write` appends to an empty buffer.
-    pub fn copy_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    /// A copy of what `write` appends to an empty buffer; `room`: about as much as that is.
+    pub fn copy_with(&mut self, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
+        scratch.reserve(room);
         write(&mut scratch);
         if scratch.len() >= OWN_ALLOCATION {
             // large values are moved, not copied

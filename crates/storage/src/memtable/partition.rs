@@ -4,17 +4,17 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use rows::codec::{Decoded, Framing, Header, decode_static_row, decode_unfiltered, encode_row};
-use rows::range_tombstones::prefix_key;
+use rows::range_tombstones::put_prefix_key;
 use rows::{Bound, DeletionTime, PartitionUpdate, PrefixKind, RangeTombstoneList, Row, Slice};
 use schema::TableMetadata;
 use stdx::BlockMap;
-use stdx::block_map::Value;
+use stdx::block_map::{INLINE_MAX, Key, Value};
 
 use super::Observer;
 use super::arena::Arena;
 
-/// Bytes of bookkeeping counted for each row besides its key and its bytes.
-const ROW_OVERHEAD: usize = 88;
+/// Bytes of bookkeeping counted for each row besides its bytes, and its key where that is long: an entry, in blocks that are filled to three quarters.
+const ROW_OVERHEAD: usize = 112;
 /// Bytes of bookkeeping counted for each cut that range tombstones make: a range has two, one where it meets another.
 const CUT_OVERHEAD: usize = 200;
 
@@ -185,10 +185,11 @@ impl MemtablePartition {
             self.rare(arena).static_row = Some(merged);
         }
         let mut added = 0;
+        let mut key = Vec::new();
         for (index, row) in update.rows.iter().enumerate() {
-            let key = prefix_key(&table.comparator, &row.clustering, PrefixKind::Clustering);
-            let key_length = key.len();
-            let is_new = self.rows.upsert(key, |kept| {
+            key.clear();
+            put_prefix_key(&mut key, &table.comparator, &row.clustering, PrefixKind::Clustering);
+            let is_new = self.rows.upsert(Key::from_slice(&key), |kept| {
                 let Some(kept) = kept else {
                     tell(&mut observer, None, row, false);
                     if let Some(bytes) = encoded.take(index) {
@@ -204,7 +205,7 @@ impl MemtablePartition {
                 Some(KeptRow::new(&old, header, arena))
             });
             if is_new {
-                arena.account(ROW_OVERHEAD + key_length);
+                arena.account(ROW_OVERHEAD + if key.len() > INLINE_MAX { key.len() } else { 0 });
                 added += 1;
             }
         }
@@ -224,7 +225,7 @@ fn tell(observer: &mut Option<Observer<'_>>, before: Option<&Row>, after: &Row, 
 }
 
 fn encode(row: &Row, is_static: bool, header: &Header, arena: &mut Arena) -> Bytes {
-    arena.copy_with(|out| encode_row(out, row, is_static, header, Framing::Message))
+    arena.copy_with(row.encoded_room(), |out| encode_row(out, row, is_static, header, Framing::Message))
 }
 
 /// Decodes a row that this memtable encoded.
