@@ -2,6 +2,8 @@
 
 import dataclasses
 import datetime
+import os
+import time
 
 from . import data, profiles, servers
 from .bare import Bare
@@ -35,6 +37,10 @@ SCALES = {
 WARM_ENOUGH = 0.9
 WARM_PIECES_MAX = 10
 WARM_LOAD = {"connections": 2, "in_flight": 4}
+# Before a measurement all servers are to be at rest: they share a core, and what one does behind its answers would be counted against another's.
+REST_SECONDS = 0.05
+REST_CPU_SECONDS = 0.011
+REST_SECONDS_MAX = 10
 
 
 class Bench:
@@ -125,7 +131,19 @@ class Bench:
         for repetition in range(self.options.repetitions):
             turn = repetition % len(self.servers)
             for server in self.servers[turn:] + self.servers[:turn]:
+                self.rest()
                 yield repetition, server
+
+    def rest(self):
+        """Waits until no server flushes or compacts any more, or for long enough, and the kernel has written what they left."""
+        end, before = time.monotonic() + REST_SECONDS_MAX, None
+        while time.monotonic() < end:
+            now = sum(servers.cpu_seconds(server.pid) for server in self.servers)
+            if before is not None and now - before < REST_CPU_SECONDS:
+                break
+            before = now
+            time.sleep(REST_SECONDS)
+        os.sync()
 
     def record(self, experiment, case, server, repetition, outcome):
         return self.results.record(experiment, case, server.name, repetition, outcome)

@@ -23,6 +23,7 @@ mod buffer;
 mod captured;
 mod compressed;
 mod durable;
+mod entries;
 mod form;
 mod format;
 #[doc(hidden)]
@@ -48,6 +49,7 @@ pub use crate::replay_progress::ReplayProgress;
 pub use archive::{ArchiveOptions, COMMAND_TIME_MAX};
 pub use captured::CaptureOptions;
 pub use durable::WaitDurable;
+pub use entries::Entries;
 pub use form::Compression;
 pub use replay::Replay;
 
@@ -83,17 +85,6 @@ pub struct LogPosition {
 impl LogPosition {
     /// Before everything.
     pub const NONE: LogPosition = LogPosition { segment: 0, offset: 0 };
-}
-
-/// A large record as it will be on disk, made before the log is asked: its checksums and its copy take long.
-#[derive(Debug)]
-pub struct LogEntry(Vec<u8>);
-
-impl LogEntry {
-    /// Of the record that `write` appends; `room` is about how many bytes that has.
-    pub fn new(room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Self {
-        Self(format::entry(room, write))
-    }
 }
 
 /// When a record counts as durable (`commitlog_sync`).
@@ -370,6 +361,8 @@ struct State {
     /// Replayed segments are kept until the reader of the replay says so.
     replaying: bool,
     waiting_for_room: Vec<Waker>,
+    /// The last segment that was filled was filled so fast.
+    fill_time: Option<Duration>,
     /// The device has no room for this segment and those behind it.
     no_room_from: Option<u64>,
     appended: u64,
@@ -386,6 +379,7 @@ impl State {
             written: first_own,
             replaying: true,
             waiting_for_room: Vec::new(),
+            fill_time: None,
             no_room_from: None,
             appended: 0,
             syncs: 0,
@@ -466,40 +460,20 @@ impl CommitLog {
 
     /// Appends records that are torn apart by no crash in between sections: one contiguous run. Gives the position of the last.
     pub fn append_group(&self, records: &[&[u8]], dirty: &[DirtyKey]) -> Result<LogPosition, LogError> {
-        self.append_as(records, dirty, false)
+        let mut entries = Entries::default();
+        records.iter().for_each(|record| entries.push(|out| out.extend_from_slice(record)));
+        self.append_entries(&mut entries, dirty, false)
     }
 
-    /// As [`CommitLog::append_group`]; `is_captured`: a table with change data capture is among them.
-    pub fn append_as(&self, records: &[&[u8]], dirty: &[DirtyKey], is_captured: bool) -> Result<LogPosition, LogError> {
-        let total = self.check_sizes(records)?;
-        self.append_checked(total, dirty, is_captured, records.len() as u64, |pending| pending.append(records, total))
-    }
-
-    /// As [`CommitLog::append_as`], of one large record, which is moved and not copied. It is taken only if that succeeds.
-    pub fn append_entry(
+    /// As [`CommitLog::append_group`], of what is ready; `is_captured`: a table with change data capture is among them. The entries are
+    /// taken, unless there is an error.
+    pub fn append_entries(
         &self,
-        entry: &mut LogEntry,
+        entries: &mut Entries,
         dirty: &[DirtyKey],
         is_captured: bool,
     ) -> Result<LogPosition, LogError> {
-        let record = format::record_of(&entry.0);
-        if self.shared.form.is_compressed() {
-            // its sections are compressed as wholes
-            return self.append_as(&[record], dirty, is_captured);
-        }
-        let total = self.check_sizes(&[record])?;
-        let entry = &mut entry.0;
-        self.append_checked(total, dirty, is_captured, 1, |pending| pending.append_entry(std::mem::take(entry)))
-    }
-
-    fn append_checked(
-        &self,
-        total: usize,
-        dirty: &[DirtyKey],
-        is_captured: bool,
-        records: u64,
-        append: impl FnOnce(&mut Pending) -> LogPosition,
-    ) -> Result<LogPosition, LogError> {
+        let (total, count) = (self.check_sizes(entries)?, entries.count);
         let mut state = self.shared.lock();
         self.shared.check_open()?;
         // what is larger than the buffer goes when nothing else is there
@@ -518,8 +492,8 @@ impl CommitLog {
         }
         let wake = state.pending.needs_wake(total);
         state.pending.note_time(|| self.shared.env.clock.monotonic_nanos());
-        let position = append(&mut state.pending);
-        state.appended += records;
+        let position = state.pending.append(entries);
+        state.appended += count;
         state.mark_dirty(position, dirty, &self.shared);
         drop(state);
         if wake {
@@ -528,17 +502,13 @@ impl CommitLog {
         Ok(position)
     }
 
-    fn check_sizes(&self, records: &[&[u8]]) -> Result<usize, LogError> {
+    fn check_sizes(&self, entries: &Entries) -> Result<usize, LogError> {
         let size_max = self.shared.options.mutation_size_max as usize;
         let too_large = |size, size_max| LogError::MutationTooLarge { size, size_max };
-        let mut total = 0;
-        for record in records {
-            assert!(record.len() >= format::RECORD_SIZE_MIN, "a mutation is never smaller");
-            if record.len() > size_max {
-                return Err(too_large(record.len(), size_max));
-            }
-            total += record.len() + format::ENTRY_OVERHEAD as usize;
+        if entries.largest > size_max {
+            return Err(too_large(entries.largest, size_max));
         }
+        let total = entries.bytes.len();
         let room = (self.shared.options.segment_size - self.shared.form.header_len() - format::MARKER_LEN) as usize;
         if total > room { Err(too_large(total, room)) } else { Ok(total) }
     }

@@ -8,17 +8,16 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use rows::codec::encode_mutation;
-use rows::{Cell, ColumnData, Mutation, PartitionUpdate, Row};
+use rows::{Mutation, PartitionUpdate, Row};
 use smallvec::SmallVec;
 
-use crate::commitlog::{CommitLog, DirtyKey, LogEntry, LogError, LogPosition};
+use crate::commitlog::{CommitLog, DirtyKey, Entries, LogPosition};
 use crate::error::StorageError;
 use crate::memtable::{EncodedRows, Memtable, WriteGuard};
 use crate::table::TableStore;
 
-/// A record from this size on is moved into the log's buffer, and its rows are encoded for the memtable, before any door is entered.
+/// Rows of a mutation from this size on are encoded for the memtable before any door is entered.
 const LARGE_RECORD: usize = 256 << 10;
 
 /// Where an update goes.
@@ -53,13 +52,9 @@ pub fn apply(
         }
     }
     targets.sort_by_key(|target| (target.store.id, target.shard));
+    let mut records = if durable { serialize(mutations) } else { Entries::default() };
     let large =
         mutations.len() == 1 && targets.iter().map(|target| room_of(target.update)).sum::<usize>() > LARGE_RECORD;
-    let mut records = match durable {
-        false => Records::None,
-        true if large => Records::Large(entry(&mutations[0])),
-        true => Records::Small(serialize(mutations)),
-    };
     loop {
         let memtables: Vec<Arc<Memtable>> =
             targets.iter().map(|target| Arc::clone(&target.store.view().active[target.shard])).collect();
@@ -72,42 +67,13 @@ pub fn apply(
     }
 }
 
-/// What goes into the log.
-enum Records {
-    None,
-    Small(Vec<Vec<u8>>),
-    Large(LogEntry),
-}
-
-impl Records {
-    fn append(&mut self, log: &CommitLog, targets: &[Target<'_>]) -> Result<Option<LogPosition>, LogError> {
-        let dirty = || -> SmallVec<[DirtyKey; 4]> {
-            targets.iter().map(|target| (target.store.id, target.shard as u16)).collect()
-        };
-        let is_captured = || targets.iter().any(|target| target.update.table.params.cdc == Some(true));
-        match self {
-            Self::None => Ok(None),
-            Self::Small(records) if records.is_empty() => Ok(None),
-            Self::Small(records) => {
-                let records: SmallVec<[&[u8]; 4]> = records.iter().map(Vec::as_slice).collect();
-                log.append_as(&records, &dirty(), is_captured()).map(Some)
-            }
-            Self::Large(entry) => log.append_entry(entry, &dirty(), is_captured()).map(Some),
-        }
+fn serialize(mutations: &[Mutation]) -> Entries {
+    let room = mutations.iter().flat_map(|mutation| &mutation.updates).map(room_of).sum();
+    let mut records = Entries::with_capacity(mutations.len(), room);
+    for mutation in mutations {
+        records.push(|out| encode_mutation(out, mutation));
     }
-}
-
-fn serialize(mutations: &[Mutation]) -> Vec<Vec<u8>> {
-    let record = |mutation: &Mutation| {
-        let mut record = Vec::with_capacity(mutation.updates.iter().map(room_of).sum());
-        encode_mutation(&mut record, mutation);
-        record
-    };
-    mutations.iter().map(record).collect()
-}
-
-fn entry(mutation: &Mutation) -> LogEntry {
-    LogEntry::new(mutation.updates.iter().map(room_of).sum(), |out| encode_mutation(out, mutation))
+    records
 }
 
 fn encode_rows(targets: &[Target<'_>], memtables: &[Arc<Memtable>]) -> Vec<EncodedRows> {
@@ -117,18 +83,7 @@ fn encode_rows(targets: &[Target<'_>], memtables: &[Arc<Memtable>]) -> Vec<Encod
 /// Bytes that an update takes as a record, or a few more: a buffer that grows would copy large values again and again.
 fn room_of(update: &PartitionUpdate) -> usize {
     const HEAD: usize = 200;
-    const ROW: usize = 24;
-    const CELL: usize = 16;
-    let cell = |cell: &Cell| CELL + cell.value.len() + cell.path.as_ref().map_or(0, Bytes::len);
-    let row = |row: &Row| {
-        let clustering: usize = row.clustering.iter().flatten().map(Bytes::len).sum();
-        let columns = row.columns.iter().map(|data| match data {
-            ColumnData::Simple(simple) => cell(simple),
-            ColumnData::Complex(complex) => CELL + complex.cells.iter().map(cell).sum::<usize>(),
-        });
-        ROW + clustering + columns.sum::<usize>()
-    };
-    HEAD + update.static_row.iter().chain(&update.rows).map(row).sum::<usize>()
+    HEAD + update.static_row.iter().chain(&update.rows).map(Row::encoded_room).sum::<usize>()
 }
 
 /// None: a memtable is frozen.
@@ -136,7 +91,7 @@ fn apply_inside(
     targets: &[Target<'_>],
     memtables: &[Arc<Memtable>],
     encoded: Vec<EncodedRows>,
-    records: &mut Records,
+    records: &mut Entries,
     log: &CommitLog,
 ) -> Option<Result<Applied, StorageError>> {
     let mut guards: Vec<WriteGuard<'_>> = Vec::with_capacity(1);
@@ -149,10 +104,16 @@ fn apply_inside(
         }
         guard_of.push(guards.len() - 1);
     }
-    let position = match records.append(log, targets) {
-        Ok(position) => position,
-        Err(error) => return Some(Err(error.into())),
-    };
+    let mut position = None;
+    if !records.is_empty() {
+        let dirty: SmallVec<[DirtyKey; 4]> =
+            targets.iter().map(|target| (target.store.id, target.shard as u16)).collect();
+        let is_captured = targets.iter().any(|target| target.update.table.params.cdc == Some(true));
+        match log.append_entries(records, &dirty, is_captured) {
+            Ok(last) => position = Some(last),
+            Err(error) => return Some(Err(error.into())),
+        }
+    }
     let (mut added, mut encoded) = (0, encoded.into_iter());
     for (target, guard) in targets.iter().zip(guard_of) {
         added += guards[guard].apply_encoded(target.update, position, encoded.next().unwrap_or_default());

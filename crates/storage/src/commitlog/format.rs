@@ -140,41 +140,6 @@ pub(super) fn marker_crc(id: u64, offset: u32) -> u32 {
     hasher.finalize()
 }
 
-/// Bytes of an entry before its record.
-const ENTRY_HEAD_LEN: usize = 8;
-
-/// An entry whose record `write` appends; `room` is about how many bytes that has.
-pub(super) fn entry(room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(room + ENTRY_OVERHEAD as usize);
-    bytes.extend_from_slice(&[0; ENTRY_HEAD_LEN]);
-    write(&mut bytes);
-    let (head, record) = bytes.split_at_mut(ENTRY_HEAD_LEN);
-    let size = u32::try_from(record.len()).unwrap_or(u32::MAX);
-    let (of_size, of_all) = entry_crcs(size, record);
-    let (to_size, to_crc) = head.split_at_mut(4);
-    to_size.copy_from_slice(&size.to_be_bytes());
-    to_crc.copy_from_slice(&of_size.to_be_bytes());
-    bytes.extend_from_slice(&of_all.to_be_bytes());
-    bytes
-}
-
-/// The record of an entry made here.
-pub(super) fn record_of(entry: &[u8]) -> &[u8] {
-    entry.get(ENTRY_HEAD_LEN..entry.len().saturating_sub(4)).unwrap_or_default()
-}
-
-/// Appends an entry. The caller has checked that the record's size fits a segment.
-pub(super) fn put_entry(out: &mut Vec<u8>, record: &[u8]) {
-    let size = u32::try_from(record.len()).expect("a record fits a segment").to_be_bytes();
-    let mut hasher = Hasher::new();
-    hasher.update(&size);
-    out.extend_from_slice(&size);
-    out.extend_from_slice(&hasher.clone().finalize().to_be_bytes());
-    hasher.update(record);
-    out.extend_from_slice(record);
-    out.extend_from_slice(&hasher.finalize().to_be_bytes());
-}
-
 /// The checksums of an entry, the second only where it is asked for.
 pub(super) struct EntryCrc(Hasher);
 

@@ -3,10 +3,11 @@
 //! Positions are given here, so the buffer knows how full the segment is: a record that does not fit closes the segment and opens the
 //! next id, whose file the writer will find or make. A section's marker is 8 bytes of zeros here until the writer knows its end.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::LogPosition;
-use super::format::{self, MARKER_LEN};
+use super::format::MARKER_LEN;
+use super::{Entries, LogPosition};
 
 /// A writer that waits for its time is woken early at this many bytes.
 pub(super) const WAKE_BYTES: usize = 4 << 20;
@@ -14,20 +15,34 @@ pub(super) const WAKE_BYTES: usize = 4 << 20;
 /// A buffer that grew larger is not kept for reuse.
 pub(super) const REUSE_BYTES_MAX: usize = 4 << 20;
 
+/// Entries from this size on become a piece of their section as they are, instead of being copied into the buffer.
+const MOVED_BYTES_MIN: usize = if cfg!(test) { 500 } else { 128 << 10 };
+
 /// Bytes for one place in one segment: a section, or more of the section that is still open.
 #[derive(Debug)]
 pub(super) struct Section {
     pub segment: u64,
     /// Where its marker is.
     pub marker: u32,
-    /// Where `bytes` go; the marker's place unless they continue the section.
+    /// Where the bytes go; the marker's place unless they continue the section.
     pub start: u32,
-    pub bytes: Vec<u8>,
+    /// The bytes, one piece behind the other. A section that begins here has its marker's place at the front of the first.
+    pub pieces: Vec<Vec<u8>>,
+    /// Bytes of all pieces.
+    pub len: u32,
 }
 
 impl Section {
     pub(super) fn end(&self) -> u32 {
-        self.start + u32::try_from(self.bytes.len()).expect("a section fits a segment")
+        self.start + self.len
+    }
+
+    /// The bytes in one piece.
+    pub(super) fn joined(&self) -> Cow<'_, [u8]> {
+        match self.pieces.as_slice() {
+            [one] => Cow::Borrowed(one),
+            pieces => Cow::Owned(pieces.concat()),
+        }
     }
 }
 
@@ -43,6 +58,8 @@ pub(super) struct Pending {
     /// The open section's marker, when there is one.
     open: Option<u32>,
     start: u32,
+    /// What waits of the segment being filled: pieces, and the buffer behind them.
+    pieces: Vec<Vec<u8>>,
     buffer: Vec<u8>,
     /// A buffer kept for the next swap.
     spare: Vec<u8>,
@@ -66,6 +83,7 @@ impl Pending {
             last: LogPosition::NONE,
             open: None,
             start: header_len,
+            pieces: Vec::new(),
             buffer: Vec::new(),
             spare: Vec::new(),
             bytes: 0,
@@ -82,7 +100,12 @@ impl Pending {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.closed.is_empty() && self.buffer.is_empty()
+        self.closed.is_empty() && self.has_nothing_open()
+    }
+
+    /// Nothing waits of the segment being filled.
+    fn has_nothing_open(&self) -> bool {
+        self.buffer.is_empty() && self.pieces.is_empty()
     }
 
     /// Where the last record ends.
@@ -134,8 +157,9 @@ impl Pending {
         self.offset.saturating_add(added).saturating_add(self.marker_needed()) <= self.segment_size
     }
 
-    /// Lays out records whose entries take `total` bytes, which the caller has checked to fit a segment.
-    pub(super) fn append(&mut self, records: &[&[u8]], total: usize) -> LogPosition {
+    /// Lays out entries, which the caller has checked to fit a segment.
+    pub(super) fn append(&mut self, entries: &mut Entries) -> LogPosition {
+        let total = entries.bytes.len();
         let added = u32::try_from(total).expect("fits a segment");
         if !self.fits(added) {
             self.next_segment();
@@ -145,36 +169,20 @@ impl Pending {
             self.start = self.offset;
             self.buffer.extend_from_slice(&[0; MARKER_LEN as usize]);
             self.offset += MARKER_LEN;
-        } else if self.buffer.is_empty() {
+        } else if self.has_nothing_open() {
             self.start = self.offset;
         }
-        let before = self.buffer.len();
-        records.iter().for_each(|record| format::put_entry(&mut self.buffer, record));
-        assert_eq!(self.buffer.len() - before, total, "entries take what was announced");
+        let entries = std::mem::take(entries);
+        if total < MOVED_BYTES_MIN {
+            self.buffer.extend_from_slice(&entries.bytes);
+        } else {
+            if !self.buffer.is_empty() {
+                self.pieces.push(std::mem::take(&mut self.buffer));
+            }
+            self.pieces.push(entries.bytes);
+        }
         self.offset += added;
         self.bytes += total;
-        self.last = LogPosition { segment: self.segment, offset: self.offset };
-        self.last
-    }
-
-    /// The same of one entry that is already laid out: it is moved, and becomes a section of its own that continues the one before.
-    pub(super) fn append_entry(&mut self, entry: Vec<u8>) -> LogPosition {
-        let added = u32::try_from(entry.len()).expect("fits a segment");
-        if !self.fits(added) {
-            self.next_segment();
-        }
-        if self.open.is_none() {
-            self.open = Some(self.offset);
-            self.start = self.offset;
-            self.buffer.extend_from_slice(&[0; MARKER_LEN as usize]);
-            self.offset += MARKER_LEN;
-        }
-        let before = self.cut();
-        self.closed.extend(before);
-        let marker = self.open.expect("opened above");
-        self.bytes += entry.len();
-        self.closed.push_back(Section { segment: self.segment, marker, start: self.offset, bytes: entry });
-        self.offset += added;
         self.last = LogPosition { segment: self.segment, offset: self.offset };
         self.last
     }
@@ -193,12 +201,15 @@ impl Pending {
     }
 
     fn cut(&mut self) -> Option<Section> {
-        if self.buffer.is_empty() {
+        if self.has_nothing_open() {
             return None;
         }
         let marker = self.open.expect("bytes belong to a section");
-        let bytes = std::mem::replace(&mut self.buffer, std::mem::take(&mut self.spare));
-        Some(Section { segment: self.segment, marker, start: self.start, bytes })
+        let mut pieces = std::mem::take(&mut self.pieces);
+        if !self.buffer.is_empty() {
+            pieces.push(std::mem::replace(&mut self.buffer, std::mem::take(&mut self.spare)));
+        }
+        Some(Section { segment: self.segment, marker, start: self.start, pieces, len: self.offset - self.start })
     }
 
     /// Takes everything to be written. With `sync` the open section ends: the next record begins another.
@@ -215,10 +226,12 @@ impl Pending {
 
     /// `sections` are written: their bytes no longer count, one of their buffers is used again.
     pub(super) fn written(&mut self, sections: VecDeque<Section>) {
-        for Section { mut bytes, start, marker, .. } in sections {
-            let overhead = if start == marker { MARKER_LEN as usize } else { 0 };
-            self.bytes -= bytes.len() - overhead;
-            if bytes.capacity() <= REUSE_BYTES_MAX {
+        for Section { pieces, len, start, marker, .. } in sections {
+            let overhead = if start == marker { MARKER_LEN } else { 0 };
+            self.bytes -= (len - overhead) as usize;
+            // the last one is the buffer, most often
+            if let Some(mut bytes) = pieces.into_iter().next_back().filter(|bytes| bytes.capacity() <= REUSE_BYTES_MAX)
+            {
                 bytes.clear();
                 self.spare = bytes;
             }
@@ -235,6 +248,7 @@ impl Pending {
     /// After a failure: forgets what waits, and goes on in a new segment.
     pub(super) fn abandon(&mut self) {
         self.closed.clear();
+        self.pieces.clear();
         self.buffer.clear();
         self.bytes = 0;
         self.oldest_unsynced = None;

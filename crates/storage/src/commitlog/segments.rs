@@ -24,6 +24,10 @@ pub(super) const TEMPORARY: &str = ".tmp";
 /// Zeros written by one step; a step ends with a sync, so that the log's own syncs do not queue behind a large one.
 const ZERO_STEP: u32 = 1 << 20;
 
+/// Segments that fill faster than this, in bytes a second, are not zeroed first: zeros would take as much of the disk as the records, and
+/// beside records of many bytes the time that a sync of reserved space takes longer counts little.
+const FAST: f64 = (64 << 20) as f64;
+
 /// How long the allocator waits after an error before it tries again; the writer meanwhile makes its segments itself, or fails.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -104,6 +108,8 @@ struct Raw {
     path: PathBuf,
     file: Box<dyn WriteFile>,
     zeroed: u32,
+    /// It holds nothing but zeros, written or reserved.
+    is_blank: bool,
 }
 
 impl Allocator {
@@ -130,8 +136,8 @@ impl Allocator {
         Ok(())
     }
 
-    /// One step towards the file of segment `id`; `true` when it is there.
-    fn make_ahead(&mut self, disk: &dyn Disk, id: u64) -> Result<bool, LogError> {
+    /// One step towards the file of segment `id`; `true` when it is there. `is_fast`: reserved space is enough.
+    fn make_ahead(&mut self, disk: &dyn Disk, id: u64, is_fast: bool) -> Result<bool, LogError> {
         if self.made >= id {
             return Ok(true);
         }
@@ -139,6 +145,10 @@ impl Allocator {
             Some(raw) => raw,
             None => self.new_raw(disk)?,
         };
+        if is_fast && raw.is_blank {
+            self.complete(disk, &raw.path, raw.file)?;
+            return Ok(self.made >= id);
+        }
         let step = ZERO_STEP.min(self.file_len - raw.zeroed);
         let written = raw.file.write_at(&vec![0; step as usize], u64::from(raw.zeroed));
         written.and_then(|()| raw.file.sync_data()).map_err(LogError::io(&raw.path))?;
@@ -159,7 +169,7 @@ impl Allocator {
         }
         let mut file = disk.create(&path).map_err(LogError::io(&path))?;
         file.preallocate(u64::from(self.file_len)).map_err(LogError::io(&path))?;
-        Ok(Raw { path, file, zeroed: 0 })
+        Ok(Raw { path, file, zeroed: 0, is_blank: true })
     }
 
     /// Gives a file of zeros the header and the name of the next segment.
@@ -182,7 +192,7 @@ impl Allocator {
             disk.rename(path, &raw_path).map_err(LogError::io(path))?;
             disk.sync_dir(&self.directory).map_err(LogError::io(&self.directory))?;
             let file = disk.open_write(&raw_path).map_err(LogError::io(&raw_path))?;
-            self.raw = Some(Raw { path: raw_path, file, zeroed: 0 });
+            self.raw = Some(Raw { path: raw_path, file, zeroed: 0, is_blank: false });
             return Ok(());
         }
         disk.remove_file(path).map_err(LogError::io(path))?;
@@ -284,10 +294,11 @@ impl Shared {
         }
         let disk = &*self.env.disk;
         let mut allocator = self.allocator();
-        let (removable, wanted) = {
+        let (removable, wanted, is_fast) = {
             let mut state = self.lock();
             let id = state.removable();
-            (id.and_then(|id| Some((id, state.segments.remove(&id)?))), state.written + 1)
+            let is_fast = state.fill_time.is_some_and(|time| f64::from(allocator.file_len) > FAST * time.as_secs_f64());
+            (id.and_then(|id| Some((id, state.segments.remove(&id)?))), state.written + 1, is_fast)
         };
         if let Some((id, segment)) = removable {
             if let Some(capture) = &self.capture {
@@ -295,11 +306,11 @@ impl Shared {
             }
             // what could not be archived stays, and the next start finds it
             if segment.archived != Archived::Failed {
-                allocator.retire(disk, &segment.path, self.recycles())?;
+                allocator.retire(disk, &segment.path, self.recycles() && !is_fast)?;
             }
             return Ok(Next::Again);
         }
-        let is_ready = allocator.make_ahead(disk, wanted)?;
+        let is_ready = allocator.make_ahead(disk, wanted, is_fast)?;
         Ok(if is_ready { Next::Idle } else { Next::Again })
     }
 

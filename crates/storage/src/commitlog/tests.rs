@@ -141,6 +141,8 @@ fn flushed_segments_are_recycled_and_the_log_asks_for_flushes() {
     for number in 0..40u8 {
         let position = log.append(&record(u64::from(number), 1000), &[key(number / 10)]).expect("room");
         sim.block_on(log.wait_durable(position)).expect("durable");
+        // not so fast that segments are only reserved
+        sim.advance(Duration::from_secs(1));
     }
     sim.run_until_idle();
     assert_eq!(log.stats().segments, 5);

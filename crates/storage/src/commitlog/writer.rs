@@ -42,6 +42,7 @@ struct Writer {
 struct Current {
     id: u64,
     file: Box<dyn WriteFile>,
+    entered_at: u64,
     unsynced: bool,
     /// Where the next section is stored, and up to where what is stored is durable.
     stored_end: u32,
@@ -163,14 +164,22 @@ impl Writer {
             return Ok(());
         }
         self.sync()?;
+        let now = self.shared.env.clock.monotonic_nanos();
+        let fill_time =
+            self.current.as_ref().map(|current| Duration::from_nanos(now.saturating_sub(current.entered_at)));
         self.leave_segment();
         let disk = &*self.shared.env.disk;
         self.shared.allocator().make_at_once(disk, id)?;
         let path = self.shared.directory.join(format::file_name(id));
         let file = disk.open_write(&path).map_err(LogError::io(&path))?;
         let end = self.shared.form.header_len();
-        self.current = Some(Current { id, file, unsynced: false, stored_end: end, synced_end: end, is_linked: false });
-        self.shared.lock().written = id;
+        let (entered_at, unsynced, is_linked) = (now, false, false);
+        self.current = Some(Current { id, file, entered_at, unsynced, stored_end: end, synced_end: end, is_linked });
+        {
+            let mut state = self.shared.lock();
+            state.written = id;
+            state.fill_time = fill_time.or(state.fill_time);
+        }
         self.allocator.wake();
         Ok(())
     }
@@ -345,18 +354,22 @@ impl Writer {
 fn write_plain(current: &mut Current, section: &mut Section) -> io::Result<()> {
     let marker = format::marker(section.segment, section.marker, section.end());
     current.stored_end = section.end();
-    if section.start != section.marker {
-        current.file.write_at(&section.bytes, u64::from(section.start))?;
-        return current.file.write_at(&marker, u64::from(section.marker));
+    let begins = section.start == section.marker;
+    if begins {
+        let place = section.pieces.first_mut().and_then(|first| first.get_mut(..marker.len()));
+        place.expect("a section begins with its marker's place").copy_from_slice(&marker);
     }
-    let place = section.bytes.get_mut(..marker.len()).expect("a section begins with its marker's place");
-    place.copy_from_slice(&marker);
-    current.file.write_at(&section.bytes, u64::from(section.start))
+    let mut at = u64::from(section.start);
+    for piece in &section.pieces {
+        current.file.write_at(piece, at)?;
+        at += piece.len() as u64;
+    }
+    if begins { Ok(()) } else { current.file.write_at(&marker, u64::from(section.marker)) }
 }
 
 fn write_compressed(current: &mut Current, form: &Form, section: &Section, stored: &mut Vec<u8>) -> io::Result<()> {
     assert_eq!(section.start, section.marker, "a compressed section is never extended");
-    form.compress(section.segment, current.stored_end, &section.bytes, stored)?;
+    form.compress(section.segment, current.stored_end, &section.joined(), stored)?;
     current.file.write_at(stored, u64::from(current.stored_end))?;
     current.stored_end += u32::try_from(stored.len()).expect("checked when it was compressed");
     if stored.capacity() > REUSE_BYTES_MAX {

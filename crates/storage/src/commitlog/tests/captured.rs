@@ -13,9 +13,15 @@ fn capturing(total_space: u64, block_writes: bool) -> Options {
     Options { capture: Some(capture), ..small() }
 }
 
+fn append(log: &CommitLog, record: &[u8], is_captured: bool) -> Result<LogPosition, LogError> {
+    let mut entries = Entries::default();
+    entries.push(|out| out.extend_from_slice(record));
+    log.append_entries(&mut entries, &[key(1)], is_captured)
+}
+
 fn write(sim: &Sim, log: &CommitLog, number: u64, len: usize, is_captured: bool) -> Result<LogPosition, LogError> {
     let record = record(number, len);
-    let position = log.append_as(&[&record], &[key(1)], is_captured)?;
+    let position = append(log, &record, is_captured)?;
     sim.block_on(log.wait_durable(position))?;
     Ok(position)
 }
@@ -152,7 +158,7 @@ fn captured_writes_survive_crashes() {
             for _ in 0..dice.below(40) {
                 number += 1;
                 let record = record(number, 100 + usize::try_from(dice.below(1500)).expect("small"));
-                let Ok(position) = log.append_as(&[&record], &[key(1)], is_captured(&record)) else { break };
+                let Ok(position) = append(&log, &record, is_captured(&record)) else { break };
                 if sim.block_on(log.wait_durable(position)).is_ok() && is_captured(&record) {
                     durable.push(record);
                 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::super::Entries;
 use super::super::format::{self, ENTRY_OVERHEAD};
 use super::super::reader::{Item, SegmentReader};
 
@@ -50,7 +51,9 @@ fn the_same_bytes_are_written() {
         while let Some(Item::Entry(_, record)) =
             items.next_if(|item| matches!(item, Item::Entry(at, _) if at.offset <= next))
         {
-            format::put_entry(&mut written, &record);
+            let mut entry = Entries::default();
+            entry.push(|out| out.extend_from_slice(&record));
+            written.extend_from_slice(&entry.bytes);
         }
         assert_eq!(written.len(), next as usize);
     }

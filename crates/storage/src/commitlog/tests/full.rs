@@ -9,6 +9,7 @@ fn pass(sim: &Sim, time: Duration) {
         sim.advance(STEP);
         sim.run_until_idle();
     }
+    sim.run_until_idle();
 }
 
 fn full(sync: SyncMode) -> (Sim, CommitLog, Vec<LogPosition>) {
@@ -75,6 +76,7 @@ fn it_is_refused_until_there_is_room() {
 #[test]
 fn room_that_flushes_make_is_enough() {
     let (sim, log, taken) = full(SyncMode::Batch);
+    assert!(log.stats().segments > 1);
     log.mark_flushed(key(1).0, key(1).1, *taken.last().expect("some"));
     pass(&sim, Duration::from_secs(3));
     let position = log.append(&record(1, 1000), &[key(1)]).expect("a segment was recycled");
@@ -121,4 +123,24 @@ fn the_policy_die_dies_of_it() {
     let position = log.append(&record(2, 20), &[]).expect("room");
     assert!(matches!(sim.block_on(log.wait_durable(position)), Err(LogError::Stopped)));
     assert_eq!(failures.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_segment_that_is_needed_at_once_is_reserved() {
+    let sim = Sim::new(1);
+    let (log, _) = open(&sim, small());
+    sim.run_until_idle();
+    let writes = |sim: &Sim| sim.disk().count(Op::Write);
+    let fill = |pause: Duration| {
+        for number in 0..30 {
+            let position = log.append(&record(number, 1000), &[]).expect("room");
+            sim.block_on(log.wait_durable(position)).expect("durable");
+            pass(&sim, pause);
+        }
+        writes(&sim)
+    };
+    let begun = writes(&sim);
+    let fast = fill(Duration::ZERO) - begun;
+    let slow = fill(Duration::from_secs(1)) - begun - fast;
+    assert!(slow > fast, "slow segments are zeroed first: {slow} and {fast} writes");
 }

@@ -92,12 +92,7 @@ impl Model {
         let records: Vec<Vec<u8>> = (0..count).map(|number| record(self.appended + number, size(&self.dice))).collect();
         let keys = vec![key(u8::try_from(self.dice.below(4)).expect("small"))];
         let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-        let mut entry = LogEntry::new(0, |out| out.extend_from_slice(slices[0]));
-        let appended = match slices.len() {
-            1 if self.dice.chance(30) => log.append_entry(&mut entry, &keys, false),
-            _ => log.append_group(&slices, &keys),
-        };
-        let Ok(last) = appended else {
+        let Ok(last) = log.append_group(&slices, &keys) else {
             return;
         };
         self.appended += count;
