@@ -16,13 +16,14 @@ mod walk;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use env::Env;
+use env::{Disk, Env};
 use rows::codec::Header;
 use rows::{Corruption, ReadCommand, ReadContext, ReadError};
 use schema::TableMetadata;
 use types::{DecoratedKey, Token};
 
 use crate::chunk_reader::DataFile;
+use crate::data_writer::ComponentFile;
 use crate::descriptor::{Component, Descriptor};
 use crate::error::{Error, Malformed};
 use crate::file_cache::FileCache;
@@ -78,6 +79,19 @@ impl SSTable {
         cache: Arc<dyn FileCache>,
     ) -> Result<Self, Error> {
         open::open(env, descriptor, table, cache)
+    }
+
+    /// Writes the summary that had to be made, so that the next to open this has it. Nothing is written in the place of one that fits.
+    pub fn keep_made_summary(&self, disk: &dyn Disk) -> Result<(), Error> {
+        let Index::Big(index) = &self.shared.index else { return Ok(()) };
+        let Some(made) = &index.made else { return Ok(()) };
+        let path = self.shared.descriptor.path(Component::Summary);
+        if disk.exists(&path) {
+            // a snapshot may have it by another name
+            disk.remove_file(&path).map_err(|error| Error::io(&path, error))?;
+        }
+        // half of one does not fit either
+        ComponentFile::write_whole(disk, &path, made)
     }
 
     /// What was missing or wrong and could be done without, a sentence each with its file: for the log.

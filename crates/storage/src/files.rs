@@ -93,6 +93,9 @@ fn open_one(
     match SSTable::open(env, descriptor.clone(), table, cache) {
         Ok(sstable) => {
             sstable.notes().iter().for_each(|note| tracing::warn!("{note}"));
+            if let Err(error) = sstable.keep_made_summary(&*env.disk) {
+                tracing::debug!(%error, "the summary is made again at the next start");
+            }
             opened.sstables.push(Arc::new(sstable));
         }
         // the files may be sound: to go on without them would bring back what they delete

@@ -84,6 +84,8 @@ fn entry(file: &Bytes, at: u64) -> Result<Entry<'_>, Malformed> {
 pub struct BigIndex {
     file: Bytes,
     summary: Summary,
+    /// The file of the summary, where it was missing or not of this index and had to be made.
+    pub made: Option<Bytes>,
     /// In the place of a summary that turned out to be damaged.
     rebuilt: OnceLock<Summary>,
     order: KeyOrder,
@@ -111,23 +113,24 @@ impl BigIndex {
             Some(summary) => Summary::open(summary).and_then(|summary| Ok((check_ends(file, &summary)?, summary))),
             None => Err(Malformed::at(0, "missing")),
         };
-        let (count, summary, note) = match opened {
-            Ok((tail, summary)) => (summary.partitions(tail), summary, None),
+        let (count, summary, made, note) = match opened {
+            Ok((tail, summary)) => (summary.partitions(tail), summary, None, None),
             Err(error) => {
-                let (count, summary) = rebuild(file, interval)?;
-                (count, summary, Some(format!("made again from Index.db, it was: {}", error.what)))
+                let (count, made) = rebuild(file, interval)?;
+                let note = format!("made again from Index.db, it was: {}", error.what);
+                (count, Summary::open(&made)?, Some(made), Some(note))
             }
         };
         let (first, last) = (summary.first.clone(), summary.last.clone());
         let rebuilt = OnceLock::new();
-        Ok((Self { file: file.clone(), summary, rebuilt, order, form, interval, first, last, count }, note))
+        Ok((Self { file: file.clone(), summary, made, rebuilt, order, form, interval, first, last, count }, note))
     }
 
     /// Searches the summary; a damaged one is made again.
     fn with_summary<T>(&self, search: impl Fn(&Summary) -> Result<T, Malformed>) -> Result<T, Malformed> {
         match search(self.rebuilt.get().unwrap_or(&self.summary)) {
             Err(_) if self.rebuilt.get().is_none() => {
-                let (_, summary) = rebuild(&self.file, self.interval)?;
+                let summary = Summary::open(&rebuild(&self.file, self.interval)?.1)?;
                 search(self.rebuilt.get_or_init(|| summary))
             }
             result => result,
@@ -217,8 +220,8 @@ fn check_ends(file: &Bytes, summary: &Summary) -> Result<u64, Malformed> {
     Ok(tail)
 }
 
-/// Number of entries, and a summary of them. Only the samples are kept.
-fn rebuild(file: &Bytes, interval: u32) -> Result<(u64, Summary), Malformed> {
+/// Number of entries, and the file of a summary of them. Only the samples are kept.
+fn rebuild(file: &Bytes, interval: u32) -> Result<(u64, Bytes), Malformed> {
     let mut builder = SummaryBuilder::new(interval);
     let mut at = 0;
     while at < file.len() as u64 {
@@ -229,7 +232,7 @@ fn rebuild(file: &Bytes, interval: u32) -> Result<(u64, Summary), Malformed> {
     if builder.partitions() == 0 {
         return Err(Malformed::at(0, "an index without entries"));
     }
-    Ok((builder.partitions(), Summary::open(&builder.finish().into())?))
+    Ok((builder.partitions(), builder.finish().into()))
 }
 
 /// Walks the entries.

@@ -2,7 +2,7 @@
 //!
 //! What must be there: Data.db, Statistics.db, the index (Partitions.db and Rows.db, or Index.db), and CompressionInfo.db where TOC.txt
 //! or the statistics say that the data is compressed. What can be done without, with a note: Filter.db (every key may be here), CRC.db
-//! (uncompressed data goes unchecked), Summary.db (made again in memory). Digest.crc32 is not looked at, TOC.txt only for the above.
+//! (uncompressed data goes unchecked), Summary.db (made again; see `SSTable::keep_made_summary`). Digest.crc32 is not looked at, TOC.txt only for the above.
 //! Agrees with `org.apache.cassandra.io.sstable.format.{big.BigSSTableReaderLoadingBuilder,bti.BtiTableReaderLoadingBuilder,StatsComponent,
 //! CompressionInfoComponent}`, which also write anew what was missing.
 

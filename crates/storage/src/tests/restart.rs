@@ -10,6 +10,7 @@ use rows::live::{LiveRows, TombstoneLimits};
 use rows::{Cell, Liveness, Mutation, PartitionUpdate, Row};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use sstable::{Component, Version};
 use types::{CqlType, DecoratedKey};
 
 use super::common::{int, keyspace, number};
@@ -131,6 +132,31 @@ fn a_log_of_more_than_memtables_may_hold_is_replayed() {
         check(&engine, 6);
         drop(engine);
         sim.kill();
+    }
+}
+
+#[test]
+fn a_summary_that_is_missing_or_damaged_is_made_once() {
+    let sim = Sim::new(5);
+    let options = || EngineOptions { sstable_version: Version::NB, ..options(Path::new(DATA), 16 << 20) };
+    let (engine, _) = open(&sim.env(), options());
+    write(&engine, 0);
+    sim.block_on(engine.drain()).expect("drained");
+    let store = engine.table_by_name("restart", "t").expect("open");
+    let path = store.view().sstables[0].descriptor().path(Component::Summary);
+    let read = || sim.env().disk.read_all(&path, 1 << 20);
+    let whole = read().expect("it was written");
+    drop((store, engine));
+    let damages: [&dyn Fn(); 2] = [&|| sim.env().disk.remove_file(&path).expect("removed"), &|| {
+        assert!(sim.disk().flip_bit(&path, 8 * (whole.len() - 1)))
+    }];
+    for damage in damages {
+        sim.kill();
+        damage();
+        assert!(read().is_err() || read().expect("there") != whole);
+        let (engine, _) = open(&sim.env(), options());
+        assert!(read().expect("written again") == whole);
+        check(&engine, 3);
     }
 }
 
