@@ -7,14 +7,24 @@ use config::{CommitFailurePolicy, CommitLogSync, Config};
 use env::Env;
 use storage::Engine;
 use storage::commitlog::{
-    self, ArchiveOptions, CaptureOptions, DirtyKey, FailurePolicy, LogError, LogPosition, ReplayPolicy, RestorePoint,
-    SyncMode,
+    self, ArchiveOptions, CaptureOptions, DirtyKey, FailurePolicy, LogError, LogPosition, ReplayBudget, ReplayPolicy,
+    RestorePoint, SyncMode,
 };
 
-/// Bytes of log for each core when the configuration says nothing: what replays in about a second.
-const LOG_BYTES_A_CORE: u64 = 64 << 20;
-/// But never fewer segments than this.
+/// Bytes of log for each core when the configuration says nothing: what a disk of 300 MB a second reads in less than two seconds. Flushes
+/// are asked for before that when there is much to do for these bytes, see [`REPLAY_NANOS`].
+const LOG_BYTES_A_CORE: u64 = 256 << 20;
+/// But no more than this share of the disk, as in Cassandra.
+const LOG_SHARE: u64 = 4;
+/// And never fewer segments than this.
 const LOG_SEGMENTS_MIN: u64 = 4;
+/// How long a replay may take when the configuration says nothing of the log's space; a flush takes its time, and the log grows meanwhile.
+const REPLAY_NANOS: u64 = 1_400_000_000;
+/// Of the time of one core: a record in a partition of its own, and 1024 bytes (docs/notes/0012).
+const RECORD_NANOS: u64 = 3_700;
+const KIBIBYTE_NANOS: u64 = 1_000;
+/// Replay gains nothing from more cores than this.
+const REPLAY_CORES_MAX: u64 = 8;
 /// `cdc_total_space` where nothing is said, if it is no more than this share of the disk.
 const CAPTURED_BYTES: u64 = 4 << 30;
 /// See [`CAPTURED_BYTES`].
@@ -36,7 +46,8 @@ pub(crate) fn of(
     Ok(commitlog::Options {
         segment_size: limit(log.segment_size),
         mutation_size_max: limit(log.max_mutation_size),
-        total_space: log.total_space.unwrap_or((LOG_BYTES_A_CORE * cores as u64).max(wanted)),
+        replay_budget: log.total_space.is_none().then(|| replay_budget(cores as u64)),
+        total_space: log.total_space.unwrap_or_else(|| total_space(env, directory, cores as u64).max(wanted)),
         sync: match log.sync {
             CommitLogSync::Batch => SyncMode::Batch,
             CommitLogSync::Group(window) => SyncMode::Group(window),
@@ -58,6 +69,19 @@ pub(crate) fn of(
         restore_point: log.archiving.as_ref().map_or_else(RestorePoint::default, restore_point),
         capture: log.cdc.as_ref().map(|cdc| capture(env, cdc, directory)),
     })
+}
+
+fn total_space(env: &Env, directory: &Path, cores: u64) -> u64 {
+    // the directory may not be there yet
+    let there = directory.ancestors().find(|path| env.disk.exists(path)).unwrap_or(Path::new("."));
+    let of_disk = env.disk.total_space(there).map_or(u64::MAX, |total| total / LOG_SHARE);
+    (LOG_BYTES_A_CORE * cores).min(of_disk)
+}
+
+fn replay_budget(cores: u64) -> ReplayBudget {
+    let cores = cores.clamp(1, REPLAY_CORES_MAX);
+    // reading is one thread's
+    ReplayBudget { nanos: REPLAY_NANOS, of_record: RECORD_NANOS / cores, of_kibibyte: KIBIBYTE_NANOS }
 }
 
 fn archive(archiving: &config::Archiving) -> ArchiveOptions {

@@ -121,6 +121,24 @@ pub enum ReplayPolicy {
     Ignore,
 }
 
+/// What a replay may cost: beyond it the log asks for flushes, as beyond its space. Bytes alone say little: many small records take far longer
+/// than a few large ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplayBudget {
+    /// How long, in nanoseconds.
+    pub nanos: u64,
+    /// What a record takes of that, whatever its size.
+    pub of_record: u64,
+    /// What 1024 bytes take.
+    pub of_kibibyte: u64,
+}
+
+impl ReplayBudget {
+    fn cost(&self, records: u64, bytes: u64) -> u64 {
+        records.saturating_mul(self.of_record).saturating_add((bytes / 1024).saturating_mul(self.of_kibibyte))
+    }
+}
+
 /// Told of tables whose flush would free the oldest segments. Called on the allocator's thread, again whenever a segment is begun while
 /// the log is too large.
 pub type OnPressure = Arc<dyn Fn(&[DirtyKey]) + Send + Sync>;
@@ -151,6 +169,8 @@ pub struct Options {
     pub mutation_size_max: u32,
     /// `commitlog_total_space`.
     pub total_space: u64,
+    /// What is left to replay; None: only space counts.
+    pub replay_budget: Option<ReplayBudget>,
     /// `commitlog_sync` and its period or window.
     pub sync: SyncMode,
     /// `commitlog_compression`; None: sections are stored as they are.
@@ -165,7 +185,7 @@ pub struct Options {
     pub failure_policy: FailurePolicy,
     /// About corruption found at start.
     pub replay_policy: ReplayPolicy,
-    /// Asked for flushes when the log exceeds `total_space`.
+    /// Asked for flushes when the log exceeds `total_space`, or `replay_budget`.
     pub on_pressure: OnPressure,
     /// Told of failures.
     pub on_failure: OnFailure,
@@ -179,6 +199,7 @@ impl Default for Options {
             segment_size: 32 << 20,
             mutation_size_max: 16 << 20,
             total_space: 8 << 30,
+            replay_budget: None,
             sync: SyncMode::Batch,
             compression: None,
             capture: None,
@@ -494,7 +515,7 @@ impl CommitLog {
         state.pending.note_time(|| self.shared.env.clock.monotonic_nanos());
         let position = state.pending.append(entries);
         state.appended += count;
-        state.mark_dirty(position, dirty, &self.shared);
+        state.mark_dirty(position, count, dirty, &self.shared);
         drop(state);
         if wake {
             self.writer.wake();
@@ -568,7 +589,7 @@ impl CommitLog {
 
     /// A replayed record went into these memtables: its segment stays until they are flushed.
     pub fn mark_replayed(&self, position: LogPosition, dirty: &[DirtyKey]) {
-        self.shared.lock().mark_dirty(position, dirty, &self.shared);
+        self.shared.lock().mark_dirty(position, 0, dirty, &self.shared);
     }
 
     /// Everything was replayed, or is flushed: replayed segments to which nobody laid a claim are removed.
@@ -655,8 +676,9 @@ impl Shared {
 }
 
 impl State {
-    fn mark_dirty(&mut self, position: LogPosition, dirty: &[DirtyKey], shared: &Shared) {
+    fn mark_dirty(&mut self, position: LogPosition, records: u64, dirty: &[DirtyKey], shared: &Shared) {
         let segment = self.segments.entry(position.segment).or_insert_with(|| shared.new_segment(position.segment));
+        segment.records += records;
         segment.mark_dirty(position.offset, dirty);
     }
 

@@ -31,11 +31,16 @@ const FAST: f64 = (64 << 20) as f64;
 /// How long the allocator waits after an error before it tries again; the writer meanwhile makes its segments itself, or fails.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// What a record is taken to have in a segment of an earlier process, where nobody has counted them: a small row.
+const REPLAYED_RECORD_BYTES: u64 = 256;
+
 /// A segment that holds something.
 pub(super) struct Segment {
     path: PathBuf,
     /// Bytes of its file.
     pub(super) size: u64,
+    /// Records in it, as far as this process knows.
+    pub(super) records: u64,
     pub(super) captured: Captured,
     pub(super) archived: Archived,
     /// It has, or had, a record.
@@ -49,12 +54,13 @@ pub(super) struct Segment {
 impl Segment {
     pub(super) fn new(path: PathBuf, size: u64) -> Self {
         let (captured, archived) = (Captured::default(), Archived::default());
-        Segment { path, size, captured, archived, is_used: false, durable_end: 0, dirty: BTreeMap::new() }
+        Segment { path, size, records: 0, captured, archived, is_used: false, durable_end: 0, dirty: BTreeMap::new() }
     }
 
     /// One that was there at the start, and was archived then.
     pub(super) fn replayed(path: PathBuf, size: u64) -> Self {
-        Segment { archived: Archived::Settled, ..Self::new(path, size) }
+        let records = size / REPLAYED_RECORD_BYTES;
+        Segment { archived: Archived::Settled, records, ..Self::new(path, size) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -314,21 +320,26 @@ impl Shared {
         Ok(if is_ready { Next::Idle } else { Next::Again })
     }
 
-    /// When the log is too large, names the memtables that keep its oldest segments.
+    /// When the log is too large, or would take too long to replay, names the memtables that keep its oldest segments.
     fn ask_for_flushes(&self) {
         let keys = {
             let mut allocator = self.allocator();
             let state = self.lock();
+            let budget = self.options.replay_budget;
+            let cost = |segment: &Segment| budget.map_or(0, |budget| budget.cost(segment.records, segment.size));
             let size: u64 = state.segments.values().map(|segment| segment.size).sum();
-            let mut excess = size.saturating_sub(self.options.total_space);
-            if excess == 0 || state.segments.len() < 2 || allocator.asked_at == state.written {
+            let mut space = size.saturating_sub(self.options.total_space);
+            let all: u64 = state.segments.values().map(cost).sum();
+            let mut time = all.saturating_sub(budget.map_or(u64::MAX, |budget| budget.nanos));
+            if (space == 0 && time == 0) || state.segments.len() < 2 || allocator.asked_at == state.written {
                 return;
             }
             allocator.asked_at = state.written;
             let but_the_last = state.segments.values().take(state.segments.len() - 1);
             let oldest = but_the_last.take_while(|segment| {
-                let is_wanted = excess > 0;
-                excess = excess.saturating_sub(segment.size);
+                let is_wanted = space > 0 || time > 0;
+                space = space.saturating_sub(segment.size);
+                time = time.saturating_sub(cost(segment));
                 is_wanted
             });
             let mut keys: Vec<DirtyKey> = oldest.flat_map(Segment::dirty).collect();

@@ -293,3 +293,26 @@ fn an_ignored_failure_loses_what_it_reported() {
         assert_eq!(open(&sim, small()).1, [record(1, 20), record(3, 20)]);
     }
 }
+
+#[test]
+fn many_records_ask_for_flushes_before_many_bytes_do() {
+    let asked_of = |size: usize, count: u64| {
+        let sim = Sim::new(1);
+        let asked = Arc::new(AtomicU64::new(0));
+        let counted = asked.clone();
+        let on_pressure = Arc::new(move |_: &[DirtyKey]| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        let replay_budget = Some(ReplayBudget { nanos: 500_000, of_record: 1_000, of_kibibyte: 1_000 });
+        let (log, _) = open(&sim, Options { total_space: 1 << 20, replay_budget, on_pressure, ..small() });
+        for number in 0..count {
+            let position = log.append(&record(number, size), &[key(1)]).expect("room");
+            sim.block_on(log.wait_durable(position)).expect("durable");
+        }
+        sim.run_until_idle();
+        asked.load(Ordering::Relaxed)
+    };
+    // 120,000 bytes each time: 0.12 ms for them, and 1 us for each record
+    assert_eq!(asked_of(1_200, 100), 0);
+    assert!(asked_of(60, 2_000) > 0);
+}
