@@ -164,7 +164,9 @@ fn a_summary_that_is_missing_or_damaged_is_made_once() {
 #[test]
 fn threads_replay_what_one_would() {
     let env = env::real::env();
-    let directory: PathBuf = std::env::temp_dir().join(format!("helenus-restart-{}", std::process::id()));
+    // a task in the background may still write there when it is removed
+    let scratch = tempfile::tempdir().expect("a directory");
+    let directory: PathBuf = scratch.path().join("node");
     let (engine, _) = open(&env, options(&directory, 16 << 20));
     write(&engine, 0);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -177,5 +179,4 @@ fn threads_replay_what_one_would() {
         write(&engine, round * 3);
         runtime.block_on(engine.log.sync()).expect("synced");
     }
-    env.disk.remove_dir_all(&directory).expect("removed");
 }
