@@ -255,9 +255,18 @@ pub(crate) fn check_left_out(options: &EngineOptions, store: &TableStore) -> Res
 }
 
 /// Makes a table's directories and those between them and the data directory, durably. One that was there and is gone is an error: what
-/// was written to another in its place would be hidden when it comes back.
-pub(crate) fn make_directories(env: &Env, options: &EngineOptions, store: &TableStore) -> Result<(), StorageError> {
+/// was written to another in its place would be hidden when it comes back. So is the keyspace's, when tables of it were there.
+pub(crate) fn make_directories(engine: &Engine, store: &TableStore) -> Result<(), StorageError> {
+    let (env, options) = (&engine.env, &engine.options);
     let roots = || options.data_directories.iter().chain(&options.system_directory);
+    let others = engine.tables.load();
+    let was_there = |keyspace: &Path| {
+        let placed = |other: &TableStore| {
+            let mut places = other.directories.iter().zip(&other.placed);
+            places.any(|(directory, placed)| directory.parent() == Some(keyspace) && placed.load(Ordering::Relaxed))
+        };
+        others.values().any(|other| placed(other))
+    };
     for (directory, placed) in store.directories.iter().zip(&store.placed) {
         if env.disk.exists(directory) {
             placed.store(true, Ordering::Relaxed);
@@ -266,6 +275,10 @@ pub(crate) fn make_directories(env: &Env, options: &EngineOptions, store: &Table
         let root_is_gone = roots().any(|root| directory.starts_with(root) && !env.disk.exists(root));
         if root_is_gone || placed.load(Ordering::Relaxed) {
             return Err(is_gone(directory));
+        }
+        if let Some(keyspace) = directory.parent().filter(|keyspace| !env.disk.exists(keyspace) && was_there(keyspace))
+        {
+            return Err(is_gone(keyspace));
         }
         env.disk.create_dir_durable(directory).map_err(|error| StorageError::io(directory, &error))?;
         placed.store(true, Ordering::Relaxed);

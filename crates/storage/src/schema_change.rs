@@ -104,7 +104,7 @@ fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<V
                 }
                 (_, None) => {
                     let store = recovery::open_table(&engine.env, &engine.options, &engine.caches, table)?;
-                    recovery::make_directories(&engine.env, &engine.options, &store)?;
+                    recovery::make_directories(engine, &store)?;
                     tables.insert(table.id, store);
                 }
             }

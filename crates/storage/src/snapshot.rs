@@ -38,7 +38,7 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         return Err(StorageError::Refused { why: format!("'{tag}' is no name for a snapshot") });
     }
     let io = |error: std::io::Error| StorageError::io(&target, &error);
-    crate::recovery::make_directories(&engine.env, &engine.options, store)?;
+    crate::recovery::make_directories(engine, store)?;
     disk.create_dir_durable(&target).map_err(io)?;
     // while the links are made no compaction may take the files away
     let _no_change = store.changes();

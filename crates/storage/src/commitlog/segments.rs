@@ -190,8 +190,12 @@ impl Allocator {
         Ok(())
     }
 
-    /// Removes a segment's file, or keeps it to become the next one.
+    /// Removes a segment's file, or keeps it to become the next one. After an error it is to be asked again.
     fn retire(&mut self, disk: &dyn Disk, path: &Path, recycles: bool) -> Result<(), LogError> {
+        if !disk.exists(path) && disk.exists(&self.directory) {
+            // it went the last time, perhaps not durably
+            return disk.sync_dir(&self.directory).map_err(LogError::io(&self.directory));
+        }
         let same_size = recycles && disk.file_len(path).is_ok_and(|length| length == u64::from(self.file_len));
         if self.raw.is_none() && same_size {
             let raw_path = self.directory.join(format!("spare{TEMPORARY}"));
@@ -307,17 +311,31 @@ impl Shared {
             (id.and_then(|id| Some((id, state.segments.remove(&id)?))), state.written + 1, is_fast)
         };
         if let Some((id, segment)) = removable {
-            if let Some(capture) = &self.capture {
-                capture.release(disk, &segment, id)?;
-            }
-            // what could not be archived stays, and the next start finds it
-            if segment.archived != Archived::Failed {
-                allocator.retire(disk, &segment.path, self.recycles() && !is_fast)?;
+            let recycles = self.recycles() && !is_fast;
+            if let Err(error) = self.remove_segment(&mut allocator, id, &segment, recycles) {
+                // it is still the oldest: one behind it that went first could take the deletion of what is in this one with it
+                self.lock().segments.insert(id, segment);
+                return Err(error);
             }
             return Ok(Next::Again);
         }
         let is_ready = allocator.make_ahead(disk, wanted, is_fast)?;
         Ok(if is_ready { Next::Idle } else { Next::Again })
+    }
+
+    fn remove_segment(
+        &self,
+        allocator: &mut Allocator,
+        id: u64,
+        segment: &Segment,
+        recycles: bool,
+    ) -> Result<(), LogError> {
+        let disk = &*self.env.disk;
+        if let Some(capture) = &self.capture {
+            capture.release(disk, segment, id)?;
+        }
+        // what could not be archived stays, and the next start finds it
+        if segment.archived == Archived::Failed { Ok(()) } else { allocator.retire(disk, &segment.path, recycles) }
     }
 
     /// When the log is too large, or would take too long to replay, names the memtables that keep its oldest segments.

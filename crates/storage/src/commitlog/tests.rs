@@ -316,3 +316,39 @@ fn many_records_ask_for_flushes_before_many_bytes_do() {
     assert_eq!(asked_of(1_200, 100), 0);
     assert!(asked_of(60, 2_000) > 0);
 }
+
+#[test]
+fn no_segment_goes_before_one_that_is_older() {
+    for op in [Op::Remove, Op::Rename, Op::SyncDir] {
+        let sim = Sim::new(1);
+        let (log, _) = open(&sim, small());
+        for number in 0..40 {
+            let position = log.append(&record(number, 1000), &[key(1)]).expect("room");
+            sim.block_on(log.wait_durable(position)).expect("durable");
+            sim.advance(Duration::from_secs(1));
+        }
+        sim.run_until_idle();
+        let ids = || {
+            let entries = sim.env().disk.list_dir(&directory()).expect("listed");
+            let mut ids: Vec<u64> =
+                entries.iter().filter_map(|entry| Some(super::format::parse_file_name(&entry.name)?.1)).collect();
+            ids.sort_unstable();
+            ids
+        };
+        let before = ids();
+        sim.disk().inject(Fault { times: 3, ..Fault::next(op, "") });
+        log.mark_flushed(key(1).0, key(1).1, log.position());
+        for _ in 0..100 {
+            sim.step();
+            let now = ids();
+            let oldest = *now.first().expect("the one being written stays");
+            assert!(
+                before.iter().filter(|id| **id >= oldest).all(|id| now.contains(id)),
+                "{op:?}: {before:?}, {now:?}"
+            );
+            sim.advance(Duration::from_millis(100));
+        }
+        assert!(ids().len() < before.len(), "{op:?}: those that nobody needs have gone in the end");
+        assert_eq!(log.stats().segments, 1, "{op:?}");
+    }
+}
