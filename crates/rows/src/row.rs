@@ -3,7 +3,6 @@
 
 use std::cmp::Ordering;
 
-use bytes::Bytes;
 use schema::{ColumnId, TableMetadata};
 
 use crate::cell::{NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
@@ -125,13 +124,11 @@ impl Row {
     pub fn encoded_room(&self) -> usize {
         const ROW: usize = 24;
         const CELL: usize = 16;
-        let cell = |cell: &Cell| CELL + cell.value.len() + cell.path.as_ref().map_or(0, Bytes::len);
-        let clustering: usize = self.clustering.iter().flatten().map(Bytes::len).sum();
-        let columns = self.columns.iter().map(|data| match data {
-            ColumnData::Simple(simple) => cell(simple),
-            ColumnData::Complex(complex) => CELL + complex.cells.iter().map(cell).sum::<usize>(),
+        let cells = self.columns.iter().map(|data| match data {
+            ColumnData::Simple(_) => 1,
+            ColumnData::Complex(complex) => 1 + complex.cells.len(),
         });
-        ROW + clustering + columns.sum::<usize>()
+        ROW + cells.sum::<usize>() * CELL + self.data_size()
     }
 
     /// A row with nothing in it.

@@ -52,9 +52,9 @@ pub fn apply(
         }
     }
     targets.sort_by_key(|target| (target.store.id, target.shard));
-    let mut records = if durable { serialize(mutations) } else { Entries::default() };
-    let large =
-        mutations.len() == 1 && targets.iter().map(|target| room_of(target.update)).sum::<usize>() > LARGE_RECORD;
+    let room = targets.iter().map(|target| room_of(target.update)).sum();
+    let mut records = if durable { serialize(mutations, room) } else { Entries::default() };
+    let large = mutations.len() == 1 && room > LARGE_RECORD;
     loop {
         let memtables: Vec<Arc<Memtable>> =
             targets.iter().map(|target| Arc::clone(&target.store.view().active[target.shard])).collect();
@@ -67,8 +67,7 @@ pub fn apply(
     }
 }
 
-fn serialize(mutations: &[Mutation]) -> Entries {
-    let room = mutations.iter().flat_map(|mutation| &mutation.updates).map(room_of).sum();
+fn serialize(mutations: &[Mutation], room: usize) -> Entries {
     let mut records = Entries::with_capacity(mutations.len(), room);
     for mutation in mutations {
         records.push(|out| encode_mutation(out, mutation));
