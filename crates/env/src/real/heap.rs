@@ -1,14 +1,5 @@
 //! The allocator's memory: what programs free it keeps for a second, or for as long as nobody allocates, before the system has it again.
 
-// links the allocator where a program does not name it
-use libmimalloc_sys as _;
-
-#[allow(unsafe_code)]
-unsafe extern "C" {
-    /// Of mimalloc.
-    fn mi_collect(force: bool);
-}
-
 /// Gives free memory back to the system at once. Costs a call to the kernel for each run of free pages, and page faults when they are
 /// used again; nothing where the program has another allocator.
 pub fn give_back_free_memory() {
@@ -17,6 +8,6 @@ pub fn give_back_free_memory() {
     // `--memory` while loads with different sizes of values follow each other (docs/notes/0011).
     #[allow(unsafe_code)]
     unsafe {
-        mi_collect(true);
+        libmimalloc_sys::mi_collect(true);
     }
 }
