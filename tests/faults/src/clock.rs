@@ -26,13 +26,7 @@ const HOURS_MAX: i64 = 12;
 
 /// So many rounds.
 pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, report: &mut Report) -> Outcome {
-    let injection = match Injection::new(place) {
-        Ok(injection) => injection,
-        Err(error) => {
-            println!("left out: no library before libc: {error}");
-            return Ok(());
-        }
-    };
+    let injection = Injection::new(place).map_err(|error| format!("no library before libc: {error}"))?;
     let mut random = StdRng::seed_from_u64(seed);
     let mut node = Node::new(program, &place.join("data"), &place.join("log"))?;
     node.set_variables(injection.variables());

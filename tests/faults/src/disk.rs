@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::Outcome;
 use crate::inject::{Injection, Rule, drop_caches};
-use crate::kill::{Observers, settings, upkeep};
+use crate::kill::{Observers, in_time, settings, upkeep};
 use crate::node::Node;
 use crate::report::Report;
 use crate::space::writes_again;
@@ -57,13 +57,7 @@ const POLICIES: [&str; 4] = ["stop", "stop_commit", "ignore", "die"];
 
 /// So many faults.
 pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, only: &str, report: &mut Report) -> Outcome {
-    let injection = match Injection::new(place) {
-        Ok(injection) => injection,
-        Err(error) => {
-            println!("left out: no library before libc: {error}");
-            return Ok(());
-        }
-    };
+    let injection = Injection::new(place).map_err(|error| format!("no library before libc: {error}"))?;
     let mut random = StdRng::seed_from_u64(seed);
     let mut node = Node::new(program, &place.join("data"), &place.join("log"))?;
     node.set_variables(injection.variables());
@@ -143,8 +137,5 @@ async fn fail(
         }
     };
     observers.work(session, meanwhile, harm.clone()).await?;
-    match begun.elapsed() {
-        time if time > BEFORE + FAULT + ANSWERED => Err(format!("requests had no answer for {time:?}").into()),
-        _ => Ok(()),
-    }
+    in_time(begun, BEFORE + FAULT + ANSWERED)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -179,4 +179,10 @@ async fn write_and_kill(node: &mut Node, observers: &mut Observers, random: &mut
         node.kill().await
     };
     observers.work(session, kill, harm.clone()).await
+}
+
+/// Requests that began then have all had an answer by now.
+pub fn in_time(begun: Instant, limit: Duration) -> Outcome {
+    let time = begun.elapsed();
+    if time > limit { Err(format!("requests had no answer for {time:?}").into()) } else { Ok(()) }
 }

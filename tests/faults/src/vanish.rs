@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
 use crate::Outcome;
-use crate::kill::{Observers, settings, upkeep};
+use crate::kill::{Observers, in_time, settings, upkeep};
 use crate::node::Node;
 use crate::report::Report;
 use crate::space::writes_again;
@@ -104,8 +104,5 @@ async fn vanish(node: &mut Node, away: &Away, observers: &mut Observers, random:
         Ok(())
     };
     observers.work(session, meanwhile, harm.clone()).await?;
-    match begun.elapsed() {
-        time if time > BEFORE + AWAY + ANSWERED => Err(format!("requests had no answer for {time:?}").into()),
-        _ => Ok(()),
-    }
+    in_time(begun, BEFORE + AWAY + ANSWERED)
 }
