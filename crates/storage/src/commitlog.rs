@@ -307,13 +307,7 @@ impl fmt::Display for LogError {
             }
             LogError::Stopped => f.write_str("the commit log stopped after a disk failure"),
             LogError::WriteFailed => f.write_str("the write was lost by a failure of the commit log's disk"),
-            LogError::NoSpace { path } => {
-                write!(
-                    f,
-                    "no space left on the device of {}; writes go on by themselves when there is room",
-                    path.display()
-                )
-            }
+            LogError::NoSpace { path } => write!(f, "no space left on the device of {}", path.display()),
             LogError::Io { path, source } => write!(f, "{}: {source}", path.display()),
             LogError::Corrupt { path, offset, reason } => {
                 write!(f, "{}: corrupt at offset {offset}: {reason}", path.display())

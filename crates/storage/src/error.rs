@@ -103,9 +103,10 @@ impl From<crate::commitlog::LogError> for StorageError {
             LogError::Busy => Self::Busy,
             LogError::CaptureFull { .. } => Self::CaptureFull { why: error.to_string() },
             LogError::Io { path, source } => Self::io(&path, &source),
-            LogError::Stopped | LogError::WriteFailed | LogError::NoSpace { .. } => {
-                Self::WritesStopped { why: error.to_string() }
+            LogError::NoSpace { .. } => {
+                Self::WritesStopped { why: format!("{error}; they go on by themselves when there is room") }
             }
+            LogError::Stopped | LogError::WriteFailed => Self::WritesStopped { why: error.to_string() },
             LogError::Corrupt { .. } | LogError::Unsupported { .. } | LogError::NotRestored { .. } => {
                 Self::Refused { why: error.to_string() }
             }

@@ -24,7 +24,7 @@ use schema::system::is_system_keyspace;
 use schema::{Schema, TableId, TableMetadata};
 
 use crate::caches::Caches;
-use crate::commitlog::CommitLog;
+use crate::commitlog::{CommitLog, LogError};
 use crate::engine::{Engine, Parts};
 use crate::error::StorageError;
 use crate::log_intervals::Interval;
@@ -75,10 +75,15 @@ struct Recovery<'a> {
 pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered), StorageError> {
     let env = &if options.read_only { env::read_only(env) } else { env.clone() };
     let lock = lock(env, &options)?;
-    let (log, mut replay) = match options.read_only {
-        true => CommitLog::open_read_only(env, &options.commitlog_directory, options.commitlog.clone())?,
-        false => CommitLog::open(env, &options.commitlog_directory, options.commitlog.clone())?,
+    let opened = match options.read_only {
+        true => CommitLog::open_read_only(env, &options.commitlog_directory, options.commitlog.clone()),
+        false => CommitLog::open(env, &options.commitlog_directory, options.commitlog.clone()),
     };
+    let (log, mut replay) = opened.map_err(|error| match error {
+        // nobody waits for room: the start ends
+        LogError::NoSpace { .. } => StorageError::Refused { why: error.to_string() },
+        error => error.into(),
+    })?;
     let cache = Arc::new(Caches::new(&options));
     let mut recovery = Recovery {
         env,
