@@ -87,6 +87,22 @@ impl LogPosition {
     pub const NONE: LogPosition = LogPosition { segment: 0, offset: 0 };
 }
 
+/// Where records lie that were appended together: the position of each is between these, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Behind all records before them.
+    pub first: LogPosition,
+    /// The position of the last.
+    pub last: LogPosition,
+}
+
+impl Appended {
+    /// Of one record.
+    pub fn one(position: LogPosition) -> Self {
+        Self { first: position, last: position }
+    }
+}
+
 /// When a record counts as durable (`commitlog_sync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMode {
@@ -139,8 +155,8 @@ impl ReplayBudget {
     }
 }
 
-/// Told of tables whose flush would free the oldest segments. Called on the allocator's thread, again whenever a segment is begun while
-/// the log is too large.
+/// Told of tables whose flush would free the oldest segments, again whenever a segment is begun while the log is too large; and of those whose
+/// records a failure may have lost. Called on the threads of the log's tasks.
 pub type OnPressure = Arc<dyn Fn(&[DirtyKey]) + Send + Sync>;
 
 /// Told now and then how far a long replay is, on the thread that replays.
@@ -477,7 +493,7 @@ impl CommitLog {
     pub fn append_group(&self, records: &[&[u8]], dirty: &[DirtyKey]) -> Result<LogPosition, LogError> {
         let mut entries = Entries::default();
         records.iter().for_each(|record| entries.push(|out| out.extend_from_slice(record)));
-        self.append_entries(&mut entries, dirty, false)
+        Ok(self.append_entries(&mut entries, dirty, false)?.last)
     }
 
     /// As [`CommitLog::append_group`], of what is ready; `is_captured`: a table with change data capture is among them. The entries are
@@ -487,7 +503,7 @@ impl CommitLog {
         entries: &mut Entries,
         dirty: &[DirtyKey],
         is_captured: bool,
-    ) -> Result<LogPosition, LogError> {
+    ) -> Result<Appended, LogError> {
         let (total, count) = (self.check_sizes(entries)?, entries.count);
         let mut state = self.shared.lock();
         self.shared.check_open()?;
@@ -507,14 +523,14 @@ impl CommitLog {
         }
         let wake = state.pending.needs_wake(total);
         state.pending.note_time(|| self.shared.env.clock.monotonic_nanos());
-        let position = state.pending.append(entries);
+        let appended = state.pending.append(entries);
         state.appended += count;
-        state.mark_dirty(position, count, dirty, &self.shared);
+        state.mark_dirty(appended.last, count, dirty, &self.shared);
         drop(state);
         if wake {
             self.writer.wake();
         }
-        Ok(position)
+        Ok(appended)
     }
 
     fn check_sizes(&self, entries: &Entries) -> Result<usize, LogError> {
@@ -620,6 +636,11 @@ impl CommitLog {
         let state = self.shared.lock();
         let oldest = state.segments.values().next().filter(|_| state.segments.len() > 1);
         oldest.map(Segment::dirty).unwrap_or_default()
+    }
+
+    /// It takes nothing any more, because of a failure or because nothing may be written.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.durability.is_stopped()
     }
 
     /// Figures.

@@ -73,8 +73,8 @@ fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     store.finish_flush(set, written.clone());
     engine.memory.release(size);
     for (shard, memtable) in set.memtables.iter().enumerate() {
-        if let Some((_, last)) = memtable.log_range() {
-            engine.log.mark_flushed(store.id, shard as u16, last);
+        if let Some(range) = memtable.log_range() {
+            engine.log.mark_flushed(store.id, shard as u16, range.last);
         }
     }
     Ok(written)

@@ -24,7 +24,7 @@ use rows::{PartitionUpdate, Row};
 use schema::TableMetadata;
 use types::DecoratedKey;
 
-use crate::commitlog::LogPosition;
+use crate::commitlog::{Appended, LogPosition};
 use crate::index::entries::{self, Change, Entry};
 use crate::index::{Attached, IndexStore};
 use arena::Arena;
@@ -54,8 +54,8 @@ pub struct Contents {
     arena: Arena,
     stats: EncodingStatsCollector,
     rows: usize,
-    /// Positions in the commit log of the first and last write.
-    log_range: Option<(LogPosition, LogPosition)>,
+    /// What it holds lies here in the commit log.
+    log_range: Option<Appended>,
 }
 
 /// A writer inside the door.
@@ -68,19 +68,21 @@ impl WriteGuard<'_> {
     /// Applies an update whose record is at `position` of the commit log (None: not logged).
     /// Gives the bytes by which the memtable grew.
     pub fn apply(&mut self, update: &PartitionUpdate, position: Option<LogPosition>) -> usize {
-        self.apply_encoded(update, position, EncodedRows::default())
+        self.apply_encoded(update, position.map(Appended::one), EncodedRows::default())
     }
 
-    /// The same with rows that [`Memtable::encode_large`] has encoded.
+    /// The same with rows that [`Memtable::encode_large`] has encoded, of a record that was appended with others. Which of them it was is not
+    /// known, so all of them count: a position that is left out would be replayed, perhaps after a compaction has purged what deleted it.
     pub fn apply_encoded(
         &mut self,
         update: &PartitionUpdate,
-        position: Option<LogPosition>,
+        appended: Option<Appended>,
         encoded: EncodedRows,
     ) -> usize {
-        if let Some(position) = position {
-            let (first, last) = self.contents.log_range.unwrap_or((position, position));
-            self.contents.log_range = Some((first.min(position), last.max(position)));
+        if let Some(appended) = appended {
+            let range = self.contents.log_range.unwrap_or(appended);
+            let (first, last) = (range.first.min(appended.first), range.last.max(appended.last));
+            self.contents.log_range = Some(Appended { first, last });
         }
         let memtable = self.memtable;
         let indexed = match &memtable.attached {
@@ -199,7 +201,7 @@ impl Memtable {
         for (_, memtable) in self.indexes() {
             memtable.enter().frozen = true;
         }
-        contents.log_range.map(|(_, last)| last)
+        contents.log_range.map(|range| range.last)
     }
 
     /// Bytes held.
@@ -228,8 +230,8 @@ impl Memtable {
         self.enter().stats
     }
 
-    /// Positions in the commit log of the first and last write.
-    pub fn log_range(&self) -> Option<(LogPosition, LogPosition)> {
+    /// Where what it holds lies in the commit log; None: nothing of it was logged.
+    pub fn log_range(&self) -> Option<Appended> {
         self.enter().log_range
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn record_purged(
     position: LogPosition,
 ) -> Result<Option<LogPosition>, StorageError> {
     // flushes are in the order of the log; a directory that another program wrote may be otherwise
-    let is_before = |memtable: &Arc<Memtable>| memtable.log_range().is_some_and(|(first, _)| first <= position);
+    let is_before = |memtable: &Arc<Memtable>| memtable.log_range().is_some_and(|range| range.first <= position);
     let view = store.view();
     if view.flushing.iter().flat_map(|set| &set.memtables).chain(&view.active).any(is_before) {
         crate::flush::flush(engine, store)?;

@@ -31,7 +31,7 @@ impl FlushSet {
     /// It is not what lies between the first and last record of the memtables: they are frozen one after the other, and a shard's next
     /// memtable may hold a record that comes before the last one of another shard's old memtable.
     pub fn log_range(&self) -> Option<(LogPosition, LogPosition)> {
-        let first = self.memtables.iter().filter_map(|memtable| memtable.log_range()).map(|(first, _)| first).min()?;
+        let first = self.memtables.iter().filter_map(|memtable| memtable.log_range()).map(|range| range.first).min()?;
         let from = self.after.unwrap_or(first);
         (from <= self.up_to).then_some((from, self.up_to))
     }

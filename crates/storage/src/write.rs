@@ -103,20 +103,20 @@ fn apply_inside(
         }
         guard_of.push(guards.len() - 1);
     }
-    let mut position = None;
+    let mut appended = None;
     if !records.is_empty() {
         let dirty: SmallVec<[DirtyKey; 4]> =
             targets.iter().map(|target| (target.store.id, target.shard as u16)).collect();
         let is_captured = targets.iter().any(|target| target.update.table.params.cdc == Some(true));
         match log.append_entries(records, &dirty, is_captured) {
-            Ok(last) => position = Some(last),
+            Ok(range) => appended = Some(range),
             Err(error) => return Some(Err(error.into())),
         }
     }
     let (mut added, mut encoded) = (0, encoded.into_iter());
     for (target, guard) in targets.iter().zip(guard_of) {
-        added += guards[guard].apply_encoded(target.update, position, encoded.next().unwrap_or_default());
+        added += guards[guard].apply_encoded(target.update, appended, encoded.next().unwrap_or_default());
         target.store.metrics.writes.add(1);
     }
-    Some(Ok(Applied { position, added }))
+    Some(Ok(Applied { position: appended.map(|range| range.last), added }))
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::format::MARKER_LEN;
-use super::{Entries, LogPosition};
+use super::{Appended, Entries, LogPosition};
 
 /// A writer that waits for its time is woken early at this many bytes.
 pub(super) const WAKE_BYTES: usize = 4 << 20;
@@ -158,7 +158,7 @@ impl Pending {
     }
 
     /// Lays out entries, which the caller has checked to fit a segment.
-    pub(super) fn append(&mut self, entries: &mut Entries) -> LogPosition {
+    pub(super) fn append(&mut self, entries: &mut Entries) -> Appended {
         let total = entries.bytes.len();
         let added = u32::try_from(total).expect("fits a segment");
         if !self.fits(added) {
@@ -172,6 +172,7 @@ impl Pending {
         } else if self.has_nothing_open() {
             self.start = self.offset;
         }
+        let first = LogPosition { segment: self.segment, offset: self.offset + 1 };
         let entries = std::mem::take(entries);
         if total < MOVED_BYTES_MIN {
             self.buffer.extend_from_slice(&entries.bytes);
@@ -184,7 +185,7 @@ impl Pending {
         self.offset += added;
         self.bytes += total;
         self.last = LogPosition { segment: self.segment, offset: self.offset };
-        self.last
+        Appended { first, last: self.last }
     }
 
     fn marker_needed(&self) -> u32 {

@@ -294,6 +294,28 @@ fn an_ignored_failure_loses_what_it_reported() {
     }
 }
 
+/// Who has in memory what the log lost is asked to bring it to the disk.
+#[test]
+fn what_a_failure_may_have_lost_is_to_be_flushed() {
+    for (policy, expected) in [(FailurePolicy::StopCommit, vec![key(1), key(2)]), (FailurePolicy::Die, vec![])] {
+        let sim = Sim::new(1);
+        let asked: Arc<Mutex<Vec<DirtyKey>>> = Arc::default();
+        let on_pressure: OnPressure = {
+            let asked = Arc::clone(&asked);
+            Arc::new(move |keys| asked.lock().expect("no panic").extend(keys))
+        };
+        let (log, _) = open(&sim, Options { failure_policy: policy, on_pressure, ..small() });
+        let position = log.append(&record(1, 20), &[key(1)]).expect("room");
+        sim.block_on(log.wait_durable(position)).expect("durable");
+        sim.run_until_idle();
+        sim.disk().inject(Fault::next(Op::Sync, ""));
+        let lost = log.append(&record(2, 20), &[key(2)]).expect("room");
+        assert!(matches!(sim.block_on(log.wait_durable(lost)), Err(LogError::Stopped)));
+        sim.run_until_idle();
+        assert_eq!(*asked.lock().expect("no panic"), expected);
+    }
+}
+
 #[test]
 fn many_records_ask_for_flushes_before_many_bytes_do() {
     let asked_of = |size: usize, count: u64| {

@@ -18,7 +18,7 @@ use env::{Next, Wake, WriteFile};
 
 use super::captured::Captured;
 use super::pending::{Pending, REUSE_BYTES_MAX, Section, WAKE_BYTES};
-use super::{FailurePolicy, Form, LogError, LogPosition, Shared, SyncMode, format};
+use super::{DirtyKey, FailurePolicy, Form, LogError, LogPosition, Shared, SyncMode, format};
 
 /// In `periodic` mode data reaches the kernel after this long (Cassandra's marker interval).
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
@@ -317,6 +317,7 @@ impl Writer {
     fn fail(&mut self, error: LogError) -> Next {
         let policy = self.shared.options.failure_policy;
         tracing::error!(%error, ?policy, "the commit log cannot be written");
+        let lost = self.keys_lost();
         let next = if policy == FailurePolicy::Ignore {
             self.abandon();
             self.allocator.wake();
@@ -328,7 +329,20 @@ impl Writer {
         let wakers = std::mem::take(&mut self.shared.lock().waiting_for_room);
         wakers.into_iter().for_each(std::task::Waker::wake);
         (self.shared.options.on_failure)(policy, &error);
+        if policy != FailurePolicy::Die && !lost.is_empty() {
+            // memtables have it, and reads have shown it: in SSTables it outlives the process
+            (self.shared.options.on_pressure)(&lost);
+        }
         next
+    }
+
+    /// Memtables with records that may be lost.
+    fn keys_lost(&self) -> Vec<DirtyKey> {
+        let state = self.shared.lock();
+        let mut keys: Vec<DirtyKey> = state.segments.range(self.end.segment..).flat_map(|(_, it)| it.dirty()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
     }
 
     /// Gives up the segment and everything that waits, and goes on in the next.

@@ -59,7 +59,9 @@ impl Merge {
         item: &mut Item,
         work: Work,
     ) -> Result<Self, StorageError> {
-        let expired = if work.purges() { fully_expired(store, &item.sstables) } else { Vec::new() };
+        // a log that failed is behind what memtables had: the next start may apply again what it has of a batch, without what came later
+        let purges = work.purges() && !engine.log.is_stopped();
+        let expired = if purges { fully_expired(store, &item.sstables) } else { Vec::new() };
         let is_expired = |sstable: &Arc<SSTable>| expired.iter().any(|other| Arc::ptr_eq(other, sstable));
         let mut read: Vec<_> = item.sstables.iter().filter(|sstable| !is_expired(sstable)).cloned().collect();
         let output = item.output.unwrap_or_else(|| output_alone(&read));
@@ -92,7 +94,7 @@ impl Merge {
         let merge = merge.observed(ShadowedEntries::observer(store));
         let now = engine.env.clock.now_seconds();
         // what is written again keeps its tombstones: nothing is older than the beginning of time
-        let purges = work.purges() && may_purge(&table, &item.sstables);
+        let purges = purges && may_purge(&table, &item.sstables);
         let gc_before = if purges { gc_before(&table, now) } else { 0 };
         let mut merge: Box<dyn PartitionStream> = Box::new(merge);
         if let Some(cells) = skips_garbage(&table, work).filter(|_| purges) {

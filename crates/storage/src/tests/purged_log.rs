@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use env::sim::{DATA, Sim};
+use env::sim::{DATA, Fault, Op, Sim};
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{
     Cell, ClusteringValues, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext,
@@ -89,7 +89,13 @@ impl Node {
     }
 
     fn apply(&self, update: PartitionUpdate) {
-        let applied = self.engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
+        self.apply_all([update]);
+    }
+
+    /// As one step, as a batch is.
+    fn apply_all(&self, updates: impl IntoIterator<Item = PartitionUpdate>) {
+        let mutations: Vec<Mutation> = updates.into_iter().map(Mutation::of).collect();
+        let applied = self.engine.apply(&mutations).expect("a sound disk takes writes");
         let position = applied.position.expect("the keyspace is durable");
         self.sim.block_on(self.engine.log.wait_durable(position)).expect("a sound disk syncs");
     }
@@ -100,12 +106,16 @@ impl Node {
     }
 
     fn insert(&self, table: &str, k: i32, length: usize) {
+        self.apply(self.inserted(table, k, length));
+    }
+
+    fn inserted(&self, table: &str, k: i32, length: usize) -> PartitionUpdate {
         let mut update = self.update(table, k);
         let mut row = Row::new([Some(int(0))].into_iter().collect());
         let column = update.table.regulars[0].id;
         row.add_cell(Cell::live(column, self.sim.env().clock.now_micros(), vec![7; length].into()));
         update.add_row(row);
-        self.apply(update);
+        update
     }
 
     fn delete(&self, table: &str, k: i32) {
@@ -197,6 +207,43 @@ fn what_was_purged_with_its_deletion_is_not_replayed() {
         let node = node.restart(power_cut);
         assert_eq!((node.keys("t"), node.keys("u")), (vec![3], vec![1]));
     }
+}
+
+/// The first that a process writes to a table is a batch: all of its records are known to be in the SSTable, not the last alone.
+#[test]
+fn of_a_batch_that_was_purged_nothing_is_replayed() {
+    for power_cut in [false, true] {
+        let node = Node::open(Sim::new(6));
+        node.apply_all([1, 2, 3, 4].map(|k| node.inserted("t", k, 10)));
+        node.flush("t");
+        [1, 2, 3].into_iter().for_each(|k| node.delete("t", k));
+        node.flush("t");
+        node.sim.advance(Duration::from_secs(10));
+        node.compact("t");
+        assert_eq!((node.store("t").view().sstables.len(), node.keys("t")), (1, vec![4]));
+        // the deletions are known to be in SSTables, so they do not come again: what they deleted must not either
+        let node = node.restart(power_cut);
+        assert_eq!(node.keys("t"), [4]);
+    }
+}
+
+/// What a start applies again of the log must find the deletions of it, where the log has lost those.
+#[test]
+fn nothing_is_purged_once_the_log_has_failed() {
+    let node = Node::open(Sim::new(7));
+    node.insert("t", 1, 10);
+    node.delete("t", 1);
+    node.flush("t");
+    node.sim.advance(Duration::from_secs(10));
+    node.sim.disk().inject(Fault::next(Op::Sync, "CommitLog"));
+    let refused = node.engine.apply(&[Mutation::of(node.inserted("u", 1, 10))]).expect("the log has not failed yet");
+    let position = refused.position.expect("the keyspace is durable");
+    assert!(node.sim.block_on(node.engine.log.wait_durable(position)).is_err());
+    node.compact("t");
+    assert_eq!(node.store("t").view().sstables.len(), 1, "a deletion is there");
+    let node = node.restart(true);
+    node.compact("t");
+    assert_eq!((node.store("t").view().sstables.len(), node.keys("t")), (0, vec![]));
 }
 
 #[test]

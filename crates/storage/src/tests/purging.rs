@@ -191,17 +191,28 @@ impl Purging {
         }
     }
 
+    /// One write, or a batch.
     fn write(&mut self, engine: &Arc<Engine>) {
-        let op = self.random_op();
+        let count = if self.dice.chance(20) { 2 + self.dice.below(3) } else { 1 };
+        let ops: Vec<Op> = (0..count).map(|_| self.random_op()).collect();
+        let mutations: Vec<Mutation> = ops.iter().map(|op| self.mutation(engine, op)).collect();
+        self.sim.block_on(engine.admit());
+        let applied = engine.apply(&mutations).expect("a sound disk takes writes");
+        let position = applied.position.expect("the keyspace is durable");
+        self.sim.block_on(engine.log.wait_durable(position)).expect("a sound disk syncs");
+        self.ops.extend(ops);
+    }
+
+    fn mutation(&self, engine: &Arc<Engine>, op: &Op) -> Mutation {
         let table = engine.schema().table("purging", "t").cloned().expect("the table is there");
         let now = self.now();
         let clustering = |c: i32| [Some(int(c))].into_iter().collect();
         let (Op::Insert { k, .. }
         | Op::DeleteRow { k, .. }
         | Op::DeleteRange { k, .. }
-        | Op::DeletePartition { k, .. }) = &op;
+        | Op::DeletePartition { k, .. }) = op;
         let mut update = PartitionUpdate::new(Arc::clone(&table), DecoratedKey::new(int(*k)));
-        match &op {
+        match op {
             Op::Insert { c, v, at, expires, .. } => {
                 let mut row = Row::new(clustering(*c));
                 let cell = Cell::live(table.column_by_name("v").expect("the column").id, *at, v.clone());
@@ -223,11 +234,7 @@ impl Purging {
             }
             Op::DeletePartition { at, .. } => update.deletion = DeletionTime::new(*at, now),
         }
-        self.sim.block_on(engine.admit());
-        let applied = engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
-        let position = applied.position.expect("the keyspace is durable");
-        self.sim.block_on(engine.log.wait_durable(position)).expect("a sound disk syncs");
-        self.ops.push(op);
+        Mutation::of(update)
     }
 
     fn content(&self, engine: &Engine) -> Content {

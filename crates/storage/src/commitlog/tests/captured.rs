@@ -16,7 +16,7 @@ fn capturing(total_space: u64, block_writes: bool) -> Options {
 fn append(log: &CommitLog, record: &[u8], is_captured: bool) -> Result<LogPosition, LogError> {
     let mut entries = Entries::default();
     entries.push(|out| out.extend_from_slice(record));
-    log.append_entries(&mut entries, &[key(1)], is_captured)
+    Ok(log.append_entries(&mut entries, &[key(1)], is_captured)?.last)
 }
 
 fn write(sim: &Sim, log: &CommitLog, number: u64, len: usize, is_captured: bool) -> Result<LogPosition, LogError> {
