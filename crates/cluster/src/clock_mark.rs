@@ -23,30 +23,32 @@ const UNMARKED_MICROS: i64 = 5_000_000;
 const SIZE: usize = 12;
 
 /// The clock of a node, and the task that marks how far it and the engine's are; none where nothing may be written or kept.
+///
+/// Both clocks start at what was marked or at the wall clock of now, whichever is later, also where that is the wall clock: it may be set back
+/// before the first timestamp is asked for.
 pub(crate) fn open(engine: &Arc<Engine>) -> (Arc<WriteClock>, Option<Wake>) {
     let env = &engine.env;
     let saved = engine.options.saved_caches.as_ref().filter(|_| !engine.options.read_only);
-    let Some(saved) = saved else { return (Arc::new(WriteClock::new(env)), None) };
-    let path = saved.directory.join(FILE_NAME);
-    let marked = read(env, &path);
+    let path = saved.map(|saved| saved.directory.join(FILE_NAME));
+    let marked = path.as_ref().and_then(|path| read(env, path));
     let wall = env.clock.now_micros();
-    let clock = match marked.filter(|marked| *marked > wall) {
-        None => WriteClock::new(env),
+    let after = match marked.filter(|marked| *marked > wall) {
+        None => wall,
         Some(marked) => {
             tracing::warn!(
                 seconds = (marked - wall) / 1_000_000,
                 "the wall clock is behind the timestamps that writes had before the restart: they go on from those"
             );
-            let after = marked.saturating_add(UNMARKED_MICROS);
-            engine.keep_timestamps_after(after);
-            WriteClock::after(env, after)
+            marked.saturating_add(UNMARKED_MICROS)
         }
     };
-    let clock = Arc::new(clock);
+    engine.keep_timestamps_after(after);
+    let clock = Arc::new(WriteClock::after(env, after));
+    let Some(path) = path else { return (clock, None) };
     let (of_writes, of_engine, mut written) = (Arc::clone(&clock), Arc::downgrade(engine), marked.unwrap_or(0));
     let step = move || {
         let Some(engine) = of_engine.upgrade() else { return Next::Done };
-        let last = of_writes.last_micros().unwrap_or(0).max(engine.last_timestamp());
+        let last = of_writes.last_micros().max(engine.last_timestamp());
         if last > written {
             match write(&engine.env, &path, last) {
                 Ok(()) => written = last,
@@ -85,7 +87,46 @@ fn write(env: &Env, path: &Path, micros: i64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use env::sim::{DATA, Sim};
+    use storage::EngineOptions;
+    use storage::caches::keeper::SavedCaches;
+
     use super::*;
+
+    fn opened(sim: &Sim) -> Arc<Engine> {
+        let saved = SavedCaches {
+            directory: Path::new(DATA).join("saved"),
+            keys_period: None,
+            rows_period: None,
+            keys_to_save: 0,
+            rows_to_save: 0,
+            load_timeout: PERIOD,
+        };
+        let options = EngineOptions { saved_caches: Some(saved), ..EngineOptions::beneath(Path::new(DATA)) };
+        storage::open(&sim.env(), options).expect("a sound disk opens").0
+    }
+
+    const HOUR: i64 = 3_600_000_000;
+
+    #[test]
+    fn timestamps_of_both_clocks_are_after_those_of_the_process_before() {
+        let sim = Sim::new(1);
+        let mut last = i64::MIN;
+        // between two processes the clock goes forwards or back; in each it goes back before the first timestamp is asked for
+        for between in [0, HOUR, -3 * HOUR, 5 * HOUR, 0] {
+            sim.shift_wall_clock(between);
+            let engine = opened(&sim);
+            let (clock, marking) = open(&engine);
+            sim.shift_wall_clock(-2 * HOUR);
+            assert!(clock.next_micros() > last && engine.last_timestamp() > last, "{between}");
+            sim.shift_wall_clock(3 * HOUR);
+            last = clock.next_micros().max(engine.last_timestamp());
+            sim.advance(PERIOD);
+            sim.run_until_idle();
+            drop((clock, marking, engine));
+            sim.kill();
+        }
+    }
 
     #[test]
     fn a_mark_comes_back() {
