@@ -74,9 +74,9 @@ fn write(env: &Env, path: &Path, micros: i64) -> io::Result<()> {
     let mut file = match env.disk.open_write(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // the directory of caches comes with the first that is saved; only it, so that a disk that is gone stays gone
-            let above = path.parent().and_then(Path::parent);
-            if above.is_some_and(|above| env.disk.exists(above)) {
-                path.parent().map_or(Ok(()), |directory| env.disk.create_dir_all(directory))?;
+            if let Some((directory, above)) = path.parent().and_then(|directory| Some((directory, directory.parent()?)))
+            {
+                env.disk.create_dir_below(above, directory)?;
             }
             env.disk.create(path)?
         }

@@ -32,6 +32,8 @@ pub trait Disk: Send + Sync {
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Creates a directory and those above it; nothing happens when it exists.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Creates one directory. The one above has to be there, and none of this name.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory with all it holds.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
@@ -59,6 +61,26 @@ pub trait Disk: Send + Sync {
     /// sync. Directories above that we may not open (they are not ours, then) or that cannot be synced are passed over.
     fn create_dir_durable(&self, path: &Path) -> io::Result<()> {
         self.create_dir_all(path)?;
+        self.sync_above(path)
+    }
+
+    /// The same, but `root`, which `path` lies in, is not created: `NotFound` where it is not there, also if it goes at this moment.
+    fn create_dir_below(&self, root: &Path, path: &Path) -> io::Result<()> {
+        if !path.starts_with(root) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let below: Vec<&Path> = path.ancestors().take_while(|directory| *directory != root).collect();
+        for directory in below.into_iter().rev() {
+            match self.create_dir(directory) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => created?,
+            }
+        }
+        self.sync_above(path)
+    }
+
+    /// Makes the names of a directory and of those above it durable.
+    fn sync_above(&self, path: &Path) -> io::Result<()> {
         let above = path.ancestors().skip(1).map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
         for dir in above {
             match self.sync_dir(dir) {

@@ -49,6 +49,10 @@ impl Disk for ReadOnly {
         if self.0.exists(path) { Ok(()) } else { refused(path) }
     }
 
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        if self.0.exists(path) { Err(io::ErrorKind::AlreadyExists.into()) } else { refused(path) }
+    }
+
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
         refused(path)
     }

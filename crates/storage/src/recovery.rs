@@ -15,7 +15,7 @@ mod round;
 mod target;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -260,15 +260,17 @@ pub(crate) fn check_left_out(options: &EngineOptions, store: &TableStore) -> Res
 }
 
 /// Makes a table's directories and those between them and the data directory, durably. One that was there and is gone is an error: what
-/// was written to another in its place would be hidden when it comes back. So is the keyspace's, when tables of it were there.
+/// was written to another in its place would be hidden when it comes back. So is the keyspace's, when tables of it were there, and the table's
+/// where it is an index's that is made.
 pub(crate) fn make_directories(engine: &Engine, store: &TableStore) -> Result<(), StorageError> {
     let (env, options) = (&engine.env, &engine.options);
     let roots = || options.data_directories.iter().chain(&options.system_directory);
     let others = engine.tables.load();
-    let was_there = |keyspace: &Path| {
+    let was_there = |above: &Path| {
+        let is_it = |directory: &PathBuf| directory == above || directory.parent() == Some(above);
         let placed = |other: &TableStore| {
             let mut places = other.directories.iter().zip(&other.placed);
-            places.any(|(directory, placed)| directory.parent() == Some(keyspace) && placed.load(Ordering::Relaxed))
+            places.any(|(directory, placed)| is_it(directory) && placed.load(Ordering::Relaxed))
         };
         others.values().any(|other| placed(other))
     };
@@ -277,23 +279,22 @@ pub(crate) fn make_directories(engine: &Engine, store: &TableStore) -> Result<()
             placed.store(true, Ordering::Relaxed);
             continue;
         }
-        let root_is_gone = roots().any(|root| directory.starts_with(root) && !env.disk.exists(root));
-        if root_is_gone || placed.load(Ordering::Relaxed) {
+        if placed.load(Ordering::Relaxed) {
             return Err(is_gone(directory));
         }
-        if let Some(keyspace) = directory.parent().filter(|keyspace| !env.disk.exists(keyspace) && was_there(keyspace))
-        {
-            return Err(is_gone(keyspace));
-        }
-        env.disk.create_dir_durable(directory).map_err(|error| StorageError::io(directory, &error))?;
+        let above = directory.parent().filter(|above| was_there(above));
+        let root = above.or_else(|| roots().find(|root| directory.starts_with(root)).map(PathBuf::as_path));
+        let made = match root {
+            Some(root) => env.disk.create_dir_below(root, directory),
+            None => env.disk.create_dir_durable(directory),
+        };
+        made.map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => is_gone(root.unwrap_or(directory)),
+            _ => StorageError::io(directory, &error),
+        })?;
         placed.store(true, Ordering::Relaxed);
     }
     Ok(())
-}
-
-/// Err: the directory is not there.
-pub(crate) fn expect_directory(env: &Env, directory: &Path) -> Result<(), StorageError> {
-    if env.disk.exists(directory) { Ok(()) } else { Err(is_gone(directory)) }
 }
 
 fn is_gone(directory: &Path) -> StorageError {

@@ -39,7 +39,7 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
     }
     let io = |error: std::io::Error| StorageError::io(&target, &error);
     crate::recovery::make_directories(engine, store)?;
-    disk.create_dir_durable(&target).map_err(io)?;
+    disk.create_dir_below(&store.directory, &target).map_err(io)?;
     // while the links are made no compaction may take the files away
     let _no_change = store.changes();
     let view = store.view();
@@ -79,8 +79,7 @@ fn link(engine: &Engine, sstable: &SSTable, tag: &str) -> Result<(), StorageErro
     let directory = &sstable.descriptor().directory;
     let target = layout::snapshot_directory(directory, tag);
     let io = |error: std::io::Error| StorageError::io(&target, &error);
-    crate::recovery::expect_directory(&engine.env, directory)?;
-    disk.create_dir_all(&target).map_err(io)?;
+    disk.create_dir_below(directory, &target).map_err(io)?;
     for name in files::file_names(&engine.env, sstable) {
         disk.hard_link(&directory.join(&name), &target.join(&name)).map_err(io)?;
     }

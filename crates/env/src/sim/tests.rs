@@ -90,6 +90,31 @@ fn directories_come_and_go_as_their_names_do() {
 }
 
 #[test]
+fn a_directory_that_is_gone_is_not_made_with_those_below_it() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let sim = Sim::new(1);
+    for (disk, above) in [(sim.env().disk, Path::new(DATA)), (crate::real::env().disk, scratch.path())] {
+        let root = above.join("root");
+        let below = root.join("ks").join("t");
+        let made = disk.create_dir_below(&root, &below);
+        assert_eq!(made.expect_err("nothing is there").kind(), std::io::ErrorKind::NotFound);
+        assert!(!disk.exists(&root));
+        disk.create_dir(&root).expect("created");
+        for _ in 0..2 {
+            disk.create_dir_below(&root, &below).expect("created, or there");
+            assert!(disk.exists(&below));
+        }
+        assert_eq!(disk.create_dir(&root).expect_err("there").kind(), std::io::ErrorKind::AlreadyExists);
+        assert_eq!(disk.create_dir(&root.join("a/b")).expect_err("gone").kind(), std::io::ErrorKind::NotFound);
+        let beside = disk.create_dir_below(&below, &root.join("other"));
+        assert_eq!(beside.expect_err("not below").kind(), std::io::ErrorKind::InvalidInput);
+    }
+    // and the names stay
+    sim.power_cut();
+    assert!(sim.env().disk.exists(&Path::new(DATA).join("root/ks/t")));
+}
+
+#[test]
 fn a_killed_process_loses_locks_and_handles_but_no_bytes() {
     let sim = Sim::new(1);
     let env = sim.env();

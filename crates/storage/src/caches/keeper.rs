@@ -192,10 +192,11 @@ fn save(engine: &Engine, saved: &SavedCaches, kind: Kind) -> Result<(), StorageE
             return Err(StorageError::Refused { why });
         }
         let beside = engine.options.commitlog_directory.parent();
-        if let Some(above) = beside.filter(|above| saved.directory.starts_with(above)) {
-            crate::recovery::expect_directory(&engine.env, above)?;
-        }
-        disk.create_dir_durable(&saved.directory).and_then(|()| disk.replace_file(&path, &content))
+        let made = match beside.filter(|above| saved.directory.starts_with(above)) {
+            Some(above) => disk.create_dir_below(above, &saved.directory),
+            None => disk.create_dir_durable(&saved.directory),
+        };
+        made.and_then(|()| disk.replace_file(&path, &content))
     };
     done.map_err(|error| StorageError::io(&path, &error))
 }

@@ -127,6 +127,19 @@ impl Disk for Handle {
         Ok(())
     }
 
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.begin(Op::CreateDir, path)?;
+        let mut state = lock(&self.shared.state);
+        let (parent, name) = split(path)?;
+        let parent = state.directory_mut(parent)?;
+        if parent.live.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        parent.change(vec![(name, Some(Entry::Directory))]);
+        state.directories.entry(path.to_owned()).or_default().exists = true;
+        Ok(())
+    }
+
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
         self.begin(Op::Remove, path)?;
         let mut state = lock(&self.shared.state);
