@@ -7,6 +7,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a program beside the server
 
+use std::future::Pending;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use protocol::request::Execute;
 use protocol::response::{Prepared, ResultMetadata, Rows};
 use protocol::{Request, RequestEnvelope, Response, ResponseEnvelope};
 use serde::Deserialize;
-use server::{ConnectionInfo, RequestHandler, Server, ServerOptions};
+use server::{ConnectionInfo, Handled, RequestHandler, Server, ServerOptions};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -81,6 +82,7 @@ impl Null {
 
 impl RequestHandler for Null {
     type Client = ();
+    type Last = Pending<ResponseEnvelope>;
 
     fn connect(&self, _: ConnectionInfo) -> Rc<()> {
         Rc::new(())
@@ -88,13 +90,13 @@ impl RequestHandler for Null {
 
     fn disconnect(&self, (): &()) {}
 
-    async fn handle(self: Rc<Self>, _: Rc<()>, request: RequestEnvelope, _: Instant) -> ResponseEnvelope {
+    async fn handle(self: Rc<Self>, _: Rc<()>, request: RequestEnvelope, _: Instant) -> Handled<Self::Last> {
         let response = match &request.request {
             Request::Prepare(prepare) => self.prepared(prepare.query.as_str()),
             Request::Execute(execute) => self.execute(execute),
             _ => Response::Void,
         };
-        ResponseEnvelope::new(request.stream, response)
+        Handled::Answered(ResponseEnvelope::new(request.stream, response))
     }
 }
 

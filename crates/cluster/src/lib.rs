@@ -31,4 +31,4 @@ pub use node::{Node, Timeouts};
 pub use read::{ReadFigures, ReadOutcome, ReadRequest};
 pub use replication::{Level, Shortage};
 pub use result_room::ResultRoom;
-pub use write::WriteError;
+pub use write::{Acknowledgement, WriteError};

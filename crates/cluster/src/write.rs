@@ -3,14 +3,14 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use env::Env;
+use env::{Env, Instant, Sleep};
 use rows::{Mutation, ReadError, Row};
-use storage::StorageError;
-use storage::commitlog::{LogError, LogPosition};
+use storage::commitlog::{LogError, LogPosition, WaitDurable};
 use storage::write::Applied;
+use storage::{Engine, StorageError};
 
 use crate::node::Node;
 use crate::sampling::of_write;
@@ -47,11 +47,56 @@ impl From<LogError> for WriteError {
     }
 }
 
+/// The wait for the log of a write that is in the memtables. Completes when it is durable, or out of time.
+#[must_use = "the write is durable only when this completes"]
+pub struct Acknowledgement {
+    engine: Arc<Engine>,
+    durable: WaitDurable,
+    begun: Instant,
+    /// So long it may take from then on.
+    rest: Duration,
+    /// From the first time on that somebody waits for it.
+    timer: Option<Sleep>,
+}
+
+impl Future for Acknowledgement {
+    type Output = Result<(), WriteError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let env = &this.engine.env;
+        if let Poll::Ready(durable) = Pin::new(&mut this.durable).poll(context) {
+            this.engine.waiting_on_commit.record(micros(env.elapsed(this.begun)));
+            return Poll::Ready(durable.map_err(WriteError::from));
+        }
+        let rest = || this.rest.saturating_sub(env.elapsed(this.begun));
+        let timer = this.timer.get_or_insert_with(|| env.sleep(rest()));
+        timer.as_mut().poll(context).map(|()| Err(WriteError::TimedOut))
+    }
+}
+
 impl Node {
     /// Applies mutations as one step; they are durable when it returns.
     pub async fn write(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
         let timeout = self.timeouts().write + more_time(mutations);
         within(&self.env, timeout, self.write_now(mutations)).await.unwrap_or(Err(WriteError::TimedOut))
+    }
+
+    /// The same up to the wait for the log, which is given unless nothing is to be waited for: it needs nothing of the mutations any more.
+    pub async fn append(&self, mutations: &[Mutation]) -> Result<Option<Acknowledgement>, WriteError> {
+        let timeout = self.timeouts().write + more_time(mutations);
+        let begun = self.env.now();
+        let applied = within(&self.env, timeout, self.apply(mutations)).await.unwrap_or(Err(WriteError::TimedOut))?;
+        let Some(position) = applied else { return Ok(None) };
+        let durable = self.engine.log.wait_durable(position);
+        match durable.now() {
+            Some(settled) => Ok(settled.map(|()| None)?),
+            None => {
+                let engine = Arc::clone(&self.engine);
+                let rest = timeout.saturating_sub(self.env.elapsed(begun));
+                Ok(Some(Acknowledgement { engine, durable, begun: self.env.now(), rest, timer: None }))
+            }
+        }
     }
 
     async fn write_now(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
@@ -109,7 +154,7 @@ impl Node {
         applied.await.map_err(|_| WriteError::Overloaded)
     }
 
-    fn record_write_latency(&self, mutations: &[Mutation], begun: env::Instant) {
+    fn record_write_latency(&self, mutations: &[Mutation], begun: Instant) {
         let micros = micros(self.env.elapsed(begun));
         // of a batch the first table stands for all
         if let Some(store) =

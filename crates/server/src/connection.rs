@@ -28,7 +28,7 @@ use stdx::Taken;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::auth::AuthOutcome;
-use crate::handler::RequestHandler;
+use crate::handler::{Handled, RequestHandler};
 use crate::limits::{
     LARGE_BODY, LINGER_SIZE_MAX, PARSED_MAX, PARSED_TIMES, ServerLimits, TURN_LOOK_EVERY, TURN_MAX, TURN_READ_MAX,
     UNKNOWN_FRAME_SIZE_MAX, VALUE_TIMES, WAITING_SIZE,
@@ -43,7 +43,7 @@ mod input;
 mod output;
 
 use control::{Control, Verdict};
-use in_flight::{Finished, InFlight, Outcome};
+use in_flight::{Finished, InFlight, Outcome, Started};
 use input::{Found, Input, Sizes};
 use output::{Flushed, Output};
 
@@ -107,7 +107,7 @@ pub(crate) struct Connection<H: RequestHandler, M, F> {
     stream: Box<dyn Stream>,
     input: Input,
     output: Output,
-    in_flight: InFlight<F>,
+    in_flight: InFlight<F, H::Last>,
     /// The room of a large request that is being read or executed.
     admitted: Option<Taken>,
     /// A large request that waits for room.
@@ -138,7 +138,7 @@ impl<H, M, F> Connection<H, M, F>
 where
     H: RequestHandler,
     M: Fn(Rc<H::Client>, RequestEnvelope, Instant) -> F,
-    F: Future<Output = ResponseEnvelope>,
+    F: Future<Output = Handled<H::Last>>,
 {
     fn new(origin: Origin, handler: Rc<H>, make: M, stream: Box<dyn Stream>) -> Self {
         let shared = &origin.core.shared;
@@ -428,8 +428,8 @@ where
         let size = WAITING_SIZE + size_of::<F>() + if self.admitted.is_some() { 0 } else { weight };
         let future = (self.make)(client, envelope, self.now);
         match self.in_flight.start(context, future, stream, size, &mut self.admitted, self.now) {
-            Some(outcome) => self.push_outcome(stream, outcome),
-            None => {
+            Started::Ended(outcome) => self.push_outcome(stream, outcome),
+            Started::Waits(size) => {
                 self.origin.core.shared.bytes_in_flight.fetch_add(size, Ordering::Relaxed);
                 self.origin.core.stats.waited.add(1);
                 if self.origin.control.oldest_request.get().is_none() {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use cluster::read::Open;
-use cluster::{Level, ReadFigures, ReadOutcome, ReadRequest};
+use cluster::{Acknowledgement, Level, ReadFigures, ReadOutcome, ReadRequest, WriteError};
 use cql::ast::BatchKind;
 use cql::auth::Roles;
 use cql::{
@@ -24,6 +24,7 @@ use types::DecoratedKey;
 use crate::auth::Auth;
 use crate::errors;
 use crate::events;
+use crate::request::Unacknowledged;
 use crate::services::Services;
 use crate::trace::TraceSession;
 use crate::virtual_tables;
@@ -44,6 +45,10 @@ pub struct RequestCoordinator {
     pub observation: OnceLock<Observation>,
     /// The table that was read, while somebody samples.
     pub sampled: OnceLock<Arc<TableMetadata>>,
+    /// Whoever made it waits for the log in its place, where a write has to.
+    pub leaves_wait: bool,
+    /// The write that it has left to wait for.
+    pub unacknowledged: Mutex<Option<Unacknowledged>>,
 }
 
 impl RequestCoordinator {
@@ -80,6 +85,20 @@ impl RequestCoordinator {
             BatchKind::Counter => &requests.counter_batch_partitions,
         };
         histogram.record(mutations.len() as u64);
+    }
+
+    /// Writes, and leaves the wait for the log to whoever made this.
+    async fn append(
+        &self,
+        mutations: Vec<Mutation>,
+        unacknowledged: impl FnOnce(Acknowledgement) -> Unacknowledged,
+    ) -> Result<(), WriteError> {
+        let Some(wait) = self.services.node.append(&mutations).await? else { return Ok(()) };
+        let former = self.unacknowledged.lock().expect("no panic inside").replace(unacknowledged(wait));
+        match former {
+            None => Ok(()),
+            Some(former) => former.wait.await,
+        }
     }
 
     /// What a client was told is in force when it has been told.
@@ -237,7 +256,12 @@ impl Coordinator for RequestCoordinator {
         } else {
             self.describe(&mutations);
             let kind = if count > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple };
-            (kind, node.write(&mutations).await)
+            // roles are loaded again when they are durable
+            let written = match self.leaves_wait && !of_roles {
+                true => self.append(mutations, |wait| Unacknowledged { wait, consistency, block_for, kind }).await,
+                false => node.write(&mutations).await,
+            };
+            (kind, written)
         };
         written.map_err(|error| errors::of_write(error, consistency, block_for, kind))?;
         self.trace(|| "Written: the commit log has it".to_owned());

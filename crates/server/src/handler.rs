@@ -26,10 +26,23 @@ pub struct ConnectionInfo {
     pub stats: Arc<ConnectionStats>,
 }
 
+/// What became of a request.
+#[derive(Debug)]
+pub enum Handled<L> {
+    /// It is answered.
+    Answered(ResponseEnvelope),
+    /// Only the last wait is left, which gives the answer and needs little: the request itself, and all that was made of it, is gone. Waits of
+    /// one connection end in the order in which they began, or so nearly that nobody is kept long by the one before.
+    Last(L),
+}
+
 /// Executes requests.
 pub trait RequestHandler: 'static {
     /// What a connection needs to remember between requests: keyspace, user, version.
     type Client: 'static;
+
+    /// See [`Handled::Last`]. Ends by itself, in bounded time.
+    type Last: Future<Output = ResponseEnvelope> + Unpin + 'static;
 
     /// A connection is ready.
     fn connect(&self, info: ConnectionInfo) -> Rc<Self::Client>;
@@ -45,5 +58,5 @@ pub trait RequestHandler: 'static {
         client: Rc<Self::Client>,
         request: RequestEnvelope,
         received: Instant,
-    ) -> impl Future<Output = ResponseEnvelope> + 'static;
+    ) -> impl Future<Output = Handled<Self::Last>> + 'static;
 }

@@ -33,7 +33,7 @@ mod worker;
 
 pub use auth::{AllowAll, AuthOutcome, Authenticator, PASSWORD_AUTHENTICATOR};
 pub use event_hub::EventHub;
-pub use handler::{ConnectionInfo, RequestHandler};
+pub use handler::{ConnectionInfo, Handled, RequestHandler};
 pub use limits::ServerLimits;
 pub use request::CqlHandler;
 pub use server::{Server, ServerHandle, ServerOptions};

@@ -3,12 +3,13 @@
 //! One [`CqlHandler`] a worker; what it needs is shared ([`Services`]). Agrees with `org.apache.cassandra.transport.messages`.
 
 mod batch;
+mod last_wait;
 mod options;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use cluster::ReadFigures;
@@ -25,10 +26,12 @@ use crate::auth::{self, Auth};
 use crate::coordinator::RequestCoordinator;
 use crate::errors;
 use crate::events;
-use crate::handler::{ConnectionInfo, RequestHandler};
+use crate::handler::{ConnectionInfo, Handled, RequestHandler};
 use crate::prepared::{Statement, result_metadata};
-use crate::services::Services;
+use crate::services::{RequestMetrics, Services};
 use crate::trace::{Subject, TraceSession};
+
+pub use last_wait::{LastWait, Unacknowledged};
 
 /// Executes requests of one worker's connections.
 pub struct CqlHandler {
@@ -121,6 +124,15 @@ struct Reply {
     warnings: Vec<String>,
 }
 
+impl Reply {
+    fn into_envelope(self, stream: i16, tracing_id: Option<[u8; 16]>) -> ResponseEnvelope {
+        let Self { response, warnings } = self;
+        let extras = (tracing_id.is_some() || !warnings.is_empty())
+            .then(|| Box::new(ResponseExtras { tracing_id, warnings, custom_payload: Vec::new() }));
+        ResponseEnvelope { stream, extras, response }
+    }
+}
+
 impl From<Response> for Reply {
     fn from(response: Response) -> Self {
         Self { response, warnings: Vec::new() }
@@ -129,6 +141,7 @@ impl From<Response> for Reply {
 
 impl RequestHandler for CqlHandler {
     type Client = Client;
+    type Last = Box<LastWait>;
 
     fn connect(&self, info: ConnectionInfo) -> Rc<Client> {
         Rc::new(Client { info, state: RefCell::default(), roles: RefCell::default(), warned_of_use: Cell::default() })
@@ -141,9 +154,10 @@ impl RequestHandler for CqlHandler {
         client: Rc<Client>,
         envelope: RequestEnvelope,
         received: Instant,
-    ) -> ResponseEnvelope {
+    ) -> Handled<Box<LastWait>> {
         let services = &self.services;
         let trace = self.trace(&envelope, received);
+        let subject = last_wait::Subject::of(&envelope.request).filter(|_| trace.is_none());
         let coordinator = RequestCoordinator {
             services: Arc::clone(services),
             trace: trace.clone(),
@@ -152,18 +166,26 @@ impl RequestHandler for CqlHandler {
             figures: ReadFigures::default(),
             observation: OnceLock::new(),
             sampled: OnceLock::new(),
+            leaves_wait: subject.is_some(),
+            unacknowledged: Mutex::default(),
         };
         let running = Running { services, client: &client, coordinator: &coordinator, version: envelope.version };
         let result = running.answer(&envelope.request).await;
+        let unacknowledged = coordinator.unacknowledged.lock().expect("no panic inside").take();
+        let result = match (result, unacknowledged, subject) {
+            (Ok(reply), Some(unacknowledged), Some(subject)) => {
+                let (services, answer) = (Arc::clone(services), reply.into_envelope(envelope.stream, None));
+                return Handled::Last(Box::new(LastWait { services, subject, received, unacknowledged, answer }));
+            }
+            (result, ..) => result,
+        };
         running.record(&envelope.request, &result, received);
         let reply = result.unwrap_or_else(|failure| running.refusal(failure).into());
         if let Some(trace) = &trace {
             trace.finish(&self.subject(&client, &envelope.request));
         }
         let tracing_id = trace.filter(|_| envelope.tracing).map(|trace| trace.id);
-        let extras = (tracing_id.is_some() || !reply.warnings.is_empty())
-            .then(|| Box::new(ResponseExtras { tracing_id, warnings: reply.warnings, custom_payload: Vec::new() }));
-        ResponseEnvelope { stream: envelope.stream, extras, response: reply.response }
+        Handled::Answered(reply.into_envelope(envelope.stream, tracing_id))
     }
 }
 
@@ -350,7 +372,7 @@ impl Running<'_> {
     /// Counts the request, and how long it took.
     fn record(&self, request: &Request, result: &Result<Reply, Failure>, received: Instant) {
         let figures = &self.services.requests;
-        let micros = u64::try_from(self.services.node.env.elapsed(received).as_micros()).unwrap_or(u64::MAX);
+        let micros = self.services.micros_since(received);
         let histogram: &Histogram = match (request, result) {
             (Request::Prepare(_), _) => &figures.prepare,
             (Request::Batch(_), _) => &figures.batch,
@@ -372,26 +394,37 @@ impl Running<'_> {
             let sampling = &self.services.node.sampling;
             sampling.add(Sampler::LocalReadTime, table, &Bytes::from(self.text_of(request)), micros);
         }
-        if let Err(failure) = result {
-            figures.errors.add(1);
-            let counter = match failure {
-                Failure::Cql(CqlError::Unavailable { .. }) => &figures.unavailable,
-                Failure::Cql(CqlError::WriteTimeout { .. } | CqlError::ReadTimeout { .. }) => &figures.timeouts,
-                Failure::Cql(CqlError::WriteFailure { .. } | CqlError::ReadFailure { .. }) => &figures.failures,
-                _ => return,
-            };
-            counter.add(1);
+        match result {
+            Ok(_) => {}
+            Err(Failure::Cql(error)) => count_failure(figures, error),
+            Err(Failure::Unprepared(_)) => figures.errors.add(1),
         }
+    }
+}
+
+fn count_failure(figures: &RequestMetrics, error: &CqlError) {
+    figures.errors.add(1);
+    let counter = match error {
+        CqlError::Unavailable { .. } => &figures.unavailable,
+        CqlError::WriteTimeout { .. } | CqlError::ReadTimeout { .. } => &figures.timeouts,
+        CqlError::WriteFailure { .. } | CqlError::ReadFailure { .. } => &figures.failures,
+        _ => return,
+    };
+    counter.add(1);
+}
+
+/// The text of a prepared statement; empty if it is not known any more.
+fn text_of_id(services: &Services, id: &[u8]) -> String {
+    match services.prepared.get(id, &services.node.schema()) {
+        Some(Ok(statement)) => statement.prepared.query.to_string(),
+        _ => String::new(),
     }
 }
 
 impl Running<'_> {
     /// What a request executes, in words: looked up again, as it is seldom asked for.
     fn text_of(&self, request: &Request) -> String {
-        let of_id = |id: &Bytes| match self.services.prepared.get(id, &self.services.node.schema()) {
-            Some(Ok(statement)) => statement.prepared.query.to_string(),
-            _ => String::new(),
-        };
+        let of_id = |id: &Bytes| text_of_id(self.services, id);
         match request {
             Request::Query(query) => query.query.to_string(),
             Request::Prepare(prepare) => format!("PREPARE {}", prepare.query),

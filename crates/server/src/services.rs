@@ -86,6 +86,11 @@ pub struct RequestMetrics {
 }
 
 impl Services {
+    /// How long ago that was.
+    pub(crate) fn micros_since(&self, then: env::Instant) -> u64 {
+        u64::try_from(self.node.env.elapsed(then).as_micros()).unwrap_or(u64::MAX)
+    }
+
     /// For a node.
     pub fn new(
         node: Arc<Node>,

@@ -8,6 +8,8 @@ mod client;
 #[path = "tests/handler.rs"]
 mod handler;
 
+#[path = "tests/acknowledged.rs"]
+mod acknowledged;
 #[path = "tests/events.rs"]
 mod events;
 #[path = "tests/handshake.rs"]

@@ -18,7 +18,7 @@ use protocol::segment::SegmentFormat;
 use protocol::{Compression, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope};
 
 use super::{Closing, Connection};
-use crate::handler::{ConnectionInfo, RequestHandler};
+use crate::handler::{ConnectionInfo, Handled, RequestHandler};
 use crate::limits::FAILED_LOGINS_MAX;
 use crate::stats::Stage;
 
@@ -26,7 +26,7 @@ impl<H, M, F> Connection<H, M, F>
 where
     H: RequestHandler,
     M: Fn(Rc<H::Client>, RequestEnvelope, Instant) -> F,
-    F: Future<Output = ResponseEnvelope>,
+    F: Future<Output = Handled<H::Last>>,
 {
     /// Answers a request that is not the handler's, or comes at the wrong time.
     pub(super) fn handshake(&mut self, envelope: RequestEnvelope) {

@@ -13,7 +13,7 @@ use protocol::request::AuthResponse;
 use protocol::response::{ColumnSpec, ResultMetadata, Rows};
 use protocol::{ErrorMessage, Request, RequestEnvelope, Response, ResponseEnvelope};
 use server::{
-    AuthOutcome, Authenticator, ConnectionInfo, PASSWORD_AUTHENTICATOR, RequestHandler, Server, ServerLimits,
+    AuthOutcome, Authenticator, ConnectionInfo, Handled, PASSWORD_AUTHENTICATOR, RequestHandler, Server, ServerLimits,
     ServerOptions,
 };
 use types::CqlType;
@@ -51,6 +51,7 @@ impl Drop for Running {
 
 impl RequestHandler for TestHandler {
     type Client = ConnectionInfo;
+    type Last = Pin<Box<dyn Future<Output = ResponseEnvelope>>>;
 
     fn connect(&self, info: ConnectionInfo) -> Rc<ConnectionInfo> {
         self.seen.connected.fetch_add(1, Ordering::SeqCst);
@@ -66,10 +67,10 @@ impl RequestHandler for TestHandler {
         client: Rc<ConnectionInfo>,
         request: RequestEnvelope,
         _: Instant,
-    ) -> ResponseEnvelope {
-        let _running = Running::new(&self.seen);
+    ) -> Handled<Self::Last> {
+        let running = Running::new(&self.seen);
         let Request::Query(query) = request.request else {
-            return ResponseEnvelope::new(0, Response::Void);
+            return Handled::Answered(ResponseEnvelope::new(0, Response::Void));
         };
         let mut words = query.query.split(' ');
         let (verb, number) = (words.next(), words.next().and_then(|word| word.parse::<usize>().ok()));
@@ -89,9 +90,26 @@ impl RequestHandler for TestHandler {
                 Response::Rows(Box::new(Rows::new(self.metadata.clone(), 1, body)))
             }
             (Some("panic"), _) => panic!("as asked"),
+            (Some("last"), Some(millis)) => {
+                // it begins now, whoever is asked first
+                let sleep = self.env.sleep(Duration::from_millis(millis as u64));
+                return Handled::Last(Box::pin(async move {
+                    let _running = running;
+                    sleep.await;
+                    ResponseEnvelope::new(0, Response::SetKeyspace(millis.to_string()))
+                }));
+            }
+            (Some("slow-last"), Some(millis)) => {
+                self.env.sleep(Duration::from_millis(millis as u64)).await;
+                return Handled::Last(Box::pin(async move {
+                    let _running = running;
+                    ResponseEnvelope::new(0, Response::SetKeyspace("slow-last".to_owned()))
+                }));
+            }
+            (Some("last-panic"), _) => return Handled::Last(Box::pin(async { panic!("as asked") })),
             _ => Response::Error(ErrorMessage::syntax("what?")),
         };
-        ResponseEnvelope::new(0, response)
+        Handled::Answered(ResponseEnvelope::new(0, response))
     }
 }
 

@@ -146,3 +146,49 @@ fn a_panic_fails_its_request_only() {
     drop(client);
     eventually(|| seen.disconnected.load(Ordering::SeqCst) == 1);
 }
+
+/// What is left of a request when only its last wait is: those come in order, behind nobody else.
+#[test]
+fn last_waits_end_in_order() {
+    let (server, seen) = start(options());
+    for version in [4, 5] {
+        let mut client = Client::ready(server.address(), version);
+        for (stream, text) in [(1, "last 200"), (2, "last 1"), (3, "slow-last 50"), (4, "slow 100"), (5, "void")] {
+            client.query(stream, text);
+        }
+        let order: Vec<i16> = (0..5).map(|_| client.receive().stream).collect();
+        assert_eq!(order, [5, 4, 1, 2, 3]);
+        let requests: Vec<_> = (0..200).map(|stream| (stream, QUERY, query(version, "last 50"))).collect();
+        let writes = server.worker_stats()[0].writes.get();
+        client.send_all(&requests);
+        let streams: Vec<i16> = (0..200).map(|_| client.receive().stream).collect();
+        assert_eq!(streams, (0..200).collect::<Vec<i16>>());
+        // they began a little apart
+        let writes = server.worker_stats()[0].writes.get() - writes;
+        assert!(writes <= 60, "{writes} writes");
+    }
+    assert_eq!((seen.running.load(Ordering::SeqCst), server.bytes_in_flight()), (0, 0));
+}
+
+#[test]
+fn a_panic_in_a_last_wait_fails_its_request_only() {
+    let (server, _) = start(options());
+    let mut client = Client::ready(server.address(), 4);
+    for (stream, text) in [(1, "last 1"), (2, "last-panic"), (3, "last 1")] {
+        client.query(stream, text);
+    }
+    let answers: Vec<_> = (0..3).map(|_| client.receive()).map(|answer| (answer.stream, answer.opcode)).collect();
+    assert_eq!(answers, [(1, RESULT), (2, ERROR), (3, RESULT)]);
+    assert_eq!((server.worker_stats()[0].panics.get(), server.bytes_in_flight()), (1, 0));
+}
+
+#[test]
+fn last_waits_of_a_client_that_is_gone_are_dropped() {
+    let (server, seen) = start(options());
+    let mut client = Client::ready(server.address(), 4);
+    client.query(1, "last 60000");
+    client.query(2, "last 60000");
+    eventually(|| seen.running.load(Ordering::SeqCst) == 2);
+    drop(client);
+    eventually(|| seen.running.load(Ordering::SeqCst) == 0 && server.bytes_in_flight() == 0);
+}

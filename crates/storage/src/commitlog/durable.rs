@@ -159,6 +159,14 @@ impl WaitDurable {
     }
 }
 
+impl WaitDurable {
+    /// What it gives, if that is known without waiting.
+    pub fn now(&self) -> Option<Result<(), LogError>> {
+        let answer = self.shared.durability.answer(self.position, &self.shared);
+        answer.or_else(|| self.is_enough.then_some(Ok(())))
+    }
+}
+
 impl Future for WaitDurable {
     type Output = Result<(), LogError>;
 

@@ -1,0 +1,97 @@
+//! A write that is in the memtables and waits for the commit log: what is left of its request.
+//!
+//! The request, its plan, the mutations and the future that made them are gone by then. With the log synced for many writes at once there are as
+//! many of these as requests in flight; whatever they held would be cold when it is freed.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use cluster::{Acknowledgement, ReadFigures};
+use cql::{Consistency, WriteKind};
+use env::Instant;
+use protocol::request::{BatchStatement, Request};
+use protocol::{Response, ResponseEnvelope};
+
+use super::{count_failure, text_of_id};
+use crate::errors;
+use crate::services::Services;
+
+/// A write that its coordinator did not wait for, and how its failure is told.
+pub struct Unacknowledged {
+    pub(crate) wait: Acknowledgement,
+    pub(crate) consistency: Consistency,
+    pub(crate) block_for: i32,
+    pub(crate) kind: WriteKind,
+}
+
+/// What a request executes, as far as it is found again by its id.
+pub(super) enum Subject {
+    Prepared([u8; 16]),
+    /// So many statements, the first of them.
+    Batch(usize, [u8; 16]),
+}
+
+impl Subject {
+    /// None: it would have to be kept as a text.
+    pub(super) fn of(request: &Request) -> Option<Self> {
+        match request {
+            Request::Execute(execute) => Some(Self::Prepared(execute.id.as_ref().try_into().ok()?)),
+            Request::Batch(batch) => match batch.statements.first()? {
+                BatchStatement::Prepared { id, .. } => {
+                    Some(Self::Batch(batch.statements.len(), id.as_ref().try_into().ok()?))
+                }
+                BatchStatement::Query { .. } => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn text(&self, services: &Services) -> String {
+        match self {
+            Self::Prepared(id) => text_of_id(services, id),
+            Self::Batch(count, first) => format!("BATCH of {count}, the first: {}", text_of_id(services, first)),
+        }
+    }
+}
+
+/// See the module.
+pub struct LastWait {
+    pub(super) services: Arc<Services>,
+    pub(super) subject: Subject,
+    pub(super) received: Instant,
+    pub(super) unacknowledged: Unacknowledged,
+    /// The answer, if all goes well.
+    pub(super) answer: ResponseEnvelope,
+}
+
+impl Future for LastWait {
+    type Output = ResponseEnvelope;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let written = std::task::ready!(Pin::new(&mut self.unacknowledged.wait).poll(context));
+        let (services, figures) = (&self.services, &self.services.requests);
+        let micros = services.micros_since(self.received);
+        let is_batch = matches!(self.subject, Subject::Batch(..));
+        let histogram = match (is_batch, &written) {
+            (true, _) => &figures.batch,
+            (false, Ok(())) => &figures.write,
+            (false, Err(_)) => &figures.other,
+        };
+        histogram.record(micros);
+        if services.slow.is_slow(micros) {
+            services.slow.add(&services.node.env, &self.subject.text(services), micros, &ReadFigures::default());
+        }
+        let Unacknowledged { consistency, block_for, kind, .. } = &self.unacknowledged;
+        Poll::Ready(match written {
+            Ok(()) => std::mem::replace(&mut self.answer, ResponseEnvelope::new(0, Response::Void)),
+            Err(error) => {
+                let error = errors::of_write(error, *consistency, *block_for, *kind);
+                count_failure(figures, &error);
+                let message = errors::message(&error, services.node.identity.broadcast.ip());
+                ResponseEnvelope::new(self.answer.stream, Response::Error(message))
+            }
+        })
+    }
+}
