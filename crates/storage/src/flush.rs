@@ -24,13 +24,19 @@ use crate::outputs::Outputs;
 use crate::table::TableStore;
 use crate::view::FlushSet;
 
-/// Writes the memtables of a table out; gives what they became, nothing if they were empty.
+/// Writes the memtables of a table out; gives what the last of them became, nothing if they were empty.
 pub fn flush(engine: &Engine, store: &Arc<TableStore>) -> Result<Vec<Arc<SSTable>>, StorageError> {
-    let table = store.table();
-    match store.switch_memtables(table, None, || engine.log.position()) {
+    match freeze(engine, store) {
         None => Ok(Vec::new()),
         Some(set) => flush_set(engine, store, &set),
     }
+}
+
+/// Freezes the memtables that take writes. Where they hold nothing: the last of those that were frozen before and are not written, as their flush
+/// failed or is under way. None: all that the table has is in SSTables.
+pub fn freeze(engine: &Engine, store: &TableStore) -> Option<Arc<FlushSet>> {
+    let set = store.switch_memtables(store.table(), None, || engine.log.position());
+    set.or_else(|| store.view().flushing.last().map(Arc::clone))
 }
 
 /// Writes frozen memtables out, and before them those that are older: the commit log forgets in order. Also the second try of one

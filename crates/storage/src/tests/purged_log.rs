@@ -289,6 +289,33 @@ fn a_truncation_is_not_taken_back() {
     assert_eq!(again, Some(before));
 }
 
+/// What a flush that failed left in memory counts for the next, though nothing was written since: it is not in SSTables, and a truncation that
+/// cannot be carried out must not be recorded.
+#[test]
+fn a_truncation_that_cannot_flush_takes_nothing() {
+    let node = Node::open(Sim::new(8));
+    node.insert("t", 1, 10);
+    node.flush("t");
+    node.insert("t", 2, 10);
+    node.sim.disk().inject(Fault { times: u64::MAX, ..Fault::next(Op::Create, "/t-") });
+    let store = node.store("t");
+    for _ in 0..2 {
+        assert!(node.sim.block_on(node.engine.flush(&store)).is_err());
+        assert!(crate::flush::flush(&node.engine, &store).is_err());
+    }
+    // it is tried again once a second, and once only, and others need not wait for it
+    assert_eq!(node.engine.flusher.pending(), 1);
+    let before = node.sim.env().now();
+    node.insert("u", 1, 10);
+    node.flush("u");
+    assert!(node.sim.env().elapsed(before) < Duration::from_secs(1));
+    let node = node.restart(false);
+    assert_eq!(node.keys("t"), [1, 2]);
+    node.sim.disk().heal();
+    node.flush("t");
+    assert_eq!((node.engine.flusher.pending(), node.keys("t")), (0, vec![1, 2]));
+}
+
 #[test]
 fn tombstones_of_named_partitions_need_not_wait() {
     let node = Node::open(Sim::new(5));
