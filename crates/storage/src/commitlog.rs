@@ -28,6 +28,7 @@ mod form;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod load;
 mod pending;
 mod reader;
 mod replay;
@@ -56,6 +57,7 @@ pub use replay::Replay;
 use captured::Capture;
 use durable::Durability;
 use form::Form;
+use load::Load;
 use pending::Pending;
 use segments::{Allocator, Segment};
 
@@ -375,6 +377,7 @@ struct Shared {
     /// Guards the pending buffer and the table of segments: a copy or a look-up, never I/O.
     state: Mutex<State>,
     durability: Durability,
+    load: Load,
     /// Guards the making of segment files, one at a time: held during I/O, only by the two tasks.
     allocator: Mutex<Allocator>,
     /// Held while a segment is archived: by the archiver's task, and by the end, which waits for it.
@@ -453,6 +456,7 @@ impl CommitLog {
             capture,
             state: Mutex::new(state),
             durability: Durability::new(first_own),
+            load: Load::default(),
             allocator: Mutex::new(allocator),
             archiver: Mutex::new(()),
         });
@@ -477,8 +481,9 @@ impl CommitLog {
         let durability = Durability::new(first_own);
         durability.stop();
         let (env, directory) = (env.clone(), directory.to_owned());
-        let (state, archiver) = (Mutex::new(state), Mutex::new(()));
-        let shared = Shared { env, directory, options, form, capture: None, state, durability, allocator, archiver };
+        let (state, archiver, load) = (Mutex::new(state), Mutex::new(()), Load::default());
+        let shared =
+            Shared { env, directory, options, form, capture: None, state, durability, load, allocator, archiver };
         let nothing = || shared.env.tasks.background("commitlog", Box::new(|| Next::Done));
         let (writer, allocator) = (nothing(), nothing());
         Ok((CommitLog { shared: Arc::new(shared), writer, allocator }, replay))
@@ -576,6 +581,17 @@ impl CommitLog {
             state.waiting_for_room.push(context.waker().clone());
             Poll::Pending
         })
+    }
+
+    /// Whether a write need not wait for flushes.
+    #[inline]
+    pub fn is_light(&self) -> bool {
+        self.shared.load.is_light() || self.is_stopped()
+    }
+
+    /// Waits while the log holds far more than it may, for a while.
+    pub async fn admit(&self) {
+        self.shared.load.admit(&self.shared.env).await;
     }
 
     /// Where the log ends now: every record appended so far lies at or before.

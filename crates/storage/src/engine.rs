@@ -206,10 +206,13 @@ impl Engine {
             .any(|update| schema.keyspace(&update.table.keyspace).is_none_or(|keyspace| keyspace.durable_writes))
     }
 
-    /// Waits as the memtables' budget demands; a write calls it first.
+    /// Waits as the memtables' budget and the log's demand; a write calls it first.
     pub async fn admit(&self) {
         if !self.memory.is_relaxed() {
             self.memory.admit(&self.env).await;
+        }
+        if !self.log.is_light() {
+            self.log.admit().await;
         }
     }
 

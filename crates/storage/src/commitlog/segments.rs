@@ -16,6 +16,7 @@ use env::{Disk, Next, Wake, WriteFile};
 
 use super::archive::Archived;
 use super::captured::Captured;
+use super::load::{HELD, Load};
 use super::{DirtyKey, Form, LogError, Shared, State, format};
 
 /// Suffix of files that are not segments yet, or not any more.
@@ -338,6 +339,15 @@ impl Shared {
         if segment.archived == Archived::Failed { Ok(()) } else { allocator.retire(disk, &segment.path, recycles) }
     }
 
+    /// Percent of what the log may hold, in whole segments of this process that memtables need.
+    fn load_of(&self, state: &State, cost: &dyn Fn(&Segment) -> u64) -> u32 {
+        let whole = state.segments.range(state.first_own..state.written).map(|(_, segment)| segment);
+        let needed = whole.skip_while(|segment| segment.dirty.is_empty());
+        let (size, time) = needed.fold((0, 0), |(size, time), it| (size + it.size, time + cost(it)));
+        let of_time = self.options.replay_budget.map_or(0, |budget| Load::percent_of(time, budget.nanos));
+        Load::percent_of(size, self.options.total_space).max(of_time)
+    }
+
     /// When the log is too large, or would take too long to replay, names the memtables that keep its oldest segments.
     fn ask_for_flushes(&self) {
         let keys = {
@@ -345,11 +355,17 @@ impl Shared {
             let state = self.lock();
             let budget = self.options.replay_budget;
             let cost = |segment: &Segment| budget.map_or(0, |budget| budget.cost(segment.records, segment.size));
+            let load = self.load_of(&state, &cost);
+            self.load.set(load);
+            let is_held = load >= HELD;
             let size: u64 = state.segments.values().map(|segment| segment.size).sum();
             let mut space = size.saturating_sub(self.options.total_space);
             let all: u64 = state.segments.values().map(cost).sum();
             let mut time = all.saturating_sub(budget.map_or(u64::MAX, |budget| budget.nanos));
-            if (space == 0 && time == 0) || state.segments.len() < 2 || allocator.asked_at == state.written {
+            if (space == 0 && time == 0)
+                || state.segments.len() < 2
+                || (allocator.asked_at == state.written && !is_held)
+            {
                 return;
             }
             allocator.asked_at = state.written;

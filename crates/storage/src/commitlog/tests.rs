@@ -294,6 +294,46 @@ fn an_ignored_failure_loses_what_it_reported() {
     }
 }
 
+#[test]
+fn writers_wait_while_the_log_holds_far_more_than_it_may() {
+    let sim = Sim::new(1);
+    let asked = Arc::new(AtomicU64::new(0));
+    let counted = asked.clone();
+    let on_pressure = Arc::new(move |_: &[DirtyKey]| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let (log, _) = open(&sim, Options { on_pressure, ..small() });
+    let env = sim.env();
+    // 8 segments are what it may hold; one of them is being filled
+    let write = |number| {
+        let begun = env.now();
+        sim.block_on(log.admit());
+        let waited = env.elapsed(begun);
+        let position = log.append(&record(number, 1500), &[key(1)]).expect("room");
+        sim.block_on(log.wait_durable(position)).expect("durable");
+        sim.run_until_idle();
+        (log.stats().segments, waited)
+    };
+    let mut waits: BTreeMap<u64, Duration> = BTreeMap::new();
+    for number in 0..65 {
+        let (segments, waited) = write(number);
+        let longest = waits.entry(segments).or_default();
+        *longest = waited.max(*longest);
+    }
+    let second = Duration::from_secs(1);
+    assert!(waits.range(..=11).all(|(_, wait)| wait.is_zero()), "{waits:?}");
+    assert!(waits.range(12..13).all(|(_, wait)| !wait.is_zero() && *wait < second / 50), "{waits:?}");
+    assert!(waits.len() == 13 && waits.range(13..).all(|(_, wait)| *wait == second), "{waits:?}");
+    // whoever is held has asked for flushes
+    let before = asked.load(Ordering::Relaxed);
+    write(65);
+    assert!(asked.load(Ordering::Relaxed) > before);
+    assert!(!log.is_light());
+    log.mark_flushed(key(1).0, key(1).1, log.position());
+    sim.run_until_idle();
+    assert!(log.is_light() && write(66).1.is_zero());
+}
+
 /// Who has in memory what the log lost is asked to bring it to the disk.
 #[test]
 fn what_a_failure_may_have_lost_is_to_be_flushed() {

@@ -1,0 +1,123 @@
+//! How much of what the log may hold it does hold, and what keeps writers within it.
+//!
+//! Counted are whole segments that memtables still need: by their bytes against `total_space`, by what they would take to replay against
+//! `replay_budget`, whichever is more. What another process left, and what waits for the archive, no writer can do anything about.
+//!
+//! - at 100 % flushes are asked for;
+//! - from [`PAUSED`] on, when those take long, each write waits a little, in proportion;
+//! - from [`HELD`] on writers wait until a flush has ended, but not longer than [`HELD_MAX`] each: nothing fails and nothing stands still, also
+//!   where flushes fail.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use env::Env;
+use tokio::sync::Notify;
+
+/// Percent.
+const PAUSED: u32 = 125;
+/// Percent: with the budget of 1.4 s that a server has, a replay of 2 s.
+pub(super) const HELD: u32 = 143;
+/// Longest pause of one write before that.
+const PAUSE_MAX: Duration = Duration::from_millis(10);
+/// Longest wait of one write, of the two seconds that it may take.
+const HELD_MAX: Duration = Duration::from_secs(1);
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Load {
+    percent: AtomicU32,
+    eased: Notify,
+}
+
+impl Load {
+    /// So much of a limit is reached.
+    pub(super) fn percent_of(amount: u64, limit: u64) -> u32 {
+        let percent = u128::from(amount) * 100 / u128::from(limit.max(1));
+        u32::try_from(percent).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn percent(&self) -> u32 {
+        self.percent.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set(&self, percent: u32) {
+        if self.percent.swap(percent, Ordering::Relaxed) > percent {
+            self.eased.notify_waiters();
+        }
+    }
+
+    /// A write need not wait.
+    #[inline]
+    pub(super) fn is_light(&self) -> bool {
+        self.percent() <= PAUSED
+    }
+
+    /// Waits as the load demands.
+    pub(super) async fn admit(&self, env: &Env) {
+        let begun = env.now();
+        loop {
+            let eased = self.eased.notified();
+            let percent = self.percent();
+            if percent < HELD {
+                if percent > PAUSED {
+                    let share = f64::from(percent - PAUSED) / f64::from(HELD - PAUSED);
+                    env.sleep(PAUSE_MAX.mul_f64(share)).await;
+                }
+                return;
+            }
+            let rest = HELD_MAX.saturating_sub(env.elapsed(begun));
+            if rest.is_zero() {
+                return;
+            }
+            tokio::select! {
+                () = eased => {}
+                () = env.sleep(rest) => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use env::sim::Sim;
+
+    use super::*;
+
+    /// How long a write waits at a load.
+    fn waits(percent: u32) -> Duration {
+        let sim = Sim::new(1);
+        let (env, load) = (sim.env(), Load::default());
+        load.set(percent);
+        let begun = env.now();
+        sim.block_on(load.admit(&env));
+        env.elapsed(begun)
+    }
+
+    #[test]
+    fn writes_wait_by_the_load() {
+        assert_eq!(waits(0), Duration::ZERO);
+        assert_eq!(waits(PAUSED), Duration::ZERO);
+        let halfway = waits((PAUSED + HELD) / 2);
+        assert!(halfway > Duration::ZERO && halfway < PAUSE_MAX, "{halfway:?}");
+        assert_eq!(waits(HELD), HELD_MAX);
+        assert_eq!(waits(u32::MAX), HELD_MAX);
+        assert_eq!((Load::percent_of(0, 0), Load::percent_of(3, 2), Load::percent_of(u64::MAX, 1)), (0, 150, u32::MAX));
+    }
+
+    #[test]
+    fn a_flush_that_ends_lets_them_go() {
+        let sim = Sim::new(1);
+        let (env, load) = (sim.env(), Load::default());
+        load.set(HELD);
+        let begun = env.now();
+        let ease = async {
+            env.sleep(HELD_MAX / 4).await;
+            load.set(HELD + 1);
+            env.sleep(HELD_MAX / 4).await;
+            load.set(PAUSED);
+        };
+        sim.block_on(async { tokio::join!(load.admit(&env), load.admit(&env), ease) });
+        assert_eq!(env.elapsed(begun), HELD_MAX / 2);
+    }
+}
