@@ -78,8 +78,10 @@ impl Future for Acknowledgement {
 impl Node {
     /// Applies mutations as one step; they are durable when it returns.
     pub async fn write(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
-        let timeout = self.timeouts().write + more_time(mutations);
-        within(&self.env, timeout, self.write_now(mutations)).await.unwrap_or(Err(WriteError::TimedOut))
+        match self.append(mutations).await? {
+            None => Ok(()),
+            Some(acknowledged) => acknowledged.await,
+        }
     }
 
     /// The same up to the wait for the log, which is given unless nothing is to be waited for: it needs nothing of the mutations any more.
@@ -97,13 +99,6 @@ impl Node {
                 Ok(Some(Acknowledgement { engine, durable, begun: self.env.now(), rest, timer: None }))
             }
         }
-    }
-
-    async fn write_now(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
-        if let Some(position) = self.apply(mutations).await? {
-            self.wait_durable(position).await?;
-        }
-        Ok(())
     }
 
     /// Waits for the log, and counts how long when it was not durable at once.
