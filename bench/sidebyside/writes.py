@@ -15,6 +15,8 @@ IN_FLIGHT = (64, 512)
 SECONDS_TIMES = 3
 SUSTAINED = "64 in flight, while memtables are flushed and SSTables compacted"
 SUSTAINED_REPETITIONS = 2
+# a node that has just started: pieces of less than a second cost alike long before its compiler is done with all that a write takes
+FIRST_WRITES_SECONDS = 20
 
 
 def write(repetition):
@@ -39,6 +41,9 @@ def sustained(bench):
 def run(bench):
     for server in bench.servers:
         bench.client(server).query(TABLE)
+        if not server.is_helenus:
+            seconds = min(FIRST_WRITES_SECONDS, bench.scale.sustained_seconds)
+            bench.client(server).measure(write(0), seconds, connections=CONNECTIONS, in_flight=IN_FLIGHT[0] // CONNECTIONS)
     for count in IN_FLIGHT:
         how = {"connections": CONNECTIONS, "in_flight": count // CONNECTIONS}
         bench.turns(NAME, in_flight(count), write, bench.scale.seconds * SECONDS_TIMES, rows=False, **how)
