@@ -177,11 +177,13 @@ where
         }
         loop {
             let stopped = self.execute_buffered(context);
-            self.collect(context);
+            let is_all = self.collect(context);
             if self.flush(context).is_err() {
                 return Poll::Ready(());
             }
-            if stopped == Stopped::Yielded {
+            // what has finished and found no room wakes nobody again
+            let has_room_again = !is_all && self.has_room();
+            if stopped == Stopped::Yielded || has_room_again {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -232,7 +234,7 @@ where
         let limits = &self.origin.core.shared.limits;
         self.closing == Closing::No
             && self.auth.is_none()
-            && self.output.pending() < limits.out_size_max
+            && self.has_room()
             && !self.output.is_scarce()
             && self.in_flight.len() < limits.connection_requests_max
             && self.in_flight.bytes() < limits.connection_bytes_max
@@ -439,8 +441,12 @@ where
         }
     }
 
-    /// Appends the responses of what has finished, and events.
-    fn collect(&mut self, context: &mut Context<'_>) {
+    fn has_room(&self) -> bool {
+        self.output.pending() < self.origin.core.shared.limits.out_size_max
+    }
+
+    /// Appends the responses of what has finished, and events. `false`: there was no room for all of them.
+    fn collect(&mut self, context: &mut Context<'_>) -> bool {
         self.collect_auth(context);
         if self.origin.control.check_requests.take() {
             let env = &self.origin.core.shared.env;
@@ -450,7 +456,7 @@ where
             self.origin.control.oldest_request.set(self.in_flight.expire(limit));
         }
         let mut freed = 0;
-        while self.output.pending() < self.origin.core.shared.limits.out_size_max {
+        while self.has_room() {
             let Poll::Ready(Finished { stream, size, room, outcome }) = self.in_flight.poll_finished(context) else {
                 break;
             };
@@ -467,13 +473,14 @@ where
         if self.in_flight.len() == 0 && self.origin.control.oldest_request.get().is_some() {
             self.origin.control.oldest_request.set(None);
         }
-        while self.output.pending() < self.origin.core.shared.limits.out_size_max {
+        while self.has_room() {
             let Some(event) = self.origin.control.next_event() else {
                 break;
             };
             let response = Response::Event(Box::new((*event).clone()));
             self.push(&ResponseEnvelope::new(-1, response));
         }
+        self.has_room()
     }
 
     fn push_outcome(&mut self, stream: i16, outcome: Outcome) {

@@ -48,6 +48,24 @@ fn requests_in_flight_per_connection() {
     assert_eq!(seen.running_max.load(Ordering::SeqCst), 4);
 }
 
+/// What finishes together and has no room together is answered one after the other, though nothing else happens on the connection.
+#[test]
+fn responses_that_find_no_room_follow_by_themselves() {
+    let limits = ServerLimits { out_size_max: 16, ..ServerLimits::default() };
+    let (server, _) = start_with(limits);
+    for version in [4, 5] {
+        for verb in ["slow 50", "last 50"] {
+            let mut client = Client::ready(server.address(), version);
+            let requests: Vec<_> = (0..20).map(|stream| (stream, QUERY, query(version, verb))).collect();
+            client.send_all(&requests);
+            let mut streams: Vec<i16> = (0..20).map(|_| client.receive().stream).collect();
+            streams.sort_unstable();
+            assert_eq!(streams, (0..20).collect::<Vec<i16>>());
+        }
+    }
+    assert_eq!(server.bytes_in_flight(), 0);
+}
+
 #[test]
 fn bytes_in_flight_per_connection() {
     let limits = ServerLimits { connection_bytes_max: 20_000, ..ServerLimits::default() };
