@@ -48,9 +48,8 @@ pub fn snapshot(engine: &Engine, store: &Arc<TableStore>) -> Result<String, Stor
     let tag = format!("pre-scrub-{}", engine.env.clock.now_micros() / 1000);
     crate::snapshot::take(engine, store, &tag)?;
     for left_out in store.left_out() {
-        let target = crate::layout::snapshot_directory(&left_out.descriptor.directory, &tag);
+        let target = crate::snapshot::make_directory(engine, &left_out.descriptor.directory, &tag)?;
         let io = |error: std::io::Error| StorageError::io(&target, &error);
-        engine.env.disk.create_dir_below(&left_out.descriptor.directory, &target).map_err(io)?;
         for component in Component::ALL {
             let (from, name) = (left_out.descriptor.path(component), left_out.descriptor.file_name(component));
             if engine.env.disk.exists(&from) {

@@ -33,13 +33,12 @@ pub struct Snapshot {
 /// Links the files of a table into a snapshot, in each of its directories. What is in memtables is not part of it: flush first.
 pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathBuf, StorageError> {
     let disk = &engine.env.disk;
-    let target = layout::snapshot_directory(&store.directory, tag);
     if tag.is_empty() || tag.contains(['/', '\\']) || tag == "." || tag == ".." {
         return Err(StorageError::Refused { why: format!("'{tag}' is no name for a snapshot") });
     }
-    let io = |error: std::io::Error| StorageError::io(&target, &error);
     crate::recovery::make_directories(engine, store)?;
-    disk.create_dir_below(&store.directory, &target).map_err(io)?;
+    let target = make_directory(engine, &store.directory, tag)?;
+    let io = |error: std::io::Error| StorageError::io(&target, &error);
     // while the links are made no compaction may take the files away
     let _no_change = store.changes();
     let view = store.view();
@@ -74,12 +73,20 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
     Ok(target)
 }
 
+/// Makes the place of what lies in a directory of a table, or of its index. The table's has to be there.
+pub(crate) fn make_directory(engine: &Engine, directory: &Path, tag: &str) -> Result<PathBuf, StorageError> {
+    let target = layout::snapshot_directory(directory, tag);
+    // an index has its place in the snapshot of the table
+    let of_table = if target.starts_with(directory) { Some(directory) } else { directory.parent() };
+    let made = engine.env.disk.create_dir_below(of_table.unwrap_or(directory), &target);
+    made.map(|()| target.clone()).map_err(|error| StorageError::io(&target, &error))
+}
+
 fn link(engine: &Engine, sstable: &SSTable, tag: &str) -> Result<(), StorageError> {
     let disk = &engine.env.disk;
     let directory = &sstable.descriptor().directory;
-    let target = layout::snapshot_directory(directory, tag);
+    let target = make_directory(engine, directory, tag)?;
     let io = |error: std::io::Error| StorageError::io(&target, &error);
-    disk.create_dir_below(directory, &target).map_err(io)?;
     for name in files::file_names(&engine.env, sstable) {
         disk.hard_link(&directory.join(&name), &target.join(&name)).map_err(io)?;
     }
