@@ -558,6 +558,11 @@ impl CommitLog {
         WaitDurable::new(self.shared.clone(), position, is_enough)
     }
 
+    /// Whether nothing more is to be waited for up to there: it is durable, or the log has told of a failure or of a full device since.
+    pub fn is_settled(&self, position: LogPosition) -> bool {
+        WaitDurable::new(self.shared.clone(), position, false).now().is_some()
+    }
+
     /// Syncs everything appended so far, whatever the mode; completes when done.
     pub fn sync(&self) -> WaitDurable {
         let position = {
