@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 
 /// Percent.
 const PAUSED: u32 = 125;
-/// Percent: with the budget of 1.4 s that a server has, a replay of 2 s.
-pub(super) const HELD: u32 = 143;
+/// Percent. A segment of small rows is a quarter of a server's budget, and the load grows by whole ones: pauses are to come long before.
+pub(super) const HELD: u32 = 200;
 /// Longest pause of one write before that.
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 /// Longest wait of one write, of the two seconds that it may take.

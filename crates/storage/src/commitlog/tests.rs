@@ -315,23 +315,23 @@ fn writers_wait_while_the_log_holds_far_more_than_it_may() {
         (log.stats().segments, waited)
     };
     let mut waits: BTreeMap<u64, Duration> = BTreeMap::new();
-    for number in 0..65 {
+    for number in 0..85 {
         let (segments, waited) = write(number);
         let longest = waits.entry(segments).or_default();
         *longest = waited.max(*longest);
     }
     let second = Duration::from_secs(1);
     assert!(waits.range(..=11).all(|(_, wait)| wait.is_zero()), "{waits:?}");
-    assert!(waits.range(12..13).all(|(_, wait)| !wait.is_zero() && *wait < second / 50), "{waits:?}");
-    assert!(waits.len() == 13 && waits.range(13..).all(|(_, wait)| *wait == second), "{waits:?}");
+    assert!(waits.range(12..17).all(|(_, wait)| !wait.is_zero() && *wait < second / 50), "{waits:?}");
+    assert!(waits.len() == 17 && waits.range(17..).all(|(_, wait)| *wait == second), "{waits:?}");
     // whoever is held has asked for flushes
     let before = asked.load(Ordering::Relaxed);
-    write(65);
+    write(85);
     assert!(asked.load(Ordering::Relaxed) > before);
     assert!(!log.is_light());
     log.mark_flushed(key(1).0, key(1).1, log.position());
     sim.run_until_idle();
-    assert!(log.is_light() && write(66).1.is_zero());
+    assert!(log.is_light() && write(86).1.is_zero());
 }
 
 /// Who has in memory what the log lost is asked to bring it to the disk.
