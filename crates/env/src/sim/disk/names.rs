@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files::{Reader, Writer};
-use super::{Directory, Entry, File, Op, Shared, lock, not_found, split};
+use super::{Directory, Entry, File, Op, Shared, State, lock, not_found, split};
 use crate::{DirEntry, Disk, Lock, ReadFile, WriteFile};
 
 /// Free space reported when the test set no capacity.
@@ -30,6 +30,18 @@ impl Handle {
         let file = lock(&self.shared.state).file(path)?;
         Ok(Reader::new(self.shared.clone(), self.life, path.to_owned(), file))
     }
+}
+
+/// A directory, in one that is there.
+fn create_one(state: &mut State, path: &Path) -> io::Result<()> {
+    let (parent, name) = split(path)?;
+    let parent = state.directory_mut(parent)?;
+    if parent.live.contains_key(&name) {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    parent.change(vec![(name, Some(Entry::Directory))]);
+    state.directories.entry(path.to_owned()).or_default().exists = true;
+    Ok(())
 }
 
 impl Disk for Handle {
@@ -113,31 +125,16 @@ impl Disk for Handle {
         let mut state = lock(&self.shared.state);
         let ancestors: Vec<&Path> = path.ancestors().collect();
         for path in ancestors.into_iter().rev() {
-            if state.directory(path).is_ok() {
-                continue;
+            if state.directory(path).is_err() {
+                create_one(&mut state, path)?;
             }
-            let (parent, name) = split(path)?;
-            let parent = state.directory_mut(parent)?;
-            if parent.live.contains_key(&name) {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            parent.change(vec![(name, Some(Entry::Directory))]);
-            state.directories.entry(path.to_owned()).or_default().exists = true;
         }
         Ok(())
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         self.begin(Op::CreateDir, path)?;
-        let mut state = lock(&self.shared.state);
-        let (parent, name) = split(path)?;
-        let parent = state.directory_mut(parent)?;
-        if parent.live.contains_key(&name) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        parent.change(vec![(name, Some(Entry::Directory))]);
-        state.directories.entry(path.to_owned()).or_default().exists = true;
-        Ok(())
+        create_one(&mut lock(&self.shared.state), path)
     }
 
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
