@@ -4,7 +4,8 @@
 //! 2. They are written in token order; a transaction log on disk undoes half-written SSTables after a crash.
 //! 3. The SSTables take their place in the view; then the commit log may forget what they held.
 //!
-//! A flush that fails (no space, I/O error) leaves the memtables where they are and is tried again.
+//! A flush that fails (no space, I/O error) leaves the memtables where they are and is tried again. That the log has what is flushed is seen to
+//! by the flusher (`flusher`).
 
 use std::sync::Arc;
 
