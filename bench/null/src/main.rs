@@ -17,7 +17,7 @@ use protocol::request::Execute;
 use protocol::response::{Prepared, ResultMetadata, Rows};
 use protocol::{Request, RequestEnvelope, Response, ResponseEnvelope};
 use serde::Deserialize;
-use server::{ConnectionInfo, Handled, RequestHandler, Server, ServerOptions};
+use transport::{ConnectionInfo, Handled, RequestHandler, Server, ServerOptions};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 

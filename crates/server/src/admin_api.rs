@@ -27,8 +27,8 @@ use admin::{AdminApi, AdminError};
 use storage::Engine;
 
 use crate::memory::MemoryBudget;
-use crate::server::ServerHandle;
 use crate::services::Services;
+use transport::ServerHandle;
 
 /// Sets a logger's level; without a level, back to the start. Belongs to the program, which owns the log.
 pub type SetLevel = dyn Fn(&str, &str) -> std::result::Result<(), String> + Send + Sync;

@@ -1,6 +1,6 @@
 //! Who may connect, and who may do what: authentication of connections, and the roles that it is decided from.
 //!
-//! [`Authenticator`] is what the connection layer knows of it. [`Auth`] is PasswordAuthenticator with the snapshot of the roles
+//! [`Authenticator`] is what connections know of it. [`Auth`] is PasswordAuthenticator with the snapshot of the roles
 //! ([`roles`]), [`passwords`] hashes off the workers, [`plain`] reads what clients send.
 //! Agrees with `org.apache.cassandra.auth.{IAuthenticator,PasswordAuthenticator}` as far as the wire shows it.
 
@@ -15,38 +15,10 @@ use std::sync::Arc;
 
 use protocol::request::AuthResponse;
 use protocol::{ErrorKind, ErrorMessage};
+use transport::{AuthOutcome, Authenticator, PASSWORD_AUTHENTICATOR};
 
 pub use passwords::Passwords;
 pub use roles::{Auth, Current};
-
-/// The end of an exchange: the user, or the refusal.
-pub type AuthOutcome = Result<Arc<str>, ErrorMessage>;
-
-/// Decides who may connect. Shared by all workers.
-pub trait Authenticator: Send + Sync {
-    /// The class that AUTHENTICATE names; drivers choose their side of the exchange by it. `None` lets everybody in.
-    fn class_name(&self) -> Option<&str>;
-
-    /// Judges SASL PLAIN's token. Hashing passwords takes long: it belongs on the blocking pool.
-    fn authenticate(&self, response: AuthResponse) -> Pin<Box<dyn Future<Output = AuthOutcome>>>;
-}
-
-/// `AllowAllAuthenticator`: nobody is asked.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AllowAll;
-
-impl Authenticator for AllowAll {
-    fn class_name(&self) -> Option<&str> {
-        None
-    }
-
-    fn authenticate(&self, _: AuthResponse) -> Pin<Box<dyn Future<Output = AuthOutcome>>> {
-        Box::pin(std::future::ready(Ok(Arc::from("anonymous"))))
-    }
-}
-
-/// The class that drivers know to answer with SASL PLAIN.
-pub const PASSWORD_AUTHENTICATOR: &str = "org.apache.cassandra.auth.PasswordAuthenticator";
 
 /// `PasswordAuthenticator`.
 pub struct PasswordAuthenticator(pub Arc<Auth>);

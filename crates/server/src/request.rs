@@ -26,10 +26,10 @@ use crate::auth::{self, Auth};
 use crate::coordinator::RequestCoordinator;
 use crate::errors;
 use crate::events;
-use crate::handler::{ConnectionInfo, Handled, RequestHandler};
 use crate::prepared::{Statement, result_metadata};
 use crate::services::{RequestMetrics, Services};
 use crate::trace::{Subject, TraceSession};
+use transport::{ConnectionInfo, Handled, RequestHandler};
 
 pub use last_wait::{LastWait, Unacknowledged};
 

@@ -22,17 +22,15 @@ use storage::{Engine, EngineOptions, StorageError};
 use crate::admin_api::{NodeAdmin, SetLevel};
 use crate::auth::{Auth, PasswordAuthenticator};
 use crate::directory::{self, Directories, Told};
-use crate::event_hub::EventHub;
-use crate::limits::ServerLimits;
 use crate::log_lines::LogLines;
 use crate::log_options;
 use crate::memory::MemoryBudget;
 use crate::ops::Ops;
 use crate::replay_watch::ReplayWatch;
 use crate::request::CqlHandler;
-use crate::server::{Server, ServerOptions};
 use crate::services::Services;
-use crate::tls::Tls;
+use transport::tls::Tls;
+use transport::{EventHub, Server, ServerLimits, ServerOptions};
 
 /// What needs no flush to be due, expiry and tombstones past gc_grace, is looked for so often. As in Cassandra.
 const COMPACTION_CHECK: Duration = Duration::from_secs(60);

@@ -9,11 +9,10 @@ use config::Config;
 use metrics::{Counter, Histogram};
 
 use crate::auth::Auth;
-use crate::event_hub::EventHub;
 use crate::log_lines::LogLines;
 use crate::prepared::PreparedStatements;
 use crate::slow_log::SlowLog;
-use crate::stats::ConnectionRegistry;
+use transport::{ConnectionRegistry, EventHub};
 
 /// What all requests share.
 pub struct Services {

@@ -4,7 +4,7 @@
 use crate::Tree;
 
 /// Crate and what it may know. `server` introduces `cql`, `protocol`, `cluster` and `admin` to each other; they do not.
-const MAY_KNOW: [(&str, &str); 18] = [
+const MAY_KNOW: [(&str, &str); 19] = [
     ("stdx", ""),
     ("metrics", "stdx"),
     ("env", "stdx"),
@@ -20,10 +20,11 @@ const MAY_KNOW: [(&str, &str); 18] = [
     ("storage", "stdx env metrics types schema rows sstable"),
     ("cluster", "stdx env metrics types schema rows sstable storage"),
     ("admin", "stdx env metrics types schema rows sstable storage cluster config"),
-    ("server", "stdx env metrics types schema rows sstable storage cluster config protocol cql admin"),
+    ("transport", "stdx env config protocol"),
+    ("server", "stdx env metrics types schema rows sstable storage cluster config protocol cql admin transport"),
     (
         "helenus",
-        "stdx env metrics types schema rows sstable storage cluster config protocol cql admin server tools stress",
+        "stdx env metrics types schema rows sstable storage cluster config protocol cql admin transport server tools stress",
     ),
     ("tidy", ""),
 ];

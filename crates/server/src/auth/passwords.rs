@@ -10,7 +10,8 @@ use bcrypt::Version;
 use env::Env;
 use tokio::sync::Semaphore;
 
-use crate::limits::LOGINS_WAITING_MAX;
+/// Logins that may wait for their password to be hashed. A further one is answered OVERLOADED.
+const LOGINS_WAITING_MAX: usize = 4096;
 
 /// 2^10 rounds: Cassandra's default (`AUTH_BCRYPT_GENSALT_LOG2_ROUNDS`).
 const ROUNDS: u32 = 10;

@@ -11,9 +11,10 @@ use config::Config;
 use env::sim::{DATA, Fault, Op, Sim};
 use protocol::request::{Execute, Prepare, Query, QueryParameters};
 use protocol::{Consistency, ProtocolVersion, Request, RequestEnvelope, Response};
-use server::{ConnectionInfo, ConnectionStats, CqlHandler, Handled, RequestHandler, Services};
+use server::{CqlHandler, Services};
 use storage::EngineOptions;
 use storage::commitlog::{self, SyncMode};
+use transport::{ConnectionInfo, ConnectionStats, Handled, RequestHandler};
 
 /// The log waits so long for company.
 const WINDOW: Duration = Duration::from_millis(30);

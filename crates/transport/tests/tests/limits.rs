@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use server::ServerLimits;
+use transport::ServerLimits;
 
 use crate::client::*;
 use crate::handler::{eventually, start_with};

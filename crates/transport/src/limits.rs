@@ -127,9 +127,6 @@ pub(crate) const UNKNOWN_FRAME_SIZE_MAX: usize = 64 << 10;
 /// Logins that may fail on one connection; with the last it is closed.
 pub(crate) const FAILED_LOGINS_MAX: u32 = 10;
 
-/// Logins that may wait for their password to be hashed. A further one is answered OVERLOADED.
-pub(crate) const LOGINS_WAITING_MAX: usize = 4096;
-
 /// Connections over the limit that are being told so. Further ones are closed without a word.
 pub(crate) const REFUSALS_MAX: usize = 64;
 

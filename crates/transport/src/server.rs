@@ -12,7 +12,7 @@ use protocol::ProtocolVersion;
 use stdx::Share;
 use tokio::sync::{mpsc, watch};
 
-use crate::auth::{AllowAll, Authenticator};
+use crate::authenticator::{AllowAll, Authenticator};
 use crate::event_hub::EventHub;
 use crate::handler::RequestHandler;
 use crate::limits::{ARRIVALS_MAX, ServerLimits};

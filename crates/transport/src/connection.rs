@@ -27,7 +27,7 @@ use protocol::{DecodeError, ErrorMessage, ProtocolVersion, Request, RequestEnvel
 use stdx::Taken;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
-use crate::auth::AuthOutcome;
+use crate::authenticator::AuthOutcome;
 use crate::handler::{Handled, RequestHandler};
 use crate::limits::{
     LARGE_BODY, LINGER_SIZE_MAX, PARSED_MAX, PARSED_TIMES, ServerLimits, TURN_LOOK_EVERY, TURN_MAX, TURN_READ_MAX,

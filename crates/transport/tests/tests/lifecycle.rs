@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::{ServerLimits, ServerOptions};
+use transport::{ServerLimits, ServerOptions};
 
 use crate::client::*;
 use crate::handler::{eventually, options, start, start_with};
@@ -61,7 +61,7 @@ fn a_taken_port_is_an_error() {
     let mut options = options();
     options.address = taken.local_addr().unwrap();
     let env = env::real::env();
-    let result = server::Server::start(&env, options, |_| -> crate::handler::TestHandler {
+    let result = transport::Server::start(&env, options, |_| -> crate::handler::TestHandler {
         unreachable!("the port comes first")
     });
     assert_eq!(result.err().unwrap().kind(), std::io::ErrorKind::AddrInUse);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use protocol::response::{Event, SchemaChange, SchemaChangeKind, SchemaChangeTarget, StatusChange};
-use server::{EventHub, ServerOptions};
+use transport::{EventHub, ServerOptions};
 
 use crate::client::*;
 use crate::handler::{eventually, options, start};

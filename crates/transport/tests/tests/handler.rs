@@ -12,7 +12,7 @@ use env::{Env, Instant};
 use protocol::request::AuthResponse;
 use protocol::response::{ColumnSpec, ResultMetadata, Rows};
 use protocol::{ErrorMessage, Request, RequestEnvelope, Response, ResponseEnvelope};
-use server::{
+use transport::{
     AuthOutcome, Authenticator, ConnectionInfo, Handled, PASSWORD_AUTHENTICATOR, RequestHandler, Server, ServerLimits,
     ServerOptions,
 };

@@ -1,6 +1,6 @@
 //! OPTIONS, STARTUP, authentication, versions, compression.
 
-use server::{ServerOptions, Stage};
+use transport::{ServerOptions, Stage};
 
 use crate::client::*;
 use crate::handler::{eventually, options, password, start};
