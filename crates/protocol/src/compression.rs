@@ -84,7 +84,7 @@ impl Compression {
 }
 
 /// Twice the speed of the tightest, 2 % larger.
-pub(crate) const LZ4_MODE: Option<CompressionMode> = Some(CompressionMode::FAST(2));
+const LZ4_MODE: Option<CompressionMode> = Some(CompressionMode::FAST(2));
 
 fn compress_lz4(body: &[u8]) -> Vec<u8> {
     let length = i32::try_from(body.len()).expect("bodies are below 2 GiB");

@@ -4,7 +4,7 @@
 use crate::Tree;
 
 /// Crate and what it may know. `server` introduces `cql`, `protocol`, `cluster` and `admin` to each other; they do not.
-const MAY_KNOW: [(&str, &str); 19] = [
+const MAY_KNOW: &[(&str, &str)] = &[
     ("stdx", ""),
     ("metrics", "stdx"),
     ("env", "stdx"),
@@ -12,7 +12,8 @@ const MAY_KNOW: [(&str, &str); 19] = [
     ("types", "stdx"),
     ("schema", "stdx types"),
     ("rows", "stdx types schema"),
-    ("protocol", "stdx types"),
+    ("segments", "stdx"),
+    ("protocol", "stdx types segments"),
     ("cql", "stdx types schema rows"),
     ("sstable", "stdx env types schema rows"),
     ("stress", ""),
@@ -30,7 +31,7 @@ const MAY_KNOW: [(&str, &str); 19] = [
 ];
 
 /// These crates are computation over bytes and values: no socket, clock, thread, random number, file.
-const PURE: [&str; 6] = ["stdx", "types", "schema", "rows", "protocol", "cql"];
+const PURE: &[&str] = &["stdx", "types", "schema", "rows", "segments", "protocol", "cql"];
 /// What reaches outside; `sstable` and above reach it through `env`.
 const OUTSIDE: [&str; 9] =
     ["tokio", "socket2", "rustix", "memmap2", "rand", "rand_chacha", "axum", "ureq", "tracing-subscriber"];

@@ -1,95 +1,10 @@
-//! Takes segments apart.
-//!
-//! [`SegmentDecoder::next`] finds the segment at the start of the read buffer, checks it and yields its payload, sharing the
-//! buffer when it is stored. Joining envelopes that are cut over several segments is [`EnvelopeJoiner`]'s: it yields the bytes of whole envelopes.
+//! Joins what segments carry into envelopes.
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::{LENGTH_BITS, LENGTH_MASK, SegmentFormat, TRAILER_SIZE, crc};
+use super::Segment;
 use crate::decode_error::DecodeError;
 use crate::frame::{HEADER_SIZE, Header, HeaderError, decode_header};
-
-/// One segment's content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// The payload, decompressed.
-    pub payload: Bytes,
-    /// Whether it holds whole envelopes.
-    pub self_contained: bool,
-}
-
-/// Finds and checks segments in a read buffer.
-#[derive(Clone, Copy, Debug)]
-pub struct SegmentDecoder {
-    format: SegmentFormat,
-}
-
-struct Lengths {
-    stored: usize,
-    /// 0 if the payload is stored as it is
-    uncompressed: usize,
-    self_contained: bool,
-}
-
-impl SegmentDecoder {
-    /// A decoder for one direction of a connection.
-    pub fn new(format: SegmentFormat) -> Self {
-        Self { format }
-    }
-
-    /// The segment at the start of `input`, removed from it; `None` asks for more bytes. Every error is fatal.
-    pub fn next(&self, input: &mut BytesMut) -> Result<Option<Segment>, DecodeError> {
-        let header_size = self.format.header_size();
-        let Some(header) = input.get(..header_size) else {
-            return Ok(None);
-        };
-        let lengths = self.lengths(header)?;
-        if input.len() < header_size + lengths.stored + TRAILER_SIZE {
-            return Ok(None);
-        }
-        input.advance(header_size);
-        let payload = input.split_to(lengths.stored).freeze();
-        let expected = input.get_u32_le();
-        let found = crc::crc32(&payload);
-        if expected != found {
-            return Err(DecodeError::Checksum { part: "payload", expected, found });
-        }
-        let payload = if lengths.uncompressed == 0 { payload } else { decompress(&payload, lengths.uncompressed)? };
-        Ok(Some(Segment { payload, self_contained: lengths.self_contained }))
-    }
-
-    fn lengths(&self, header: &[u8]) -> Result<Lengths, DecodeError> {
-        let (word_bytes, crc_bytes) = header.split_at(self.format.word_size());
-        let expected = little_endian(crc_bytes) as u32;
-        let found = crc::crc24(word_bytes);
-        if expected != found {
-            return Err(DecodeError::Checksum { part: "header", expected, found });
-        }
-        let word = little_endian(word_bytes);
-        let stored = (word & LENGTH_MASK) as usize;
-        Ok(match self.format {
-            SegmentFormat::Plain => Lengths { stored, uncompressed: 0, self_contained: word >> LENGTH_BITS & 1 == 1 },
-            SegmentFormat::Lz4 => Lengths {
-                stored,
-                uncompressed: (word >> LENGTH_BITS & LENGTH_MASK) as usize,
-                self_contained: word >> (2 * LENGTH_BITS) & 1 == 1,
-            },
-        })
-    }
-}
-
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
-}
-
-/// `size` has 17 bits, so the allocation is bounded.
-fn decompress(payload: &[u8], size: usize) -> Result<Bytes, DecodeError> {
-    let mut out = vec![0; size];
-    match lz4::block::decompress_to_buffer(payload, i32::try_from(size).ok(), &mut out) {
-        Ok(written) if written == size => Ok(Bytes::from(out)),
-        _ => Err(DecodeError::Compression("Provided segment does not appear to be LZ4 compressed")),
-    }
-}
 
 /// Joins what segments carry into envelopes.
 ///

@@ -202,7 +202,7 @@ impl Input {
             {
                 return Ok(Found::Large(header));
             }
-            match decoder.next(&mut self.buffer).map_err(broken_segment)? {
+            match decoder.next(&mut self.buffer).map_err(|error| broken_segment(error.into()))? {
                 Some(segment) => joiner.push(segment)?,
                 None => return Ok(Found::Nothing),
             }
