@@ -5,9 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use protocol::Opcode;
 use protocol::wire::put_string;
-use protocol::{Consistency, Opcode};
 use stdx::Cursor;
+use types::Consistency;
 
 use crate::Result;
 use crate::answer::{VERSION, judge};

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use protocol::{Consistency, Opcode};
+use protocol::Opcode;
 use serde::Deserialize;
+use types::Consistency;
 
 use crate::Result;
 use crate::connection::put_frame;

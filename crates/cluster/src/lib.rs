@@ -29,6 +29,6 @@ pub use error::NodeError;
 pub use identity::{Identity, IdentityOptions};
 pub use node::{Node, Timeouts};
 pub use read::{ReadFigures, ReadOutcome, ReadRequest};
-pub use replication::{Level, Shortage};
+pub use replication::Shortage;
 pub use result_room::ResultRoom;
 pub use write::{Acknowledgement, WriteError};

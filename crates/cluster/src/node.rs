@@ -7,12 +7,13 @@ use arc_swap::ArcSwap;
 use env::{Env, Wake};
 use schema::Schema;
 use storage::Engine;
+use types::Consistency;
 
 use crate::clock::{TimeUuids, WriteClock};
 use crate::error::NodeError;
 use crate::forecast::Forecast;
 use crate::identity::{Identity, IdentityOptions, local_table};
-use crate::replication::{self, Level, Shortage};
+use crate::replication::{self, Shortage};
 use crate::sampling::Sampling;
 use crate::stripes::Stripes;
 use crate::system_rows::SystemRow;
@@ -157,7 +158,7 @@ impl Node {
     }
 
     /// Whether enough replicas of a keyspace are there. Gives how many the level waits for.
-    pub fn check_level(&self, keyspace: &str, level: Level) -> Result<u32, Shortage> {
+    pub fn check_level(&self, keyspace: &str, level: Consistency) -> Result<u32, Shortage> {
         match self.schema().keyspace(keyspace) {
             Some(keyspace) => replication::check(keyspace, level, &self.identity.data_center),
             None => Ok(1),

@@ -3,23 +3,7 @@
 //! Agrees with `org.apache.cassandra.db.ConsistencyLevel.blockFor` and `locator.ReplicaPlans`, for a ring of this node alone.
 
 use schema::{KeyspaceMetadata, Replication};
-
-/// How many replicas must take part; the consistency levels of clients come down to these.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Level {
-    /// ANY: writes only; a hint counts.
-    Any,
-    /// ONE, LOCAL_ONE, NODE_LOCAL; TWO; THREE.
-    Count(u32),
-    /// QUORUM and SERIAL.
-    Quorum,
-    /// LOCAL_QUORUM and LOCAL_SERIAL.
-    LocalQuorum,
-    /// EACH_QUORUM.
-    EachQuorum,
-    /// ALL.
-    All,
-}
+use types::Consistency;
 
 /// Too few replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,27 +15,30 @@ pub struct Shortage {
 }
 
 /// What is needed and there of a keyspace's replicas, where `data_center` has this node and nothing else exists.
-pub fn check(keyspace: &KeyspaceMetadata, level: Level, data_center: &str) -> Result<u32, Shortage> {
+pub fn check(keyspace: &KeyspaceMetadata, level: Consistency, data_center: &str) -> Result<u32, Shortage> {
     let required = block_for(&keyspace.replication, level, data_center);
     let alive = here(&keyspace.replication, data_center);
-    if required <= alive || level == Level::Any { Ok(required) } else { Err(Shortage { required, alive }) }
+    if required <= alive || level == Consistency::Any { Ok(required) } else { Err(Shortage { required, alive }) }
 }
 
 /// Replicas that a level waits for.
-pub fn block_for(replication: &Replication, level: Level, data_center: &str) -> u32 {
+pub fn block_for(replication: &Replication, level: Consistency, data_center: &str) -> u32 {
     let quorum = |factor: u32| factor / 2 + 1;
     let factor = replication.factor();
     let by_data_center = replication.short_class() == "NetworkTopologyStrategy";
     match level {
-        Level::Any => 1,
-        Level::Count(count) => count,
-        Level::Quorum => quorum(factor),
-        Level::LocalQuorum if by_data_center => quorum(factor_in(replication, data_center)),
-        Level::EachQuorum if by_data_center => {
+        Consistency::Any | Consistency::One | Consistency::LocalOne | Consistency::NodeLocal => 1,
+        Consistency::Two => 2,
+        Consistency::Three => 3,
+        Consistency::Quorum | Consistency::Serial => quorum(factor),
+        Consistency::LocalQuorum | Consistency::LocalSerial if by_data_center => {
+            quorum(factor_in(replication, data_center))
+        }
+        Consistency::EachQuorum if by_data_center => {
             replication.options.keys().map(|name| quorum(factor_in(replication, name))).sum()
         }
-        Level::LocalQuorum | Level::EachQuorum => quorum(factor),
-        Level::All => factor,
+        Consistency::LocalQuorum | Consistency::LocalSerial | Consistency::EachQuorum => quorum(factor),
+        Consistency::All => factor,
     }
 }
 
@@ -84,15 +71,15 @@ mod tests {
         )
         .expect("has a class");
         let cases = [
-            (Replication::local(), Level::Quorum, 1),
-            (simple(1), Level::All, 1),
-            (simple(1), Level::Count(2), 2),
-            (simple(3), Level::Quorum, 2),
-            (simple(3), Level::All, 3),
-            (simple(3), Level::LocalQuorum, 2),
-            (network.clone(), Level::LocalQuorum, 2),
-            (network.clone(), Level::EachQuorum, 4),
-            (network.clone(), Level::Quorum, 3),
+            (Replication::local(), Consistency::Quorum, 1),
+            (simple(1), Consistency::All, 1),
+            (simple(1), Consistency::Two, 2),
+            (simple(3), Consistency::Quorum, 2),
+            (simple(3), Consistency::All, 3),
+            (simple(3), Consistency::LocalQuorum, 2),
+            (network.clone(), Consistency::LocalQuorum, 2),
+            (network.clone(), Consistency::EachQuorum, 4),
+            (network.clone(), Consistency::Quorum, 3),
         ];
         for (replication, level, required) in cases {
             assert_eq!(block_for(&replication, level, "datacenter1"), required, "{replication:?} {level:?}");

@@ -11,77 +11,12 @@ use rows::report::ReadReport;
 use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand};
 use schema::{Schema, TableMetadata};
 use stdx::Share;
-use types::DecoratedKey;
+use types::{BatchKind, Consistency, DecoratedKey};
 
-use crate::ast::BatchKind;
 use crate::auth::Roles;
 use crate::cas::CasPartition;
 use crate::error::CqlError;
 use crate::result::SchemaEvent;
-
-/// How many replicas must take part. The discriminants are those of the native protocol.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(u16)]
-#[allow(missing_docs)] // the names say it
-pub enum Consistency {
-    Any = 0,
-    #[default]
-    One = 1,
-    Two = 2,
-    Three = 3,
-    Quorum = 4,
-    All = 5,
-    LocalQuorum = 6,
-    EachQuorum = 7,
-    Serial = 8,
-    LocalSerial = 9,
-    LocalOne = 10,
-    NodeLocal = 11,
-}
-
-impl Consistency {
-    /// From its code on the wire.
-    pub fn from_code(code: u16) -> Option<Self> {
-        Some(match code {
-            0 => Self::Any,
-            1 => Self::One,
-            2 => Self::Two,
-            3 => Self::Three,
-            4 => Self::Quorum,
-            5 => Self::All,
-            6 => Self::LocalQuorum,
-            7 => Self::EachQuorum,
-            8 => Self::Serial,
-            9 => Self::LocalSerial,
-            10 => Self::LocalOne,
-            11 => Self::NodeLocal,
-            _ => return None,
-        })
-    }
-
-    /// As Cassandra prints it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Any => "ANY",
-            Self::One => "ONE",
-            Self::Two => "TWO",
-            Self::Three => "THREE",
-            Self::Quorum => "QUORUM",
-            Self::All => "ALL",
-            Self::LocalQuorum => "LOCAL_QUORUM",
-            Self::EachQuorum => "EACH_QUORUM",
-            Self::Serial => "SERIAL",
-            Self::LocalSerial => "LOCAL_SERIAL",
-            Self::LocalOne => "LOCAL_ONE",
-            Self::NodeLocal => "NODE_LOCAL",
-        }
-    }
-
-    /// SERIAL or LOCAL_SERIAL.
-    pub fn is_serial(self) -> bool {
-        matches!(self, Self::Serial | Self::LocalSerial)
-    }
-}
 
 /// What goes along with a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

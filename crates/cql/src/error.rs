@@ -6,39 +6,7 @@
 use std::fmt;
 
 use rows::ReadError;
-
-use crate::coordinator::Consistency;
-
-/// What a write was, for timeouts and failures. The words of the native protocol.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WriteKind {
-    /// One partition.
-    Simple,
-    /// A logged batch whose batch log was written.
-    Batch,
-    /// An unlogged batch.
-    UnloggedBatch,
-    /// A counter.
-    Counter,
-    /// The batch log itself.
-    BatchLog,
-    /// A lightweight transaction.
-    Cas,
-}
-
-impl WriteKind {
-    /// The word on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Simple => "SIMPLE",
-            Self::Batch => "BATCH",
-            Self::UnloggedBatch => "UNLOGGED_BATCH",
-            Self::Counter => "COUNTER",
-            Self::BatchLog => "BATCH_LOG",
-            Self::Cas => "CAS",
-        }
-    }
-}
+use types::{Consistency, WriteKind};
 
 /// Why a statement was refused or failed.
 #[derive(Clone, PartialEq, Eq, Debug)]

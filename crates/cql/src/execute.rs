@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use schema::{TableKind, TableMetadata};
+use types::{BatchKind, Consistency};
 
-use crate::ast::{BatchKind, Permission};
+use crate::ast::Permission;
 use crate::auth::{self, Access};
-use crate::coordinator::{Consistency, Coordinator};
+use crate::coordinator::Coordinator;
 use crate::ddl::Switches;
 use crate::error::CqlError;
 use crate::guardrails::Guardrails;

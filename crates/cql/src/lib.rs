@@ -32,8 +32,8 @@ mod testing;
 mod values;
 
 pub use cas::CasPartition;
-pub use coordinator::{CasRequest, ClusterInfo, Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};
-pub use error::{CqlError, WriteKind};
+pub use coordinator::{CasRequest, ClusterInfo, Coordinator, ReadOptions, SchemaChange, WriteOptions};
+pub use error::CqlError;
 pub use execute::{BoundValue, ClientState, Limits, QueryOptions, bind_by_name, execute, execute_batch};
 pub use parse::{SyntaxError, parse};
 pub use prepare::{Prepared, prepare};

@@ -7,8 +7,8 @@
 use std::net::IpAddr;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use types::{Consistency, WriteKind};
 
-use crate::consistency::{Consistency, WriteType};
 use crate::decode_error::DecodeError;
 use crate::version::ProtocolVersion;
 use crate::wire::{put_inet_address, put_short_bytes, put_string, put_string_list};
@@ -51,8 +51,8 @@ pub enum ErrorKind {
         consistency: Consistency,
         received: i32,
         block_for: i32,
-        write_type: WriteType,
-        /// Only with [`WriteType::Cas`]: how often the ballot was contended.
+        write_type: WriteKind,
+        /// Only with [`WriteKind::Cas`]: how often the ballot was contended.
         contentions: Option<u16>,
     },
     ReadTimeout {
@@ -78,7 +78,7 @@ pub enum ErrorKind {
         received: i32,
         block_for: i32,
         failures: Vec<ReplicaFailure>,
-        write_type: WriteType,
+        write_type: WriteKind,
     },
     CdcWriteFailure,
     CasWriteUnknown {
@@ -199,7 +199,7 @@ impl ErrorMessage {
                 Some(write_timeout(*consistency, *received, *block_for, *write_type, timed_out(*received)))
             }
             ErrorKind::CasWriteUnknown { consistency, received, block_for } if below_v5 => {
-                Some(write_timeout(*consistency, *received, *block_for, WriteType::Cas, timed_out(*received)))
+                Some(write_timeout(*consistency, *received, *block_for, WriteKind::Cas, timed_out(*received)))
             }
             ErrorKind::FunctionFailure { .. } | ErrorKind::CdcWriteFailure if v3 => Some(Self::invalid(&*self.message)),
             _ => None,
@@ -211,7 +211,7 @@ fn write_timeout(
     consistency: Consistency,
     received: i32,
     block_for: i32,
-    write_type: WriteType,
+    write_type: WriteKind,
     message: String,
 ) -> ErrorMessage {
     let kind = ErrorKind::WriteTimeout { consistency, received, block_for, write_type, contentions: None };
@@ -239,7 +239,7 @@ impl ErrorKind {
             Self::WriteTimeout { consistency, received, block_for, write_type, contentions } => {
                 put_counts(out, *consistency, *received, *block_for);
                 put_string(out, write_type.name());
-                if version >= ProtocolVersion::V5 && *write_type == WriteType::Cas {
+                if version >= ProtocolVersion::V5 && *write_type == WriteKind::Cas {
                     out.put_u16(contentions.unwrap_or(0));
                 }
             }

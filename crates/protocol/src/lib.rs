@@ -11,7 +11,6 @@
 //! Knows CQL types, to describe columns, and nothing of statements, tables or connections.
 
 pub mod compression;
-pub mod consistency;
 pub mod decode_error;
 pub mod error;
 pub mod frame;
@@ -23,7 +22,6 @@ pub mod version;
 pub mod wire;
 
 pub use compression::Compression;
-pub use consistency::{Consistency, WriteType};
 pub use decode_error::DecodeError;
 pub use error::{ErrorKind, ErrorMessage, ReplicaFailure};
 pub use opcode::Opcode;

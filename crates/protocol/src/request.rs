@@ -23,7 +23,7 @@ pub mod startup;
 pub mod values;
 
 pub use auth_response::AuthResponse;
-pub use batch::{Batch, BatchKind, BatchStatement};
+pub use batch::{Batch, BatchStatement};
 pub use execute::Execute;
 pub use parameters::QueryParameters;
 pub use prepare::Prepare;

@@ -11,8 +11,8 @@ use std::ops::Deref;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use stdx::cursor::{Cursor, CursorError};
+use types::Consistency;
 
-use crate::consistency::Consistency;
 use crate::decode_error::DecodeError;
 
 type Result<T> = std::result::Result<T, DecodeError>;

@@ -6,12 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use cluster::read::Open;
-use cluster::{Acknowledgement, Level, ReadFigures, ReadOutcome, ReadRequest, WriteError};
-use cql::ast::BatchKind;
+use cluster::{Acknowledgement, ReadFigures, ReadOutcome, ReadRequest, WriteError};
 use cql::auth::Roles;
 use cql::{
-    CasPartition, CasRequest, ClusterInfo, Consistency, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent,
-    WriteKind, WriteOptions,
+    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent, WriteOptions,
 };
 use rows::command::TraceSink;
 use rows::report::ReadReport;
@@ -19,7 +17,7 @@ use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadComma
 use schema::{Schema, TableId, TableMetadata};
 use stdx::Share;
 use storage::Observation;
-use types::DecoratedKey;
+use types::{BatchKind, Consistency, DecoratedKey, WriteKind};
 
 use crate::auth::Auth;
 use crate::errors;
@@ -56,7 +54,7 @@ impl RequestCoordinator {
         let required = self
             .services
             .node
-            .check_level(keyspace, level(consistency))
+            .check_level(keyspace, consistency)
             .map_err(|shortage| errors::unavailable(consistency, shortage))?;
         Ok(i32::try_from(required).unwrap_or(i32::MAX))
     }
@@ -154,19 +152,6 @@ impl RequestCoordinator {
 
 fn is_virtual(commands: &[ReadCommand]) -> bool {
     commands.first().is_some_and(|command| command.table.is_virtual())
-}
-
-fn level(consistency: Consistency) -> Level {
-    match consistency {
-        Consistency::Any => Level::Any,
-        Consistency::One | Consistency::LocalOne | Consistency::NodeLocal => Level::Count(1),
-        Consistency::Two => Level::Count(2),
-        Consistency::Three => Level::Count(3),
-        Consistency::Quorum | Consistency::Serial => Level::Quorum,
-        Consistency::LocalQuorum | Consistency::LocalSerial => Level::LocalQuorum,
-        Consistency::EachQuorum => Level::EachQuorum,
-        Consistency::All => Level::All,
-    }
 }
 
 fn would_block(error: &CqlError) -> bool {

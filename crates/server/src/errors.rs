@@ -5,10 +5,11 @@
 use std::net::IpAddr;
 
 use cluster::{ReadOutcome, Shortage, WriteError};
-use cql::{Consistency, CqlError, WriteKind};
-use protocol::{ErrorKind, ErrorMessage, ReplicaFailure, WriteType};
+use cql::CqlError;
+use protocol::{ErrorKind, ErrorMessage, ReplicaFailure};
 use rows::ReadError;
 use storage::StorageError;
+use types::{Consistency, WriteKind};
 
 /// `RequestFailureReason.UNKNOWN`
 const UNKNOWN: u16 = 0;
@@ -32,27 +33,27 @@ pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
         }
         CqlError::Protocol(_) => ErrorKind::Protocol,
         CqlError::Unavailable { consistency, required, alive } => {
-            ErrorKind::Unavailable { consistency: level(*consistency), required: *required, alive: *alive }
+            ErrorKind::Unavailable { consistency: *consistency, required: *required, alive: *alive }
         }
         CqlError::Overloaded(_) => ErrorKind::Overloaded,
         CqlError::Bootstrapping(_) => ErrorKind::IsBootstrapping,
         CqlError::Truncate(_) => ErrorKind::Truncate,
         CqlError::WriteTimeout { consistency, received, block_for, kind } => ErrorKind::WriteTimeout {
-            consistency: level(*consistency),
+            consistency: *consistency,
             received: *received,
             block_for: *block_for,
-            write_type: write_type(*kind),
+            write_type: *kind,
             contentions: (*kind == WriteKind::Cas).then_some(0),
         },
         CqlError::ReadTimeout { consistency, received, block_for, data_present } => ErrorKind::ReadTimeout {
-            consistency: level(*consistency),
+            consistency: *consistency,
             received: *received,
             block_for: *block_for,
             data_present: *data_present,
         },
         CqlError::ReadFailure { consistency, received, block_for, reason, data_present, .. } => {
             ErrorKind::ReadFailure {
-                consistency: level(*consistency),
+                consistency: *consistency,
                 received: *received,
                 block_for: *block_for,
                 failures: failures(*reason),
@@ -65,11 +66,11 @@ pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
             argument_types: argument_types.clone(),
         },
         CqlError::WriteFailure { consistency, received, block_for, reason, kind, .. } => ErrorKind::WriteFailure {
-            consistency: level(*consistency),
+            consistency: *consistency,
             received: *received,
             block_for: *block_for,
             failures: failures(*reason),
-            write_type: write_type(*kind),
+            write_type: *kind,
         },
         CqlError::Syntax(_) => ErrorKind::Syntax,
         CqlError::Unauthorized(_) => ErrorKind::Unauthorized,
@@ -80,21 +81,6 @@ pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
         }
     };
     ErrorMessage::new(kind, text)
-}
-
-fn level(consistency: Consistency) -> protocol::Consistency {
-    protocol::Consistency::from_code(consistency as u16).expect("the same codes")
-}
-
-fn write_type(kind: WriteKind) -> WriteType {
-    match kind {
-        WriteKind::Simple => WriteType::Simple,
-        WriteKind::Batch => WriteType::Batch,
-        WriteKind::UnloggedBatch => WriteType::UnloggedBatch,
-        WriteKind::Counter => WriteType::Counter,
-        WriteKind::BatchLog => WriteType::BatchLog,
-        WriteKind::Cas => WriteType::Cas,
-    }
 }
 
 /// Too few replicas.

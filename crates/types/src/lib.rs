@@ -1,14 +1,17 @@
 //! CQL types: encodings, orders, text forms, byte-comparable forms, tokens.
 //!
 //! A value is its serialized bytes, the same in SSTables, commit log, native protocol and partition keys; a [`CqlType`]
-//! says what they mean. Nothing here knows tables or rows.
+//! says what they mean. The words that requests are told with (consistency levels, kinds of writes and
+//! batches) stand here too, as every crate above shares them. Nothing here knows tables or rows.
 
+pub mod batch_kind;
 pub mod byte_comparable;
 pub mod calendar;
 pub mod class_name;
 pub mod collection;
 pub mod compare;
 pub mod composite;
+pub mod consistency;
 pub mod cql_name;
 pub mod decimal;
 pub mod duration;
@@ -25,14 +28,18 @@ pub mod timeuuid;
 pub mod token;
 pub mod ty;
 pub mod validate;
+pub mod write_kind;
 
+pub use batch_kind::BatchKind;
 pub use compare::compare;
+pub use consistency::Consistency;
 pub use duration::Duration;
 pub use error::TypeError;
 pub use literal::{parse_text, to_text};
 pub use token::{DecoratedKey, Token};
 pub use ty::{CqlType, CustomType, UserType};
 pub use validate::validate;
+pub use write_kind::WriteKind;
 
 #[cfg(test)]
 mod agreement;

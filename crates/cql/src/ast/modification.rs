@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use types::BatchKind;
+
 use super::{BindMarker, Ident, InValues, Operator, QualifiedName, Term, WhereClause};
 
 /// `INSERT INTO table …`.
@@ -185,17 +187,6 @@ pub struct Batch<'a> {
     pub using: Using<'a>,
     /// The statements.
     pub statements: Vec<Modification<'a>>,
-}
-
-/// The kinds of batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BatchKind {
-    /// `BEGIN BATCH`.
-    Logged,
-    /// `BEGIN UNLOGGED BATCH`.
-    Unlogged,
-    /// `BEGIN COUNTER BATCH`.
-    Counter,
 }
 
 /// A statement in a batch.

@@ -2,9 +2,10 @@
 //!
 //! Must agree with: what `SelectStatement`, `ClusteringColumnRestrictions` and `PartitionKeySingleRestrictionSet` ask of `Guardrails`.
 
+use types::Consistency;
+
 use super::threshold::{Guard, Threshold};
 use super::{Values, ensure};
-use crate::coordinator::Consistency;
 use crate::error::CqlError;
 
 const FILTERING: Guard = Guard {

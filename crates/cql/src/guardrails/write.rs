@@ -4,11 +4,10 @@
 
 use rows::{Cell, ColumnData, PartitionUpdate, Row};
 use schema::{ColumnMetadata, TableMetadata};
-use types::CqlType;
+use types::{Consistency, CqlType};
 
 use super::threshold::{Guard, Threshold, level};
 use super::{Values, ensure};
-use crate::coordinator::Consistency;
 use crate::error::CqlError;
 
 const FUTURE: Guard = Guard {

@@ -2,8 +2,10 @@
 //!
 //! Must agree with: the rules `batchStatement`, `batchStatementObjective`.
 
+use types::BatchKind;
+
 use super::{Parser, Result};
-use crate::ast::{Batch, BatchKind, Modification};
+use crate::ast::{Batch, Modification};
 use crate::lexer::{Keyword, Kind};
 
 impl<'a> Parser<'a> {

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{Cell, ClusteringValues, ColumnData, Mutation, NO_TTL, PartitionUpdate, Row};
+use types::BatchKind;
 
 use super::modification::{
     ExistingRows, ModificationPlan, check_consistency, default_timestamp, guard, guard_levels, guard_update,
     prepare_delete, prepare_insert, prepare_update, read_existing, request_seconds,
 };
-use crate::ast::{self, BatchKind, Modification};
+use crate::ast::{self, Modification};
 use crate::context::{Bindings, Preparing, Receiver};
 use crate::coordinator::{Coordinator, WriteOptions};
 use crate::error::CqlError;

@@ -9,13 +9,14 @@ mod request;
 
 use crate::cas::CasPartition;
 use crate::context::Bindings;
-use crate::coordinator::{CasRequest, Consistency, Coordinator};
+use crate::coordinator::{CasRequest, Coordinator};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
 use crate::result::Answer;
 use crate::statements::modification::{ModificationPlan, guard, guard_levels, guard_update, request_seconds};
 
 use request::Request;
+use types::Consistency;
 
 /// A statement with its values.
 pub(crate) type Bound<'a> = (&'a ModificationPlan, &'a [BoundValue]);

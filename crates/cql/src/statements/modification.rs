@@ -19,14 +19,14 @@ use rows::{
 };
 use schema::TableMetadata;
 use schema::index::definition::IndexDefinition;
-use types::CqlType;
+use types::{Consistency, CqlType};
 
 pub(crate) use existing::{ExistingRows, read as read_existing};
 pub(crate) use operation::Operation;
 pub(crate) use plan::{prepare_delete, prepare_insert, prepare_update};
 
 use crate::context::Bindings;
-use crate::coordinator::{Consistency, Coordinator, WriteOptions};
+use crate::coordinator::{Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, QueryOptions};
 use crate::guardrails::{QueryGuards, Write};

@@ -13,13 +13,13 @@ use rows::command::RingBound;
 use rows::live::{Scanned, TombstoneLimits};
 use rows::{Bound, ClusteringValues, ColumnFilter, DataLimits, PartitionRange, ReadCommand, Slice, Slices};
 use schema::{ColumnId, TableMetadata};
-use types::DecoratedKey;
+use types::{Consistency, DecoratedKey};
 
 pub(crate) use group::GroupBy;
 pub(crate) use plan::prepare;
 
 use crate::context::Bindings;
-use crate::coordinator::{Consistency, Coordinator, ReadOptions};
+use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::CqlError;
 use crate::execute::{BoundValue, Limits, QueryOptions};
 use crate::guardrails::Query;

@@ -1,10 +1,11 @@
 //! Conditional statements: what drivers are told when they are prepared, levels, bound values, times.
 
 use bytes::Bytes;
+use types::Consistency;
 
 use super::{KEYSPACE, Memory, rows_of, run, spell};
 use crate::execute::{BoundValue, QueryOptions};
-use crate::{Consistency, Coordinator, prepare};
+use crate::{Coordinator, prepare};
 
 fn node() -> Memory {
     let node = Memory::new();

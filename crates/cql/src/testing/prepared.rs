@@ -1,10 +1,10 @@
 //! Bind markers: what clients are told of them, and what null, unset and wrong values do. Batches and their warnings.
 
 use bytes::Bytes;
+use types::BatchKind;
 
 use super::memory::{Memory, block_on};
 use super::{KEYSPACE, rows_of, run, spell};
-use crate::ast::BatchKind;
 use crate::coordinator::Coordinator;
 use crate::execute::{BoundValue, ClientState, Limits, QueryOptions};
 use crate::result::{Answer, CqlResult};

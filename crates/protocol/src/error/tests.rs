@@ -21,13 +21,13 @@ fn read_failure() -> ErrorKind {
 }
 
 fn write_failure() -> ErrorKind {
-    let write_type = WriteType::Simple;
+    let write_type = WriteKind::Simple;
     ErrorKind::WriteFailure { consistency: CL, received: 1, block_for: 2, failures: failures(), write_type }
 }
 
 fn cas_timeout() -> ErrorKind {
     let contentions = Some(3);
-    ErrorKind::WriteTimeout { consistency: CL, received: 1, block_for: 2, write_type: WriteType::Cas, contentions }
+    ErrorKind::WriteTimeout { consistency: CL, received: 1, block_for: 2, write_type: WriteKind::Cas, contentions }
 }
 
 #[test]

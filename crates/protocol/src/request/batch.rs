@@ -1,20 +1,12 @@
 //! BATCH: statements, by text or by id, with their values.
 
 use bytes::Bytes;
+use types::BatchKind;
 
 use super::{QueryParameters, Values};
 use crate::decode_error::DecodeError;
 use crate::version::ProtocolVersion;
 use crate::wire::{Reader, Text};
-
-/// What holds a batch together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the names are CQL's
-pub enum BatchKind {
-    Logged,
-    Unlogged,
-    Counter,
-}
 
 /// A statement of a batch.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,12 +32,8 @@ const STATEMENT_SIZE_MIN: usize = 5;
 
 impl Batch {
     pub(super) fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
-        let kind = match reader.u8("the type of a batch")? {
-            0 => BatchKind::Logged,
-            1 => BatchKind::Unlogged,
-            2 => BatchKind::Counter,
-            other => return Err(DecodeError::BatchType(other)),
-        };
+        let code = reader.u8("the type of a batch")?;
+        let kind = BatchKind::from_code(code).ok_or(DecodeError::BatchType(code))?;
         let count = usize::from(reader.u16("the number of statements")?);
         let mut statements = Vec::with_capacity(count.min(reader.remaining() / STATEMENT_SIZE_MIN));
         for _ in 0..count {

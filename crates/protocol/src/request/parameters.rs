@@ -8,9 +8,9 @@
 //! Agrees with `org.apache.cassandra.cql3.QueryOptions`.
 
 use bytes::Bytes;
+use types::Consistency;
 
 use super::Values;
-use crate::consistency::Consistency;
 use crate::decode_error::DecodeError;
 use crate::version::ProtocolVersion;
 use crate::wire::{Reader, Text};

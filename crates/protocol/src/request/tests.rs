@@ -1,9 +1,9 @@
 //! Requests as drivers send them, byte by byte, then cut and mutated.
 
 use bytes::{BufMut, Bytes, BytesMut};
+use types::{BatchKind, Consistency};
 
 use super::*;
-use crate::consistency::Consistency;
 
 fn decode(version: ProtocolVersion, opcode: u8, flags: u8, body: &[u8]) -> Result<RequestEnvelope, DecodeError> {
     let header = Header { version, flags, stream: 3, opcode, body_size: body.len() as u32 };

@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use cql::ast::BatchKind;
 use cql::{BoundValue, Prepared};
 use protocol::Response;
-use protocol::request::{self, Batch, BatchStatement};
+use protocol::request::{Batch, BatchStatement};
 
 use super::{Failure, Reply, Running, options};
 use crate::prepared::Statement;
@@ -32,18 +31,10 @@ impl Running<'_> {
             statements.iter().map(|(statement, values)| (&statement.prepared, values.as_slice())).collect();
         let guardrails = self.guardrails(&state);
         let options = options::of(&batch.parameters, self.version, self.services.limits, guardrails)?;
-        let answer = cql::execute_batch(kind(batch.kind), &borrowed, &options, &state, self.coordinator).await?;
+        let answer = cql::execute_batch(batch.kind, &borrowed, &options, &state, self.coordinator).await?;
         match statements.first() {
             Some((first, _)) => Ok(self.reply(answer, first, false, false)),
             None => Ok(Reply { response: Response::Void, warnings: answer.warnings }),
         }
-    }
-}
-
-fn kind(kind: request::BatchKind) -> BatchKind {
-    match kind {
-        request::BatchKind::Logged => BatchKind::Logged,
-        request::BatchKind::Unlogged => BatchKind::Unlogged,
-        request::BatchKind::Counter => BatchKind::Counter,
     }
 }

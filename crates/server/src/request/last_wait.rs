@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use cluster::{Acknowledgement, ReadFigures};
-use cql::{Consistency, WriteKind};
 use env::Instant;
 use protocol::request::{BatchStatement, Request};
 use protocol::{Response, ResponseEnvelope};
+use types::{Consistency, WriteKind};
 
 use super::{count_failure, text_of_id};
 use crate::errors;

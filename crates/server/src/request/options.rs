@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use cql::guardrails::Guardrails;
-use cql::{BoundValue, Consistency, CqlError, Limits, Prepared, QueryOptions};
+use cql::{BoundValue, CqlError, Limits, Prepared, QueryOptions};
 use protocol::ProtocolVersion;
 use protocol::request::{QueryParameters, Value, Values};
 use protocol::response::ColumnSpec;
+use types::Consistency;
 
 /// The options of a request.
 pub(super) fn of(
@@ -17,10 +18,9 @@ pub(super) fn of(
     limits: Limits,
     guardrails: Option<Arc<Guardrails>>,
 ) -> Result<QueryOptions, CqlError> {
-    let serial_consistency = parameters.serial_consistency.map(level).transpose()?;
     Ok(QueryOptions {
-        consistency: level(parameters.consistency)?,
-        serial_consistency,
+        consistency: parameters.consistency,
+        serial_consistency: parameters.serial_consistency,
         page_size: parameters.page_size.and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0),
         paging_state: parameters.paging_state.clone(),
         timestamp: parameters.timestamp,
@@ -29,10 +29,6 @@ pub(super) fn of(
         limits,
         guardrails,
     })
-}
-
-fn level(level: protocol::Consistency) -> Result<Consistency, CqlError> {
-    Consistency::from_code(level.code()).ok_or_else(|| CqlError::Protocol("Unknown consistency level".to_owned()))
 }
 
 /// A value of the wire.
@@ -60,7 +56,7 @@ pub(super) fn describe(parameters: &QueryParameters, out: &mut Vec<(String, Stri
     if let Some(size) = parameters.page_size {
         out.push(("page_size".to_owned(), size.to_string()));
     }
-    let serial = parameters.serial_consistency.unwrap_or(protocol::Consistency::Serial);
+    let serial = parameters.serial_consistency.unwrap_or(Consistency::Serial);
     out.push(("serial_consistency_level".to_owned(), serial.name().to_owned()));
 }
 

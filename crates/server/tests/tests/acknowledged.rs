@@ -10,11 +10,12 @@ use cluster::{IdentityOptions, Node, Timeouts};
 use config::Config;
 use env::sim::{DATA, Fault, Op, Sim};
 use protocol::request::{Execute, Prepare, Query, QueryParameters};
-use protocol::{Consistency, ProtocolVersion, Request, RequestEnvelope, Response};
+use protocol::{ProtocolVersion, Request, RequestEnvelope, Response};
 use server::{CqlHandler, Services};
 use storage::EngineOptions;
 use storage::commitlog::{self, SyncMode};
 use transport::{ConnectionInfo, ConnectionStats, Handled, RequestHandler};
+use types::Consistency;
 
 /// The log waits so long for company.
 const WINDOW: Duration = Duration::from_millis(30);

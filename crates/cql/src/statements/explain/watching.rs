@@ -7,11 +7,11 @@ use rows::report::ReadReport;
 use rows::stream::EmptyStream;
 use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand};
 use schema::{Schema, TableMetadata};
-use types::DecoratedKey;
+use types::{Consistency, DecoratedKey};
 
 use crate::auth::Roles;
 use crate::cas::CasPartition;
-use crate::coordinator::{CasRequest, ClusterInfo, Consistency, Coordinator, ReadOptions, SchemaChange, WriteOptions};
+use crate::coordinator::{CasRequest, ClusterInfo, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 use crate::error::CqlError;
 use crate::result::SchemaEvent;
 

@@ -2,11 +2,11 @@
 
 use rows::dead::{DeadKind, Grace, Passed};
 use rows::{ColumnData, Mutation, PartitionHead, PartitionUpdate, Unfiltered};
+use types::BatchKind;
 
 use super::table::Lines;
 use super::watching::{SeenCondition, SeenWrite};
 use super::{Told, sources, words};
-use crate::ast::BatchKind;
 use crate::coordinator::Coordinator;
 use crate::prepare::Plan;
 use crate::statements::modification::ModificationPlan;

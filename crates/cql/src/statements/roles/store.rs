@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use schema::Schema;
+use types::BatchKind;
 
 use super::Asking;
-use crate::ast::BatchKind;
 use crate::auth::{PermissionSet, Resource, Roles};
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;

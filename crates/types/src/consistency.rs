@@ -1,15 +1,18 @@
-//! Consistency levels and write types, with their codes and names on the wire.
+//! Consistency levels: how many replicas take part in a request before it is answered.
 //!
-//! Agrees with `org.apache.cassandra.db.ConsistencyLevel` and `WriteType`.
+//! The only type for them in the tree. Codes and names are those of the native protocol. How many
+//! replicas a level means for a keyspace is computed where replication is known, not here.
+//! Agrees with `org.apache.cassandra.db.ConsistencyLevel`.
 
 use std::fmt;
 
-/// How many replicas have to answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A consistency level. The discriminants are the codes of the native protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u16)]
 #[allow(missing_docs)] // the names are the field's own
 pub enum Consistency {
     Any = 0,
+    #[default]
     One = 1,
     Two = 2,
     Three = 3,
@@ -23,6 +26,7 @@ pub enum Consistency {
     NodeLocal = 11,
 }
 
+/// Every level with its name, in the order of the codes.
 const ALL: [(Consistency, &str); 12] = [
     (Consistency::Any, "ANY"),
     (Consistency::One, "ONE"),
@@ -39,6 +43,11 @@ const ALL: [(Consistency, &str); 12] = [
 ];
 
 impl Consistency {
+    /// All levels, in the order of their codes.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ALL.iter().map(|(level, _)| *level)
+    }
+
     /// The level of a code on the wire.
     pub fn from_code(code: u16) -> Option<Self> {
         ALL.get(usize::from(code)).map(|(level, _)| *level)
@@ -59,49 +68,18 @@ impl Consistency {
         ALL[self as usize].1
     }
 
-    /// Whether it is one of the two levels of conditional updates.
+    /// Whether this is SERIAL or LOCAL_SERIAL, the two levels of conditional statements.
     pub fn is_serial(self) -> bool {
         matches!(self, Self::Serial | Self::LocalSerial)
+    }
+
+    /// Whether only replicas of the coordinator's data centre count.
+    pub fn is_datacenter_local(self) -> bool {
+        matches!(self, Self::LocalOne | Self::LocalQuorum | Self::LocalSerial)
     }
 }
 
 impl fmt::Display for Consistency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// What kind of write timed out or failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // the names are the field's own
-pub enum WriteType {
-    Simple,
-    Batch,
-    UnloggedBatch,
-    Counter,
-    BatchLog,
-    Cas,
-    View,
-    Cdc,
-}
-
-impl WriteType {
-    /// The name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Simple => "SIMPLE",
-            Self::Batch => "BATCH",
-            Self::UnloggedBatch => "UNLOGGED_BATCH",
-            Self::Counter => "COUNTER",
-            Self::BatchLog => "BATCH_LOG",
-            Self::Cas => "CAS",
-            Self::View => "VIEW",
-            Self::Cdc => "CDC",
-        }
-    }
-}
-
-impl fmt::Display for WriteType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
