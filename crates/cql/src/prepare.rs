@@ -2,6 +2,8 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.QueryProcessor.prepare` and `CQLStatement.Raw.prepare`.
 
+mod outdated;
+
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
@@ -17,7 +19,7 @@ use crate::statements::explain::{self, ExplainPlan};
 use crate::statements::modification::{self, ModificationPlan};
 use crate::statements::select::{self, SelectPlan};
 
-/// A statement ready to be executed. Belongs to the schema it was prepared against: see [`Prepared::is_current`].
+/// A statement ready to be executed. Belongs to the schema it was prepared against: see [`Prepared::is_outdated`].
 #[derive(Debug)]
 pub struct Prepared {
     /// The text.
@@ -61,32 +63,9 @@ impl Prepared {
         statement_id(&self.query, self.keyspace.as_deref().filter(|_| !self.qualified))
     }
 
-    /// Still means the same: its tables have not changed since. Otherwise it must be prepared again.
-    pub fn is_current(&self, schema: &Schema) -> bool {
-        self.plan.is_current(schema)
-    }
-
     /// May be in a BATCH message.
     pub fn is_modification(&self) -> bool {
         matches!(self.plan, Plan::Modification(_))
-    }
-}
-
-impl Plan {
-    fn is_current(&self, schema: &Schema) -> bool {
-        let is_current =
-            |table: &Arc<TableMetadata>| schema.table_by_id(table.id).is_none_or(|now| Arc::ptr_eq(now, table));
-        let exists = |table: &Arc<TableMetadata>| {
-            is_current(table) && schema.table(&table.keyspace, &table.name).is_some_and(|now| now.id == table.id)
-        };
-        match self {
-            Self::Select(plan) => exists(&plan.table),
-            Self::Modification(plan) => exists(&plan.table),
-            Self::Batch(plan) => plan.statements.iter().all(|plan| exists(&plan.table)),
-            Self::Truncate(table) => exists(table),
-            Self::Explain(plan) => plan.plan.is_current(schema),
-            Self::Use(_) | Self::Other => true,
-        }
     }
 }
 

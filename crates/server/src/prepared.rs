@@ -1,7 +1,11 @@
-//! Prepared statements of this node: found by id, planned anew when the schema has changed, forgotten when there are too many.
+//! The prepared statements of this node, found by their ids.
 //!
-//! Shared by all workers, so that a statement is prepared once however many connections its client has. Agrees with
-//! `org.apache.cassandra.cql3.QueryProcessor`; `prepared_statements_cache_size` is the bound.
+//! All workers share them, so that a statement is prepared once however many connections its client has. At most
+//! `prepared_statements_cache_size` bytes of them are kept. Agrees with `org.apache.cassandra.cql3.QueryProcessor`.
+//!
+//! A change of the schema that could change what a statement means or answers ends the statement
+//! ([`cql::Prepared::is_outdated`]): EXECUTE is answered UNPREPARED until a client prepares it again, which renews the columns
+//! that drivers know. After any other change the statement is planned again, and clients do not notice.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -28,9 +32,10 @@ pub struct Statement {
     pub markers: Arc<[response::ColumnSpec]>,
     /// Columns of the result.
     pub result: Arc<response::ResultMetadata>,
-    /// Clients below version 5 may know other columns, from before a schema change: they are always told.
+    /// A statement of the same id had other columns before, and clients below protocol version 5 may still know those: see
+    /// `request::old_columns`.
     pub columns_changed: bool,
-    /// What it was planned against.
+    /// The schema that the statement was planned against.
     schema: Arc<Schema>,
 }
 
@@ -96,42 +101,58 @@ impl PreparedStatements {
         self.capacity
     }
 
-    /// Prepares a statement, or finds it prepared; the flag: it was not known.
+    /// Prepares a statement, or finds it prepared. The flag: the statement was not known before.
     pub fn prepare(
         &self,
         query: &str,
         keyspace: Option<&str>,
         schema: Arc<Schema>,
     ) -> Result<(Arc<Statement>, bool), CqlError> {
-        let statement = Arc::new(Statement::plan(query, keyspace, schema)?);
+        let mut statement = Statement::plan(query, keyspace, schema)?;
         let id = statement.prepared.id();
-        match self.cache.get(&id) {
-            Some(known) if Arc::ptr_eq(&known.schema, &statement.schema) => Ok((known, false)),
-            known => {
-                self.added.fetch_add(1, Ordering::Relaxed);
-                self.cache.insert(id, Arc::clone(&statement));
-                Ok((statement, known.is_none()))
+        let known = self.cache.get(&id);
+        if let Some(known) = &known {
+            if Arc::ptr_eq(&known.schema, &statement.schema) {
+                return Ok((Arc::clone(known), false));
             }
+            statement.columns_changed = known.columns_changed || known.result.id() != statement.result.id();
         }
+        let statement = Arc::new(statement);
+        self.added.fetch_add(1, Ordering::Relaxed);
+        self.cache.insert(id, Arc::clone(&statement));
+        Ok((statement, known.is_none()))
     }
 
-    /// A statement by its id, planned against the schema in force. None: it must be prepared again.
-    pub fn get(&self, id: &[u8], schema: &Arc<Schema>) -> Option<Result<Arc<Statement>, CqlError>> {
+    /// The statement of an id, planned against `schema`, the one in force. None: a client has to prepare the statement again.
+    ///
+    /// A statement that has ended keeps its place: whoever prepares it again must learn whether its columns were others.
+    pub fn get(&self, id: &[u8], schema: &Arc<Schema>) -> Option<Arc<Statement>> {
         let id = StatementId::try_from(id).ok()?;
         let known = self.cache.get(&id)?;
         if Arc::ptr_eq(&known.schema, schema) {
-            return Some(Ok(known));
+            return Some(known);
         }
-        Some(self.plan_again(id, &known, schema))
+        if known.prepared.is_outdated(schema) { None } else { self.plan_again(id, &known, schema) }
     }
 
-    fn plan_again(&self, id: StatementId, known: &Statement, schema: &Arc<Schema>) -> Result<Arc<Statement>, CqlError> {
+    /// The text of a statement, even of one that has ended. None: no statement of this id is known.
+    pub fn text(&self, id: &[u8]) -> Option<Arc<str>> {
+        let id = StatementId::try_from(id).ok()?;
+        self.cache.get(&id).map(|known| Arc::clone(&known.prepared.query))
+    }
+
+    /// None: the statement cannot be planned any more, or has other columns now. Something else than its table has changed,
+    /// such as a user type that it names; the client learns more when it prepares the statement again.
+    fn plan_again(&self, id: StatementId, known: &Statement, schema: &Arc<Schema>) -> Option<Arc<Statement>> {
         let old = &known.prepared;
-        let mut again = Statement::plan(&old.query, old.keyspace.as_deref(), Arc::clone(schema))?;
-        again.columns_changed = known.columns_changed || again.result.id() != known.result.id();
+        let mut again = Statement::plan(&old.query, old.keyspace.as_deref(), Arc::clone(schema)).ok()?;
+        if again.result.id() != known.result.id() {
+            return None;
+        }
+        again.columns_changed = known.columns_changed;
         let again = Arc::new(again);
         self.cache.insert(id, Arc::clone(&again));
-        Ok(again)
+        Some(again)
     }
 
     /// How many there are, and how many have been forgotten.

@@ -4,6 +4,7 @@
 
 mod batch;
 mod last_wait;
+mod old_columns;
 mod options;
 
 use std::cell::{Cell, RefCell};
@@ -29,6 +30,7 @@ use crate::events;
 use crate::prepared::{Statement, result_metadata};
 use crate::services::{RequestMetrics, Services};
 use crate::trace::{Subject, TraceSession};
+use old_columns::ColumnsKnown;
 use transport::{ConnectionInfo, Handled, RequestHandler};
 
 pub use last_wait::{LastWait, Unacknowledged};
@@ -53,6 +55,7 @@ pub struct Client {
     roles: RefCell<Option<Arc<auth::Current>>>,
     /// It was told once that USE and prepared statements go badly together.
     warned_of_use: Cell<bool>,
+    columns_known: ColumnsKnown,
 }
 
 impl Client {
@@ -144,7 +147,13 @@ impl RequestHandler for CqlHandler {
     type Last = Box<LastWait>;
 
     fn connect(&self, info: ConnectionInfo) -> Rc<Client> {
-        Rc::new(Client { info, state: RefCell::default(), roles: RefCell::default(), warned_of_use: Cell::default() })
+        Rc::new(Client {
+            info,
+            state: RefCell::default(),
+            roles: RefCell::default(),
+            warned_of_use: Cell::default(),
+            columns_known: ColumnsKnown::default(),
+        })
     }
 
     fn disconnect(&self, _client: &Client) {}
@@ -207,7 +216,7 @@ impl CqlHandler {
                 "Execute CQL3 query"
             }
             Request::Execute(execute) => {
-                if let Some(Ok(statement)) = self.services.prepared.get(&execute.id, &self.services.node.schema()) {
+                if let Some(statement) = self.services.prepared.get(&execute.id, &self.services.node.schema()) {
                     parameters.push(("query".to_owned(), statement.prepared.query.to_string()));
                     options::describe_values(&statement.markers, &execute.parameters.values, &mut parameters);
                 }
@@ -275,6 +284,7 @@ impl Running<'_> {
         self.trace(|| "Preparing statement".to_owned());
         let schema = self.services.node.schema();
         let (statement, is_new) = self.services.prepared.prepare(&prepare.query, state.keyspace.as_deref(), schema)?;
+        self.client.columns_known.note(&statement);
         let prepared = response::Prepared {
             id: Bytes::copy_from_slice(&statement.prepared.id()),
             markers: Arc::clone(&statement.markers),
@@ -291,6 +301,10 @@ impl Running<'_> {
     async fn execute(&self, execute: &Execute) -> Result<Reply, Failure> {
         self.services.requests.prepared_statements.add(1);
         let statement = self.prepared(&execute.id)?;
+        if self.client.columns_known.may_be_old(execute, &statement) {
+            self.client.columns_known.note(&statement);
+            return Err(Failure::Unprepared(execute.id.clone()));
+        }
         self.trace(|| format!("Executing prepared {}", shortened(&statement.prepared.query)));
         let state = self.client.state_in(execute.parameters.keyspace.as_deref(), self.services.auth.as_deref());
         let answer = self.run(&statement, &execute.parameters, &state).await?;
@@ -304,8 +318,7 @@ impl Running<'_> {
 
     fn prepared(&self, id: &Bytes) -> Result<Arc<Statement>, Failure> {
         let schema = self.services.node.schema();
-        let found = self.services.prepared.get(id, &schema).ok_or_else(|| Failure::Unprepared(id.clone()))?;
-        Ok(found?)
+        self.services.prepared.get(id, &schema).ok_or_else(|| Failure::Unprepared(id.clone()))
     }
 
     async fn run(
@@ -415,10 +428,7 @@ fn count_failure(figures: &RequestMetrics, error: &CqlError) {
 
 /// The text of a prepared statement; empty if it is not known any more.
 fn text_of_id(services: &Services, id: &[u8]) -> String {
-    match services.prepared.get(id, &services.node.schema()) {
-        Some(Ok(statement)) => statement.prepared.query.to_string(),
-        _ => String::new(),
-    }
+    services.prepared.text(id).map(|text| text.to_string()).unwrap_or_default()
 }
 
 impl Running<'_> {
