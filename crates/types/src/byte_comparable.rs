@@ -249,7 +249,7 @@ fn decimal(value: &[u8], out: &mut Vec<u8>) {
         return;
     }
     let negative = unscaled.sign() == num_bigint::Sign::Minus;
-    let digits = unscaled.magnitude().to_string().into_bytes();
+    let digits = crate::radix::print(unscaled.magnitude()).into_bytes();
     // value = 0.d1d2d3… × 10^(digits - scale); the exponent of 100 rounds that up to even
     let exponent_of_ten = digits.len() as i64 - i64::from(scale);
     let exponent = exponent_of_ten.div_euclid(2) + exponent_of_ten.rem_euclid(2);

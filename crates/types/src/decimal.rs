@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use num_bigint::{BigInt, Sign};
-use num_traits::{Signed, ToPrimitive, Zero};
+use num_traits::{Signed, Zero};
 
-use crate::{TypeError, java_number};
+use crate::{TypeError, java_number, radix};
 
 /// Digits that sums and products keep.
 const PRECISION_MAX: i64 = 10_000;
@@ -268,7 +268,7 @@ impl Decimal {
         if self.unscaled.is_zero() {
             return Self::zero();
         }
-        let digits = self.unscaled.magnitude().to_string();
+        let digits = radix::print(self.unscaled.magnitude());
         let kept = digits.trim_end_matches('0').len();
         let room = i64::from(self.scale) - i64::from(i32::MIN);
         let zeros = ((digits.len() - kept) as i64).min(room);
@@ -294,16 +294,12 @@ pub(crate) fn low_bits(value: &BigInt) -> i64 {
 
 /// Decimal digits of an integer; zero has one.
 fn digit_count(value: &BigInt) -> i64 {
-    match value.magnitude().to_u128() {
-        Some(0) => 1,
-        Some(small) => i64::from(small.ilog10()) + 1,
-        None => value.magnitude().to_string().len() as i64,
-    }
+    radix::count(value.magnitude()) as i64
 }
 
 /// Zeros at the end of an integer that is not zero.
 fn trailing_zeros(value: &BigInt) -> i32 {
-    let digits = value.magnitude().to_string();
+    let digits = radix::print(value.magnitude());
     i32::try_from(digits.len() - digits.trim_end_matches('0').len()).unwrap_or(i32::MAX)
 }
 
@@ -354,7 +350,7 @@ fn compare_any(a: &Decimal, b: &Decimal) -> Ordering {
     let order = a
         .magnitude()
         .cmp(&b.magnitude())
-        .then_with(|| compare_digits(&a.unscaled.magnitude().to_string(), &b.unscaled.magnitude().to_string()));
+        .then_with(|| compare_digits(&radix::print(a.unscaled.magnitude()), &radix::print(b.unscaled.magnitude())));
     if a.unscaled.is_negative() { order.reverse() } else { order }
 }
 

@@ -7,6 +7,8 @@ use std::num::FpCategory;
 
 use num_bigint::{BigInt, Sign};
 
+use crate::radix;
+
 /// Most digits that a decimal's exponent may have: beyond it no scale of 32 bits is left.
 const EXPONENT_DIGITS_MAX: usize = 10;
 
@@ -43,7 +45,7 @@ fn special(value: f64) -> Option<String> {
 /// A decimal as Java prints it: plain as long as the scale is not negative and the number not too small.
 pub fn print_decimal(unscaled: &BigInt, scale: i32) -> String {
     const EXPONENT_PLAIN_MIN: i64 = -6;
-    let digits = unscaled.magnitude().to_string();
+    let digits = radix::print(unscaled.magnitude());
     let sign = if unscaled.sign() == Sign::Minus { "-" } else { "" };
     let scale = i64::from(scale);
     let exponent = digits.len() as i64 - 1 - scale;
@@ -101,13 +103,13 @@ fn floating(text: &str) -> Option<Floating<'_>> {
     (plain && digits.bytes().any(|byte| byte.is_ascii_digit())).then_some(Floating::Digits(digits))
 }
 
-/// An integer of any size. None: not an integer.
+/// An integer. None: not an integer, or one of more than [`radix::DIGITS_MAX`] digits.
 pub fn parse_integer(text: &str) -> Option<BigInt> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if unsigned.is_empty() || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !(1..=radix::DIGITS_MAX).contains(&unsigned.len()) || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let value: BigInt = unsigned.parse().ok()?;
+    let value = BigInt::from(radix::parse(unsigned));
     Some(if text.starts_with('-') { -value } else { value })
 }
 
@@ -223,5 +225,13 @@ mod tests {
         }
         assert_eq!(parse_integer("-0012"), Some(BigInt::from(-12)));
         assert_eq!(parse_integer("+-1"), None);
+    }
+
+    #[test]
+    fn numbers_of_too_many_digits_are_refused() {
+        let most = "0".repeat(radix::DIGITS_MAX);
+        assert_eq!(parse_integer(&format!("-{most}")), Some(BigInt::ZERO));
+        assert_eq!(parse_integer(&format!("{most}0")), None);
+        assert!(parse_decimal(&most).is_some() && parse_decimal(&format!("{most}.0")).is_none());
     }
 }

@@ -23,6 +23,7 @@ pub mod json;
 pub mod literal;
 pub mod marshal;
 pub mod number;
+pub mod radix;
 pub mod temporal;
 pub mod timeuuid;
 pub mod token;

@@ -8,7 +8,7 @@ use crate::collection::{self, VectorElements};
 use crate::composite::{components, escape};
 use crate::duration::Duration;
 use crate::ident::maybe_quote;
-use crate::{CqlType, CustomType, TypeError, inet, java_number, temporal, timeuuid};
+use crate::{CqlType, CustomType, TypeError, inet, java_number, radix, temporal, timeuuid};
 
 /// Lower-case hex digits.
 pub fn hex(bytes: &[u8]) -> String {
@@ -100,11 +100,11 @@ pub fn parse_text(ty: &CqlType, text: &str) -> Result<Vec<u8>, TypeError> {
         CqlType::BigInt => integer(text.parse::<i64>().map(i64::to_be_bytes), "long", text),
         CqlType::Varint => {
             let value = java_number::parse_integer(text);
-            Ok(value.ok_or_else(|| refuse(format!("unable to make int from '{text}'")))?.to_signed_bytes_be())
+            Ok(value.ok_or_else(|| not_a_number("int", text))?.to_signed_bytes_be())
         }
         CqlType::Decimal => {
             let value = java_number::parse_decimal(text);
-            let (unscaled, scale) = value.ok_or_else(|| refuse(format!("unable to make BigDecimal from '{text}'")))?;
+            let (unscaled, scale) = value.ok_or_else(|| not_a_number("BigDecimal", text))?;
             Ok(encode_decimal(&unscaled, scale))
         }
         CqlType::Float => {
@@ -151,6 +151,15 @@ fn boolean(text: &str) -> Result<Vec<u8>, TypeError> {
 
 fn integer<const N: usize, E>(value: Result<[u8; N], E>, what: &str, text: &str) -> Result<Vec<u8>, TypeError> {
     value.map(Vec::from).map_err(|_| TypeError::Text(format!("Unable to make {what} from '{text}'")))
+}
+
+/// Why a text is no varint or decimal; a long text is not repeated.
+fn not_a_number(what: &str, text: &str) -> TypeError {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    TypeError::Text(match digits > radix::DIGITS_MAX {
+        true => format!("unable to make {what} from a text of {digits} digits; {} are read at most", radix::DIGITS_MAX),
+        false => format!("unable to make {what} from '{text}'"),
+    })
 }
 
 /// Fields with `:` between them, `@` for null; `\:` and `\@` stand for the characters.
@@ -410,7 +419,7 @@ pub(crate) fn scalar(ty: &CqlType, bytes: &[u8]) -> Option<String> {
         CqlType::SmallInt => i16::from_be_bytes(array(bytes)?).to_string(),
         CqlType::Int => i32::from_be_bytes(array(bytes)?).to_string(),
         CqlType::BigInt | CqlType::Counter => i64::from_be_bytes(array(bytes)?).to_string(),
-        CqlType::Varint => BigInt::from_signed_bytes_be(bytes).to_string(),
+        CqlType::Varint => radix::print_signed(&BigInt::from_signed_bytes_be(bytes)),
         CqlType::Decimal => {
             let (unscaled, scale) = decode_decimal(bytes)?;
             java_number::print_decimal(&unscaled, scale)
@@ -482,6 +491,14 @@ mod tests {
         ];
         for (ty, text, message) in cases {
             assert_eq!(parse_text(&ty, text).expect_err(text).to_string(), message);
+        }
+        let long = "1".repeat(4_000_000);
+        for (ty, name) in [(CqlType::Varint, "int"), (CqlType::Decimal, "BigDecimal")] {
+            let error = parse_text(&ty, &long).expect_err("too long").to_string();
+            assert_eq!(
+                error,
+                format!("unable to make {name} from a text of 4000000 digits; 1000000 are read at most")
+            );
         }
     }
 

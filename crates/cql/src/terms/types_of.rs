@@ -153,8 +153,23 @@ pub(crate) fn preferred_type(literal: &ast::Literal<'_>) -> CqlType {
     }
 }
 
+/// No double prints with more significant digits than this (Java shows 17, of some numbers 18).
+const DOUBLE_DIGITS_MAX: usize = 20;
+
+/// Digits of the mantissa without the zeros at both ends.
+fn significant_digits(text: &str) -> usize {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let digits = || mantissa.bytes().filter(u8::is_ascii_digit);
+    let zeros_before = digits().take_while(|digit| *digit == b'0').count();
+    let zeros_behind = digits().rev().take_while(|digit| *digit == b'0').count();
+    digits().count().saturating_sub(zeros_before + zeros_behind)
+}
+
 /// The number that the text says is one that a double prints as.
 fn is_double(text: &str) -> bool {
+    if significant_digits(text) > DOUBLE_DIGITS_MAX {
+        return false;
+    }
     let Some(exact) = Decimal::parse(text) else { return true };
     let Ok(double) = Decimal::of_double(exact.to_double()) else { return false };
     exact.strip_zeros() == double.strip_zeros()
