@@ -495,10 +495,7 @@ mod tests {
         let long = "1".repeat(4_000_000);
         for (ty, name) in [(CqlType::Varint, "int"), (CqlType::Decimal, "BigDecimal")] {
             let error = parse_text(&ty, &long).expect_err("too long").to_string();
-            assert_eq!(
-                error,
-                format!("unable to make {name} from a text of 4000000 digits; 1000000 are read at most")
-            );
+            assert_eq!(error, format!("unable to make {name} from a text of 4000000 digits; 1000000 are read at most"));
         }
     }
 

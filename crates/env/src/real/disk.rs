@@ -1,9 +1,13 @@
 //! The file system, through `std::fs` and `rustix`.
+//!
+//! What is created here belongs to the node alone: files get [`FILE_MODE`], directories
+//! [`DIRECTORY_MODE`] (less what the process's umask takes away). A Cassandra that is to read the
+//! files runs as the same user, or as a member of the group.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, IoSliceMut, Read, Write};
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +15,12 @@ use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use rustix::io::ReadWriteFlags;
 
 use crate::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
+
+/// Permissions of files: the owner reads and writes, the group reads, nobody else.
+const FILE_MODE: u32 = 0o640;
+
+/// Permissions of directories: the owner does everything, the group lists and enters, nobody else.
+const DIRECTORY_MODE: u32 = 0o750;
 
 pub(super) struct FileSystem;
 
@@ -26,7 +36,8 @@ impl Disk for FileSystem {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        Ok(Box::new(Writer { file: File::create(path)?, position: 0 }))
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path)?;
+        Ok(Box::new(Writer { file, position: 0 }))
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
@@ -47,11 +58,11 @@ impl Disk for FileSystem {
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
+        DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(path)
+        DirBuilder::new().mode(DIRECTORY_MODE).create(path)
     }
 
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -100,7 +111,7 @@ impl Disk for FileSystem {
     }
 
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(path)?;
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Box::new(HeldLock { _file: file }))
     }

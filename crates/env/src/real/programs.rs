@@ -23,12 +23,13 @@ pub(super) struct Children;
 impl Programs for Children {
     fn run(&self, program: &str, arguments: &[String], time_max: Duration) -> io::Result<Ended> {
         let (reader, writer) = io::pipe()?;
+        // first, so that no program runs whose output nobody can read
+        let output = gather(reader)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).process_group(0);
         let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
         // the command holds the writing ends: with it they are closed
         drop(command);
-        let output = gather(reader);
         let status = wait(&mut child, time_max)?;
         let output = output.recv_timeout(OUTPUT_WAIT).unwrap_or_default();
         Ok(Ended { is_success: status.success(), status: status.to_string(), output })
@@ -56,9 +57,9 @@ fn wait(child: &mut Child, time_max: Duration) -> io::Result<std::process::ExitS
 }
 
 /// Reads on a thread of its own, so that a program that writes much is not held up.
-fn gather(mut reader: PipeReader) -> Receiver<String> {
+fn gather(mut reader: PipeReader) -> io::Result<Receiver<String>> {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
+    let read = move || {
         let mut kept = Vec::new();
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = reader.read(&mut buffer) {
@@ -67,6 +68,7 @@ fn gather(mut reader: PipeReader) -> Receiver<String> {
         }
         // nobody may wait for it any more
         let _ = sender.send(String::from_utf8_lossy(&kept).trim_end().to_owned());
-    });
-    receiver
+    };
+    thread::Builder::new().name("program-output".to_owned()).spawn(read)?;
+    Ok(receiver)
 }

@@ -4,6 +4,7 @@
 //! A wake is one atomic swap, and an unpark only when the task was asleep.
 
 use std::collections::VecDeque;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -32,8 +33,8 @@ pub(super) struct Threads {
 impl Threads {
     pub(super) fn new() -> Self {
         Threads {
-            pool: Pool::new("blocking", BLOCKING_THREADS_MAX, BLOCKING_QUEUE_MAX, 0),
-            long: Pool::new("long", LONG_THREADS_MAX, LONG_QUEUE_MAX, LONG_NICENESS),
+            pool: Pool::new("blocking", BLOCKING_THREADS_MAX, BLOCKING_QUEUE_MAX, 0, Box::new(try_spawn)),
+            long: Pool::new("long", LONG_THREADS_MAX, LONG_QUEUE_MAX, LONG_NICENESS, Box::new(try_spawn)),
         }
     }
 }
@@ -89,8 +90,13 @@ impl Tasks for Threads {
     }
 }
 
+/// Starts a thread that is needed for the process to be of use: called while the process starts.
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     thread::Builder::new().name(name.to_owned()).spawn(body).expect("the system has a thread left for this process")
+}
+
+fn try_spawn(name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    thread::Builder::new().name(name).spawn(body).map(drop)
 }
 
 struct Worker(JoinHandle<()>);
@@ -180,26 +186,35 @@ fn wait(signal: &Signal, next: Next) -> bool {
 
 #[derive(Default)]
 struct PoolState {
+    /// Jobs that no thread has taken yet. While there are any, `threads` is not 0.
     jobs: VecDeque<Box<dyn FnOnce() + Send>>,
+    /// Threads that are alive.
     threads: usize,
+    /// Threads that wait for a job.
     idle: usize,
 }
 
-/// A pool. The mutex guards a queue's push and pop, never a job.
+/// Starts a thread of a pool; fails where the system has none left (EAGAIN).
+type Spawn = Box<dyn Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync>;
+
+/// A pool of threads. The mutex guards the queue and the counts; no job runs under it. A thread is
+/// started under it, so that a start that fails leaves neither a count without a thread nor a job that
+/// nobody takes.
 struct Pool {
     name: &'static str,
     threads_max: usize,
     queue_max: usize,
-    /// More than that of the process.
+    /// What the pool's threads add to the niceness of the process; 0: nothing.
     niceness: i32,
+    spawn: Spawn,
     state: Mutex<PoolState>,
     available: Condvar,
 }
 
 impl Pool {
-    fn new(name: &'static str, threads_max: usize, queue_max: usize, niceness: i32) -> Arc<Self> {
+    fn new(name: &'static str, threads_max: usize, queue_max: usize, niceness: i32, spawn: Spawn) -> Arc<Self> {
         let (state, available) = (Mutex::new(PoolState::default()), Condvar::new());
-        Arc::new(Pool { name, threads_max, queue_max, niceness, state, available })
+        Arc::new(Pool { name, threads_max, queue_max, niceness, spawn, state, available })
     }
 
     fn submit(self: &Arc<Self>, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
@@ -207,21 +222,31 @@ impl Pool {
         if state.jobs.len() >= self.queue_max {
             return Err(QueueFull);
         }
-        state.jobs.push_back(job);
-        if state.idle >= state.jobs.len() || state.threads >= self.threads_max {
-            drop(state);
-            self.available.notify_one();
-            return Ok(());
+        if state.idle <= state.jobs.len() && state.threads < self.threads_max && !self.grow(&mut state) {
+            // a job without a thread would wait for ever
+            return Err(QueueFull);
         }
-        state.threads += 1;
-        let name = format!("{}-{}", self.name, state.threads);
+        assert!(state.threads > 0, "a job of a pool has a thread that comes to it");
+        state.jobs.push_back(job);
         drop(state);
+        self.available.notify_one();
+        Ok(())
+    }
+
+    /// Starts one more thread. Where the system has none left, those that the pool has do its share;
+    /// `false`: the pool has none.
+    fn grow(self: &Arc<Self>, state: &mut PoolState) -> bool {
+        let name = format!("{}-{}", self.name, state.threads + 1);
         let pool = self.clone();
-        spawn(&name, move || {
+        let body = move || {
             pool.give_way();
             pool.work();
-        });
-        Ok(())
+        };
+        match (self.spawn)(name, Box::new(body)) {
+            Ok(()) => state.threads += 1,
+            Err(error) => tracing::warn!(%error, pool = self.name, threads = state.threads, "no thread to be had"),
+        }
+        state.threads > 0
     }
 
     /// The calling thread takes the pool's priority: on Linux niceness is a thread's.
@@ -253,5 +278,62 @@ impl Pool {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A pool whose first `failing` starts of a thread fail.
+    fn pool(failing: usize) -> Arc<Pool> {
+        let left = AtomicUsize::new(failing);
+        let spawn = move |name, body| match left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+        {
+            Ok(_) => Err(io::Error::from_raw_os_error(rustix::io::Errno::AGAIN.raw_os_error())),
+            Err(_) => try_spawn(name, body),
+        };
+        Pool::new("test", 2, 100, 0, Box::new(spawn))
+    }
+
+    #[test]
+    fn a_pool_that_got_no_thread_refuses_and_gets_one_later() {
+        let pool = pool(5);
+        let (sender, receiver) = mpsc::channel();
+        let submit = |number: usize| {
+            let sender = sender.clone();
+            pool.submit(Box::new(move || sender.send(number).expect("the test listens")))
+        };
+        for number in 0..5 {
+            assert_eq!(submit(number), Err(QueueFull), "job {number} has no thread");
+        }
+        assert_eq!(submit(5), Ok(()));
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(5), "what was refused does not run");
+    }
+
+    #[test]
+    fn a_pool_that_cannot_grow_works_with_the_threads_it_has() {
+        let left = AtomicUsize::new(1);
+        let spawn = move |name, body| match left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+        {
+            Ok(_) => try_spawn(name, body),
+            Err(_) => Err(io::ErrorKind::WouldBlock.into()),
+        };
+        let pool = Pool::new("test", 2, 100, 0, Box::new(spawn));
+        let (sender, receiver) = mpsc::channel();
+        let (open, gate) = mpsc::channel::<()>();
+        pool.submit(Box::new(move || gate.recv().expect("the test opens the gate"))).expect("the first thread");
+        for number in 0..3 {
+            let sender = sender.clone();
+            pool.submit(Box::new(move || sender.send(number).expect("the test listens"))).expect("a thread is there");
+        }
+        open.send(()).expect("the job waits");
+        let done: Vec<usize> = (0..3).map(|_| receiver.recv_timeout(Duration::from_secs(60)).expect("runs")).collect();
+        assert_eq!(done, [0, 1, 2]);
     }
 }

@@ -35,6 +35,25 @@ fn files_are_written_read_and_mapped() {
 }
 
 #[test]
+fn others_may_not_read_what_is_created() {
+    use std::os::unix::fs::PermissionsExt;
+    let (env, dir) = (env(), tempfile::tempdir().expect("a scratch directory"));
+    let below = dir.path().join("ks/table");
+    env.disk.create_dir_all(&below).expect("created");
+    env.disk.create_dir(&below.join("backups")).expect("created");
+    drop(env.disk.create(&below.join("Data.db")).expect("created"));
+    drop(env.disk.lock_file(&below.join("lock")).expect("free"));
+    env.disk.replace_file(&below.join("manifest"), b"{}").expect("replaced");
+    let mode = |name: &str| std::fs::metadata(dir.path().join(name)).expect("there").permissions().mode() & 0o777;
+    for directory in ["ks", "ks/table", "ks/table/backups"] {
+        assert_eq!(mode(directory) & !0o750, 0, "{directory} has mode {:o}", mode(directory));
+    }
+    for file in ["ks/table/Data.db", "ks/table/lock", "ks/table/manifest"] {
+        assert_eq!(mode(file) & !0o640, 0, "{file} has mode {:o}", mode(file));
+    }
+}
+
+#[test]
 fn a_lock_has_one_holder() {
     let (env, dir) = (env(), tempfile::tempdir().expect("a scratch directory"));
     let path = dir.path().join("lock");
