@@ -205,7 +205,7 @@ mod tests {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            let run = if state % 97 == 0 { 300 } else { 1 };
+            let run = if state.is_multiple_of(97) { 300 } else { 1 };
             let digit = [b'0', b'9', b'1' + (state >> 20) as u8 % 9][(state >> 40) as usize % 3];
             text.extend(std::iter::repeat_n(char::from(digit), run.min(length - text.len())));
         }
