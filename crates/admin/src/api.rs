@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     CacheChange, ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo,
     NodeInfo, NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples,
-    SnapshotInfo, SnapshotRequest, StopRequest, TableSelection, TableStats,
+    SnapshotInfo, SnapshotRequest, StopRequest, TableSelection, TableStats, TransportChange,
 };
 
 /// Why a call failed.
@@ -120,6 +120,9 @@ pub trait AdminApi: Send + Sync {
 
     /// Refuses writes from now on and flushes all.
     fn drain(&self) -> Result<()>;
+
+    /// Closes the port of the native protocol, or opens it again. Returns when that is done.
+    fn change_transport(&self, change: TransportChange) -> Result<()>;
 
     /// All snapshots.
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>>;
@@ -266,6 +269,10 @@ impl<T: AdminApi + ?Sized> AdminApi for std::sync::Arc<T> {
 
     fn drain(&self) -> Result<()> {
         (**self).drain()
+    }
+
+    fn change_transport(&self, change: TransportChange) -> Result<()> {
+        (**self).change_transport(change)
     }
 
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {

@@ -381,6 +381,10 @@ impl AdminApi for FakeNode {
         self.called("drain".to_owned())
     }
 
+    fn change_transport(&self, change: TransportChange) -> Result<()> {
+        self.called(format!("transport {change:?}"))
+    }
+
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
         Ok(self.0.lock().expect("no panic inside").snapshots.clone())
     }

@@ -107,6 +107,18 @@ pub enum CacheKind {
     Rows,
 }
 
+/// What is to happen to the port of the native protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum TransportChange {
+    /// No client can connect; connections are closed when their requests in flight are answered.
+    Close {
+        /// Requests in flight are dropped, not answered.
+        force: bool,
+    },
+    /// Clients can connect again.
+    Open,
+}
+
 /// What is to be changed of the caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CacheChange {

@@ -171,6 +171,10 @@ enum Verb {
     Getlogginglevels(getlogginglevels::Get),
     /// Set the log level threshold for a given logger
     Setlogginglevel(getlogginglevels::Set),
+    /// Disable native transport (binary protocol)
+    Disablebinary(switches::DisableBinary),
+    /// Reenable native transport (binary protocol)
+    Enablebinary(switches::EnableBinary),
     /// Status of native transport (binary protocol)
     Statusbinary(switches::Binary),
     /// Status of gossip
@@ -490,6 +494,8 @@ fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
         Verb::Setcompactionthroughput(args) => args.run(context),
         Verb::Getlogginglevels(args) => args.run(context),
         Verb::Setlogginglevel(args) => args.run(context),
+        Verb::Disablebinary(args) => args.run(context),
+        Verb::Enablebinary(args) => args.run(context),
         Verb::Statusbinary(args) => args.run(context),
         Verb::Statusgossip(args) => args.run(context),
         Verb::Statusbackup(args) => args.run(context),

@@ -21,7 +21,7 @@ use admin::api::{Result, TimeoutKind};
 use admin::model::{
     CacheChange, ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo,
     NodeInfo, NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples,
-    SnapshotInfo, SnapshotRequest, StopRequest, TableSelection, TableStats,
+    SnapshotInfo, SnapshotRequest, StopRequest, TableSelection, TableStats, TransportChange,
 };
 use admin::{AdminApi, AdminError};
 use storage::Engine;
@@ -182,6 +182,10 @@ impl AdminApi for NodeAdmin {
 
     fn drain(&self) -> Result<()> {
         verbs::drain(self)
+    }
+
+    fn change_transport(&self, change: TransportChange) -> Result<()> {
+        verbs::change_transport(self, change)
     }
 
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {

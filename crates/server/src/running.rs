@@ -14,6 +14,7 @@ use admin::AdminApi;
 use cluster::{IdentityOptions, Node, NodeError, Timeouts};
 use config::{Config, DiskFailurePolicy, SSTableFormat};
 use env::Env;
+use protocol::response::{Event, StatusChange};
 use sstable::Version;
 use storage::caches::keeper::SavedCaches;
 use storage::options::FlushCompression;
@@ -188,6 +189,9 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     if server.address() != listen {
         services.node.set_native_port(server.address().port());
     }
+    // what the ring of drivers knows this node by
+    let down = SocketAddr::new(services.config.broadcast_rpc_address, server.address().port());
+    server.set_farewell(Event::Status(StatusChange::Down, down.ip(), down.port()));
     let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, options.set_level);
     let operator: Arc<dyn AdminApi> = Arc::new(operator);
     let ops =

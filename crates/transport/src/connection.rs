@@ -61,6 +61,9 @@ pub(crate) struct Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
     No,
+    /// The server goes: requests that still come are answered that it does. Close when those in
+    /// flight are answered and the socket has nothing more.
+    Draining,
     /// No more requests; close when those in flight are answered.
     AfterInFlight,
     /// Close when the out buffer is written, and not before the client has read it.
@@ -119,6 +122,8 @@ pub(crate) struct Connection<H: RequestHandler, M, F> {
     auth: Option<(i16, AuthFuture)>,
     failed_logins: u32,
     closing: Closing,
+    /// A request was refused because the server goes.
+    has_refused: bool,
     lingered: usize,
     /// Bytes since others had their turn.
     read_in_turn: usize,
@@ -163,6 +168,7 @@ where
             auth: None,
             failed_logins: 0,
             closing: Closing::No,
+            has_refused: false,
             lingered: 0,
             read_in_turn: 0,
             now,
@@ -188,13 +194,14 @@ where
                 return Poll::Pending;
             }
             match self.closing {
-                Closing::No if stopped == Stopped::NeedInput => match self.poll_read(context) {
+                Closing::No | Closing::Draining if stopped == Stopped::NeedInput => match self.poll_read(context) {
                     Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending if self.closing == Closing::Draining && self.is_done() => self.end_drain(),
                     Poll::Pending => return Poll::Pending,
                 },
-                Closing::No if self.may_execute() && !self.origin.control.paused.get() => {}
-                Closing::No => return Poll::Pending,
+                Closing::No | Closing::Draining if self.may_execute() && !self.origin.control.paused.get() => {}
+                Closing::No | Closing::Draining => return Poll::Pending,
                 Closing::AfterInFlight if self.is_done() => return Poll::Ready(()),
                 Closing::AfterInFlight => return Poll::Pending,
                 Closing::AfterFlush if self.output.pending() == 0 => {
@@ -213,7 +220,7 @@ where
             None => true,
             Some(Verdict::Drain) => {
                 if self.closing == Closing::No {
-                    self.closing = Closing::AfterInFlight;
+                    self.closing = Closing::Draining;
                 }
                 true
             }
@@ -224,6 +231,13 @@ where
         }
     }
 
+    /// Everything is answered, and the socket held nothing more. Who was refused may be sending
+    /// still: closing at once could reset the connection under the refusal, so that client is
+    /// waited for.
+    fn end_drain(&mut self) {
+        self.closing = if self.has_refused { Closing::AfterFlush } else { Closing::AfterInFlight };
+    }
+
     /// Whether nothing is left to do but to close.
     fn is_done(&self) -> bool {
         self.in_flight.len() == 0 && self.auth.is_none() && self.output.pending() == 0
@@ -232,7 +246,7 @@ where
     /// Whether another request may be executed now.
     fn may_execute(&self) -> bool {
         let limits = &self.origin.core.shared.limits;
-        self.closing == Closing::No
+        matches!(self.closing, Closing::No | Closing::Draining)
             && self.auth.is_none()
             && self.has_room()
             && !self.output.is_scarce()
@@ -289,7 +303,7 @@ where
     fn must_pause(&self) -> bool {
         let shared = &self.origin.core.shared;
         let is_over = if self.in_flight.len() == 0 { shared.is_full() } else { shared.is_overloaded() };
-        let pause = !self.throw_on_overload && is_over;
+        let pause = !self.throw_on_overload && is_over && self.closing != Closing::Draining;
         if pause != self.origin.control.paused.get() {
             self.origin.control.paused.set(pause);
         }
@@ -304,7 +318,11 @@ where
             self.closing = Closing::AfterFlush;
             return;
         }
-        self.decode_and_execute(context, header, body);
+        if self.closing == Closing::Draining {
+            self.refuse_for_drain(header);
+        } else {
+            self.decode_and_execute(context, header, body);
+        }
         self.end_body();
     }
 
@@ -361,6 +379,11 @@ where
 
     /// A large body is on its way: it is counted before it is read. `false`: it waits for room.
     fn admit(&mut self, header: &Header) -> bool {
+        if self.closing == Closing::Draining {
+            self.input.refuse(header);
+            self.refuse_for_drain(header);
+            return true;
+        }
         let large = &self.origin.core.shared.large_bodies;
         if large.is_used_up() {
             if self.throw_on_overload {
@@ -375,6 +398,13 @@ where
         self.origin.control.body_begun.set(true);
         self.input.admit(header);
         true
+    }
+
+    /// OVERLOADED is what drivers try on another node, and it says that nothing was executed; the
+    /// protocol has no word for a node that goes. The text is Cassandra's.
+    fn refuse_for_drain(&mut self, header: &Header) {
+        self.has_refused = true;
+        self.push_error(header.stream, header.version, ErrorMessage::overloaded("Server is shutting down"));
     }
 
     fn refuse_overload(&mut self, stream: i16, version: ProtocolVersion) {

@@ -19,5 +19,5 @@ pub use authenticator::{AllowAll, AuthOutcome, Authenticator, PASSWORD_AUTHENTIC
 pub use event_hub::EventHub;
 pub use handler::{ConnectionInfo, Handled, RequestHandler};
 pub use limits::ServerLimits;
-pub use server::{Server, ServerHandle, ServerOptions};
+pub use server::{ResumeError, Server, ServerHandle, ServerOptions};
 pub use stats::{ClientDetails, ConnectionRegistry, ConnectionStats, Counter, Stage, WorkerStats};

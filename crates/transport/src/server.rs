@@ -1,14 +1,16 @@
 //! The native transport: its workers, what they share, its start and its end.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use env::{Detached, Env, Joinable};
 use protocol::ProtocolVersion;
+use protocol::response::Event;
 use stdx::Share;
 use tokio::sync::{mpsc, watch};
 
@@ -59,12 +61,44 @@ impl ServerOptions {
     }
 }
 
-/// How far the server is in its life.
+/// What the workers are to do. Set by [`ServerHandle`], followed by every worker.
+///
+/// ```text
+/// Serving <--> Closed      nodetool disablebinary, enablebinary
+/// Serving or Closed --> Ended
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// Listen and serve.
     Serving,
-    Draining,
+    /// Do not listen; end all connections and wait for another phase.
+    Closed {
+        /// Requests in flight are dropped, not finished.
+        force: bool,
+    },
+    /// End all connections, then the worker itself.
+    Ended,
 }
+
+/// Why [`ServerHandle::resume`] did not bring the server back.
+#[derive(Debug)]
+pub enum ResumeError {
+    /// The server has ended for good, by [`ServerHandle::stop_serving`] or its own end.
+    Ended,
+    /// A worker cannot listen; most likely another program has taken the port.
+    Bind(SocketAddr, io::Error),
+}
+
+impl fmt::Display for ResumeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended => f.write_str("the server has ended"),
+            Self::Bind(address, error) => write!(f, "cannot listen on {address}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ResumeError {}
 
 /// What all workers share. The only thing in it that requests write is the count of bytes in flight, and only those that wait.
 pub(crate) struct Shared {
@@ -83,6 +117,12 @@ pub(crate) struct Shared {
     pub results: Arc<Share>,
     /// One a worker.
     pub doors: Vec<Door>,
+    /// Workers that listen now.
+    pub listening: AtomicUsize,
+    /// Why a worker could not listen again; taken by [`ServerHandle::resume`].
+    pub bind_error: Mutex<Option<io::Error>>,
+    /// The event that registered connections are sent before they are closed: the node goes down.
+    pub farewell: Mutex<Option<Arc<Event>>>,
 }
 
 /// A connection on its way to the worker that will serve it.
@@ -107,6 +147,15 @@ impl Shared {
 
     pub fn is_overloaded(&self) -> bool {
         self.bytes_in_flight.load(Ordering::Relaxed) >= self.limits.total_bytes_max
+    }
+
+    /// See the field.
+    pub fn farewell(&self) -> Option<Arc<Event>> {
+        self.farewell.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn bind_error(&self) -> Option<io::Error> {
+        self.bind_error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -141,6 +190,9 @@ impl Server {
             large_bodies,
             results: options.results,
             doors,
+            listening: AtomicUsize::new(0),
+            bind_error: Mutex::default(),
+            farewell: Mutex::default(),
         });
         let (phase, receiver) = watch::channel(Phase::Serving);
         let make_handler = Arc::new(make_handler);
@@ -193,7 +245,12 @@ impl Server {
         self.shared.bytes_in_flight.load(Ordering::Relaxed) + self.shared.large_bodies.used()
     }
 
-    /// For whoever watches it, or ends it by `nodetool drain`.
+    /// Sets the event that registered connections are sent before the server closes them.
+    pub fn set_farewell(&self, event: Event) {
+        *self.shared.farewell.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(event));
+    }
+
+    /// For whoever watches it, or closes it by `nodetool drain` or `disablebinary`.
     pub fn handle(&self) -> ServerHandle {
         ServerHandle {
             address: self.address,
@@ -205,7 +262,7 @@ impl Server {
 
     /// Stops accepting, lets requests in flight finish within the drain timeout, closes all, and waits for the workers' end.
     pub fn shutdown(mut self) {
-        self.phase.send_replace(Phase::Draining);
+        self.phase.send_replace(Phase::Ended);
         for worker in self.workers.drain(..) {
             if let Err(panic) = worker.join() {
                 tracing::error!(panic, "a worker had panicked");
@@ -249,22 +306,77 @@ impl ServerHandle {
         self.shared.bytes_in_flight.load(Ordering::Relaxed) + self.shared.large_bodies.used()
     }
 
-    /// Stops accepting, lets requests in flight finish within the drain timeout and closes all connections.
+    /// Stops accepting for good, lets requests in flight finish within the drain timeout and closes
+    /// all connections. Registered connections are sent the farewell first.
     pub async fn stop_serving(&self) {
-        self.phase.send_replace(Phase::Draining);
+        self.leave(Phase::Ended).await;
+    }
+
+    /// Stops accepting until [`ServerHandle::resume`] and closes all connections, as
+    /// [`ServerHandle::stop_serving`] does. With `force` requests in flight are dropped.
+    pub async fn pause(&self, force: bool) {
+        self.leave(Phase::Closed { force }).await;
+    }
+
+    /// Changes the phase of a serving server and waits until nobody listens and no connection is
+    /// left; so long as a drain may take. A server that does not serve stays as it is, but one that
+    /// is closed may end.
+    async fn leave(&self, next: Phase) {
+        self.phase.send_if_modified(|phase| {
+            let changes = *phase == Phase::Serving || (next == Phase::Ended && *phase != Phase::Ended);
+            if changes {
+                *phase = next;
+            }
+            changes
+        });
         let begun = self.shared.env.now();
-        while !self.shared.registry.is_empty() && self.shared.env.elapsed(begun) < self.shared.limits.drain_timeout {
-            self.shared.env.sleep(DRAIN_POLL).await;
+        let is_left = || self.shared.listening.load(Ordering::Acquire) == 0 && self.shared.registry.is_empty();
+        while !is_left() && self.shared.env.elapsed(begun) < self.shared.limits.drain_timeout {
+            self.shared.env.sleep(PHASE_POLL).await;
+        }
+    }
+
+    /// Listens again after [`ServerHandle::pause`]; returns when every worker does. A server that
+    /// serves stays as it is. On an error the server is closed as before.
+    ///
+    /// Call it within a runtime.
+    pub async fn resume(&self) -> Result<(), ResumeError> {
+        match *self.phase.borrow() {
+            Phase::Serving => return Ok(()),
+            Phase::Closed { .. } => {}
+            Phase::Ended => return Err(ResumeError::Ended),
+        }
+        // workers share the port, so only a listener that does not share finds another program there
+        let probe = self.shared.env.network.bind(self.address, false).map(drop);
+        probe.map_err(|error| ResumeError::Bind(self.address, error))?;
+        drop(self.shared.bind_error());
+        self.phase.send_if_modified(|phase| {
+            let is_closed = matches!(phase, Phase::Closed { .. });
+            if is_closed {
+                *phase = Phase::Serving;
+            }
+            is_closed
+        });
+        while self.is_serving() && self.shared.listening.load(Ordering::Acquire) < self.worker_stats.len() {
+            if let Some(error) = self.shared.bind_error() {
+                self.phase.send_replace(Phase::Closed { force: false });
+                return Err(ResumeError::Bind(self.address, error));
+            }
+            self.shared.env.sleep(PHASE_POLL).await;
+        }
+        match *self.phase.borrow() {
+            Phase::Ended => Err(ResumeError::Ended),
+            Phase::Serving | Phase::Closed { .. } => Ok(()),
         }
     }
 }
 
-/// Between two looks whether all connections are gone.
-const DRAIN_POLL: Duration = Duration::from_millis(5);
+/// Between two looks whether the workers have followed a change of phase.
+const PHASE_POLL: Duration = Duration::from_millis(5);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.phase.send_replace(Phase::Draining);
+        self.phase.send_replace(Phase::Ended);
     }
 }
 
@@ -323,7 +435,7 @@ impl Seat {
             let core = Rc::new(WorkerCore::new(self.number, self.shared.clone(), self.stats));
             let handler = Rc::new(make_handler(self.number));
             drop(tell.send(Ok(address)));
-            worker::run(core, handler, listener, self.arrivals, self.phase).await;
+            worker::run(core, handler, address, listener, self.arrivals, self.phase).await;
         });
     }
 }

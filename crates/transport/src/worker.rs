@@ -6,9 +6,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use env::Listener;
 use tokio::sync::{Notify, mpsc, watch};
@@ -147,11 +148,12 @@ impl Drop for Entry {
     }
 }
 
-/// Accepts connections until the server drains, then sees them to their end.
+/// Runs a worker through the phases of its server until that ends.
 pub(crate) async fn run<H: RequestHandler>(
     core: Rc<WorkerCore>,
     handler: Rc<H>,
-    mut listener: Box<dyn Listener>,
+    address: SocketAddr,
+    listener: Box<dyn Listener>,
     mut arrivals: mpsc::Receiver<Arrival>,
     mut phase: watch::Receiver<Phase>,
 ) {
@@ -159,15 +161,33 @@ pub(crate) async fn run<H: RequestHandler>(
     tokio::task::spawn_local(async move { ticker.tick().await });
     let (events, subscription) = (core.clone(), core.shared.events.subscribe());
     tokio::task::spawn_local(async move { events.hand_out_events(subscription).await });
-    loop {
+    let mut next = Some(listener);
+    while let Some(listener) = next {
+        let left = accept_while_serving(&core, &handler, listener, &mut arrivals, &mut phase).await;
+        see_off(&core, left).await;
+        next = listen_again(&core, address, &mut arrivals, &mut phase).await;
+    }
+}
+
+/// Accepts connections as long as the server serves; says which phase came then. The listener is
+/// closed.
+async fn accept_while_serving<H: RequestHandler>(
+    core: &Rc<WorkerCore>,
+    handler: &Rc<H>,
+    mut listener: Box<dyn Listener>,
+    arrivals: &mut mpsc::Receiver<Arrival>,
+    phase: &mut watch::Receiver<Phase>,
+) -> Phase {
+    core.shared.listening.fetch_add(1, Ordering::AcqRel);
+    let left = loop {
         tokio::select! {
             biased;
-            _ = phase.wait_for(|phase| *phase != Phase::Serving) => break,
-            Some(arrival) = arrivals.recv() => serve_here(&core, &handler, arrival),
+            left = phase.wait_for(|phase| *phase != Phase::Serving) => break left.map_or(Phase::Ended, |phase| *phase),
+            Some(arrival) = arrivals.recv() => serve_here(core, handler, arrival),
             accepted = env::accept_detached(&mut *listener) => match accepted {
                 Ok(arrival) => {
                     if let Some(arrival) = core.hand_on(arrival) {
-                        serve_here(&core, &handler, arrival);
+                        serve_here(core, handler, arrival);
                     }
                 }
                 Err(error) => {
@@ -176,9 +196,20 @@ pub(crate) async fn run<H: RequestHandler>(
                 }
             },
         }
-    }
+    };
     drop(listener);
-    core.sentence_all(Verdict::Drain);
+    core.shared.listening.fetch_sub(1, Ordering::AcqRel);
+    left
+}
+
+/// Sees all connections to their end: requests in flight have the time of a drain, unless they are
+/// to be dropped.
+async fn see_off(core: &Rc<WorkerCore>, left: Phase) {
+    if let Some(event) = core.shared.farewell() {
+        core.for_each(|control| control.notify(&event));
+    }
+    let force = left == Phase::Closed { force: true };
+    core.sentence_all(if force { Verdict::Stop } else { Verdict::Drain });
     let limit = core.shared.limits.drain_timeout;
     if core.shared.env.timeout(limit, core.wait_until_empty()).await.is_err() {
         tracing::warn!(
@@ -187,6 +218,39 @@ pub(crate) async fn run<H: RequestHandler>(
         );
         core.sentence_all(Verdict::Stop);
         core.wait_until_empty().await;
+    }
+    assert!(core.is_empty(), "no connection outlives the phase in which it was accepted");
+}
+
+/// Waits until the server serves again and listens; None: it has ended. A connection that another
+/// worker still hands over meanwhile is closed.
+async fn listen_again(
+    core: &Rc<WorkerCore>,
+    address: SocketAddr,
+    arrivals: &mut mpsc::Receiver<Arrival>,
+    phase: &mut watch::Receiver<Phase>,
+) -> Option<Box<dyn Listener>> {
+    loop {
+        let asked = tokio::select! {
+            biased;
+            Some(_) = arrivals.recv() => {
+                core.shared.doors[core.number].assigned.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            asked = phase.wait_for(|phase| !matches!(phase, Phase::Closed { .. })) => asked.map_or(Phase::Ended, |phase| *phase),
+        };
+        if asked == Phase::Ended {
+            return None;
+        }
+        match core.shared.env.network.bind(address, true) {
+            Ok(listener) => return Some(listener),
+            Err(error) => {
+                tracing::warn!(%address, %error, "cannot listen again");
+                *core.shared.bind_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                // the one who asked closes the server again; until then others may accept
+                core.shared.env.sleep(ACCEPT_PAUSE).await;
+            }
+        }
     }
 }
 

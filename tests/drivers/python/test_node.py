@@ -2,9 +2,13 @@
 for Helenus."""
 
 import os
+import queue
+import socket
 import subprocess
+import time
 import urllib.request
 
+import cassandra.cluster
 import pytest
 
 import server as helenus
@@ -120,7 +124,7 @@ def test_a_second_server_is_refused(node):
 
 
 def test_unknown_settings_are_refused_by_name(tmp_path):
-    command = [helenus.binary(), "serve", "--data-dir", str(tmp_path / "data"), "--port", str(helenus.free_port()), "--set", "no_such_key=1"]
+    command = [helenus.binary(), "serve", "--data-dir", str(tmp_path / "data"), "--port", str(helenus.free_port()), "--admin-port", str(helenus.free_port()), "--set", "no_such_key=1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert done.returncode == 1 and "no_such_key" in done.stderr
 
@@ -177,7 +181,7 @@ def test_a_strategy_that_there_is_not_is_refused_at_the_start(tmp_path):
         ("default_compaction=NoStrategy", "default_compaction: Unable to find compaction strategy class"),
         ("default_compaction={class_name: LeveledCompactionStrategy, parameters: {scaling_parameters: T4}}", "default_compaction: Properties specified"),
     ]:
-        command = [helenus.binary(), "serve", "--data-dir", str(tmp_path / "data"), "--port", str(helenus.free_port()), "--set", setting]
+        command = [helenus.binary(), "serve", "--data-dir", str(tmp_path / "data"), "--port", str(helenus.free_port()), "--admin-port", str(helenus.free_port()), "--set", setting]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
         assert done.returncode == 1 and why in done.stderr, done.stderr
 
@@ -210,6 +214,40 @@ def test_nodetool_layouts(shared, verb, lines):
     assert done.returncode == 0, done.stderr
     for line in lines:
         assert line in done.stdout, done.stdout
+
+
+def test_clients_are_sent_away_and_let_in_again(node):
+    """What drivers see of `nodetool disablebinary` and `enablebinary`: DOWN, a closed port, and the node again."""
+    fill(node)
+    with connect(node) as cluster:
+        session = cluster.connect()
+        seen = queue.Queue()
+        cluster.control_connection._connection.register_watchers({"STATUS_CHANGE": seen.put})
+        assert node.nodetool("statusbinary").stdout == "running\n"
+        for flags in ([], [], ["--force"]):
+            assert node.nodetool("disablebinary", *flags).returncode == 0
+        assert seen.get(timeout=10) == {"change_type": "DOWN", "address": (node.host, node.port)}
+        assert node.nodetool("statusbinary").stdout == "not running\n"
+        assert "Native Transport active: false" in node.nodetool("info").stdout
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((node.host, node.port))
+        assert node.nodetool("flush").returncode == 0, "the operator's side goes on"
+        for _ in range(2):
+            assert node.nodetool("enablebinary").returncode == 0
+        assert node.nodetool("statusbinary").stdout == "running\n"
+        assert len(content(node)) > 200
+        # the session that was there before finds back by itself
+        until = time.monotonic() + 60
+        while True:
+            try:
+                assert session.execute("SELECT c FROM kept.rows WHERE k = 1 LIMIT 1").one() is not None
+                break
+            except cassandra.cluster.NoHostAvailable:
+                assert time.monotonic() < until
+                time.sleep(0.2)
+    assert node.nodetool("drain").returncode == 0
+    refused = node.nodetool("enablebinary")
+    assert refused.returncode == 1 and "Unable to start native transport because the node was drained." in refused.stderr + refused.stdout
 
 
 def test_snapshots(shared):

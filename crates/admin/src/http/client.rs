@@ -11,7 +11,7 @@ use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
 use crate::model::{
     CacheChange, ClientLatencies, CompactRequest, CompactionHistoryEntry, CompactionStats, ImportRequest, KeyspaceInfo,
     NodeInfo, NodeMetrics, PoolStats, SSTableOutcome, SSTableRequest, SSTablesOfKey, SampleRequest, Samples,
-    SnapshotInfo, SnapshotRequest, StopRequest, TableSelection, TableStats,
+    SnapshotInfo, SnapshotRequest, StopRequest, TableSelection, TableStats, TransportChange,
 };
 
 /// How long to wait for a connection. Answers may take as long as a compaction.
@@ -184,6 +184,10 @@ impl AdminApi for Client {
 
     fn drain(&self) -> Result<()> {
         self.post("/api/drain", &())
+    }
+
+    fn change_transport(&self, change: TransportChange) -> Result<()> {
+        self.post("/api/native_transport", &change)
     }
 
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
 use crate::model::{
     CacheChange, CompactRequest, ImportRequest, SSTableRequest, SampleRequest, SnapshotRequest, StopRequest,
-    TableSelection,
+    TableSelection, TransportChange,
 };
 use crate::prometheus;
 
@@ -84,6 +84,7 @@ pub fn router(env: Env, api: Arc<dyn AdminApi>) -> Router {
         .route("/api/compaction_thresholds/set", post(set_compaction_thresholds))
         .route("/api/caches", post(change_caches))
         .route("/api/drain", post(|State(node): State<Node>, Json(()): Json<()>| node.ask(|api| api.drain())))
+        .route("/api/native_transport", post(change_transport))
         .route("/api/snapshots", get(|State(node): State<Node>| node.ask(|api| api.snapshots())).post(take_snapshot))
         .route("/api/snapshots/clear", post(clear_snapshots))
         .route("/api/trace_probability", get(trace_probability).post(set_trace_probability))
@@ -177,6 +178,10 @@ async fn set_concurrent_compactors(State(node): State<Node>, Json(count): Json<u
 
 async fn change_caches(State(node): State<Node>, Json(change): Json<CacheChange>) -> Response {
     node.ask(move |api| api.change_caches(&change)).await
+}
+
+async fn change_transport(State(node): State<Node>, Json(change): Json<TransportChange>) -> Response {
+    node.ask(move |api| api.change_transport(change)).await
 }
 
 async fn auto_compaction(State(node): State<Node>, Json(tables): Json<TableSelection>) -> Response {

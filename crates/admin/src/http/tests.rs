@@ -8,7 +8,7 @@ use crate::api::{AdminApi, AdminError, TimeoutKind};
 use crate::fake::FakeNode;
 use crate::model::{
     CacheChange, Compact, CompactRequest, ImportRequest, SSTableRequest, SSTableWork, SnapshotRequest, StopRequest,
-    TableSelection,
+    TableSelection, TransportChange,
 };
 
 /// Serves a fake node on a free port, for the rest of the test process.
@@ -56,6 +56,7 @@ fn everything_arrives() {
     client.set_concurrent_compactors(7).expect("set");
     client.change_caches(&CacheChange::Capacities { keys: 1, rows: 2 }).expect("changed");
     client.drain().expect("drained");
+    client.change_transport(TransportChange::Close { force: true }).expect("closed");
     client.clear_snapshots(Some("old"), &["shop".to_owned()]).expect("cleared");
     client.set_timeout(TimeoutKind::CasContention, 9).expect("set");
     for kind in TimeoutKind::ALL {
@@ -80,6 +81,7 @@ fn everything_arrives() {
             "concurrent compactors 7",
             "caches Capacities { keys: 1, rows: 2 }",
             "drain",
+            "transport Close { force: true }",
             "clear Some(\"old\") [\"shop\"]",
             "timeout cascontention 9"
         ]

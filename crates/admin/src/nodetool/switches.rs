@@ -1,5 +1,7 @@
-//! `nodetool statusbinary`, `statusgossip`, `statusbackup`, `statushandoff`: whether a part of the node runs.
+//! `nodetool statusbinary`, `statusgossip`, `statusbackup`, `statushandoff`: whether a part of the
+//! node runs; `disablebinary` and `enablebinary`, which print nothing.
 
+use crate::model::TransportChange;
 use crate::nodetool::{Context, Outcome};
 
 #[derive(clap::Args)]
@@ -7,6 +9,16 @@ pub struct Binary {}
 
 #[derive(clap::Args)]
 pub struct Gossip {}
+
+#[derive(clap::Args)]
+pub struct DisableBinary {
+    /// Interrupt client requests that have already started
+    #[arg(short, long)]
+    force: bool,
+}
+
+#[derive(clap::Args)]
+pub struct EnableBinary {}
 
 /// Incremental backups are not done.
 #[derive(clap::Args)]
@@ -23,6 +35,18 @@ fn word(runs: bool) -> &'static str {
 impl Binary {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(writeln!(context.out, "{}", word(context.api.node()?.native_transport_active))?)
+    }
+}
+
+impl DisableBinary {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        Ok(context.api.change_transport(TransportChange::Close { force: self.force })?)
+    }
+}
+
+impl EnableBinary {
+    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+        Ok(context.api.change_transport(TransportChange::Open)?)
     }
 }
 

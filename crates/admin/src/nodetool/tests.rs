@@ -255,6 +255,17 @@ fn what_is_set_can_be_read() {
 }
 
 #[test]
+fn the_native_transport_is_closed_and_opened() {
+    let node = Arc::new(FakeNode::default());
+    for line in ["disablebinary", "disablebinary -f", "disablebinary --force", "enablebinary"] {
+        assert_eq!(run_on(&node, line), (0, String::new()));
+    }
+    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let forced = "transport Close { force: true }";
+    assert_eq!(calls, ["transport Close { force: false }", forced, forced, "transport Open"]);
+}
+
+#[test]
 fn failures_have_their_exit_codes() {
     let failed = run_line("snapshot -t taken");
     assert_eq!(failed.0, EXIT_FAILURE);

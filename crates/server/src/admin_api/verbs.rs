@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use admin::api::Result;
-use admin::model::{CacheChange, CacheKind, SnapshotInfo, SnapshotRequest, TableSelection};
+use admin::model::{CacheChange, CacheKind, SnapshotInfo, SnapshotRequest, TableSelection, TransportChange};
 use storage::{TableStore, snapshot};
+use transport::ResumeError;
 
 use super::{NodeAdmin, failed, invalid, wait};
 
@@ -53,6 +54,25 @@ pub(super) fn drain(admin: &NodeAdmin) -> Result<()> {
         admin.engine().drain().await.map_err(failed)
     })??;
     tracing::info!("drained");
+    Ok(())
+}
+
+/// Closes the port of the native protocol, or opens it again.
+/// Agrees with `StorageService.{stop,start}NativeTransport`, texts included.
+pub(super) fn change_transport(admin: &NodeAdmin, change: TransportChange) -> Result<()> {
+    match change {
+        TransportChange::Close { force } => {
+            wait(admin.transport.pause(force))?;
+            tracing::info!("clients are no longer served (disablebinary)");
+        }
+        TransportChange::Open => match wait(admin.transport.resume())? {
+            Ok(()) => tracing::info!("clients are served again (enablebinary)"),
+            Err(ResumeError::Ended) => {
+                return invalid("Unable to start native transport because the node was drained.");
+            }
+            Err(error) => return Err(failed(format!("Error starting native transport: {error}"))),
+        },
+    }
     Ok(())
 }
 
