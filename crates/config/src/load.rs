@@ -11,6 +11,9 @@ use crate::catalogue::{self, Key, Kind, Treatment};
 use crate::error::ConfigError;
 use crate::value::Value;
 
+/// See [`Loader::fill_in_sync_period`].
+const SYNC_PERIOD: &str = "10000ms";
+
 /// Checked values by key name; keys that nobody set are missing.
 #[derive(Default, Debug)]
 pub struct Values {
@@ -31,6 +34,7 @@ pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Values
     for set in sets {
         loader.take_set(set);
     }
+    loader.fill_in_sync_period();
     if loader.problems.is_empty() {
         return Ok(loader.values);
     }
@@ -99,6 +103,15 @@ impl Loader {
                     "{name}: exists in Cassandra, but is not honoured yet at this value (ours: {ours})"
                 ));
             }
+        }
+    }
+
+    /// `commitlog_sync: periodic` alone means the period that Cassandra's own cassandra.yaml gives.
+    /// Cassandra asks for the period to be written down; a period of zero is refused here as there.
+    fn fill_in_sync_period(&mut self) {
+        let is_periodic = self.values.by_name.get("commitlog_sync").is_some_and(|sync| sync.text == "periodic");
+        if is_periodic && !self.values.by_name.contains_key("commitlog_sync_period") {
+            self.take("commitlog_sync_period", &Json::String(SYNC_PERIOD.to_owned()));
         }
     }
 

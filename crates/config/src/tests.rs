@@ -26,6 +26,20 @@ fn defaults_are_safe() {
 }
 
 #[test]
+fn periodic_sync_has_a_period_of_its_own() {
+    let (period, lag_block) = (Duration::from_secs(10), Duration::from_secs(15));
+    for config in [with(&["commitlog_sync=periodic"]), Config::load(Some("commitlog_sync: periodic"), &[], false)] {
+        let config = config.expect("the period stands");
+        assert_eq!(config.commitlog.sync, CommitLogSync::Periodic { period, lag_block });
+        let shown = config.settings().into_iter().find(|(name, _)| name == "commitlog_sync_period");
+        assert_eq!(shown.and_then(|(_, value)| value).as_deref(), Some("10000ms"));
+    }
+    let slower = with(&["commitlog_sync=periodic", "commitlog_sync_period=20s"]).expect("a period is given");
+    let (period, lag_block) = (Duration::from_secs(20), Duration::from_secs(30));
+    assert_eq!(slower.commitlog.sync, CommitLogSync::Periodic { period, lag_block });
+}
+
+#[test]
 fn new_and_old_names_say_the_same() {
     let new = "commitlog_sync: periodic\ncommitlog_sync_period: 10s\nnative_transport_max_frame_size: 32MiB\n\
                compaction_throughput: 16MiB/s\nbatch_size_warn_threshold: 64KiB\nbatch_size_fail_threshold: 640KiB\ntrace_type_query_ttl: 1h";
@@ -108,7 +122,10 @@ fn refusals_name_the_key() {
         ("num_tokens: many", "num_tokens: 'many' is not a whole number"),
         ("num_tokens: 0", "num_tokens: must be between 1 and 1536"),
         ("commitlog_sync: sometimes", "commitlog_sync: 'sometimes' is none of batch, group, periodic"),
-        ("commitlog_sync: periodic", "commitlog_sync_period: missing value, needed by commitlog_sync: periodic"),
+        (
+            "{commitlog_sync: periodic, commitlog_sync_period: 0ms}",
+            "commitlog_sync_period: missing value, needed by commitlog_sync: periodic",
+        ),
         ("max_mutation_size: 32MiB", "commitlog_segment_size: must be at least twice the size of max_mutation_size"),
         ("rpc_address: somewhere", "rpc_address: 'somewhere' is not an IP address"),
         (

@@ -35,8 +35,8 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// A CQL prompt.
-    #[command(disable_help_flag = true)]
+    /// A CQL prompt. It is not there yet: the word is kept free, and hidden until then.
+    #[command(disable_help_flag = true, hide = true)]
     Shell {
         /// Host, port, options.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
