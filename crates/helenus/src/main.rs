@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Some(Command::Nodetool { arguments }) => nodetool(&arguments),
         Some(Command::Sstable { arguments }) => sstable(&arguments),
         Some(Command::Shell { .. }) => later("shell"),
-        Some(Command::Stress { arguments }) => stress::run(&arguments),
+        Some(Command::Stress { arguments }) => load(&arguments),
     }
 }
 
@@ -44,6 +44,17 @@ fn sstable(arguments: &[String]) -> ExitCode {
     let env = env::real::env();
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
     ExitCode::from(tools::run(arguments, &mut tools::Context { env: &env, out: &mut out, err: &mut err }))
+}
+
+#[cfg(feature = "stress")]
+fn load(arguments: &[String]) -> ExitCode {
+    stress::run(arguments)
+}
+
+#[cfg(not(feature = "stress"))]
+fn load(_: &[String]) -> ExitCode {
+    eprintln!("helenus: this program was built without stress (feature `stress`)");
+    ExitCode::FAILURE
 }
 
 fn later(word: &str) -> ExitCode {
