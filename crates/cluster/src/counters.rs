@@ -52,7 +52,7 @@ impl Node {
             Stripes::of((update.table.id, &update.key.key, row.map(|values| values.as_slice())))
         };
         let places = updates().flat_map(|update| counter::incremented_rows(update).map(|row| place(update, row)));
-        let _held = self.counter_locks.lock(places.collect()).await;
+        let held = self.counter_locks.lock(places.collect()).await;
         for update in mutations.iter_mut().flat_map(|mutation| &mut mutation.updates) {
             let (static_row, rows) = self.read_before(update, open.clone()).await?;
             let table = Arc::clone(&update.table);
@@ -64,7 +64,7 @@ impl Node {
                 }
             });
         }
-        self.apply(&mutations).await
+        self.apply_holding(&mutations, held).await
     }
 
     /// The rows that an update counts in, as they are.

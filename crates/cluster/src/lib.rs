@@ -24,6 +24,9 @@ pub mod stripes;
 pub mod system_rows;
 pub mod write;
 
+#[cfg(test)]
+mod testing;
+
 pub use clock::{TimeUuids, WriteClock};
 pub use error::NodeError;
 pub use identity::{Identity, IdentityOptions};

@@ -9,6 +9,7 @@ use schema::Schema;
 use storage::Engine;
 use types::Consistency;
 
+use crate::batchlog::BatchLog;
 use crate::clock::{TimeUuids, WriteClock};
 use crate::error::NodeError;
 use crate::forecast::Forecast;
@@ -76,6 +77,8 @@ pub struct Node {
     pub(crate) counter_locks: Stripes,
     /// Of partitions on which a conditional statement is under way.
     pub(crate) partition_locks: Stripes,
+    /// Of logged batches.
+    pub(crate) batch_log: BatchLog,
     /// Held while the schema changes, and until the files of dropped indexes are gone.
     pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,
 }
@@ -105,14 +108,18 @@ impl Node {
             sampling,
             counter_locks,
             partition_locks,
+            batch_log: BatchLog::default(),
             schema_changes,
         };
-        let replayed = node.replay_batches()?;
-        if replayed > 0 {
-            tracing::info!(batches = replayed, "logged batches that were under way are applied");
+        match node.replay_batches() {
+            Ok(0) => {}
+            Ok(replayed) => tracing::info!(batches = replayed, "logged batches that were under way are applied"),
+            Err(error) => tracing::error!(%error, "the batch log cannot be replayed; it is tried again"),
         }
         node.write_local()?;
-        Ok(Arc::new(node))
+        let node = Arc::new(node);
+        node.keep_replaying_batches();
+        Ok(node)
     }
 
     fn write_local(&self) -> Result<(), NodeError> {

@@ -5,21 +5,22 @@
 //! `org.apache.cassandra.db.CounterMutation` and `service.paxos.PaxosState`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// Locks of a table: with some thousands under way at once few wait for another's.
 const STRIPES: usize = 4096;
 
 /// The table.
-pub struct Stripes(Box<[Mutex<()>]>);
+pub struct Stripes(Box<[Arc<Mutex<()>>]>);
 
-/// Locks that are held.
-pub type Held<'a> = Vec<MutexGuard<'a, ()>>;
+/// Locks that are held until this is dropped, wherever it has been moved to: into a job of the background, too.
+pub type Held = Vec<OwnedMutexGuard<()>>;
 
 impl Default for Stripes {
     fn default() -> Self {
-        Self((0..STRIPES).map(|_| Mutex::new(())).collect())
+        Self((0..STRIPES).map(|_| Arc::default()).collect())
     }
 }
 
@@ -32,12 +33,12 @@ impl Stripes {
     }
 
     /// Waits for the locks of all these places.
-    pub async fn lock(&self, mut places: Vec<usize>) -> Held<'_> {
+    pub async fn lock(&self, mut places: Vec<usize>) -> Held {
         places.sort_unstable();
         places.dedup();
         let mut held = Vec::with_capacity(places.len());
         for place in places {
-            held.push(self.0[place].lock().await);
+            held.push(Arc::clone(&self.0[place]).lock_owned().await);
         }
         held
     }
@@ -46,7 +47,6 @@ impl Stripes {
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)] // threads that meet
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;

@@ -94,6 +94,21 @@ pub fn read(
     table: &Arc<TableMetadata>,
     key: Option<DecoratedKey>,
 ) -> Result<Vec<(DecoratedKey, Row)>, ReadError> {
+    let mut found = Vec::new();
+    each(engine, table, key, |key, row| {
+        found.push((key.clone(), row));
+        true
+    })?;
+    Ok(found)
+}
+
+/// Gives the live rows of a table, or of one of its partitions, one after the other, until `take` says false.
+pub(crate) fn each(
+    engine: &Engine,
+    table: &Arc<TableMetadata>,
+    key: Option<DecoratedKey>,
+    mut take: impl FnMut(&DecoratedKey, Row) -> bool,
+) -> Result<(), ReadError> {
     let now = engine.env.clock.now_seconds();
     let command = ReadCommand {
         table: Arc::clone(table),
@@ -107,13 +122,14 @@ pub fn read(
     };
     let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background))?;
     let mut live = LiveRows::new(stream.as_mut(), Arc::clone(table), now, TombstoneLimits::NONE);
-    let mut found = Vec::new();
     while let Some(partition) = live.next_partition()? {
         while let Some(row) = live.next_row()? {
-            found.push((partition.key.clone(), row));
+            if !take(&partition.key, row) {
+                return Ok(());
+            }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The value of a column of one value.

@@ -14,6 +14,7 @@ use storage::{Engine, StorageError};
 
 use crate::node::Node;
 use crate::sampling::of_write;
+use crate::stripes::Held;
 
 /// A write of so many bytes in few rows does not run on a worker: half a millisecond.
 const LARGE_WRITE: usize = 1 << 20;
@@ -119,13 +120,26 @@ impl Node {
 
     /// Applies mutations as one step, and gives the position that the log must be durable up to.
     pub(crate) async fn apply(&self, mutations: &[Mutation]) -> Result<Option<LogPosition>, WriteError> {
+        self.apply_holding(mutations, Held::new()).await
+    }
+
+    /// The same under locks, which are released when memtables have the write or when it is refused. A job in the
+    /// background that applies it takes the locks along: it ends after this future where that is dropped.
+    pub(crate) async fn apply_holding(
+        &self,
+        mutations: &[Mutation],
+        held: Held,
+    ) -> Result<Option<LogPosition>, WriteError> {
         if self.engine.options.read_only {
             return Err(StorageError::ReadOnly.into());
         }
         self.engine.admit().await;
+        let mut held = held;
         loop {
             let begun = self.env.now();
-            match self.apply_once(mutations).await? {
+            let (applied, still_held) = self.apply_once(mutations, held).await?;
+            held = still_held;
+            match applied {
                 Err(StorageError::Busy) => self.engine.log.ready().await,
                 Ok(applied) => {
                     self.record_write_latency(mutations, begun);
@@ -140,12 +154,16 @@ impl Node {
     }
 
     /// Large values are copied and checksummed elsewhere: others on this worker do not wait for that.
-    async fn apply_once(&self, mutations: &[Mutation]) -> Result<Result<Applied, StorageError>, WriteError> {
+    async fn apply_once(
+        &self,
+        mutations: &[Mutation],
+        held: Held,
+    ) -> Result<(Result<Applied, StorageError>, Held), WriteError> {
         if large_values(mutations) == 0 {
-            return Ok(self.engine.apply(mutations));
+            return Ok((self.engine.apply(mutations), held));
         }
         let (engine, mutations) = (Arc::clone(&self.engine), mutations.to_vec());
-        let applied = self.env.blocking("write", move || engine.apply(&mutations));
+        let applied = self.env.blocking("write", move || (engine.apply(&mutations), held));
         applied.await.map_err(|_| WriteError::Overloaded)
     }
 

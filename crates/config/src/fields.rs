@@ -54,6 +54,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         timeouts: timeouts(&mut reader),
         memtable: memtable(&mut reader),
         commitlog: crate::commit_log::commitlog(&mut reader),
+        batchlog_replay_throttle: Some(reader.quantity("batchlog_replay_throttle")).filter(|rate| *rate > 0),
         compaction: compaction(&mut reader),
         column_index_size: reader.maybe_quantity("column_index_size"),
         caches: caches(&mut reader),

@@ -75,6 +75,8 @@ pub struct Config {
     pub memtable: Memtable,
     /// The commit log.
     pub commitlog: CommitLog,
+    /// batchlog_replay_throttle in bytes a second; None: not throttled
+    pub batchlog_replay_throttle: Option<u64>,
     /// Compaction.
     pub compaction: Compaction,
     /// column_index_size in bytes: the granularity of the row index; None: 4 KiB for bti, 64 KiB for big

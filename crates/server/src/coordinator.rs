@@ -126,6 +126,50 @@ impl RequestCoordinator {
         }
     }
 
+    /// What a conditional statement or a read at SERIAL answers must not be taken back by a power cut.
+    async fn wait_for_what_was_read(
+        &self,
+        table: &TableMetadata,
+        key: &DecoratedKey,
+        consistency: Consistency,
+        block_for: i32,
+    ) -> Result<(), CqlError> {
+        let waited = self.services.node.wait_for_what_was_read(table, key).await;
+        waited.map_err(|error| errors::of_write(error, consistency, block_for, WriteKind::Cas))
+    }
+
+    /// Reads what is there, durable or not.
+    async fn read_now<T, F>(
+        &self,
+        commands: Vec<ReadCommand>,
+        consistency: Consistency,
+        build: F,
+    ) -> Result<T, CqlError>
+    where
+        T: Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
+    {
+        let block_for = self.check_read(&commands, consistency)?;
+        let open = match is_virtual(&commands) {
+            true => Some(virtual_tables::opener(&self.services)),
+            false => self.observing(),
+        };
+        let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
+        let table = commands.first().map(|command| command.table.id);
+        let node = &self.services.node;
+        if let Some(command) = commands.first().filter(|_| node.sampling.is_on()) {
+            let _ = self.sampled.set(Arc::clone(&command.table));
+        }
+        let results = Some(Arc::clone(&self.services.results));
+        let request = ReadRequest { commands, trace, open, results };
+        let broadcast = node.identity.broadcast;
+        let read = node.read_told(request, &self.figures, would_block, build).await;
+        read.map_err(|outcome| {
+            self.count_failure(table, &outcome);
+            errors::of_read(outcome, consistency, block_for, broadcast)
+        })
+    }
+
     fn count_failure(&self, table: Option<TableId>, outcome: &ReadOutcome<CqlError>) {
         if let ReadOutcome::Failed(CqlError::Read(ReadError::TooManyTombstones(_))) = outcome
             && let Some(store) = table.and_then(|table| self.services.node.engine.table(table))
@@ -147,6 +191,14 @@ impl RequestCoordinator {
         Some(Arc::new(move |command: &ReadCommand, context: &ReadContext| {
             engine.read_observed(command, context, &observation)
         }))
+    }
+}
+
+/// The partition that a command reads; None: it reads a range.
+fn partition_of(command: &ReadCommand) -> Option<(Arc<TableMetadata>, DecoratedKey)> {
+    match &command.range {
+        PartitionRange::Key(key) => Some((Arc::clone(&command.table), key.clone())),
+        PartitionRange::Range { .. } => None,
     }
 }
 
@@ -275,14 +327,16 @@ impl Coordinator for RequestCoordinator {
         let held = node.lock_partition(&table, &key).await.ok_or_else(timed_out)?;
         self.trace(|| "Reading existing values for CAS precondition".to_owned());
         let build = move |stream: &mut dyn PartitionStream| CasPartition::read(stream, &request);
-        let found = self.read(vec![command], &ReadOptions { consistency: serial }, build).await?;
+        let found = self.read_now(vec![command], serial, build).await?;
         let timestamp = found.timestamp(self.now_micros());
         let Some(update) = decide(found, timestamp)? else {
             self.trace(|| "CAS precondition does not match current values".to_owned());
-            return Ok(());
+            drop(held);
+            return self.wait_for_what_was_read(&table, &key, serial, block_for).await;
         };
         if update.is_empty() {
-            return Ok(());
+            drop(held);
+            return self.wait_for_what_was_read(&table, &key, serial, block_for).await;
         }
         let mutations = [Mutation::of(update)];
         self.trace(|| "CAS precondition is met".to_owned());
@@ -301,25 +355,16 @@ impl Coordinator for RequestCoordinator {
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
     {
         let consistency = options.consistency;
-        let block_for = self.check_read(&commands, consistency)?;
-        let open = match is_virtual(&commands) {
-            true => Some(virtual_tables::opener(&self.services)),
-            false => self.observing(),
-        };
-        let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
-        let table = commands.first().map(|command| command.table.id);
-        let node = &self.services.node;
-        if let Some(command) = commands.first().filter(|_| node.sampling.is_on()) {
-            let _ = self.sampled.set(Arc::clone(&command.table));
+        if !consistency.is_serial() {
+            return self.read_now(commands, consistency, build).await;
         }
-        let results = Some(Arc::clone(&self.services.results));
-        let request = ReadRequest { commands, trace, open, results };
-        let broadcast = node.identity.broadcast;
-        let read = node.read_told(request, &self.figures, would_block, build).await;
-        read.map_err(|outcome| {
-            self.count_failure(table, &outcome);
-            errors::of_read(outcome, consistency, block_for, broadcast)
-        })
+        let key = commands.first().and_then(partition_of);
+        let built = self.read_now(commands, consistency, build).await?;
+        if let Some((table, key)) = key {
+            let waited = self.services.node.wait_for_what_was_read(&table, &key).await;
+            waited.map_err(|error| errors::of_serial_read(error, consistency))?;
+        }
+        Ok(built)
     }
 
     fn tombstones_passed(&self, table: &TableMetadata, warning: &str) {

@@ -118,6 +118,20 @@ pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i
     }
 }
 
+/// The commit log does not have what a read at SERIAL or LOCAL_SERIAL has seen.
+pub(crate) fn of_serial_read(error: WriteError, consistency: Consistency) -> CqlError {
+    let (received, block_for, data_present) = (0, 1, true);
+    match error {
+        WriteError::TimedOut => CqlError::ReadTimeout { consistency, received, block_for, data_present },
+        error => {
+            let CqlError::WriteFailure { why: message, .. } = of_write(error, consistency, 1, WriteKind::Cas) else {
+                return CqlError::ReadTimeout { consistency, received, block_for, data_present };
+            };
+            CqlError::ReadFailure { consistency, received, block_for, reason: UNKNOWN, data_present, message }
+        }
+    }
+}
+
 /// A schema change or truncation that the node could not carry out.
 pub(crate) fn of_change(error: WriteError) -> CqlError {
     match error {

@@ -160,6 +160,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
         "storage is open"
     );
     let node = Node::open(engine, identity(&config, listen), timeouts(&config))?;
+    node.set_batchlog_replay_throttle(config.batchlog_replay_throttle);
     let events: Arc<EventHub> = Arc::default();
     let limits = server_limits(&config, &memory);
     let prepared = config.prepared_statements_cache_size.unwrap_or(memory.prepared);

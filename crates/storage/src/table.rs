@@ -22,7 +22,7 @@ use crate::inherited::RepairState;
 use crate::memtable::Memtable;
 use crate::metrics::TableMetrics;
 use crate::shards::Shards;
-use crate::truncation_records::Truncation;
+use crate::truncation_records::{self, Truncation};
 use crate::view::{FlushSet, View};
 
 /// A table's state on this node.
@@ -145,6 +145,22 @@ impl TableStore {
             thresholds: Thresholds::default(),
             flush_size: FlushSize::default(),
         }
+    }
+
+    /// When the table was truncated last, milliseconds since 1970; None: never.
+    pub fn truncated_at_millis(&self) -> Option<i64> {
+        let truncation = *self.truncation.lock().expect("no panic inside");
+        truncation.map(|truncation| truncation.at_millis).filter(|millis| *millis != truncation_records::NEVER)
+    }
+
+    /// The log position of the last record that the memtables of a shard hold; None: nothing of it was logged.
+    /// What a read of the shard has seen is durable once the log is durable up to here: SSTables hold only what
+    /// was durable when it was flushed.
+    pub fn last_logged(&self, shard: usize) -> Option<LogPosition> {
+        let view = self.view();
+        let sets = view.flushing.iter().map(|set| set.memtables.as_slice()).chain([view.active.as_slice()]);
+        let memtables = sets.filter_map(|memtables| memtables.get(shard));
+        memtables.filter_map(|memtable| memtable.log_range()).map(|range| range.last).max()
     }
 
     /// The table at this moment.

@@ -151,3 +151,34 @@ fn a_log_that_fails_is_a_failure() {
     let Handled::Answered(refused) = machine.execute(&id) else { panic!("it waits for a log that has stopped") };
     assert_eq!(code(&refused.response), 0x1500);
 }
+
+/// A conditional statement that finds a row, and a read at SERIAL that does, answer when the row is durable: a power cut
+/// must not take back what their clients were told.
+#[test]
+fn what_conditions_and_serial_reads_saw_is_durable() {
+    let machine = Machine::new(WRITE_TIMEOUT);
+    let prepared =
+        ["UPDATE k.t SET v = 5 WHERE id = 1 IF v = 4", "INSERT INTO k.t (id, v) VALUES (1, 3) IF NOT EXISTS"];
+    for text in prepared {
+        let id = machine.prepare(text);
+        let seen = machine.prepare("INSERT INTO k.t (id, v) VALUES (1, 2)");
+        let Handled::Last(_unacknowledged) = machine.execute(&seen) else { panic!("it does not wait for the log") };
+        let begun = machine.sim.env().now();
+        assert!(matches!(machine.execute(&id), Handled::Answered(_)));
+        let took = machine.sim.env().elapsed(begun);
+        assert!(took >= WINDOW, "{text}: {took:?}");
+    }
+    let seen = machine.prepare("INSERT INTO k.t (id, v) VALUES (1, 7)");
+    for (consistency, waits) in [(Consistency::One, false), (Consistency::Serial, true)] {
+        let Handled::Last(_unacknowledged) = machine.execute(&seen) else { panic!("it does not wait for the log") };
+        let begun = machine.sim.env().now();
+        let parameters = QueryParameters::new(consistency);
+        let answer =
+            machine.answer(Request::Query(Query { query: "SELECT v FROM k.t WHERE id = 1".into(), parameters }));
+        assert!(matches!(answer, Response::Rows(_)), "{answer:?}");
+        let took = machine.sim.env().elapsed(begun);
+        assert_eq!(took >= WINDOW, waits, "{consistency}: {took:?}");
+        machine.sim.advance(WINDOW * 2);
+        machine.sim.run_until_idle();
+    }
+}

@@ -1,0 +1,228 @@
+//! Applying again what stands in the batch log without its removal.
+//!
+//! A page of records at a time: read, filtered, applied as one step with the removal of the record. The start
+//! takes page after page; while the node runs a background task looks every ten seconds, as long as a look may
+//! find something, and pauses after a page so that replay keeps below `batchlog_replay_throttle`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use env::{Next, Wake};
+use rows::codec::decode_mutation;
+use rows::{Mutation, Row};
+use types::DecoratedKey;
+
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::system_rows;
+
+/// Time between two looks at the batch log (`BatchlogManager.REPLAY_INTERVAL`).
+pub(super) const PERIOD: Duration = Duration::from_secs(10);
+
+/// A page holds at most this many records, and ends behind the record that reaches this many bytes.
+const PAGE_RECORDS_MAX: usize = 128;
+const PAGE_BYTES_MAX: usize = 4 << 20;
+
+/// `batchlog_replay_throttle` of a stock configuration, bytes a second.
+const THROTTLE_DEFAULT: u64 = 1 << 20;
+
+/// Messaging versions of which the mutations of a record can be read: that of 4.0, which 5.0 writes in its
+/// compatible mode, has the form of 5.0.
+const VERSIONS_READ: [i32; 2] = [12, super::VERSION];
+
+/// What the node knows of its batch log.
+pub(crate) struct BatchLog {
+    /// A record may stand there whose removal is missing. Set at the start, and cleared by a look that found the
+    /// end of the table; a node that writes record and removal in one step leaves none.
+    may_hold_records: AtomicBool,
+    /// `batchlog_replay_throttle` in bytes a second; 0: replay does not pause.
+    throttle: AtomicU64,
+    /// Keeps the background task alive; empty where nothing is written.
+    task: OnceLock<Wake>,
+}
+
+/// What one step of replay did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Page {
+    /// Records that are gone from the batch log now.
+    pub records: usize,
+    /// Bytes of their mutations.
+    pub bytes: usize,
+    /// No further record is due.
+    pub is_last: bool,
+}
+
+impl Page {
+    /// How long replay rests after the page.
+    pub fn pause(&self, throttle: u64) -> Duration {
+        let paced = match throttle {
+            0 => Duration::ZERO,
+            rate => Duration::from_secs_f64(self.bytes as f64 / rate as f64),
+        };
+        if self.is_last { paced.max(PERIOD) } else { paced }
+    }
+}
+
+impl Default for BatchLog {
+    fn default() -> Self {
+        let throttle = AtomicU64::new(THROTTLE_DEFAULT);
+        Self { may_hold_records: AtomicBool::new(true), throttle, task: OnceLock::new() }
+    }
+}
+
+impl BatchLog {
+    /// The next look reads the table.
+    #[cfg(test)]
+    pub fn look_again(&self) {
+        self.may_hold_records.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A record as it is stored.
+struct Record {
+    key: DecoratedKey,
+    row: Row,
+}
+
+impl Node {
+    /// Changes `batchlog_replay_throttle`, bytes a second; None: replay does not pause.
+    pub fn set_batchlog_replay_throttle(&self, bytes: Option<u64>) {
+        self.batch_log.throttle.store(bytes.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// From now on records are applied again while the node runs.
+    pub(crate) fn keep_replaying_batches(self: &Arc<Self>) {
+        if self.engine.options.read_only {
+            return;
+        }
+        let node: Weak<Self> = Arc::downgrade(self);
+        let step = move || match node.upgrade() {
+            Some(node) if !node.engine.is_draining() => Next::After(node.replay_due_batches()),
+            _ => Next::Done,
+        };
+        let wake = self.env.tasks.background("batchlog", Box::new(step));
+        wake.wake();
+        let _ = self.batch_log.task.set(wake);
+    }
+
+    /// A look while the node runs. Gives the time until the next one.
+    fn replay_due_batches(&self) -> Duration {
+        if !self.batch_log.may_hold_records.load(Ordering::Relaxed) {
+            return PERIOD;
+        }
+        let age = self.timeouts().write * 2;
+        match self.replay_page(age) {
+            Ok(page) => page.pause(self.batch_log.throttle.load(Ordering::Relaxed)),
+            Err(error) => {
+                tracing::warn!(%error, "the batch log cannot be replayed now; it is tried again");
+                PERIOD
+            }
+        }
+    }
+
+    /// Applies everything that the batch log holds: nothing is under way. Gives the number of records.
+    pub(crate) fn replay_batches(&self) -> Result<usize, NodeError> {
+        if self.engine.options.read_only {
+            return Ok(0);
+        }
+        let mut records = 0;
+        loop {
+            let page = self.replay_page(Duration::ZERO)?;
+            records += page.records;
+            if page.is_last {
+                return Ok(records);
+            }
+        }
+    }
+
+    /// Applies the first records that are of this age or older.
+    fn replay_page(&self, age: Duration) -> Result<Page, NodeError> {
+        let table = self.batches_table();
+        let youngest = self.env.clock.now_micros() - i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
+        let (mut due, mut bytes, mut is_full, mut are_left) = (Vec::new(), 0, false, false);
+        system_rows::each(&self.engine, &table, None, |key, row| {
+            let record = Record { key: key.clone(), row };
+            if !self.is_readable(&record) {
+                return true;
+            }
+            if record.written_micros().is_some_and(|written| written > youngest) {
+                are_left = true;
+                return true;
+            }
+            bytes += record.row.data_size();
+            due.push(record);
+            is_full = due.len() >= PAGE_RECORDS_MAX || bytes >= PAGE_BYTES_MAX;
+            !is_full
+        })?;
+        for record in &due {
+            self.replay(record)?;
+        }
+        self.batch_log.may_hold_records.store(is_full || are_left, Ordering::Relaxed);
+        Ok(Page { records: due.len(), bytes, is_last: !is_full })
+    }
+
+    fn is_readable(&self, record: &Record) -> bool {
+        let version = system_rows::value(&self.batches_table(), &record.row, "version");
+        let known = version.is_none_or(|version| VERSIONS_READ.iter().any(|known| *version == known.to_be_bytes()[..]));
+        if !known {
+            tracing::warn!("a batch of another messaging version is left in system.batches");
+        }
+        known
+    }
+
+    /// Applies a record and removes it, as one step.
+    fn replay(&self, record: &Record) -> Result<(), NodeError> {
+        let table = self.batches_table();
+        let mut mutations = self.mutations_of(record);
+        if self.is_forgotten(record, &mutations) {
+            tracing::warn!("a batch older than the gc_grace_seconds of its tables is not applied again");
+            mutations.clear();
+        }
+        // the record may be of a time when the clock was ahead of now: its removal must not be older
+        let timestamp = self.clock.next_micros().max(record.row.liveness.timestamp);
+        mutations.push(self.removal(&table, record.key.clone(), timestamp));
+        self.engine.apply(&mutations)?;
+        Ok(())
+    }
+
+    /// The mutations of a record without tables that are gone, or were truncated when or after it was written.
+    fn mutations_of(&self, record: &Record) -> Vec<Mutation> {
+        let schema = self.engine.schema();
+        let written_millis = record.written_micros().map_or(i64::MAX, |micros| micros / 1000);
+        let mut mutations = Vec::new();
+        for bytes in system_rows::elements(&self.batches_table(), &record.row, "mutations") {
+            match decode_mutation(&bytes, &|id| schema.table_by_id(id).cloned()) {
+                Ok(mutation) => mutations.extend(mutation),
+                Err(error) => tracing::error!(%error, "a mutation in system.batches cannot be decoded"),
+            }
+        }
+        for mutation in &mut mutations {
+            mutation.updates.retain(|update| {
+                let truncated = self.engine.table(update.table.id).and_then(|store| store.truncated_at_millis());
+                truncated.is_none_or(|truncated| truncated < written_millis)
+            });
+        }
+        mutations.retain(|mutation| !mutation.updates.is_empty());
+        mutations
+    }
+
+    /// What deleted rows of the batch may have been purged: applying it could bring them back.
+    fn is_forgotten(&self, record: &Record, mutations: &[Mutation]) -> bool {
+        let graces = mutations.iter().flat_map(|mutation| &mutation.updates);
+        let grace = graces.map(|update| i64::from(update.table.params.gc_grace_seconds)).min();
+        let now = i64::from(self.env.clock.now_seconds());
+        match (grace, record.written_micros()) {
+            (Some(grace), Some(written)) => written / 1_000_000 + grace <= now,
+            _ => false,
+        }
+    }
+}
+
+impl Record {
+    /// When the batch was written, microseconds since 1970; None: its id does not say it.
+    fn written_micros(&self) -> Option<i64> {
+        let id: [u8; 16] = self.key.key.as_ref().try_into().ok()?;
+        types::timeuuid::is_timeuuid(&id).then(|| types::timeuuid::unix_micros(&id))
+    }
+}

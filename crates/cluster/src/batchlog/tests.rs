@@ -1,0 +1,117 @@
+//! When the record of a logged batch goes, and which records are applied again.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use super::replay::{PERIOD, Page};
+use super::*;
+use crate::testing::{SimNode, WINDOW, poll};
+
+const SECOND: i64 = 1_000_000;
+const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl SimNode {
+    /// Five roles as a batch of which the node has nothing but the record, written so many microseconds ago.
+    fn leave_a_record(&self, age_micros: i64) {
+        let mutations: Vec<Mutation> = (0..5u8).map(|k| self.role(k, 1)).collect();
+        let id = types::timeuuid::from_micros(self.node.env.clock.now_micros() - age_micros, 7);
+        let record = self.node.record(&self.node.batches_table(), &id, &mutations);
+        self.node.engine.apply(&[record]).expect("applied");
+        assert_eq!(self.counts(), (1, 0));
+    }
+
+    /// Records in the batch log, and roles.
+    fn counts(&self) -> (usize, usize) {
+        (self.count("system", "batches"), self.count("system_auth", "roles"))
+    }
+}
+
+/// What a crash between the record and the mutations leaves: the record alone.
+#[test]
+fn a_batch_that_was_only_recorded_is_applied() {
+    let machine = SimNode::new(WRITE_TIMEOUT);
+    machine.leave_a_record(0);
+    assert_eq!(machine.node.replay_batches(), Ok(1));
+    assert_eq!(machine.counts(), (0, 5));
+    assert_eq!(machine.node.replay_batches(), Ok(0));
+}
+
+#[test]
+fn the_record_goes_though_the_request_times_out() {
+    let machine = SimNode::new(WINDOW / 3);
+    let batch = vec![machine.role(1, 1), machine.role(2, 1)];
+    let written = machine.sim.block_on(machine.node.write_logged_batch(batch));
+    assert_eq!(written, Err(WriteError::TimedOut));
+    assert_eq!(machine.counts(), (0, 2));
+}
+
+/// The connection that asked for the batch is reset: its futures are dropped.
+#[test]
+fn the_record_goes_though_nobody_waits_for_the_request() {
+    let machine = SimNode::new(WRITE_TIMEOUT);
+    {
+        let batch = vec![machine.role(1, 1), machine.role(2, 1)];
+        let mut written = pin!(machine.node.write_logged_batch(batch));
+        assert!(poll(written.as_mut()).is_pending());
+    }
+    machine.sim.advance(WINDOW * 2);
+    machine.sim.run_until_idle();
+    assert_eq!(machine.counts(), (0, 2));
+    assert_eq!(machine.after_power_cut().counts(), (0, 2));
+}
+
+#[test]
+fn a_table_truncated_since_is_left_out() {
+    let machine = SimNode::new(WRITE_TIMEOUT);
+    machine.leave_a_record(10 * SECOND);
+    machine.sim.block_on(machine.node.truncate("system_auth", "roles")).expect("truncated");
+    assert_eq!(machine.node.replay_batches(), Ok(1));
+    assert_eq!(machine.counts(), (0, 0));
+    // truncations are known after a restart too
+    machine.leave_a_record(10 * SECOND);
+    machine.sim.block_on(async { machine.node.engine.log.sync().await }).expect("synced");
+    assert_eq!(machine.after_power_cut().counts(), (0, 0));
+}
+
+#[test]
+fn records_older_than_gc_grace_are_left_out() {
+    let machine = SimNode::new(WRITE_TIMEOUT);
+    let schema = machine.node.schema();
+    let grace = schema.table("system_auth", "roles").expect("a built-in table").params.gc_grace_seconds;
+    for (age, roles) in [(i64::from(grace) * SECOND, 0), (i64::from(grace) * SECOND - 5 * SECOND, 5)] {
+        machine.leave_a_record(age);
+        assert_eq!(machine.node.replay_batches(), Ok(1));
+        assert_eq!(machine.counts(), (0, roles), "age {age}");
+    }
+}
+
+/// Records that the start could not apply are applied later; those of requests that may be under way are not.
+#[test]
+fn records_are_applied_again_while_the_node_runs() {
+    let machine = SimNode::new(WRITE_TIMEOUT);
+    machine.leave_a_record(0);
+    machine.node.batch_log.look_again();
+    machine.sim.advance(PERIOD);
+    machine.sim.run_until_idle();
+    assert_eq!(machine.counts(), (0, 5));
+    let young = SimNode::new(PERIOD * 2);
+    young.leave_a_record(0);
+    young.node.batch_log.look_again();
+    for round in 0..3 {
+        young.sim.advance(PERIOD);
+        young.sim.run_until_idle();
+        assert_eq!(young.counts(), (1, 0), "round {round}");
+    }
+    young.sim.advance(PERIOD * 2);
+    young.sim.run_until_idle();
+    assert_eq!(young.counts(), (0, 5));
+}
+
+/// What was applied of a page is waited for at the rate of `batchlog_replay_throttle`.
+#[test]
+fn pages_are_paced() {
+    let page = |bytes| Page { records: 1, bytes, is_last: false };
+    assert_eq!(page(3 << 20).pause(1 << 20), Duration::from_secs(3));
+    assert_eq!(page(3 << 20).pause(0), Duration::ZERO);
+    assert_eq!(Page { is_last: true, ..page(1) }.pause(1 << 20), PERIOD);
+}

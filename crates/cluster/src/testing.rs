@@ -1,0 +1,86 @@
+//! A node on a simulated machine, for the tests of this crate: nothing passes there that no test asks for,
+//! neither time nor a job of the background.
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::sim::{DATA, Sim};
+use rows::Mutation;
+use storage::EngineOptions;
+use storage::commitlog::{self, SyncMode};
+
+use crate::identity::IdentityOptions;
+use crate::node::{Node, Timeouts};
+use crate::system_rows::{self, SystemRow};
+
+/// How long the commit log waits before it syncs.
+pub(crate) const WINDOW: Duration = Duration::from_millis(30);
+
+/// A machine and the node that runs there.
+pub(crate) struct SimNode {
+    pub sim: Sim,
+    pub node: Arc<Node>,
+}
+
+impl SimNode {
+    /// A node that has just been started for the first time, with this write timeout.
+    pub fn new(write_timeout: Duration) -> Self {
+        let sim = Sim::new(1);
+        let node = open(&sim, write_timeout);
+        Self { sim, node }
+    }
+
+    /// The machine loses its power, and with it what no sync has covered; the node starts again.
+    pub fn after_power_cut(self) -> Self {
+        let Self { sim, node } = self;
+        let timeout = node.timeouts().write;
+        sim.power_cut();
+        drop(node);
+        let node = open(&sim, timeout);
+        Self { sim, node }
+    }
+
+    /// Live rows of a built-in table.
+    pub fn count(&self, keyspace: &str, table: &str) -> usize {
+        let schema = self.node.schema();
+        let table = schema.table(keyspace, table).expect("a built-in table");
+        system_rows::read(&self.node.engine, table, None).expect("readable").len()
+    }
+
+    /// A row of `system_auth.roles` (gc_grace: 90 days) under the key `k`, with so many bytes of text.
+    pub fn role(&self, k: u8, bytes: usize) -> Mutation {
+        let schema = self.node.schema();
+        let roles = schema.table("system_auth", "roles").expect("a built-in table");
+        let timestamp = self.node.clock.next_micros();
+        SystemRow::new(roles, &[&[k]], &[], timestamp, None).set("salted_hash", Bytes::from(vec![b'x'; bytes])).finish()
+    }
+}
+
+fn open(sim: &Sim, write_timeout: Duration) -> Arc<Node> {
+    let commitlog = commitlog::Options { sync: SyncMode::Group(WINDOW), ..commitlog::Options::default() };
+    let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
+    let (engine, _) = storage::open(&sim.env(), options).expect("a sound disk opens");
+    let address = "127.0.0.1:7000".parse().expect("an address");
+    let identity = IdentityOptions {
+        cluster_name: "Test Cluster".to_owned(),
+        adopt_cluster_name: false,
+        num_tokens: 4,
+        adopt_tokens: false,
+        initial_tokens: Vec::new(),
+        listen: address,
+        broadcast: address,
+        native: address,
+    };
+    let timeouts = Timeouts { write: write_timeout, ..Timeouts::default() };
+    Node::open(engine, identity, timeouts).expect("a sound disk opens")
+}
+
+/// Polls a future once.
+pub(crate) fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
