@@ -22,7 +22,7 @@ use schema::{
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, delete_range, delete_row, die};
-use crate::index::entries::composite;
+use crate::index::entries::{Entry, composite};
 use crate::{Engine, EngineOptions, commitlog, schema_change};
 
 const ID: TableId = TableId([7; 16]);
@@ -67,6 +67,11 @@ fn table() -> TableMetadata {
     ];
     let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
     TableMetadata::new(ID, "ks", "t", kind, flags, params, specs, BTreeMap::new(), None)
+}
+
+fn index(name: &str, target: &str) -> IndexMetadata {
+    let options = BTreeMap::from([("target".to_owned(), target.to_owned())]);
+    IndexMetadata { name: name.to_owned(), kind: IndexKind::Composites, options }
 }
 
 fn with_table(schema: &Schema, table: TableMetadata) -> Schema {
@@ -118,9 +123,7 @@ impl Model {
         let mut table = TableMetadata::clone(&self.table(engine));
         let (name, target) = INDEXES[self.dice.below(INDEXES.len() as u64) as usize];
         if table.indexes.remove(name).is_none() || self.dice.chance(50) {
-            let options = BTreeMap::from([("target".to_owned(), target.to_owned())]);
-            let index = IndexMetadata { name: name.to_owned(), kind: IndexKind::Composites, options };
-            table.indexes.insert(name.to_owned(), index);
+            table.indexes.insert(name.to_owned(), index(name, target));
         }
         if table != *self.table(engine) {
             self.change(engine, table);
@@ -354,4 +357,22 @@ fn run(seed: u64, lives: usize) {
 #[test]
 fn indexes_equal_filtered_scans() {
     super::seeds::each(8, |seed| run(seed, 3));
+}
+
+/// A compaction or a read may still hold an index that is dropped: what it finds for the index goes nowhere, and it goes on.
+#[test]
+fn an_index_that_is_gone_takes_nothing() {
+    let model = Model::new(1);
+    let engine = model.open();
+    let mut table = TableMetadata::clone(&model.table(&engine));
+    let (name, target) = INDEXES[4];
+    table.indexes.insert(name.to_owned(), index(name, target));
+    model.change(&engine, table.clone());
+    let store = engine.table(ID).expect("open");
+    let index = Arc::clone(&store.view().indexes[0]);
+    let entry = || Entry { key: index.definition.table.decorate(int(1)), row: Row::new(Default::default()) };
+    assert!(index.apply(0, &[entry()]) > 0);
+    table.indexes.clear();
+    model.change(&engine, table);
+    assert_eq!(index.apply(0, &[entry()]), 0);
 }
