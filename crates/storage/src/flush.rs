@@ -25,8 +25,9 @@ use crate::outputs::Outputs;
 use crate::table::TableStore;
 use crate::view::FlushSet;
 
-/// Writes the memtables of a table out; gives what the last of them became, nothing if they were empty.
-pub fn flush(engine: &Engine, store: &Arc<TableStore>) -> Result<Vec<Arc<SSTable>>, StorageError> {
+/// Writes the memtables of a table out at a start, where nothing is written to them and the log has all that they hold; later the flusher does
+/// it ([`Engine::flush`]), which waits for the log. Gives what the last of them became, nothing if they were empty.
+pub(crate) fn flush_at_start(engine: &Engine, store: &Arc<TableStore>) -> Result<Vec<Arc<SSTable>>, StorageError> {
     match freeze(engine, store) {
         None => Ok(Vec::new()),
         Some(set) => flush_set(engine, store, &set),

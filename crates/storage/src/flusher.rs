@@ -49,15 +49,23 @@ impl Request {
     }
 }
 
-/// Wakes the flusher.
-struct Waking(Weak<Engine>);
+/// Wakes one of the engine's background tasks, which waits for a future.
+struct Waking {
+    engine: Weak<Engine>,
+    wake: fn(&Engine),
+}
 
 impl std::task::Wake for Waking {
     fn wake(self: Arc<Self>) {
-        if let Some(engine) = self.0.upgrade() {
-            engine.flusher.wake();
+        if let Some(engine) = self.engine.upgrade() {
+            (self.wake)(&engine);
         }
     }
+}
+
+/// The waker of a background task; `wake` has it make a step.
+pub(crate) fn waker(engine: &Arc<Engine>, wake: fn(&Engine)) -> Waker {
+    Waker::from(Arc::new(Waking { engine: Arc::downgrade(engine), wake }))
 }
 
 /// Requests to flush, in order; at most one of a table waits.
@@ -112,7 +120,7 @@ impl Flusher {
     /// The first request whose time has come; otherwise when to come again.
     fn next(&self, engine: &Arc<Engine>) -> Result<Request, Next> {
         let now = engine.env.now();
-        let waker = Waker::from(Arc::new(Waking(Arc::downgrade(engine))));
+        let waker = waker(engine, |engine| engine.flusher.wake());
         let mut context = Context::from_waker(&waker);
         let mut queue = self.queue.lock().expect("no panic inside");
         let due = queue.iter_mut().position(|request| request.is_due(now, &mut context));

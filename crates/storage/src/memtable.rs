@@ -194,14 +194,21 @@ impl Memtable {
         if contents.frozen { Err(Frozen) } else { Ok(WriteGuard { memtable: self, contents }) }
     }
 
-    /// Takes no more writes from now on; gives the last position of the commit log that it holds.
-    pub fn freeze(&self) -> Option<LogPosition> {
-        let mut contents = self.enter();
-        contents.frozen = true;
-        for (_, memtable) in self.indexes() {
-            memtable.enter().frozen = true;
+    /// Freezes memtables at one place of the commit log: they take no more writes, and what `cut` gives lies between their records and
+    /// those of the memtables that come after them.
+    ///
+    /// The doors of all of them are held while `cut` runs, entered in the order in which a writer enters them (shards ascend), so `cut` may
+    /// take no lock but the log's, and puts the next memtables in place: a writer that finds its memtable frozen looks for them at once.
+    pub fn freeze<T>(memtables: &[Arc<Memtable>], cut: impl FnOnce() -> T) -> T {
+        let mut doors: Vec<_> = memtables.iter().map(|memtable| memtable.enter()).collect();
+        let cut = cut();
+        for (memtable, contents) in memtables.iter().zip(&mut doors) {
+            contents.frozen = true;
+            for (_, memtable) in memtable.indexes() {
+                memtable.enter().frozen = true;
+            }
         }
-        contents.log_range.map(|range| range.last)
+        cut
     }
 
     /// Bytes held.

@@ -85,7 +85,7 @@ pub(crate) fn settle(engine: &Engine) -> Result<(), StorageError> {
         return Ok(());
     }
     for store in engine.tables() {
-        crate::flush::flush(engine, &store)?;
+        crate::flush::flush_at_start(engine, &store)?;
     }
     let Some(micros) = options.commitlog.restore_point.micros else { return Ok(()) };
     let path = path(options);

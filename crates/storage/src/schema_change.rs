@@ -140,7 +140,7 @@ pub fn remove_dropped(engine: &Engine, dropped: &[Arc<TableStore>]) -> Result<()
             continue;
         }
         if engine.options.auto_snapshot {
-            crate::flush::flush(engine, store)?;
+            crate::flush::flush_at_start(engine, store)?;
             let tag = format!("dropped-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);
             crate::snapshot::take(engine, store, &tag)?;
         }

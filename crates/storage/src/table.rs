@@ -117,7 +117,9 @@ impl TableStore {
         let Opened { sstables, last_sequence, left_out } = opened;
         let directory = directories.first().cloned().unwrap_or_default();
         let active = new_memtables(&env, shards, &table, &indexes);
-        attach(&indexes, &active, &[]);
+        let entered: Vec<_> = indexes.iter().map(|index| (index, index.store.changes())).collect();
+        attach(&entered, &active, &[]);
+        drop(entered);
         let id = table.id;
         let placed = directories.iter().map(|directory| AtomicBool::new(env.disk.exists(directory))).collect();
         let sstables = newest_first(sstables);
@@ -210,7 +212,8 @@ impl TableStore {
     }
 
     /// Puts new memtables in place (of the table's schema `table`) and freezes the old; None when they are empty. `log_position` gives where
-    /// the log ends: what this table appended up to there is in the old memtables, since nothing is in the new ones yet.
+    /// the log ends. It is asked while nobody can write to the table: what the table appended up to there is in the old memtables, what
+    /// it appends from then on in the new ones.
     pub fn switch_memtables(
         &self,
         table: Arc<TableMetadata>,
@@ -219,23 +222,25 @@ impl TableStore {
     ) -> Option<Arc<FlushSet>> {
         let mut changes = self.changes();
         let old = self.view();
-        let (after, up_to) = (changes.log_frozen_at, log_position());
-        changes.log_frozen_at = Some(up_to);
-        let attached = sets_of_indexes(&old, up_to);
-        let set = Arc::new(FlushSet { memtables: old.active.clone(), after, up_to, indexes: attached });
-        let mut flushing = old.flushing.clone();
-        let empty = old.active.iter().all(|memtable| memtable.total_size() == 0);
-        flushing.push(Arc::clone(&set));
         let indexes: Arc<[_]> = indexes.map_or_else(|| Arc::clone(&old.indexes), Arc::from);
         let active = new_memtables(&self.env, self.shards, &table, &indexes);
-        // before a writer can find the new ones: what it writes there can be read
-        attach(&indexes, &active, &set.indexes);
         let sstables = self.rebound(&old, &table);
-        self.publish(&changes, View { table, active, flushing, sstables, indexes });
-        // a writer that still has the old view finds its memtable frozen and takes the new one
-        for memtable in &set.memtables {
-            memtable.freeze();
-        }
+        let empty = old.active.iter().all(|memtable| memtable.total_size() == 0);
+        // inside the memtables' doors no lock is waited for but the log's
+        let of_indexes: Vec<_> = indexes.iter().map(|index| (index, index.store.changes())).collect();
+        let after = changes.log_frozen_at;
+        let set = Memtable::freeze(&old.active, || {
+            let up_to = log_position();
+            let attached = sets_of_indexes(&old, up_to);
+            let set = Arc::new(FlushSet { memtables: old.active.clone(), after, up_to, indexes: attached });
+            let mut flushing = old.flushing.clone();
+            flushing.push(Arc::clone(&set));
+            attach(&of_indexes, &active, &set.indexes);
+            self.publish(&changes, View { table, active, flushing, sstables, indexes: Arc::clone(&indexes) });
+            set
+        });
+        drop(of_indexes);
+        changes.log_frozen_at = Some(set.up_to);
         drop(changes);
         let is_empty = |memtable: &Arc<Memtable>| {
             memtable.is_empty() && memtable.indexes().iter().all(|(_, memtable)| memtable.is_empty())
@@ -251,13 +256,18 @@ impl TableStore {
     }
 
     /// Of an index: puts the memtables that hang on the base's new ones in place; `set` are those that hang on the old.
-    fn follow_base(&self, table: Arc<TableMetadata>, active: Vec<Arc<Memtable>>, set: Option<Arc<FlushSet>>) {
-        let changes = self.changes();
+    fn follow_base(
+        &self,
+        changes: &Changes,
+        table: Arc<TableMetadata>,
+        active: Vec<Arc<Memtable>>,
+        set: Option<Arc<FlushSet>>,
+    ) {
         let old = self.view();
         let mut flushing = old.flushing.clone();
         flushing.extend(set);
         let (sstables, indexes) = (self.rebound(&old, &table), Arc::clone(&old.indexes));
-        self.publish(&changes, View { table, active, flushing, sstables, indexes });
+        self.publish(changes, View { table, active, flushing, sstables, indexes });
     }
 
     /// The SSTables under the schema of `table`; what is read through them follows an ALTER.
@@ -332,14 +342,17 @@ fn sets_of_indexes(view: &View, up_to: LogPosition) -> Vec<(Arc<IndexStore>, Arc
     sets.collect()
 }
 
+/// An index, entered to change its view.
+type Entered<'a> = (&'a Arc<IndexStore>, MutexGuard<'a, Changes>);
+
 /// Gives indexes the memtables that hang on the base's.
-fn attach(indexes: &[Arc<IndexStore>], base: &[Arc<Memtable>], old: &[(Arc<IndexStore>, Arc<FlushSet>)]) {
-    for (at, index) in indexes.iter().enumerate() {
+fn attach(indexes: &[Entered<'_>], base: &[Arc<Memtable>], old: &[(Arc<IndexStore>, Arc<FlushSet>)]) {
+    for (at, (index, changes)) in indexes.iter().enumerate() {
         let own = |memtable: &Arc<Memtable>| memtable.indexes().get(at).map(|(_, own)| Arc::clone(own));
         let active = base.iter().filter_map(own).collect();
         let set = old.iter().find(|(other, _)| Arc::ptr_eq(&other.store, &index.store));
         let set = set.map(|(_, set)| Arc::clone(set));
-        index.store.follow_base(Arc::clone(&index.definition.table), active, set);
+        index.store.follow_base(changes, Arc::clone(&index.definition.table), active, set);
     }
 }
 

@@ -19,19 +19,22 @@ pub fn record(engine: &Engine, store: &TableStore, position: LogPosition) -> Res
     advance(engine, store, |_| Truncation { position, at_millis })
 }
 
-/// Records that the log has nothing to say about a table up to `position`, though it was not truncated: all of it was in SSTables, and nothing
-/// is left of it. The caller waits until the returned position is durable before the SSTables go.
-pub(crate) fn record_purged(
-    engine: &Engine,
-    store: &Arc<TableStore>,
-    position: LogPosition,
-) -> Result<Option<LogPosition>, StorageError> {
-    // flushes are in the order of the log; a directory that another program wrote may be otherwise
+/// Whether memtables hold what the log has up to `position`. Flushes are in the order of the log, so they do not, unless another program wrote
+/// SSTables of the directory.
+pub(crate) fn is_in_memtables(store: &TableStore, position: LogPosition) -> bool {
     let is_before = |memtable: &Arc<Memtable>| memtable.log_range().is_some_and(|range| range.first <= position);
     let view = store.view();
-    if view.flushing.iter().flat_map(|set| &set.memtables).chain(&view.active).any(is_before) {
-        crate::flush::flush(engine, store)?;
-    }
+    view.flushing.iter().flat_map(|set| &set.memtables).chain(&view.active).any(is_before)
+}
+
+/// Records that the log has nothing to say about a table up to `position`, though it was not truncated: all of it was in SSTables, and nothing
+/// is left of it. Where memtables hold part of it the caller has flushed them. The caller waits until the returned position is durable before
+/// the SSTables go.
+pub(crate) fn record_purged(
+    engine: &Engine,
+    store: &TableStore,
+    position: LogPosition,
+) -> Result<Option<LogPosition>, StorageError> {
     advance(engine, store, |former| Truncation {
         position: former.map_or(position, |former| former.position.max(position)),
         at_millis: former.map_or(truncation_records::NEVER, |former| former.at_millis),

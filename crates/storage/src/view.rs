@@ -14,11 +14,13 @@ use crate::shards::Shards;
 
 /// Memtables that are frozen and on their way into one SSTable, in token order.
 pub struct FlushSet {
-    /// One a shard.
+    /// The memtables, one for each shard of the table.
     pub memtables: Vec<Arc<Memtable>>,
-    /// Where the log stood when those before were frozen; None: these are the first.
+    /// Where the log ended when the set before this one was frozen. None: this is the first set of the process.
     pub after: Option<LogPosition>,
-    /// Where it stood when these were: what the table had appended is in these or in those before.
+    /// Where the log ended when these memtables were frozen. All shards are frozen at one place of the log
+    /// ([`Memtable::freeze`]): each record of the table up to here is in this set or in one before it, each later record in
+    /// the memtables that came after. A flush may begin once the log is durable up to here.
     pub up_to: LogPosition,
     /// Those of indexes that hang on them, which are written first.
     pub indexes: Vec<(Arc<IndexStore>, Arc<FlushSet>)>,
@@ -27,11 +29,11 @@ pub struct FlushSet {
 impl FlushSet {
     /// The part of the log that needs no replay for the table once these memtables, and those before them, are in SSTables. None: they hold
     /// nothing that was logged.
-    ///
-    /// It is not what lies between the first and last record of the memtables: they are frozen one after the other, and a shard's next
-    /// memtable may hold a record that comes before the last one of another shard's old memtable.
     pub fn log_range(&self) -> Option<(LogPosition, LogPosition)> {
-        let first = self.memtables.iter().filter_map(|memtable| memtable.log_range()).map(|range| range.first).min()?;
+        let ranges = || self.memtables.iter().filter_map(|memtable| memtable.log_range());
+        let first = ranges().map(|range| range.first).min()?;
+        let last = ranges().map(|range| range.last).max()?;
+        assert!(last <= self.up_to, "a frozen memtable holds nothing that was logged after it was frozen");
         let from = self.after.unwrap_or(first);
         (from <= self.up_to).then_some((from, self.up_to))
     }

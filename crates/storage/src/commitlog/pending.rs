@@ -80,7 +80,7 @@ impl Pending {
             closed: VecDeque::new(),
             segment,
             offset: header_len,
-            last: LogPosition::NONE,
+            last: LogPosition { segment, offset: 0 },
             open: None,
             start: header_len,
             pieces: Vec::new(),
@@ -108,7 +108,7 @@ impl Pending {
         self.buffer.is_empty() && self.pieces.is_empty()
     }
 
-    /// Where the last record ends.
+    /// Where the last record ends. Before there is one: where this process's first segment begins, behind all that is replayed.
     pub(super) fn position(&self) -> LogPosition {
         self.last
     }

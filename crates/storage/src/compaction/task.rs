@@ -63,8 +63,17 @@ pub struct Active {
     item: Item,
     progress: Arc<Running>,
     task: Box<dyn Task>,
-    /// What must be durable before the end counts; once there is nothing left to advance.
-    recorded: Option<WaitDurable>,
+    stage: Stage,
+}
+
+/// How far a task is.
+enum Stage {
+    /// There may be more to advance.
+    Working,
+    /// Nothing is left of its SSTables, and a flush writes what the log has of the table up to this position and memtables hold.
+    Flushing(LogPosition, Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>),
+    /// Waits until it is durable that the log has nothing to say about the table.
+    Recording(WaitDurable),
 }
 
 /// What became of a slice of work.
@@ -123,7 +132,7 @@ impl Active {
             done: Default::default(),
             stop: Default::default(),
         });
-        Ok(Self { store, operation, item, progress, task, recorded: None })
+        Ok(Self { store, operation, item, progress, task, stage: Stage::Working })
     }
 
     /// Somebody wants it to end, or the table is dropped, or the index whose table it is.
@@ -140,31 +149,51 @@ impl Active {
                 format!("Compaction interrupted: {}({done} / {} bytes)@{store}", running.kind.name(), running.total);
             return Err(StorageError::Refused { why });
         }
-        if self.recorded.is_some() {
-            return self.await_record();
-        }
-        if let Some(bytes) = self.task.advance()? {
-            self.progress.done.fetch_add(bytes, Ordering::Relaxed);
-            return Ok(Advanced::Worked(bytes));
-        }
-        match self.task.purged_log() {
-            // the hidden table of an index has nothing in the log
-            Some(position) if engine.table(self.store.id).is_some() => {
-                crate::truncate::record_purged(engine, &self.store, position)?;
-                self.recorded = Some(engine.log.sync());
-                self.await_record()
+        if let Stage::Working = self.stage {
+            if let Some(bytes) = self.task.advance()? {
+                self.progress.done.fetch_add(bytes, Ordering::Relaxed);
+                return Ok(Advanced::Worked(bytes));
             }
-            _ => Ok(Advanced::Ended),
+            // the hidden table of an index has nothing in the log
+            let purged = self.task.purged_log().filter(|_| engine.table(self.store.id).is_some());
+            match purged {
+                None => return Ok(Advanced::Ended),
+                Some(position) if crate::truncate::is_in_memtables(&self.store, position) => {
+                    self.stage = Stage::Flushing(position, Box::pin(engine.flush(&self.store)));
+                }
+                Some(position) => self.record(engine, position)?,
+            }
         }
+        self.await_record(engine)
     }
 
-    /// Whether what was recorded is durable. Nobody is woken: the worker asks again.
-    fn await_record(&mut self) -> Result<Advanced, StorageError> {
+    fn record(&mut self, engine: &Engine, purged: LogPosition) -> Result<(), StorageError> {
+        crate::truncate::record_purged(engine, &self.store, purged)?;
+        self.stage = Stage::Recording(engine.log.sync());
+        Ok(())
+    }
+
+    /// Whether what was purged is recorded, and that durable. Nobody is woken: the worker asks again.
+    fn await_record(&mut self, engine: &Engine) -> Result<Advanced, StorageError> {
         let mut context = Context::from_waker(Waker::noop());
-        match self.recorded.as_mut().map(|recorded| Pin::new(recorded).poll(&mut context)) {
-            Some(Poll::Pending) => Ok(Advanced::Waits),
-            Some(Poll::Ready(durable)) => durable.map(|()| Advanced::Ended).map_err(StorageError::from),
-            None => Ok(Advanced::Ended),
+        loop {
+            match &mut self.stage {
+                Stage::Working => return Ok(Advanced::Ended),
+                Stage::Flushing(position, flush) => {
+                    let position = *position;
+                    match flush.as_mut().poll(&mut context) {
+                        Poll::Pending => return Ok(Advanced::Waits),
+                        Poll::Ready(flushed) => flushed?,
+                    }
+                    self.record(engine, position)?;
+                }
+                Stage::Recording(recorded) => {
+                    return match Pin::new(recorded).poll(&mut context) {
+                        Poll::Pending => Ok(Advanced::Waits),
+                        Poll::Ready(durable) => durable.map(|()| Advanced::Ended).map_err(StorageError::from),
+                    };
+                }
+            }
         }
     }
 

@@ -9,8 +9,10 @@
 //! Agrees with `CassandraIndex.buildBlocking` and `CollatedViewIndexBuilder`.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use env::{Next, Wake};
@@ -57,7 +59,11 @@ struct Build {
     /// Bytes of the table on disk, and what a row counts for in them.
     rows: u64,
     bytes_per_row: u64,
+    /// The flush of base and index, once all rows were passed.
+    flush: Option<Flush>,
 }
+
+type Flush = Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>;
 
 impl IndexBuilder {
     /// Registers the task.
@@ -100,6 +106,10 @@ impl IndexBuilder {
 
     fn push(&self, request: Request) {
         self.queue.lock().expect("no panic inside").push_back(request);
+        self.wake();
+    }
+
+    fn wake(&self) {
         if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
             wake.wake();
         }
@@ -128,7 +138,10 @@ fn step(engine: &Arc<Engine>, current: &mut Option<Build>) -> Next {
     }
     let ended = match build.advance(engine) {
         Ok(true) => None,
-        Ok(false) => Some(build.complete(engine)),
+        Ok(false) => match build.flushed(engine) {
+            Poll::Pending => return Next::Idle,
+            Poll::Ready(flushed) => Some(flushed.and_then(|()| build.complete(engine))),
+        },
         Err(error) => Some(Err(error)),
     };
     match (ended, current.take()) {
@@ -192,11 +205,14 @@ impl Build {
             stop: Default::default(),
         });
         let bytes_per_row = total / rows.max(1);
-        Ok(Self { request, index, stream, head: None, progress, rows: 0, bytes_per_row })
+        Ok(Self { request, index, stream, head: None, progress, rows: 0, bytes_per_row, flush: None })
     }
 
     /// Does a slice; false: there is nothing more.
     fn advance(&mut self, engine: &Engine) -> Result<bool, StorageError> {
+        if self.flush.is_some() {
+            return Ok(false);
+        }
         if self.progress.stop.load(Ordering::Relaxed) {
             let why = format!("Compaction interrupted: {}@{}", Kind::IndexBuild.name(), self.request.base.name());
             return Err(StorageError::Refused { why });
@@ -239,12 +255,24 @@ impl Build {
         }
     }
 
+    fn is_dropped(&self) -> bool {
+        self.index.store.dropped.load(Ordering::Acquire) || self.request.base.dropped.load(Ordering::Acquire)
+    }
+
     /// What was built is on disk before it is said to be.
+    fn flushed(&mut self, engine: &Arc<Engine>) -> Poll<Result<(), StorageError>> {
+        if self.is_dropped() {
+            return Poll::Ready(Ok(()));
+        }
+        let flush = self.flush.get_or_insert_with(|| Box::pin(engine.flush(&self.request.base)));
+        let waker = crate::flusher::waker(engine, |engine| engine.index_builder.wake());
+        flush.as_mut().poll(&mut Context::from_waker(&waker))
+    }
+
     fn complete(&self, engine: &Engine) -> Result<(), StorageError> {
-        if self.index.store.dropped.load(Ordering::Acquire) || self.request.base.dropped.load(Ordering::Acquire) {
+        if self.is_dropped() {
             return Ok(());
         }
-        crate::flush::flush(engine, &self.request.base)?;
         built::store(engine, &self.request.base.table().keyspace, &self.request.index, true)?;
         self.index.state.set_built(true);
         Ok(())

@@ -106,7 +106,8 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Flushes all tables: what they hold ends at the record that was replayed last.
+    /// Flushes all tables. The first tables hold all that the log has of them, the others what it has up to the record that was replayed
+    /// last.
     fn make_room(&self, engine: &Engine, replayed: LogPosition) -> Result<(), StorageError> {
         if self.options.read_only {
             let why = "the commit log holds more than memtables may (--memory, memtable_heap_space), and with --read-only it cannot be \
@@ -114,7 +115,9 @@ impl Recovery<'_> {
             return Err(StorageError::Refused { why: why.to_owned() });
         }
         for store in self.tables.values() {
-            if let Some(set) = store.switch_memtables(store.table(), None, || replayed) {
+            let table = store.table();
+            let replayed = if target::is_first(&table) { engine.log.position() } else { replayed };
+            if let Some(set) = store.switch_memtables(table, None, || replayed) {
                 crate::flush::flush_set(engine, store, &set)?;
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use env::Env;
 use env::sim::{DATA, Fault, Op, Sim};
@@ -51,22 +52,26 @@ fn open(env: &Env, options: EngineOptions) -> (Arc<Engine>, Recovered) {
     (engine, recovered)
 }
 
-/// Each partition a few times over, in both tables by one mutation; equal timestamps, of which the greater value wins.
+/// A row of a partition, in both tables by one mutation.
+fn mutation(engine: &Engine, k: i32, v: i32, now: i64) -> Mutation {
+    let updates = NAMES.into_iter().map(|name| {
+        let table = engine.schema().table("restart", name).cloned().expect("it was made");
+        let mut row = Row::new([Some(int(v))].into_iter().collect());
+        row.liveness = Liveness::new(now);
+        row.add_cell(Cell::live(table.regulars[0].id, now, int(v * k)));
+        let mut update = PartitionUpdate::new(table, DecoratedKey::new(int(k)));
+        update.add_row(row);
+        update
+    });
+    Mutation { key: DecoratedKey::new(int(k)), updates: updates.collect() }
+}
+
+/// Each partition a few times over; equal timestamps, of which the greater value wins.
 fn write(engine: &Engine, from: i32) {
     let now = engine.env.clock.now_micros();
     for v in from..from + 3 {
         for k in 0..PARTITIONS {
-            let updates = NAMES.into_iter().map(|name| {
-                let table = engine.schema().table("restart", name).cloned().expect("it was made");
-                let mut row = Row::new([Some(int(v))].into_iter().collect());
-                row.liveness = Liveness::new(now);
-                row.add_cell(Cell::live(table.regulars[0].id, now, int(v * k)));
-                let mut update = PartitionUpdate::new(table, DecoratedKey::new(int(k)));
-                update.add_row(row);
-                update
-            });
-            let mutation = Mutation { key: DecoratedKey::new(int(k)), updates: updates.collect() };
-            engine.apply(&[mutation]).expect("room");
+            engine.apply(&[mutation(engine, k, v, now)]).expect("room");
         }
     }
 }
@@ -230,4 +235,40 @@ fn schema_tables_are_not_flushed_once_the_log_has_failed() {
     sim.power_cut();
     let (engine, _) = open(&sim.env(), options(Path::new(DATA), 4 << 20));
     assert!(NAMES.into_iter().all(|name| engine.schema().table("restart", name).is_some()));
+}
+
+/// Memtables of all shards are frozen at one place of the log, whatever writers do meanwhile: a flush waits until the log is durable up to there,
+/// and what it writes must not lie behind. Threads write while memtables are switched.
+#[test]
+fn memtables_end_where_the_log_stood_when_they_were_frozen() {
+    let env = env::real::env();
+    let scratch = tempfile::tempdir().expect("a directory");
+    let (engine, _) = open(&env, options(&scratch.path().join("node"), 1 << 30));
+    let store = engine.table_by_name("restart", "t").expect("open");
+    let ends = Arc::new(AtomicBool::new(false));
+    let writer = |number: i32| {
+        let (engine, ends) = (Arc::clone(&engine), Arc::clone(&ends));
+        let job = move || {
+            for v in (0..).take_while(|_| !ends.load(Ordering::Relaxed)) {
+                match engine.apply(&[mutation(&engine, v % PARTITIONS, number, 1)]) {
+                    // the disk is slower than the writers
+                    Err(crate::StorageError::Busy) => std::thread::yield_now(),
+                    applied => drop(applied.expect("the node takes writes")),
+                }
+            }
+        };
+        env.tasks.spawn_worker("writer", Box::new(job))
+    };
+    let writers: Vec<_> = (0..2).map(writer).collect();
+    let mut before = None;
+    for _ in 0..2000 {
+        let Some(set) = store.switch_memtables(store.table(), None, || engine.log.position()) else { continue };
+        let ranges: Vec<_> = set.memtables.iter().filter_map(|memtable| memtable.log_range()).collect();
+        assert!(ranges.iter().all(|range| range.last <= set.up_to), "a record lies behind the freeze");
+        assert!(ranges.iter().all(|range| before.is_none_or(|before| range.first > before)), "a record lies before it");
+        before = Some(set.up_to);
+        store.finish_flush(&set, Vec::new());
+    }
+    ends.store(true, Ordering::Relaxed);
+    writers.into_iter().for_each(|writer| writer.join().expect("no writer panics"));
 }
