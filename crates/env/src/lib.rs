@@ -34,8 +34,8 @@ pub use programs::{Ended, PROGRAM_OUTPUT_MAX, Programs};
 pub use random::Random;
 pub use read_only::read_only;
 pub use tasks::{
-    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, Next, Part,
-    QueueFull, Step, Tasks, Wake, WakeTarget,
+    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFuture,
+    MakeLocal, Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
 };
 
 /// Handles to everything outside the process; cheap to clone.

@@ -7,10 +7,13 @@
 //!   share besides; while they have nothing it gets all.
 //! - The *parts* of a computation run side by side while who wants them all waits: replay.
 //! - A *worker* is a named thread that runs a request loop.
+//! - A *local worker* is a named thread that runs a future, which may start further tasks of the same thread.
 //!
 //! A panic in a background task ends the process: replaying the log is the recovery path, a half-dead node is none.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +52,12 @@ pub type Step = Box<dyn FnMut() -> Next + Send>;
 /// A part of a computation that is split.
 pub type Part<'a> = Box<dyn FnOnce() + Send + 'a>;
 
+/// What a local worker runs. Bound to its thread.
+pub type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Makes the future of a local worker, on the worker's thread.
+pub type MakeLocal = Box<dyn FnOnce() -> LocalFuture + Send>;
+
 /// Starts work outside the request path.
 pub trait Tasks: Send + Sync {
     /// Registers a background task. Its first step runs after the first wake. The task ends with [`Next::Done`], or when the
@@ -67,6 +76,10 @@ pub trait Tasks: Send + Sync {
 
     /// Starts a worker thread.
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable>;
+
+    /// Starts a worker thread that runs a future to its end, within which `tokio::task::spawn_local` starts more on that thread.
+    /// Whatever they wait for comes from [`crate::Env`]: the simulated machine has no runtime with timers and sockets of its own.
+    fn spawn_local_worker(&self, name: &str, make: MakeLocal) -> Box<dyn Joinable>;
 
     /// CPU cores this process may use (at least 1).
     fn cores(&self) -> usize;

@@ -14,8 +14,8 @@ use std::time::Duration;
 use rustix::thread::CpuSet;
 
 use crate::{
-    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, Next, Part,
-    QueueFull, Step, Tasks, Wake, WakeTarget,
+    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, MakeLocal,
+    Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
 };
 
 /// How long a thread of the blocking pool waits for a job before it ends.
@@ -78,6 +78,10 @@ impl Tasks for Threads {
         Box::new(Worker(spawn(name, worker)))
     }
 
+    fn spawn_local_worker(&self, name: &str, make: MakeLocal) -> Box<dyn Joinable> {
+        Box::new(Worker(spawn(name, move || run_local(make))))
+    }
+
     fn cores(&self) -> usize {
         thread::available_parallelism().map_or(1, usize::from)
     }
@@ -97,6 +101,16 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 
 fn try_spawn(name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     thread::Builder::new().name(name).spawn(body).map(drop)
+}
+
+/// Runs a future to its end on a runtime of the calling thread.
+fn run_local(make: MakeLocal) {
+    let options = tokio::runtime::LocalOptions::default();
+    match tokio::runtime::Builder::new_current_thread().enable_all().build_local(options) {
+        Ok(runtime) => runtime.block_on(async { make().await }),
+        // What the future was going to say is dropped with it, which tells whoever waits for it.
+        Err(error) => tracing::error!(%error, "a worker has no runtime"),
+    }
 }
 
 struct Worker(JoinHandle<()>);

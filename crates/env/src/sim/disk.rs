@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::clock::SimClock;
-use super::faults::{ENOSPC, Fault, Op};
+use super::faults::{ENOSPC, Fault, Op, Stall};
 use super::inode::{Inode, Loss};
 use super::lock;
 use super::random::SimRandom;
@@ -40,6 +40,7 @@ struct State {
     directories: BTreeMap<PathBuf, Directory>,
     locks: BTreeSet<PathBuf>,
     faults: Vec<Fault>,
+    stalls: Vec<Stall>,
     capacity: Option<u64>,
     cold_percent: u64,
     sync_delay: Duration,
@@ -81,6 +82,7 @@ impl SimDisk {
             directories,
             locks: BTreeSet::new(),
             faults: Vec::new(),
+            stalls: Vec::new(),
             capacity: None,
             cold_percent: 0,
             sync_delay: Duration::ZERO,
@@ -95,9 +97,17 @@ impl SimDisk {
         lock(&self.shared.state).faults.push(fault);
     }
 
-    /// Takes all faults back.
+    /// Lets operations take long; stalls are tried in the order in which they were added. A machine that is alone moves time by
+    /// them; one among others is kept busy.
+    pub fn stall(&self, stall: Stall) {
+        lock(&self.shared.state).stalls.push(stall);
+    }
+
+    /// Takes all faults and stalls back.
     pub fn heal(&self) {
-        lock(&self.shared.state).faults.clear();
+        let mut state = lock(&self.shared.state);
+        state.faults.clear();
+        state.stalls.clear();
     }
 
     /// Limits the bytes that all files may hold; beyond, writes fail with `ENOSPC`.
@@ -153,6 +163,10 @@ impl Shared {
     /// Every operation passes here: counted, traced, refused to earlier lives and by faults.
     fn begin(&self, life: u64, op: Op, path: &Path, numbers: &[u64]) -> io::Result<()> {
         let name = path.to_string_lossy();
+        let stalled = lock(&self.state).stalls.iter_mut().find_map(|stall| stall.strike(op, &name));
+        if let Some(duration) = stalled {
+            self.clock.spend(duration);
+        }
         self.trace.record(&name, &[op as u64]);
         self.trace.record("", numbers);
         let mut state = lock(&self.state);

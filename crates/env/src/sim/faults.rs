@@ -1,10 +1,15 @@
-//! Faults of the simulated disk: errors on chosen operations.
+//! Faults of the simulated disk: errors on chosen operations, and operations that take long.
+
+use std::time::Duration;
 
 /// "Input/output error".
 pub const EIO: i32 = 5;
 
 /// "No space left on device".
 pub const ENOSPC: i32 = 28;
+
+/// "Too many open files".
+pub const EMFILE: i32 = 24;
 
 /// A disk operation, as counted and as chosen by faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,5 +74,35 @@ impl Fault {
         }
         self.times = self.times.checked_sub(1)?;
         Some(self.errno)
+    }
+}
+
+/// Operations that take long.
+#[derive(Clone, Debug)]
+pub struct Stall {
+    /// Operations it slows down.
+    pub op: Op,
+    /// Slows down paths that contain this (empty: all).
+    pub path: String,
+    /// Matching operations that are still quick before.
+    pub skip: u64,
+    /// How often it strikes then.
+    pub times: u64,
+    /// The virtual time that each takes.
+    pub duration: Duration,
+}
+
+impl Stall {
+    /// Counts a matching operation; how long it takes if it is slow.
+    pub(super) fn strike(&mut self, op: Op, path: &str) -> Option<Duration> {
+        if op != self.op || !path.contains(&self.path) {
+            return None;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return None;
+        }
+        self.times = self.times.checked_sub(1)?;
+        Some(self.duration)
     }
 }

@@ -1,125 +1,266 @@
-//! A network within the process: listeners are queues, connections are pipes.
+//! The network between simulated machines: connections in order and without loss of bytes, as TCP gives them, over links that
+//! are none of it.
+//!
+//! A link is one way, from a machine to another. It has a delay drawn for each segment, may be slow, may lose segments and may be
+//! blocked. What is lost or blocked is sent again later, so the connection stalls; what is not acknowledged for
+//! [`GIVE_UP`] fails the sender's side with `TimedOut`, and nobody tells the other side. Each side has a bounded send buffer
+//! and a bounded receive buffer, so a reader that does not read stops the writer.
+//!
+//! How sockets end: dropping a stream sends what was written and then FIN, or RST when it had unread bytes. A killed process
+//! leaves that to its kernel. A machine without power says nothing: its peers find out by a timeout, or by the RST that they
+//! get when they send to it after it has its power again. A hung connection moves nothing any more and never ends by itself.
+//!
+//! Connections are independent of each other: what is sent later on another one may arrive earlier. Time comes from the
+//! timeline, chance from a stream of its own. Not simulated: addresses of more than one network, UDP, keepalive probes.
 
-use std::collections::{BTreeMap, VecDeque};
+mod deliver;
+mod dial;
+mod faults;
+mod link;
+mod listen;
+mod socket;
+mod stream;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
+use std::time::Duration;
 
+use super::clock::{SimClock, Timeline};
 use super::lock;
 use super::random::SimRandom;
-use crate::{Connecting, Listener, Network, Random, Stream};
+use super::trace::Trace;
+use crate::{Connecting, Listener, Network};
 
-/// Bytes in flight in each direction; a writer waits beyond.
-const PIPE_BYTES: usize = 64 * 1024;
+pub use link::Link;
+use listen::Backlog;
+use socket::Socket;
+
+/// Bytes that a side may have written and the other side not acknowledged; a writer waits beyond.
+pub const SEND_BUFFER_MAX: usize = 64 * 1024;
+
+/// Bytes that have arrived and are not read; the other side sends no more beyond, but for the segment under way.
+pub const RECEIVE_BUFFER_MAX: usize = 64 * 1024;
+
+/// Connections of a listener that nobody has accepted; further ones are not answered, and their clients try again.
+const BACKLOG_MAX: usize = 1024;
+
+/// How long a segment is sent again and again before its sender gives the connection up.
+pub const GIVE_UP: Duration = Duration::from_secs(30);
+
+/// How long a client tries to connect.
+pub const CONNECT_MAX: Duration = Duration::from_secs(20);
+
+/// The first wait before something is sent again; doubled each time up to [`RETRY_MAX`].
+const RETRY_FIRST: Duration = Duration::from_millis(200);
+const RETRY_MAX: Duration = Duration::from_secs(3);
 
 /// First port given to listeners on port 0 and to clients.
 const PORT_FIRST: u16 = 40_000;
+const PORTS: u16 = 20_000;
 
-type Incoming = (Box<dyn Stream>, SocketAddr);
+/// Something that happens on the network at its time.
+enum Event {
+    /// The first outgoing segment of a socket reaches the other side, if the link lets it pass.
+    Arrive { socket: u64 },
+    /// A socket hears that so many of its bytes have arrived; since when that is tried.
+    Acknowledge { socket: u64, bytes: usize, since: u64 },
+    /// A socket hears that the other side is gone.
+    Reset { socket: u64 },
+    /// A client's wish to connect reaches the other machine.
+    Ask { dial: u64 },
+    /// The answer comes back.
+    Answer { dial: u64, result: Result<u64, io::ErrorKind> },
+}
 
-#[derive(Default)]
-struct Backlog {
-    waiting: VecDeque<Incoming>,
-    waker: Option<Waker>,
-    reuse_port: bool,
+/// A machine on the network.
+struct Host {
+    /// Processes that this machine has had.
+    life: u64,
+    /// False from a power cut until the machine is started again.
+    is_on: bool,
+}
+
+/// What the judges may ask of the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkFigures {
+    /// Connections that were accepted by the other machine.
+    pub connected: u64,
+    /// Segments that reached the other side.
+    pub delivered: u64,
+    /// Segments that had to be sent again.
+    pub retried: u64,
+    /// Connections that ended with a reset, by side.
+    pub resets: u64,
+    /// Connections given up after [`GIVE_UP`], by side.
+    pub given_up: u64,
+    /// The most bytes that a side had written and not acknowledged.
+    pub unacknowledged_most: usize,
+    /// The most bytes that had arrived at a side and were not read.
+    pub unread_most: usize,
 }
 
 #[derive(Default)]
 struct State {
+    hosts: Vec<Host>,
+    links: BTreeMap<(usize, usize), Link>,
+    /// Of links that are not set.
+    usual: Link,
+    blocked: BTreeSet<(usize, usize)>,
     ports_given: u16,
     made: u64,
-    listeners: BTreeMap<(SocketAddr, u64), Backlog>,
+    listeners: BTreeMap<(usize, SocketAddr, u64), Backlog>,
+    sockets: BTreeMap<u64, Socket>,
+    dials: BTreeMap<u64, dial::Dial>,
+    events: BTreeMap<(u64, u64), Event>,
+    figures: NetworkFigures,
+    /// Wakers to call, and others to drop, when the lock is released: both may run foreign code that needs the lock.
+    to_wake: Vec<Waker>,
+    to_drop: Vec<Waker>,
+}
+
+/// See the module.
+pub struct SimNetwork {
+    state: Mutex<State>,
+    timeline: Arc<Timeline>,
+    /// By machine: what is sent leaves at the sender's time, which may be ahead of the timeline.
+    clocks: Vec<Arc<SimClock>>,
+    random: SimRandom,
+    trace: Arc<Trace>,
 }
 
 impl State {
+    fn next_number(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+
     fn port(&mut self) -> u16 {
-        self.ports_given = self.ports_given.wrapping_add(1) % 20_000;
+        self.ports_given = (self.ports_given + 1) % PORTS;
         PORT_FIRST + self.ports_given
+    }
+
+    fn schedule(&mut self, at: u64, event: Event) {
+        let number = self.next_number();
+        self.events.insert((at, number), event);
+    }
+
+    fn wake(&mut self, waker: Option<Waker>) {
+        self.to_wake.extend(waker);
     }
 }
 
-pub(super) struct SimNetwork {
-    state: Arc<Mutex<State>>,
-    schedule: Arc<SimRandom>,
+/// The address of a machine: 10.0.0.1 is the first.
+pub fn address_of(machine: usize) -> IpAddr {
+    let number = u16::try_from(machine + 1).expect("a simulation has fewer machines");
+    let [high, low] = number.to_be_bytes();
+    IpAddr::V4(Ipv4Addr::new(10, 0, high, low))
 }
 
 impl SimNetwork {
-    pub(super) fn new(schedule: Arc<SimRandom>) -> Self {
-        SimNetwork { state: Arc::default(), schedule }
+    pub(super) fn new(
+        clocks: Vec<Arc<SimClock>>,
+        usual: Link,
+        timeline: Arc<Timeline>,
+        random: SimRandom,
+        trace: Arc<Trace>,
+    ) -> Self {
+        let hosts = clocks.iter().map(|_| Host { life: 0, is_on: true }).collect();
+        let state = State { hosts, usual, ..State::default() };
+        SimNetwork { state: Mutex::new(state), timeline, clocks, random, trace }
     }
 
-    pub(super) fn end_life(&self) {
-        let ended = std::mem::take(&mut lock(&self.state).listeners);
-        drop(ended);
+    /// A machine's present on the timeline.
+    fn present(&self, machine: usize) -> u64 {
+        self.clocks.get(machine).expect("a machine of this world").present()
     }
 
-    fn connect_now(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>> {
+    /// Changes the state; wakes and drops what it left to wake and to drop.
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = lock(&self.state);
-        let client_address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), state.port());
-        let keys: Vec<_> = state.listeners.range((address, 0)..=(address, u64::MAX)).map(|(key, _)| *key).collect();
-        if keys.is_empty() {
-            return Err(io::ErrorKind::ConnectionRefused.into());
-        }
-        let choice = usize::try_from(self.schedule.below(keys.len() as u64)).expect("below a usize");
-        let key = keys.get(choice).expect("chosen among the keys");
-        let backlog = state.listeners.get_mut(key).expect("listed under the same lock");
-        let (client, server) = tokio::io::duplex(PIPE_BYTES);
-        backlog.waiting.push_back((Box::new(server), client_address));
-        let waker = backlog.waker.take();
+        let result = change(&mut state);
+        let (to_wake, to_drop) = (std::mem::take(&mut state.to_wake), std::mem::take(&mut state.to_drop));
         drop(state);
-        waker.into_iter().for_each(Waker::wake);
-        Ok(Box::new(client))
+        to_wake.into_iter().for_each(Waker::wake);
+        drop(to_drop);
+        result
+    }
+
+    /// What happened so far.
+    pub fn figures(&self) -> NetworkFigures {
+        lock(&self.state).figures
+    }
+
+    /// When something happens next.
+    pub(super) fn next_event(&self) -> Option<u64> {
+        lock(&self.state).events.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Lets happen what is due; how much that was.
+    pub(super) fn run_due(&self) -> usize {
+        let now = self.timeline.nanos();
+        let mut count = 0;
+        self.with(|state| {
+            while let Some(entry) = state.events.first_entry().filter(|entry| entry.key().0 <= now) {
+                let event = entry.remove();
+                count += 1;
+                self.happen(state, now, event);
+            }
+        });
+        count
+    }
+
+    fn happen(&self, state: &mut State, now: u64, event: Event) {
+        match event {
+            Event::Arrive { socket } => self.arrive(state, now, socket),
+            Event::Acknowledge { socket, bytes, since } => self.acknowledge(state, now, socket, bytes, since),
+            Event::Reset { socket } => self.hear_reset(state, socket),
+            Event::Ask { dial } => self.asked(state, now, dial),
+            Event::Answer { dial, result } => self.answered(state, now, dial, result),
+        }
+    }
+
+    /// Whether something that is sent from one machine reaches the other.
+    fn passes(&self, state: &State, from: usize, to: usize) -> bool {
+        if from == to {
+            return true;
+        }
+        let link = state.link(from, to);
+        let is_lost = link.loss_percent > 0 && self.random.chance(link.loss_percent);
+        !is_lost && !state.blocked.contains(&(from, to)) && state.hosts.get(to).is_some_and(|host| host.is_on)
+    }
+
+    /// How long something is under way from one machine to the other.
+    fn delay(&self, state: &State, from: usize, to: usize) -> u64 {
+        if from == to { 0 } else { state.link(from, to).draw_delay(&self.random) }
     }
 }
 
-impl Network for SimNetwork {
-    fn bind(&self, mut address: SocketAddr, reuse_port: bool) -> io::Result<Box<dyn Listener>> {
-        let mut state = lock(&self.state);
-        if address.port() == 0 {
-            address.set_port(state.port());
-        }
-        let mut others = state.listeners.range((address, 0)..=(address, u64::MAX));
-        if others.any(|(_, backlog)| !(backlog.reuse_port && reuse_port)) {
-            return Err(io::ErrorKind::AddrInUse.into());
-        }
-        state.made += 1;
-        let key = (address, state.made);
-        state.listeners.insert(key, Backlog { reuse_port, ..Backlog::default() });
-        Ok(Box::new(Bound { key, state: self.state.clone() }))
+/// The network as one life of a machine sees it.
+pub(super) struct HostNetwork {
+    network: Arc<SimNetwork>,
+    machine: usize,
+    life: u64,
+}
+
+impl HostNetwork {
+    pub(super) fn new(network: Arc<SimNetwork>, machine: usize) -> Self {
+        let life = lock(&network.state).hosts.get(machine).expect("a machine of this world").life;
+        HostNetwork { network, machine, life }
+    }
+}
+
+impl Network for HostNetwork {
+    fn bind(&self, address: SocketAddr, reuse_port: bool) -> io::Result<Box<dyn Listener>> {
+        self.network.listen(self.machine, self.life, address, reuse_port)
     }
 
     fn connect(&self, address: SocketAddr) -> Connecting {
-        Box::pin(std::future::ready(self.connect_now(address)))
+        dial::connect(self.network.clone(), self.machine, self.life, address)
     }
 }
 
-struct Bound {
-    key: (SocketAddr, u64),
-    state: Arc<Mutex<State>>,
-}
-
-impl Listener for Bound {
-    fn local_address(&self) -> io::Result<SocketAddr> {
-        Ok(self.key.0)
-    }
-
-    fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Incoming>> {
-        let mut state = lock(&self.state);
-        let Some(backlog) = state.listeners.get_mut(&self.key) else {
-            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
-        };
-        if let Some(incoming) = backlog.waiting.pop_front() {
-            return Poll::Ready(Ok(incoming));
-        }
-        backlog.waker = Some(context.waker().clone());
-        Poll::Pending
-    }
-}
-
-impl Drop for Bound {
-    fn drop(&mut self) {
-        let ended = lock(&self.state).listeners.remove(&self.key);
-        drop(ended);
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,29 @@
-//! Tasks without threads: ready steps and jobs wait until the test runs them, one at a time, in an order drawn from the seed.
+//! A machine's tasks without threads: ready steps, jobs and local workers wait until the simulation runs them, one at a time,
+//! in an order drawn from the seed.
+//!
+//! The future of a local worker belongs to the simulation's thread ([`WORKERS`]), so a machine with such workers stays on the
+//! thread on which they were started.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 use super::clock::SimClock;
 use super::lock;
-use super::random::SimRandom;
 use super::trace::Trace;
-use crate::{BLOCKING_QUEUE_MAX, Clock, Joinable, Next, Part, QueueFull, Random, Step, Tasks, Wake, WakeTarget};
+use crate::{
+    BLOCKING_QUEUE_MAX, Clock, Joinable, LocalFuture, MakeLocal, Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
+};
+
+thread_local! {
+    /// The futures of local workers, of all simulations on this thread.
+    static WORKERS: RefCell<BTreeMap<u64, LocalFuture>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Keys of [`WORKERS`] given so far in this process. Nothing that a simulation shows depends on them.
+static WORKERS_MADE: AtomicU64 = AtomicU64::new(0);
 
 struct Background {
     name: String,
@@ -17,73 +33,116 @@ struct Background {
     deadline: Option<u64>,
 }
 
+/// A worker that runs a future; the future is in [`WORKERS`].
+struct LocalWorker {
+    name: String,
+    key: u64,
+    awake: bool,
+}
+
 #[derive(Default)]
 struct State {
     life: u64,
     made: u64,
     background: BTreeMap<u64, Background>,
     jobs: VecDeque<(String, Box<dyn FnOnce() + Send>)>,
+    workers: BTreeMap<u64, LocalWorker>,
+}
+
+/// Something that can run now.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ready {
+    /// A background task's step, by the task's number.
+    Background(u64),
+    /// A job, by its place in the queue.
+    Job(usize),
+    /// A local worker, by its number.
+    Worker(u64),
 }
 
 /// All tasks of the machine.
 pub(super) struct Queue {
+    machine: usize,
     state: Arc<Mutex<State>>,
     clock: Arc<SimClock>,
-    schedule: Arc<SimRandom>,
     trace: Arc<Trace>,
 }
 
 impl Queue {
-    pub(super) fn new(clock: Arc<SimClock>, schedule: Arc<SimRandom>, trace: Arc<Trace>) -> Self {
-        Queue { state: Arc::default(), clock, schedule, trace }
+    pub(super) fn new(machine: usize, clock: Arc<SimClock>, trace: Arc<Trace>) -> Self {
+        Queue { machine, state: Arc::default(), clock, trace }
     }
 
     pub(super) fn handle(&self) -> SimTasks {
         SimTasks { state: self.state.clone(), life: lock(&self.state).life }
     }
 
-    /// The earliest deadline of a sleeping task.
+    /// When on the timeline the first sleeping task is due.
     pub(super) fn next_deadline(&self) -> Option<u64> {
-        lock(&self.state).background.values().filter_map(|task| task.deadline).min()
+        let deadline = lock(&self.state).background.values().filter_map(|task| task.deadline).min();
+        deadline.map(|local| self.clock.when(local))
     }
 
     pub(super) fn end_life(&self) {
         let ended = {
             let mut state = lock(&self.state);
             state.life += 1;
-            (std::mem::take(&mut state.background), std::mem::take(&mut state.jobs))
+            let (background, jobs) = (std::mem::take(&mut state.background), std::mem::take(&mut state.jobs));
+            (background, jobs, std::mem::take(&mut state.workers))
         };
-        drop(ended);
+        let (background, jobs, workers) = ended;
+        workers.into_values().for_each(|worker| drop(take_future(worker.key)));
+        drop((background, jobs));
     }
 
-    /// Runs one ready step or job; `false` when there is none.
-    pub(super) fn step(&self) -> bool {
+    /// What can run now, in an order that depends on nothing but the run so far.
+    pub(super) fn ready(&self) -> Vec<Ready> {
         let now = self.clock.monotonic_nanos();
-        let mut state = lock(&self.state);
+        let state = lock(&self.state);
         let is_ready = |task: &Background| task.awake || task.deadline.is_some_and(|deadline| deadline <= now);
-        let ready: Vec<u64> = state.background.iter().filter(|(_, task)| is_ready(task)).map(|(id, _)| *id).collect();
-        let choices = ready.len() + state.jobs.len();
-        if choices == 0 {
-            return false;
+        let background = state.background.iter().filter(|(_, task)| is_ready(task));
+        let workers = state.workers.iter().filter(|(_, worker)| worker.awake);
+        let ready = background.map(|(id, _)| Ready::Background(*id)).chain((0..state.jobs.len()).map(Ready::Job));
+        ready.chain(workers.map(|(id, _)| Ready::Worker(*id))).collect()
+    }
+
+    /// Runs one of those that [`Self::ready`] gave, before anything else has run.
+    pub(super) fn run(&self, ready: Ready) {
+        match ready {
+            Ready::Background(id) => self.run_background(id),
+            Ready::Job(place) => {
+                let job = lock(&self.state).jobs.remove(place);
+                let (name, job) = job.expect("what is ready stays so until something runs");
+                self.trace.record(&name, &[self.machine as u64]);
+                job();
+            }
+            Ready::Worker(id) => self.run_worker(id),
         }
-        let choice = usize::try_from(self.schedule.below(choices as u64)).expect("below a usize");
-        let Some(id) = ready.get(choice) else {
-            let (name, job) = state.jobs.remove(choice - ready.len()).expect("chosen among the jobs");
-            drop(state);
-            self.trace.record(&name, &[]);
-            job();
-            return true;
-        };
-        let task = state.background.get_mut(id).expect("chosen among the tasks");
+    }
+
+    fn run_background(&self, id: u64) {
+        let mut state = lock(&self.state);
+        let task = state.background.get_mut(&id).expect("what is ready stays so until something runs");
         task.awake = false;
         task.deadline = None;
-        self.trace.record(&task.name, &[*id]);
+        self.trace.record(&task.name, &[self.machine as u64, id]);
         let step = task.step.take();
         drop(state);
         if let Some(step) = step {
-            self.run_step(*id, step);
+            self.run_step(id, step);
         }
-        true
+    }
+
+    fn run_worker(&self, id: u64) {
+        let mut state = lock(&self.state);
+        let worker = state.workers.get_mut(&id).expect("what is ready stays so until something runs");
+        worker.awake = false;
+        self.trace.record(&worker.name, &[self.machine as u64, id]);
+        let key = worker.key;
+        drop(state);
+        if let Some(future) = take_future(key) {
+            poll_worker(&self.state, id, key, future);
+        }
     }
 
     fn run_step(&self, id: u64, mut step: Step) {
@@ -153,10 +212,26 @@ impl Tasks for SimTasks {
         parts.into_iter().for_each(|part| part());
     }
 
-    /// A worker is a job here: it must end by itself.
+    /// A worker is a job here: it must end by itself. What serves for long is a local worker.
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable> {
         let started = self.push(name, worker);
         Box::new(Started(started))
+    }
+
+    /// Polled once at once, so that who waits for its first words has them when this returns.
+    fn spawn_local_worker(&self, name: &str, make: MakeLocal) -> Box<dyn Joinable> {
+        let mut state = lock(&self.state);
+        if state.life != self.life {
+            return Box::new(Started(Err(QueueFull)));
+        }
+        state.made += 1;
+        let (id, key) = (state.made, WORKERS_MADE.fetch_add(1, Ordering::Relaxed));
+        state.workers.insert(id, LocalWorker { name: name.to_owned(), key, awake: false });
+        drop(state);
+        let future = make();
+        let alone = async move { tokio::task::LocalSet::new().run_until(future).await };
+        poll_worker(&self.state, id, key, Box::pin(alone));
+        Box::new(Started(Ok(())))
     }
 
     fn cores(&self) -> usize {
@@ -164,6 +239,37 @@ impl Tasks for SimTasks {
     }
 
     fn pin_to_core(&self, _core: usize) {}
+}
+
+fn take_future(key: u64) -> Option<LocalFuture> {
+    // The thread's futures are gone when the thread is about to end.
+    WORKERS.try_with(|workers| workers.borrow_mut().remove(&key)).ok().flatten()
+}
+
+/// Polls a worker's future, and keeps it when it waits and its life has not ended meanwhile.
+fn poll_worker(state: &Arc<Mutex<State>>, id: u64, key: u64, mut future: LocalFuture) {
+    let waker = std::task::Waker::from(Arc::new(WorkerWaker { state: state.clone(), id }));
+    if let Poll::Ready(()) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+        drop(lock(state).workers.remove(&id));
+        return;
+    }
+    let lives = lock(state).workers.get(&id).is_some_and(|worker| worker.key == key);
+    if lives {
+        WORKERS.with(|workers| workers.borrow_mut().insert(key, future));
+    }
+}
+
+struct WorkerWaker {
+    state: Arc<Mutex<State>>,
+    id: u64,
+}
+
+impl std::task::Wake for WorkerWaker {
+    fn wake(self: Arc<Self>) {
+        if let Some(worker) = lock(&self.state).workers.get_mut(&self.id) {
+            worker.awake = true;
+        }
+    }
 }
 
 struct Waker {
@@ -188,6 +294,7 @@ impl Drop for Waker {
 
 struct Started(Result<(), QueueFull>);
 
+/// There is nothing to wait for: the simulation runs what was started when its turn comes.
 impl Joinable for Started {
     fn join(self: Box<Self>) -> Result<(), String> {
         self.0.map_err(|full| full.to_string())

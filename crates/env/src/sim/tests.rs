@@ -1,7 +1,8 @@
 //! The simulated machine: durability, faults, and equal runs of equal seeds.
 
 use std::path::Path;
-use std::sync::atomic::AtomicU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -110,7 +110,7 @@ impl WriteFile for Writer {
         let begun = self.shared.begin(self.life, Op::Sync, &self.path, &[]);
         let delay = lock(&self.shared.state).sync_delay;
         if !delay.is_zero() {
-            self.shared.clock.advance(delay);
+            self.shared.clock.spend(delay);
         }
         match begun {
             Ok(()) => lock(&self.file).sync(),
