@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use env::{Detached, Env, Joinable};
+use env::{Detached, Env, Joinable, MakeLocal};
 use protocol::ProtocolVersion;
 use protocol::response::Event;
 use stdx::Share;
@@ -217,8 +217,8 @@ impl Server {
             };
             let (tell, told) = std::sync::mpsc::channel();
             let make_handler = make_handler.clone();
-            let body = move || seat.run(|number| make_handler(number), &tell);
-            server.workers.push(env.tasks.spawn_worker(&format!("worker-{number}"), Box::new(body)));
+            let make: MakeLocal = Box::new(move || Box::pin(seat.run(move |number| make_handler(number), tell)));
+            server.workers.push(env.tasks.spawn_local_worker(&format!("worker-{number}"), make));
             server.worker_stats.push(stats);
             server.address = told.recv().unwrap_or_else(|_| Err(io::Error::other("a worker ended at its start")))?;
         }
@@ -407,35 +407,26 @@ struct Seat {
 }
 
 impl Seat {
-    fn run<H: RequestHandler>(
+    /// The worker's whole life, on its thread. Who starts it waits for the address or the error that it tells.
+    async fn run<H: RequestHandler>(
         self,
         make_handler: impl Fn(usize) -> H,
-        tell: &std::sync::mpsc::Sender<io::Result<SocketAddr>>,
+        tell: std::sync::mpsc::Sender<io::Result<SocketAddr>>,
     ) {
         if self.pin {
             self.shared.env.tasks.pin_to_core(self.number);
         }
-        let built = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build_local(tokio::runtime::LocalOptions::default());
-        let runtime = match built {
-            Ok(runtime) => runtime,
+        let bound = self.shared.env.network.bind(self.address, true).and_then(|listener| {
+            let address = listener.local_address()?;
+            Ok((listener, address))
+        });
+        let (listener, address) = match bound {
+            Ok(bound) => bound,
             Err(error) => return drop(tell.send(Err(error))),
         };
-        runtime.block_on(async move {
-            let network = &self.shared.env.network;
-            let bound = network.bind(self.address, true).and_then(|listener| {
-                let address = listener.local_address()?;
-                Ok((listener, address))
-            });
-            let (listener, address) = match bound {
-                Ok(bound) => bound,
-                Err(error) => return drop(tell.send(Err(error))),
-            };
-            let core = Rc::new(WorkerCore::new(self.number, self.shared.clone(), self.stats));
-            let handler = Rc::new(make_handler(self.number));
-            drop(tell.send(Ok(address)));
-            worker::run(core, handler, address, listener, self.arrivals, self.phase).await;
-        });
+        let core = Rc::new(WorkerCore::new(self.number, self.shared.clone(), self.stats));
+        let handler = Rc::new(make_handler(self.number));
+        drop(tell.send(Ok(address)));
+        worker::run(core, handler, address, listener, self.arrivals, self.phase).await;
     }
 }

@@ -71,6 +71,7 @@ impl Load {
                 return;
             }
             tokio::select! {
+                biased;
                 () = eased => {}
                 () = env.sleep(rest) => {}
             }
