@@ -19,19 +19,20 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("stress", ""),
     ("tools", "stdx env types schema rows cql sstable"),
     ("storage", "stdx env metrics types schema rows sstable"),
-    ("cluster", "stdx env metrics types schema rows sstable storage"),
-    ("admin", "stdx env metrics types schema rows sstable storage cluster config"),
+    ("ring", "types"),
+    ("cluster", "stdx env metrics types schema rows sstable storage ring"),
+    ("admin", "stdx env metrics types schema rows sstable storage ring cluster config"),
     ("transport", "stdx env config protocol"),
-    ("server", "stdx env metrics types schema rows sstable storage cluster config protocol cql admin transport"),
+    ("server", "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport"),
     (
         "helenus",
-        "stdx env metrics types schema rows sstable storage cluster config protocol cql admin transport server tools stress",
+        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport server tools stress",
     ),
     ("tidy", ""),
 ];
 
 /// These crates are computation over bytes and values: no socket, clock, thread, random number, file.
-const PURE: &[&str] = &["stdx", "types", "schema", "rows", "segments", "protocol", "cql"];
+const PURE: &[&str] = &["stdx", "types", "ring", "schema", "rows", "segments", "protocol", "cql"];
 /// What reaches outside; `sstable` and above reach it through `env`.
 const OUTSIDE: [&str; 9] =
     ["tokio", "socket2", "rustix", "memmap2", "rand", "rand_chacha", "axum", "ureq", "tracing-subscriber"];

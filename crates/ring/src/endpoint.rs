@@ -1,0 +1,75 @@
+//! A node as the others know it.
+
+use std::net::SocketAddr;
+
+use types::Token;
+
+/// The position of an endpoint in one [`crate::Ring`]. Means nothing in another snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct EndpointId(pub u32);
+
+impl EndpointId {
+    /// As an index into [`crate::Ring::endpoints`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What an endpoint is doing to the ring (`nodetool status` shows the first letter).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// The endpoint owns its tokens.
+    Normal,
+    /// The endpoint is about to own its tokens: it receives writes and answers no reads.
+    Joining,
+    /// The endpoint owns its tokens until others have its data.
+    Leaving,
+    /// The endpoint owns its tokens until it has the data of others.
+    Moving,
+}
+
+impl State {
+    /// The letter of `nodetool status`.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Normal => 'N',
+            Self::Joining => 'J',
+            Self::Leaving => 'L',
+            Self::Moving => 'M',
+        }
+    }
+}
+
+/// A node as the others know it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Endpoint {
+    /// Address and storage port by which other nodes reach it (`broadcast_address`). Names it in the ring.
+    pub address: SocketAddr,
+    /// Address and port that drivers are told (`broadcast_rpc_address`).
+    pub native: SocketAddr,
+    /// The host id. Chosen at its first start and never changed.
+    pub host_id: [u8; 16],
+    /// Name of its data centre.
+    pub data_center: String,
+    /// Name of its rack, within the data centre.
+    pub rack: String,
+    /// Its tokens, ascending.
+    pub tokens: Vec<Token>,
+    /// Whether requests may be sent to it: what the failure detector says.
+    pub is_up: bool,
+    /// What it is doing to the ring.
+    pub state: State,
+}
+
+impl Endpoint {
+    /// Whether the endpoint owns its tokens: reads and writes of their ranges are its business.
+    pub fn owns_tokens(&self) -> bool {
+        self.state != State::Joining
+    }
+
+    /// The two letters of `nodetool status`: `UN`.
+    pub fn letters(&self) -> String {
+        let up = if self.is_up { 'U' } else { 'D' };
+        [up, self.state.letter()].into_iter().collect()
+    }
+}

@@ -1,0 +1,44 @@
+//! Which part of the data an endpoint has, as `nodetool status` and `ring` show it.
+//!
+//! Agrees with `Murmur3Partitioner.describeOwnership` and `StorageService.effectiveOwnership`, except that
+//! nothing is rounded on the way.
+
+use types::Token;
+
+use crate::placement::Placement;
+use crate::snapshot::Ring;
+
+/// Size of the ring: tokens there are.
+const RING: f64 = 18_446_744_073_709_551_616.0;
+
+/// The part of the ring from a token (excluded) to another (included); the whole ring where they are the same.
+pub fn part(start: Token, end: Token) -> f64 {
+    match end.0.wrapping_sub(start.0) as u64 {
+        0 => 1.0,
+        tokens => tokens as f64 / RING,
+    }
+}
+
+impl Ring {
+    /// The part of the ring that each endpoint's tokens stand for, by the position of the endpoint. The sum is 1.
+    pub fn ownership(&self) -> Vec<f64> {
+        let mut owned = vec![0.0; self.endpoints().len()];
+        let last = self.owners().last().map(|(token, _)| *token);
+        let starts = last.into_iter().chain(self.owners().iter().map(|(token, _)| *token));
+        for (start, (end, owner)) in starts.zip(self.owners()) {
+            owned[owner.index()] += part(start, *end);
+        }
+        owned
+    }
+
+    /// The part of a keyspace's partitions that each endpoint has a copy of. The sum is the number of copies.
+    pub fn effective_ownership(&self, placement: &Placement) -> Vec<f64> {
+        let mut owned = vec![0.0; self.endpoints().len()];
+        for (start, end, replicas) in placement.ranges() {
+            for replica in replicas {
+                owned[replica.index()] += part(start, end);
+            }
+        }
+        owned
+    }
+}

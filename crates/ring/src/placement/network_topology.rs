@@ -1,0 +1,87 @@
+//! NetworkTopologyStrategy: so many endpoints in each data centre, in different racks while there are some.
+//!
+//! One walk around the ring serves all data centres. In each of them
+//! 1. an endpoint of a rack that has no replica yet is taken;
+//! 2. an endpoint of a rack that has one is taken only if racks are fewer than copies, and only as often as
+//!    copies exceed racks. So every rack gets one, and repeats are the first that are met, even before
+//!    a new rack;
+//! 3. a data centre with fewer endpoints than copies gives all it has.
+//!
+//! Agrees with `org.apache.cassandra.locator.NetworkTopologyStrategy.calculateNaturalReplicas`.
+
+use std::collections::BTreeMap;
+
+use super::{Natural, Tokens};
+use crate::endpoint::{Endpoint, EndpointId};
+
+/// A data centre that is being filled.
+struct Filling<'a> {
+    name: &'a str,
+    /// Replicas still to be found.
+    left: u32,
+    /// How many endpoints of racks that have a replica already may still be taken.
+    repeats: u32,
+    /// Racks that have a replica.
+    racks: Vec<&'a str>,
+}
+
+impl<'a> Filling<'a> {
+    /// None: the data centre has no endpoint.
+    fn new(name: &'a str, factor: u32, owners: &[EndpointId], endpoints: &'a [Endpoint]) -> Option<Self> {
+        let here = owners.iter().map(|id| &endpoints[id.index()]).filter(|endpoint| endpoint.data_center == name);
+        let (mut nodes, mut racks) = (0u32, Vec::new());
+        for endpoint in here {
+            nodes += 1;
+            if !racks.contains(&endpoint.rack.as_str()) {
+                racks.push(endpoint.rack.as_str());
+            }
+        }
+        let repeats = factor.saturating_sub(u32::try_from(racks.len()).unwrap_or(u32::MAX));
+        (nodes > 0 && factor > 0).then_some(Self { name, left: factor.min(nodes), repeats, racks: Vec::new() })
+    }
+
+    /// Whether an endpoint that has no replica yet gets one.
+    fn takes(&mut self, endpoint: &'a Endpoint) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        if !self.racks.contains(&endpoint.rack.as_str()) {
+            self.racks.push(&endpoint.rack);
+        } else if self.repeats > 0 {
+            self.repeats -= 1;
+        } else {
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
+}
+
+/// The replicas of a range. `walk` gives the owners of tokens from the range on.
+pub(super) fn natural<'a>(
+    walk: impl Iterator<Item = EndpointId>,
+    endpoints: &'a [Endpoint],
+    tokens: &Tokens,
+    factors: &'a BTreeMap<String, u32>,
+) -> Natural {
+    let mut owners: Vec<EndpointId> = tokens.iter().map(|(_, owner)| *owner).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    let mut centers: Vec<Filling<'a>> =
+        factors.iter().filter_map(|(name, factor)| Filling::new(name, *factor, &owners, endpoints)).collect();
+    let mut natural = Natural::new();
+    for id in walk {
+        if centers.iter().all(|center| center.left == 0) {
+            break;
+        }
+        let endpoint = &endpoints[id.index()];
+        let center = centers.iter_mut().find(|center| center.name == endpoint.data_center);
+        if let Some(center) = center
+            && !natural.contains(&id)
+            && center.takes(endpoint)
+        {
+            natural.push(id);
+        }
+    }
+    natural
+}

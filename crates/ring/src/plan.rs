@@ -1,0 +1,96 @@
+//! The plan of a request: which replicas there are, and how many of them it waits for.
+//!
+//! A plan says nothing of whom a request is sent to first: that is the snitch's and the coordinator's.
+//! Agrees with `org.apache.cassandra.locator.ReplicaPlans` (`forWrite`, `forRead`, `forRangeRead`).
+
+use smallvec::SmallVec;
+use types::{Consistency, Token};
+
+use crate::endpoint::EndpointId;
+use crate::level::{self, Shortage};
+use crate::placement::Placement;
+use crate::snapshot::Ring;
+
+/// Some replicas of a range, in the order of the ring.
+pub type Replicas = SmallVec<[EndpointId; 6]>;
+
+/// The replicas of one request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplicaPlan {
+    /// What the client asked for.
+    pub level: Consistency,
+    /// How many replicas must answer.
+    pub block_for: u32,
+    /// Replicas that are up. Of a write also those that are about to be replicas.
+    pub live: Replicas,
+    /// Those that are about to be replicas, up or down; empty in the plan of a read.
+    pub pending: Replicas,
+    /// Replicas that are down: a write leaves them a hint.
+    pub down: Replicas,
+}
+
+impl Ring {
+    /// The plan of a write to a partition.
+    pub fn plan_write(&self, placement: &Placement, token: Token, level: Consistency) -> Result<ReplicaPlan, Shortage> {
+        self.plan(placement, level, placement.natural(token), placement.pending(token))
+    }
+
+    /// The plan of a read of a partition.
+    pub fn plan_read(&self, placement: &Placement, token: Token, level: Consistency) -> Result<ReplicaPlan, Shortage> {
+        self.plan(placement, level, placement.natural(token), &[])
+    }
+
+    /// The plans of a read of the range from `start` (excluded) to `end` (included): one for each part that has
+    /// replicas of its own, in the order of the ring. Start and end being the same means the whole ring.
+    pub fn plan_range(
+        &self,
+        placement: &Placement,
+        start: Token,
+        end: Token,
+        level: Consistency,
+    ) -> Result<Vec<(Token, Token, ReplicaPlan)>, Shortage> {
+        let mut ends: Vec<Token> = placement.ranges().map(|(_, end, _)| end).collect();
+        let is_inside = |token: &Token| match start < end {
+            true => start < *token && *token < end,
+            false => start < *token || *token < end,
+        };
+        ends.retain(is_inside);
+        // from the start of the range on, around the end of the ring
+        ends.sort_by_key(|token| (*token <= start, *token));
+        ends.push(end);
+        let (mut plans, mut from) = (Vec::with_capacity(ends.len()), start);
+        for to in ends {
+            let plan = self.plan_read(placement, to, level)?;
+            match plans.last_mut() {
+                Some((_, last, former)) if *former == plan => *last = to,
+                _ => plans.push((from, to, plan)),
+            }
+            from = to;
+        }
+        Ok(plans)
+    }
+
+    fn plan(
+        &self,
+        placement: &Placement,
+        level: Consistency,
+        natural: &[EndpointId],
+        pending: &[EndpointId],
+    ) -> Result<ReplicaPlan, Shortage> {
+        let mut block_for = level::block_for(level, &placement.replication, self.local_data_center());
+        if !pending.is_empty() {
+            let local = pending.iter().filter(|id| self.endpoint(**id).data_center == self.local_data_center());
+            let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+            block_for += level::more_for_pending(level, count(pending.len()), count(local.count()));
+        }
+        let (mut live, mut down) = (Replicas::new(), Replicas::new());
+        for id in natural.iter().chain(pending) {
+            match self.endpoint(*id).is_up {
+                true => live.push(*id),
+                false => down.push(*id),
+            }
+        }
+        level::check(level, block_for, &placement.replication, &live, self.endpoints(), self.local_data_center())?;
+        Ok(ReplicaPlan { level, block_for, live, pending: pending.into(), down })
+    }
+}

@@ -1,0 +1,108 @@
+//! The ring at one moment: its endpoints, their tokens, and where each keyspace lies.
+//!
+//! Immutable. Who changes something makes a new one of the parts that stay ([`Ring::with_endpoints`],
+//! [`Ring::with_keyspaces`]). Placements of keyspaces with the same replication are shared.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use types::Token;
+
+use crate::endpoint::{Endpoint, EndpointId};
+use crate::placement::{Placement, tokens_of};
+use crate::replication::Replication;
+
+/// The ring at one moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ring {
+    endpoints: Vec<Endpoint>,
+    /// This node.
+    local: EndpointId,
+    /// Tokens of the endpoints that own theirs, ascending.
+    tokens: Vec<(Token, EndpointId)>,
+    /// Where each keyspace lies, by its name.
+    keyspaces: BTreeMap<String, Arc<Placement>>,
+}
+
+impl Ring {
+    /// A ring of these endpoints, of which the one at position `local` is this node, without keyspaces.
+    pub fn new(endpoints: Vec<Endpoint>, local: EndpointId) -> Self {
+        assert!(local.index() < endpoints.len(), "this node is one of the ring");
+        let tokens = tokens_of(&endpoints, Endpoint::owns_tokens);
+        Self { endpoints, local, tokens, keyspaces: BTreeMap::new() }
+    }
+
+    /// The same endpoints with these keyspaces and no others.
+    pub fn with_keyspaces(&self, keyspaces: impl IntoIterator<Item = (String, Replication)>) -> Self {
+        let mut placements: BTreeMap<Replication, Arc<Placement>> = BTreeMap::new();
+        for placement in self.keyspaces.values() {
+            placements.entry(placement.replication.clone()).or_insert_with(|| Arc::clone(placement));
+        }
+        let place = |replication: Replication| {
+            let made = || Arc::new(Placement::new(replication.clone(), &self.endpoints, self.local));
+            Arc::clone(placements.entry(replication.clone()).or_insert_with(made))
+        };
+        let mut place = place;
+        let keyspaces = keyspaces.into_iter().map(|(name, replication)| (name, place(replication))).collect();
+        Self { keyspaces, ..self.clone() }
+    }
+
+    /// The same keyspaces on these endpoints.
+    pub fn with_endpoints(&self, endpoints: Vec<Endpoint>, local: EndpointId) -> Self {
+        let replications = self.keyspaces.iter().map(|(name, placement)| (name.clone(), placement.replication.clone()));
+        Self::new(endpoints, local).with_keyspaces(replications.collect::<Vec<_>>())
+    }
+
+    /// All endpoints. Their positions are their ids.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// An endpoint.
+    pub fn endpoint(&self, id: EndpointId) -> &Endpoint {
+        &self.endpoints[id.index()]
+    }
+
+    /// This node's id.
+    pub fn local_id(&self) -> EndpointId {
+        self.local
+    }
+
+    /// This node.
+    pub fn local(&self) -> &Endpoint {
+        self.endpoint(self.local)
+    }
+
+    /// The data centre of this node.
+    pub fn local_data_center(&self) -> &str {
+        &self.local().data_center
+    }
+
+    /// Every other endpoint.
+    pub fn peers(&self) -> impl Iterator<Item = &Endpoint> {
+        let local = self.local.index();
+        self.endpoints.iter().enumerate().filter(move |(index, _)| *index != local).map(|(_, endpoint)| endpoint)
+    }
+
+    /// Tokens with their owners, ascending.
+    pub fn tokens(&self) -> impl Iterator<Item = (Token, &Endpoint)> {
+        self.tokens.iter().map(|(token, owner)| (*token, self.endpoint(*owner)))
+    }
+
+    pub(crate) fn owners(&self) -> &[(Token, EndpointId)] {
+        &self.tokens
+    }
+
+    /// Where a keyspace lies; None: the ring does not know it.
+    pub fn placement(&self, keyspace: &str) -> Option<&Arc<Placement>> {
+        self.keyspaces.get(keyspace)
+    }
+
+    /// The names of the data centres that have endpoints, ascending.
+    pub fn data_centers(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.endpoints.iter().map(|endpoint| endpoint.data_center.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}

@@ -1,0 +1,198 @@
+//! Rings as text: what Cassandra's strategies answer, and plans of drawn rings.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use types::{Consistency, Token};
+
+use crate::Shortage;
+use crate::endpoint::{Endpoint, EndpointId, State};
+use crate::placement::Placement;
+use crate::replication::Replication;
+use crate::snapshot::Ring;
+
+/// A node of a case: its number, data centre, rack and tokens.
+fn endpoint(number: u8, data_center: &str, rack: &str, tokens: Vec<i64>) -> Endpoint {
+    let mut tokens: Vec<Token> = tokens.into_iter().map(Token).collect();
+    tokens.sort();
+    Endpoint {
+        address: SocketAddr::from(([127, 0, 0, number], 7000)),
+        native: SocketAddr::from(([127, 0, 0, number], 9042)),
+        host_id: [number; 16],
+        data_center: data_center.to_owned(),
+        rack: rack.to_owned(),
+        tokens,
+        is_up: true,
+        state: State::Normal,
+    }
+}
+
+/// Of `node NUMBER DC RACK TOKEN...`, the word `node` taken off.
+fn parse_node(words: &[&str]) -> Endpoint {
+    let tokens = words[3..].iter().map(|token| token.parse().expect("a token")).collect();
+    endpoint(words[0].parse().expect("a number"), words[1], words[2], tokens)
+}
+
+/// Of `STRATEGY NAME=FACTOR...`.
+fn parse_replication(words: &[&str]) -> Replication {
+    let option = |word: &&str| {
+        let (name, factor) = word.split_once('=').expect("NAME=FACTOR");
+        (name.to_owned(), factor.to_owned())
+    };
+    let options: BTreeMap<String, String> = words[1..].iter().map(option).collect();
+    Replication::parse(words[0], &options).expect("a replication")
+}
+
+fn numbers(ring: &Ring, ids: &[EndpointId]) -> Vec<u8> {
+    ids.iter().map(|id| ring.endpoint(*id).host_id[0]).collect()
+}
+
+fn placed(ring: &Ring, replication: Replication) -> Placement {
+    Placement::new(replication, ring.endpoints(), ring.local_id())
+}
+
+/// `testdata/placement.txt`: drawn rings, and the replicas that the strategy classes of Cassandra 5.0.8 compute for each of
+/// their tokens, for one before the first, one behind the last and one between.
+#[test]
+fn replicas_are_where_cassandra_has_them() {
+    let (mut nodes, mut ring, mut placement, mut checked) = (Vec::new(), None, None, 0);
+    for line in include_str!("../testdata/placement.txt").lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[0] {
+            "ring" => {
+                nodes = Vec::new();
+                ring = None;
+            }
+            "node" => nodes.push(parse_node(&words[1..])),
+            "replicate" => {
+                let made = ring.get_or_insert_with(|| Ring::new(nodes.clone(), EndpointId(0)));
+                placement = Some(placed(made, parse_replication(&words[1..])));
+            }
+            token => {
+                let (ring, placement) = (ring.as_ref().expect("a ring"), placement.as_ref().expect("a strategy"));
+                let expected: Vec<u8> = words[2..].iter().map(|number| number.parse().expect("a node")).collect();
+                let found = placement.natural(Token(token.parse().expect("a token")));
+                assert_eq!(numbers(ring, found), expected, "{:?} at {token}", placement.replication);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 3_000, "{checked} cases");
+}
+
+/// Two data centres of three nodes each, one token a node, in racks r1, r2, r2.
+fn two_centers() -> Vec<Endpoint> {
+    let rack = |number: u8| if number % 3 == 1 { "r1" } else { "r2" };
+    let center = |number: u8| if number <= 3 { "dc1" } else { "dc2" };
+    (1..=6).map(|number| endpoint(number, center(number), rack(number), vec![i64::from(number) * 100])).collect()
+}
+
+fn network(factors: &[(&str, u32)]) -> Replication {
+    Replication::NetworkTopology {
+        factors: factors.iter().map(|(name, factor)| ((*name).to_owned(), *factor)).collect(),
+    }
+}
+
+/// The plan of a write at token 150: `block_for of live, pending, down`, or what is missing.
+fn described(nodes: Vec<Endpoint>, replication: Replication, level: Consistency) -> String {
+    let ring = Ring::new(nodes, EndpointId(0));
+    match ring.plan_write(&placed(&ring, replication), Token(150), level) {
+        Ok(plan) => {
+            let [live, pending, down] = [&plan.live, &plan.pending, &plan.down].map(|ids| numbers(&ring, ids));
+            format!("{} of {live:?} pending {pending:?} down {down:?}", plan.block_for)
+        }
+        Err(Shortage { required, alive }) => format!("{required} needed, {alive} alive"),
+    }
+}
+
+#[test]
+fn levels_count_replicas_where_they_are() {
+    use Consistency::{All, Any, EachQuorum, LocalOne, LocalQuorum, One, Quorum, Three, Two};
+    let both = || network(&[("dc1", 3), ("dc2", 3)]);
+    let down = |numbers: &[u8]| {
+        let mut nodes = two_centers();
+        nodes.iter_mut().filter(|node| numbers.contains(&node.host_id[0])).for_each(|node| node.is_up = false);
+        nodes
+    };
+    let all = "[2, 3, 4, 5, 6, 1] pending [] down []";
+    let cases = [
+        (down(&[]), both(), Quorum, format!("4 of {all}")),
+        (down(&[]), both(), LocalQuorum, format!("2 of {all}")),
+        (down(&[]), both(), EachQuorum, format!("4 of {all}")),
+        (down(&[]), both(), All, format!("6 of {all}")),
+        (down(&[2, 3]), both(), LocalQuorum, "2 needed, 1 alive".to_owned()),
+        (down(&[2, 3]), both(), LocalOne, "1 of [4, 5, 6, 1] pending [] down [2, 3]".to_owned()),
+        (down(&[2, 3]), both(), EachQuorum, "2 needed, 1 alive".to_owned()),
+        (down(&[2, 3]), both(), Quorum, "4 of [4, 5, 6, 1] pending [] down [2, 3]".to_owned()),
+        (down(&[4, 5, 6]), both(), Quorum, "4 needed, 3 alive".to_owned()),
+        (down(&[1, 2, 3, 4, 5, 6]), both(), Any, "1 of [] pending [] down [2, 3, 4, 5, 6, 1]".to_owned()),
+        (down(&[]), network(&[("dc2", 2)]), LocalOne, "1 needed, 0 alive".to_owned()),
+        (down(&[]), network(&[("dc2", 2)]), One, "1 of [4, 5] pending [] down []".to_owned()),
+        (down(&[3]), Replication::Simple { factor: 2 }, Two, "2 needed, 1 alive".to_owned()),
+        (down(&[]), Replication::Simple { factor: 2 }, Three, "3 needed, 2 alive".to_owned()),
+        (down(&[]), Replication::Simple { factor: 3 }, EachQuorum, "2 of [2, 3, 4] pending [] down []".to_owned()),
+        (down(&[]), Replication::Local, All, "1 of [1] pending [] down []".to_owned()),
+    ];
+    for (nodes, replication, level, expected) in cases {
+        assert_eq!(described(nodes, replication.clone(), level), expected, "{replication:?} {level}");
+    }
+}
+
+/// Who joins gets writes and is waited for besides; who leaves is a replica until it has left, and who follows it is pending.
+#[test]
+fn joining_and_leaving_endpoints_are_pending() {
+    let simple = || Replication::Simple { factor: 2 };
+    let mut joining = two_centers();
+    joining[1].state = State::Joining;
+    assert_eq!(described(joining.clone(), simple(), Consistency::Quorum), "3 of [3, 4, 2] pending [2] down []");
+    assert_eq!(described(joining.clone(), simple(), Consistency::Any), "1 of [3, 4, 2] pending [2] down []");
+    joining[1].is_up = false;
+    assert_eq!(described(joining, simple(), Consistency::Two), "3 needed, 2 alive");
+    let mut leaving = two_centers();
+    leaving[1].state = State::Leaving;
+    assert_eq!(described(leaving, simple(), Consistency::One), "2 of [2, 3, 4] pending [4] down []");
+}
+
+#[test]
+fn a_range_is_planned_in_parts() {
+    let ring = Ring::new(two_centers(), EndpointId(0));
+    let placement = placed(&ring, Replication::Simple { factor: 1 });
+    let parts = |start: i64, end: i64| -> Vec<(i64, i64, Vec<u8>)> {
+        let plans = ring.plan_range(&placement, Token(start), Token(end), Consistency::One).expect("all are up");
+        plans.iter().map(|(from, to, plan)| (from.0, to.0, numbers(&ring, &plan.live))).collect()
+    };
+    assert_eq!(parts(150, 250), [(150, 200, vec![2]), (200, 250, vec![3])]);
+    assert_eq!(parts(550, 100), [(550, 600, vec![6]), (600, 100, vec![1])]);
+    assert_eq!(parts(610, 50), [(610, 50, vec![1])]);
+    assert_eq!(parts(0, 0).len(), 7);
+    let everywhere = placed(&ring, Replication::Simple { factor: 6 });
+    let plans = ring.plan_range(&everywhere, Token(0), Token(0), Consistency::One).expect("all are up");
+    assert_eq!(plans.iter().map(|(_, _, plan)| plan.live.len()).collect::<Vec<_>>(), [6; 7]);
+}
+
+#[test]
+fn ownership_follows_from_tokens_and_copies() {
+    let quarter = i64::MIN / 2;
+    let nodes = vec![endpoint(1, "dc1", "r1", vec![i64::MIN, 0]), endpoint(2, "dc1", "r1", vec![quarter])];
+    let ring = Ring::new(nodes, EndpointId(0));
+    assert_eq!(ring.ownership(), [0.75, 0.25]);
+    let placement = placed(&ring, Replication::Simple { factor: 2 });
+    assert_eq!(ring.effective_ownership(&placement), [1.0, 1.0]);
+    let alone = Ring::new(vec![endpoint(1, "dc1", "r1", vec![7])], EndpointId(0));
+    assert_eq!(
+        (alone.ownership(), alone.effective_ownership(&placed(&alone, Replication::Local))),
+        (vec![1.0], vec![1.0])
+    );
+}
+
+#[test]
+fn a_changed_ring_keeps_its_keyspaces() {
+    let ring = Ring::new(two_centers()[..1].to_vec(), EndpointId(0));
+    let simple = Replication::Simple { factor: 3 };
+    let keyspaces = ["a", "b"].map(|name| (name.to_owned(), simple.clone()));
+    let ring = ring.with_keyspaces(keyspaces);
+    let natural = |ring: &Ring| ring.placement("b").map(|placement| placement.natural(Token(150)).len());
+    assert_eq!(natural(&ring), Some(1));
+    assert_eq!(natural(&ring.with_endpoints(two_centers(), EndpointId(0))), Some(3));
+    assert_eq!(natural(&ring.with_keyspaces([("a".to_owned(), simple)])), None);
+}
