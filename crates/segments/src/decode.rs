@@ -49,18 +49,19 @@ impl SegmentDecoder {
             return Ok(None);
         }
         let self_contained = lengths.self_contained;
+        let length = if lengths.uncompressed == 0 { lengths.stored } else { lengths.uncompressed };
         input.advance(header_size);
         let payload = input.split_to(lengths.stored).freeze();
         if self.format.trailer_size() > 0 {
             let expected = input.get_u32_le();
             let found = crc::crc32(&payload);
             if expected != found {
-                return Err(SegmentError::Payload { self_contained, expected, found });
+                return Err(SegmentError::Payload { self_contained, length, expected, found });
             }
         }
         let payload = match lengths.uncompressed {
             0 => payload,
-            size => decompress(&payload, size).ok_or(SegmentError::NotLz4 { self_contained })?,
+            size => decompress(&payload, size).ok_or(SegmentError::NotLz4 { self_contained, length })?,
         };
         Ok(Some(Segment { payload, self_contained }))
     }

@@ -95,6 +95,8 @@ pub enum SegmentError {
     Payload {
         /// Whether the segment held whole messages.
         self_contained: bool,
+        /// Bytes that the payload has when it is decompressed, as its header says.
+        length: usize,
         /// The checksum in the segment.
         expected: u32,
         /// The checksum of the bytes that came.
@@ -104,6 +106,8 @@ pub enum SegmentError {
     NotLz4 {
         /// Whether the segment held whole messages.
         self_contained: bool,
+        /// Bytes that the payload has when it is decompressed, as its header says.
+        length: usize,
     },
 }
 

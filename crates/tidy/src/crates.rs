@@ -13,6 +13,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("schema", "stdx types"),
     ("rows", "stdx types schema"),
     ("segments", "stdx"),
+    ("internode", "stdx segments"),
     ("protocol", "stdx types segments"),
     ("cql", "stdx types schema rows"),
     ("sstable", "stdx env types schema rows"),
@@ -32,7 +33,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
 ];
 
 /// These crates are computation over bytes and values: no socket, clock, thread, random number, file.
-const PURE: &[&str] = &["stdx", "types", "ring", "schema", "rows", "segments", "protocol", "cql"];
+const PURE: &[&str] = &["stdx", "types", "ring", "schema", "rows", "segments", "internode", "protocol", "cql"];
 /// What reaches outside; `sstable` and above reach it through `env`.
 const OUTSIDE: [&str; 9] =
     ["tokio", "socket2", "rustix", "memmap2", "rand", "rand_chacha", "axum", "ureq", "tracing-subscriber"];

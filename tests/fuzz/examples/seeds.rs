@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 fn main() -> std::io::Result<()> {
     let directory = PathBuf::from(std::env::args_os().nth(1).expect("seeds DIRECTORY"));
-    for target in &fuzzing::TARGETS {
+    for target in fuzzing::TARGETS {
         let corpus = directory.join(target.name);
         std::fs::create_dir_all(&corpus)?;
         for (number, seed) in (target.seeds)().iter().enumerate() {

@@ -30,7 +30,7 @@ const fn target(name: &'static str, body: fn(&[u8]), seeds: fn() -> Vec<Vec<u8>>
 }
 
 /// All of them.
-pub const TARGETS: [Target; 25] = [
+pub const TARGETS: &[Target] = &[
     target("statistics", sstable::fuzzing::statistics, seeds::sstable::statistics, 800),
     target("cardinality", sstable::fuzzing::cardinality, seeds::sstable::cardinality, 500),
     target("compression_info", sstable::fuzzing::compression_info, seeds::sstable::compression_info, 3000),
@@ -56,6 +56,9 @@ pub const TARGETS: [Target; 25] = [
     target("request", bodies::request, seeds::other::requests, 3000),
     target("segment", bodies::segment, seeds::other::envelopes, 2000),
     target("compressed", bodies::compressed, seeds::other::compressed, 2000),
+    target("handshake", bodies::internode::handshake, seeds::internode::handshakes, 3000),
+    target("link", bodies::internode::link, seeds::internode::links, 1000),
+    target("message", bodies::internode::message, seeds::internode::messages, 3000),
 ];
 
 /// Feeds the body of a target.

@@ -42,7 +42,7 @@ fn seeds() -> std::ops::Range<u64> {
 #[test]
 fn every_target_reads_or_refuses() {
     limit_memory();
-    for target in &TARGETS {
+    for target in TARGETS {
         for path in regressions(target.name) {
             feed(target, &path.display().to_string(), &std::fs::read(&path).unwrap());
         }
@@ -66,7 +66,7 @@ fn every_target_reads_or_refuses() {
 
 #[test]
 fn every_target_has_its_program() {
-    for target in &TARGETS {
+    for target in TARGETS {
         let path = fuzzing::root().join(format!("fuzz/fuzz_targets/{}.rs", target.name));
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(text.contains(&format!("fuzzing::run(\"{}\", data)", target.name)), "{}", path.display());

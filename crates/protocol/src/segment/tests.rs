@@ -155,6 +155,6 @@ fn lz4_payloads_that_lie() {
     input.put_u32_le(crc::crc32(&payload));
     assert!(matches!(
         SegmentDecoder::new(SegmentFormat::Lz4).next(&mut input),
-        Err(SegmentError::NotLz4 { self_contained: true })
+        Err(SegmentError::NotLz4 { self_contained: true, .. })
     ));
 }

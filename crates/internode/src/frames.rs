@@ -1,0 +1,190 @@
+//! Messages in frames: [`MessageReader`] takes the bytes of an inbound link apart, [`MessageWriter`] puts an outbound one's together.
+//!
+//! A self-contained frame holds whole messages back to back. A message that is larger than a frame is cut over several frames that
+//! hold nothing else; its header lies in the first of them, whole, and says where the message ends.
+//!
+//! What a damaged frame costs (`org.apache.cassandra.net.AbstractMessageHandler`, `FrameDecoder`):
+//! - a header's checksum: the link, since nobody knows where the next frame begins;
+//! - a self-contained frame's payload: its messages, of which nobody knows how many there were;
+//! - the first frame of a cut message: the link;
+//! - a later frame of a cut message: that message.
+
+use std::cmp::Ordering;
+
+use bytes::{Bytes, BytesMut};
+use segments::{SegmentDecoder, SegmentEncoder, SegmentError};
+
+use crate::envelope::{Envelope, Header};
+use crate::error::InternodeError;
+use crate::handshake::Framing;
+
+/// Takes the frames of one inbound link apart.
+#[derive(Debug)]
+pub struct MessageReader {
+    decoder: SegmentDecoder,
+    /// Messages of the last self-contained frame that have not been given yet.
+    whole: Bytes,
+    /// A message of which the first frames have come.
+    cut: Option<Cut>,
+    /// `internode_max_message_size`: bytes of a message with its header.
+    message_size_max: usize,
+}
+
+#[derive(Debug)]
+struct Cut {
+    header: Header,
+    /// Bytes of the header: the payload begins behind them.
+    payload_start: usize,
+    /// Bytes of the whole message.
+    size: usize,
+    /// What has come. Empty when a frame was damaged: then the message is lost.
+    bytes: BytesMut,
+    /// Bytes that have come, damaged ones included.
+    seen: usize,
+}
+
+/// What a link brought.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Received {
+    /// A message.
+    Message(Envelope),
+    /// A frame was damaged; the link goes on without the messages that were in it.
+    Lost(SegmentError),
+}
+
+impl MessageReader {
+    /// A reader of what follows the handshake.
+    pub fn new(framing: Framing, message_size_max: usize) -> Self {
+        let decoder = SegmentDecoder::new(framing.segments());
+        Self { decoder, whole: Bytes::new(), cut: None, message_size_max }
+    }
+
+    /// The next message of `input`, whose bytes are removed; `None` asks for more. An error ends the link.
+    pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Received>, InternodeError> {
+        loop {
+            if !self.whole.is_empty() {
+                return self.next_whole().map(|envelope| Some(Received::Message(envelope)));
+            }
+            let segment = match self.decoder.next(input) {
+                Ok(None) => return Ok(None),
+                Ok(Some(segment)) => segment,
+                Err(error) => return self.damaged(error).map(|()| Some(Received::Lost(error))),
+            };
+            if segment.self_contained {
+                if self.cut.is_some() {
+                    return Err(InternodeError::Sequence("a self-contained frame comes inside of a cut message"));
+                }
+                self.whole = segment.payload;
+            } else if let Some(envelope) = self.push_part(&segment.payload)? {
+                return Ok(Some(Received::Message(envelope)));
+            }
+        }
+    }
+
+    /// Bytes that wait for the rest of their message.
+    pub fn buffered(&self) -> usize {
+        self.whole.len() + self.cut.as_ref().map_or(0, |cut| cut.bytes.len())
+    }
+
+    fn next_whole(&mut self) -> Result<Envelope, InternodeError> {
+        let cut_off = InternodeError::Sequence("a message is cut in a self-contained frame");
+        let (header, start, size) = Header::decode(&self.whole)?.ok_or(cut_off.clone())?;
+        self.check_size(start, size)?;
+        if self.whole.len() < start + size {
+            return Err(cut_off);
+        }
+        let payload = self.whole.split_to(start + size).slice(start..);
+        Ok(Envelope { header, payload })
+    }
+
+    fn push_part(&mut self, part: &Bytes) -> Result<Option<Envelope>, InternodeError> {
+        let cut = match &mut self.cut {
+            Some(cut) => {
+                // after a damaged frame the bytes are only counted
+                if cut.bytes.len() == cut.seen {
+                    cut.bytes.extend_from_slice(part);
+                }
+                cut.seen += part.len();
+                cut
+            }
+            None => {
+                let no_header = InternodeError::Sequence("the first frame of a cut message has not its whole header");
+                let (header, payload_start, payload) = Header::decode(part)?.ok_or(no_header)?;
+                self.check_size(payload_start, payload)?;
+                let size = payload_start + payload;
+                let bytes = BytesMut::from(&part[..]);
+                self.cut.insert(Cut { header, payload_start, size, seen: bytes.len(), bytes })
+            }
+        };
+        if cut.seen > cut.size {
+            return Err(InternodeError::Sequence("bytes follow a cut message in its last frame"));
+        }
+        if cut.seen < cut.size {
+            return Ok(None);
+        }
+        let Some(cut) = self.cut.take() else { return Ok(None) };
+        let is_whole = cut.bytes.len() == cut.size;
+        Ok(is_whole.then(|| Envelope { header: cut.header, payload: cut.bytes.freeze().slice(cut.payload_start..) }))
+    }
+
+    /// Decides whether the link goes on behind a damaged frame.
+    fn damaged(&mut self, error: SegmentError) -> Result<(), InternodeError> {
+        let (self_contained, length) = match error {
+            SegmentError::Header { .. } => return Err(InternodeError::Frame(error)),
+            SegmentError::Payload { self_contained, length, .. } => (self_contained, length),
+            SegmentError::NotLz4 { self_contained, length } => (self_contained, length),
+        };
+        match (&mut self.cut, self_contained) {
+            (None, true) => Ok(()),
+            (Some(cut), false) => {
+                cut.bytes = BytesMut::new();
+                cut.seen += length;
+                match cut.seen.cmp(&cut.size) {
+                    Ordering::Less => {}
+                    Ordering::Equal => self.cut = None,
+                    Ordering::Greater => return Err(InternodeError::Frame(error)),
+                }
+                Ok(())
+            }
+            (None, false) | (Some(_), true) => Err(InternodeError::Frame(error)),
+        }
+    }
+
+    fn check_size(&self, header: usize, payload: usize) -> Result<(), InternodeError> {
+        let size = header as u64 + payload as u64;
+        match size <= self.message_size_max as u64 {
+            true => Ok(()),
+            false => Err(InternodeError::TooLarge { size, limit: self.message_size_max }),
+        }
+    }
+}
+
+/// Puts the frames of one outbound link together. Small messages share a frame; a large one is cut.
+#[derive(Debug)]
+pub struct MessageWriter {
+    encoder: SegmentEncoder,
+    /// A message on its way into frames; kept for its room.
+    scratch: Vec<u8>,
+}
+
+impl MessageWriter {
+    /// A writer of what follows the handshake.
+    pub fn new(framing: Framing) -> Self {
+        Self { encoder: SegmentEncoder::new(framing.segments()), scratch: Vec::new() }
+    }
+
+    /// Appends a message to `out`. Call [`Self::finish`] before `out` is sent.
+    pub fn append(&mut self, out: &mut BytesMut, envelope: &Envelope) {
+        self.scratch.clear();
+        envelope.encode(&mut self.scratch);
+        self.encoder.append(out, |out| out.extend_from_slice(&self.scratch));
+    }
+
+    /// Closes the frame that is open.
+    pub fn finish(&mut self, out: &mut BytesMut) {
+        self.encoder.finish(out);
+    }
+}
+
+#[cfg(test)]
+mod tests;

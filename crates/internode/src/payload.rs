@@ -1,0 +1,23 @@
+//! Payloads, one file a family. Each is read from all of its bytes: what is left over is an error of that message alone.
+
+pub mod failure;
+pub mod gossip;
+pub mod schema;
+pub mod simple;
+
+use stdx::Cursor;
+
+use crate::error::InternodeError;
+
+/// Reads a payload to its last byte.
+pub(crate) fn whole<T>(
+    payload: &[u8],
+    read: impl FnOnce(&mut Cursor<'_>) -> Result<T, InternodeError>,
+) -> Result<T, InternodeError> {
+    let mut cursor = Cursor::new(payload);
+    let value = read(&mut cursor)?;
+    match cursor.remaining() {
+        0 => Ok(value),
+        left => Err(InternodeError::Trailing { left }),
+    }
+}
