@@ -24,8 +24,8 @@ use schema::TableMetadata;
 use types::DecoratedKey;
 
 use crate::node::Node;
+use crate::replica::apply::WriteError;
 use crate::system_rows::{self, SystemRow};
-use crate::write::WriteError;
 
 pub(crate) use replay::BatchLog;
 

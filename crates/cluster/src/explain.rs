@@ -12,8 +12,8 @@ use rows::{PartitionHead, PartitionStream, ReadCommand, ReadContext, ReadError, 
 use storage::Observation;
 
 use crate::node::Node;
-use crate::read::{ReadOutcome, ReadRequest};
-use crate::write::within;
+use crate::replica::apply::within;
+use crate::replica::read::{ReadOutcome, ReadRequest};
 
 impl Node {
     /// What reading the commands would take.

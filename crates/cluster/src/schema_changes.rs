@@ -8,7 +8,7 @@ use storage::table::TableStore;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::node::Node;
-use crate::write::{WriteError, within};
+use crate::replica::apply::{WriteError, within};
 
 impl Node {
     /// Changes the schema by a function of what it is; stored and in force when it returns. Ok(Err): the function refused.

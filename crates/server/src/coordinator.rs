@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use cluster::read::Open;
+use cluster::replica::read::Open;
 use cluster::{Acknowledgement, ReadFigures, ReadOutcome, ReadRequest, WriteError};
 use cql::auth::Roles;
 use cql::{
@@ -117,7 +117,7 @@ impl RequestCoordinator {
                 "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
             ));
         }
-        if cluster::read::is_of_range(commands) {
+        if cluster::replica::read::is_of_range(commands) {
             self.of_range.store(true, Ordering::Relaxed);
         }
         match commands.first() {
@@ -417,7 +417,7 @@ impl Coordinator for RequestCoordinator {
     async fn explain_increments(&self, mutations: &[Mutation]) -> Result<ReadReport, CqlError> {
         let now = self.now_seconds();
         let updates = mutations.iter().flat_map(|mutation| &mutation.updates);
-        let commands = updates.filter_map(|update| cluster::counters::command_of(update, now)).collect();
+        let commands = updates.filter_map(|update| cluster::coordinator::counter::command_of(update, now)).collect();
         self.explain_read(commands, &ReadOptions::default()).await
     }
 

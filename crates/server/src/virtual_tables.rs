@@ -27,7 +27,7 @@ mod write;
 
 use std::sync::Arc;
 
-use cluster::read::Open;
+use cluster::replica::read::Open;
 use rows::{PartitionStream, ReadCommand};
 use schema::TableMetadata;
 

@@ -14,9 +14,9 @@ use schema::TableMetadata;
 use types::DecoratedKey;
 
 use crate::node::Node;
+use crate::replica::apply::{WriteError, within};
 use crate::sampling::Sampler;
 use crate::stripes::{Held, Stripes};
-use crate::write::{WriteError, within};
 
 impl Node {
     /// Waits until everything that a read of this partition has just seen is durable.

@@ -1,6 +1,6 @@
 //! Reads on this node: first on the worker; when that would wait for the disk, from scratch on the blocking pool; when it passes more than a
 //! worker has time for, from scratch on the threads for long jobs, which give way to workers. A read that is like one which was
-//! long goes there at once ([`crate::forecast`]).
+//! long goes there at once ([`crate::replica::forecast`]).
 //!
 //! Several commands are read one after the other as one stream. The stream counts what passes through, and ends with an error when
 //! the request's time is over or nobody waits for it any more: a read in the background can be stopped in no other way.
@@ -17,11 +17,11 @@ use rows::{
 };
 use storage::TableStore;
 
-use crate::forecast::{Forecast, Place};
 use crate::node::Node;
+use crate::replica::apply::within;
+use crate::replica::forecast::{Forecast, Place};
 use crate::result_room::ResultRoom;
 use crate::sampling::{ReadSamples, Sampling};
-use crate::write::within;
 
 /// Unfiltereds between two looks at the clock.
 const LOOK_EVERY: u64 = 256;

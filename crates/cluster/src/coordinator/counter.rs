@@ -20,9 +20,9 @@ use schema::ColumnId;
 use storage::commitlog::LogPosition;
 
 use crate::node::Node;
-use crate::read::{Open, ReadOutcome, ReadRequest};
+use crate::replica::apply::{WriteError, within};
+use crate::replica::read::{Open, ReadOutcome, ReadRequest};
 use crate::stripes::Stripes;
-use crate::write::{WriteError, within};
 
 /// Live rows of a partition before a write: the static one, and others.
 type Before = (Option<Row>, Vec<Row>);
