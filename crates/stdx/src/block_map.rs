@@ -1,33 +1,41 @@
-//! A sorted map from byte strings whose entries lie side by side in blocks, each with a sum of what it holds: a walk that only wants the
-//! sums goes from block to block and touches no entry.
+//! A sorted map from byte strings to values. Its entries lie side by side in blocks, and each block
+//! has a sum over its values, so a walk that only needs sums goes from block to block without
+//! touching an entry.
 //!
-//! Up to [`BLOCK_MAX`] entries are one sorted list. What is more lies in further blocks, found by search among their lower bounds; each
-//! holds what is not below its own bound and below the next one's. A full block is halved; behind the last entry a new one begins, so
-//! that what comes in order fills its blocks.
+//! The first [`BLOCK_MAX`] entries are one sorted list. Further entries lie in further blocks,
+//! which a search by their lower bounds finds: a block holds the keys from its own bound
+//! (inclusive) to the next block's bound (exclusive). A full block is halved when a key falls
+//! inside; a key behind the last entry begins a new block instead, so keys that arrive in ascending
+//! order fill their blocks.
+//!
+//! Invariants: keys ascend within a block and from block to block; no block in `more` is empty;
+//! `len` is the number of entries of all blocks.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 use smallvec::SmallVec;
 
-/// Keys up to here lie in the entries themselves: a search among them touches nothing else. A clustering of a uuid or of two numbers fits.
+/// Keys of up to this many bytes are stored in the entry itself, so a search compares them without
+/// following a pointer. The clustering of a uuid or of two numbers fits.
 pub const INLINE_MAX: usize = 24;
 
-/// A key.
+/// A key, compared byte by byte.
 pub type Key = SmallVec<[u8; INLINE_MAX]>;
 
 /// Most entries of a block.
 pub const BLOCK_MAX: usize = 32;
 
-/// What a map holds.
+/// What a map's values must offer: how to keep the sum of a block up to date.
 pub trait Value {
-    /// What is kept of all values of a block together. Of values that have gone it may keep more than is left.
+    /// The sum over a block's values. After a value has left, the sum may still include it (for
+    /// instance a maximum), so a reader treats it as an upper estimate.
     type Sum: Clone + Default + std::fmt::Debug;
 
-    /// A value has come.
+    /// Called when this value enters a block.
     fn add_to(&self, sum: &mut Self::Sum);
 
-    /// A value goes.
+    /// Called when this value leaves a block, or before it changes.
     fn take_from(&self, sum: &mut Self::Sum);
 }
 
@@ -56,7 +64,7 @@ impl<V: Value> Block<V> {
 
     fn insert(&mut self, at: usize, key: Key, value: V) {
         if self.entries.capacity() == 0 {
-            // many maps have one entry
+            // exactly one, because many maps only ever have one entry
             self.entries.reserve_exact(1);
         }
         value.add_to(&mut self.sum);
@@ -70,7 +78,7 @@ impl<V: Value> Block<V> {
         value.add_to(&mut self.sum);
     }
 
-    /// What lies between two bounds.
+    /// The entries of this block between two bounds.
     fn part(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Part<'_, V> {
         let below = |bound: &[u8], included: bool| {
             self.entries.partition_point(|(key, _)| if included { **key <= *bound } else { **key < *bound })
@@ -90,20 +98,20 @@ impl<V: Value> Block<V> {
     }
 }
 
-/// Entries side by side.
+/// Neighbouring entries of one block.
 #[derive(Debug)]
 pub struct Part<'a, V: Value> {
-    /// Keys and values, ascending.
+    /// Keys and values, keys ascending.
     pub entries: &'a [(Key, V)],
-    /// Their sum, where they are all of a block.
+    /// The block's sum; None if `entries` are not the whole block.
     pub sum: Option<&'a V::Sum>,
 }
 
-/// The map.
+/// The map. See the module.
 #[derive(Clone, Debug)]
 pub struct BlockMap<V: Value> {
     first: Block<V>,
-    /// By their lower bounds. None is empty.
+    /// The blocks behind the first, by their lower bounds. None of them is empty.
     more: BTreeMap<Key, Block<V>>,
     len: usize,
 }
@@ -120,7 +128,7 @@ impl<V: Value> BlockMap<V> {
         self.len
     }
 
-    /// Has none.
+    /// Whether the map has no entry.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -130,7 +138,7 @@ impl<V: Value> BlockMap<V> {
         self.more.last_key_value().map_or(&self.first, |(_, block)| block).entries.last()
     }
 
-    /// The entry before a key, the one at it, and the one behind it.
+    /// The last entry before a key, the entry at the key, and the first entry behind it.
     pub fn around(&self, key: &[u8]) -> [Option<&(Key, V)>; 3] {
         let found = self.block_of(key);
         let (bound, block) = found.map_or((None, &self.first), |(bound, block)| (Some(bound), block));
@@ -152,7 +160,7 @@ impl<V: Value> BlockMap<V> {
         self.range(Unbounded, Unbounded)
     }
 
-    /// Those between two bounds, ascending; none where these are turned around.
+    /// The entries between two bounds, keys ascending; none if the start lies behind the end.
     pub fn range<'a>(
         &'a self,
         start: Bound<&[u8]>,
@@ -161,7 +169,8 @@ impl<V: Value> BlockMap<V> {
         self.parts(start, end).flat_map(|part| part.entries)
     }
 
-    /// The same in parts: those between the first and the last are whole blocks.
+    /// The entries between two bounds, grouped by block. Every part but the first and the last is a
+    /// whole block.
     pub fn parts<'a>(
         &'a self,
         start: Bound<&[u8]>,
@@ -190,7 +199,8 @@ impl<V: Value> BlockMap<V> {
         first.into_iter().chain(between.into_iter().flatten().map(whole)).chain(last)
     }
 
-    /// The block in which a key lies, with its bound; None: the first, which has none.
+    /// The block to which a key belongs, with its lower bound. None: the first block, which has no
+    /// lower bound.
     fn block_of(&self, key: &[u8]) -> Option<(&Key, &Block<V>)> {
         self.more.range::<[u8], _>((Unbounded, Included(key))).next_back()
     }
@@ -200,7 +210,8 @@ impl<V: Value> BlockMap<V> {
         found.map_or(&mut self.first, |(_, block)| block)
     }
 
-    /// Shows what is at a key; what is given for it takes the place. True: there was nothing, and is now.
+    /// Calls `give` with the value at a key, None if the key is absent, and stores the value that
+    /// `give` returns. Returns true if the key was absent and is now present.
     pub fn upsert(&mut self, key: Key, give: impl FnOnce(Option<&mut V>) -> Option<V>) -> bool {
         if self.last().is_none_or(|(last, _)| *last < key) {
             let Some(value) = give(None) else { return false };
@@ -229,7 +240,7 @@ impl<V: Value> BlockMap<V> {
         true
     }
 
-    /// Behind all others.
+    /// Adds an entry whose key is greater than all others.
     fn append(&mut self, key: Key, value: V) {
         self.len += 1;
         let block = match self.more.last_entry() {
@@ -259,7 +270,7 @@ impl<V: Value> BlockMap<V> {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn remove(&mut self, key: &[u8]) -> Option<V> {
         let block = self.block_of_mut(key);
         let at = block.find(key).ok()?;
@@ -274,7 +285,7 @@ impl<V: Value> BlockMap<V> {
         Some(value)
     }
 
-    /// Changes the values between two keys, neither of them included.
+    /// Changes the values whose keys lie strictly between `start` and `end`.
     pub fn change_between(&mut self, start: &[u8], end: &[u8], mut change: impl FnMut(&Key, &mut V)) {
         let mut of_block = |block: &mut Block<V>| {
             let first = block.entries.partition_point(|(key, _)| **key <= *start);

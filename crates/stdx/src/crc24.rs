@@ -1,4 +1,5 @@
-//! CRC-24 of native protocol v5 segment headers: initial value 0x875060, polynomial 0x1974F0B, lowest byte first.
+//! CRC-24 of native protocol v5 segment headers: initial value 0x875060, polynomial 0x1974F0B,
+//! lowest byte first.
 
 const INITIAL: u32 = 0x87_5060;
 const POLYNOMIAL: u32 = 0x197_4f0b;

@@ -1,26 +1,29 @@
-//! A checked cursor over bytes that are not trusted: every read says whether the bytes were there, none panics,
-//! none allocates. All integers are big-endian. `uvint`, `svint`, `utf`, short, int and v-bytes as in docs/formats, "Conventions".
+//! A checked cursor over bytes that are not trusted. Every read tells whether the bytes were there;
+//! no read panics or allocates.
+//!
+//! All integers are big-endian. The forms `uvint`, `svint`, `utf`, short, int and v-bytes are
+//! described in docs/formats/README.md, "Conventions"; [`crate::put`] writes them.
 
 use std::fmt;
 
 /// Why bytes could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CursorError {
-    /// Fewer bytes than needed.
+    /// Fewer bytes are left than the read needs.
     Truncated {
-        /// Where in the cursor's bytes.
+        /// Offset in the cursor's bytes at which the read began.
         offset: usize,
-        /// How many were needed there.
+        /// Bytes that the read needs from there on.
         needed: usize,
     },
     /// A length below zero where none is allowed.
     NegativeLength {
-        /// Where.
+        /// Offset of the length.
         offset: usize,
     },
     /// Text that is not UTF-8.
     NotText {
-        /// Where.
+        /// Offset at which the text's length stands.
         offset: usize,
     },
 }
@@ -37,7 +40,8 @@ impl fmt::Display for CursorError {
 
 impl std::error::Error for CursorError {}
 
-/// A position in a slice of bytes.
+/// A read position in a slice of bytes. A read that fails because bytes are missing leaves the
+/// position at or before the missing bytes.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -45,7 +49,7 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the start of `bytes`.
+    /// A cursor at the start of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0 }
@@ -63,19 +67,19 @@ impl<'a> Cursor<'a> {
         self.bytes.len() - self.position
     }
 
-    /// Nothing is left.
+    /// Whether no byte is left.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
     }
 
-    /// What is left.
+    /// All bytes that are left; the position stays.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..]
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes.
     #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], CursorError> {
         match self.bytes[self.position..].get(..count) {
@@ -104,56 +108,57 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// One byte.
+    /// Reads one byte.
     #[inline]
     pub fn u8(&mut self) -> Result<u8, CursorError> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// One byte as a truth value.
+    /// Reads one byte as a truth value: every value but 0 is true.
     pub fn bool(&mut self) -> Result<bool, CursorError> {
         Ok(self.u8()? != 0)
     }
 
-    /// Two bytes.
+    /// Reads two bytes.
     #[inline]
     pub fn u16(&mut self) -> Result<u16, CursorError> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
-    /// Two bytes, signed.
+    /// Reads two bytes as a signed integer.
     pub fn i16(&mut self) -> Result<i16, CursorError> {
         Ok(i16::from_be_bytes(self.array()?))
     }
 
-    /// Four bytes.
+    /// Reads four bytes.
     #[inline]
     pub fn u32(&mut self) -> Result<u32, CursorError> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
-    /// Four bytes, signed.
+    /// Reads four bytes as a signed integer.
     #[inline]
     pub fn i32(&mut self) -> Result<i32, CursorError> {
         Ok(i32::from_be_bytes(self.array()?))
     }
 
-    /// Eight bytes.
+    /// Reads eight bytes.
     pub fn u64(&mut self) -> Result<u64, CursorError> {
         Ok(u64::from_be_bytes(self.array()?))
     }
 
-    /// Eight bytes, signed.
+    /// Reads eight bytes as a signed integer.
     pub fn i64(&mut self) -> Result<i64, CursorError> {
         Ok(i64::from_be_bytes(self.array()?))
     }
 
-    /// Eight bytes as a floating-point number.
+    /// Reads eight bytes as a floating-point number.
     pub fn f64(&mut self) -> Result<f64, CursorError> {
         Ok(f64::from_be_bytes(self.array()?))
     }
 
-    /// An unsigned variable-length integer: the leading one bits of the first byte count the bytes that follow.
+    /// Reads an unsigned variable-length integer: the number of leading one bits in the first byte
+    /// is the number of bytes that follow.
     #[inline]
     pub fn uvint(&mut self) -> Result<u64, CursorError> {
         let start = self.position;
@@ -173,19 +178,19 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// A signed variable-length integer (zig-zag).
+    /// Reads a signed variable-length integer (zig-zag).
     pub fn svint(&mut self) -> Result<i64, CursorError> {
         let encoded = self.uvint()?;
         Ok((encoded >> 1) as i64 ^ -((encoded & 1) as i64))
     }
 
-    /// u16 length, bytes.
+    /// Reads a u16 length and as many bytes.
     pub fn short_bytes(&mut self) -> Result<&'a [u8], CursorError> {
         let length = usize::from(self.u16()?);
         self.take(length)
     }
 
-    /// i32 length, bytes; a negative length is None.
+    /// Reads an i32 length and as many bytes; a negative length is None.
     pub fn int_bytes(&mut self) -> Result<Option<&'a [u8]>, CursorError> {
         match usize::try_from(self.i32()?) {
             Ok(length) => self.take(length).map(Some),
@@ -193,7 +198,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Variable-length length, bytes.
+    /// Reads a variable-length length and as many bytes.
     pub fn vbytes(&mut self) -> Result<&'a [u8], CursorError> {
         let offset = self.position;
         let length = self.uvint()?;
@@ -203,7 +208,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// u16 length, text.
+    /// Reads a u16 length and as many bytes of UTF-8.
     pub fn utf(&mut self) -> Result<&'a str, CursorError> {
         let offset = self.position;
         std::str::from_utf8(self.short_bytes()?).map_err(|_| CursorError::NotText { offset })

@@ -1,5 +1,7 @@
-//! Small things the standard library lacks: a checked cursor, variable-length integers, hashes, a sorted map in blocks, shares of memory.
-//! No knowledge of Cassandra's model.
+//! Small things that the standard library lacks: a checked cursor, variable-length integers,
+//! hashes, a sorted map in blocks, counted shares of memory.
+//!
+//! The lowest crate: it knows nothing of Cassandra's model and does no I/O.
 
 pub mod block_map;
 pub mod crc24;

@@ -1,10 +1,12 @@
-//! MurmurHash3 x64 128-bit, seed 0, with Cassandra's deviation: the bytes of the tail (length modulo 16) are sign-extended
-//! before they are shifted in. Agrees with `org.apache.cassandra.utils.MurmurHash.hash3_x64_128`.
+//! MurmurHash3 x64 128-bit, seed 0, with Cassandra's deviation: the bytes of the tail (length
+//! modulo 16) are sign-extended before they are shifted in. Agrees with
+//! `org.apache.cassandra.utils.MurmurHash.hash3_x64_128`.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// Both halves of the hash. The first is the token of a partition key (with one exception), both feed bloom filters.
+/// Both halves of the hash. The first half is the token of a partition key (except that `i64::MIN`
+/// becomes `i64::MAX`, see `types::token`); bloom filters use both.
 pub fn murmur3(key: &[u8]) -> (i64, i64) {
     let (mut h1, mut h2) = (0u64, 0u64);
     let (blocks, tail) = key.as_chunks::<16>();

@@ -1,13 +1,13 @@
-//! Appending to a byte vector what [`crate::Cursor`] reads.
+//! Appends to a byte vector the forms that [`crate::Cursor`] reads. Integers are big-endian.
 
-/// Length of [`put_uvint`]'s form, 1 to 9.
+/// Number of bytes that [`put_uvint`] appends, 1 to 9.
 #[inline]
 pub fn uvint_len(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     if bits > 56 { 9 } else { bits.div_ceil(7) }
 }
 
-/// Unsigned variable-length integer, shortest form.
+/// Appends an unsigned variable-length integer in its shortest form.
 #[inline]
 pub fn put_uvint(out: &mut Vec<u8>, value: u64) {
     if value < 0x80 {
@@ -17,7 +17,7 @@ pub fn put_uvint(out: &mut Vec<u8>, value: u64) {
     uvint_bytes(value, |bytes| out.extend_from_slice(bytes));
 }
 
-/// Shows the bytes of [`put_uvint`]'s form.
+/// Calls `see` with the bytes that [`put_uvint`] would append, without a vector.
 #[inline]
 pub fn uvint_bytes<T>(value: u64, see: impl FnOnce(&[u8]) -> T) -> T {
     let length = uvint_len(value);
@@ -30,54 +30,54 @@ pub fn uvint_bytes<T>(value: u64, see: impl FnOnce(&[u8]) -> T) -> T {
     see(&bytes[start..])
 }
 
-/// Signed variable-length integer (zig-zag).
+/// Appends a signed variable-length integer (zig-zag).
 pub fn put_svint(out: &mut Vec<u8>, value: i64) {
     put_uvint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Two bytes.
+/// Appends two bytes.
 pub fn put_u16(out: &mut Vec<u8>, value: u16) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Two bytes, signed.
+/// Appends two bytes of a signed integer.
 pub fn put_i16(out: &mut Vec<u8>, value: i16) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Four bytes.
+/// Appends four bytes.
 pub fn put_u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Four bytes, signed.
+/// Appends four bytes of a signed integer.
 pub fn put_i32(out: &mut Vec<u8>, value: i32) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Eight bytes.
+/// Appends eight bytes.
 pub fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Eight bytes, signed.
+/// Appends eight bytes of a signed integer.
 pub fn put_i64(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Eight bytes, floating point.
+/// Appends eight bytes of a floating-point number.
 pub fn put_f64(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// u16 length and bytes. The caller has checked that there are at most 65,535.
+/// Appends a u16 length and the bytes. The caller has checked that there are at most 65,535.
 pub fn put_short_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).expect("checked by the caller: at most 65,535 bytes");
     put_u16(out, length);
     out.extend_from_slice(bytes);
 }
 
-/// i32 length and bytes; None is length -1.
+/// Appends an i32 length and the bytes; None is the length -1.
 pub fn put_int_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     match bytes {
         Some(bytes) => {
@@ -89,13 +89,13 @@ pub fn put_int_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     }
 }
 
-/// Variable-length length and bytes.
+/// Appends a variable-length length and the bytes.
 pub fn put_vbytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_uvint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// u16 length and text.
+/// Appends a u16 length and the text.
 pub fn put_utf(out: &mut Vec<u8>, text: &str) {
     put_short_bytes(out, text.as_bytes());
 }

@@ -1,9 +1,11 @@
-//! A share of the memory that many take from and give back to.
+//! A limit of memory that many owners share: each takes bytes from it and gives them back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many bytes for all who know it. It counts and says when it is used up; who takes more all the same has a reason.
+/// A number of bytes that everybody who holds this `Share` uses together. It counts what is taken
+/// and tells when the limit is reached. It refuses nothing: an owner that takes more than is left
+/// must have a reason.
 #[derive(Debug)]
 pub struct Share {
     used: AtomicUsize,
@@ -11,34 +13,34 @@ pub struct Share {
 }
 
 impl Share {
-    /// A share of which nothing is used.
+    /// A share of `limit` bytes, none of them taken.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { used: AtomicUsize::new(0), limit })
     }
 
-    /// What is taken, bytes.
+    /// Bytes that are taken now; may be more than the limit.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// What there is, bytes.
+    /// Bytes of the share. Never changes.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Nothing is left.
+    /// Whether as many bytes are taken as the limit, or more.
     pub fn is_used_up(&self) -> bool {
         self.used() >= self.limit
     }
 
-    /// Takes bytes, whether or not there are as many.
+    /// Takes bytes, even if fewer are left.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Taken {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         Taken { share: Arc::clone(self), bytes }
     }
 }
 
-/// What was taken of a [`Share`]; given back when it is dropped.
+/// Bytes taken from a [`Share`]. Dropping it gives them back.
 #[derive(Debug)]
 pub struct Taken {
     share: Arc<Share>,
@@ -46,17 +48,17 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// How many bytes.
+    /// Bytes taken by this owner.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Of what.
+    /// The share from which the bytes were taken.
     pub fn share(&self) -> &Share {
         &self.share
     }
 
-    /// Takes more, or gives some of it back, until it is so many bytes.
+    /// Takes more bytes or gives some back, so that this owner has `bytes`.
     pub fn set(&mut self, bytes: usize) {
         if bytes > self.bytes {
             self.share.used.fetch_add(bytes - self.bytes, Ordering::Relaxed);

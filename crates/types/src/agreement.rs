@@ -1,13 +1,15 @@
-//! Text forms, JSON, calculations and validation, case by case as Cassandra 5.0.8 answered (testdata/forms.tsv.gz).
+//! Tests: text forms, JSON, calculations and validation give what Cassandra 5.0.8 answered, case by
+//! case (testdata/forms.tsv.gz).
 //!
-//! A line: what is asked, its arguments, `=>`, `ok` with bytes, literal and plain text, or `err` with the message.
+//! A line of that file: the operation, its arguments, `=>`, then `ok` with bytes, literal and plain
+//! text, or `err` with the message.
 
 use std::io::Read;
 
 use crate::number::{Function, Operator, apply, calculate, result_type};
 use crate::{CqlType, Duration, TypeError, json, literal, marshal, parse_text, validate};
 
-/// What is compared: bytes in hex, literal (or JSON), plain text.
+/// An answer to compare: bytes in hex, literal (or JSON), plain text; or the message of an error.
 type Answer = Result<[String; 3], String>;
 
 fn ty(name: &str) -> CqlType {
@@ -18,7 +20,7 @@ fn answer(ty: &CqlType, bytes: &[u8], text: String) -> [String; 3] {
     [literal::hex(bytes), literal::to_text(ty, bytes), text]
 }
 
-/// Without the words that an operation puts before what went wrong.
+/// The cause of an error, without the words that an operation puts before it.
 fn cause(error: TypeError) -> String {
     let message = error.to_string();
     message.split_once(" failed: ").map_or(message.clone(), |(_, cause)| cause.to_owned())

@@ -1,7 +1,8 @@
-//! Byte-comparable forms ("OSS50"): byte strings whose unsigned order is the order of the values. Keys of BTI tries and of memtables.
+//! Byte-comparable forms ("OSS50"): byte strings whose unsigned order is the order of the values.
+//! They are the keys of BTI tries and of memtables.
 //!
-//! Agrees with `asComparableBytes` of each class of `org.apache.cassandra.db.marshal` and
-//! `org.apache.cassandra.utils.bytecomparable.ByteSource`; rules in docs/formats (types, byte-comparable form).
+//! Agrees with `asComparableBytes` of each class of `org.apache.cassandra.db.marshal` and with
+//! `org.apache.cassandra.utils.bytecomparable.ByteSource`; the rules are in docs/formats/types.md.
 
 use bytes::Bytes;
 use stdx::Cursor;
@@ -10,13 +11,15 @@ use crate::compare::{class_names, time_of, trim_sign};
 use crate::decimal::Decimal;
 use crate::{CqlType, CustomType, Token};
 
-/// Ends the clustering of a row.
+/// Last byte of the clustering of a row.
 pub const TERMINATOR_CLUSTERING: u8 = 0x38;
-/// Ends a bound that sorts before what extends it: INCL_START, EXCL_END and their boundary.
+/// Last byte of a bound that sorts before every clustering that extends it: INCL_START, EXCL_END
+/// and the boundary of both.
 pub const TERMINATOR_BEFORE: u8 = 0x20;
-/// Ends a bound that sorts after what extends it: EXCL_START, INCL_END and their boundary.
+/// Last byte of a bound that sorts after every clustering that extends it: EXCL_START, INCL_END and
+/// the boundary of both.
 pub const TERMINATOR_AFTER: u8 = 0x60;
-/// Ends the static clustering.
+/// Last byte of the static clustering.
 pub const TERMINATOR_STATIC: u8 = 0x18;
 
 const NEXT_COMPONENT: u8 = 0x40;
@@ -25,7 +28,8 @@ const NEXT_COMPONENT_EMPTY: u8 = 0x3f;
 const NEXT_COMPONENT_EMPTY_REVERSED: u8 = 0x41;
 const TERMINATOR: u8 = 0x38;
 
-/// Appends the form of clustering values; `types` gives type and "is reversed" of each clustering column.
+/// Appends the form of clustering values and `terminator`. `types` gives for each clustering column
+/// its type and whether its order is reversed.
 pub fn encode_clustering(types: &[(CqlType, bool)], values: &[Option<Bytes>], terminator: u8, out: &mut Vec<u8>) {
     for ((ty, reversed), value) in types.iter().zip(values) {
         match value {
@@ -46,7 +50,7 @@ pub fn encode_clustering(types: &[(CqlType, bool)], values: &[Option<Bytes>], te
     out.push(terminator);
 }
 
-/// Appends the form of a decorated key.
+/// Appends the form of a partition key with its token.
 pub fn encode_decorated_key(token: Token, key: &[u8], out: &mut Vec<u8>) {
     out.push(NEXT_COMPONENT);
     out.extend_from_slice(&((token.0 as u64) ^ (1 << 63)).to_be_bytes());
@@ -55,8 +59,9 @@ pub fn encode_decorated_key(token: Token, key: &[u8], out: &mut Vec<u8>) {
     out.push(TERMINATOR);
 }
 
-/// Appends the form of a key's place in the order of its type, with the separator that leads it. Agrees with
-/// `LocalPartitioner.LocalToken.asComparableBytes`, as `DecoratedKey.asComparableBytes` embeds it.
+/// Appends the form of a key's position in the order of its type, with the separator before it.
+/// Agrees with `LocalPartitioner.LocalToken.asComparableBytes`, as `DecoratedKey.asComparableBytes`
+/// embeds it.
 pub fn encode_local_token(ty: &CqlType, key: &[u8], out: &mut Vec<u8>) {
     if key.is_empty() && !empty_has_form(ty) {
         out.push(NEXT_COMPONENT_NULL);
@@ -66,7 +71,7 @@ pub fn encode_local_token(ty: &CqlType, key: &[u8], out: &mut Vec<u8>) {
     encode_value(ty, key, out);
 }
 
-/// Appends the form of a key whose place [`encode_local_token`] gave.
+/// Appends the form of a key whose position [`encode_local_token`] gave.
 pub fn encode_local_key(local: &[u8], key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(local);
     out.push(NEXT_COMPONENT);
@@ -74,7 +79,8 @@ pub fn encode_local_key(local: &[u8], key: &[u8], out: &mut Vec<u8>) {
     out.push(TERMINATOR);
 }
 
-/// Whether an empty value of the type has a form of its own instead of being a null source.
+/// Whether an empty value of the type has a form of its own. Other types encode an empty value like
+/// null.
 fn empty_has_form(ty: &CqlType) -> bool {
     match ty {
         CqlType::Text | CqlType::Ascii | CqlType::Blob | CqlType::Inet => true,
@@ -87,7 +93,7 @@ fn empty_has_form(ty: &CqlType) -> bool {
     }
 }
 
-/// Appends the form of a value that is not empty (or whose type gives the empty value a form).
+/// Appends the form of a value that is not empty, or whose type gives the empty value a form.
 pub fn encode_value(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) {
     match ty {
         CqlType::Text | CqlType::Ascii | CqlType::Blob | CqlType::Inet => escape(value, out),
@@ -130,7 +136,8 @@ fn flipped(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Escapes zero bytes so that no form is a prefix of another: see the rules of `E` in docs/formats.
+/// Escapes zero bytes so that no form is a prefix of another (rules of `E` in
+/// docs/formats/types.md).
 fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len() + 1);
     let mut rest = bytes;
@@ -150,7 +157,7 @@ fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(0x00);
 }
 
-/// Unsigned, length in the leading ones.
+/// Appends an unsigned integer whose leading one bits count the bytes that follow.
 fn variable_unsigned(value: u64, out: &mut Vec<u8>) {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     let extra = (bits - 1) / 7;
@@ -176,7 +183,7 @@ fn variable_signed(value: i64, out: &mut Vec<u8>) {
     } else {
         let mut bytes = magnitude.to_be_bytes();
         let first = 8 - length;
-        // a mask of `length` leading ones over the bytes written
+        // a mask of `length` leading ones over the bytes that are written
         let mask = (!0u64 << (64 - length)) >> (8 * first);
         let masked = (magnitude | mask).to_be_bytes();
         bytes.copy_from_slice(&masked);
@@ -190,7 +197,8 @@ fn variable_signed(value: i64, out: &mut Vec<u8>) {
 fn varint(value: &[u8], out: &mut Vec<u8>) {
     const FULL_FORM: usize = 7;
     let Some(sign) = value.first().map(|byte| if *byte >= 0x80 { 0xffu8 } else { 0x00 }) else { return };
-    // redundant sign bytes go as long as the next byte repeats them; the byte that differs is kept
+    // drop redundant sign bytes while the next byte repeats them, and keep the first byte that
+    // differs
     let mut rest = value;
     while let [first, next, ..] = rest {
         if *first != sign || next != first {
@@ -263,7 +271,8 @@ fn decimal(value: &[u8], out: &mut Vec<u8>) {
     put_mantissa(&digits, odd, negative, out);
 }
 
-/// Base-100 digits, each plus 80; negative numbers round toward minus infinity, so all but the last digit borrow.
+/// Appends base-100 digits, each plus 80. Negative numbers round toward minus infinity, so every
+/// digit but the last borrows.
 fn put_mantissa(digits: &[u8], odd: bool, negative: bool, out: &mut Vec<u8>) {
     let mut padded = Vec::with_capacity(digits.len() + 2);
     if odd {
@@ -280,7 +289,8 @@ fn put_mantissa(digits: &[u8], odd: bool, negative: bool, out: &mut Vec<u8>) {
     }
     let last = pairs.len().saturating_sub(1);
     for (index, pair) in pairs.iter().enumerate() {
-        // floor(100·m) of a negative mantissa is one less, except where nothing remains; what remains is then positive
+        // floor(100·m) of a negative mantissa is one less, except where nothing remains; what
+        // remains is then positive
         let digit = match (negative, index) {
             (false, _) => *pair,
             (true, 0) => {
@@ -384,7 +394,7 @@ fn composite(types: &[CqlType], value: &[u8], out: &mut Vec<u8>) {
         let _ = cursor.skip(2);
         out.push(NEXT_COMPONENT_NULL);
     } else {
-        // an empty source: nothing between this byte and the next
+        // an empty source: nothing stands between this byte and the next
         out.push(NEXT_COMPONENT);
     }
     for ty in types {

@@ -1,18 +1,20 @@
-//! Days and dates of the proleptic Gregorian calendar, any year that 64 bits of milliseconds reach.
-//! Agrees with `java.time.LocalDate`; in place of a library because those stop at year 9999.
+//! Days and dates of the proleptic Gregorian calendar, for every year that 64 bits of milliseconds
+//! reach.
+//!
+//! Agrees with `java.time.LocalDate`. Written here because libraries end at the year 9999.
 
 /// Milliseconds of a day.
 pub const MILLIS_PER_DAY: i64 = 86_400_000;
 
 const DAYS_PER_ERA: i64 = 146_097;
 const YEARS_PER_ERA: i64 = 400;
-/// Days from 0000-03-01, where the count below begins, to 1970-01-01.
+/// Days from 0000-03-01, where the calculation below begins, to 1970-01-01.
 const DAYS_TO_EPOCH: i64 = 719_468;
 
 /// A date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Date {
-    /// Astronomical: year 0 is 1 BC.
+    /// Astronomical year: year 0 is 1 BC.
     pub year: i64,
     /// 1 to 12.
     pub month: u8,
@@ -20,12 +22,12 @@ pub struct Date {
     pub day: u8,
 }
 
-/// Leap years.
+/// Whether a year is a leap year.
 pub fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// Days of a month.
+/// Number of days of a month.
 pub fn month_length(year: i64, month: u8) -> u8 {
     match month {
         2 if is_leap(year) => 29,
@@ -36,7 +38,8 @@ pub fn month_length(year: i64, month: u8) -> u8 {
 }
 
 impl Date {
-    /// The date so many days after 1970-01-01. Years are counted from March: the leap day is the last of its year.
+    /// The date `days` days after 1970-01-01. Inside, years begin in March, so that the leap day is
+    /// the last day of its year.
     pub fn of_days(days: i64) -> Self {
         let shifted = days + DAYS_TO_EPOCH;
         let era = shifted.div_euclid(DAYS_PER_ERA);
@@ -49,7 +52,7 @@ impl Date {
         Self { year: year_of_era + era * YEARS_PER_ERA + i64::from(month <= 2), month: month as u8, day: day as u8 }
     }
 
-    /// Days since 1970-01-01.
+    /// Days from 1970-01-01 to this date.
     pub fn days(self) -> i64 {
         let year = self.year - i64::from(self.month <= 2);
         let era = year.div_euclid(YEARS_PER_ERA);
@@ -60,7 +63,8 @@ impl Date {
         era * DAYS_PER_ERA + day_of_era - DAYS_TO_EPOCH
     }
 
-    /// The date so many months later; a day that the month lacks becomes its last.
+    /// The date `months` months later. A day that the month lacks becomes the last day of the
+    /// month.
     pub fn plus_months(self, months: i64) -> Self {
         let count = self.year * 12 + i64::from(self.month) - 1 + months;
         let (year, month) = (count.div_euclid(12), count.rem_euclid(12) as u8 + 1);

@@ -1,21 +1,23 @@
-//! Types that a statement names by their class: `'ReversedType(Int32Type)'`, `'org.apache.cassandra.db.marshal.DateType'`.
+//! Types that a statement names by their class: `'ReversedType(Int32Type)'`,
+//! `'org.apache.cassandra.db.marshal.DateType'`.
 //!
-//! Read as [`crate::marshal`] does, then checked: only classes that exist, in the form in which `system_schema` keeps them.
-//! Must agree with: `CQL3Type.Raw` of a custom type and the refusals of `TypeParser`.
+//! [`crate::marshal`] reads the expression; this module then refuses classes that do not exist and
+//! gives the form that `system_schema` stores. Agrees with `CQL3Type.Raw` of a custom type and with
+//! the refusals of `TypeParser`.
 
 use std::sync::Arc;
 
 use crate::{CqlType, CustomType, UserType, marshal};
 
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
-/// Up to so many aliases stand in a table of 16 places; one more doubles it.
+/// Java's hash table has 16 buckets up to this number of aliases, and twice as many beyond it.
 const ALIASES_IN_16: usize = 12;
 
-/// Classes that take types as parameters and are nothing without.
+/// Classes that must have parameters.
 const PARAMETRIZED: &[&str] =
     &["ListType", "SetType", "MapType", "TupleType", "FrozenType", "UserType", "VectorType", "ReversedType"];
 
-/// The type; true: it stands in `ReversedType`. An error is the reason for the refusal.
+/// Reads the type; true: it stands in `ReversedType`. The error is the reason for the refusal.
 pub fn parse(expression: &str) -> Result<(CqlType, bool), String> {
     let trimmed = expression.trim();
     if trimmed.is_empty() {
@@ -60,8 +62,8 @@ fn is_made_of_known(ty: &CqlType) -> bool {
     })
 }
 
-/// As `system_schema` has it: what has a name in CQL goes by it, `ReversedType` says nothing where there is no order, aliases stand in the
-/// order of Java's hash table.
+/// The type as `system_schema` stores it: a type with a CQL name has that name, `ReversedType` is
+/// dropped where there is no order, and aliases stand in the order of Java's hash table.
 fn as_stored(ty: &CqlType) -> CqlType {
     let arc = |ty: &Arc<CqlType>| Arc::new(as_stored(ty));
     match ty {
@@ -87,7 +89,8 @@ fn as_stored(ty: &CqlType) -> CqlType {
     }
 }
 
-/// `HashMap<Byte, …>`: by the low bits of the alias. An alias given twice has its last type.
+/// The order of Java's `HashMap<Byte, …>`: by the low bits of the alias. If an alias is given
+/// twice, its last type counts.
 fn in_hash_order(aliases: &[(u8, CqlType)]) -> Vec<(u8, CqlType)> {
     let mut ordered: Vec<(u8, CqlType)> = Vec::new();
     for (alias, ty) in aliases {

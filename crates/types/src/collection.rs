@@ -1,14 +1,16 @@
-//! Collections, tuples, user types and vectors as one value: taking apart and putting together.
+//! Collections, tuples, user types and vectors as one serialized value: how it is taken apart and
+//! put together.
 //!
 //! ```text
 //! list, set      i32 count, count × (i32 length, bytes)
 //! map            i32 count, count × (key, value), each i32 length, bytes
 //! tuple, UDT     fields × (i32 length, -1 = null; bytes); trailing fields may be missing
-//! vector         n × bytes, without lengths when the elements are of fixed length, else n × (uvint length, bytes)
+//! vector         n × bytes if the elements have a fixed length, else n × (uvint length, bytes)
 //! ```
 //!
-//! Sets and maps are sorted by element and key, without duplicates. Readers take bytes that are not trusted: they end
-//! with an error and never allocate by a length found in the bytes. Agrees with `CollectionSerializer`, `TupleType`, `VectorType`.
+//! Sets and maps are sorted by element and key, without duplicates. Readers take bytes that are not
+//! trusted: they end with an error and never allocate by a length found in the bytes. Agrees with
+//! `CollectionSerializer`, `TupleType`, `VectorType`.
 
 use std::cmp::Ordering;
 
@@ -16,7 +18,8 @@ use stdx::{Cursor, CursorError, put_i32, put_int_bytes, put_vbytes};
 
 use crate::{CqlType, TypeError, compare};
 
-/// Elements of a list or set; of a map: key, value, key, value. None is a null, which only values of IN may hold.
+/// An iterator over the elements of a list or set, or over key, value, key, value of a map. None is
+/// a null, which only values of IN may hold.
 #[derive(Clone, Debug)]
 pub struct Elements<'a> {
     cursor: Cursor<'a>,
@@ -24,12 +27,12 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Of a list or set.
+    /// The elements of a list or set.
     pub fn new(bytes: &'a [u8]) -> Result<Self, TypeError> {
         Self::with_arity(bytes, 1)
     }
 
-    /// Of a map: keys and values by turns.
+    /// The keys and values of a map, by turns.
     pub fn of_map(bytes: &'a [u8]) -> Result<Self, TypeError> {
         Self::with_arity(bytes, 2)
     }
@@ -55,38 +58,39 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// How many elements (of a map: entries) a serialized collection says to have.
+/// Number of elements (of a map: entries) that a serialized collection claims to have; not checked.
 pub fn count(bytes: &[u8]) -> usize {
     Cursor::new(bytes).i32().ok().and_then(|count| usize::try_from(count).ok()).unwrap_or(0)
 }
 
-/// The elements of a valid list or set; stops where the bytes are none.
+/// The elements of a valid list or set. Of an invalid value, the elements before the damage.
 pub fn elements(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     Elements::new(bytes).into_iter().flatten().map_while(Result::ok).map(Option::unwrap_or_default)
 }
 
-/// The entries of a valid map; stops where the bytes are none.
+/// The entries of a valid map. Of an invalid value, the entries before the damage.
 pub fn entries(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut all = Elements::of_map(bytes).into_iter().flatten().map_while(Result::ok).map(Option::unwrap_or_default);
     std::iter::from_fn(move || Some((all.next()?, all.next()?)))
 }
 
-/// Fields of a tuple or user type, as far as there are any: later ones are null.
+/// An iterator over the fields of a tuple or user type that the value has; the fields behind them
+/// are null.
 #[derive(Clone, Debug)]
 pub struct Fields<'a>(Cursor<'a>);
 
 impl<'a> Fields<'a> {
-    /// Of a serialized tuple or user type.
+    /// The fields of a serialized tuple or user type.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Cursor::new(bytes))
     }
 
-    /// Nothing follows.
+    /// Whether no field is left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Bytes that follow.
+    /// Bytes that are left.
     pub fn remaining(&self) -> usize {
         self.0.remaining()
     }
@@ -107,13 +111,13 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The first `count` fields of a valid tuple or user type; missing ones are null.
+/// The first `count` fields of a valid tuple or user type; fields that the value lacks are null.
 pub fn fields(bytes: &[u8], count: usize) -> impl Iterator<Item = Option<&[u8]>> {
     let mut fields = Fields::new(bytes);
     (0..count).map(move |_| fields.next().and_then(Result::ok).flatten())
 }
 
-/// Elements of a vector.
+/// An iterator over the elements of a vector.
 #[derive(Clone, Debug)]
 pub struct VectorElements<'a> {
     cursor: Cursor<'a>,
@@ -122,12 +126,12 @@ pub struct VectorElements<'a> {
 }
 
 impl<'a> VectorElements<'a> {
-    /// Of a serialized vector.
+    /// The elements of a serialized vector.
     pub fn new(element: &CqlType, dimension: u32, bytes: &'a [u8]) -> Self {
         Self { cursor: Cursor::new(bytes), fixed: element.fixed_length(), left: dimension }
     }
 
-    /// Bytes that follow the elements taken so far.
+    /// Bytes behind the elements that were taken so far.
     pub fn remaining(&self) -> usize {
         self.cursor.remaining()
     }
@@ -157,14 +161,14 @@ pub fn build_list<T: AsRef<[u8]>>(elements: &[T]) -> Vec<u8> {
     out
 }
 
-/// Serializes a set: sorts, drops duplicates.
+/// Serializes a set: sorts the elements and drops duplicates.
 pub fn build_set<T: AsRef<[u8]>>(element: &CqlType, mut elements: Vec<T>) -> Vec<u8> {
     elements.sort_by(|a, b| compare(element, a.as_ref(), b.as_ref()));
     elements.dedup_by(|a, b| compare(element, a.as_ref(), b.as_ref()) == Ordering::Equal);
     build_list(&elements)
 }
 
-/// Serializes a map: sorts by key; of entries with one key the last counts.
+/// Serializes a map: sorts by key; of several entries with one key the last counts.
 pub fn build_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(key: &CqlType, mut entries: Vec<(K, V)>) -> Vec<u8> {
     entries.reverse();
     entries.sort_by(|(a, _), (b, _)| compare(key, a.as_ref(), b.as_ref()));
@@ -202,7 +206,7 @@ pub fn put_count(out: &mut Vec<u8>, count: usize) {
     put_i32(out, i32::try_from(count).expect("a collection in memory has less than 2^31 elements"));
 }
 
-/// The value at `key` in a frozen map (of a set: the element itself).
+/// The value at `key` in a frozen map; of a set, the element itself.
 pub fn get<'a>(ty: &CqlType, bytes: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     match ty {
         CqlType::Set { element, .. } => elements(bytes).find(|item| compare(element, item, key) == Ordering::Equal),
@@ -213,7 +217,8 @@ pub fn get<'a>(ty: &CqlType, bytes: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// The part of a frozen set or map from `from` to `to`, both included; None: open on that side.
+/// The part of a frozen set or map from `from` to `to`, both inclusive; None: no limit on that
+/// side.
 pub fn slice(ty: &CqlType, bytes: &[u8], from: Option<&[u8]>, to: Option<&[u8]>) -> Vec<u8> {
     let inside = |ty: &CqlType, key: &[u8]| {
         from.is_none_or(|from| compare(ty, from, key) != Ordering::Greater)

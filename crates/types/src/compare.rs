@@ -1,7 +1,8 @@
-//! The order of values of a type. Nothing is allocated for scalars. Values that are not valid compare somehow, never panic.
+//! The order of a type's values. Comparing scalars allocates nothing. Values that are not valid
+//! have some order and never cause a panic.
 //!
-//! In every order an empty value sorts before any other. Agrees with the `compareCustom` of each class of
-//! `org.apache.cassandra.db.marshal`; rules in docs/formats (types).
+//! In every order an empty value sorts before any other. Agrees with the `compareCustom` of each
+//! class of `org.apache.cassandra.db.marshal`; the rules are in docs/formats/types.md.
 
 use std::cmp::Ordering;
 
@@ -43,7 +44,7 @@ fn compare_rare(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// Two's complement of equal width; empty first.
+/// Compares two's complement numbers of equal width; an empty value sorts first.
 #[inline]
 fn signed(a: &[u8], b: &[u8]) -> Ordering {
     if let (Ok(x), Ok(y)) = (<[u8; 8]>::try_from(a), <[u8; 8]>::try_from(b)) {
@@ -60,7 +61,7 @@ fn signed(a: &[u8], b: &[u8]) -> Ordering {
 
 fn float_key(bytes: &[u8]) -> i32 {
     let bits = bytes.first_chunk::<4>().map_or(0, |bytes| i32::from_be_bytes(*bytes));
-    // all NaNs are one, the greatest
+    // all NaNs are equal and greater than every number
     let bits = if f32::from_bits(bits as u32).is_nan() { f32::NAN.to_bits() as i32 & i32::MAX } else { bits };
     bits ^ (((bits >> 31) as u32) >> 1) as i32
 }
@@ -71,7 +72,7 @@ fn double_key(bytes: &[u8]) -> i64 {
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-/// Big-endian two's complement of any width, redundant sign bytes allowed.
+/// Compares big-endian two's complement numbers of any width; redundant sign bytes are allowed.
 fn varint(a: &[u8], b: &[u8]) -> Ordering {
     let negative = |bytes: &[u8]| bytes.first().is_some_and(|byte| *byte >= 0x80);
     match (negative(a), negative(b)) {
@@ -86,7 +87,7 @@ fn varint(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// Without sign bytes that say nothing.
+/// The number without redundant sign bytes.
 pub(crate) fn trim_sign(bytes: &[u8]) -> &[u8] {
     let Some(sign) = bytes.first().map(|byte| if *byte >= 0x80 { 0xff } else { 0x00 }) else { return bytes };
     let mut rest = bytes;
@@ -117,7 +118,7 @@ fn uuid(a: &[u8], b: &[u8]) -> Ordering {
     by_high.then_with(|| x_low.cmp(&y_low))
 }
 
-/// The fields of a version-1 UUID's time in order, version included.
+/// The fields of a version-1 UUID's time, most significant first, version included.
 pub(crate) fn time_of(uuid: &[u8; 16]) -> u64 {
     reordered(halves(uuid).0)
 }
@@ -135,7 +136,8 @@ fn timeuuid(a: &[u8], b: &[u8]) -> Ordering {
     by_time.then_with(|| (x_low ^ SIGNS).cmp(&(y_low ^ SIGNS)))
 }
 
-/// Lists, sets, maps: count, then elements with i32 lengths; `types` repeat.
+/// Compares lists, sets and maps: the count, then elements with i32 lengths. `types` are repeated
+/// as often as needed.
 fn sequence(a: &[u8], b: &[u8], types: &[&CqlType]) -> Ordering {
     let (mut x, mut y) = (Cursor::new(a), Cursor::new(b));
     let (Ok(count_x), Ok(count_y)) = (x.i32(), y.i32()) else { return a.cmp(b) };
@@ -158,7 +160,8 @@ fn nullable(ty: &CqlType, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
     }
 }
 
-/// Tuples and user types: fields with i32 lengths; missing trailing fields are null.
+/// Compares tuples and user types: fields with i32 lengths; trailing fields that are missing are
+/// null.
 fn fields<'a>(a: &[u8], b: &[u8], types: impl Iterator<Item = &'a CqlType>) -> Ordering {
     let (mut x, mut y) = (Cursor::new(a), Cursor::new(b));
     for ty in types {
@@ -258,7 +261,8 @@ fn dynamic_composite(a: &[u8], b: &[u8], aliases: &[(u8, CqlType)]) -> Ordering 
     }
 }
 
-/// In front of a dynamic component: an alias, given as the type that it stands for, or a class name.
+/// Reads what stands before a component of a dynamic composite: an alias, given as the type that it
+/// stands for, or a class name.
 fn component_class<'a, 't>(
     cursor: &mut Cursor<'a>,
     aliases: &'t [(u8, CqlType)],
@@ -270,7 +274,8 @@ fn component_class<'a, 't>(
     Ok((aliases.iter().find(|(alias, _)| *alias == header as u8).map(|(_, ty)| ty), &[]))
 }
 
-/// Simple and full class name of a dynamic component: components of different classes go by these.
+/// Simple and full class name of a dynamic component. Components of different classes are ordered
+/// by these names.
 pub(crate) fn class_names(ty: Option<&CqlType>, class: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let full = ty.map_or_else(|| class.to_vec(), |ty| crate::marshal::print(ty, false).into_bytes());
     let end = full.iter().position(|byte| *byte == b'(').unwrap_or(full.len());

@@ -1,14 +1,15 @@
-//! Keys of several columns as one value: each component `u16 length, bytes, 00`. Partition keys with more than one column
-//! are stored so; one column stands for itself. Agrees with `org.apache.cassandra.db.marshal.CompositeType`.
+//! Keys of several columns as one value: each component is `u16 length, bytes, 00`. Partition keys
+//! with more than one column are stored in this form; a key of one column is stored as it is.
+//! Agrees with `org.apache.cassandra.db.marshal.CompositeType`.
 
 use stdx::{Cursor, put_short_bytes};
 
 use crate::TypeError;
 
-/// Longest partition key, also the longest component.
+/// Longest partition key in bytes, which is also the longest component.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
-/// Puts the columns of a partition key together. A key beyond [`KEY_BYTES_MAX`] is refused.
+/// Puts the columns of a partition key together. Refuses a key longer than [`KEY_BYTES_MAX`].
 pub fn compose(components: &[&[u8]]) -> Result<Vec<u8>, TypeError> {
     let mut out = Vec::new();
     compose_into(components, &mut out)?;
@@ -38,7 +39,7 @@ pub fn compose_into(components: &[&[u8]], out: &mut Vec<u8>) -> Result<(), TypeE
     Ok(())
 }
 
-/// Takes a partition key of `count` columns apart. None: it is no such key.
+/// Takes a partition key of `count` columns apart. None: the bytes are no such key.
 pub fn decompose(key: &[u8], count: usize) -> Option<Vec<&[u8]>> {
     if count == 1 {
         return Some(vec![key]);
@@ -47,7 +48,8 @@ pub fn decompose(key: &[u8], count: usize) -> Option<Vec<&[u8]>> {
     components.filter(|components| components.len() == count)
 }
 
-/// The components of a composite value, without their end-of-component bytes; None in the place of one that is cut off.
+/// The components of a composite value, without their end-of-component bytes; None in place of a
+/// component that is cut off.
 pub fn components(bytes: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let mut cursor = Cursor::new(bytes);
     let mut broken = false;

@@ -1,14 +1,15 @@
 //! Types as CQL text: printed as the schema tables and DESCRIBE show them, and read back.
 //!
-//! Agrees with `org.apache.cassandra.cql3.CQL3Type` (its `toString`) and `org.apache.cassandra.schema.CQLTypeParser`.
-//! `frozen` is written at each frozen collection, tuple and user type, also inside others.
+//! Agrees with `org.apache.cassandra.cql3.CQL3Type` (its `toString`) and
+//! `org.apache.cassandra.schema.CQLTypeParser`. `frozen` is written at every frozen collection,
+//! tuple and user type, also inside of others.
 
 use std::sync::Arc;
 
 use crate::ident::maybe_quote;
 use crate::{CqlType, UserType, marshal};
 
-/// Deepest nesting that is read.
+/// Deepest nesting that is read; deeper text is not a type.
 const DEPTH_MAX: usize = 64;
 
 const NATIVE: &[(&str, CqlType)] = &[
@@ -63,7 +64,8 @@ pub fn print(ty: &CqlType) -> String {
     }
 }
 
-/// Reads a type. `user_type` finds a user type of the keyspace by name. None: not a type.
+/// Reads a type. `user_type` finds a user type of the keyspace by name. None: the text is not a
+/// type.
 pub fn parse(text: &str, user_type: &dyn Fn(&str) -> Option<Arc<UserType>>) -> Option<CqlType> {
     let mut parser = Parser { rest: text.trim(), user_type };
     let ty = parser.ty(0)?;
@@ -164,7 +166,7 @@ impl Parser<'_> {
     }
 }
 
-/// Where the quoted name ends: at a quote that is not doubled.
+/// The position of the quote that ends a quoted name: the first quote that is not doubled.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -176,7 +178,7 @@ fn closing_quote(text: &str) -> Option<usize> {
     }
 }
 
-/// The type with user types as tuples: what is remembered of dropped columns.
+/// The type with user types replaced by tuples: the form in which dropped columns are remembered.
 pub fn expand_user_types(ty: &CqlType) -> CqlType {
     match ty {
         CqlType::List { element, frozen } => {

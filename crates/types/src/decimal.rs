@@ -1,8 +1,10 @@
-//! Decimals: an integer and a scale, `unscaled × 10^-scale`. Agrees with `java.math.BigDecimal` as far as `DecimalType`
-//! uses it: which scale a result has, how many digits are kept, how they are rounded.
+//! Decimals: an integer and a scale, `unscaled × 10^-scale`. Agrees with `java.math.BigDecimal` as
+//! far as `DecimalType` uses it: the scale of a result, how many digits are kept, how they are
+//! rounded.
 //!
-//! The scale may be anything of 32 bits, so 1E+2000000000 is a value of five bytes. Nothing here expands a number to more than
-//! [`DIGITS_MAX`] digits: what would need that is refused.
+//! The scale may be any 32-bit number, so 1E+2000000000 is a value of five bytes. No function here
+//! expands a number to more than [`DIGITS_MAX`] digits; a calculation that would need more is
+//! refused.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,25 +14,26 @@ use num_traits::{Signed, Zero};
 
 use crate::{TypeError, java_number, radix};
 
-/// Digits that sums and products keep.
+/// Most digits that sums and products keep.
 const PRECISION_MAX: i64 = 10_000;
-/// Digits that a division gives at least, unless it ends earlier.
+/// Fewest digits that a division gives, unless the quotient ends earlier.
 const QUOTIENT_DIGITS_MIN: i64 = 32;
 /// Largest scale of a quotient.
 const QUOTIENT_SCALE_MAX: i64 = 1000;
-/// Most digits of an intermediate result; beyond it the calculation is refused.
+/// Most digits of an intermediate result; a calculation that needs more is refused.
 const DIGITS_MAX: u64 = 100_000;
 
 /// A decimal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decimal {
-    /// All digits.
+    /// All digits, without the point.
     pub unscaled: BigInt,
-    /// How many of them stand behind the point; negative: how many zeros follow.
+    /// Number of digits behind the point; negative: number of zeros that follow the digits.
     pub scale: i32,
 }
 
-/// Which way a digit that is dropped rounds the one before it; always by magnitude.
+/// How dropped digits round the digit before them. All three work on the magnitude, whatever the
+/// sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
     /// Halves away from zero.
@@ -74,7 +77,7 @@ impl Decimal {
         Self { unscaled: BigInt::zero(), scale: 0 }
     }
 
-    /// Of a scale that may not fit.
+    /// A decimal whose scale may not fit 32 bits; then an error.
     fn new(unscaled: BigInt, scale: i64) -> Result<Self, TypeError> {
         match i32::try_from(scale) {
             Ok(scale) => Ok(Self { unscaled, scale }),
@@ -83,25 +86,25 @@ impl Decimal {
         }
     }
 
-    /// From its bytes: i32 scale, then the unscaled value. None: too few bytes.
+    /// Reads the bytes: i32 scale, then the unscaled value. None: there are too few bytes.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (scale, unscaled) = bytes.split_first_chunk::<4>()?;
         Some(Self { unscaled: BigInt::from_signed_bytes_be(unscaled), scale: i32::from_be_bytes(*scale) })
     }
 
-    /// Its bytes.
+    /// The bytes: i32 scale, then the unscaled value.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = self.scale.to_be_bytes().to_vec();
         out.extend_from_slice(&self.unscaled.to_signed_bytes_be());
         out
     }
 
-    /// Reads a decimal as Java does.
+    /// Reads a decimal as Java does. None: the text is no decimal.
     pub fn parse(text: &str) -> Option<Self> {
         java_number::parse_decimal(text).map(|(unscaled, scale)| Self { unscaled, scale })
     }
 
-    /// Of a double: the decimal of its text.
+    /// The decimal whose text is that of the double.
     pub fn of_double(value: f64) -> Result<Self, TypeError> {
         if value.is_nan() {
             return refuse("A NaN cannot be converted into a decimal");
@@ -117,7 +120,7 @@ impl Decimal {
         self.to_string().parse().expect("a decimal prints as a number")
     }
 
-    /// The whole part. Refused where it has too many digits.
+    /// The whole part. An error if it has too many digits.
     pub fn to_integer(&self) -> Result<BigInt, TypeError> {
         let scale = i64::from(self.scale);
         if scale <= 0 {
@@ -135,7 +138,7 @@ impl Decimal {
 
     /// The low 64 bits of the whole part.
     pub fn to_long(&self) -> i64 {
-        // 10^64 is a multiple of 2^64
+        // 10^64 is a multiple of 2^64, so such a scale leaves no low bits
         const SCALE_WITHOUT_LOW_BITS: i32 = -64;
         if self.scale <= SCALE_WITHOUT_LOW_BITS {
             return 0;
@@ -143,17 +146,17 @@ impl Decimal {
         self.to_integer().map_or(0, |whole| low_bits(&whole))
     }
 
-    /// How many digits the unscaled value has; zero has one.
+    /// Number of digits of the unscaled value; zero has one.
     pub fn precision(&self) -> i64 {
         digit_count(&self.unscaled)
     }
 
-    /// Where the first digit stands: 1 for 1 to 9.99…, 0 for 0.1 to 0.99….
+    /// Position of the first digit: 1 for 1 to 9.99…, 0 for 0.1 to 0.99….
     fn magnitude(&self) -> i64 {
         self.precision() - i64::from(self.scale)
     }
 
-    /// Without digits beyond `precision`.
+    /// Rounds to at most `precision` digits.
     pub fn round_to(self, precision: i64, rounding: Rounding) -> Result<Self, TypeError> {
         let mut rounded = self;
         // rounding up may carry into one more digit
@@ -164,21 +167,21 @@ impl Decimal {
         Ok(rounded)
     }
 
-    /// The same number with this scale, rounded where digits are dropped.
+    /// The same number with this scale, rounded if digits are dropped.
     pub fn with_scale(&self, scale: i32, rounding: Rounding) -> Result<Self, TypeError> {
         let more = i64::from(scale) - i64::from(self.scale);
         let unscaled = match more {
             0 => self.unscaled.clone(),
             _ if self.unscaled.is_zero() => BigInt::zero(),
             1.. => &self.unscaled * power_of_ten(more.unsigned_abs())?,
-            // far more than all digits are dropped: nothing is left
+            // more digits are dropped than there are: nothing is left
             _ if more.unsigned_abs() > self.precision().unsigned_abs() + 1 => BigInt::zero(),
             _ => divide_rounded(&self.unscaled, &power_of_ten(more.unsigned_abs())?, rounding),
         };
         Ok(Self { unscaled, scale })
     }
 
-    /// Sum, of at most 10,000 digits.
+    /// The sum, of at most 10,000 digits.
     pub fn add(&self, other: &Self) -> Result<Self, TypeError> {
         let scale = self.scale.max(other.scale);
         if self.unscaled.is_zero() || other.unscaled.is_zero() {
@@ -191,7 +194,7 @@ impl Decimal {
         let (big, small) = if self.magnitude() >= other.magnitude() { (self, other) } else { (other, self) };
         let last_place = i64::from(big.scale).max(PRECISION_MAX - big.magnitude());
         let small = if -small.magnitude() > last_place + 2 {
-            // too small to be seen but for the direction of rounding
+            // too small to be seen, except for the direction of rounding
             &Self::new(small.unscaled.signum(), last_place + 3)?
         } else {
             small
@@ -201,18 +204,19 @@ impl Decimal {
         Self { unscaled: sum, scale }.round_to(PRECISION_MAX, Rounding::HalfUp)
     }
 
-    /// Difference, of at most 10,000 digits.
+    /// The difference, of at most 10,000 digits.
     pub fn subtract(&self, other: &Self) -> Result<Self, TypeError> {
         self.add(&other.negate())
     }
 
-    /// Product, of at most 10,000 digits.
+    /// The product, of at most 10,000 digits.
     pub fn multiply(&self, other: &Self) -> Result<Self, TypeError> {
         let scale = i64::from(self.scale) + i64::from(other.scale);
         Self::new(&self.unscaled * &other.unscaled, scale)?.round_to(PRECISION_MAX, Rounding::HalfUp)
     }
 
-    /// Quotient as CQL divides: at least 32 digits, at least the scale of both, at most scale 1000, without zeros at the end.
+    /// The quotient as CQL divides: at least 32 digits, at least the scale of both operands, at
+    /// most scale 1000, without zeros at the end.
     pub fn divide(&self, other: &Self) -> Result<Self, TypeError> {
         let scale = (QUOTIENT_DIGITS_MIN - (self.magnitude() - other.magnitude()))
             .max(i64::from(self.scale))
@@ -221,7 +225,7 @@ impl Decimal {
         Ok(self.divide_to_scale(other, scale as i32, Rounding::HalfUp)?.strip_zeros())
     }
 
-    /// Quotient of this scale.
+    /// The quotient with this scale.
     pub fn divide_to_scale(&self, other: &Self, scale: i32, rounding: Rounding) -> Result<Self, TypeError> {
         if other.unscaled.is_zero() {
             return refuse(if self.unscaled.is_zero() { "/ by zero" } else { "BigInteger divide by zero" });
@@ -238,7 +242,7 @@ impl Decimal {
         Ok(Self { unscaled, scale })
     }
 
-    /// Remainder of the division to a whole number; it has the sign of the dividend.
+    /// The remainder of the division to a whole number; it has the sign of the dividend.
     pub fn remainder(&self, other: &Self) -> Result<Self, TypeError> {
         if other.unscaled.is_zero() {
             return refuse(if self.unscaled.is_zero() { "Division undefined" } else { "Division by zero" });
@@ -253,7 +257,8 @@ impl Decimal {
         if quotient.is_zero() {
             return Ok(self.clone());
         }
-        // the quotient has as few zeros at its end as its scale allows, and the remainder the scale of their product
+        // the quotient has as few zeros at its end as its scale allows; the remainder has the scale
+        // of their product
         let scale = self.scale.max(other.scale.saturating_sub(trailing_zeros(&quotient)));
         Self { unscaled: rest, scale: common }.with_scale(scale, Rounding::Down)
     }
@@ -263,7 +268,7 @@ impl Decimal {
         Self { unscaled: -&self.unscaled, scale: self.scale }
     }
 
-    /// The same number with the least scale.
+    /// The same number with the smallest scale.
     pub fn strip_zeros(self) -> Self {
         if self.unscaled.is_zero() {
             return Self::zero();
@@ -303,7 +308,8 @@ fn trailing_zeros(value: &BigInt) -> i32 {
     i32::try_from(digits.len() - digits.trim_end_matches('0').len()).unwrap_or(i32::MAX)
 }
 
-/// Order of two decimals' bytes by number: 1.0 equals 1.00. Common ones are compared without an allocation.
+/// Compares two serialized decimals by number: 1.0 equals 1.00. Values of at most sixteen bytes are
+/// compared without an allocation.
 pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     if let (Some(x), Some(y)) = (small(a), small(b)) {
         return compare_small(x, y);
@@ -314,7 +320,7 @@ pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// Unscaled value and scale, where the value has at most sixteen bytes.
+/// Unscaled value and scale. None: the unscaled value has more than sixteen bytes.
 fn small(bytes: &[u8]) -> Option<(i128, i64)> {
     let (scale, unscaled) = bytes.split_first_chunk::<4>()?;
     let sign = unscaled.first().map_or(0, |byte| if *byte >= 0x80 { 0xff } else { 0 });
@@ -354,7 +360,7 @@ fn compare_any(a: &Decimal, b: &Decimal) -> Ordering {
     if a.unscaled.is_negative() { order.reverse() } else { order }
 }
 
-/// Order of digits behind the same point.
+/// Compares digits that stand behind the same point.
 fn compare_digits(a: &str, b: &str) -> Ordering {
     a.trim_end_matches('0').cmp(b.trim_end_matches('0'))
 }

@@ -1,5 +1,5 @@
-//! Durations: months, days and nanoseconds, which are kept apart because months and days differ in length.
-//! Agrees with `org.apache.cassandra.cql3.Duration`.
+//! Durations: months, days and nanoseconds, which are kept apart because months and days differ in
+//! length. Agrees with `org.apache.cassandra.cql3.Duration`.
 
 use std::fmt::Write;
 
@@ -11,7 +11,8 @@ use crate::calendar::{Date, MILLIS_PER_DAY};
 const NANOS_PER_MILLI: i64 = 1_000_000;
 const NANOS_PER_HOUR: i64 = 3_600_000_000_000;
 
-/// Units from the largest, in the order in which a text must have them: symbol, name, what it counts, how many.
+/// Units from the largest, which is also their order in a text: symbol, name, part of the duration
+/// that they count in, and how many of that part they are.
 const UNITS: [(&str, &str, Part, i64); 10] = [
     ("y", "years", Part::Months, 12),
     ("mo", "months", Part::Months, 1),
@@ -32,7 +33,7 @@ enum Part {
     Nanoseconds,
 }
 
-/// A duration. The parts that are not zero have one sign.
+/// A duration. All parts that are not zero have the same sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Duration {
     /// Months.
@@ -44,7 +45,7 @@ pub struct Duration {
 }
 
 impl Duration {
-    /// From its bytes. None: they are no duration.
+    /// Reads the bytes. None: they are no duration.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut cursor = Cursor::new(bytes);
         let months = i32::try_from(cursor.svint().ok()?).ok()?;
@@ -52,7 +53,7 @@ impl Duration {
         Some(Self { months, days, nanoseconds: cursor.svint().ok()? })
     }
 
-    /// Its bytes.
+    /// The bytes: three signed variable-length integers.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_svint(&mut out, i64::from(self.months));
@@ -61,12 +62,12 @@ impl Duration {
         out
     }
 
-    /// Whether it goes backward.
+    /// Whether the duration is negative.
     pub fn is_negative(&self) -> bool {
         self.months < 0 || self.days < 0 || self.nanoseconds < 0
     }
 
-    /// The same length in the other direction.
+    /// The duration with the opposite sign.
     pub fn negated(&self) -> Self {
         Self {
             months: self.months.wrapping_neg(),
@@ -75,7 +76,8 @@ impl Duration {
         }
     }
 
-    /// Reads `1y2mo3d4h5m6s7ms8us9ns`, `P1Y2M3DT4H5M6S`, `P3W` or `P0001-02-03T04:05:06`, each perhaps after a minus.
+    /// Reads `1y2mo3d4h5m6s7ms8us9ns`, `P1Y2M3DT4H5M6S`, `P3W` or `P0001-02-03T04:05:06`, each with
+    /// an optional minus.
     pub fn parse(text: &str) -> Result<Self, TypeError> {
         let (negative, source) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -92,7 +94,7 @@ impl Duration {
         Ok(if negative { builder.duration.negated() } else { builder.duration })
     }
 
-    /// `millis` since 1970 plus this duration. Months are added first, then days, then the rest.
+    /// `millis` since 1970 plus this duration. Months are added first, then days, then nanoseconds.
     pub fn add_to(&self, millis: i64) -> i64 {
         let rest = self.nanoseconds / NANOS_PER_MILLI;
         if self.months == 0 {
@@ -102,11 +104,11 @@ impl Duration {
         let date = Date::of_days(millis.div_euclid(MILLIS_PER_DAY)).plus_months(i64::from(self.months));
         let days = date.days() + i64::from(self.days);
         let of_day = millis.rem_euclid(MILLIS_PER_DAY);
-        // Cassandra adds the rest as an int of milliseconds, also where it does not fit
+        // Cassandra adds the rest as a 32-bit int of milliseconds, also where it does not fit
         days.wrapping_mul(MILLIS_PER_DAY).wrapping_add(of_day).wrapping_add(i64::from(rest as i32))
     }
 
-    /// Whole milliseconds, months left out.
+    /// Whole milliseconds, without the months.
     fn millis(&self) -> i64 {
         i64::from(self.days).wrapping_mul(MILLIS_PER_DAY).wrapping_add(self.nanoseconds / NANOS_PER_MILLI)
     }
@@ -171,7 +173,7 @@ impl std::fmt::Display for Duration {
         for (symbol, _, part, size) in UNITS {
             let left = match part {
                 Part::Months => &mut months,
-                // days are not shown as weeks
+                // days are not printed as weeks
                 Part::Days if symbol == "w" => continue,
                 Part::Days => &mut days,
                 Part::Nanoseconds => &mut nanoseconds,
@@ -186,11 +188,11 @@ impl std::fmt::Display for Duration {
     }
 }
 
-/// Collects the parts of a text. Its functions give None where the text has another form.
+/// Collects the parts of a text. Its functions return None if the text has another form.
 #[derive(Default)]
 struct Builder {
     duration: Duration,
-    /// Units seen so far, as their number in [`UNITS`] plus one.
+    /// The last unit that was read, as its number in [`UNITS`] plus one; 0 before the first.
     seen: usize,
 }
 
@@ -250,7 +252,7 @@ impl Builder {
         }
     }
 
-    /// `1Y2M3DT4H5M6S` without what is zero.
+    /// Reads `1Y2M3DT4H5M6S`; parts that are zero may be missing.
     fn iso(&mut self, text: &str) -> Result<Option<()>, TypeError> {
         let (date, time) = match text.split_once('T') {
             Some((date, time)) => (date, time),
@@ -272,7 +274,7 @@ impl Builder {
         Ok(Some(()))
     }
 
-    /// `0001-02-03T04:05:06`.
+    /// Reads `0001-02-03T04:05:06`.
     fn iso_alternative(&mut self, text: &str) -> Result<Option<()>, TypeError> {
         const FORM: &[u8] = b"dddd-dd-ddTdd:dd:dd";
         let fits = |(byte, form): (u8, &u8)| if *form == b'd' { byte.is_ascii_digit() } else { byte == *form };
@@ -286,7 +288,7 @@ impl Builder {
     }
 }
 
-/// The unit that a text begins with, as its number in [`UNITS`], and the length of its symbol.
+/// The unit with which a text begins, as its number in [`UNITS`], and the length of its symbol.
 fn unit_at(text: &str) -> Option<(usize, usize)> {
     const MICRO: &str = "µs";
     const MICROSECONDS: usize = 8;

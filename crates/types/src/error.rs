@@ -1,23 +1,25 @@
-//! What can be wrong with a value. The texts are Cassandra's (`MarshalException`): clients see them, some look for them.
+//! Errors of values. The texts are Cassandra's (`MarshalException`), because clients see them and
+//! some look for them.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Why bytes, a text or a number are no value of a type.
+/// Why bytes, a text or a number are not a value of a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TypeError {
-    /// Bytes that are no value of the type.
+    /// Bytes that are not a value of the type.
     Bytes(Cow<'static, str>),
-    /// A text that is no value of the type.
+    /// A text that is not a value of the type.
     Text(String),
-    /// JSON that is no value of the type.
+    /// JSON that is not a value of the type.
     Json(String),
-    /// A calculation without result: division by zero, a number that the result type does not hold.
+    /// A calculation without a result: division by zero, or a number that the result type cannot
+    /// hold.
     Arithmetic(Cow<'static, str>),
 }
 
 impl TypeError {
-    /// What Cassandra says.
+    /// The text as Cassandra words it.
     pub fn message(&self) -> &str {
         match self {
             Self::Bytes(message) | Self::Arithmetic(message) => message,

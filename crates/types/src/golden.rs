@@ -1,4 +1,5 @@
-//! Byte-comparable forms, orders, hashes and type names against those that Cassandra 5.0.8 gave (`testdata/fixtures/vectors`, made inside Cassandra).
+//! Tests: byte-comparable forms, orders, hashes and type names equal those that Cassandra 5.0.8
+//! computed (`testdata/fixtures/vectors`, made inside Cassandra).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

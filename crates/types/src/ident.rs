@@ -1,10 +1,9 @@
-//! Names as CQL text: quoted where they have to be.
-//!
-//! Agrees with `org.apache.cassandra.cql3.ColumnIdentifier.maybeQuote` and `ReservedKeywords`.
+//! Names as CQL text, in quotes where CQL requires them. Agrees with
+//! `org.apache.cassandra.cql3.ColumnIdentifier.maybeQuote` and `ReservedKeywords`.
 
 use std::fmt::Write;
 
-/// Words that need quotes to be a name, in order.
+/// Words that are names only in quotes; ascending, because they are searched by bisection.
 const RESERVED: &[&str] = &[
     "add",
     "allow",
@@ -65,12 +64,13 @@ const RESERVED: &[&str] = &[
     "with",
 ];
 
-/// A reserved word of CQL, in any case.
+/// Whether the text is a reserved word of CQL, in any case.
 pub fn is_reserved(text: &str) -> bool {
     RESERVED.binary_search(&text.to_ascii_lowercase().as_str()).is_ok()
 }
 
-/// The name as CQL text: as it is when it is lower case and no reserved word, else in double quotes.
+/// The name as CQL text: unchanged if it is in lower case and not reserved, otherwise in double
+/// quotes.
 pub fn maybe_quote(name: &str) -> String {
     let mut bytes = name.bytes();
     let plain = bytes.next().is_some_and(|first| first.is_ascii_lowercase())
@@ -78,17 +78,17 @@ pub fn maybe_quote(name: &str) -> String {
     if plain && !is_reserved(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// `keyspace.table`, each quoted where needed.
+/// `keyspace.table`, each in quotes where needed.
 pub fn qualified(keyspace: &str, name: &str) -> String {
     format!("{}.{}", maybe_quote(keyspace), maybe_quote(name))
 }
 
-/// A text literal: single quotes, doubled inside.
+/// A text literal: in single quotes, with those inside doubled.
 pub fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A map literal `{'a': 'b', …}` of texts, in key order.
+/// A map literal `{'a': 'b', …}` of texts, in the order of the pairs.
 pub fn map_literal<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
     let mut out = String::from("{");
     for (index, (key, value)) in pairs.into_iter().enumerate() {

@@ -1,9 +1,10 @@
-//! Internet addresses as text. Agrees with `java.net.InetAddress`: IPv6 is printed in full groups without `::`, an IPv6
-//! address that holds an IPv4 one is that one. Host names are not looked up: they are refused.
+//! Internet addresses as text. Agrees with `java.net.InetAddress`: IPv6 is printed in full groups
+//! without `::`, and an IPv6 address that holds an IPv4 address becomes that address. Host names
+//! are refused, not looked up.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The bytes of an address. None: it is none.
+/// The bytes of an address. None: the text is no address.
 pub fn parse(text: &str) -> Option<Vec<u8>> {
     if let Some(address) = ipv4(text) {
         return Some(address.to_vec());
@@ -17,7 +18,7 @@ pub fn parse(text: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// One to four numbers with dots: the last stands for all the bytes that are left.
+/// One to four numbers with dots between them; the last number fills all bytes that are left.
 fn ipv4(text: &str) -> Option<[u8; 4]> {
     let parts: Vec<&str> = text.split('.').collect();
     let (last, first) = parts.split_last().filter(|_| parts.len() <= 4)?;
@@ -34,7 +35,7 @@ fn ipv4(text: &str) -> Option<[u8; 4]> {
     Some(((address << bits | last) as u32).to_be_bytes())
 }
 
-/// An address of 4 or 16 bytes as text. None: other lengths.
+/// An address of 4 or 16 bytes as text. None: another number of bytes.
 pub fn print(bytes: &[u8]) -> Option<String> {
     match parse_bytes(bytes)? {
         IpAddr::V4(address) => Some(address.to_string()),

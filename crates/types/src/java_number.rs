@@ -1,5 +1,5 @@
-//! Numbers as Java prints and reads them: what JSON, literals and casts to text show.
-//! Agrees with `Float.toString`, `Double.toString`, `BigDecimal.toString` and the parsers of those classes.
+//! Numbers as Java prints and reads them, for JSON, literals and casts to text. Agrees with
+//! `Float.toString`, `Double.toString`, `BigDecimal.toString` and the parsers of these classes.
 
 mod digits;
 
@@ -9,7 +9,7 @@ use num_bigint::{BigInt, Sign};
 
 use crate::radix;
 
-/// Most digits that a decimal's exponent may have: beyond it no scale of 32 bits is left.
+/// Most digits of a decimal's exponent; with more, the scale cannot fit 32 bits.
 const EXPONENT_DIGITS_MAX: usize = 10;
 
 /// A double as Java prints it: `1.0`, `0.01`, `1.0E-4`.
@@ -28,7 +28,7 @@ pub fn print_float(value: f32) -> String {
     })
 }
 
-/// What has no digits of its own.
+/// The text of a number without digits: zero, NaN, infinity. None: it has digits.
 fn special(value: f64) -> Option<String> {
     let negative = value.is_sign_negative();
     let text = match value.classify() {
@@ -42,7 +42,8 @@ fn special(value: f64) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// A decimal as Java prints it: plain as long as the scale is not negative and the number not too small.
+/// A decimal as Java prints it: without exponent if the scale is not negative and the number is not
+/// too small.
 pub fn print_decimal(unscaled: &BigInt, scale: i32) -> String {
     const EXPONENT_PLAIN_MIN: i64 = -6;
     let digits = radix::print(unscaled.magnitude());
@@ -67,7 +68,7 @@ pub fn print_decimal(unscaled: &BigInt, scale: i32) -> String {
     }
 }
 
-/// A double as Java reads it. None: not a number.
+/// A double as Java reads it. None: the text is not a number.
 pub fn parse_double(text: &str) -> Option<f64> {
     match floating(text)? {
         Floating::Digits(digits) => digits.parse().ok(),
@@ -75,7 +76,7 @@ pub fn parse_double(text: &str) -> Option<f64> {
     }
 }
 
-/// A float as Java reads it. None: not a number.
+/// A float as Java reads it. None: the text is not a number.
 pub fn parse_float(text: &str) -> Option<f32> {
     match floating(text)? {
         Floating::Digits(digits) => digits.parse().ok(),
@@ -88,7 +89,8 @@ enum Floating<'a> {
     Special(f64),
 }
 
-/// Java trims blanks, takes a type suffix, `NaN` and `Infinity`, and of digits what Rust takes too.
+/// Takes a text apart as Java does: blanks are trimmed, a type suffix, `NaN` and `Infinity` are
+/// accepted, digits are those that Rust accepts too.
 fn floating(text: &str) -> Option<Floating<'_>> {
     let text = text.trim_matches(|c| c <= ' ');
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -103,7 +105,7 @@ fn floating(text: &str) -> Option<Floating<'_>> {
     (plain && digits.bytes().any(|byte| byte.is_ascii_digit())).then_some(Floating::Digits(digits))
 }
 
-/// An integer. None: not an integer, or one of more than [`radix::DIGITS_MAX`] digits.
+/// An integer. None: the text is not one, or has more than [`radix::DIGITS_MAX`] digits.
 pub fn parse_integer(text: &str) -> Option<BigInt> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !(1..=radix::DIGITS_MAX).contains(&unsigned.len()) || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -113,7 +115,8 @@ pub fn parse_integer(text: &str) -> Option<BigInt> {
     Some(if text.starts_with('-') { -value } else { value })
 }
 
-/// A decimal as unscaled value and scale. None: not a decimal, or its scale does not fit.
+/// A decimal as unscaled value and scale. None: the text is not a decimal, or its scale does not
+/// fit.
 pub fn parse_decimal(text: &str) -> Option<(BigInt, i32)> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], parse_exponent(&text[at + 1..])?),

@@ -1,6 +1,8 @@
 //! Values as JSON and back: `SELECT JSON`, `INSERT … JSON`, `toJson`, `fromJson`.
-//! Agrees with `toJSONString` and `fromJSONObject` of each class of `org.apache.cassandra.db.marshal`, and with Jackson in
-//! which numbers a JSON number is.
+//!
+//! Agrees with `toJSONString` and `fromJSONObject` of each class of
+//! `org.apache.cassandra.db.marshal`, and with Jackson in the class of number that a JSON number
+//! becomes.
 
 mod read;
 mod write;
@@ -18,7 +20,7 @@ fn refuse<T>(message: String) -> Result<T, TypeError> {
     Err(TypeError::Json(message))
 }
 
-/// The value that a piece of JSON, which is not null, stands for.
+/// The value for a piece of JSON that is not null.
 pub fn from_json(ty: &CqlType, json: &Json) -> Result<Vec<u8>, TypeError> {
     match ty {
         CqlType::Ascii => text(ty, json, "an ascii string"),
@@ -61,7 +63,7 @@ pub fn from_json(ty: &CqlType, json: &Json) -> Result<Vec<u8>, TypeError> {
     }
 }
 
-/// Only strings are taken; their text is that of the type.
+/// Accepts a JSON string and reads it as a literal of the type.
 fn text(ty: &CqlType, json: &Json, expected: &str) -> Result<Vec<u8>, TypeError> {
     match json {
         Json::String(text) => parse_text(ty, text),
@@ -124,7 +126,8 @@ fn floating(ty: &CqlType, json: &Json, expected: &str) -> Result<Vec<u8>, TypeEr
     }
 }
 
-/// A whole number is taken where Java reads it as a long, which it does from 2^31 on: smaller ones are refused, as there.
+/// Accepts a whole number from 2^31 on: there Java reads a long. Smaller numbers are refused, as in
+/// Cassandra.
 fn timestamp(json: &Json, what: &str) -> Result<Vec<u8>, TypeError> {
     match json {
         Json::Integer(value) if json.java_class() == "Long" => {
@@ -144,7 +147,7 @@ fn custom_value(custom: &CustomType, json: &Json) -> Result<Vec<u8>, TypeError> 
     }
 }
 
-/// Collections, tuples and user types; a string holds them as JSON inside of JSON.
+/// Reads collections, tuples and user types. A string may hold them as JSON inside of JSON.
 fn compound(ty: &CqlType, json: &Json) -> Result<Vec<u8>, TypeError> {
     let inner;
     let json = match json {
@@ -240,7 +243,8 @@ fn user_type(udt: &crate::UserType, members: &[(String, Json)]) -> Result<Vec<u8
     Ok(collection::build_tuple(&fields?))
 }
 
-/// A name in JSON as CQL means it: lower case, unless double quotes stand in it around the name.
+/// A name in JSON as CQL reads it: in lower case, unless the string contains double quotes around
+/// the name.
 pub fn fold_case(name: &str) -> String {
     match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
         Some(quoted) => quoted.to_owned(),
@@ -248,7 +252,7 @@ pub fn fold_case(name: &str) -> String {
     }
 }
 
-/// The class of which Java makes an integer of this size.
+/// The Java class of an integer of this size.
 fn java_integer(value: &BigInt) -> &'static str {
     match (i32::try_from(value), i64::try_from(value)) {
         (Ok(_), _) => "Integer",

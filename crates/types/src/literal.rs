@@ -1,4 +1,6 @@
-//! Text forms of values: what a string literal means for a type, the CQL literal of a value, and its plain text.
+//! Text forms of values: the value of a string literal, the CQL literal of a value, and its plain
+//! text.
+//!
 //! Agrees with `AbstractType.fromString`, `CQL3Type.toCQLLiteral` and `AbstractType.getString`.
 
 use num_bigint::BigInt;
@@ -10,14 +12,14 @@ use crate::duration::Duration;
 use crate::ident::maybe_quote;
 use crate::{CqlType, CustomType, TypeError, inet, java_number, radix, temporal, timeuuid};
 
-/// Lower-case hex digits.
+/// The bytes as lower-case hex digits.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)]).collect()
 }
 
-/// Bytes of hex digits in any case. None: they are none, or one is missing.
+/// The bytes of hex digits in any case. None: another character, or an odd number of digits.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
     let mut bytes = Vec::with_capacity(pairs.len());
@@ -30,10 +32,10 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
     (all != NO_HEX).then_some(bytes)
 }
 
-/// In the place of what is no hex digit; digits have no bit in common with its upper half.
+/// Marks a byte that is no hex digit. Its upper half has no bit in common with a digit's value.
 const NO_HEX: u8 = 0xff;
 
-/// What each byte stands for as a hex digit.
+/// The value of each byte as a hex digit, or [`NO_HEX`].
 static HEX_VALUES: [u8; 256] = {
     let mut table = [NO_HEX; 256];
     let mut digit = 0;
@@ -45,7 +47,7 @@ static HEX_VALUES: [u8; 256] = {
     table
 };
 
-/// Canonical text of a UUID's sixteen bytes.
+/// The canonical text of a UUID.
 pub fn print_uuid(uuid: &[u8; 16]) -> String {
     let digits = hex(uuid);
     format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
@@ -62,21 +64,21 @@ pub fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     unhex(&digits)?.try_into().ok()
 }
 
-/// Bytes of a decimal.
+/// The bytes of a decimal.
 pub fn encode_decimal(unscaled: &BigInt, scale: i32) -> Vec<u8> {
     let mut out = scale.to_be_bytes().to_vec();
     out.extend_from_slice(&unscaled.to_signed_bytes_be());
     out
 }
 
-/// Unscaled value and scale of a decimal's bytes.
+/// Unscaled value and scale of a serialized decimal.
 pub fn decode_decimal(bytes: &[u8]) -> Option<(BigInt, i32)> {
     let (scale, unscaled) = bytes.split_first_chunk::<4>()?;
     Some((BigInt::from_signed_bytes_be(unscaled), i32::from_be_bytes(*scale)))
 }
 
-/// The value that a text stands for. An empty text is an empty value where the type has one. The timestamp `now` is the
-/// caller's to answer: there is no clock here.
+/// The value that a text stands for. An empty text is the empty value, if the type has one. The
+/// caller handles the timestamp `now`, because there is no clock here.
 pub fn parse_text(ty: &CqlType, text: &str) -> Result<Vec<u8>, TypeError> {
     let refuse = |message: String| TypeError::Text(message);
     match ty {
@@ -182,7 +184,7 @@ fn tuple(ty: &CqlType, types: &[&CqlType], text: &str) -> Result<Vec<u8>, TypeEr
     Ok(collection::build_tuple(&fields))
 }
 
-/// The parts of a text between colons without a backslash before them; an empty text has none.
+/// The parts of a text between colons without a backslash before them; an empty text has no part.
 fn split_colons(text: &str) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
@@ -214,7 +216,7 @@ fn parse_custom(custom: &CustomType, text: &str) -> Result<Vec<u8>, TypeError> {
     }
 }
 
-/// Components with `:` between them; a lone `!` at the end raises the end-of-component byte.
+/// Reads components with `:` between them; a lone `!` at the end raises the end-of-component byte.
 fn composite(types: &[CqlType], text: &str) -> Result<Vec<u8>, TypeError> {
     let mut out = Vec::new();
     let mut parts = split_colons(text);
@@ -229,7 +231,7 @@ fn composite(types: &[CqlType], text: &str) -> Result<Vec<u8>, TypeError> {
     Ok(out)
 }
 
-/// As [`composite`], each component as `alias@value`.
+/// Like [`composite`], with each component as `alias@value`.
 fn dynamic_composite(aliases: &[(u8, CqlType)], text: &str) -> Result<Vec<u8>, TypeError> {
     const ALIAS: u16 = 0x8000;
     let refuse = || TypeError::Text(format!("Invalid component for the dynamic composite type in '{text}'"));
@@ -258,14 +260,15 @@ fn put_component(out: &mut Vec<u8>, component: &[u8], after: bool) -> Result<(),
     Ok(())
 }
 
-/// The value as CQL literal: quoted where CQL quotes it, `null` for an empty value that says nothing.
+/// The value as CQL literal: in quotes where CQL requires them; `null` for an empty value of a type
+/// that has none.
 pub fn to_text(ty: &CqlType, bytes: &[u8]) -> String {
     let mut out = String::new();
     put_text(&mut out, ty, Some(bytes));
     out
 }
 
-/// The value as CQL literal, but scalars without quotes: casts to text.
+/// The value as CQL literal, scalars without quotes. Casts to text give this form.
 pub fn to_text_unquoted(ty: &CqlType, bytes: &[u8]) -> String {
     match ty {
         CqlType::Text | CqlType::Ascii => lossy(bytes).replace('\'', "''"),
@@ -274,7 +277,8 @@ pub fn to_text_unquoted(ty: &CqlType, bytes: &[u8]) -> String {
     }
 }
 
-/// The value as Cassandra's tools print it: no quotes, blobs and collections as hex digits, empty as nothing.
+/// The value as Cassandra's tools print it: no quotes, blobs and collections as hex digits, an
+/// empty value as nothing.
 pub fn to_plain_text(ty: &CqlType, bytes: &[u8]) -> String {
     match ty {
         CqlType::Tuple(types) => plain_fields(&types.iter().collect::<Vec<_>>(), bytes),
@@ -328,12 +332,12 @@ fn plain_dynamic_components(aliases: &[(u8, CqlType)], bytes: &[u8]) -> String {
     parts.join(":")
 }
 
-/// Text; what is not UTF-8 in it is replaced.
+/// The bytes as text; what is not UTF-8 is replaced.
 fn lossy(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Types whose literals stand in quotes.
+/// Whether literals of the type stand in quotes.
 fn is_quoted(ty: &CqlType) -> bool {
     use CqlType::{Ascii, Date, Inet, Text, Time, Timestamp};
     matches!(ty, Ascii | Text | Inet | Date | Time | Timestamp)
@@ -405,7 +409,8 @@ fn put_list<T>(
     out.push(close);
 }
 
-/// A scalar without quotes; empty where the value is. None: bytes that are no value of the type, or no scalar.
+/// A scalar without quotes; empty if the value is. None: the bytes are not a value of the type, or
+/// the type is no scalar.
 pub(crate) fn scalar(ty: &CqlType, bytes: &[u8]) -> Option<String> {
     match ty {
         CqlType::Text | CqlType::Ascii => return Some(lossy(bytes).into_owned()),

@@ -1,26 +1,28 @@
-//! Type expressions by class name, as in SSTable headers and the schema of custom types:
-//! `org.apache.cassandra.db.marshal.MapType(org…UTF8Type,org…Int32Type)`. Agrees with `TypeParser` and `AbstractType.toString`.
+//! Type expressions by class name, as in SSTable headers and in the schema of custom types:
+//! `org.apache.cassandra.db.marshal.MapType(org…UTF8Type,org…Int32Type)`. Agrees with `TypeParser`
+//! and `AbstractType.toString`.
 //!
-//! Collections and user types written bare are stored cell by cell; inside `FrozenType(…)`, or inside another type, they are one value.
+//! Collections and user types without `FrozenType(…)` are stored cell by cell; inside of
+//! `FrozenType(…)`, or inside of another type, they are one value.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{CqlType, CustomType, UserType};
 
-/// The package of Cassandra's types; assumed where a class has none.
+/// The package of Cassandra's types; assumed for a class without a package.
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
-/// Deepest nesting of a type expression; deeper is refused.
+/// Deepest nesting of a type expression; a deeper one is refused.
 const NESTING_MAX: usize = 32;
 
 /// Why a type expression could not be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MarshalError {
-    /// The expression.
+    /// The whole expression.
     pub expression: String,
-    /// Where in it, bytes.
+    /// Offset of the error in the expression, in bytes.
     pub offset: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub what: &'static str,
 }
 
@@ -32,7 +34,7 @@ impl fmt::Display for MarshalError {
 
 impl std::error::Error for MarshalError {}
 
-/// Reads a type expression; the flag says that it was `ReversedType(…)`.
+/// Reads a type expression; the flag says whether it was `ReversedType(…)`.
 pub fn parse(expression: &str) -> Result<(CqlType, bool), MarshalError> {
     let mut parser = Parser { text: expression, offset: 0, depth: 0 };
     let parsed = parser.top();
@@ -98,7 +100,8 @@ impl<'a> Parser<'a> {
         Ok((self.ty(true)?, false))
     }
 
-    /// `multi_cell`: bare collections and user types are stored cell by cell here.
+    /// `multi_cell`: collections and user types without `FrozenType` are stored cell by cell at
+    /// this level.
     fn ty(&mut self, multi_cell: bool) -> Result<CqlType, &'static str> {
         self.depth += 1;
         if self.depth > NESTING_MAX {
@@ -246,7 +249,7 @@ fn simple_type(simple: &str) -> Option<CqlType> {
     }
 }
 
-/// The type expression of a column: `reversed` wraps it in ReversedType.
+/// The type expression of a column; `reversed` wraps it in ReversedType.
 pub fn print(ty: &CqlType, reversed: bool) -> String {
     let mut out = String::new();
     if reversed {
@@ -260,8 +263,9 @@ pub fn print(ty: &CqlType, reversed: bool) -> String {
     out
 }
 
-/// `bare`: here a collection that is stored cell by cell stands bare, and a frozen one in FrozenType. That is so at the
-/// top and directly inside what is stored cell by cell; inside of a frozen type nothing is wrapped again.
+/// Appends a type expression. `bare`: at this level a collection that is stored cell by cell stands
+/// bare and a frozen one in FrozenType. That is so at the top and directly inside of a type that is
+/// stored cell by cell; inside of a frozen type nothing is wrapped again.
 fn put(out: &mut String, ty: &CqlType, bare: bool) {
     if let Some((name, _)) = SIMPLE.iter().find(|(_, simple)| simple == ty) {
         out.push_str(PACKAGE);

@@ -1,7 +1,9 @@
-//! Calculations on values: `+ - * / %` and negation, numbers, dates with durations, texts; functions of numbers; casts.
-//! Agrees with `OperationFcts`, `NumberType` and its classes, `MathFcts`, `CastFcts` of Cassandra.
+//! Calculations on values: `+ - * / %` and negation of numbers, dates with durations, texts;
+//! functions of numbers; casts.
 //!
-//! Integers wrap around, as Java's do. A value that is empty, where that says nothing, makes the result null: None.
+//! Agrees with `OperationFcts`, `NumberType` and its classes, `MathFcts`, `CastFcts` of Cassandra.
+//! Integers wrap around, as Java's do. An empty operand of a type without an empty value makes the
+//! result null: None.
 
 mod convert;
 mod math;
@@ -35,7 +37,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// How it is written.
+    /// The operator as it is written.
     pub fn symbol(self) -> char {
         match self {
             Self::Add => '+',
@@ -47,7 +49,8 @@ impl Operator {
     }
 }
 
-/// Bytes of a numeric type; decimals and varints have no bound. None: no number.
+/// Bytes of a numeric type; `u32::MAX` for decimals and varints, which have no bound. None: the
+/// type is not numeric.
 fn size(ty: &CqlType) -> Option<u32> {
     Some(match ty {
         CqlType::TinyInt => 1,
@@ -59,7 +62,7 @@ fn size(ty: &CqlType) -> Option<u32> {
     })
 }
 
-/// Whether the type is one of numbers.
+/// Whether the type is numeric.
 pub fn is_numeric(ty: &CqlType) -> bool {
     size(ty).is_some()
 }
@@ -119,7 +122,7 @@ pub fn calculate(
     }
 }
 
-/// The value with the other sign. None: there is no value.
+/// The value with the opposite sign. None: there is no value.
 pub fn negate(ty: &CqlType, value: &[u8]) -> Result<Option<Vec<u8>>, TypeError> {
     let Some(number) = Number::decode(ty, value) else { return Ok(None) };
     Ok(Some(match number {
@@ -160,7 +163,8 @@ where
     }
 }
 
-/// Narrower integers are calculated so too: their low bits do not depend on the width.
+/// Calculates with 64 bits. Narrower integers use this too, because their low bits do not depend on
+/// the width.
 fn longs(operator: Operator, a: i64, b: i64) -> Result<i64, TypeError> {
     Ok(match operator {
         Operator::Add => a.wrapping_add(b),
@@ -195,7 +199,7 @@ fn decimals(operator: Operator, a: &Decimal, b: &Decimal) -> Result<Decimal, Typ
     }
 }
 
-/// A timestamp or date, moved by a duration.
+/// A timestamp or date plus or minus a duration.
 fn moved(operator: Operator, ty: &CqlType, temporal: &[u8], duration: &[u8]) -> Result<Option<Vec<u8>>, TypeError> {
     let Some(duration) = Duration::decode(duration) else { return Ok(None) };
     let precision = match ty {

@@ -1,5 +1,5 @@
-//! Random values: byte-comparable forms sort as the values do, orders agree with naive ones, text forms and JSON come back,
-//! and bytes that are no values of the type do no harm.
+//! Tests with random values: byte-comparable forms sort as the values do, orders agree with naive
+//! ones, text forms and JSON are read back as the same value, and invalid bytes cause no panic.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ fn value(ty: &CqlType) -> BoxedStrategy<Vec<u8>> {
 
 fn fields<'a>(types: impl Iterator<Item = &'a CqlType>) -> BoxedStrategy<Vec<u8>> {
     let fields: Vec<_> = types.map(|ty| prop::option::of(value(ty))).collect();
-    // at least one field is written: a tuple without bytes is no value like the others
+    // at least one field is written: a tuple without bytes is not a value like the others
     (fields, 1usize..4).prop_map(|(fields, kept)| collection::build_tuple(&fields[..kept.min(fields.len())])).boxed()
 }
 
@@ -127,7 +127,7 @@ fn form(ty: &CqlType, reversed: bool, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The order of two scalars by other means. None: no other means at hand.
+/// The order of two scalars, found in another way. None: there is no other way at hand.
 fn naive(ty: &CqlType, a: &[u8], b: &[u8]) -> Option<Ordering> {
     let long = |bytes: &[u8]| bytes.try_into().map(i64::from_be_bytes).ok();
     Some(match ty {
@@ -165,7 +165,7 @@ proptest! {
         let order = compare(&ty, &a, &b);
         prop_assert_eq!(order, compare(&ty, &b, &a).reverse());
         let (x, y) = (form(&ty, false, &a), form(&ty, false, &b));
-        // forms of equal NaNs with different bits differ: none is written by CQL
+        // the forms of NaNs with different bits differ, but CQL writes none of them
         if !nan || order != Ordering::Equal {
             prop_assert_eq!(x.cmp(&y), order, "{:?} {:02x?} {:02x?}", &ty, &x, &y);
             prop_assert_eq!(form(&ty, true, &a).cmp(&form(&ty, true, &b)), order.reverse());
@@ -192,7 +192,7 @@ proptest! {
         let old = matches!(ty, CqlType::Timestamp) && literal::to_plain_text(&ty, &a).parse::<u8>().is_ok();
         let mapped = matches!(ty, CqlType::Inet) && a.starts_with(&[0; 10]);
         let timestamp_of_era = matches!(ty, CqlType::Timestamp) && a.as_slice() < &[0xff, 0xff, 0xc7, 0, 0, 0, 0, 0][..] && a[0] >= 0x80;
-        // the year of a timestamp has at most four digits without a sign
+        // a year in a timestamp has at most four digits without a sign
         let far = matches!(ty, CqlType::Timestamp) && literal::to_plain_text(&ty, &a).starts_with('+');
         if !old && !mapped && !timestamp_of_era && !far {
             let text = literal::to_plain_text(&ty, &a);

@@ -1,8 +1,10 @@
-//! Timestamps, dates and times as text. Agrees with `TimestampSerializer`, `SimpleDateSerializer`, `TimeSerializer`.
+//! Timestamps, dates and times as text. Agrees with `TimestampSerializer`, `SimpleDateSerializer`,
+//! `TimeSerializer`.
 //!
-//! Texts without a zone are taken as UTC (Cassandra: the zone of the server). Zones are offsets (`+01`, `+0100`, `+01:00`,
-//! `Z`) and, after a blank, also `UTC`, `GMT`, `UT` with or without offset; names of regions are refused, as there is no
-//! database of zones here. `now` is the caller's: nothing here knows a clock.
+//! A text without a zone is UTC (in Cassandra: the zone of the server). Zones are offsets (`+01`,
+//! `+0100`, `+01:00`, `Z`) and, after a blank, also `UTC`, `GMT`, `UT` with or without an offset.
+//! Names of regions are refused, because there is no database of zones here. The caller handles
+//! `now`, because there is no clock here.
 
 use crate::TypeError;
 use crate::calendar::{Date, MILLIS_PER_DAY, month_length};
@@ -20,7 +22,7 @@ fn whole_number(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Milliseconds since 1970 of a timestamp text, which is not `now`.
+/// Milliseconds since 1970 of a timestamp text. The caller has handled `now`.
 pub fn parse_timestamp(text: &str) -> Result<i64, TypeError> {
     if whole_number(text) {
         return text.parse().map_err(|_| TypeError::Text(format!("Unable to make long (for date) from: '{text}'")));
@@ -51,7 +53,7 @@ impl<'a> Reader<'a> {
         self.digits(min, max)?.parse().ok()
     }
 
-    /// A year of four digits, with more only behind a sign.
+    /// Reads a year of four digits; more digits are allowed behind a sign only.
     fn signed_year(&mut self) -> Option<i64> {
         let negative = self.eat('-').is_some();
         let plus = !negative && self.eat('+').is_some();
@@ -62,7 +64,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `y-M-d`, then `T` or a blank, `H:m[:s[.fraction]]`, then perhaps a zone.
+/// Reads `y-M-d`, then `T` or a blank, `H:m[:s[.fraction]]`, then an optional zone.
 fn date_and_time(text: &str) -> Option<i64> {
     let mut reader = Reader(text);
     let year = reader.number(1, 19).filter(|year| (1..=YEAR_MAX).contains(year))?;
@@ -73,13 +75,13 @@ fn date_and_time(text: &str) -> Option<i64> {
     let days = lenient_days(year, month, day)?;
     reader.eat('T').or_else(|| reader.eat(' '))?;
     let millis = time_of_day(&mut reader)?;
-    // seconds of an offset are read behind a blank only
+    // an offset may have seconds behind a blank only
     let seconds = reader.0.starts_with(['+', '-']) && reader.0.len() > "+hh:mm".len();
     let offset = zone(reader.0).filter(|_| !seconds)?;
     (days.checked_mul(MILLIS_PER_DAY)?).checked_add(millis - offset)
 }
 
-/// `yyyy-MM-dd`, then perhaps a zone.
+/// Reads `yyyy-MM-dd`, then an optional zone.
 fn date_alone(text: &str) -> Option<i64> {
     let mut reader = Reader(text);
     let (year, month, day) = iso_date(&mut reader)?;
@@ -88,7 +90,7 @@ fn date_alone(text: &str) -> Option<i64> {
         "z" => 0,
         with_colons if with_colons.contains(':') && !with_colons.starts_with(' ') => offset(with_colons)?,
         "" | "Z" => 0,
-        // the forms of zones that remain are known only behind a year of the era
+        // the remaining forms of zones are accepted only behind a positive year
         other => zone(other).filter(|_| year > 0)?,
     };
     days.checked_mul(MILLIS_PER_DAY)?.checked_sub(offset)
@@ -102,7 +104,8 @@ fn iso_date(reader: &mut Reader<'_>) -> Option<(i64, i64, i64)> {
     Some((year, month, reader.number(2, 2)?))
 }
 
-/// A day beyond the end of its month is the last of that month, as long as some month has it.
+/// Days since 1970. A day beyond the end of its month is the last day of that month, if any month
+/// has such a day.
 fn lenient_days(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -123,7 +126,7 @@ fn time_of_day(reader: &mut Reader<'_>) -> Option<i64> {
         }
     }
     let total = (hours.checked_mul(60)?.checked_add(minutes)?).checked_mul(60_000)?.checked_add(millis)?;
-    // 24:00 is the end of the day, and nothing beyond it
+    // 24:00 is the end of the day; nothing lies beyond it
     (minutes < 60 && (hours < 24 || total == MILLIS_PER_DAY)).then_some(total)
 }
 
@@ -151,7 +154,7 @@ fn zone(text: &str) -> Option<i64> {
     offset(after_blank.unwrap_or(text))
 }
 
-/// `+hh`, `+hhmm`, `+hh:mm`, `+hh:mm:ss`.
+/// Reads `+hh`, `+hhmm`, `+hh:mm` or `+hh:mm:ss`.
 fn offset(text: &str) -> Option<i64> {
     let mut reader = Reader(text);
     let negative = reader.eat('-').is_some();
@@ -167,11 +170,12 @@ fn offset(text: &str) -> Option<i64> {
     fits.then_some(if negative { -total * 1000 } else { total * 1000 })
 }
 
-/// A timestamp as text; `separator` stands between date and time: `T` in literals, a blank in JSON.
+/// A timestamp as text. `separator` stands between date and time: `T` in literals, a blank in JSON.
 pub fn print_timestamp(millis: i64, separator: char) -> String {
     let date = Date::of_days(millis.div_euclid(MILLIS_PER_DAY));
     let millis = millis.rem_euclid(MILLIS_PER_DAY);
-    // before year 1 the year of the era is printed, without the era: Java's pattern has only that
+    // before year 1 the year of the era is printed, without the era, because Java's pattern has no
+    // era
     let year = if date.year > 0 { date.year } else { 1 - date.year };
     let plus = if year > 9999 { "+" } else { "" };
     let (hours, minutes, seconds) = (millis / 3_600_000, millis / 60_000 % 60, millis / 1000 % 60);
@@ -236,7 +240,7 @@ fn clock_time(text: &str) -> Option<i64> {
     Some(seconds * 1_000_000_000 + nanos)
 }
 
-/// A time as text, always with nine places.
+/// A time as text, always with nine digits behind the point.
 pub fn print_time(nanos: i64) -> String {
     let seconds = nanos.div_euclid(1_000_000_000);
     let (hours, minutes, nanos) = (seconds / 3600, seconds / 60 % 60, nanos.rem_euclid(1_000_000_000));

@@ -1,21 +1,24 @@
-//! Time-UUIDs (version 1): the time inside, and those at the ends of a millisecond.
-//! Agrees with `org.apache.cassandra.utils.TimeUUID`, and with `Lists.Prepender` for the paths of prepended elements.
+//! Time-UUIDs (version 1): the time that they hold, and the least and greatest of a millisecond.
 //!
-//! Clocks, counters and nodes are the caller's.
+//! Agrees with `org.apache.cassandra.utils.TimeUUID`, and with `Lists.Prepender` for the paths of
+//! prepended list elements. Clock, clock sequence and node come from the caller.
 
-/// 100 ns units from 1582-10-15, where UUID time begins, to 1970.
+/// Units of 100 ns from 1582-10-15, where UUID time begins, to 1970.
 const EPOCH_TICKS: i64 = 122_192_928_000_000_000;
 const TICKS_PER_MICRO: i64 = 10;
 const TICKS_PER_MILLI: i64 = 10_000;
-/// 2010-01-01, around which the times of prepended list elements are mirrored.
+/// 2010-01-01 in milliseconds since 1970. The times of prepended list elements are mirrored around
+/// it.
 pub const LIST_REFERENCE_MILLIS: i64 = 1_262_304_000_000;
-/// Ticks per millisecond that are given to prepended elements: the tick counts down from here.
+/// Tick within its millisecond of the first prepended element; the next elements count down from
+/// it.
 pub const LIST_TICK_MAX: i64 = TICKS_PER_MILLI - 1;
 /// Least clock sequence and node in the order of time-UUIDs, which compares signed bytes.
 const LSB_MIN: u64 = 0x8080_8080_8080_8080;
 const LSB_MAX: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
-/// A time-UUID of 100 ns units since 1970, with `clock_seq_node` as its last eight bytes.
+/// The time-UUID at `unix_ticks` units of 100 ns since 1970, with `clock_seq_node` as its last
+/// eight bytes.
 pub fn from_parts(unix_ticks: i64, clock_seq_node: u64) -> [u8; 16] {
     let time = unix_ticks.wrapping_add(EPOCH_TICKS) as u64;
     let high = time << 32 | time >> 16 & 0xffff_0000 | time >> 48 & 0x0fff | 0x1000;
@@ -25,24 +28,24 @@ pub fn from_parts(unix_ticks: i64, clock_seq_node: u64) -> [u8; 16] {
     uuid
 }
 
-/// A time-UUID of microseconds since 1970.
+/// The time-UUID at `unix_micros` microseconds since 1970.
 pub fn from_micros(unix_micros: i64, clock_seq_node: u64) -> [u8; 16] {
     from_parts(unix_micros.wrapping_mul(TICKS_PER_MICRO), clock_seq_node)
 }
 
-/// 100 ns units since 1970 of a time-UUID.
+/// Time of a time-UUID in units of 100 ns since 1970.
 pub fn unix_ticks(uuid: &[u8; 16]) -> i64 {
     let time = crate::compare::time_of(uuid) & 0x0fff_ffff_ffff_ffff;
     (time as i64).wrapping_sub(EPOCH_TICKS)
 }
 
-/// Microseconds since 1970 of a time-UUID.
+/// Time of a time-UUID in microseconds since 1970.
 pub fn unix_micros(uuid: &[u8; 16]) -> i64 {
     let time = crate::compare::time_of(uuid) & 0x0fff_ffff_ffff_ffff;
     time as i64 / TICKS_PER_MICRO - EPOCH_TICKS / TICKS_PER_MICRO
 }
 
-/// Milliseconds since 1970 of a time-UUID.
+/// Time of a time-UUID in milliseconds since 1970.
 pub fn unix_millis(uuid: &[u8; 16]) -> i64 {
     unix_micros(uuid) / 1000
 }
@@ -62,13 +65,15 @@ pub fn is_timeuuid(bytes: &[u8]) -> bool {
     bytes.len() == 16 && bytes[6] >> 4 == 1
 }
 
-/// The millisecond used for elements prepended at `now_millis`: the later, the earlier.
+/// The millisecond for elements that are prepended at `now_millis`: the later `now_millis`, the
+/// earlier the result.
 pub fn prepend_millis(now_millis: i64) -> i64 {
     LIST_REFERENCE_MILLIS - (now_millis - LIST_REFERENCE_MILLIS)
 }
 
-/// Path of a prepended list element: the `millis` of [`prepend_millis`], and a tick below 10,000 that the caller counts
-/// down within one millisecond, so that later elements sort earlier.
+/// The path of a prepended list element: `millis` comes from [`prepend_millis`], and the caller
+/// counts `tick`, which is below 10,000, down within one millisecond, so that later elements sort
+/// earlier.
 pub fn prepend_path(millis: i64, tick: i64, clock_seq_node: u64) -> [u8; 16] {
     from_parts(millis.wrapping_mul(TICKS_PER_MILLI).wrapping_add(tick), clock_seq_node)
 }

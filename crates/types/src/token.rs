@@ -1,4 +1,5 @@
-//! Tokens and decorated keys: the order of partitions. Agrees with `org.apache.cassandra.dht.Murmur3Partitioner`.
+//! Tokens and decorated keys: the order of partitions. Agrees with
+//! `org.apache.cassandra.dht.Murmur3Partitioner`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -7,19 +8,19 @@ use bytes::Bytes;
 
 use crate::{CqlType, byte_comparable};
 
-/// A place on the ring.
+/// A position on the ring.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Token(pub i64);
 
 impl Token {
-    /// The smallest; that of no key but the empty one.
+    /// The smallest token. Only the empty key has it.
     pub const MIN: Self = Self(i64::MIN);
     /// The largest.
     pub const MAX: Self = Self(i64::MAX);
-    /// Stands in keys that have none.
+    /// The token of keys that are not ordered by token.
     pub const LOCAL: Self = Self(0);
 
-    /// Token of a serialized partition key.
+    /// The token of a serialized partition key.
     pub fn of_key(key: &[u8]) -> Self {
         if key.is_empty() {
             return Self::MIN;
@@ -31,38 +32,40 @@ impl Token {
     }
 }
 
-/// A partition key with its token. Order: token, local form where there is one, then unsigned key bytes.
+/// A partition key with its token. Order: token, then local form if there is one, then the key's
+/// bytes, unsigned.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct DecoratedKey {
-    /// Its token; [`Token::LOCAL`] where the order is not by tokens.
+    /// The token; [`Token::LOCAL`] if the table's partitions are not ordered by token.
     pub token: Token,
     /// The serialized key.
     pub key: Bytes,
-    /// In the hidden tables of indexes, whose keys are ordered by their type (`LocalPartitioner`): the byte-comparable form by which they
-    /// are, with its leading separator. None elsewhere; never both in one table.
+    /// The byte-comparable form by which the key is ordered, with its leading separator. Present in
+    /// the hidden tables of indexes only, whose keys are ordered by their type
+    /// (`LocalPartitioner`); None in all other tables. A table never has both kinds of keys.
     pub local: Option<Arc<[u8]>>,
 }
 
 impl DecoratedKey {
-    /// Of a serialized key.
+    /// A key with the token that follows from it.
     pub fn new(key: Bytes) -> Self {
         Self { token: Token::of_key(&key), key, local: None }
     }
 
-    /// Of a serialized key with a token that is known.
+    /// A key with a token that the caller has computed.
     pub fn at(token: Token, key: Bytes) -> Self {
         Self { token, key, local: None }
     }
 
-    /// Of a serialized key in a table whose partitions are ordered by the type of their key.
-    /// Agrees with `org.apache.cassandra.dht.LocalPartitioner`.
+    /// A key in a table whose partitions are ordered by the type of their key. Agrees with
+    /// `org.apache.cassandra.dht.LocalPartitioner`.
     pub fn local(ty: &CqlType, key: Bytes) -> Self {
         let mut form = Vec::with_capacity(key.len() + 8);
         byte_comparable::encode_local_token(ty, &key, &mut form);
         Self { token: Token::LOCAL, key, local: Some(form.into()) }
     }
 
-    /// Appends the byte-comparable form of the key and its place.
+    /// Appends the byte-comparable form by which this key is ordered.
     pub fn encode_comparable(&self, out: &mut Vec<u8>) {
         match &self.local {
             None => byte_comparable::encode_decorated_key(self.token, &self.key, out),

@@ -1,8 +1,9 @@
-//! The types of CQL, and the few that exist only by class name. Agrees with `org.apache.cassandra.db.marshal`.
+//! The types of CQL, and the few that exist by class name only. Agrees with
+//! `org.apache.cassandra.db.marshal`.
 
 use std::sync::Arc;
 
-/// A type. Frozen or not matters for collections and user types only.
+/// A type. `frozen` is kept for collections and user types only; other types have no two forms.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum CqlType {
     /// 7-bit text.
@@ -45,43 +46,43 @@ pub enum CqlType {
     TinyInt,
     /// Months, days, nanoseconds as signed variable-length integers.
     Duration,
-    /// No bytes at all: the value column of key-only compact tables.
+    /// No bytes at all: the value column of compact tables that have only keys.
     Empty,
     /// list<element>
     List {
-        /// Of what.
+        /// The type of an element.
         element: Arc<CqlType>,
-        /// One value instead of cell by cell.
+        /// Whether the list is stored as one value; false: cell by cell.
         frozen: bool,
     },
     /// set<element>
     Set {
-        /// Of what.
+        /// The type of an element.
         element: Arc<CqlType>,
-        /// One value instead of cell by cell.
+        /// Whether the set is stored as one value; false: cell by cell.
         frozen: bool,
     },
     /// map<key, value>
     Map {
-        /// Keys.
+        /// The type of keys.
         key: Arc<CqlType>,
-        /// Values.
+        /// The type of values.
         value: Arc<CqlType>,
-        /// One value instead of cell by cell.
+        /// Whether the map is stored as one value; false: cell by cell.
         frozen: bool,
     },
     /// tuple<…>, always frozen.
     Tuple(Arc<[CqlType]>),
-    /// A user type; true: frozen.
+    /// A user type. The flag: it is frozen, that is, stored as one value.
     Udt(Arc<UserType>, bool),
     /// vector<element, dimension>
     Vector {
-        /// Of what.
+        /// The type of an element.
         element: Arc<CqlType>,
-        /// How many.
+        /// Number of elements.
         dimension: u32,
     },
-    /// A type by class name.
+    /// A type that CQL names by its class only.
     Custom(Arc<CustomType>),
 }
 
@@ -94,20 +95,20 @@ pub enum CustomType {
     DynamicComposite(Vec<(u8, CqlType)>),
     /// LexicalUUIDType.
     LexicalUuid,
-    /// DateType, the timestamp of old.
+    /// DateType, the former timestamp, whose order is unsigned.
     LegacyDate,
-    /// PartitionerDefinedOrder: a base table's partition key as clustering of an index.
+    /// PartitionerDefinedOrder: the partition key of a base table as clustering of an index.
     PartitionerDefinedOrder(Option<CqlType>),
-    /// ReversedType where it is part of another type.
+    /// ReversedType inside of another type.
     Reversed(CqlType),
-    /// Any other class: bytes.
+    /// Any other class; its values are bytes.
     Unknown(String),
 }
 
 /// A user type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct UserType {
-    /// Its keyspace.
+    /// The keyspace that it belongs to.
     pub keyspace: String,
     /// Its name.
     pub name: String,
@@ -116,7 +117,7 @@ pub struct UserType {
 }
 
 impl CqlType {
-    /// Stored cell by cell.
+    /// Whether a column of this type is stored cell by cell.
     pub fn is_multi_cell(&self) -> bool {
         match self {
             Self::List { frozen, .. } | Self::Set { frozen, .. } | Self::Map { frozen, .. } | Self::Udt(_, frozen) => {
@@ -126,17 +127,18 @@ impl CqlType {
         }
     }
 
-    /// List, set or map.
+    /// Whether the type is a list, set or map.
     pub fn is_collection(&self) -> bool {
         matches!(self, Self::List { .. } | Self::Set { .. } | Self::Map { .. })
     }
 
-    /// A counter.
+    /// Whether the type is a counter.
     pub fn is_counter(&self) -> bool {
         matches!(self, Self::Counter)
     }
 
-    /// Length of every value, where SSTables write no length: the table in docs/formats. None: lengths are written.
+    /// Length of every value of a type for which SSTables write no length (table in
+    /// docs/formats/types.md). None: lengths are written.
     pub fn fixed_length(&self) -> Option<usize> {
         match self {
             Self::Boolean => Some(1),
@@ -157,7 +159,8 @@ impl CqlType {
         }
     }
 
-    /// The type as one value: frozen, and everything inside it too. The fields of a user type stay as they were declared.
+    /// The type stored as one value: frozen, like every type inside it. The fields of a user type
+    /// stay as they were declared.
     pub fn freeze(&self) -> Self {
         let inner = |ty: &Arc<Self>| Arc::new(ty.freeze());
         match self {
@@ -182,7 +185,8 @@ impl CqlType {
         }
     }
 
-    /// Whether a value of zero length says something: the empty text, blob, tuple. Elsewhere it reads as no value.
+    /// Whether an empty value differs from no value: the empty text, blob, tuple. For other types
+    /// it reads as no value.
     pub fn empty_is_meaningful(&self) -> bool {
         match self {
             Self::Text | Self::Ascii | Self::Blob | Self::Tuple(_) | Self::Udt(..) => true,
@@ -195,17 +199,17 @@ impl CqlType {
         }
     }
 
-    /// Whether the type is, or holds, this user type.
+    /// Whether the type is this user type or contains it.
     pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
         self.any(&mut |ty| matches!(ty, Self::Udt(udt, _) if udt.keyspace == keyspace && udt.name == name))
     }
 
-    /// Whether the type is, or holds, a duration, which has no order.
+    /// Whether the type is a duration or contains one; durations have no order.
     pub fn references_duration(&self) -> bool {
         self.any(&mut |ty| matches!(ty, Self::Duration))
     }
 
-    /// Whether the type, or one it is made of, answers the test.
+    /// Whether `test` is true for the type or for one inside of it.
     pub fn any(&self, test: &mut dyn FnMut(&Self) -> bool) -> bool {
         if test(self) {
             return true;
@@ -225,8 +229,9 @@ impl CqlType {
         }
     }
 
-    /// Type of the cell paths of a column of this type: list cells go by time, sets and maps by key, user types by the
-    /// number of the field. None: one cell without a path.
+    /// Type of the cell paths of a column of this type: a time-UUID for lists, the element or key
+    /// for sets and maps, the number of the field for user types. None: the column has one cell
+    /// without a path.
     pub fn path_cell_type(&self) -> Option<&Self> {
         match self {
             Self::List { frozen: false, .. } => Some(&Self::TimeUuid),
@@ -237,7 +242,7 @@ impl CqlType {
         }
     }
 
-    /// Type of the value of the cell at `path` in a column of this type. None: a user type has no such field.
+    /// Type of the value of the cell at `path`. None: the user type has no such field.
     pub fn value_cell_type(&self, path: &[u8]) -> Option<&Self> {
         match self {
             Self::List { element, frozen: false } => Some(element),
@@ -251,7 +256,7 @@ impl CqlType {
         }
     }
 
-    /// The type as CQL text, `frozen<list<int>>`: see [`crate::cql_name`].
+    /// The type as CQL text, for instance `frozen<list<int>>`: see [`crate::cql_name`].
     pub fn cql_name(&self) -> String {
         crate::cql_name::print(self)
     }

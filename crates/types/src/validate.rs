@@ -1,5 +1,6 @@
-//! Whether bytes are a value of a type. Agrees with the `validate` of each class of `org.apache.cassandra.serializers`,
-//! messages included. A valid scalar costs no allocation.
+//! Whether bytes are a value of a type. Agrees with the `validate` of each class of
+//! `org.apache.cassandra.serializers`, messages included. Validating a valid scalar allocates
+//! nothing.
 
 use std::borrow::Cow;
 
@@ -8,7 +9,8 @@ use stdx::Cursor;
 use crate::collection::{self, VectorElements};
 use crate::{CqlType, CustomType, TypeError, UserType};
 
-/// Deepest nesting of values that is followed; types are bounded before (see `marshal`, `cql_name`).
+/// Deepest nesting of values that is followed. The nesting of types has its own limits (`marshal`,
+/// `cql_name`).
 const DEPTH_MAX: usize = 128;
 
 /// Checks that `bytes` are a value of the type.
@@ -28,7 +30,7 @@ fn fail<T>(message: impl Into<Cow<'static, str>>) -> Result<T, TypeError> {
     Err(TypeError::Bytes(message.into()))
 }
 
-/// `lengths` are accepted; the message says what was expected instead.
+/// Accepts the given lengths; the message of the refusal says what was expected.
 fn length(bytes: &[u8], lengths: &[usize], expected: &str) -> Result<(), TypeError> {
     if lengths.contains(&bytes.len()) { Ok(()) } else { fail(format!("{expected} ({})", bytes.len())) }
 }
@@ -81,7 +83,8 @@ fn validate_rest(ty: &CqlType, bytes: &[u8], depth: usize) -> Result<(), TypeErr
     }
 }
 
-/// What Cassandra takes as text beyond UTF-8: surrogates, and the two-byte zero of Java.
+/// Whether Cassandra accepts the bytes as text although they are not UTF-8: surrogates, and the
+/// two-byte zero of Java.
 fn is_lax_utf8(bytes: &[u8]) -> bool {
     let mut rest = bytes;
     let continues = |bytes: &[u8]| bytes.iter().all(|byte| byte & 0xc0 == 0x80);
@@ -111,7 +114,7 @@ fn is_lax_utf8(bytes: &[u8]) -> bool {
 fn timeuuid(bytes: &[u8]) -> Result<(), TypeError> {
     length(bytes, &[0, 16], "UUID should be 16 or 0 bytes")?;
     match (bytes.first(), bytes.get(6)) {
-        // Cassandra names the first digit of the value here, not its version
+        // Cassandra prints the first digit of the value here, not its version
         (Some(first), Some(version)) if version >> 4 != 1 => {
             fail(format!("Invalid version for TimeUUID type: 0x{:x}", first >> 4))
         }
@@ -160,7 +163,7 @@ fn elements(bytes: &[u8], types: &[&CqlType], kind: &'static str, depth: usize) 
     if cursor.is_empty() { Ok(()) } else { fail(format!("Unexpected extraneous bytes after {kind} value")) }
 }
 
-/// What is missing where a field cannot be read: its length, or its bytes.
+/// The missing part when a field cannot be read: its length, or its bytes.
 fn missing_of(remaining: usize) -> &'static str {
     const LENGTH_BYTES: usize = 4;
     if remaining < LENGTH_BYTES { "size of " } else { "" }

@@ -1,4 +1,4 @@
-//! The map against the standard library's, entry by entry and sum by sum.
+//! Compares the map with the standard library's `BTreeMap`, entry by entry and sum by sum.
 
 use std::ops::Bound;
 
@@ -90,7 +90,7 @@ fn a_map_in_blocks_holds_what_a_tree_holds() {
         let keys = [10, 300, 5_000][seed as usize % 3];
         let (mut map, mut twin) = (BlockMap::<Number>::default(), BTreeMap::new());
         for step in 0..3_000u64 {
-            // in order, backwards, anywhere
+            // keys in order, backwards, and anywhere
             let number = match seed % 4 {
                 0 => step % keys,
                 1 => keys - 1 - step % keys,

@@ -1,22 +1,25 @@
-//! Which decimal digits Java shows of a binary floating-point number.
+//! Which decimal digits Java prints for a binary floating-point number.
 //!
-//! Cassandra 5.0 runs on Java 11 and 17, whose `Double.toString` does not always give the shortest digits (that came with
-//! Java 19): whole numbers beyond the precision keep a digit too many, halves round to even. The digits are those of
-//! `jdk.internal.math.FloatingDecimal`, found in this way:
+//! Cassandra 5.0 runs on Java 11 and 17, whose `Double.toString` does not always give the shortest
+//! digits (that came with Java 19): whole numbers beyond the precision keep a digit too many,
+//! halves round to even. The digits are those of `jdk.internal.math.FloatingDecimal`, found in this
+//! way:
 //!
-//! 1. A whole number below 2^63 is written out, and as many digits as its unit in the last place leaves open are rounded away.
-//! 2. Any other is B / S × 10^exponent, with half a unit in the last place M on the scale of B. Digits are divided off
-//!    until the rest is below M, or above 10·S less M; then the last digit is rounded.
+//! 1. A whole number below 2^63 is written out; then as many digits as its unit in the last place
+//!    leaves open are rounded away.
+//! 2. Any other is B / S × 10^exponent, with half a unit in the last place M on the scale of B.
+//!    Digits are divided off until the rest is below M, or above 10·S less M; then the last digit
+//!    is rounded.
 //!
-//! Where B and S fit 32 or 64 bits, Java calculates so, compares `>` in place of `>=` (step 2), and sums wrap around: this shows
-//! in the digits.
+//! If B and S fit 32 or 64 bits, Java calculates in that width, compares with `>` instead of `>=`
+//! in step 2, and lets sums wrap around. All three show in the digits.
 
 use std::cmp::Ordering;
 
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 
-/// Digits, and where the point stands before them: 0.d₁d₂d₃… × 10^point.
+/// Digits and the position of the point before them: 0.d₁d₂d₃… × 10^point.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Digits {
     /// ASCII digits, at least one.
@@ -29,7 +32,7 @@ pub struct Digits {
 struct Binary {
     fraction: u64,
     exponent: i32,
-    /// Bits that the fraction really has: fewer for subnormal numbers and floats.
+    /// Number of significant bits of the fraction; fewer than 53 for subnormal numbers and floats.
     precision: i32,
 }
 
@@ -37,14 +40,14 @@ const FRACTION_BITS: i32 = 52;
 /// Up to this exponent a whole number fits 63 bits.
 const WHOLE_EXPONENT_MAX: i32 = 62;
 
-/// Digits of a finite double above zero.
+/// The digits of a finite double above zero.
 pub fn of_double(value: f64) -> Digits {
     let bits = value.to_bits();
     let (exponent, fraction) = ((bits >> FRACTION_BITS & 0x7ff) as i32, bits & ((1 << FRACTION_BITS) - 1));
     digits(&normalized(fraction, exponent, FRACTION_BITS, 1023))
 }
 
-/// Digits of a finite float above zero.
+/// The digits of a finite float above zero.
 pub fn of_float(value: f32) -> Digits {
     const FRACTION_BITS: i32 = 23;
     let bits = value.to_bits();
@@ -66,7 +69,7 @@ fn normalized(fraction: u64, exponent: i32, fraction_bits: i32, bias: i32) -> Bi
 fn digits(number: &Binary) -> Digits {
     let zeros = number.fraction.trailing_zeros() as i32;
     let significant = FRACTION_BITS + 1 - zeros;
-    // bits behind the point
+    // number of bits behind the point
     let tiny = (significant - number.exponent - 1).max(0);
     if tiny == 0 && number.exponent <= WHOLE_EXPONENT_MAX {
         return whole(number);
@@ -92,17 +95,17 @@ fn whole(number: &Binary) -> Digits {
     Digits { digits: text.trim_end_matches('0').as_bytes().to_vec(), point }
 }
 
-/// Floor of the logarithm to base ten, estimated; may be one too large.
+/// An estimate of the floor of the logarithm to base ten; it may be one too large.
 fn estimated_exponent(number: &Binary) -> i32 {
     let mantissa = f64::from_bits(1023 << FRACTION_BITS | number.fraction & ((1 << FRACTION_BITS) - 1));
-    // Java multiplies by these digits
+    // the constants are Java's
     #[allow(clippy::approx_constant)]
     let estimate =
         (mantissa - 1.5) * 0.289_529_654 + 0.176_091_259 + f64::from(number.exponent) * 0.301_029_995_663_981;
     estimate.floor() as i32
 }
 
-/// Bits of a power of five, as Java counts them to choose how wide to calculate.
+/// Number of bits of a power of five, as Java counts them to choose the width of its calculation.
 fn bits_of_power_of_five(exponent: i32) -> i32 {
     const TABLE_LENGTH: i32 = 27;
     if exponent == 0 {
@@ -127,7 +130,7 @@ fn divided(number: &Binary, significant: i32, tiny: i32) -> Digits {
     divisor_twos -= common;
     margin_twos -= common;
     if significant == 1 {
-        // below a power of two the numbers stand twice as close
+        // just below a power of two, neighbouring numbers are half as far apart
         margin_twos -= 1;
     }
     if margin_twos < 0 {
@@ -147,13 +150,15 @@ fn divided(number: &Binary, significant: i32, tiny: i32) -> Digits {
     }
 }
 
-/// One more digit: itself; whether the rest is now below the margin, and whether above what the margin leaves.
+/// One more digit; whether the rest is now below the margin; whether the rest is above ten minus
+/// the margin.
 type Step = (u8, bool, bool);
 
 /// A division in progress.
 trait Division {
     fn step(&mut self) -> Step;
-    /// Twice the rest against ten divisors: where the digits that are left out stand to a half.
+    /// Compares twice the rest with ten divisors: whether the digits that are left out are below,
+    /// at or above a half.
     fn half(&self) -> Ordering;
 }
 
@@ -165,7 +170,7 @@ fn divide_off(mut division: impl Division, mut exponent: i32) -> Digits {
     } else {
         digits.push(b'0' + digit);
     }
-    // with an exponent at least two digits are shown
+    // with an exponent, at least two digits are printed
     if !(-3..8).contains(&exponent) {
         (low, high) = (false, false);
     }
@@ -186,7 +191,7 @@ fn divide_off(mut division: impl Division, mut exponent: i32) -> Digits {
     Digits { digits, point: exponent + 1 }
 }
 
-/// In integers of `BITS` bits, which wrap around.
+/// A division in integers of `BITS` bits, which wrap around.
 struct Narrow<const BITS: u32> {
     rest: i64,
     divisor: i64,
@@ -228,7 +233,7 @@ impl<const BITS: u32> Division for Narrow<BITS> {
     }
 }
 
-/// In integers of any size.
+/// A division in integers of any size.
 struct Wide {
     rest: BigUint,
     divisor: BigUint,
@@ -279,7 +284,7 @@ fn carry(digits: &mut [u8]) -> bool {
     true
 }
 
-/// The number as Java lays the digits out: with an exponent below 10^-3 and from 10^7 on.
+/// The number laid out as Java does: with an exponent below 10^-3 and from 10^7 on.
 pub fn lay_out(Digits { digits, point }: &Digits) -> String {
     let text = std::str::from_utf8(digits).expect("ASCII digits");
     match *point {

@@ -1,4 +1,5 @@
-//! A reader of JSON. Whole numbers keep all their digits; of other numbers doubles are made, as Jackson does.
+//! A reader of JSON. Whole numbers keep all their digits; other numbers become doubles, as with
+//! Jackson.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -8,9 +9,9 @@ use num_bigint::BigInt;
 
 use crate::{TypeError, java_number};
 
-/// Deepest nesting that is read; deeper is refused.
+/// Deepest nesting that is read; a deeper text is refused.
 const DEPTH_MAX: usize = 200;
-/// Longest number that is read, in characters; longer ones are refused.
+/// Longest number that is read, in characters; a longer one is refused.
 const NUMBER_LENGTH_MAX: usize = 1000;
 
 /// A piece of JSON.
@@ -28,12 +29,12 @@ pub enum Json {
     String(String),
     /// An array.
     Array(Vec<Json>),
-    /// An object, members in their order; one name may come again.
+    /// An object, with its members in their order; a name may occur more than once.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// The simple name of the class that Java has for it: messages name it.
+    /// Simple name of the Java class for this piece of JSON. Messages contain it.
     pub fn java_class(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -47,7 +48,7 @@ impl Json {
     }
 }
 
-/// As Java prints the objects: `[1, a]`, `{k=v}`.
+/// Prints as Java prints the corresponding objects: `[1, a]`, `{k=v}`.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -74,7 +75,7 @@ impl fmt::Display for Json {
     }
 }
 
-/// Reads one piece of JSON; what follows it is not looked at, as in Cassandra.
+/// Reads one piece of JSON. Text behind it is ignored, as in Cassandra.
 pub fn parse(text: &str) -> Result<Json, TypeError> {
     let mut reader = Reader { text, chars: text.char_indices().peekable(), depth: 0 };
     reader.value().map_err(|what| {
@@ -96,7 +97,7 @@ impl Reader<'_> {
         self.chars.peek().map(|(_, c)| *c)
     }
 
-    /// Passes blanks.
+    /// Passes blanks and returns the next character.
     fn next_token(&mut self) -> Option<char> {
         while self.chars.next_if(|(_, c)| matches!(c, ' ' | '\t' | '\n' | '\r')).is_some() {}
         self.peek()
@@ -191,7 +192,8 @@ impl Reader<'_> {
         })
     }
 
-    /// `\uXXXX`, and the second half of a surrogate pair. A surrogate alone has no text form here: `?`, as in Java's UTF-8.
+    /// Reads `\uXXXX`, and the second half of a surrogate pair. A lone surrogate becomes `?`, as in
+    /// Java's UTF-8.
     fn code_unit_escape(&mut self) -> Read<char> {
         let first = self.four_digits()?;
         if !(0xd800..0xdc00).contains(&first) {

@@ -1,4 +1,5 @@
-//! JSON of rows that Cassandra 5.0.8 wrote (testdata/json.jsonl.gz), and what it refuses.
+//! Tests with the JSON of rows that Cassandra 5.0.8 wrote (testdata/json.jsonl.gz), and with JSON
+//! that it refuses.
 
 use super::*;
 use crate::{UserType, marshal};
@@ -34,7 +35,8 @@ fn values_are_written_as_cassandra_wrote_them_and_come_back() {
     assert!(seen > 1000, "{seen}");
 }
 
-/// Values whose JSON says less than they are: decimals go through doubles, negative years through years of the era.
+/// Whether JSON loses a part of such values: decimals go through doubles, negative years become
+/// years of the era.
 fn lossy(ty: &CqlType, json: &str) -> bool {
     let old = ty.any(&mut |ty| matches!(ty, CqlType::Timestamp)) && (json.starts_with("\"+") || json.contains("\"00"));
     old || ty.any(&mut |ty| matches!(ty, CqlType::Decimal))

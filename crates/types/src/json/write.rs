@@ -1,4 +1,4 @@
-//! Values as JSON text.
+//! Writes values as JSON text. See [`crate::json`].
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::collection::{self, VectorElements};
 use crate::literal::{self, hex};
 use crate::{CqlType, CustomType, temporal};
 
-/// The value as JSON. Bytes that are no value of the type come out as hex digits.
+/// The value as JSON. Bytes that are not a value of the type become hex digits.
 pub fn to_json(ty: &CqlType, bytes: &[u8]) -> String {
     let mut out = String::new();
     put(&mut out, ty, bytes);
@@ -25,7 +25,8 @@ pub fn put_json_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// What needs no escape is copied in runs; bytes that need one are ASCII, so runs end between characters.
+/// Appends text with escapes. Runs of text without an escape are copied whole; bytes that need one
+/// are ASCII, so a run always ends between characters.
 fn put_escaped(out: &mut String, mut text: &str) {
     while let Some(at) = text.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
         let (run, rest) = text.split_at(at);
@@ -93,13 +94,13 @@ fn put_nullable(out: &mut String, ty: &CqlType, value: Option<&[u8]>) {
     }
 }
 
-/// Keys of objects are strings: what is none becomes the string of its JSON.
+/// Appends a key of an object. Keys are strings in JSON, so other JSON is put into a string.
 fn put_key(out: &mut String, ty: &CqlType, key: &[u8]) {
     let json = to_json(ty, key);
     if json.starts_with('"') { out.push_str(&json) } else { put_json_string(out, &json) }
 }
 
-/// Names that are not lower case stand in quotes inside the quotes of JSON.
+/// Appends a field name. A name that is not lower case stands in quotes inside of JSON's quotes.
 fn put_field_name(out: &mut String, name: &str) {
     let quoted = name != name.to_lowercase();
     put_json_string(out, &if quoted { format!("\"{name}\"") } else { name.to_owned() });

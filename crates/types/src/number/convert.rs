@@ -1,4 +1,4 @@
-//! Numbers taken from bytes, and conversions between their types.
+//! Numbers read from serialized values, and conversions between numeric types.
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -8,7 +8,7 @@ use crate::{CqlType, TypeError, java_number, literal, temporal, timeuuid};
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// A number of any numeric type. Integers up to 64 bits are one.
+/// A number of any numeric type. All integers of up to 64 bits are `Long`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Number {
     /// tinyint, smallint, int, bigint, counter.
@@ -24,7 +24,8 @@ pub enum Number {
 }
 
 impl Number {
-    /// The number that bytes of a numeric type stand for. None: there is none, the bytes are empty.
+    /// Reads a value of a numeric type. None: the bytes are empty, or of a length that the type
+    /// does not have.
     pub fn decode(ty: &CqlType, bytes: &[u8]) -> Option<Self> {
         Some(match ty {
             CqlType::TinyInt => Self::Long(i64::from(i8::from_be_bytes(bytes.try_into().ok()?))),
@@ -39,7 +40,7 @@ impl Number {
         })
     }
 
-    /// As Java's `floatValue`.
+    /// The number as a float, as Java's `floatValue` gives it.
     pub fn to_float(&self) -> f32 {
         match self {
             Self::Long(value) => *value as f32,
@@ -50,7 +51,7 @@ impl Number {
         }
     }
 
-    /// As Java's `doubleValue`.
+    /// The number as a double, as Java's `doubleValue` gives it.
     pub fn to_double(&self) -> f64 {
         match self {
             Self::Long(value) => *value as f64,
@@ -61,7 +62,8 @@ impl Number {
         }
     }
 
-    /// As Java's `longValue`: floating-point numbers stop at the ends, others lose high bits.
+    /// The number as 64-bit integer, as Java's `longValue` gives it: floating-point numbers stop at
+    /// the ends of the range, other numbers lose high bits.
     pub fn to_long(&self) -> i64 {
         match self {
             Self::Long(value) => *value,
@@ -72,7 +74,8 @@ impl Number {
         }
     }
 
-    /// As Java's `intValue`: floating-point numbers stop at the ends of an int.
+    /// The number as 32-bit integer, as Java's `intValue` gives it: floating-point numbers stop at
+    /// the ends of the range.
     fn to_int(&self) -> i32 {
         match self {
             Self::Float(value) => *value as i32,
@@ -81,7 +84,7 @@ impl Number {
         }
     }
 
-    /// As operand of varint arithmetic.
+    /// The number as an operand of varint arithmetic.
     pub(super) fn to_integer(&self) -> Result<BigInt, TypeError> {
         Ok(match self {
             Self::Varint(value) => value.clone(),
@@ -89,7 +92,8 @@ impl Number {
         })
     }
 
-    /// As operand of decimal arithmetic: all but varints go through a double, so an int has one zero behind the point.
+    /// The number as an operand of decimal arithmetic. All but varints go through a double, so an
+    /// int gets one zero behind the point.
     pub(super) fn to_operand_decimal(&self) -> Result<Decimal, TypeError> {
         match self {
             Self::Decimal(value) => Ok(value.clone()),
@@ -98,7 +102,7 @@ impl Number {
         }
     }
 
-    /// As a cast to decimal makes it.
+    /// The number as a cast to decimal gives it.
     fn to_cast_decimal(&self) -> Result<Decimal, TypeError> {
         let text = match self {
             Self::Decimal(value) => return Ok(value.clone()),
@@ -116,7 +120,7 @@ impl Number {
         })
     }
 
-    /// Bytes of this number in a numeric type, converted as casts do.
+    /// Serializes this number as a numeric type, converted as casts do.
     pub fn encode(&self, ty: &CqlType) -> Result<Vec<u8>, TypeError> {
         Ok(match ty {
             CqlType::TinyInt | CqlType::SmallInt | CqlType::Int => integer(ty, i64::from(self.to_int())),
@@ -132,7 +136,7 @@ impl Number {
     }
 }
 
-/// The low bytes of an integer that the type has.
+/// The low bytes of an integer, as many as the type has.
 pub(super) fn integer(ty: &CqlType, value: i64) -> Vec<u8> {
     let width = match ty {
         CqlType::TinyInt => 1,
@@ -159,7 +163,7 @@ pub fn can_cast(from: &CqlType, to: &CqlType) -> bool {
     }
 }
 
-/// `CAST(value AS to)`. None: there is no value.
+/// Calculates `CAST(value AS to)`. None: there is no value.
 pub fn cast(from: &CqlType, to: &CqlType, value: &[u8]) -> Result<Option<Vec<u8>>, TypeError> {
     if !can_cast(from, to) {
         return Err(TypeError::Arithmetic(format!("{} cannot be cast to {}", from.cql_name(), to.cql_name()).into()));
@@ -190,11 +194,11 @@ pub fn millis_of(ty: &CqlType, value: &[u8]) -> Option<i64> {
     }
 }
 
-/// A date or timestamp of milliseconds since 1970.
+/// A date or timestamp for milliseconds since 1970.
 pub fn of_millis(ty: &CqlType, millis: i64) -> Vec<u8> {
     match ty {
         CqlType::Date => {
-            // as Java's Duration.toDays: whole seconds down, days toward zero
+            // as Java's Duration.toDays: to whole seconds downward, to days toward zero
             let days = millis.div_euclid(1000) / SECONDS_PER_DAY + temporal::DATE_EPOCH;
             (days as u32).to_be_bytes().to_vec()
         }

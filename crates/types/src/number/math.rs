@@ -1,4 +1,5 @@
-//! Functions of one number: `abs`, `exp`, `log`, `log10`, `round`. The result has the type of the argument.
+//! Functions of one number: `abs`, `exp`, `log`, `log10`, `round`. The result has the type of the
+//! argument.
 
 use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
@@ -7,14 +8,15 @@ use super::convert::{Number, integer};
 use crate::decimal::{Decimal, Rounding};
 use crate::{CqlType, TypeError};
 
-/// Digits that decimal functions give at least, and at most.
+/// Fewest and most digits that decimal functions give.
 const PRECISION_MIN: i64 = 32;
 const PRECISION_MAX: i64 = 10_000;
 /// Digits that are calculated beyond those that are kept.
 const GUARD_DIGITS: i64 = 12;
-/// Largest argument of a decimal `exp`: its result has an exponent that still fits.
+/// Largest argument of a decimal `exp`; the exponent of its result still fits the scale.
 const EXP_ARGUMENT_MAX: i64 = 4_000_000_000;
-/// How often the argument of `exp` is halved before its series: each makes the series shorter and costs a squaring.
+/// How often the argument of `exp` is halved before its series. Each halving makes the series
+/// shorter and costs a squaring.
 const EXP_HALVINGS: u32 = 8;
 
 /// A function of one number.
@@ -48,7 +50,8 @@ pub fn apply(function: Function, ty: &CqlType, value: &[u8]) -> Result<Option<Ve
     }))
 }
 
-/// Whole numbers go through doubles, and back as Java casts them: to an int first where the type is narrower than that.
+/// Whole numbers are calculated as doubles and converted back as Java casts them: first to an int
+/// if the type is narrower than that.
 fn of_long(function: Function, ty: &CqlType, value: i64) -> i64 {
     let result = match function {
         Function::Abs => return value.wrapping_abs(),
@@ -79,7 +82,7 @@ fn of_double(function: Function, value: f64) -> f64 {
     }
 }
 
-/// As Java's `Math.round`.
+/// Rounds as Java's `Math.round` does.
 fn round_half_toward_positive(value: f64) -> f64 {
     let floor = value.floor();
     if value - floor >= 0.5 { floor + 1.0 } else { floor }
@@ -99,7 +102,7 @@ fn of_decimal(function: Function, value: &Decimal) -> Result<Decimal, TypeError>
     }
 }
 
-/// Numbers with a fixed count of digits behind the point.
+/// Numbers with a fixed number of digits behind the point.
 struct Fixed {
     one: BigInt,
     digits: i64,
@@ -115,7 +118,7 @@ impl Fixed {
         a * b / &self.one
     }
 
-    /// ln((1 + z) / (1 - z)) of z = numerator / denominator, by its series.
+    /// ln((1 + z) / (1 - z)) for z = numerator / denominator, by its series.
     fn ln_of_ratio(&self, numerator: &BigInt, denominator: &BigInt) -> BigInt {
         let z = numerator * &self.one / denominator;
         let square = self.multiply(&z, &z);
@@ -173,7 +176,7 @@ fn logarithm(value: &Decimal, precision: i64, base_ten: bool) -> Result<Decimal,
     let digits = value.precision();
     let stripped = value.clone().strip_zeros();
     if stripped.unscaled.is_one() && stripped.scale == 0 {
-        // Java's zero has an exponent where it comes from a division
+        // Java's zero has an exponent if it comes from a division
         let scale = if base_ten { -(precision as i32) - 1 } else { 0 };
         return Ok(Decimal { unscaled: BigInt::zero(), scale });
     }

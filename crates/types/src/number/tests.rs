@@ -1,4 +1,4 @@
-//! Calculations by their texts: operands and results as literals.
+//! Tests of calculations; operands and results are literals.
 
 use super::*;
 use crate::{parse_text, to_text};

@@ -1,5 +1,6 @@
-//! Sums and averages of values as they come in. Agrees with `AggregateFcts` of Cassandra: integers wrap around in sums and do not
-//! in averages, floating-point numbers are compensated (Kahan), the average of decimals moves with each value.
+//! Sums and averages of values that arrive one by one. Agrees with Cassandra's `AggregateFcts`:
+//! integers wrap around in sums but not in averages, floating-point numbers are compensated
+//! (Kahan), the average of decimals is updated with each value.
 
 use num_bigint::BigInt;
 use num_traits::Zero;
@@ -26,24 +27,25 @@ enum Value {
     Floating(Compensated),
 }
 
-/// A sum of doubles with what rounding took from it.
+/// A sum of doubles, with a second double for what rounding took from it.
 #[derive(Clone, Debug, Default)]
 struct Compensated {
     sum: f64,
     compensation: f64,
-    /// Without compensation: right where that is not a number, for infinite values of one sign.
+    /// The sum without compensation. It is the result if the compensated sum is not a number, which
+    /// happens with infinite values of one sign.
     simple: f64,
-    /// For averages, once the sum is beyond all doubles.
+    /// The exact sum, for averages; set once the sum is beyond all doubles, None before.
     big: Option<Decimal>,
 }
 
 impl Total {
-    /// A sum of values of a numeric type. None: the type has no numbers.
+    /// An empty sum of values of a numeric type. None: the type is not numeric.
     pub fn sum(ty: &CqlType) -> Option<Self> {
         Self::new(ty, false)
     }
 
-    /// An average of values of a numeric type. None: the type has no numbers.
+    /// An empty average of values of a numeric type. None: the type is not numeric.
     pub fn average(ty: &CqlType) -> Option<Self> {
         Self::new(ty, true)
     }
@@ -59,7 +61,7 @@ impl Total {
         Some(Self { ty: ty.clone(), average, count: 0, value })
     }
 
-    /// Takes a value in; one that is empty counts for nothing.
+    /// Adds a value; an empty one is ignored.
     pub fn add(&mut self, bytes: &[u8]) -> Result<(), TypeError> {
         let Some(number) = Number::decode(&self.ty, bytes) else { return Ok(()) };
         self.count += 1;
@@ -79,7 +81,7 @@ impl Total {
         Ok(())
     }
 
-    /// The sum or average of what was taken in; zero of nothing.
+    /// The sum or average of the values that were added; zero if there were none.
     pub fn finish(&self) -> Result<Vec<u8>, TypeError> {
         let divisor = if self.average { self.count.max(1) } else { 1 };
         Ok(match &self.value {
