@@ -1,24 +1,25 @@
-//! Columns of a table, and what is remembered of dropped ones.
+//! The columns of a table, and the record of dropped ones.
 
 use types::CqlType;
 
-/// Names a column of one table inside this process: rows in memory carry it instead of the name.
+/// Names a column of one table inside this process; rows in memory carry it instead of the column's
+/// name.
 ///
-/// Stable while the process lives, also over ALTER TABLE; a column that is dropped and added again gets a new one.
-/// Never written to disk or network.
+/// It stays the same while the process lives, also over ALTER TABLE. A column that is dropped and
+/// added again gets a new id. It is never written to disk or network.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ColumnId(pub u16);
 
-/// What part a column plays. Same names as `system_schema.columns.kind`.
+/// The part that a column plays. The names are those of `system_schema.columns.kind`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum ColumnKind {
-    /// Component of the partition key.
+    /// A component of the partition key.
     PartitionKey,
-    /// Clustering column.
+    /// A clustering column.
     Clustering,
-    /// One value a partition.
+    /// A column with one value for each partition.
     Static,
-    /// One value a row.
+    /// A column with one value for each row.
     Regular,
 }
 
@@ -33,7 +34,7 @@ impl ColumnKind {
         }
     }
 
-    /// From the text in `system_schema.columns.kind`.
+    /// Reads the text of `system_schema.columns.kind`.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::PartitionKey, Self::Clustering, Self::Static, Self::Regular].into_iter().find(|kind| kind.name() == name)
     }
@@ -42,46 +43,47 @@ impl ColumnKind {
 /// A column of a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ColumnMetadata {
-    /// Its handle inside rows in memory. Key columns have one too, but no cells.
+    /// The column's handle in rows in memory. Key columns have an id too, but no cells.
     pub id: ColumnId,
-    /// Its name, case kept.
+    /// The name, upper and lower case kept.
     pub name: String,
-    /// Its part.
+    /// The part that the column plays.
     pub kind: ColumnKind,
-    /// Index among the columns of its kind for keys; 0 for others (`-1` in system_schema).
+    /// For key columns, the index among the columns of the same kind; 0 for other columns, which
+    /// have `-1` in system_schema.
     pub position: usize,
-    /// Its type, without ReversedType.
+    /// The type, without ReversedType.
     pub ty: CqlType,
-    /// Clustering order DESC.
+    /// Whether rows are in descending order of this column; false for all but clustering columns.
     pub reversed: bool,
 }
 
 impl ColumnMetadata {
-    /// Partition key or clustering.
+    /// Whether the column is part of the partition key or of the clustering.
     pub fn is_primary_key(&self) -> bool {
         matches!(self.kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
     }
 
-    /// Static column.
+    /// Whether the column is static.
     pub fn is_static(&self) -> bool {
         self.kind == ColumnKind::Static
     }
 
-    /// Stored cell by cell: a non-frozen collection or UDT.
+    /// Whether the column is stored cell by cell: a collection or user type that is not frozen.
     pub fn is_complex(&self) -> bool {
         self.ty.is_multi_cell()
     }
 }
 
-/// A column that was dropped: its cells up to the drop are ignored.
+/// A column that was dropped. Its cells with timestamps up to the drop are ignored.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DroppedColumn {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type when dropped, UDTs expanded to tuples.
+    /// The type when it was dropped, with user types replaced by tuples.
     pub ty: CqlType,
-    /// Regular or Static.
+    /// The kind: Regular or Static.
     pub kind: ColumnKind,
-    /// Cells with a timestamp up to this (microseconds) are gone.
+    /// Cells with a timestamp up to this one (microseconds) are gone.
     pub dropped_time: i64,
 }

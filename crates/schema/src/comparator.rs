@@ -1,6 +1,7 @@
-//! The order of rows in a partition. Reversed clustering order lives here and nowhere else.
+//! The order of rows in a partition. Reversed clustering order is handled here and nowhere else.
 //!
-//! Agrees with `org.apache.cassandra.db.ClusteringComparator`; rules in docs/formats (SSTable, clustering prefixes).
+//! Agrees with `org.apache.cassandra.db.ClusteringComparator`; the rules are in
+//! docs/formats/sstable-data.md, "clustering prefixes".
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -8,15 +9,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use types::CqlType;
 
-/// Types and orders of the clustering columns.
+/// The types and orders of the clustering columns.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClusteringComparator {
-    /// Type and "is reversed" of each clustering column.
+    /// For each clustering column its type, and whether its order is descending.
     pub columns: Arc<[(CqlType, bool)]>,
 }
 
 impl ClusteringComparator {
-    /// From the clustering columns' types and orders.
+    /// A comparator for these types and orders.
     pub fn new(columns: impl Into<Arc<[(CqlType, bool)]>>) -> Self {
         Self { columns: columns.into() }
     }
@@ -26,12 +27,12 @@ impl ClusteringComparator {
         self.columns.len()
     }
 
-    /// True without clustering columns.
+    /// Whether the table has no clustering columns.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// Compares one component. Null sorts before everything, also in DESC columns.
+    /// Compares one component. Null sorts before every value, also in descending columns.
     #[inline]
     pub fn compare_component(&self, index: usize, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
         match (a, b) {
@@ -46,7 +47,7 @@ impl ClusteringComparator {
         }
     }
 
-    /// Compares the common leading components of two prefixes.
+    /// Compares the leading components that both prefixes have.
     #[inline]
     pub fn compare_values(&self, a: &[Option<Bytes>], b: &[Option<Bytes>]) -> Ordering {
         for (index, (a, b)) in a.iter().zip(b).enumerate() {

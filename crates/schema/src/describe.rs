@@ -1,7 +1,8 @@
-//! CREATE statements of what exists, word for word as Cassandra's DESCRIBE prints them.
+//! The CREATE statements of existing elements, word for word as Cassandra's DESCRIBE prints them.
 //!
-//! Agrees with `toCqlString` of `KeyspaceMetadata`, `TableMetadata`, `TableParams`, `UserType` and `IndexMetadata`. Which elements a
-//! DESCRIBE statement lists is decided in `cql`; the order of user types is here ([`types_by_dependency`]).
+//! Agrees with `toCqlString` of `KeyspaceMetadata`, `TableMetadata`, `TableParams`, `UserType` and
+//! `IndexMetadata`. `cql` decides which elements a DESCRIBE statement lists; the order of user
+//! types is here ([`types_by_dependency`]).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,7 +17,7 @@ use crate::{
     ViewDefinition, type_text,
 };
 
-/// CREATE KEYSPACE, or the comment that stands for a virtual one.
+/// The CREATE KEYSPACE statement; of a virtual keyspace, the comment that Cassandra prints instead.
 pub fn keyspace(keyspace: &KeyspaceMetadata) -> String {
     let name = maybe_quote(&keyspace.name);
     if keyspace.is_virtual {
@@ -33,13 +34,13 @@ pub fn keyspace(keyspace: &KeyspaceMetadata) -> String {
     format!("CREATE KEYSPACE {name} WITH replication = {map}}}  AND durable_writes = {};", keyspace.durable_writes)
 }
 
-/// CREATE TYPE.
+/// The CREATE TYPE statement.
 pub fn user_type(udt: &UserType) -> String {
     let fields: Vec<String> = udt.fields.iter().map(|(name, ty)| format!("    {}", name_and_type(name, ty))).collect();
     format!("CREATE TYPE {} (\n{}\n);", qualified(&udt.keyspace, &udt.name), fields.join(",\n"))
 }
 
-/// CREATE INDEX.
+/// The CREATE INDEX statement.
 pub fn index(table: &TableMetadata, index: &IndexMetadata) -> String {
     let name = maybe_quote(&index.name);
     let on = qualified(&table.keyspace, &table.name);
@@ -54,7 +55,8 @@ pub fn index(table: &TableMetadata, index: &IndexMetadata) -> String {
     format!("CREATE CUSTOM INDEX {name} ON {on} ({target}) USING {}{options};", quote_text(class))
 }
 
-/// CREATE TABLE, or the comment that stands for a virtual one. `internals`: with its id, and with its dropped columns.
+/// The CREATE TABLE statement; of a virtual table, the comment that Cassandra prints instead.
+/// `internals` adds the table's id and its dropped columns.
 pub fn table(table: &TableMetadata, internals: bool) -> String {
     let name = qualified(&table.keyspace, &table.name);
     let mut out = String::new();
@@ -88,7 +90,7 @@ pub fn table(table: &TableMetadata, internals: bool) -> String {
     out
 }
 
-/// CREATE MATERIALIZED VIEW. `internals`: with its id.
+/// The CREATE MATERIALIZED VIEW statement. `internals` adds the id.
 pub fn view(table: &TableMetadata, view: &ViewDefinition, internals: bool) -> String {
     let selected = match view.include_all_columns {
         true => "*".to_owned(),
@@ -109,7 +111,7 @@ pub fn view(table: &TableMetadata, view: &ViewDefinition, internals: bool) -> St
     )
 }
 
-/// User types so that each stands after those it uses, by name otherwise.
+/// The user types, each behind the types that it uses, otherwise by name.
 pub fn types_by_dependency(keyspace: &KeyspaceMetadata) -> Vec<Arc<UserType>> {
     let mut sorted: Vec<Arc<UserType>> = Vec::new();
     for udt in keyspace.user_types.values() {
@@ -141,7 +143,8 @@ fn column_line(table: &TableMetadata, column: &ColumnMetadata, shows_static: boo
     format!("    {}{modifier}{mask}", name_and_type(&column.name, &column.ty))
 }
 
-/// A dropped column that was added again stands here as it was; ALTER statements below drop and add it.
+/// A dropped column that was added again is listed as it was; the ALTER statements behind drop it
+/// and add it again.
 fn column_lines(table: &TableMetadata, internals: bool) -> Vec<String> {
     let single_key = table.partition_key.len() == 1 && table.clustering.is_empty();
     let columns = [&table.partition_key, &table.clustering, &table.statics, &table.regulars].into_iter().flatten();

@@ -1,20 +1,22 @@
-//! What can be wrong with a schema: asked wrongly, or stored wrongly.
+//! Errors of schemas: a request that is wrong, or stored rows that cannot be read.
 //!
-//! [`SchemaError::Syntax`] and [`SchemaError::Config`] carry the texts that Cassandra gives to clients in its
-//! `SyntaxException` and `ConfigurationException`; `server` maps them to protocol error codes.
+//! [`SchemaError::Syntax`] and [`SchemaError::Config`] carry the texts that Cassandra gives to
+//! clients in its `SyntaxException` and `ConfigurationException`; `server` maps them to protocol
+//! error codes.
 
 use std::fmt;
 
-/// What is wrong.
+/// An error of a schema.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SchemaError {
-    /// The statement's form: unknown property, wrong kind of value (protocol code Syntax_error).
+    /// The form of the statement is wrong: an unknown property, a wrong kind of value (protocol
+    /// code Syntax_error).
     Syntax(String),
-    /// A request that makes no sense here (protocol code Invalid).
+    /// The request makes no sense for this schema (protocol code Invalid).
     Invalid(String),
-    /// A value out of its limits or an unknown class (protocol code Config_error).
+    /// A value out of its limits, or an unknown class (protocol code Config_error).
     Config(String),
-    /// The schema tables hold something that cannot be understood.
+    /// Rows of the schema tables that cannot be read.
     Corrupt(String),
 }
 
@@ -35,15 +37,15 @@ impl fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-/// Shorthand of the crate.
+/// The result type of this crate.
 pub(crate) type Result<T> = std::result::Result<T, SchemaError>;
 
-/// A refusal with Cassandra's `ConfigurationException`.
+/// Refuses with Cassandra's `ConfigurationException`.
 pub(crate) fn config<T>(message: impl Into<String>) -> Result<T> {
     Err(SchemaError::Config(message.into()))
 }
 
-/// A refusal with Cassandra's `SyntaxException`.
+/// Refuses with Cassandra's `SyntaxException`.
 pub(crate) fn syntax<T>(message: impl Into<String>) -> Result<T> {
     Err(SchemaError::Syntax(message.into()))
 }

@@ -1,15 +1,16 @@
-//! Table ids: the UUID of a table, which names its directory and its records in the commit log.
+//! The id of a table: a UUID that names its directory and marks its records in the commit log.
 
 use std::fmt;
 
 use md5::{Digest, Md5};
 
-/// The UUID of a table. Shown as 32 hex digits in directory names, dashed elsewhere.
+/// The UUID of a table. It is written as 32 hex digits in directory names, with dashes elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub [u8; 16]);
 
 impl TableId {
-    /// The id of a built-in table: a version-3 UUID over keyspace and table name, as Cassandra's `TableId.unsafeDeterministic`.
+    /// The id of a built-in table: a version-3 UUID of keyspace and table name, as
+    /// `TableId.unsafeDeterministic` of Cassandra computes it.
     pub fn of_system_table(keyspace: &str, table: &str) -> Self {
         let mut hash = Md5::new();
         hash.update(keyspace.as_bytes());
@@ -25,7 +26,7 @@ impl TableId {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Reads 32 hex digits.
+    /// Reads 32 hex digits. None: the text has another form.
     pub fn from_hex(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if digits.len() != 32 {

@@ -1,22 +1,23 @@
-//! Secondary indexes as the schema remembers them. Agrees with `org.apache.cassandra.schema.IndexMetadata`.
+//! Secondary indexes as the schema stores them. Agrees with
+//! `org.apache.cassandra.schema.IndexMetadata`.
 
 pub mod definition;
 
 use std::collections::BTreeMap;
 
-/// What sort of index it is: `system_schema.indexes.kind`.
+/// The kind of an index: `system_schema.indexes.kind`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IndexKind {
-    /// Legacy index of a compact table.
+    /// The legacy index of a compact table.
     Keys,
-    /// By class: SAI, SASI.
+    /// An index of a class: SAI, SASI.
     Custom,
-    /// Legacy index of a CQL table.
+    /// The legacy index of a CQL table.
     Composites,
 }
 
 impl IndexKind {
-    /// The text in the schema tables.
+    /// The text of `system_schema.indexes.kind`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Keys => "KEYS",
@@ -25,7 +26,7 @@ impl IndexKind {
         }
     }
 
-    /// From the text in the schema tables.
+    /// Reads the text of `system_schema.indexes.kind`.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Keys, Self::Custom, Self::Composites].into_iter().find(|kind| kind.name() == name)
     }
@@ -34,10 +35,10 @@ impl IndexKind {
 /// An index of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexMetadata {
-    /// Its name, one of its keyspace.
+    /// The name, unique in its keyspace.
     pub name: String,
-    /// Its sort.
+    /// The kind.
     pub kind: IndexKind,
-    /// `target`, `class_name` and the class's own.
+    /// The options: `target`, `class_name` and those of the class.
     pub options: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! Keyspaces and the snapshot of all of them.
+//! Keyspaces, and the snapshot of all keyspaces.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use types::UserType;
 use crate::rows_form::SchemaRow;
 use crate::{TableId, TableMetadata};
 
-/// Replication of a keyspace: the full class name and its options, as in `system_schema.keyspaces.replication`.
+/// Replication of a keyspace: the full class name and its options, as in
+/// `system_schema.keyspaces.replication`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Replication {
     /// `org.apache.cassandra.locator.SimpleStrategy` and the like.
@@ -20,19 +21,21 @@ pub struct Replication {
 /// A keyspace with its tables and types.
 #[derive(Clone, PartialEq, Debug)]
 pub struct KeyspaceMetadata {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// `durable_writes`: false skips the commit log.
+    /// `durable_writes`; false: writes skip the commit log.
     pub durable_writes: bool,
-    /// Where copies lie.
+    /// How its data is replicated.
     pub replication: Replication,
-    /// Tables by name.
+    /// The tables by name.
     pub tables: BTreeMap<String, Arc<TableMetadata>>,
-    /// User types by name.
+    /// The user types by name.
     pub user_types: BTreeMap<String, Arc<UserType>>,
-    /// Rows of its functions and aggregates: kept as they are stored.
+    /// Stored rows of its functions and aggregates, kept unchanged because they are not executed
+    /// yet.
     pub kept: Vec<SchemaRow>,
-    /// Not stored: system_views and system_virtual_schema.
+    /// Whether the keyspace is virtual, that is, not stored: system_views and
+    /// system_virtual_schema.
     pub is_virtual: bool,
 }
 
@@ -43,14 +46,14 @@ impl KeyspaceMetadata {
     }
 }
 
-/// Everything that exists, at one moment.
+/// Everything that exists, at one moment. Never changed in place.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Schema {
-    /// Keyspaces by name.
+    /// The keyspaces by name.
     pub keyspaces: BTreeMap<String, Arc<KeyspaceMetadata>>,
-    /// Stored tables by id.
+    /// The stored tables of all keyspaces by id.
     pub tables_by_id: BTreeMap<TableId, Arc<TableMetadata>>,
-    /// `system.local.schema_version`: a digest of all schema rows.
+    /// `system.local.schema_version`: a digest of all rows of the schema tables.
     pub version: [u8; 16],
 }
 
@@ -60,7 +63,7 @@ impl Schema {
         self.keyspaces.get(name)
     }
 
-    /// A table by names.
+    /// A table by the names of its keyspace and itself.
     pub fn table(&self, keyspace: &str, table: &str) -> Option<&Arc<TableMetadata>> {
         self.keyspaces.get(keyspace)?.tables.get(table)
     }
@@ -70,14 +73,14 @@ impl Schema {
         self.tables_by_id.get(&id)
     }
 
-    /// Puts a keyspace in place of the one of its name, and refreshes the index by id.
+    /// The schema with this keyspace in place of the one with its name.
     pub fn with_keyspace(&self, keyspace: KeyspaceMetadata) -> Self {
         let mut next = self.clone();
         next.put_keyspace(keyspace);
         next
     }
 
-    /// Without the keyspace of this name.
+    /// The schema without the keyspace of this name.
     pub fn without_keyspace(&self, name: &str) -> Self {
         let mut next = self.clone();
         next.forget_tables_of(name);

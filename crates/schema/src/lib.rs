@@ -1,7 +1,8 @@
 //! Keyspaces, tables, columns and user types: the immutable snapshot that every request reads.
 //!
-//! A [`Schema`] is never changed in place: a schema change builds a new one and publishes it. Nothing here
-//! knows where a schema is stored; `schema::rows_form` (the system_schema tables) turns it into rows and back.
+//! A [`Schema`] is never changed in place: a schema change builds a new one and publishes it. This
+//! crate does not know where a schema is stored; [`rows_form`] turns it into rows of the
+//! system_schema tables and back.
 
 pub mod column;
 pub mod comparator;

@@ -1,7 +1,8 @@
-//! The mask of a column: a function that is shown in place of its values, with all its arguments but the first.
+//! The mask of a column: a function whose result is shown in place of the column's values.
 //!
-//! What the schema remembers of it; `cql` finds the function and applies it. Agrees with
-//! `org.apache.cassandra.cql3.functions.masking.ColumnMask` and the rows of `system_schema.column_masks`.
+//! This is the stored form; `cql` finds the function and applies it. Agrees with
+//! `org.apache.cassandra.cql3.functions.masking.ColumnMask` and the rows of
+//! `system_schema.column_masks`.
 
 use bytes::Bytes;
 use types::{CqlType, literal};
@@ -11,16 +12,16 @@ use types::{CqlType, literal};
 pub struct ColumnMask {
     /// The keyspace of the function.
     pub keyspace: String,
-    /// The function's name.
+    /// The name of the function.
     pub function: String,
-    /// Types of its arguments after the first.
+    /// The types of all arguments but the first, which is the column.
     pub argument_types: Vec<CqlType>,
-    /// Values of its arguments after the first, one for each type; None: null.
+    /// The values of all arguments but the first, one for each type; None: null.
     pub arguments: Vec<Option<Bytes>>,
 }
 
 impl ColumnMask {
-    /// `system.mask_inner(1, null)`: as CREATE TABLE has it behind MASKED WITH.
+    /// The mask as CREATE TABLE has it behind MASKED WITH: `system.mask_inner(1, null)`.
     pub fn text(&self) -> String {
         let values = self.argument_types.iter().zip(&self.arguments).map(|(ty, value)| match value {
             Some(value) => literal::to_text(ty, value),
@@ -29,7 +30,7 @@ impl ColumnMask {
         format!("{}.{}({})", self.keyspace, self.function, values.collect::<Vec<_>>().join(", "))
     }
 
-    /// The same function with the same values: nothing changes if one takes the other's place.
+    /// Whether both masks are the same function with the same values.
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.keyspace, &self.function, &self.arguments) == (&other.keyspace, &other.function, &other.arguments)
     }

@@ -1,6 +1,8 @@
-//! Property lists of CREATE and ALTER (`WITH a = 1 AND b = {…}`) before they mean anything.
+//! The property list of a CREATE or ALTER statement (`WITH a = 1 AND b = {…}`), before its
+//! properties are interpreted.
 //!
-//! Agrees with `org.apache.cassandra.cql3.statements.PropertyDefinitions`: every simple value is text here.
+//! Agrees with `org.apache.cassandra.cql3.statements.PropertyDefinitions`; as there, every simple
+//! value is a text.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +22,7 @@ pub enum OptionValue {
 pub struct Options(BTreeMap<String, OptionValue>);
 
 impl Options {
-    /// Adds a property; the same name twice is an error.
+    /// Adds a property. A name that is given twice is an error.
     pub fn add(&mut self, name: &str, value: OptionValue) -> Result<()> {
         match self.0.insert(name.to_owned(), value) {
             None => Ok(()),
@@ -28,17 +30,17 @@ impl Options {
         }
     }
 
-    /// No properties.
+    /// Whether there are no properties.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The names in order.
+    /// The names, ascending.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Refuses names that are not known.
+    /// Refuses names that are not in `known`.
     pub fn check_names(&self, known: &[&str]) -> Result<()> {
         match self.names().find(|name| !known.contains(name)) {
             None => Ok(()),
@@ -46,7 +48,7 @@ impl Options {
         }
     }
 
-    /// A text property.
+    /// The text of a property; None: it is not given.
     pub fn text(&self, name: &str) -> Result<Option<&str>> {
         match self.0.get(name) {
             None => Ok(None),
@@ -55,7 +57,7 @@ impl Options {
         }
     }
 
-    /// A map property.
+    /// The map of a property; None: it is not given.
     pub fn map(&self, name: &str) -> Result<Option<&BTreeMap<String, String>>> {
         match self.0.get(name) {
             None => Ok(None),
@@ -64,7 +66,7 @@ impl Options {
         }
     }
 
-    /// A boolean property: `1|true|yes` or `0|false|no`.
+    /// The truth value of a property, `1|true|yes` or `0|false|no`; None: it is not given.
     pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
         let Some(value) = self.text(name)? else {
             return Ok(None);
@@ -79,7 +81,7 @@ impl Options {
         }
     }
 
-    /// An int property.
+    /// The int of a property; None: it is not given.
     pub fn int(&self, name: &str) -> Result<Option<i32>> {
         let Some(value) = self.text(name)? else {
             return Ok(None);
@@ -90,7 +92,7 @@ impl Options {
         }
     }
 
-    /// A double property.
+    /// The double of a property; None: it is not given.
     pub fn double(&self, name: &str) -> Result<Option<f64>> {
         let Some(value) = self.text(name)? else {
             return Ok(None);

@@ -1,6 +1,7 @@
-//! Table options (`WITH …`), their defaults and their validation.
+//! Table options (`WITH …`): their defaults and their checks.
 //!
-//! Agrees with `org.apache.cassandra.schema.TableParams`, `CompressionParams`, `CompactionParams`, `CachingParams`.
+//! Agrees with `org.apache.cassandra.schema.TableParams`, `CompressionParams`, `CompactionParams`,
+//! `CachingParams`.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ pub mod compaction;
 pub mod compression;
 pub mod speculative;
 
-/// The options of a table. Maps hold what `system_schema.tables` holds, full class names included.
+/// The options of a table. Maps have the content of `system_schema.tables`, with full class names.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TableParams {
     /// comment
@@ -31,7 +32,7 @@ pub struct TableParams {
     pub cdc: Option<bool>,
     /// compaction, `class` included
     pub compaction: BTreeMap<String, String>,
-    /// compression; `enabled: false` or class and chunk length
+    /// compression: `enabled: false`, or class and chunk length
     pub compression: BTreeMap<String, String>,
     /// crc_check_chance
     pub crc_check_chance: f64,
@@ -45,7 +46,7 @@ pub struct TableParams {
     pub incremental_backups: Option<bool>,
     /// max_index_interval
     pub max_index_interval: i32,
-    /// memtable; None: default
+    /// memtable; None: the default
     pub memtable: Option<String>,
     /// memtable_flush_period_in_ms
     pub memtable_flush_period_in_ms: i32,
@@ -62,7 +63,7 @@ fn text_map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 impl Default for TableParams {
-    /// What a CREATE TABLE without options gets from Cassandra 5.0.8.
+    /// The options that Cassandra 5.0.8 gives to a CREATE TABLE without options.
     fn default() -> Self {
         Self {
             comment: String::new(),
@@ -95,8 +96,8 @@ impl Default for TableParams {
     }
 }
 
-/// Names of the options that WITH takes, besides COMPACT STORAGE and CLUSTERING ORDER. `auto_repair` is known to 5.0.8 but
-/// refused, as there without its system property.
+/// The options that WITH accepts, besides COMPACT STORAGE and CLUSTERING ORDER. Cassandra 5.0.8
+/// knows `auto_repair` too, but refuses it without its system property, and so do we.
 const OPTION_NAMES: &[&str] = &[
     "additional_write_policy",
     "allow_auto_snapshot",
@@ -120,18 +121,20 @@ const OPTION_NAMES: &[&str] = &[
     "read_repair",
     "speculative_retry",
 ];
-/// Greatest TTL: 20 years in seconds.
+/// Greatest time to live: 20 years in seconds.
 pub const DEFAULT_TIME_TO_LIVE_MAX: i32 = 20 * 365 * 24 * 60 * 60;
-/// A filter cannot promise less (20 buckets an element, the most hashes).
+/// The lowest rate of false positives that a filter can promise (20 buckets an element, the most
+/// hashes).
 const BLOOM_FILTER_FP_CHANCE_MIN: f64 = 6.71e-5;
 
 impl TableParams {
-    /// The options of CREATE TABLE over Cassandra's defaults, checked.
+    /// The options of a CREATE TABLE statement, checked; Cassandra's defaults for those that it
+    /// does not give.
     pub fn create(options: &Options) -> Result<Self, SchemaError> {
         Self::create_with(options, &Self::default().compaction)
     }
 
-    /// The options of CREATE TABLE over the defaults, checked; `compaction`, as it is stored, is what a table gets that does not say.
+    /// Like [`Self::create`], with `compaction`, in its stored form, as the default for compaction.
     pub fn create_with(options: &Options, compaction: &BTreeMap<String, String>) -> Result<Self, SchemaError> {
         let mut params = Self { compaction: compaction.clone(), ..Self::default() };
         let given = options.map("compaction")?.map(compaction::normalize).transpose()?;
@@ -142,8 +145,9 @@ impl TableParams {
         Ok(params)
     }
 
-    /// The options of ALTER TABLE over what the table has, checked. As in Cassandra they are checked among themselves, with the defaults
-    /// for those that are not given: not against what the table has.
+    /// The options of a table after an ALTER TABLE statement, checked. As in Cassandra, the given
+    /// options are checked together with the defaults of the others, not with the table's values of
+    /// the others.
     pub fn altered(&self, options: &Options) -> Result<Self, SchemaError> {
         Self::default().with(options)?.validate()?;
         self.with(options)
@@ -164,7 +168,7 @@ impl TableParams {
         Ok(params)
     }
 
-    /// `WITH id = …` of CREATE TABLE.
+    /// The `WITH id = …` of a CREATE TABLE statement; None: it is not given.
     pub fn table_id(options: &Options) -> Result<Option<TableId>, SchemaError> {
         let Some(text) = options.text("id")? else {
             return Ok(None);
@@ -182,7 +186,7 @@ impl TableParams {
         if let Some(value) = options.boolean("incremental_backups")? {
             self.incremental_backups = (!value).then_some(false);
         }
-        // without cdc_enabled it is not stored: that is the statement's to know
+        // without cdc_enabled the option is not stored; the statement takes care of that
         if let Some(value) = options.boolean("cdc")? {
             self.cdc = Some(value);
         }
@@ -254,7 +258,7 @@ impl TableParams {
         Ok(())
     }
 
-    /// Limits of the single values and between them.
+    /// Checks the limits of each value, and the limits between values.
     pub fn validate(&self) -> Result<(), SchemaError> {
         let chance = self.bloom_filter_fp_chance;
         if !(chance > BLOOM_FILTER_FP_CHANCE_MIN && chance <= 1.0) {
@@ -289,7 +293,8 @@ impl TableParams {
     }
 }
 
-/// The memtable configurations that a stock cassandra.yaml defines; all are our one memtable. None: the default.
+/// Reads the name of a memtable configuration of a stock cassandra.yaml; all of them are our one
+/// memtable. None: the default.
 fn memtable(name: &str) -> Result<Option<String>, SchemaError> {
     match name {
         "default" => Ok(None),

@@ -1,13 +1,15 @@
 //! Keyspaces, tables and types as rows of the `system_schema` tables, and back.
 //!
-//! Plain rows here: `cluster` turns them into mutations and reads them back from storage. Every column of these tables is simple
-//! (their collections are frozen), so a cell is a name and a value. Agrees with `org.apache.cassandra.schema.SchemaKeyspace`.
+//! The rows are plain values: `cluster` turns them into mutations and reads them back from storage.
+//! Every column of these tables is simple (their collections are frozen), so a cell is a name and a
+//! value. Agrees with `org.apache.cassandra.schema.SchemaKeyspace`.
 //!
-//! * [`rows_form::rows_of`](rows_of): a keyspace as rows;
-//! * [`rows_form::diff`](diff): what to write when a keyspace changes;
-//! * [`Schema::from_rows`]: the whole schema from what is stored.
+//! * [`rows_of`]: a keyspace as rows;
+//! * [`diff`]: what to write when a keyspace changes;
+//! * [`Schema::from_rows`]: the whole schema from the stored rows.
 //!
-//! Functions, aggregates and triggers are not executed yet: their rows are kept with what they belong to, as they are.
+//! Functions, aggregates and triggers are not executed yet. Their rows are kept unchanged with the
+//! keyspace or table that they belong to.
 
 use bytes::Bytes;
 use types::{CqlType, UserType, literal};
@@ -26,40 +28,41 @@ pub use decode::Loaded;
 /// One row of a `system_schema` table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SchemaRow {
-    /// Which table.
+    /// The table that the row belongs to.
     pub table: SchemaTable,
-    /// The partition key: the keyspace's name.
+    /// The partition key: the name of the keyspace.
     pub keyspace: String,
-    /// Values of the clustering columns.
+    /// The values of the clustering columns.
     pub clustering: Vec<Bytes>,
-    /// Regular columns by name; those that are not named are null.
+    /// The regular columns by name; a column that is not in the list is null.
     pub cells: Vec<(String, Bytes)>,
 }
 
 /// A write to a `system_schema` table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SchemaWrite {
-    /// Writes a row. `replaces`: what the row held before is deleted first (at the timestamp before).
+    /// Writes a row. With `replaces` the previous content of the row is deleted first, at the
+    /// timestamp before.
     Put {
         /// The row.
         row: SchemaRow,
-        /// A row deletion goes with it.
+        /// Whether a row deletion goes with it.
         replaces: bool,
     },
     /// Deletes a row.
     DeleteRow {
-        /// Which table.
+        /// The table of the row.
         table: SchemaTable,
-        /// Partition.
+        /// The partition key.
         keyspace: String,
-        /// Row.
+        /// The clustering of the row.
         clustering: Vec<Bytes>,
     },
     /// Deletes a whole partition.
     DeletePartition {
-        /// Which table.
+        /// The table of the partition.
         table: SchemaTable,
-        /// Partition.
+        /// The partition key.
         keyspace: String,
     },
 }
@@ -92,7 +95,7 @@ pub enum SchemaTable {
 }
 
 impl SchemaTable {
-    /// All of them.
+    /// All tables, in the order of the digest.
     pub const ALL: [Self; 11] = [
         Self::ColumnMasks,
         Self::Columns,
@@ -107,7 +110,7 @@ impl SchemaTable {
         Self::Keyspaces,
     ];
 
-    /// Its name in `system_schema`.
+    /// The name in `system_schema`.
     pub fn name(self) -> &'static str {
         match self {
             Self::ColumnMasks => "column_masks",
@@ -124,13 +127,13 @@ impl SchemaTable {
         }
     }
 
-    /// By name.
+    /// Reads the name in `system_schema`.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|table| table.name() == name)
     }
 }
 
-/// All rows of a keyspace.
+/// All rows that describe a keyspace.
 pub fn rows_of(keyspace: &KeyspaceMetadata) -> Vec<SchemaRow> {
     let mut rows = vec![keyspace_row(keyspace)];
     rows.extend(keyspace.user_types.values().map(|udt| type_row(&keyspace.name, udt)));
@@ -139,9 +142,11 @@ pub fn rows_of(keyspace: &KeyspaceMetadata) -> Vec<SchemaRow> {
     rows
 }
 
-/// What to write so that the stored `before` becomes `after`: None stands for "does not exist".
+/// The writes that turn the stored `before` into `after`; None stands for a keyspace that does not
+/// exist.
 ///
-/// The keyspace's own row comes along with each change of its content, as Cassandra sends it.
+/// The row of the keyspace itself is among the writes of every change, because Cassandra sends it
+/// along.
 pub fn diff(before: Option<&KeyspaceMetadata>, after: Option<&KeyspaceMetadata>) -> Vec<SchemaWrite> {
     match (before, after) {
         (None, None) => Vec::new(),
@@ -214,7 +219,8 @@ fn diff_rows(
     writes.extend(written().cloned().map(put));
 }
 
-/// A column without a mask. Cassandra leaves the masks of a table that is dropped: one that is made anew must not get them.
+/// Whether the row is a column without a mask. Cassandra leaves the masks of a dropped table
+/// behind; a table that is created again under its name must not get them.
 fn is_unmasked(row: &SchemaRow, all: &[SchemaRow]) -> bool {
     let masks = |other: &&SchemaRow| other.table == SchemaTable::ColumnMasks && other.clustering == row.clustering;
     row.table == SchemaTable::Columns && !all.iter().any(|other| masks(&other))
@@ -334,7 +340,7 @@ fn index_row(table: &TableMetadata, index: &IndexMetadata) -> SchemaRow {
     row(SchemaTable::Indexes, &table.keyspace, &[&table.name, &index.name], cells)
 }
 
-/// A list holds no null: which arguments are null stands in a list of its own.
+/// The row of a mask. A list holds no null, so a second list says which arguments are null.
 fn mask_row(table: &TableMetadata, column: &str, mask: &ColumnMask) -> SchemaRow {
     let arguments = || mask.argument_types.iter().zip(&mask.arguments);
     let value = |(ty, value): (&CqlType, &Option<Bytes>)| {

@@ -1,8 +1,9 @@
 //! The built-in keyspaces and tables, exactly those of Cassandra 5.0.8.
 //!
-//! Their definitions are lines of text (`system/tables.txt`), read once at start. Agrees with `SystemKeyspace`, `SchemaKeyspace`,
-//! `AuthKeyspace`, `SystemDistributedKeyspace`, `TraceKeyspace` and the virtual tables of `org.apache.cassandra.db.virtual`.
-//! What the virtual tables answer is made in `server`.
+//! Their definitions are lines of text (`system/tables.txt`), which are read once at the start.
+//! `server` makes the content of the virtual tables. Agrees with `SystemKeyspace`,
+//! `SchemaKeyspace`, `AuthKeyspace`, `SystemDistributedKeyspace`, `TraceKeyspace` and the virtual
+//! tables of `org.apache.cassandra.db.virtual`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,19 +18,19 @@ use crate::{
 
 const DEFINITIONS: &str = include_str!("system/tables.txt");
 
-/// Keyspaces that only the node itself keeps; clients cannot change them.
+/// Keyspaces that are local to the node: not replicated, and clients cannot change them.
 pub const LOCAL_KEYSPACES: &[&str] = &["system", "system_schema"];
 /// Built-in keyspaces that are replicated like those of users.
 pub const REPLICATED_KEYSPACES: &[&str] = &["system_auth", "system_distributed", "system_traces"];
-/// Keyspaces whose tables are made when read.
+/// Keyspaces whose tables are computed when they are read.
 pub const VIRTUAL_KEYSPACES: &[&str] = &["system_views", "system_virtual_schema"];
 
-/// Kept by the node itself and not replicated.
+/// Whether the keyspace is local to the node.
 pub fn is_local_keyspace(name: &str) -> bool {
     LOCAL_KEYSPACES.contains(&name)
 }
 
-/// Any built-in keyspace.
+/// Whether the keyspace is built in.
 pub fn is_system_keyspace(name: &str) -> bool {
     is_local_keyspace(name) || REPLICATED_KEYSPACES.contains(&name) || VIRTUAL_KEYSPACES.contains(&name)
 }
@@ -44,7 +45,7 @@ pub fn keyspaces() -> Vec<KeyspaceMetadata> {
     reader.keyspaces
 }
 
-/// A schema of the built-in keyspaces only: what a node with an empty data directory starts with.
+/// A schema of the built-in keyspaces only, with which a node starts on an empty data directory.
 pub fn schema() -> Schema {
     let mut schema = Schema::default();
     for keyspace in keyspaces() {
@@ -57,7 +58,8 @@ pub fn schema() -> Schema {
     schema
 }
 
-/// The definition that is being read: a keyspace with its tables so far, and the open table.
+/// The state of reading: a keyspace with its tables so far, and the table whose lines are being
+/// read.
 #[derive(Default)]
 struct Reader {
     keyspaces: Vec<KeyspaceMetadata>,
@@ -205,7 +207,7 @@ fn pairs<'a>(words: impl Iterator<Item = &'a str>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Splits at the commas that are in no `<…>`.
+/// Splits at the commas that are outside of `<…>`.
 fn split_columns(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_u32, 0);

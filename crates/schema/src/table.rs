@@ -1,4 +1,4 @@
-//! A table: its columns in the orders that matter, and its options.
+//! A table: its columns, in the orders that files and CQL need, and its options.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,37 +12,37 @@ use crate::{
     TableParams,
 };
 
-/// What sort of table it is.
+/// The kind of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableKind {
-    /// Stored rows.
+    /// A table with stored rows.
     Regular,
     /// A materialized view.
     View,
-    /// A legacy secondary index.
+    /// The hidden table of a legacy secondary index.
     Index,
-    /// Rows are made when read.
+    /// A table whose rows are computed when they are read.
     Virtual,
 }
 
 /// `system_schema.tables.flags`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableFlags {
-    /// Every CQL table without COMPACT STORAGE.
+    /// Set for every CQL table without COMPACT STORAGE.
     pub compound: bool,
-    /// Counter table.
+    /// Set for counter tables.
     pub counter: bool,
-    /// Dense compact table.
+    /// Set for dense compact tables.
     pub dense: bool,
-    /// Super column family.
+    /// Set for super column families.
     pub super_: bool,
 }
 
 impl TableFlags {
-    /// An ordinary CQL table.
+    /// The flags of an ordinary CQL table.
     pub const COMPOUND: Self = Self { compound: true, counter: false, dense: false, super_: false };
 
-    /// The set in `system_schema.tables.flags`, in order.
+    /// The names in the set `system_schema.tables.flags`, ascending.
     pub fn names(self) -> impl Iterator<Item = String> {
         [("compound", self.compound), ("counter", self.counter), ("dense", self.dense), ("super", self.super_)]
             .into_iter()
@@ -50,94 +50,96 @@ impl TableFlags {
             .map(|(name, _)| name.to_owned())
     }
 
-    /// From the set in `system_schema.tables.flags`.
+    /// Reads the set `system_schema.tables.flags`.
     pub fn from_names(names: &[String]) -> Self {
         let has = |name: &str| names.iter().any(|known| known == name);
         Self { compound: has("compound"), counter: has("counter"), dense: has("dense"), super_: has("super") }
     }
 }
 
-/// What a materialized view is made of: its columns of `system_schema.views` besides those of any table.
+/// The definition of a materialized view: the columns of `system_schema.views` that a table does
+/// not have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ViewDefinition {
-    /// The table that it shows.
+    /// The id of the table that the view shows.
     pub base_id: TableId,
-    /// Its name, in the same keyspace.
+    /// The name of that table, which is in the same keyspace.
     pub base_name: String,
-    /// `SELECT *`.
+    /// Whether the view was made with `SELECT *`.
     pub include_all_columns: bool,
     /// The text after WHERE.
     pub where_clause: String,
 }
 
-/// A table. Built by [`TableMetadata::new`], which puts the columns in order.
+/// A table. [`TableMetadata::new`] builds it and puts the columns in order.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TableMetadata {
-    /// Its id: the name of its directory.
+    /// The id, which names the table's directory.
     pub id: TableId,
-    /// Keyspace name.
+    /// The name of the keyspace.
     pub keyspace: String,
-    /// Table name.
+    /// The name of the table.
     pub name: String,
-    /// What sort of table.
+    /// The kind of the table.
     pub kind: TableKind,
-    /// Flags.
+    /// The flags that the schema tables store.
     pub flags: TableFlags,
-    /// Options.
+    /// The options.
     pub params: TableParams,
-    /// Partition key columns by position.
+    /// The partition key columns, by position.
     pub partition_key: Vec<ColumnMetadata>,
-    /// Clustering columns by position.
+    /// The clustering columns, by position.
     pub clustering: Vec<ColumnMetadata>,
-    /// Static columns in file order: simple ones by name, then complex ones by name.
+    /// The static columns in file order: simple ones by name, then complex ones by name.
     pub statics: Vec<ColumnMetadata>,
-    /// Regular columns in file order: simple ones by name, then complex ones by name.
+    /// The regular columns in file order: simple ones by name, then complex ones by name.
     pub regulars: Vec<ColumnMetadata>,
-    /// Dropped columns by name.
+    /// The dropped columns by name.
     pub dropped: BTreeMap<String, DroppedColumn>,
-    /// Secondary indexes by name.
+    /// The secondary indexes by name.
     pub indexes: BTreeMap<String, IndexMetadata>,
-    /// What it shows, if it is a materialized view.
+    /// The definition of the view; None: the table is not a materialized view.
     pub view: Option<ViewDefinition>,
-    /// Masks of its columns, by their names.
+    /// The masks of columns, by the columns' names.
     pub masks: BTreeMap<String, ColumnMask>,
-    /// Rows of its triggers: kept as they are stored.
+    /// Stored rows of its triggers, kept unchanged because triggers are not executed yet.
     pub kept: Vec<SchemaRow>,
-    /// The order of rows.
+    /// The order of rows in a partition.
     pub comparator: ClusteringComparator,
-    /// The partition key's type as one value: the column's, or a composite of them.
+    /// The type of the partition key as one value: that of the column, or a composite of several.
     pub partition_key_type: CqlType,
-    /// The type that orders the partitions of an index's hidden table; None: tokens do.
+    /// The type that orders the partitions of an index's hidden table. None: tokens order them.
     pub local_order: Option<CqlType>,
     by_name: HashMap<String, (ColumnKind, usize)>,
     by_id: Vec<Option<(ColumnKind, usize)>>,
     next_id: u16,
 }
 
-/// A column before it has its id: what CREATE and the schema tables give.
+/// A column before it has an id, as CREATE statements and the schema tables give it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ColumnSpec {
-    /// Name.
+    /// The name.
     pub name: String,
-    /// Part.
+    /// The part that the column plays.
     pub kind: ColumnKind,
-    /// Position among key columns of its kind, 0 for others.
+    /// The position among the key columns of its kind; 0 for other columns.
     pub position: usize,
-    /// Type.
+    /// The type, without ReversedType.
     pub ty: CqlType,
-    /// DESC.
+    /// Whether rows are in descending order of this column.
     pub reversed: bool,
 }
 
-/// The order of column names: by bytes, but those whose first byte is not ASCII come first. So it is on disk, since
-/// Cassandra compares the first bytes as one number with its top bit flipped (`ColumnMetadata.comparisonOrder`).
+/// The order of column names in files: by bytes, except that names whose first byte is not ASCII
+/// come first. Cassandra compares the first bytes as one number with its top bit flipped
+/// (`ColumnMetadata.comparisonOrder`).
 fn name_order(name: &str) -> (u8, &[u8]) {
     (name.as_bytes().first().copied().unwrap_or(0) ^ 0x80, name.as_bytes())
 }
 
 impl TableMetadata {
-    /// Puts columns in order and gives them their ids. `previous` is the same table before an ALTER: columns that
-    /// it had (same name, kind and type) keep their ids.
+    /// Builds a table: puts its columns in order and gives them ids. `previous` is the same table
+    /// before an ALTER; columns that it had (same name, kind and type) keep their ids.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         id: TableId,
@@ -218,7 +220,7 @@ impl TableMetadata {
             next_id,
         };
         table.index_columns();
-        // a mask goes with its column
+        // a mask is dropped with its column
         let by_name = &table.by_name;
         table.masks.retain(|column, _| by_name.contains_key(column));
         table
@@ -249,17 +251,18 @@ impl TableMetadata {
         self.by_name.get(name).map(|place| self.at(*place))
     }
 
-    /// A column by id; None when it was dropped since.
+    /// A column by its id. None: the column was dropped.
     pub fn column(&self, id: ColumnId) -> Option<&ColumnMetadata> {
         self.by_id.get(usize::from(id.0)).copied().flatten().map(|place| self.at(place))
     }
 
-    /// One more than the greatest column id ever given.
+    /// One more than the greatest column id that was ever given.
     pub fn column_id_end(&self) -> u16 {
         self.next_id
     }
 
-    /// The columns of `SELECT *` in its order: keys, then statics and regulars together by name. Hidden ones are not among them.
+    /// The columns of `SELECT *` in its order: keys, then static and regular columns together by
+    /// name. Hidden columns are left out.
     pub fn columns_in_select_order(&self) -> Vec<&ColumnMetadata> {
         let mut rest: Vec<_> = self.statics.iter().chain(&self.regulars).collect();
         rest.sort_by(|a, b| {
@@ -270,7 +273,7 @@ impl TableMetadata {
         all.filter(|column| !self.is_hidden(column)).collect()
     }
 
-    /// The specs of all columns, to build an altered table from.
+    /// The specifications of all columns, from which an altered table is built.
     pub fn specs(&self) -> Vec<ColumnSpec> {
         [&self.partition_key, &self.clustering, &self.statics, &self.regulars]
             .into_iter()
@@ -285,40 +288,43 @@ impl TableMetadata {
             .collect()
     }
 
-    /// Counter table.
+    /// Whether the table has counters.
     pub fn is_counter(&self) -> bool {
         self.flags.counter
     }
 
-    /// With COMPACT STORAGE: some of its columns are hidden from CQL.
+    /// Whether the table has COMPACT STORAGE. CQL then does not show some of its columns.
     pub fn is_compact(&self) -> bool {
         self.flags.dense || self.flags.super_ || !self.flags.compound
     }
 
-    /// With COMPACT STORAGE and no clustering for CQL: its columns are stored as static ones, beside a hidden clustering column and
-    /// a hidden value. A partition is a row.
+    /// Whether the table has COMPACT STORAGE and, for CQL, no clustering. A partition is then a
+    /// row: its columns are stored as static columns, beside a hidden clustering column and a
+    /// hidden value.
     pub fn is_static_compact(&self) -> bool {
         !self.flags.dense && !self.flags.super_ && !self.flags.compound
     }
 
-    /// The one value column of a table with COMPACT STORAGE. Its rows have no liveness: they are there while this is.
+    /// The value column of a table with COMPACT STORAGE. Its rows have no liveness: a row exists
+    /// while this column has a value.
     pub fn compact_value(&self) -> Option<&ColumnMetadata> {
         if self.is_compact() { self.regulars.first() } else { None }
     }
 
-    /// A column that CQL does not show: the value of a key-only compact table, or what a static compact one has besides its columns.
+    /// Whether CQL does not show the column: the value of a compact table that has only keys, or
+    /// the clustering and value of a static compact table.
     pub fn is_hidden(&self, column: &ColumnMetadata) -> bool {
         let is_place = matches!(column.kind, ColumnKind::Clustering | ColumnKind::Regular);
         self.is_compact() && (column.ty == CqlType::Empty || (self.is_static_compact() && is_place))
     }
 
-    /// Names of its triggers.
+    /// The names of its triggers.
     pub fn triggers(&self) -> impl Iterator<Item = String> {
         let triggers = self.kept.iter().filter(|row| row.table == SchemaTable::Triggers);
         triggers.filter_map(|row| row.clustering.get(1)).map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
-    /// A partition key with its place among the partitions of the table.
+    /// A partition key with its position among the partitions of the table.
     pub fn decorate(&self, key: Bytes) -> DecoratedKey {
         match &self.local_order {
             None => DecoratedKey::new(key),
@@ -326,17 +332,18 @@ impl TableMetadata {
         }
     }
 
-    /// A partition key as `AbstractType.getString` writes it, the components of a composite one separated by colons.
+    /// A partition key as `AbstractType.getString` prints it, with colons between the components of
+    /// a composite.
     pub fn partition_key_text(&self, key: &[u8]) -> String {
         types::literal::to_plain_text(&self.partition_key_type, key)
     }
 
-    /// Reads of it may filter without ALLOW FILTERING.
+    /// Whether reads of the table may filter without ALLOW FILTERING.
     pub fn filters_implicitly(&self) -> bool {
         self.is_virtual() && self.name != "system_logs"
     }
 
-    /// Its rows are made when they are read.
+    /// Whether the rows of the table are computed when they are read.
     pub fn is_virtual(&self) -> bool {
         self.kind == TableKind::Virtual
     }

@@ -1,4 +1,4 @@
-//! The recorded answers to DESCRIBE (`../cql/testdata/describe`) for the same tables built here.
+//! Tests: tables built here give the recorded answers to DESCRIBE (`../cql/testdata/describe`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ macro_rules! recorded {
     };
 }
 
-/// The CREATE statement of the element with this head line.
+/// The CREATE statement of the element that begins with this line.
 fn statement<'a>(answer: &'a str, head: &str) -> &'a str {
     let start = answer.find(&format!("\n# {head}\n")).expect(head) + head.len() + 4;
     let rest = &answer[start..];
@@ -50,7 +50,8 @@ fn ty_of(keyspace: &KeyspaceMetadata, text: &str) -> CqlType {
     type_text::parse(text, &|name| keyspace.user_types.get(name).cloned()).expect(text)
 }
 
-/// Columns as `p name type`: p, c, d (clustering DESC), s or r.
+/// Builds a table from columns as `p name type`: p partition key, c clustering, d descending
+/// clustering, s static, r regular.
 fn made(keyspace: &KeyspaceMetadata, name: &str, columns: &[(char, &str, &str)], params: TableParams) -> TableMetadata {
     let mut specs: Vec<ColumnSpec> = Vec::new();
     for (kind, column, ty) in columns {

@@ -1,8 +1,11 @@
-//! What an index of legacy kind is made of: the column that it is about, what of the column it holds, and the hidden table where it does.
+//! The parts of a legacy index: the column that it indexes, which part of the column, and the
+//! hidden table that holds the entries.
 //!
-//! The hidden table's partitions are the indexed values, ordered by their type; its rows are the places in the base table where the value
-//! stands: the base's partition key, then its clustering. A row has no columns: its liveness is the entry.
-//! Agrees with `org.apache.cassandra.index.internal.{CassandraIndex.indexCfsMetadata,CassandraIndexFunctions}` and `index.TargetParser`.
+//! The partitions of the hidden table are the indexed values, ordered by their type. Its rows are
+//! the positions in the base table at which the value stands: partition key, then clustering. A row
+//! has no columns; its liveness is the entry. Agrees with
+//! `org.apache.cassandra.index.internal.{CassandraIndex.indexCfsMetadata,CassandraIndexFunctions}`
+//! and `index.TargetParser`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +18,7 @@ use crate::{
     ColumnKind, ColumnMetadata, IndexKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams,
 };
 
-/// What of its column an index holds.
+/// The part of its column that an index holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IndexPart {
     /// The value of a simple column, static or not.
@@ -30,14 +33,14 @@ pub enum IndexPart {
     Values,
     /// Keys of a map with their values.
     Entries,
-    /// The value of a column of a static compact table: a partition is a row. Kind KEYS.
+    /// The value of a column of a static compact table, where a partition is a row. Kind KEYS.
     StaticCompact,
 }
 
-/// What a restriction asks of an index.
+/// The operator of a restriction that an index may answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IndexOperator {
-    /// `=`, of the column or of a map's entry.
+    /// `=`, on the column or on an entry of a map.
     Eq,
     /// CONTAINS
     Contains,
@@ -45,20 +48,21 @@ pub enum IndexOperator {
     ContainsKey,
 }
 
-/// An index that is kept up by this node.
+/// An index that this node maintains.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IndexDefinition {
-    /// Its name.
+    /// The name of the index.
     pub name: Arc<str>,
-    /// What it is about.
+    /// The column that it indexes.
     pub column: ColumnMetadata,
-    /// What of it.
+    /// The part of the column that it holds.
     pub part: IndexPart,
-    /// The hidden table.
+    /// The hidden table with the entries.
     pub table: Arc<TableMetadata>,
 }
 
-/// The column and the word of a `target` option: `keys(c)`, `"Quoted"`.
+/// Takes a `target` option apart, for instance `keys(c)` or `"Quoted"`: the word before the
+/// parentheses, None without them, and the column.
 pub fn parse_target(target: &str) -> (Option<&str>, String) {
     let parts = ["keys", "entries", "values", "full"].into_iter().find_map(|word| {
         let inside = target.strip_prefix(word)?.strip_prefix('(')?.strip_suffix(')')?;
@@ -73,15 +77,16 @@ pub fn parse_target(target: &str) -> (Option<&str>, String) {
 }
 
 impl IndexMetadata {
-    /// What it is about, where it is of one column.
+    /// The column that the index is about. None: the target names no column of the table.
     pub fn target_column<'t>(&self, table: &'t TableMetadata) -> Option<&'t ColumnMetadata> {
         table.column_by_name(&parse_target(self.options.get("target")?).1)
     }
 }
 
 impl IndexDefinition {
-    /// Of an index of legacy kind; None: another class has to keep it up, or its target is not understood. `compatible`: the hidden table's
-    /// types are written as by Cassandra 4 (`storage_compatibility_mode`).
+    /// The definition of a legacy index. None: the index belongs to another class, or its target is
+    /// not understood. `compatible`: the types of the hidden table are written as Cassandra 4
+    /// writes them (`storage_compatibility_mode`).
     pub fn of(base: &TableMetadata, index: &IndexMetadata, compatible: bool) -> Option<Self> {
         if index.kind == IndexKind::Custom {
             return None;
@@ -93,7 +98,7 @@ impl IndexDefinition {
         Some(Self { name: Arc::from(index.name.as_str()), column: column.clone(), part, table: Arc::new(table) })
     }
 
-    /// It can answer a restriction of its column.
+    /// Whether the index can answer a restriction of its column with this operator.
     pub fn supports(&self, operator: IndexOperator) -> bool {
         match (self.part, operator) {
             (IndexPart::Keys, IndexOperator::ContainsKey) => true,
@@ -104,7 +109,7 @@ impl IndexDefinition {
         }
     }
 
-    /// It is about the key, so that every row has an entry.
+    /// Whether the index is on a key column, so that every row has an entry.
     pub fn is_of_key(&self) -> bool {
         matches!(self.part, IndexPart::PartitionKey(_) | IndexPart::Clustering(_))
     }
@@ -133,7 +138,7 @@ fn part_of(column: &ColumnMetadata, word: Option<&str>, kind: IndexKind) -> Opti
     })
 }
 
-/// Types of the names and of the values of a collection's cells.
+/// The types of the names and of the values of a collection's cells.
 fn cell_types(ty: &CqlType) -> (CqlType, CqlType) {
     match ty {
         CqlType::List { element, .. } => (CqlType::TimeUuid, (**element).clone()),
@@ -151,7 +156,8 @@ fn hidden_table(
     compatible: bool,
 ) -> TableMetadata {
     let (names, values) = cell_types(&column.ty);
-    // a descending clustering column is one of another type, whose values are in descending order here as well
+    // a descending clustering column has ReversedType, and its values are in descending order here
+    // as well
     let own = match column.reversed {
         true => CqlType::Custom(Arc::new(CustomType::Reversed(column.ty.clone()))),
         false => column.ty.clone(),
@@ -210,12 +216,13 @@ fn spec(name: &str, kind: ColumnKind, position: usize, ty: CqlType, reversed: bo
     ColumnSpec { name: name.to_owned(), kind, position, ty, reversed }
 }
 
-/// Entries that are gone need not be kept for other nodes: each node has its own index.
+/// The options of the hidden table. Deleted entries need no grace time, because each node has its
+/// own index.
 fn params(base: &TableParams) -> TableParams {
     let mut params = base.clone();
     params.gc_grace_seconds = 0;
     params.default_time_to_live = 0;
-    // other strategies go by tokens, which its keys have none of
+    // the other strategies divide by token, and the keys of this table have none
     if short_class(&params.compaction) != "SizeTieredCompactionStrategy" {
         params.compaction = TableParams::default().compaction;
     }

@@ -1,12 +1,12 @@
-//! `caching`: which keys and how many rows of a partition may be cached.
+//! The option `caching`: whether keys, and how many rows of a partition, may be cached.
 //!
-//! Agrees with `org.apache.cassandra.schema.CachingParams`. What comes of it is `storage::caches`'s.
+//! Agrees with `org.apache.cassandra.schema.CachingParams`. `storage::caches` acts on it.
 
 use std::collections::BTreeMap;
 
 use crate::error::{Result, config};
 
-/// Checks the map and puts it in the form that is stored.
+/// Checks the map and gives its stored form.
 pub fn normalize(map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>> {
     let unknown: Vec<&str> =
         map.keys().map(String::as_str).filter(|key| !matches!(*key, "keys" | "rows_per_partition")).collect();

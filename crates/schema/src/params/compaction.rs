@@ -1,6 +1,7 @@
-//! `compaction`: the strategy of a table and its options.
+//! The option `compaction`: the strategy of a table and the strategy's options.
 //!
-//! Agrees with `org.apache.cassandra.schema.CompactionParams` and the `validateOptions` of the four strategies of 5.0.
+//! Agrees with `org.apache.cassandra.schema.CompactionParams` and the `validateOptions` of the four
+//! strategies of 5.0.
 
 mod unified;
 
@@ -17,7 +18,7 @@ const STRATEGIES: &[&str] = &[
     "TimeWindowCompactionStrategy",
     "UnifiedCompactionStrategy",
 ];
-/// Options that every strategy takes.
+/// Options that every strategy accepts.
 const COMMON: &[&str] = &[
     "tombstone_threshold",
     "tombstone_compaction_interval",
@@ -55,7 +56,7 @@ const LEVEL_MAX: i32 = 8;
 
 type Map = BTreeMap<String, String>;
 
-/// Checks the map and puts it in the form that is stored: full class name, thresholds filled in.
+/// Checks the map and gives its stored form: with the full class name and with thresholds.
 pub fn normalize(map: &Map) -> Result<Map> {
     let mut options = map.clone();
     let Some(class) = options.remove("class") else {
@@ -75,12 +76,13 @@ pub fn normalize(map: &Map) -> Result<Map> {
     Ok(options)
 }
 
-/// The short class name of a stored map.
+/// The class name of a stored map, without its package.
 pub fn short_class(map: &Map) -> &str {
     map.get("class").map_or("", |class| class.rsplit('.').next().unwrap_or(class))
 }
 
-/// bloom_filter_fp_chance of a table that does not say: the leveled strategy needs smaller filters.
+/// The default of bloom_filter_fp_chance. It depends on the strategy: the leveled strategy has
+/// smaller filters.
 pub fn default_bloom_filter_fp_chance(map: &Map) -> f64 {
     if short_class(map) == "LeveledCompactionStrategy" { 0.1 } else { 0.01 }
 }
@@ -169,7 +171,7 @@ fn check_leveled(options: &Map) -> Result<()> {
     check_greatest_level(size("sstable_size_in_mb", 160.0), size("fanout_size", 10.0))
 }
 
-/// The size of the highest level must be a number.
+/// Refuses sizes with which the size of the highest level overflows.
 fn check_greatest_level(sstable_size_mb: f64, fanout: f64) -> Result<()> {
     let bytes = fanout.powi(LEVEL_MAX) * sstable_size_mb * f64::from(1 << 20);
     if bytes <= i64::MAX as f64 {

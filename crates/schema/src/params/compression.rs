@@ -1,6 +1,7 @@
-//! `compression`: the compressor of a table's SSTables and its chunk length.
+//! The option `compression`: the compressor of a table's SSTables and its chunk length.
 //!
-//! Agrees with `org.apache.cassandra.schema.CompressionParams` and the compressors' own option checks.
+//! Agrees with `org.apache.cassandra.schema.CompressionParams` and the option checks of the
+//! compressors.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ const CHUNK_LENGTH: &str = "chunk_length_in_kb";
 const MIN_RATIO: &str = "min_compress_ratio";
 const CHUNK_LENGTH_DEFAULT_KB: i32 = 16;
 
-/// The compressors that exist, and the options that each takes.
+/// The compressors, and the options that each accepts.
 const COMPRESSORS: &[(&str, &[&str])] = &[
     ("LZ4Compressor", &["lz4_compressor_type", "lz4_high_compressor_level"]),
     ("SnappyCompressor", &[]),
@@ -21,7 +22,7 @@ const COMPRESSORS: &[(&str, &[&str])] = &[
     ("NoopCompressor", &[]),
 ];
 
-/// Checks the map and puts it in the form that is stored: full class name and chunk length, or `enabled: false`.
+/// Checks the map and gives its stored form: full class name and chunk length, or `enabled: false`.
 pub fn normalize(map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>> {
     let mut options = map.clone();
     let enabled = options.remove("enabled").is_none_or(|value| value.eq_ignore_ascii_case("true"));

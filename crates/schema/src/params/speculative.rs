@@ -1,4 +1,5 @@
-//! `speculative_retry` and `additional_write_policy`: when a coordinator asks one replica more.
+//! The options `speculative_retry` and `additional_write_policy`: when a coordinator asks one more
+//! replica.
 //!
 //! Agrees with `org.apache.cassandra.service.reads.SpeculativeRetryPolicy` and its five forms.
 
@@ -25,7 +26,7 @@ fn invalid<T>(text: &str) -> Result<T> {
     config(format!("Invalid value {text} for option 'speculative_retry'"))
 }
 
-/// `99p`, `99percentile` or `50ms`: the stored form, and whether it is a percentile.
+/// Reads `99p`, `99percentile` or `50ms`: the stored form, and whether it is a percentile.
 fn simple(text: &str) -> Result<Option<(String, bool)>> {
     let lower = text.to_ascii_lowercase();
     let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -53,7 +54,7 @@ fn simple(text: &str) -> Result<Option<(String, bool)>> {
     Ok(None)
 }
 
-/// `MIN(99p,50ms)` or `MAX(…)`, the two in any order.
+/// Reads `MIN(99p,50ms)` or `MAX(…)`, the two parts in any order.
 fn hybrid(lower: &str, text: &str) -> Result<Option<String>> {
     let function = lower.get(..3).filter(|function| matches!(*function, "min" | "max"));
     let inner = lower.get(3..).and_then(|rest| rest.strip_prefix('(')).and_then(|rest| rest.strip_suffix(')'));

@@ -1,9 +1,9 @@
-//! Options as clients write them: what is stored, and what is refused with which words.
+//! Tests of options as clients write them: the stored form, or the words of the refusal.
 
 use super::*;
 use crate::options::OptionValue;
 
-/// `name = value` and `name = {k: v, k: v}` pairs separated by ` AND `.
+/// Reads `name = value` and `name = {k: v, k: v}` pairs separated by ` AND `.
 fn options(text: &str) -> Options {
     let mut options = Options::default();
     for property in text.split(" AND ").filter(|property| !property.is_empty()) {

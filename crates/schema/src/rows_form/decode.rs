@@ -1,4 +1,4 @@
-//! The whole schema from the rows of the schema tables.
+//! Reads the whole schema from the rows of the schema tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::{
     TableKind, TableMetadata, TableParams, ViewDefinition, system, type_text,
 };
 
-/// What the rows gave.
+/// The result of reading the schema tables.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The schema, built-in keyspaces included.
+    /// The schema, with the built-in keyspaces.
     pub schema: Schema,
-    /// What stands in the rows and is not executed yet: "materialized view ks.name" and the like.
+    /// Elements that have rows but are not executed yet, for instance "materialized view ks.name".
     pub ignored: Vec<String>,
 }
 
 type RowsByTable<'a> = BTreeMap<SchemaTable, Vec<Row<'a>>>;
 
 impl Schema {
-    /// The schema that these rows describe, on top of the built-in keyspaces. `previous` is the schema before the change: tables
-    /// that it has keep the ids of their columns.
+    /// The schema that these rows describe, on top of the built-in keyspaces. `previous` is the
+    /// schema before the change: tables that it has keep the ids of their columns.
     ///
-    /// Rows of keyspaces that only the node itself keeps are passed over: their definition is the program's.
+    /// Rows of keyspaces that are local to the node are skipped, because the program defines them.
     pub fn from_rows(rows: impl IntoIterator<Item = SchemaRow>, previous: Option<&Schema>) -> Result<Loaded> {
         let rows: Vec<SchemaRow> = rows.into_iter().collect();
         let mut keyspaces: BTreeMap<&str, RowsByTable<'_>> = BTreeMap::new();
@@ -54,7 +54,7 @@ impl Schema {
         Ok(Loaded { schema, ignored })
     }
 
-    /// Built-in keyspaces as they are here, without those of users.
+    /// The built-in keyspaces of this schema, without those of users.
     fn built_in_only(&self) -> Schema {
         let mut schema = self.clone();
         schema.keyspaces.retain(|name, _| system::is_system_keyspace(name));
@@ -63,7 +63,7 @@ impl Schema {
     }
 }
 
-/// A row with what is needed to read and to complain.
+/// A row, with the functions that read its cells and name the row in errors.
 #[derive(Clone, Copy)]
 struct Row<'a>(&'a SchemaRow);
 
@@ -72,12 +72,12 @@ impl<'a> Row<'a> {
         self.0.cells.iter().find(|(cell, _)| cell == name).map(|(_, value)| value)
     }
 
-    /// A column that must be there and readable.
+    /// Reads a column that must be present and readable.
     fn need<T>(self, name: &str, read: impl Fn(&[u8]) -> Option<T>) -> Result<T> {
         self.cell(name).and_then(|value| read(value)).ok_or_else(|| self.corrupt(name))
     }
 
-    /// A column that may be null.
+    /// Reads a column that may be null.
     fn maybe<T>(self, name: &str, read: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>> {
         match self.cell(name) {
             None => Ok(None),
@@ -145,7 +145,8 @@ fn read_keyspace(
     Ok(Some(keyspace))
 }
 
-/// User types in the order of their dependencies: each round takes those whose fields are all known.
+/// Reads user types in the order of their dependencies: each round takes the types whose fields are
+/// all known.
 fn read_types(keyspace: &str, rows: &RowsByTable<'_>) -> Result<BTreeMap<String, Arc<UserType>>> {
     let mut waiting: Vec<Row<'_>> = rows_in(rows, SchemaTable::Types).collect();
     let mut known: BTreeMap<String, Arc<UserType>> = BTreeMap::new();
@@ -192,7 +193,7 @@ fn read_table(
 ) -> Result<TableMetadata> {
     let id = row.need("id", |bytes| bytes.try_into().ok().map(TableId))?;
     let view = (row.0.table == SchemaTable::Views).then(|| read_view(row)).transpose()?;
-    // a view's row has no flags
+    // the row of a view has no flags
     let mut flags = match &view {
         Some(_) => TableFlags::COMPOUND,
         None => TableFlags::from_names(&row.need("flags", read_text_list)?),
@@ -223,7 +224,7 @@ fn read_table(
     table.masks.clear();
     for mask in rows_in(rows, SchemaTable::ColumnMasks).filter(of_table) {
         let column = mask.key(1)?;
-        // Cassandra leaves the row of a column that was dropped
+        // Cassandra leaves the mask of a column that was dropped
         if table.column_by_name(&column).is_some() {
             table.masks.insert(column, read_mask(mask, user_types)?);
         }

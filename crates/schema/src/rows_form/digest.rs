@@ -1,7 +1,8 @@
 //! The schema version: a digest of all schema rows as a version-3 UUID.
 //!
-//! Cassandra digests the rows as they are stored, timestamps included (`SchemaKeyspace.calculateSchemaDigest`); nodes of one ring
-//! compare it. We digest their content, which two nodes with the same schema agree on; the two become one when a ring is joined.
+//! Nodes of a ring compare it. Cassandra digests the rows as they are stored, timestamps included
+//! (`SchemaKeyspace.calculateSchemaDigest`). We digest their content, which is equal on two nodes
+//! with the same schema. Both have to be the same digest once a ring has nodes of both programs.
 
 use md5::{Digest, Md5};
 
@@ -9,7 +10,7 @@ use super::{SchemaTable, rows_of};
 use crate::{Schema, system};
 
 impl Schema {
-    /// The version of this schema. Keyspaces that only the node itself keeps do not count.
+    /// The version of this schema. Keyspaces that are local to the node do not count.
     pub fn digest(&self) -> [u8; 16] {
         let mut rows: Vec<_> = self
             .keyspaces

@@ -1,4 +1,4 @@
-//! A keyspace through rows and back, and what is written when it changes.
+//! Tests: a keyspace survives the way through rows, and a change writes the right rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn masks_come_back_and_go_with_their_columns() {
     let without = KeyspaceMetadata { tables: BTreeMap::new(), ..unmasked.clone() };
     assert_eq!(deletes(&diff(Some(&without), Some(&unmasked))), 1);
     assert_eq!(deletes(&diff(Some(&without), Some(&masked))), 0);
-    // Cassandra leaves the row of a column that was dropped
+    // Cassandra leaves the mask of a column that was dropped
     let mut rows = rows_of(&masked);
     rows.retain(|row| row.table != SchemaTable::Columns || row.clustering[1] != "s");
     rows.iter_mut().filter(|row| row.table == SchemaTable::ColumnMasks).for_each(|row| row.clustering[1] = text("s"));

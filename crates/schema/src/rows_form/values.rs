@@ -1,6 +1,7 @@
 //! The few value encodings that the schema tables need.
 //!
-//! Frozen collections: i32 count, then i32-length-prefixed elements, sets and maps in element order. See the types' format notes.
+//! Frozen collections are an i32 count and elements with i32 lengths; sets and maps are in element
+//! order. See docs/formats/types.md.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +9,27 @@ use bytes::Bytes;
 use stdx::Cursor;
 use stdx::put::{put_i32, put_int_bytes};
 
-/// text
+/// Encodes a text.
 pub fn text(value: &str) -> Bytes {
     Bytes::copy_from_slice(value.as_bytes())
 }
 
-/// boolean
+/// Encodes a boolean.
 pub fn boolean(value: bool) -> Bytes {
     Bytes::from_static(if value { &[1] } else { &[0] })
 }
 
-/// int
+/// Encodes an int.
 pub fn int(value: i32) -> Bytes {
     Bytes::copy_from_slice(&value.to_be_bytes())
 }
 
-/// bigint, timestamp
+/// Encodes a bigint or timestamp.
 pub fn bigint(value: i64) -> Bytes {
     Bytes::copy_from_slice(&value.to_be_bytes())
 }
 
-/// double
+/// Encodes a double.
 pub fn double(value: f64) -> Bytes {
     Bytes::copy_from_slice(&value.to_be_bytes())
 }
@@ -37,7 +38,7 @@ fn put_count(out: &mut Vec<u8>, count: usize) {
     put_i32(out, i32::try_from(count).expect("schema collections are small"));
 }
 
-/// frozen<list<text>>, and frozen<set<text>> of what comes in order
+/// Encodes a frozen<list<text>>, or a frozen<set<text>> whose elements are in order.
 pub fn text_list(values: impl IntoIterator<Item = String>) -> Bytes {
     let values: Vec<String> = values.into_iter().collect();
     let mut out = Vec::new();
@@ -48,7 +49,7 @@ pub fn text_list(values: impl IntoIterator<Item = String>) -> Bytes {
     out.into()
 }
 
-/// frozen<list<boolean>>
+/// Encodes a frozen<list<boolean>>.
 pub fn boolean_list(values: impl IntoIterator<Item = bool>) -> Bytes {
     let values: Vec<bool> = values.into_iter().collect();
     let mut out = Vec::new();
@@ -59,12 +60,12 @@ pub fn boolean_list(values: impl IntoIterator<Item = bool>) -> Bytes {
     out.into()
 }
 
-/// frozen<map<text, text>>
+/// Encodes a frozen<map<text, text>>.
 pub fn text_map(map: &BTreeMap<String, String>) -> Bytes {
     pairs(map.iter().map(|(key, value)| (key, value.as_bytes())))
 }
 
-/// frozen<map<text, blob>>
+/// Encodes a frozen<map<text, blob>>.
 pub fn blob_map(map: &BTreeMap<String, Vec<u8>>) -> Bytes {
     pairs(map.iter().map(|(key, value)| (key, value.as_slice())))
 }

@@ -1,4 +1,5 @@
-//! The built-in tables against what a node of Cassandra 5.0.8 answered about its own (`testdata/system`).
+//! Tests: the built-in tables equal those that a node of Cassandra 5.0.8 listed
+//! (`testdata/system`).
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ fn recorded(text: &str) -> Vec<(String, Map<String, Value>)> {
         .collect()
 }
 
-/// The value of a recorded JSON cell as the type's bytes.
+/// The value of a recorded JSON cell, as bytes of the type.
 fn encode(ty: &str, value: &Value) -> Bytes {
     let text_of = |value: &Value| value.as_str().expect("text").to_owned();
     match ty {

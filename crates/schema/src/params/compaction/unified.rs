@@ -1,16 +1,16 @@
-//! Options of the unified strategy.
+//! The options of the unified compaction strategy.
 //!
 //! Agrees with `org.apache.cassandra.db.compaction.unified.Controller.validateOptions`.
 
 use super::{Map, not_boolean, number};
 use crate::error::{Result, config};
 
-/// The smallest `target_sstable_size` and `flush_size_override`.
+/// The smallest `target_sstable_size` and `flush_size_override`, bytes.
 const TARGET_SIZE_MIN: f64 = (1_u64 << 20) as f64;
-/// `target_sstable_size` of a table that does not say.
+/// The default of `target_sstable_size`, bytes.
 const TARGET_SIZE_DEFAULT: f64 = (1_u64 << 30) as f64;
 
-/// Refuses what Cassandra refuses.
+/// Refuses the options that Cassandra refuses.
 pub(super) fn check(options: &Map) -> Result<()> {
     if let Some(value) = options.get("scaling_parameters") {
         value.split(',').try_for_each(|part| check_scaling(part.trim()))?;
@@ -29,7 +29,7 @@ pub(super) fn check(options: &Map) -> Result<()> {
     check_growth(options)
 }
 
-/// `N`, `L10`, `T4`, `-2`.
+/// Checks one scaling parameter: `N`, `L10`, `T4`, `-2`.
 fn check_scaling(part: &str) -> Result<()> {
     let fan = |digits: &str| digits.parse::<u32>().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
     let fan_factor = match part.as_bytes().first() {
@@ -117,7 +117,7 @@ fn check_growth(options: &Map) -> Result<()> {
     }
 }
 
-/// A size as people write it: `1GiB`, `100 MiB`, `5e6B` (`FBUtilities.parseHumanReadable`).
+/// Reads a size with a unit: `1GiB`, `100 MiB`, `5e6B` (`FBUtilities.parseHumanReadable`).
 fn bytes(text: &str) -> std::result::Result<f64, String> {
     let Some(body) = text.strip_suffix('B') else {
         return Err(format!("{text} does not end in unit B"));
@@ -137,7 +137,7 @@ fn bytes(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// A size in the unit that suits it: `1.000MiB`.
+/// Prints a size in the unit that suits it: `1.000MiB`.
 fn pretty(bytes: f64) -> String {
     let mut value = bytes;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
