@@ -1,4 +1,5 @@
-//! Clusterings, bounds and slices. Agrees with `org.apache.cassandra.db.{ClusteringPrefix,ClusteringBound,Slice,Slices}`.
+//! Clusterings, bounds and slices. Agrees with
+//! `org.apache.cassandra.db.{ClusteringPrefix,ClusteringBound,Slice,Slices}`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -7,33 +8,34 @@ use bytes::Bytes;
 use schema::ClusteringComparator;
 use smallvec::SmallVec;
 
-/// Values of clustering columns; null only in COMPACT STORAGE tables. Two columns stay off the heap.
+/// Values of the clustering columns; a value is null in COMPACT STORAGE tables only. Two values are
+/// stored without a heap allocation.
 pub type ClusteringValues = SmallVec<[Option<Bytes>; 2]>;
 
-/// Kind of a prefix; the discriminants are Cassandra's ordinals on disk.
+/// The kind of a prefix. The discriminants are the ordinals that Cassandra writes to disk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum PrefixKind {
-    /// End of a range, excluding.
+    /// The end of a range that does not include the prefix.
     ExclEndBound = 0,
-    /// Start of a range, including.
+    /// The start of a range that includes the prefix.
     InclStartBound = 1,
-    /// One range ends before, another starts at.
+    /// The end of one range, excluding the prefix, and the start of another, including it.
     ExclEndInclStartBoundary = 2,
     /// The static row.
     StaticClustering = 3,
     /// A row.
     Clustering = 4,
-    /// One range ends at, another starts after.
+    /// The end of one range, including the prefix, and the start of another, excluding it.
     InclEndExclStartBoundary = 5,
-    /// End of a range, including.
+    /// The end of a range that includes the prefix.
     InclEndBound = 6,
-    /// Start of a range, excluding.
+    /// The start of a range that does not include the prefix.
     ExclStartBound = 7,
 }
 
 impl PrefixKind {
-    /// From its ordinal on disk.
+    /// Reads the ordinal on disk.
     pub fn from_ordinal(ordinal: u8) -> Option<Self> {
         Some(match ordinal {
             0 => Self::ExclEndBound,
@@ -48,7 +50,7 @@ impl PrefixKind {
         })
     }
 
-    /// As Cassandra's tools print it.
+    /// The name that Cassandra's tools print.
     pub fn name(self) -> &'static str {
         match self {
             Self::ExclEndBound => "EXCL_END_BOUND",
@@ -62,7 +64,8 @@ impl PrefixKind {
         }
     }
 
-    /// Where it sorts against whatever extends or equals its values: -1 before, 0 is a row, 1 after.
+    /// Its order relative to positions that equal or extend its values: -1 before them, 0 is the
+    /// row itself, 1 behind them.
     #[inline]
     pub fn side(self) -> i8 {
         match self {
@@ -73,17 +76,17 @@ impl PrefixKind {
         }
     }
 
-    /// Starts a range.
+    /// Whether a range starts here. False for boundaries.
     pub fn is_start(self) -> bool {
         matches!(self, Self::InclStartBound | Self::ExclStartBound)
     }
 
-    /// Ends a range.
+    /// Whether a range ends here. False for boundaries.
     pub fn is_end(self) -> bool {
         matches!(self, Self::InclEndBound | Self::ExclEndBound)
     }
 
-    /// Ends one range and starts another.
+    /// Whether one range ends here and another starts.
     pub fn is_boundary(self) -> bool {
         matches!(self, Self::InclEndExclStartBoundary | Self::ExclEndInclStartBoundary)
     }
@@ -92,9 +95,9 @@ impl PrefixKind {
 /// A position in the order of a partition: a row's clustering, or a bound with fewer values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusteringPrefix {
-    /// Row, bound or boundary.
+    /// Whether it is a row, a bound or a boundary.
     pub kind: PrefixKind,
-    /// Leading clustering values.
+    /// The leading clustering values; for a row, all of them.
     pub values: ClusteringValues,
 }
 
@@ -102,39 +105,40 @@ pub struct ClusteringPrefix {
 pub type Bound = ClusteringPrefix;
 
 impl ClusteringPrefix {
-    /// Before everything in the partition.
+    /// The bound before everything in the partition.
     pub fn bottom() -> Self {
         Self { kind: PrefixKind::InclStartBound, values: ClusteringValues::new() }
     }
 
-    /// After everything in the partition.
+    /// The bound behind everything in the partition.
     pub fn top() -> Self {
         Self { kind: PrefixKind::InclEndBound, values: ClusteringValues::new() }
     }
 
-    /// A row's position.
+    /// The position of a row.
     pub fn row(values: ClusteringValues) -> Self {
         Self { kind: PrefixKind::Clustering, values }
     }
 
-    /// A start bound.
+    /// The start bound of a range.
     pub fn start(values: ClusteringValues, inclusive: bool) -> Self {
         Self { kind: if inclusive { PrefixKind::InclStartBound } else { PrefixKind::ExclStartBound }, values }
     }
 
-    /// An end bound.
+    /// The end bound of a range.
     pub fn end(values: ClusteringValues, inclusive: bool) -> Self {
         Self { kind: if inclusive { PrefixKind::InclEndBound } else { PrefixKind::ExclEndBound }, values }
     }
 
-    /// Compares two positions.
+    /// Compares two positions, in clustering order.
     #[inline]
     pub fn compare(&self, other: &Self, comparator: &ClusteringComparator) -> Ordering {
         compare_prefixes(comparator, self.kind, &self.values, other.kind, &other.values)
     }
 }
 
-/// Compares two positions given by kind and values: values first, then, where one extends or equals the other, the kind.
+/// Compares two positions that are given by kind and values: first the values; if one equals or
+/// extends the other, the kinds.
 #[inline]
 pub fn compare_prefixes(
     comparator: &ClusteringComparator,
@@ -169,34 +173,34 @@ pub fn compare_prefixes(
 /// A range of positions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slice {
-    /// Where it starts.
+    /// The start bound.
     pub start: Bound,
-    /// Where it ends.
+    /// The end bound.
     pub end: Bound,
 }
 
 impl Slice {
-    /// The whole partition.
+    /// The slice of the whole partition.
     pub fn all() -> Self {
         Self { start: Bound::bottom(), end: Bound::top() }
     }
 
-    /// One row, or all rows that extend the values.
+    /// The slice of one row, or of all rows that extend the values.
     pub fn of_prefix(values: ClusteringValues) -> Self {
         Self { start: Bound::start(values.clone(), true), end: Bound::end(values, true) }
     }
 
-    /// True when nothing can lie inside.
+    /// Whether nothing can lie inside.
     pub fn is_empty(&self, comparator: &ClusteringComparator) -> bool {
         self.start.compare(&self.end, comparator) != Ordering::Less
     }
 
-    /// True when the slice covers everything.
+    /// Whether the slice covers the whole partition.
     pub fn is_all(&self) -> bool {
         self.start.values.is_empty() && self.end.values.is_empty()
     }
 
-    /// A row's clustering lies inside.
+    /// Whether a row's clustering lies inside.
     pub fn contains(&self, row: &[Option<Bytes>], comparator: &ClusteringComparator) -> bool {
         let kind = PrefixKind::Clustering;
         compare_prefixes(comparator, kind, row, self.start.kind, &self.start.values) == Ordering::Greater
@@ -204,8 +208,8 @@ impl Slice {
     }
 }
 
-/// Disjoint slices in clustering order. An empty list selects no rows (the static row may still be wanted).
-/// Clones share them: every source of a read has its own.
+/// Disjoint slices in clustering order. An empty list selects no rows; the static row may still be
+/// wanted. Clones share the list, because every source of a read has one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slices(pub Arc<[Slice]>);
 
@@ -232,7 +236,7 @@ impl Slices {
         Self([].into())
     }
 
-    /// Sorts, drops empty slices and joins overlapping ones.
+    /// Sorts slices, drops empty ones and joins overlapping ones.
     pub fn normalized(mut slices: Vec<Slice>, comparator: &ClusteringComparator) -> Self {
         slices.retain(|slice| !slice.is_empty(comparator));
         slices.sort_by(|a, b| a.start.compare(&b.start, comparator));
@@ -250,7 +254,7 @@ impl Slices {
         joined.into()
     }
 
-    /// True when it selects the whole partition.
+    /// Whether the slices select the whole partition.
     pub fn is_all(&self) -> bool {
         matches!(&*self.0, [slice] if slice.is_all())
     }

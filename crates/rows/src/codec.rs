@@ -1,13 +1,17 @@
-//! The one serial form of rows and markers: in Data.db, in the commit log, between nodes.
+//! The one serial form of rows and markers: in Data.db, in the commit log, and in messages between
+//! nodes.
 //!
-//! A row or marker is written against a [`Header`]: the columns that may occur, in file order, and base values
-//! ([`EncodingStats`]) from which timestamps, deletion times and TTLs are counted, modulo 2^64 or 2^32.
-//! On disk each unfiltered also carries its size and that of the one before it ([`Framing::Disk`]).
-//! Grammar and flags: docs/formats, "Data.db"; agrees with `org.apache.cassandra.db.rows.UnfilteredSerializer`,
-//! `Cell.Serializer`, `Columns.Serializer`, `ClusteringPrefix.Serializer`.
+//! A row or marker is written against a [`Header`]: the columns that may occur, in file order, and
+//! base values ([`EncodingStats`]) from which timestamps, deletion times and TTLs are counted,
+//! modulo 2^64 or 2^32. On disk each unfiltered also carries its own size and that of the one
+//! before it ([`Framing::Disk`]).
 //!
-//! Bytes are not trusted: decoding goes through a checked cursor and never allocates by a length that was read
-//! before the bytes are known to be there.
+//! The grammar and the flags are in docs/formats/sstable-data.md. Agrees with
+//! `org.apache.cassandra.db.rows.UnfilteredSerializer`, `Cell.Serializer`, `Columns.Serializer`,
+//! `ClusteringPrefix.Serializer`.
+//!
+//! Bytes are not trusted: decoding goes through a checked cursor, and never allocates by a length
+//! that was read before the bytes are known to be there.
 
 mod decode;
 mod encode;
@@ -36,9 +40,9 @@ pub use mutation::{MutationDecoder, MutationHead, decode_mutation, encode_mutati
 pub use peek::{FoundStarts, Peeked, find_starts, pass_rows_before, peek_previous_size, peek_unfiltered};
 pub use tombstone::{Deleted, PeekedTombstone, deletion_of_row, peek_tombstone};
 
-/// 2015-09-22T00:00:00Z in microseconds: base of timestamps in headers.
+/// 2015-09-22T00:00:00Z in microseconds: the base of timestamps in a header without data.
 pub const TIMESTAMP_EPOCH: i64 = 1_442_880_000_000_000;
-/// The same in seconds: base of local deletion times.
+/// The same moment in seconds: the base of local deletion times in a header without data.
 pub const DELETION_TIME_EPOCH: u32 = 1_442_880_000;
 
 const END_OF_PARTITION: u8 = 0x01;
@@ -57,28 +61,31 @@ const CELL_EMPTY_VALUE: u8 = 0x04;
 const CELL_ROW_TIMESTAMP: u8 = 0x08;
 const CELL_ROW_TTL: u8 = 0x10;
 
-/// From so many columns on a subset is written as indexes instead of a bitmap.
+/// A subset of this many columns or more is written as indexes instead of a bitmap.
 const LARGE_SUBSET: usize = 64;
 
-/// How deletion times of partitions and open ranges are written, and what local deletion times can be.
+/// How deletion times of partitions and open ranges are written, and which local deletion times
+/// exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DeletionTimeForm {
-    /// From `oa` on: one byte 80 when live, else timestamp, then unsigned seconds. A negative timestamp has no form.
+    /// The form since `oa`: one byte 80 if live, otherwise timestamp and unsigned seconds. A
+    /// negative timestamp has no form.
     #[default]
     Unsigned,
-    /// Before: `i32` seconds, then timestamp; live is the greatest value of the one and the least of the other. Seconds that come
-    /// out negative are invalid.
+    /// The form before `oa`: `i32` seconds, then the timestamp; live is the greatest value of the
+    /// first and the least of the second. Seconds that are negative when read are invalid.
     Signed,
 }
 
 impl DeletionTimeForm {
-    /// Whether a deletion can be written.
+    /// Whether a deletion can be written in this form.
     pub fn can_hold(self, deletion: &DeletionTime) -> bool {
         self == Self::Signed || deletion.is_live() || deletion.marked_for_delete_at >= 0
     }
 }
 
-/// Smallest values of a set of rows: what deltas are counted from. Need not be exact.
+/// Smallest values of a set of rows, from which deltas are counted. They may be smaller than
+/// needed; deltas then are longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EncodingStats {
     /// Base of timestamps, microseconds.
@@ -95,7 +102,7 @@ impl Default for EncodingStats {
     }
 }
 
-/// Finds the [`EncodingStats`] of what it is shown.
+/// Finds the [`EncodingStats`] of the rows that it is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodingStatsCollector {
     min_timestamp: i64,
@@ -110,7 +117,7 @@ impl Default for EncodingStatsCollector {
 }
 
 impl EncodingStatsCollector {
-    /// A deletion of any scope.
+    /// Takes in a deletion of a partition, range, row or collection.
     pub fn deletion(&mut self, deletion: &DeletionTime) {
         if !deletion.is_live() {
             self.min_timestamp = self.min_timestamp.min(deletion.marked_for_delete_at);
@@ -118,19 +125,19 @@ impl EncodingStatsCollector {
         }
     }
 
-    /// A row's liveness.
+    /// Takes in the liveness of a row.
     pub fn liveness(&mut self, liveness: &Liveness) {
         if !liveness.is_empty() {
             self.timed(liveness.timestamp, liveness.local_expiration_time, liveness.ttl);
         }
     }
 
-    /// A cell.
+    /// Takes in a cell.
     pub fn cell(&mut self, cell: &Cell) {
         self.timed(cell.timestamp, cell.local_deletion_time, cell.ttl);
     }
 
-    /// A whole row.
+    /// Takes in a whole row.
     pub fn row(&mut self, row: &Row) {
         self.liveness(&row.liveness);
         self.deletion(&row.deletion);
@@ -153,19 +160,19 @@ impl EncodingStatsCollector {
         }
     }
 
-    /// Takes in what another collector saw.
+    /// Takes in everything that another collector has seen.
     pub fn merge(&mut self, other: &Self) {
         self.min_timestamp = self.min_timestamp.min(other.min_timestamp);
         self.min_local_deletion_time = self.min_local_deletion_time.min(other.min_local_deletion_time);
         self.min_ttl = self.min_ttl.min(other.min_ttl);
     }
 
-    /// Smallest timestamp seen; i64::MAX when none was.
+    /// The smallest timestamp so far; i64::MAX if there was none.
     pub fn min_timestamp(&self) -> i64 {
         self.min_timestamp
     }
 
-    /// What was found; the epochs where nothing was.
+    /// The smallest values; the epochs if nothing was seen.
     pub fn finish(&self) -> EncodingStats {
         let none = EncodingStats::default();
         EncodingStats {
@@ -183,17 +190,18 @@ impl EncodingStatsCollector {
 /// A column of a header.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CodecColumn {
-    /// Its handle in rows; None when the schema does not have it: its cells are decoded and dropped.
+    /// The column's handle in rows. None: the schema does not have the column; its cells are
+    /// decoded and dropped.
     pub id: Option<ColumnId>,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type as in the header.
+    /// The type, as in the header.
     pub ty: CqlType,
-    /// Stored cell by cell.
+    /// Whether it is stored cell by cell.
     pub complex: bool,
-    /// Length of values that are written bare.
+    /// The length of its values if they are written without one; None: lengths are written.
     pub fixed_length: Option<usize>,
-    /// Cells with a timestamp up to this are ignored; NO_TIMESTAMP: none.
+    /// Cells with timestamps up to this one are ignored; NO_TIMESTAMP: none.
     pub dropped_time: i64,
 }
 
@@ -211,29 +219,32 @@ impl CodecColumn {
     }
 }
 
-/// What a set of rows was, or is to be, written against.
+/// The columns and base values against which a set of rows is written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Header {
-    /// Bases of the deltas.
+    /// The values from which deltas are counted.
     pub stats: EncodingStats,
-    /// Types of the clustering columns; given once, what is derived of them is kept.
+    /// The types of the clustering columns. Fixed when the header is made, because lengths are
+    /// derived from them.
     pub clustering: Vec<CqlType>,
-    /// Static columns that may occur, simple by name, then complex by name.
+    /// The static columns that may occur: simple ones by name, then complex ones by name.
     pub statics: Vec<CodecColumn>,
-    /// Regular columns that may occur, in the same order.
+    /// The regular columns that may occur, in the same order.
     pub regulars: Vec<CodecColumn>,
-    /// How local deletion times are understood when they are read.
+    /// How local deletion times are interpreted when they are read.
     pub deletion_times: DeletionTimeForm,
-    /// For each column id: 1 + its index in `statics` or `regulars`; 0: not in the header.
+    /// For each column id one more than its index in `statics` or `regulars`; 0: the column is not
+    /// in the header.
     index_of: Vec<u16>,
-    /// For each clustering column the length of values that are written bare.
+    /// For each clustering column the length of its values, if they are written without one.
     clustering_lengths: Vec<Option<usize>>,
-    /// Bytes of a clustering of which no value is null or empty, where they are as many for each row and stand in one run.
+    /// Bytes of the clustering of a row whose values are all present and not empty; None: the
+    /// number differs from row to row, or there are several runs of values.
     clustering_width: Option<usize>,
 }
 
 impl Header {
-    /// With these columns, which must be in file order.
+    /// A header with these columns, which must be in file order.
     pub fn new(
         stats: EncodingStats,
         clustering: Vec<CqlType>,
@@ -266,7 +277,7 @@ impl Header {
         }
     }
 
-    /// All columns of a table.
+    /// A header with all columns of a table.
     pub fn for_table(table: &TableMetadata, stats: EncodingStats) -> Self {
         Self::new(
             stats,
@@ -288,15 +299,16 @@ impl Header {
     }
 }
 
-/// What surrounds a row or marker.
+/// The bytes around a row or marker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Framing {
-    /// In Data.db: with its size and that of the unfiltered before it.
+    /// In Data.db: the size of the unfiltered and of the one before it.
     Disk {
-        /// Distance to the first byte of the previous unfiltered, or from the partition's start for the first.
+        /// Distance to the first byte of the previous unfiltered; for the first one, to the
+        /// partition's start.
         previous_size: u64,
     },
-    /// In a mutation: neither.
+    /// In a mutation: nothing.
     Message,
 }
 
@@ -305,7 +317,7 @@ pub enum Framing {
 pub enum CodecError {
     /// More bytes are needed.
     Truncated,
-    /// They cannot be right.
+    /// The bytes cannot be right.
     Invalid(String),
 }
 

@@ -1,5 +1,5 @@
-//! What to read: a plain value that can be sent to another node. Agrees in content with
-//! `org.apache.cassandra.db.{SinglePartitionReadCommand,PartitionRangeReadCommand}`.
+//! The description of a read: a plain value that can be sent to another node. Agrees in content
+//! with `org.apache.cassandra.db.{SinglePartitionReadCommand,PartitionRangeReadCommand}`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,16 +10,16 @@ use types::{DecoratedKey, Token};
 
 use crate::Slices;
 
-/// Which partitions.
+/// The partitions that a read asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PartitionRange {
-    /// One.
+    /// One partition.
     Key(DecoratedKey),
-    /// Those in a range of positions; `None` is an open end. Bounds compare by token, and by key where one is given.
+    /// The partitions between two bounds. Bounds compare by token, and by key if they have one.
     Range {
-        /// Start.
+        /// The start.
         start: RingBound,
-        /// End.
+        /// The end.
         end: RingBound,
     },
 }
@@ -27,31 +27,31 @@ pub enum PartitionRange {
 /// An end of a range of partitions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RingBound {
-    /// No bound.
+    /// No limit on this side.
     Open,
-    /// A token.
+    /// A limit by token.
     Token {
         /// The token.
         token: Token,
-        /// Partitions of that very token belong to the range.
+        /// Whether partitions with this token belong to the range.
         inclusive: bool,
     },
-    /// A partition (paging).
+    /// A limit by partition, used by paging.
     Key {
-        /// Its key.
+        /// The key of the partition.
         key: DecoratedKey,
-        /// It belongs to the range.
+        /// Whether that partition belongs to the range.
         inclusive: bool,
     },
 }
 
 impl PartitionRange {
-    /// Every partition.
+    /// All partitions.
     pub fn all() -> Self {
         Self::Range { start: RingBound::Open, end: RingBound::Open }
     }
 
-    /// The key lies in the range.
+    /// Whether a key lies in the range.
     pub fn contains(&self, key: &DecoratedKey) -> bool {
         match self {
             Self::Key(wanted) => wanted == key,
@@ -74,7 +74,7 @@ impl PartitionRange {
         }
     }
 
-    /// The key lies before the start.
+    /// Whether a key lies before the start.
     pub fn is_before(&self, key: &DecoratedKey) -> bool {
         match self {
             Self::Key(wanted) => key < wanted,
@@ -86,7 +86,7 @@ impl PartitionRange {
         }
     }
 
-    /// The key lies after the end: a scan may stop.
+    /// Whether a key lies behind the end; a scan may then stop.
     pub fn is_past(&self, key: &DecoratedKey) -> bool {
         match self {
             Self::Key(wanted) => key > wanted,
@@ -95,17 +95,18 @@ impl PartitionRange {
     }
 }
 
-/// Which columns must be fetched. Columns that are not fetched may be left out of rows, but whether a row is live must stay right.
+/// The columns to fetch. Other columns may be missing from rows, but it must stay right whether a
+/// row is live.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ColumnFilter {
-    /// All.
+    /// All columns.
     All,
-    /// These (sorted). Row liveness and deletions are always fetched.
+    /// These columns, ascending. The liveness and the deletions of rows are always fetched.
     Some(Arc<[ColumnId]>),
 }
 
 impl ColumnFilter {
-    /// The column is wanted.
+    /// Whether a column has to be fetched.
     #[inline]
     pub fn includes(&self, id: ColumnId) -> bool {
         match self {
@@ -115,12 +116,12 @@ impl ColumnFilter {
     }
 }
 
-/// Hints of how many live rows are wanted; the reader may stop early, and may give more.
+/// How many live rows are wanted. A hint: the reader may stop after them, and may give more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DataLimits {
-    /// In all.
+    /// Rows in total.
     pub rows: u32,
-    /// In each partition.
+    /// Rows of each partition.
     pub per_partition: u32,
 }
 
@@ -129,49 +130,52 @@ impl DataLimits {
     pub const NONE: Self = Self { rows: u32::MAX, per_partition: u32::MAX };
 }
 
-/// A condition on rows that replicas may apply (ALLOW FILTERING). Today evaluated by the executor; sent along when there is a ring.
+/// A condition on rows that replicas may apply (ALLOW FILTERING). The executor applies it today; it
+/// will be sent along once there are other replicas.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RowFilter {
-    /// Column.
+    /// The column.
     pub column: ColumnId,
-    /// `=`, `<` … as CQL text.
+    /// The operator as CQL text: `=`, `<` and so on.
     pub operator: &'static str,
-    /// Serialized operand.
+    /// The serialized operand.
     pub value: Bytes,
 }
 
 /// A read of one table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReadCommand {
-    /// The table as the plan saw it.
+    /// The table as it was when the statement was planned.
     pub table: Arc<TableMetadata>,
-    /// Which partitions.
+    /// The partitions.
     pub range: PartitionRange,
-    /// Which rows of each.
+    /// The rows of each partition.
     pub slices: Slices,
-    /// Rows in reversed clustering order.
+    /// Whether rows are wanted in reversed clustering order.
     pub reversed: bool,
-    /// Which columns.
+    /// The columns.
     pub columns: ColumnFilter,
-    /// The clock of the request, seconds: what has expired by then is dead.
+    /// The time of the request in seconds. Cells that have expired by then are dead.
     pub now: u32,
-    /// How many rows are wanted.
+    /// The number of rows that are wanted.
     pub limits: DataLimits,
-    /// Only rows that one of these indexes gives: whoever reads takes the most selective. Empty: by the table itself.
+    /// If not empty, only rows that one of these indexes finds are wanted; the reader takes the
+    /// most selective. Empty: the table itself is read.
     pub indexes: Vec<IndexSearch>,
 }
 
-/// A value that an index is asked for.
+/// A value to look up in an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexSearch {
-    /// The index's name.
+    /// The name of the index.
     pub name: Arc<str>,
-    /// The value, as the key of its hidden table.
+    /// The value, as partition key of the hidden table.
     pub value: Bytes,
 }
 
 impl ReadCommand {
-    /// All rows and columns of a range of partitions, as they are on disk: nothing has expired.
+    /// The read of all rows and columns of a range of partitions as they are on disk; nothing
+    /// counts as expired.
     pub fn whole(table: &Arc<TableMetadata>, range: PartitionRange) -> Self {
         Self {
             table: Arc::clone(table),
@@ -189,32 +193,32 @@ impl ReadCommand {
 /// Whether a read may wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadMode {
-    /// On a worker: must not wait for the disk nor pass more than a budget of rows.
+    /// On a worker: the read must neither wait for the disk nor pass more rows than its budget.
     Inline,
-    /// In the background: may take its time.
+    /// On a thread of the pool: the read may take its time.
     Background,
 }
 
-/// What a read did; counters for tracing, metrics and EXPLAIN. Shared by the sources of one read.
+/// Counters of one read for tracing, metrics and EXPLAIN, shared by its sources.
 #[derive(Default, Debug)]
 pub struct ReadStats {
-    /// SSTables considered.
+    /// SSTables that were considered.
     pub sstables_considered: AtomicU64,
-    /// SSTables read from.
+    /// SSTables that were read.
     pub sstables_read: AtomicU64,
-    /// SSTables that a Bloom filter let pass and that did not have the key.
+    /// SSTables whose Bloom filter passed a key that they do not have.
     pub bloom_false_positives: AtomicU64,
-    /// Chunks taken from the cache.
+    /// Chunks that were found in the cache.
     pub chunks_cached: AtomicU64,
-    /// Chunks read from disk.
+    /// Chunks that were read from disk.
     pub chunks_read: AtomicU64,
-    /// Bytes of those on disk.
+    /// Bytes of the chunks that were read from disk, as they are there.
     pub bytes_read: AtomicU64,
-    /// Row index blocks entered.
+    /// Row index blocks that were read.
     pub blocks: AtomicU64,
-    /// Rows passed, dead ones included.
+    /// Rows that were passed, dead ones included.
     pub rows: AtomicU64,
-    /// Tombstones passed, of every kind.
+    /// Tombstones of every kind that were passed.
     pub tombstones: AtomicU64,
 }
 
@@ -231,43 +235,43 @@ impl ReadStats {
     }
 }
 
-/// Takes the lines of a trace. Called only when tracing is on.
+/// Receives the lines of a trace. Called only while tracing is on.
 pub trait TraceSink: Send + Sync {
-    /// A step, in words.
+    /// Records one step, described in words.
     fn event(&self, activity: String);
 }
 
-/// Tells a read in the background that it need not go on.
+/// Tells a read on the pool to stop early.
 pub trait Interrupt: Send + Sync {
-    /// Its time is over, or nobody waits for it any more. Asked once a chunk.
+    /// Whether the read's time is over or nobody waits for its result. Asked once for each chunk.
     fn is_over(&self) -> bool;
 }
 
-/// What goes along with a read and is not part of what to read.
+/// The circumstances of a read that are not part of its command.
 #[derive(Clone)]
 pub struct ReadContext {
-    /// May it wait.
+    /// Whether it may wait.
     pub mode: ReadMode,
-    /// Counters.
+    /// The counters of the read.
     pub stats: Arc<ReadStats>,
-    /// Where trace lines go.
+    /// Receiver of trace lines; None: tracing is off.
     pub trace: Option<Arc<dyn TraceSink>>,
-    /// Who knows when to stop; None: it reads to its end.
+    /// Tells the read to stop; None: it reads to its end.
     pub interrupt: Option<Arc<dyn Interrupt>>,
 }
 
 impl ReadContext {
-    /// A context of a mode, without trace.
+    /// A context without trace and interrupt.
     pub fn new(mode: ReadMode) -> Self {
         Self { mode, stats: Arc::new(ReadStats::default()), trace: None, interrupt: None }
     }
 
-    /// The read need not go on.
+    /// Whether the read should stop.
     pub fn is_over(&self) -> bool {
         self.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_over())
     }
 
-    /// Adds a trace line; `line` is only built when tracing is on.
+    /// Records a trace line. `line` is called only if tracing is on.
     pub fn trace(&self, line: impl FnOnce() -> String) {
         if let Some(sink) = &self.trace {
             sink.event(line());

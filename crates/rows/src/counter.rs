@@ -1,13 +1,18 @@
-//! Counter contexts: what the value of a counter cell is made of, how two are merged, and how an increment becomes a shard.
+//! Counter contexts: the parts of a counter cell's value, how two contexts are merged, and how an
+//! increment becomes a shard.
 //!
-//! 1. A context is a set of shards `(id, clock, count)` in order of their ids; the counter is the sum of their counts.
-//! 2. Each node that took increments has one *global* shard under its host id: whoever has the greater clock is right. Files from
-//!    before Cassandra 2.1 also hold *local* shards, whose clocks and counts add up, and *remote* ones.
-//! 3. What a statement writes is an *update*: a local shard under the id zero, so that updates of one cell add up. It never
-//!    reaches a memtable: [`settle`] makes a global shard of it, from what is there.
+//! 1. A context is a set of shards `(id, clock, count)` ordered by id. The value of the counter is
+//!    the sum of their counts.
+//! 2. Each node that takes increments has one *global* shard under its host id; of two, the one
+//!    with the greater clock is right. Files from before Cassandra 2.1 also hold *local* shards,
+//!    whose clocks and counts add up, and *remote* ones.
+//! 3. A statement writes an *update*: a local shard under the id zero, so that several updates of
+//!    one cell add up. It never reaches a memtable: [`settle`] turns it into a global shard, given
+//!    the present value.
 //!
-//! Bytes: a header (`i16` length, for each global or local shard an `i16`: its index, less 32768 where it is global) and 32 bytes
-//! a shard. Agrees with `org.apache.cassandra.db.context.CounterContext`, `db.rows.Cells.resolveCounter` and
+//! Bytes: a header (`i16` length, then for each global or local shard an `i16` with its index, less
+//! 32768 if it is global) and 32 bytes for each shard. Agrees with
+//! `org.apache.cassandra.db.context.CounterContext`, `db.rows.Cells.resolveCounter` and
 //! `db.CounterMutation`.
 
 #[cfg(test)]
@@ -24,20 +29,20 @@ use crate::{Cell, ClusteringValues, ColumnData, PartitionUpdate, Row};
 
 /// Bytes of a shard: id, clock, count.
 const SHARD_LEN: usize = 32;
-/// Under which updates are written.
+/// The id under which updates are written.
 const UPDATE_ID: CounterId = [0; 16];
 
-/// Who counted: the host id of a node.
+/// The id of a shard: the host id of the node that counted.
 pub type CounterId = [u8; 16];
 
-/// What a shard may be added to, weakest first.
+/// The kind of a shard, weakest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
-    /// As another node told it, before 2.1.
+    /// The count of another node, from before 2.1.
     Remote,
-    /// A part of what a node counted, before 2.1; also an update.
+    /// A part of a node's count, from before 2.1; also an update.
     Local,
-    /// All of what a node counted.
+    /// The whole count of a node.
     Global,
 }
 
@@ -49,15 +54,16 @@ struct Shard {
     count: i64,
 }
 
-/// Few nodes count one counter.
+/// Shards of a context. Four are stored without a heap allocation, because few nodes count one
+/// counter.
 type Shards = SmallVec<[Shard; 4]>;
 
 /// The clock and the count of one node's shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClockAndCount {
-    /// Greater with each write of the node.
+    /// The clock, which grows with each write of the node.
     pub clock: i64,
-    /// What the node counted.
+    /// The count of the node.
     pub count: i64,
 }
 
@@ -104,35 +110,36 @@ fn encode(shards: &[Shard]) -> Bytes {
     out.into()
 }
 
-/// The counter's value: the sum of its shards. 0 for bytes that are no context.
+/// The value of the counter: the sum of its shards. 0 for bytes that are no context.
 pub fn total(context: &[u8]) -> i64 {
     let shards = decode(context).unwrap_or_default();
     shards.iter().fold(0, |sum, shard| sum.wrapping_add(shard.count))
 }
 
-/// An increment, as a statement writes it.
+/// The context of an update: an increment as a statement writes it.
 pub fn update(increment: i64) -> Bytes {
     encode(&[Shard { id: UPDATE_ID, kind: Kind::Local, clock: 1, count: increment }])
 }
 
-/// All that a node counted.
+/// The context of one global shard.
 pub fn global(id: CounterId, counted: ClockAndCount) -> Bytes {
     encode(&[Shard { id, kind: Kind::Global, clock: counted.clock, count: counted.count }])
 }
 
-/// What a node counted; zeros where it has no shard.
+/// The shard of a node; zeros if it has none.
 pub fn shard_of(context: &[u8], id: &CounterId) -> ClockAndCount {
     let shards = decode(context).unwrap_or_default();
     let found = shards.iter().find(|shard| shard.id == *id);
     found.map_or_else(ClockAndCount::default, |shard| ClockAndCount { clock: shard.clock, count: shard.count })
 }
 
-/// Has shards that are not global.
+/// Whether some shards are not global.
 pub fn has_legacy_shards(context: &[u8]) -> bool {
     decode(context).is_ok_and(|shards| shards.iter().any(|shard| shard.kind != Kind::Global))
 }
 
-/// A context that came from elsewhere says by a negative header that its local shards are not this node's: they become remote.
+/// Turns local shards into remote ones if the header says so by a negative length: the context came
+/// from another node.
 pub fn clear_local(context: Bytes) -> Bytes {
     let is_marked = context.first().is_some_and(|first| first & 0x80 != 0);
     if !is_marked {
@@ -145,7 +152,7 @@ pub fn clear_local(context: Bytes) -> Bytes {
     encode(&shards)
 }
 
-/// What is known from two contexts together. Bytes that are no context give way.
+/// Merges two contexts. Bytes that are no context lose.
 pub fn merge(left: &Bytes, right: &Bytes) -> Bytes {
     let (left_shards, right_shards) = match (decode(left), decode(right)) {
         (Ok(left), Ok(right)) => (left, right),
@@ -187,7 +194,8 @@ fn stronger(a: &Shard, b: &Shard) -> Shard {
     match a.kind {
         Kind::Local => Shard { clock: a.clock.wrapping_add(b.clock), count: a.count.wrapping_add(b.count), ..*a },
         Kind::Global => *std::cmp::max_by_key(a, b, |shard| (shard.clock, shard.count)),
-        // clocks of removed nodes were negated: the smaller is the later, and any other is later still
+        // clocks of removed nodes were negated: among those the smaller is the later one, and any
+        // other clock is later still
         Kind::Remote => *std::cmp::max_by_key(a, b, |shard| (remote_age(shard.clock), shard.count)),
     }
 }
@@ -196,7 +204,7 @@ fn remote_age(clock: i64) -> (bool, i64) {
     if clock < 0 { (true, clock.wrapping_neg()) } else { (false, clock) }
 }
 
-/// Which of two cells of a counter stays, or what they make together: a deletion is never undone.
+/// Which of two cells of a counter stays, or the merge of both. A deletion is never undone.
 pub fn reconcile(left: &Cell, right: &Cell) -> Cell {
     match (left.is_tombstone(), right.is_tombstone()) {
         (true, true) => return if right.reconcile(left) == Ordering::Greater { right } else { left }.clone(),
@@ -206,7 +214,7 @@ pub fn reconcile(left: &Cell, right: &Cell) -> Cell {
     }
     let timestamp = left.timestamp.max(right.timestamp);
     match (left.value.is_empty(), right.value.is_empty()) {
-        // a value that was not fetched stands for any
+        // a value that was not fetched stands for any value
         (true, false) => left.clone(),
         (false, true) => right.clone(),
         (true, true) => Cell { timestamp, ..left.clone() },
@@ -229,7 +237,7 @@ impl Row {
     }
 }
 
-/// The rows of an update in which a counter is incremented: their clusterings, the static row as None.
+/// The clusterings of the rows in which an update increments a counter; None for the static row.
 pub fn incremented_rows(update: &PartitionUpdate) -> impl Iterator<Item = Option<&ClusteringValues>> {
     let counts = |row: &&Row| row.columns.iter().any(is_update);
     let of_static = update.static_row.iter().filter(counts).map(|_| None);
@@ -243,8 +251,9 @@ fn is_update(data: &ColumnData) -> bool {
     }
 }
 
-/// Makes global shards of the increments in `update`: what the node `id` had counted in `current` (live rows; None: static), plus
-/// the increment, at a clock that is `now` (microseconds) or one more than it was.
+/// Turns the increments in `update` into global shards of the node `id`: its count in `current`
+/// (live rows; None: static) plus the increment, with a clock of `now` (microseconds) or, if that
+/// is greater, one more than before.
 pub fn settle<'r>(
     update: &mut PartitionUpdate,
     id: CounterId,

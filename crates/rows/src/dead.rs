@@ -1,32 +1,33 @@
-//! Counting what is dead: tombstones by kind, and when compaction may drop them.
+//! Counts dead data: tombstones by kind, and when compaction may drop them.
 //!
-//! A range tombstone counts once, where it opens in clustering order. A row's deletion, and what has expired of a row, its liveness and
-//! its cells, count each. When a deletion may go is told by gc_grace alone; that it is needed no more, because nothing older lies
-//! elsewhere, is for whoever knows the other sources.
-//! Agrees in what it counts with `org.apache.cassandra.db.ReadCommand.withMetricsRecording`, in when with `PurgeFunction`.
+//! A range tombstone counts once, where it opens in clustering order. The deletion of a row counts,
+//! and so do its expired liveness and each of its expired or deleted cells. gc_grace alone decides
+//! here when a deletion may go; whether older data elsewhere still needs it is decided by a caller
+//! that knows the other sources. Agrees in what it counts with
+//! `org.apache.cassandra.db.ReadCommand.withMetricsRecording`, in when with `PurgeFunction`.
 
 use crate::{Cell, ColumnData, DeletionTime, Liveness, PartitionHead, Row, Unfiltered};
 
-/// The sorts of dead things.
+/// The kinds of dead data.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DeadKind {
-    /// A whole partition.
+    /// The deletion of a whole partition.
     Partition,
-    /// A range of rows.
+    /// The deletion of a range of rows.
     Range,
-    /// A row.
+    /// The deletion of a row.
     Row,
-    /// A cell, or a collection as a whole.
+    /// The deletion of a cell, or of a whole collection.
     Cell,
-    /// A cell or a row's liveness whose TTL is over.
+    /// A cell or a row's liveness whose TTL has ended.
     Expired,
 }
 
 impl DeadKind {
-    /// All, in the order in which they are shown.
+    /// All kinds, in the order in which they are shown.
     pub const ALL: [Self; 5] = [Self::Partition, Self::Range, Self::Row, Self::Cell, Self::Expired];
 
-    /// In words, of one and of several.
+    /// The kind in words, singular and plural.
     pub fn name(self) -> &'static str {
         match self {
             Self::Partition => "partition",
@@ -38,29 +39,31 @@ impl DeadKind {
     }
 }
 
-/// The clock and the grace that tell what is dead, and whether it may go.
+/// The time and the grace period that decide what is dead and whether it may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grace {
-    /// Seconds.
+    /// The present, seconds since 1970.
     pub now: u32,
-    /// `gc_grace_seconds`
+    /// `gc_grace_seconds` of the table.
     pub seconds: u32,
 }
 
-/// How much was passed, and how much of it was dead.
+/// Counts of what a reader has passed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Passed {
     /// Partitions.
     pub partitions: u64,
     /// Rows, dead ones included.
     pub rows: u64,
-    /// By [`DeadKind`].
+    /// Dead things by [`DeadKind`].
     dead: [u64; DeadKind::ALL.len()],
-    /// Those whose gc_grace is over.
+    /// Dead things whose gc_grace has ended.
     pub purgeable: u64,
-    /// When gc_grace of those others ends: the first and the last, seconds.
+    /// The first and the last end of gc_grace among the other dead things, seconds since 1970;
+    /// None: there are none.
     pub purgeable_from: Option<(u32, u32)>,
-    /// The oldest and the youngest deletion, or end of a TTL, seconds.
+    /// The oldest and the youngest deletion or end of a TTL, seconds since 1970; None: nothing is
+    /// dead.
     pub dead_since: Option<(u32, u32)>,
 }
 
@@ -70,17 +73,17 @@ fn widened(range: Option<(u32, u32)>, at: u32) -> Option<(u32, u32)> {
 }
 
 impl Passed {
-    /// How many of a kind.
+    /// Number of dead things of a kind.
     pub fn of(&self, kind: DeadKind) -> u64 {
         self.dead[kind as usize]
     }
 
-    /// How many of all kinds.
+    /// Number of dead things of all kinds.
     pub fn tombstones(&self) -> u64 {
         self.dead.iter().sum()
     }
 
-    /// Adds what another has passed.
+    /// Adds the counts of another reader.
     pub fn add(&mut self, other: &Self) {
         self.partitions += other.partitions;
         self.rows += other.rows;
@@ -96,7 +99,7 @@ impl Passed {
         }
     }
 
-    /// Counts one dead thing, dead since `at` (seconds).
+    /// Counts one thing that is dead since `at` (seconds).
     pub fn dead(&mut self, kind: DeadKind, at: u32, grace: &Grace) {
         self.dead[kind as usize] += 1;
         self.dead_since = widened(self.dead_since, at);
@@ -109,7 +112,7 @@ impl Passed {
         }
     }
 
-    /// Counts a partition's head.
+    /// Counts the head of a partition.
     pub fn head(&mut self, head: &PartitionHead, grace: &Grace) {
         self.partitions += 1;
         each_of_head(head, grace.now, &mut |dead| self.dead(dead.kind, dead.since, grace));
@@ -125,15 +128,15 @@ impl Passed {
 /// One dead thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dead {
-    /// What it is.
+    /// Its kind.
     pub kind: DeadKind,
-    /// Its write timestamp: it shadows what is not later.
+    /// Its write timestamp. It shadows data with timestamps up to this one.
     pub timestamp: i64,
-    /// Since when it is dead, seconds.
+    /// The time since which it is dead, seconds.
     pub since: u32,
 }
 
-/// Gives what is dead at `now` of a partition's head.
+/// Calls `found` for everything in a partition's head that is dead at `now`.
 pub fn each_of_head(head: &PartitionHead, now: u32, found: &mut impl FnMut(Dead)) {
     each_deletion(DeadKind::Partition, &head.deletion, found);
     if let Some(row) = &head.static_row {
@@ -141,7 +144,7 @@ pub fn each_of_head(head: &PartitionHead, now: u32, found: &mut impl FnMut(Dead)
     }
 }
 
-/// Gives what is dead at `now` of a row or a marker.
+/// Calls `found` for everything in a row or marker that is dead at `now`.
 pub fn each(unfiltered: &Unfiltered, now: u32, found: &mut impl FnMut(Dead)) {
     match unfiltered {
         Unfiltered::Row(row) => each_of_row(row, now, found),
@@ -214,7 +217,7 @@ mod tests {
         passed.unfiltered(&Unfiltered::Marker(boundary), &grace);
         assert_eq!(DeadKind::ALL.map(|kind| passed.of(kind)), [1; 5]);
         assert_eq!((passed.partitions, passed.rows, passed.tombstones()), (1, 1, 5));
-        // 899 < 900 = now - gc_grace, 900 is not
+        // 899 is below 900 = now - gc_grace, 900 is not
         assert_eq!((passed.purgeable, passed.purgeable_from), (2, Some((1_001, 1_091))));
         assert_eq!(passed.dead_since, Some((800, 990)));
         let mut both = passed.clone();

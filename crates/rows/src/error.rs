@@ -1,18 +1,18 @@
-//! Why a read could not go on.
+//! The errors of reads.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::live::Scanned;
 
-/// Bytes on disk that are not what they must be.
+/// Bytes of a file that are not as they must be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Corruption {
-    /// The component file.
+    /// The file of the component.
     pub path: PathBuf,
-    /// Where in it.
+    /// Offset in the file.
     pub offset: u64,
-    /// What was expected and found.
+    /// What was expected, and what was found.
     pub what: String,
 }
 
@@ -25,11 +25,11 @@ impl fmt::Display for Corruption {
 /// Where a read met more tombstones than `tombstone_failure_threshold`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TooManyTombstones {
-    /// Keyspace and table.
+    /// The keyspace and the table.
     pub table: String,
-    /// The last partition, in words.
+    /// The last partition that was read, as text.
     pub partition: String,
-    /// Its token, and what was passed.
+    /// The partition's key, and the counts so far.
     pub scanned: Scanned,
     /// The threshold.
     pub limit: u64,
@@ -47,28 +47,29 @@ impl fmt::Display for TooManyTombstones {
     }
 }
 
-/// Why a read could not go on.
+/// Why a read could not continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReadError {
-    /// Inline mode only: it would wait for the disk, or has passed more than its budget. Run it again in the background.
+    /// In inline mode only: the read would wait for the disk, or has passed more rows than its
+    /// budget. It has to be run again on the pool.
     WouldBlock,
-    /// Corrupt bytes in a file.
+    /// A file has corrupt bytes.
     Corrupt(Box<Corruption>),
-    /// The disk failed.
+    /// The disk reported an error.
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The error in the words of the system.
         message: String,
     },
-    /// More tombstones than `tombstone_failure_threshold`.
+    /// The read met more tombstones than `tombstone_failure_threshold`.
     TooManyTombstones(Box<TooManyTombstones>),
-    /// The index that the read needs is not complete, or gone.
+    /// The index that the read needs is not built completely, or is gone.
     IndexNotAvailable {
-        /// Its name.
+        /// The name of the index.
         name: String,
     },
-    /// The request's time is over.
+    /// The time of the request is over.
     TimedOut,
     /// The engine is shutting down.
     Stopped,

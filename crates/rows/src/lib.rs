@@ -1,9 +1,11 @@
-//! Cassandra's data model: partitions, rows, cells, deletions, their reconciliation and their one serial form.
+//! Cassandra's data model: partitions, rows, cells, deletions, their reconciliation and their one
+//! serial form.
 //!
-//! A read is a [`PartitionStream`]: partitions in token order, each a head (key, deletion, static row) followed by its
-//! unfiltereds (rows and range tombstone markers) in clustering order. Memtables, SSTables and merges of them all
-//! have that one shape. A write is a [`Mutation`]: per table a [`PartitionUpdate`] of one partition.
-//! Nothing here knows where bytes come from.
+//! A read is a [`PartitionStream`]: partitions in token order, each a head (key, deletion, static
+//! row) and behind it its unfiltereds (rows and range tombstone markers) in clustering order.
+//! Memtables, SSTables and merges of them all have this one shape. A write is a [`Mutation`]: a
+//! [`PartitionUpdate`] of one partition for each table. This crate does no I/O and does not know
+//! where bytes come from.
 
 pub mod cell;
 pub mod clustering;

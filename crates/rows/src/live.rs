@@ -1,9 +1,10 @@
-//! What a query sees: rows without deletions and without what has expired. Counts the tombstones that it passes and
-//! stops where they exceed the table's limit.
+//! The data that a query sees: rows without deletions and without expired data. Counts the
+//! tombstones that it passes, and stops if they exceed the table's limit.
 //!
-//! What counts: each marker of a range (where two ranges meet it is one), each cell that is deleted or expired, and a row of which nothing
-//! is left, once, unless a cell of it was counted. What a whole partition, row or collection lost does not count where something lives on.
-//! Agrees with `org.apache.cassandra.db.ReadCommand.withMetricsRecording`.
+//! These count as tombstones: each range tombstone marker (a boundary counts once), each deleted or
+//! expired cell, and once a row of which nothing is left, unless one of its cells was counted. The
+//! loss of a whole partition, row or collection does not count if something in it is live. Agrees
+//! with `org.apache.cassandra.db.ReadCommand.withMetricsRecording`.
 
 use std::sync::Arc;
 
@@ -17,49 +18,49 @@ use crate::{ColumnData, DeletionTime, PartitionStream, ReadError, Row, Unfiltere
 /// A partition as a query sees it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LivePartition {
-    /// Token and key.
+    /// The token and the key.
     pub key: DecoratedKey,
-    /// Static row with live cells only; None when there is none.
+    /// The static row with its live cells only; None: it has no live cell.
     pub static_row: Option<Row>,
 }
 
-/// A row with live cells only. Its liveness is kept (for what asks for it) where it is live.
+/// A row with its live cells only. Its liveness is kept if it is live.
 pub type LiveRow = Row;
 
-/// When a read has passed too many tombstones.
+/// The numbers of tombstones at which a read warns and fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TombstoneLimits {
-    /// `tombstone_warn_threshold`: what has passed more is told ([`LiveRows::finish`]).
+    /// `tombstone_warn_threshold`: [`LiveRows::finish`] reports reads that have passed more.
     pub warn: u64,
-    /// `tombstone_failure_threshold`: what passes more fails.
+    /// `tombstone_failure_threshold`: a read that passes more fails.
     pub failure: u64,
-    /// Partitions are counted each for itself: they are asked for by their keys.
+    /// Whether each partition is counted for itself. So it is for reads of partitions by key.
     pub each_partition: bool,
 }
 
 impl TombstoneLimits {
-    /// No limit.
+    /// The limits that are never reached.
     pub const NONE: Self = Self { warn: u64::MAX, failure: u64::MAX, each_partition: false };
 }
 
-/// What was passed of one partition, or of a range of them.
+/// Counts of one partition, or of a range of partitions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scanned {
     /// The last partition.
     pub key: DecoratedKey,
-    /// Tombstones.
+    /// Tombstones that were passed.
     pub tombstones: u64,
-    /// Rows with live data, static rows among them.
+    /// Rows with live data, static rows included.
     pub live_rows: u64,
 }
 
-/// Live rows of a stream.
+/// The live rows of a stream.
 pub struct LiveRows<'a> {
     stream: &'a mut dyn PartitionStream,
     table: Arc<TableMetadata>,
     now: u32,
     limits: TombstoneLimits,
-    /// Of the partitions before, where each counts for itself.
+    /// Tombstones of earlier partitions, if each partition is counted for itself.
     before: u64,
     scanned: Option<Scanned>,
     warned: Vec<Scanned>,
@@ -67,7 +68,7 @@ pub struct LiveRows<'a> {
 }
 
 impl<'a> LiveRows<'a> {
-    /// What is live in `stream` at `now` (seconds).
+    /// The data of `stream` that is live at `now` (seconds).
     pub fn new(
         stream: &'a mut dyn PartitionStream,
         table: Arc<TableMetadata>,
@@ -77,7 +78,7 @@ impl<'a> LiveRows<'a> {
         Self { stream, table, now, limits, before: 0, scanned: None, warned: Vec::new(), rows: 0 }
     }
 
-    /// The next partition, whether or not it has live rows: a caller asks for a row to know.
+    /// The next partition, even if it has no live rows; a caller finds out by asking for a row.
     pub fn next_partition(&mut self) -> Result<Option<LivePartition>, ReadError> {
         let Some(head) = self.stream.next_partition()? else { return Ok(None) };
         match &mut self.scanned {
@@ -91,7 +92,7 @@ impl<'a> LiveRows<'a> {
         Ok(Some(LivePartition { key: head.key, static_row }))
     }
 
-    /// The next live row of the partition.
+    /// The next live row of the partition. None: there is no other.
     pub fn next_row(&mut self) -> Result<Option<LiveRow>, ReadError> {
         loop {
             match self.stream.next_unfiltered()? {
@@ -104,14 +105,14 @@ impl<'a> LiveRows<'a> {
                     }
                 }
             }
-            // where there is one tombstone there are more
+            // behind one tombstone there are usually more
             self.pass_tombstones()?;
         }
     }
 
     fn pass_tombstones(&mut self) -> Result<(), ReadError> {
         loop {
-            // one more than is allowed is counted, and no other
+            // count one more than is allowed, and no further
             let allowed =
                 self.limits.failure.saturating_sub(self.scanned.as_ref().map_or(0, |scanned| scanned.tombstones));
             match self.stream.pass_tombstones(allowed.saturating_add(1))? {
@@ -134,23 +135,23 @@ impl<'a> LiveRows<'a> {
         }
     }
 
-    /// Tombstones passed so far.
+    /// Number of tombstones passed so far.
     pub fn tombstones(&self) -> u64 {
         self.before + self.scanned.as_ref().map_or(0, |scanned| scanned.tombstones)
     }
 
-    /// Live rows given so far.
+    /// Number of live rows given so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// What has passed more tombstones than it is warned of.
+    /// The counts of the partitions or ranges that exceeded the warning threshold.
     pub fn finish(mut self) -> Vec<Scanned> {
         self.end();
         self.warned
     }
 
-    /// Adds what was passed to the counters of a read.
+    /// Adds the counts to the counters of a read.
     pub fn record(&self, stats: &ReadStats) {
         ReadStats::add(&stats.tombstones, self.tombstones());
         ReadStats::add(&stats.rows, self.rows);
@@ -181,7 +182,7 @@ impl<'a> LiveRows<'a> {
         let is_deleted = !row.deletion.is_live();
         row.deletion = DeletionTime::LIVE;
         if row.liveness.is_gone_from_view() && self.table.kind == TableKind::View {
-            // cells that it left are not a row
+            // cells that the deletion left are not a row
             self.count(1)?;
             return Ok(None);
         }
@@ -223,7 +224,7 @@ impl<'a> LiveRows<'a> {
     }
 }
 
-/// What a row counts, without taking anything from it: whether it has live data, and tombstones.
+/// What a row counts, without changing it: whether it has live data, and its number of tombstones.
 pub fn counted(row: &Row, now: u32) -> (bool, u64) {
     let (mut live, mut dead, mut deleted) = (row.liveness.is_live(now), 0, !row.deletion.is_live());
     deleted |= !live && !row.liveness.is_empty();
@@ -263,7 +264,7 @@ mod tests {
     use super::*;
     use crate::{Cell, ClusteringValues, Liveness};
 
-    /// Of a row made by `make`: live, tombstones.
+    /// The counts of a row that `make` builds: live, tombstones.
     fn of(make: impl Fn(&mut Row)) -> (bool, u64) {
         let mut row = Row::new(ClusteringValues::new());
         make(&mut row);
@@ -278,7 +279,7 @@ mod tests {
         assert_eq!(of(|row| row.deletion = deletion), (false, 1));
         assert_eq!(of(|row| row.liveness = Liveness::expiring(9, 1, 900)), (false, 1));
         assert_eq!(of(|row| row.add_complex_deletion(ColumnId(1), deletion)), (false, 1));
-        // what is left of a row, or a cell that was counted, stands for it
+        // a row or cell that is left or counted stands for the rest
         let deleted_and_live = |row: &mut Row| {
             row.deletion = deletion;
             row.add_cell(live(0));

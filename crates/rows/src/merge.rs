@@ -1,12 +1,16 @@
-//! Several streams made one: equal partitions, rows and cells reconciled, deletions applied across sources.
+//! Merges several streams into one: equal partitions, rows and cells are reconciled, and deletions
+//! apply across sources.
 //!
-//! 1. The partitions at the front are kept in order of their keys; those equal to the first are read together.
-//! 2. Heads: the strongest partition deletion, the static rows merged under it.
-//! 3. Unfiltereds: the sources are kept in order of their front items; those at one position are taken together.
-//!    Each source has at most one open deletion; the strongest of all is what is open in the output (unless the
-//!    partition deletion is stronger), and a marker is written where that changes.
-//! 4. With one source everything passes unchanged: a stream never holds what its own deletions shadow. So does a row that stands alone where
-//!    nothing is deleted; for those who can copy it ([`MergeStream::passing`]) as it is encoded.
+//! 1. Sources are kept in order of the keys of their next partitions. All sources at the first key
+//!    are read together.
+//! 2. Heads: the strongest partition deletion counts, and static rows are merged under it.
+//! 3. Unfiltereds: sources are kept in order of their next items. All sources at the first position
+//!    are taken together. Each source has at most one open deletion. The strongest of these is the
+//!    open deletion of the output, unless the partition deletion is stronger; a marker is written
+//!    wherever it changes.
+//! 4. With one source everything passes unchanged, because a stream never holds data that its own
+//!    deletions shadow. A row that only one source has also passes unchanged where nothing is
+//!    deleted; for callers that can copy rows ([`MergeStream::passing`]), in its encoded form.
 //!
 //! Agrees with `org.apache.cassandra.db.rows.{UnfilteredRowIterators,RangeTombstoneMarker.Merger}`.
 
@@ -27,49 +31,49 @@ struct Source {
     stream: Box<dyn PartitionStream>,
     head: Option<PartitionHead>,
     front: Option<MaybeEncoded>,
-    /// Deletion open in this source at the point that the merge has reached.
+    /// The deletion that is open in this source at the position that the merge has reached.
     open: DeletionTime,
 }
 
-/// Sources that stand at one position.
+/// The sources that stand at one position.
 type Group = SmallVec<[usize; 8]>;
 
 /// The merge of several streams of one table, all in the same direction.
 pub struct MergeStream {
     table: Arc<TableMetadata>,
     reversed: bool,
-    /// Sources are asked for rows as they are encoded.
+    /// Whether sources are asked for rows in their encoded form.
     passing: bool,
     started: bool,
     sources: Vec<Source>,
-    /// Sources that have a partition, in order of their keys.
+    /// The sources that have a partition, in order of its key.
     by_key: Vec<usize>,
-    /// Sources that are in the current partition and have a front item, in order of those.
+    /// The sources that have an item in the current partition, in order of these items.
     by_front: Vec<usize>,
-    /// The first of them is known to stand before all others.
+    /// Whether the first of them is known to stand before all others.
     first_alone: bool,
-    /// Sources in the current partition.
+    /// The sources that are in the current partition.
     current: Vec<usize>,
     partition_deletion: DeletionTime,
-    /// Deletion open in the output.
+    /// The deletion that is open in the output.
     open: DeletionTime,
     counts: Option<Arc<MergeCounts>>,
     observer: Option<Box<dyn RowObserver>>,
     key: Option<DecoratedKey>,
 }
 
-/// Told of each row that several sources, or a deletion, had a say in.
+/// Is told of each row that several sources, or a deletion, had a part in.
 pub trait RowObserver: Send {
-    /// `merged` came of `versions` in the partition of `key`; None: nothing is left.
+    /// `merged` is the result of `versions` in the partition of `key`; None: nothing is left.
     fn merged(&mut self, key: &DecoratedKey, versions: &[Row], merged: Option<&Row>);
 }
 
-/// How many partitions came from how many sources.
+/// Counts partitions by the number of sources that they came from.
 #[derive(Debug)]
 pub struct MergeCounts(Vec<AtomicU64>);
 
 impl MergeCounts {
-    /// For a merge of so many.
+    /// Counters for a merge of this many sources.
     pub fn new(sources: usize) -> Arc<Self> {
         Arc::new(Self((0..sources).map(|_| AtomicU64::new(0)).collect()))
     }
@@ -80,7 +84,8 @@ impl MergeCounts {
         }
     }
 
-    /// Numbers of sources with the partitions that came from so many; those without any are left out.
+    /// Pairs of a number of sources and the number of partitions that came from as many; pairs with
+    /// no partition are left out.
     pub fn counts(&self) -> Vec<(u32, u64)> {
         let counts = (1..).zip(&self.0).map(|(sources, count)| (sources, count.load(Atomic::Relaxed)));
         counts.filter(|(_, count)| *count > 0).collect()
@@ -88,7 +93,7 @@ impl MergeCounts {
 }
 
 impl MergeStream {
-    /// Merges `streams`; `reversed` says how each orders the rows of a partition.
+    /// The merge of `streams`. `reversed`: each gives the rows of a partition in descending order.
     pub fn new(table: Arc<TableMetadata>, streams: Vec<Box<dyn PartitionStream>>, reversed: bool) -> Self {
         let sources = streams
             .into_iter()
@@ -112,7 +117,7 @@ impl MergeStream {
         }
     }
 
-    /// Merges streams that were moved to their first partition, whose heads these are.
+    /// The merge of streams that were moved to their first partitions, whose heads are given too.
     pub fn opened(
         table: Arc<TableMetadata>,
         streams: Vec<(Box<dyn PartitionStream>, PartitionHead)>,
@@ -126,22 +131,22 @@ impl MergeStream {
         merge
     }
 
-    /// Rows that pass unchanged are given as they are encoded, where their sources give them so.
+    /// Gives rows that pass unchanged in their encoded form, if their sources give them so.
     pub fn passing(self) -> Self {
         Self { passing: true, ..self }
     }
 
-    /// Tells of rows.
+    /// Sets the observer of rows.
     pub fn observed(self, observer: Option<Box<dyn RowObserver>>) -> Self {
         Self { observer, ..self }
     }
 
-    /// Counts what is merged.
+    /// Sets the counters of partitions.
     pub fn counting(self, counts: Arc<MergeCounts>) -> Self {
         Self { counts: Some(counts), ..self }
     }
 
-    /// The merge of `streams`, or the only one as it is.
+    /// The merge of `streams`; a single stream is returned as it is.
     pub fn boxed(
         table: &Arc<TableMetadata>,
         mut streams: Vec<Box<dyn PartitionStream>>,
@@ -160,7 +165,7 @@ impl MergeStream {
 
     fn advance_partition(&mut self, index: usize) -> Result<(), ReadError> {
         let source = &mut self.sources[index];
-        // of a stream that was opened before the head is there
+        // the head of a stream that was opened before is there already
         if self.started || source.head.is_none() {
             source.head = source.stream.next_partition()?;
         }
@@ -206,7 +211,7 @@ impl MergeStream {
         self.by_front.insert(at, index);
     }
 
-    /// The first front is a row that nothing deletes, and no other source has it: it is as it is.
+    /// Whether the first item is a row that nothing deletes and that no other source has.
     fn passes_unchanged(&self, first: usize) -> bool {
         if !self.partition_deletion.is_live() || !self.open.is_live() {
             return false;
@@ -220,7 +225,7 @@ impl MergeStream {
         is_row && (self.first_alone || others.is_none_or(|next| self.compare_fronts(first, *next) == Ordering::Less))
     }
 
-    /// The next of the first source, which usually stays first.
+    /// Takes the next item of the first source, which usually stays first.
     fn advance_first(&mut self, first: usize) -> Result<(), ReadError> {
         self.pull(first)?;
         let others = self.by_front.get(1);
@@ -233,7 +238,7 @@ impl MergeStream {
         Ok(())
     }
 
-    /// Takes the sources that stand at the first position out of the order; what they have is taken apart.
+    /// Takes the sources at the first position out of the order, and decodes their items.
     fn take_group(&mut self) -> Result<Group, ReadError> {
         let mut length = 1;
         while length < self.by_front.len()
@@ -251,7 +256,7 @@ impl MergeStream {
         Ok(group)
     }
 
-    /// The row in front of a source.
+    /// The row in front of a source; None: a marker.
     fn row(&self, index: usize) -> Option<&Row> {
         match &self.sources[index].front {
             Some(MaybeEncoded::Decoded(Unfiltered::Row(row))) => Some(row),
@@ -300,8 +305,9 @@ impl MergeStream {
         }
     }
 
-    /// The strongest deletion over the rows of a group where they hold counters: what it deletes goes before cells are merged,
-    /// or it would live on in a context that another source wrote later.
+    /// The strongest deletion over the rows of a group that holds counters. Counter cells that it
+    /// shadows must go before cells are merged, otherwise they would live on in a context that
+    /// another source wrote later.
     fn shadow_of_counters(&self, group: &[usize]) -> DeletionTime {
         if !self.table.is_counter() {
             return DeletionTime::LIVE;

@@ -1,8 +1,9 @@
-//! What compaction may leave out: tombstones and expired data that nothing can need any more.
+//! Leaves out of a compaction the tombstones and expired data that nothing needs any more.
 //!
-//! A deletion may go when it is older than gc_grace (`local_deletion_time < gc_before`) and no data outside of what is
-//! being compacted could be shadowed by it (`timestamp < max_purgeable`). An expired cell that may not go yet becomes
-//! a tombstone dated back by its TTL. Agrees with `org.apache.cassandra.db.partitions.PurgeFunction`, `AbstractCell.purge`.
+//! A deletion may go if it is older than gc_grace (`local_deletion_time < gc_before`) and could not
+//! shadow data outside of the compaction (`timestamp < max_purgeable`). An expired cell that may
+//! not go yet becomes a tombstone, dated back by its TTL. Agrees with
+//! `org.apache.cassandra.db.partitions.PurgeFunction`, `AbstractCell.purge`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use crate::{
     ReadError, Row, Unfiltered,
 };
 
-/// Gives for a partition the smallest timestamp of data outside the compaction: deletions below it may go.
+/// Gives for a partition the smallest timestamp of data outside of the compaction. Deletions below
+/// it may go.
 pub type MaxPurgeable = Box<dyn Fn(&DecoratedKey) -> i64 + Send>;
 
-/// A stream without what may go.
+/// A stream without the data that may go.
 pub struct PurgeStream<S> {
     stream: S,
     now: u32,
@@ -27,19 +29,19 @@ pub struct PurgeStream<S> {
     max_purgeable: MaxPurgeable,
     current: Option<i64>,
     key: Option<DecoratedKey>,
-    /// Partitions whose deletions may go whenever they were made.
+    /// Partitions whose deletions may go before gc_grace has ended.
     graceless: Arc<BTreeSet<DecoratedKey>>,
     is_graceless: bool,
 }
 
 impl<S: PartitionStream> PurgeStream<S> {
-    /// Purges at the time `now`, tombstones from before `gc_before` (both seconds).
+    /// Purges at the time `now` deletions from before `gc_before` (both in seconds).
     pub fn new(stream: S, now: u32, gc_before: u32, max_purgeable: MaxPurgeable) -> Self {
         let graceless = Arc::default();
         Self { stream, now, gc_before, max_purgeable, current: None, key: None, graceless, is_graceless: false }
     }
 
-    /// Deletions of these partitions may go before gc_grace has ended.
+    /// Lets the deletions of these partitions go before gc_grace has ended.
     pub fn without_grace(self, graceless: Arc<BTreeSet<DecoratedKey>>) -> Self {
         Self { graceless, ..self }
     }
@@ -75,7 +77,7 @@ impl<S: PartitionStream> PurgeStream<S> {
         Some(Cell { ttl: NO_TTL, local_deletion_time, value: bytes::Bytes::new(), ..cell })
     }
 
-    /// Nothing in it is dead or deletes.
+    /// Whether nothing in the row is dead or deletes.
     fn is_untouched(&self, row: &Row) -> bool {
         let is_live = |data: &ColumnData| match data {
             ColumnData::Simple(cell) => cell.is_live(self.now),
@@ -135,7 +137,7 @@ impl<S: PartitionStream> PurgeStream<S> {
 }
 
 impl<S: PartitionStream> PartitionStream for PurgeStream<S> {
-    /// Partitions that become empty still come; the writer leaves out those without content.
+    /// Partitions that become empty are given too; the writer leaves them out.
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         let Some(mut head) = self.stream.next_partition()? else { return Ok(None) };
         self.is_graceless = self.graceless.contains(&head.key);

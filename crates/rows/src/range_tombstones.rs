@@ -1,12 +1,18 @@
-//! Range tombstones of one partition as the cuts at which what is deleted changes: what overlaps is cut, the stronger deletion wins.
+//! The range tombstones of one partition, stored as the cuts at which the deletion changes. Where
+//! ranges overlap they are cut, and the stronger deletion wins.
 //!
-//! [0,10]@3, [5,8]@1, [8,15]@4 becomes [0,8)@3, [8,15]@4: three cuts, at each the deletion that holds from there on. Cuts are keyed by
-//! their byte-comparable form, so that an insert is O(log n) and the cuts inside of it, and a slice begins with a search.
+//! Example: [0,10]@3, [5,8]@1, [8,15]@4 becomes [0,8)@3, [8,15]@4: three cuts, each with the
+//! deletion that holds behind it. Cuts are keyed by their byte-comparable form, so an insert costs
+//! O(log n) and the cuts inside of it, and a slice begins with a search.
 //!
-//! Must hold: neighbours differ (a cut where nothing changes is none), before the first cut and behind the last nothing is deleted. So the
-//! list is the same in whatever order deletions come, and at no point does it ever get weaker.
-//! Agrees in effect with `org.apache.cassandra.db.RangeTombstoneList`. That keeps two ranges apart that touch and have one deletion, and of
-//! two with one timestamp the first; here they are joined, and the later local deletion time stays, as everywhere else.
+//! Invariants: neighbouring cuts differ (there is no cut where nothing changes); before the first
+//! cut and behind the last nothing is deleted. So the list does not depend on the order in which
+//! deletions arrive, and the deletion at a position only ever gets stronger.
+//!
+//! Agrees in effect with `org.apache.cassandra.db.RangeTombstoneList`. That class keeps two
+//! touching ranges with the same deletion apart, and keeps the first of two deletions with one
+//! timestamp. Here touching ranges are joined, and the later local deletion time stays, as
+//! everywhere else.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
@@ -17,7 +23,8 @@ use types::byte_comparable::{TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLU
 
 use crate::{ClusteringPrefix, ClusteringValues, DeletionTime, PrefixKind, RangeTombstoneMarker, Slice};
 
-/// The byte-comparable form of a bound: a cut between rows. A start and an end at the same cut have the same key.
+/// The byte-comparable form of a bound, which is a cut between rows. A start and an end at the same
+/// cut have the same key.
 pub type CutKey = stdx::block_map::Key;
 
 /// The byte-comparable form of a position.
@@ -32,7 +39,7 @@ pub fn prefix_key(comparator: &ClusteringComparator, values: &[Option<bytes::Byt
     CutKey::from_slice(&key)
 }
 
-/// The same behind what is in a buffer.
+/// Appends the byte-comparable form of values with a kind.
 pub fn put_prefix_key(
     key: &mut Vec<u8>,
     comparator: &ClusteringComparator,
@@ -47,26 +54,26 @@ pub fn put_prefix_key(
     types::byte_comparable::encode_clustering(&comparator.columns, values, terminator, key);
 }
 
-/// The cut lies before the rows that its values name, not behind them.
+/// Whether the cut lies before the rows that its values name; false: behind them.
 pub fn is_before(cut: &[u8]) -> bool {
     cut.last() == Some(&TERMINATOR_BEFORE)
 }
 
-/// A deletion with where it holds.
+/// A deletion and the range in which it holds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RangeTombstone {
-    /// Where.
+    /// The range.
     pub slice: Slice,
-    /// What.
+    /// The deletion.
     pub deletion: DeletionTime,
 }
 
-/// What a cut is to the list.
+/// The value of a cut in the list.
 #[derive(Clone, PartialEq, Debug)]
 struct Cut {
-    /// Beside the list: who only walks along does not look at them.
+    /// The values of the bound. In a box beside the list, because a walk does not look at them.
     values: Box<ClusteringValues>,
-    /// What holds from here to the next cut. [`DeletionTime::LIVE`]: nothing.
+    /// The deletion that holds from here to the next cut. [`DeletionTime::LIVE`]: none.
     deletion: DeletionTime,
 }
 
@@ -78,29 +85,30 @@ impl Value for Cut {
     fn take_from(&self, (): &mut ()) {}
 }
 
-/// A cut where it lies, as a walk meets it; the fields are those of a [`Change`].
+/// A cut in the list, as a walk meets it. The fields are those of a [`Change`], borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Met<'a> {
-    /// Where.
+    /// The position of the cut.
     pub key: &'a CutKey,
-    /// Its values.
+    /// The values of the bound.
     pub values: &'a ClusteringValues,
-    /// What holds beyond it.
+    /// The deletion that holds behind it in the direction of the walk.
     pub next: DeletionTime,
 }
 
 /// A cut that a walk has met.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// Where.
+    /// The position of the cut.
     pub key: CutKey,
-    /// Its values; whether it lies before or behind them says the key ([`is_before`]).
+    /// The values of the bound. The key says whether the cut lies before or behind them
+    /// ([`is_before`]).
     pub values: ClusteringValues,
-    /// What holds beyond it in the direction of the walk.
+    /// The deletion that holds behind it in the direction of the walk.
     pub next: DeletionTime,
 }
 
-/// Disjoint intervals in clustering order.
+/// Disjoint intervals in clustering order, each with its deletion.
 #[derive(Clone, Debug, Default)]
 pub struct RangeTombstoneList {
     cuts: BlockMap<Cut>,
@@ -113,17 +121,17 @@ impl PartialEq for RangeTombstoneList {
 }
 
 impl RangeTombstoneList {
-    /// None.
+    /// An empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has none.
+    /// Whether nothing is deleted.
     pub fn is_empty(&self) -> bool {
         self.cuts.is_empty()
     }
 
-    /// Number of cuts: two for an interval, one where two meet.
+    /// Number of cuts: two for an interval alone, one where two intervals touch.
     pub fn cuts(&self) -> usize {
         self.cuts.len()
     }
@@ -133,7 +141,7 @@ impl RangeTombstoneList {
         self.cuts.iter().filter(|(_, cut)| !cut.deletion.is_live()).count()
     }
 
-    /// Adds a deletion, cutting what it overlaps.
+    /// Adds a deletion and cuts the ranges that it overlaps.
     pub fn insert(&mut self, comparator: &ClusteringComparator, slice: Slice, deletion: DeletionTime) {
         let start_key = position_key(comparator, &slice.start);
         let end_key = position_key(comparator, &slice.end);
@@ -141,7 +149,7 @@ impl RangeTombstoneList {
             return;
         }
         if self.cuts.last().is_none_or(|(last, _)| *last < start_key) {
-            // deletions in clustering order, as most come
+            // deletions arrive in clustering order: the usual case
             self.set(start_key, slice.start.values, DeletionTime::LIVE, deletion);
             self.set(end_key, slice.end.values, deletion, DeletionTime::LIVE);
             return;
@@ -151,7 +159,7 @@ impl RangeTombstoneList {
         let (before, here) = (of(before), of(here.or(before)));
         let mut holds = here.merge(deletion);
         if next.is_none_or(|(next, _)| *next > end_key) {
-            // between two cuts
+            // the new range lies between two cuts
             self.set(start_key, slice.start.values, before, holds);
             self.set(end_key, slice.end.values, holds, here);
             return;
@@ -172,7 +180,7 @@ impl RangeTombstoneList {
         self.set(end_key, slice.end.values, holds, behind);
     }
 
-    /// Makes a cut where the deletion changes, and none where it does not.
+    /// Makes a cut if the deletion changes there, and removes it if not.
     fn set(&mut self, key: CutKey, values: ClusteringValues, before: DeletionTime, deletion: DeletionTime) {
         if before == deletion {
             self.cuts.remove(&key);
@@ -187,33 +195,34 @@ impl RangeTombstoneList {
         });
     }
 
-    /// What holds right before a cut.
+    /// The deletion right before a cut.
     fn up_to(&self, key: &[u8]) -> DeletionTime {
         let cut = self.cuts.range(Unbounded, Excluded(key)).next_back();
         cut.map_or(DeletionTime::LIVE, |(_, cut)| cut.deletion)
     }
 
-    /// What holds right behind a cut.
+    /// The deletion right behind a cut.
     fn from(&self, key: &[u8]) -> DeletionTime {
         let cut = self.cuts.range(Unbounded, Included(key)).next_back();
         cut.map_or(DeletionTime::LIVE, |(_, cut)| cut.deletion)
     }
 
-    /// The deletion that holds at a row, by the byte-comparable form of its clustering.
+    /// The deletion that holds at a row, given the byte-comparable form of its clustering.
     pub fn deletion_at(&self, row_key: &[u8]) -> DeletionTime {
         self.up_to(row_key)
     }
 
-    /// What holds where a walk enters the cuts between `start` and `end`: behind `start`, or before `end` where it is `reversed`.
+    /// The deletion that holds where a walk enters the range: behind `start`, or before `end` if it
+    /// is `reversed`.
     pub fn entered(&self, start: &[u8], end: &[u8], reversed: bool) -> DeletionTime {
         if reversed { self.up_to(end) } else { self.from(start) }
     }
 
-    /// The cuts between `start` and `end`, neither of them included, in the direction of the walk.
+    /// The cuts strictly between `start` and `end`, in the direction of the walk.
     pub fn walk<'a>(&'a self, start: &'a [u8], end: &'a [u8], reversed: bool) -> impl Iterator<Item = Met<'a>> + 'a {
         let inside = self.cuts.range(Excluded(start), Excluded(end));
         let (forward, backward) = if reversed {
-            // keys are not looked at: each may lie anywhere
+            // keys are not inspected, because each may be on the heap
             let mut inside = inside.rev().peekable();
             let backward = std::iter::from_fn(move || {
                 let (key, cut) = inside.next()?;
@@ -228,7 +237,8 @@ impl RangeTombstoneList {
         forward.into_iter().flatten().chain(backward.into_iter().flatten())
     }
 
-    /// Passes the first of them, at most `limit`, without a look at each. Gives how many, the last, and what holds beyond it.
+    /// Passes the first cuts of a walk, at most `limit`, without inspecting each. Returns their
+    /// number, the last of them, and the deletion behind it.
     pub fn pass(
         &self,
         start: &[u8],
@@ -252,7 +262,7 @@ impl RangeTombstoneList {
         (passed, last.map(|found| (&found.0, beyond(found))))
     }
 
-    /// The first `limit` of them, to keep.
+    /// The first `limit` cuts of a walk, as owned values.
     pub fn changes<'a>(
         &'a self,
         start: &'a [u8],
@@ -296,7 +306,7 @@ impl RangeTombstoneList {
         })
     }
 
-    /// Heap bytes, roughly.
+    /// Bytes on the heap, estimated.
     pub fn memory_size(&self) -> usize {
         self.cuts.len() * (size_of::<Cut>() + size_of::<ClusteringValues>() + 64)
     }
@@ -312,7 +322,8 @@ pub fn as_end(bound: &ClusteringPrefix) -> ClusteringPrefix {
     ClusteringPrefix::end(bound.values.clone(), bound.kind.side() > 0)
 }
 
-/// The marker at a cut where (in clustering order) `close` ends and `open` starts; None when neither does.
+/// The marker at a cut where, in clustering order, `close` ends and `open` starts. None: neither
+/// does.
 pub fn marker_at(
     values: ClusteringValues,
     before: bool,
@@ -331,7 +342,8 @@ pub fn marker_at(
     Some(RangeTombstoneMarker { position: ClusteringPrefix { kind, values }, close, open })
 }
 
-/// Markers of disjoint intervals in clustering order; where one ends and the next starts at one cut, a boundary.
+/// The markers of disjoint intervals in clustering order; a boundary where one interval ends and
+/// the next starts at one cut.
 pub fn markers(tombstones: &[RangeTombstone]) -> Vec<RangeTombstoneMarker> {
     let mut markers: Vec<RangeTombstoneMarker> = Vec::with_capacity(tombstones.len() * 2);
     for tombstone in tombstones {

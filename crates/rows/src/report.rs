@@ -1,134 +1,139 @@
-//! What a read would take, or took: plain values between whoever reads and whoever tells a user of it (EXPLAIN).
+//! The report of a read for EXPLAIN: what it would do, or what it did. Plain values that the
+//! storage fills and `cql` prints.
 //!
-//! A report has one [`CommandReport`] for each command and, in it, one [`SourceReport`] for each memtable and SSTable of the table, whether
-//! it is read or left out. What was measured is there only when the read was carried out.
+//! A report has a [`CommandReport`] for each command and in it a [`SourceReport`] for each memtable
+//! and SSTable of the table, whether it is read or left out. Measured values are present only if
+//! the read was carried out.
 
 use types::DecoratedKey;
 
 use crate::dead::Passed;
 
-/// The most sources that are told of one by one in a command; the others are counted.
+/// Most sources of a command that are listed; further ones are counted.
 pub const SOURCES_MAX: usize = 64;
 
-/// The most commands that are told of one by one; the others are counted.
+/// Most commands that are listed; further ones are counted.
 pub const COMMANDS_MAX: usize = 16;
 
-/// A read.
+/// The report of a read.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ReadReport {
-    /// One for each command, up to [`COMMANDS_MAX`].
+    /// The commands, at most [`COMMANDS_MAX`].
     pub commands: Vec<CommandReport>,
-    /// Commands that are not told of.
+    /// Number of commands that are not listed.
     pub commands_left_out: u64,
-    /// The rows are made up by the node when they are asked for.
+    /// Whether the table is virtual: the node computes the rows when they are read.
     pub is_virtual: bool,
-    /// How many replicas must answer.
+    /// Number of replicas that must answer.
     pub block_for: u32,
-    /// What came of it; None: it was not carried out.
+    /// The measured result; None: the read was not carried out.
     pub run: Option<RunReport>,
 }
 
-/// What came of a read as a whole.
+/// The measured result of a whole read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunReport {
-    /// What the sources put together gave: what the query had to look at.
+    /// Counts of what the merged sources gave, that is, what the query had to look at.
     pub passed: Passed,
-    /// From the first look at the sources to the whole page.
+    /// Time from the first look at the sources to the complete page, microseconds.
     pub micros: u64,
-    /// Of that, until a thread of the pool was free.
+    /// The part of `micros` that passed until a thread of the pool was free.
     pub waited_micros: u64,
-    /// It would have waited for the disk, or passed many rows, and was run again in the background.
+    /// Whether the read was run again on the pool, because it would have waited for the disk or
+    /// passed many rows.
     pub in_background: bool,
 }
 
-/// A read of one partition, or of a range of them.
+/// The report of a command: a read of one partition or of a range of partitions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CommandReport {
-    /// The index whose entries of a value are read; None: rows of the table.
+    /// The index from which entries of a value are read; None: rows of the table.
     pub index: Option<String>,
     /// The partition; None: a range.
     pub key: Option<DecoratedKey>,
-    /// The first and the last shard it touches.
+    /// The first and the last shard that are touched.
     pub shards: (usize, usize),
-    /// How many shards there are.
+    /// Number of shards of the table.
     pub shard_count: usize,
-    /// Newest sources first, until the rows are complete.
+    /// Whether sources are read newest first until the rows are complete.
     pub by_names: bool,
-    /// In the order in which they are looked at.
+    /// The sources, in the order in which they are considered.
     pub sources: Vec<SourceReport>,
-    /// Sources that are not told of.
+    /// Number of sources that are not listed.
     pub sources_left_out: u64,
 }
 
-/// What a source is.
+/// The kind of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourceKind {
-    /// Takes writes.
+    /// A memtable that takes writes.
     Memtable,
-    /// Is being written to an SSTable.
+    /// A memtable that is being flushed.
     Flushing,
-    /// What SSTables hold of a partition, in memory.
+    /// The row cache: content of SSTables for one partition, in memory.
     RowCache,
-    /// Files.
+    /// An SSTable.
     SSTable,
 }
 
-/// What becomes of a source.
+/// Whether a source is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// It is read.
     Read,
-    /// It is read unless what is newer leaves nothing open: known only once that is read.
+    /// It is read unless newer sources answer everything, which is known only when they have been
+    /// read.
     Perhaps,
     /// It is left out.
     Skip,
 }
 
-/// A memtable or an SSTable.
+/// The report of a source.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SourceReport {
-    /// What it is.
+    /// The kind.
     pub kind: SourceKind,
-    /// `shard 3`, `da-7-bti`.
+    /// The name: `shard 3`, `da-7-bti`.
     pub name: String,
-    /// What becomes of it.
+    /// Whether it is read.
     pub decision: Decision,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
     /// Bytes that it holds.
     pub bytes: u64,
-    /// Blocks of the partition's row index, all and those that can hold what is asked for. One partition only.
+    /// Blocks of the partition's row index: all, and those that can hold the wanted rows. None for
+    /// reads of several partitions.
     pub blocks: Option<BlockCount>,
-    /// What reading it took; None: it was not read.
+    /// The measured values; None: the source was not read.
     pub measured: Option<SourceFigures>,
 }
 
-/// Blocks of a partition.
+/// Numbers of blocks of a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockCount {
-    /// All.
+    /// All blocks.
     pub total: u64,
-    /// Of these: those that can hold what is asked for, or those that were read.
+    /// The blocks that can hold the wanted rows, or that were read.
     pub wanted: u64,
 }
 
-/// What reading a source took.
+/// What reading a source cost.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SourceFigures {
-    /// What came out of it.
+    /// Counts of what came out of it.
     pub passed: Passed,
-    /// Blocks that were read, of those of the partitions that were read.
+    /// Blocks that were read, and all blocks of the partitions that were read.
     pub blocks: BlockCount,
-    /// Chunks that were in the cache.
+    /// Chunks that were found in the cache.
     pub chunks_cached: u64,
     /// Chunks that were read from disk.
     pub chunks_read: u64,
-    /// Bytes of those on disk.
+    /// Bytes of the chunks read from disk, as they are there.
     pub bytes_read: u64,
     /// Bytes of a chunk before compression.
     pub chunk_length: u64,
-    /// It had the key in its filter and not in its data.
+    /// Keys that the filter passed and the file does not have.
     pub false_positives: u64,
-    /// Time spent in it.
+    /// Time spent in the source, nanoseconds.
     pub nanos: u64,
 }

@@ -1,5 +1,5 @@
-//! Rows: a clustering, its liveness, its deletion and its cells. Agrees with `org.apache.cassandra.db.rows.{Row,Rows}`
-//! and `LivenessInfo`.
+//! Rows: a clustering, its liveness, its deletion and its cells. Agrees with
+//! `org.apache.cassandra.db.rows.{Row,Rows}` and `LivenessInfo`.
 
 use std::cmp::Ordering;
 
@@ -8,58 +8,60 @@ use schema::{ColumnId, TableMetadata};
 use crate::cell::{NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
 use crate::{Cell, ClusteringValues, DeletionTime, counter};
 
-/// Primary-key liveness: what an INSERT leaves even if no column is set.
+/// The liveness of a primary key: what an INSERT leaves even if it sets no column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Liveness {
-    /// Write time, microseconds; NO_TIMESTAMP: there is none.
+    /// Write timestamp, microseconds; NO_TIMESTAMP: the row has no liveness.
     pub timestamp: i64,
-    /// Seconds to live; NO_TTL when it does not expire.
+    /// Seconds to live; NO_TTL if it does not expire.
     pub ttl: u32,
-    /// When it expires, seconds; NO_DELETION_TIME when it does not.
+    /// Time of expiry, seconds; NO_DELETION_TIME if it does not expire.
     pub local_expiration_time: u32,
 }
 
 impl Liveness {
-    /// None.
+    /// The absence of liveness.
     pub const EMPTY: Self = Self { timestamp: NO_TIMESTAMP, ttl: NO_TTL, local_expiration_time: NO_DELETION_TIME };
-    /// TTL that marks a view row whose liveness has ended.
+    /// The TTL that marks a row of a view whose liveness has ended.
     pub const EXPIRED_TTL: u32 = i32::MAX as u32;
 
-    /// That of a plain INSERT.
+    /// The liveness of an INSERT without a TTL.
     pub fn new(timestamp: i64) -> Self {
         Self { timestamp, ..Self::EMPTY }
     }
 
-    /// That of an INSERT with a TTL.
+    /// The liveness of an INSERT with a TTL.
     pub fn expiring(timestamp: i64, ttl: u32, local_expiration_time: u32) -> Self {
         Self { timestamp, ttl, local_expiration_time }
     }
 
-    /// There is none.
+    /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.timestamp == NO_TIMESTAMP
     }
 
-    /// Expires.
+    /// Whether it expires.
     #[inline]
     pub fn is_expiring(&self) -> bool {
         self.ttl != NO_TTL
     }
 
-    /// Marks a row of a view as gone, whatever cells it still has: the base row has another place in the view now.
+    /// Whether it marks a row of a view as gone, whatever cells the row still has: the base row has
+    /// moved in the view.
     #[inline]
     pub fn is_gone_from_view(&self) -> bool {
         self.ttl == Self::EXPIRED_TTL
     }
 
-    /// Keeps the row visible to a read at `now` (seconds).
+    /// Whether it makes the row visible to a read at `now` (seconds).
     #[inline]
     pub fn is_live(&self, now: u32) -> bool {
         !self.is_empty() && self.ttl != Self::EXPIRED_TTL && (self.ttl == NO_TTL || now < self.local_expiration_time)
     }
 
-    /// Whether `self` wins: greater timestamp; on a tie expiring over not, then the later end.
+    /// Whether `self` wins over `other`: the greater timestamp; with equal ones, expiring over not
+    /// expiring, then the later end.
     pub fn supersedes(&self, other: &Self) -> bool {
         if self.timestamp != other.timestamp {
             return self.timestamp > other.timestamp;
@@ -75,23 +77,23 @@ impl Liveness {
     }
 }
 
-/// A collection or UDT stored cell by cell.
+/// The data of a column that is stored cell by cell: a collection or user type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ComplexColumn {
     /// The column.
     pub column: ColumnId,
-    /// Deletion of the whole value.
+    /// The deletion of the whole value.
     pub deletion: DeletionTime,
-    /// Its cells by path order.
+    /// The cells, ordered by path.
     pub cells: Vec<Cell>,
 }
 
-/// What a row holds of one column.
+/// The data of one column in a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ColumnData {
-    /// One cell.
+    /// One cell of a simple column.
     Simple(Cell),
-    /// A deletion and cells.
+    /// The deletion and the cells of a complex column.
     Complex(Box<ComplexColumn>),
 }
 
@@ -109,18 +111,19 @@ impl ColumnData {
 /// A row, or the static row of a partition (its clustering is then empty).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// Clustering values, one for each clustering column.
+    /// The clustering values, one for each clustering column.
     pub clustering: ClusteringValues,
-    /// Primary-key liveness.
+    /// The liveness of the primary key.
     pub liveness: Liveness,
-    /// Row deletion.
+    /// The deletion of the row.
     pub deletion: DeletionTime,
-    /// Column data sorted by column id.
+    /// The data of the columns, ascending by column id.
     pub columns: Vec<ColumnData>,
 }
 
 impl Row {
-    /// Bytes that it takes in serial form, or a few more: a buffer that grows would copy large values again and again.
+    /// Bytes of the serial form, or slightly more. Used to reserve a buffer: one that grows would
+    /// copy large values again and again.
     pub fn encoded_room(&self) -> usize {
         const ROW: usize = 24;
         const CELL: usize = 16;
@@ -131,12 +134,12 @@ impl Row {
         ROW + cells.sum::<usize>() * CELL + self.data_size()
     }
 
-    /// A row with nothing in it.
+    /// A row without any data.
     pub fn new(clustering: ClusteringValues) -> Self {
         Self { clustering, liveness: Liveness::EMPTY, deletion: DeletionTime::LIVE, columns: Vec::new() }
     }
 
-    /// The largest timestamp in it; the smallest number where there is none.
+    /// The greatest timestamp in the row; i64::MIN if there is none.
     pub fn max_timestamp(&self) -> i64 {
         let of_column = |data: &ColumnData| match data {
             ColumnData::Simple(cell) => cell.timestamp,
@@ -149,12 +152,12 @@ impl Row {
         self.columns.iter().map(of_column).fold(of_row, i64::max)
     }
 
-    /// Neither liveness nor deletion nor cells.
+    /// Whether there is neither liveness nor deletion nor cell.
     pub fn is_empty(&self) -> bool {
         self.liveness.is_empty() && self.deletion.is_live() && self.columns.is_empty()
     }
 
-    /// Bytes of clustering and values, paths of cells included (`Row.dataSize`, but for what is of fixed size).
+    /// Bytes of clustering, values and cell paths (`Row.dataSize` without its parts of fixed size).
     pub fn data_size(&self) -> usize {
         let clustering: usize = self.clustering.iter().flatten().map(bytes::Bytes::len).sum();
         let cell = |cell: &Cell| cell.value.len() + cell.path.as_ref().map_or(0, bytes::Bytes::len);
@@ -165,16 +168,16 @@ impl Row {
         clustering + columns.sum::<usize>()
     }
 
-    /// Data of a column.
+    /// The data of a column.
     pub fn column(&self, id: ColumnId) -> Option<&ColumnData> {
-        // rows have few columns and are read in order; binary search costs more below about 16
+        // rows have few columns and are read in order; up to about 16, a linear search is faster
         if self.columns.len() <= 16 {
             return self.columns.iter().find(|data| data.column() == id);
         }
         self.columns.binary_search_by_key(&id, ColumnData::column).ok().map(|index| &self.columns[index])
     }
 
-    /// Puts a cell of a simple column in its place, reconciling with one that is there.
+    /// Adds the cell of a simple column, reconciled with the cell that is there.
     pub fn add_cell(&mut self, cell: Cell) {
         match self.position(cell.column) {
             Ok(index) => {
@@ -188,7 +191,8 @@ impl Row {
         }
     }
 
-    /// Where a column's data is, or would be put. Appending in order is the usual case.
+    /// The index of a column's data, or the index at which to insert it. Adding in order is the
+    /// usual case.
     pub fn position(&self, id: ColumnId) -> Result<usize, usize> {
         match self.columns.last() {
             None => Err(0),
@@ -197,7 +201,8 @@ impl Row {
         }
     }
 
-    /// The complex column's entry, made if missing.
+    /// The data of a complex column, created if missing. None: the column has the data of a simple
+    /// one.
     pub fn complex_mut(&mut self, id: ColumnId) -> Option<&mut ComplexColumn> {
         let index = match self.position(id) {
             Ok(index) => index,
@@ -213,7 +218,7 @@ impl Row {
         }
     }
 
-    /// Deletes a whole complex column.
+    /// Adds the deletion of a whole complex column.
     pub fn add_complex_deletion(&mut self, id: ColumnId, deletion: DeletionTime) {
         if let Some(complex) = self.complex_mut(id) {
             complex.deletion = complex.deletion.merge(deletion);
@@ -222,7 +227,7 @@ impl Row {
         }
     }
 
-    /// Puts a cell of a complex column in its place, reconciling with one of the same path.
+    /// Adds a cell of a complex column, reconciled with the cell of the same path.
     pub fn add_complex_cell(&mut self, table: &TableMetadata, cell: Cell) {
         let Some(column) = table.column(cell.column) else { return };
         let Some(complex) = self.complex_mut(cell.column) else { return };
@@ -249,7 +254,8 @@ fn insert_by_path(ty: &types::CqlType, cells: &mut Vec<Cell>, cell: Cell) {
     }
 }
 
-/// Order of the cells of a complex column: list time-UUIDs, set elements, map keys, UDT field indexes.
+/// Compares the paths of a complex column: time-UUIDs of lists, elements of sets, keys of maps,
+/// field numbers of user types.
 #[inline]
 pub fn compare_paths(ty: &types::CqlType, a: &[u8], b: &[u8]) -> Ordering {
     match ty {
@@ -261,7 +267,8 @@ pub fn compare_paths(ty: &types::CqlType, a: &[u8], b: &[u8]) -> Ordering {
 }
 
 impl Row {
-    /// Merges another row of the same clustering into this one; what the resulting row deletion shadows is dropped.
+    /// Merges another row of the same clustering into this one, and drops what the resulting row
+    /// deletion shadows.
     pub fn merge(&mut self, other: Row, table: &TableMetadata) {
         if other.liveness.supersedes(&self.liveness) {
             self.liveness = other.liveness;
@@ -270,7 +277,7 @@ impl Row {
         self.deletion = deletion;
         let mut columns = other.columns;
         if table.is_counter() && !deletion.is_live() {
-            // what is deleted must not live on in a counter that is written later
+            // data that is deleted must not live on in a counter that was written later
             self.drop_shadowed(&deletion);
             drop_shadowed(&mut columns, &deletion);
         }
@@ -303,13 +310,13 @@ impl Row {
                 }
             }
             (ColumnData::Complex(old), ColumnData::Complex(new)) => merge_complex(old, *new, table),
-            // a column does not change between simple and complex under one id
+            // under one id a column never changes between simple and complex
             (ColumnData::Simple(_), ColumnData::Complex(_)) | (ColumnData::Complex(_), ColumnData::Simple(_)) => {}
         }
     }
 
-    /// Drops liveness, cells and weaker deletions that a deletion of greater scope, or the row's own, shadows.
-    /// The row's own deletion is kept if it is that deletion or stronger.
+    /// Drops liveness, cells and weaker deletions that `deletion` (of a partition, range or row)
+    /// shadows. The row's own deletion stays if it equals `deletion` or is stronger.
     pub fn drop_shadowed(&mut self, deletion: &DeletionTime) {
         if self.liveness.timestamp <= deletion.marked_for_delete_at {
             self.liveness = Liveness::EMPTY;
@@ -317,7 +324,8 @@ impl Row {
         drop_shadowed(&mut self.columns, deletion);
     }
 
-    /// Applies a deletion from outside the row (partition or range): drops what it shadows, the row's deletion too.
+    /// Applies a deletion from outside of the row (of the partition or a range): drops what it
+    /// shadows, including the row's own deletion.
     pub fn apply_deletion(&mut self, deletion: &DeletionTime) {
         if deletion.is_live() {
             return;
@@ -328,7 +336,7 @@ impl Row {
         self.drop_shadowed(deletion);
     }
 
-    /// Something in it is visible at `now`: liveness or a live cell.
+    /// Whether a read at `now` sees something: liveness or a live cell.
     pub fn is_live(&self, now: u32) -> bool {
         self.liveness.is_live(now)
             || self.columns.iter().any(|data| match data {
@@ -337,7 +345,7 @@ impl Row {
             })
     }
 
-    /// Heap bytes, roughly: for memory budgets.
+    /// Bytes on the heap, estimated for memory budgets.
     pub fn memory_size(&self) -> usize {
         let cell_size = |cell: &Cell| cell.value.len() + cell.path.as_ref().map_or(0, |path| path.len());
         let columns: usize = self

@@ -1,11 +1,15 @@
-//! A stream without what other streams of its table delete: what garbage collection leaves out, though those others stay as they are.
+//! A stream without the data that other streams of its table delete. Garbage collection uses it to
+//! leave out such data although the other streams stay as they are.
 //!
-//! Rows, cells and deletions go that a stronger deletion beside them covers: of the partition, of a range, of the row. With `cells` those go
-//! too that a later cell beside them replaces. What is only as strong as what is beside it stays, so that two streams that are cleaned with
-//! the help of each other never both lose what they have in common. Range deletions go only where one of the partition covers them.
+//! Rows, cells and deletions are left out if a stronger deletion of the partition, a range or the
+//! row in another stream covers them. With `cells`, cells that a later cell in another stream
+//! replaces are left out too. Data that is only as strong as its counterpart stays; otherwise two
+//! streams that are cleaned with the help of each other could both lose it. Range deletions are
+//! left out only if a partition deletion covers them.
 //!
-//! Counters keep their cells: each is a part of the sum. Agrees with
-//! `CompactionIterator.{GarbageSkipper,GarbageSkippingUnfilteredRowIterator}` and `Rows.removeShadowedCells`.
+//! Counters keep their cells, because each is a part of the sum. Agrees with
+//! `CompactionIterator.{GarbageSkipper,GarbageSkippingUnfilteredRowIterator}` and
+//! `Rows.removeShadowedCells`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -19,10 +23,10 @@ use crate::{
     Row, Unfiltered,
 };
 
-/// Gives what lies beside a partition: a stream of that partition; None: nothing that could delete something.
+/// Gives for a partition the other streams' data of it. None: nothing there could delete anything.
 pub type Beside = Box<dyn Fn(&DecoratedKey) -> Result<Option<Box<dyn PartitionStream>>, ReadError> + Send>;
 
-/// A stream without what is deleted beside it.
+/// A stream without the data that is deleted in other streams.
 pub struct ShadowStream<S> {
     stream: S,
     table: Arc<TableMetadata>,
@@ -31,12 +35,12 @@ pub struct ShadowStream<S> {
     shadow: Option<Shadow>,
 }
 
-/// What lies beside the current partition.
+/// The other streams' data of the current partition.
 struct Shadow {
     stream: Box<dyn PartitionStream>,
     front: Option<Unfiltered>,
     partition: DeletionTime,
-    /// Range deletion that is open before the front.
+    /// The range deletion that is open before the next item.
     open: DeletionTime,
 }
 
@@ -47,7 +51,7 @@ impl Shadow {
 }
 
 impl<S: PartitionStream> ShadowStream<S> {
-    /// `cells`: also without cells that are replaced.
+    /// `cells`: cells that are replaced are left out too.
     pub fn new(stream: S, table: Arc<TableMetadata>, beside: Beside, cells: bool) -> Self {
         let cells = cells && !table.is_counter();
         Self { stream, table, beside, cells, shadow: None }
@@ -89,7 +93,7 @@ impl<S: PartitionStream> ShadowStream<S> {
     }
 }
 
-/// Takes away what a deletion covers, the row's own if it is weaker.
+/// Removes what a deletion covers, including the row's own deletion if it is weaker.
 fn strip(row: &mut Row, deletion: &DeletionTime) {
     if deletion.is_live() {
         return;
@@ -100,7 +104,7 @@ fn strip(row: &mut Row, deletion: &DeletionTime) {
     row.drop_shadowed(deletion);
 }
 
-/// Takes away cells that others of the row beside replace.
+/// Removes cells that cells of the other row replace.
 fn strip_cells(row: &mut Row, beside: &Row) {
     row.columns.retain_mut(|data| match (beside.column(data.column()), data) {
         (Some(ColumnData::Simple(other)), ColumnData::Simple(cell)) => other.reconcile(cell) != Ordering::Greater,
@@ -109,7 +113,7 @@ fn strip_cells(row: &mut Row, beside: &Row) {
     });
 }
 
-/// False: nothing is left.
+/// Returns false if nothing is left.
 fn strip_complex(complex: &mut ComplexColumn, beside: &ComplexColumn) -> bool {
     if beside.deletion.supersedes(&complex.deletion) {
         complex.deletion = DeletionTime::LIVE;

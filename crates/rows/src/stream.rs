@@ -1,39 +1,43 @@
-//! The one shape of every read: partitions in order, each a head and then its unfiltereds.
+//! The one shape of every read: partitions in order, each a head and behind it its unfiltereds.
 
 use types::DecoratedKey;
 
 use crate::{DeletionTime, MaybeEncoded, ReadError, Row, Unfiltered};
 
-/// What is known of a partition before its rows.
+/// The part of a partition before its rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PartitionHead {
-    /// Token and key.
+    /// The token and the key.
     pub key: DecoratedKey,
-    /// Deletion of the whole partition.
+    /// The deletion of the whole partition.
     pub deletion: DeletionTime,
-    /// The static row, if it holds anything.
+    /// The static row; None: it holds nothing.
     pub static_row: Option<Row>,
 }
 
-/// Partitions in the order of their decorated keys. Each yields its unfiltereds in clustering order or, where the
-/// read command is reversed, in reversed clustering order (markers keep their `open`/`close` in clustering order).
+/// Partitions in the order of their keys. Each gives its unfiltereds in clustering order, or in
+/// reversed clustering order if the read command is reversed. Markers name `open` and `close` in
+/// clustering order in both cases.
 ///
-/// Range tombstones of a stream are well formed inside what it yields of a partition: each open has its close, clipped to the slices.
+/// Range tombstones are well formed within what the stream gives of a partition: each that opens
+/// also closes, clipped to the slices.
 pub trait PartitionStream: Send {
-    /// Moves to the next partition, skipping what is left of the current one.
+    /// Moves to the next partition, skipping the rest of the current one.
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError>;
 
-    /// The next unfiltered of the current partition.
+    /// The next unfiltered of the current partition. None: the partition ends.
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError>;
 
-    /// The same for those who can copy rows as they are encoded. A partition is read by one of the two.
+    /// Like `next_unfiltered`, for callers that can copy rows in their encoded form. A partition is
+    /// read by one of the two methods.
     fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
         Ok(self.next_unfiltered()?.map(MaybeEncoded::Decoded))
     }
 
-    /// Passes over tombstones that stand next, at most `most`, for those who only want their number: rows of which a deletion is all,
-    /// and markers, each of which `next_unfiltered` would have given. None: what stands next is something else, or the stream cannot
-    /// tell before it is asked for it.
+    /// Passes over tombstones that come next, at most `most`, for callers that only want their
+    /// number: rows with a deletion and nothing else, and markers that `next_unfiltered` would have
+    /// given. Returns how many. 0: something else comes next, or the stream cannot tell without
+    /// reading it.
     fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
         let _ = most;
         Ok(0)
@@ -58,14 +62,14 @@ impl<S: PartitionStream + ?Sized> PartitionStream for Box<S> {
     }
 }
 
-/// A stream that was moved to its first partition, from before that.
+/// A stream that was moved to its first partition, as if it stood before it.
 pub struct OpenedStream {
     head: Option<PartitionHead>,
     stream: Box<dyn PartitionStream>,
 }
 
 impl OpenedStream {
-    /// `head`: of the partition that `stream` is in, at its start.
+    /// `head` is that of the partition at whose start `stream` stands.
     pub fn new(stream: Box<dyn PartitionStream>, head: PartitionHead) -> Self {
         Self { head: Some(head), stream }
     }
@@ -88,7 +92,7 @@ impl PartitionStream for OpenedStream {
     }
 }
 
-/// No partitions.
+/// A stream without partitions.
 pub struct EmptyStream;
 
 impl PartitionStream for EmptyStream {

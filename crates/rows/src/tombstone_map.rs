@@ -1,9 +1,10 @@
-//! A map of the tombstones of one SSTable: how many of which kind, where on the ring and in which partitions, when they may go, and what
-//! keeps those whose gc_grace is over.
+//! A map of the tombstones of one SSTable: how many of each kind, where on the ring and in which
+//! partitions they are, when they may go, and which sources keep those whose gc_grace has ended.
 //!
-//! A tombstone may go when gc_grace is over and nothing outside of its SSTable can be as old as what it deletes: of several SSTables (or
-//! memtables) that may hold the partition the one with the oldest data is named. One pass over the SSTable; what is kept does not grow
-//! with it: [`RANGES`] parts of the ring, the `top` partitions, a count per source.
+//! A tombstone may go if gc_grace has ended and no data outside of its SSTable can be as old as
+//! what it deletes. If several SSTables or memtables may hold the partition, the one with the
+//! oldest data is named. The SSTable is read once. What is kept in memory does not grow with it:
+//! [`RANGES`] parts of the ring, the `top` partitions, and a count for each source.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,12 +16,13 @@ use types::DecoratedKey;
 use crate::dead::{Dead, DeadKind, Grace, each, each_of_head};
 use crate::{PartitionStream, ReadError};
 
-/// Parts of the ring that are counted.
+/// Number of parts of the ring for which tombstones are counted.
 pub const RANGES: usize = 16;
-/// Most partitions that can be named.
+/// Most partitions that can be listed.
 pub const TOP_MAX: usize = 1_000;
 
-/// How long until gc_grace is over: upper ends in seconds, with their names. The last is open.
+/// Classes of the time until gc_grace ends: upper limits in seconds, and names. The last class has
+/// no limit.
 const WAITS: [(u32, &str); 6] = [
     (0, "now"),
     (3_600, "within an hour"),
@@ -30,16 +32,17 @@ const WAITS: [(u32, &str); 6] = [
     (u32::MAX, "later"),
 ];
 
-/// What may hold data that a tombstone deletes, outside of its SSTable.
+/// The sources outside of the SSTable that may hold data which a tombstone deletes.
 pub trait Others {
-    /// Name of each: "SSTable da-3-bti", "a memtable".
+    /// The name of each source: "SSTable da-3-bti", "a memtable".
     fn names(&self) -> Vec<String>;
 
-    /// Of those that may hold the partition the smallest timestamps, each with its number among the names.
+    /// For each source that may hold the partition, its smallest timestamp and its index among the
+    /// names.
     fn oldest(&self, key: &DecoratedKey) -> Vec<(i64, usize)>;
 }
 
-/// Nothing but the SSTable itself.
+/// No other sources: the SSTable alone.
 pub struct Alone;
 
 impl Others for Alone {
@@ -62,7 +65,7 @@ struct Worst {
     kinds: Kinds,
 }
 
-/// What was found in one SSTable.
+/// The tombstones of one SSTable.
 #[derive(Debug)]
 pub struct TombstoneMap {
     grace: Grace,
@@ -75,16 +78,18 @@ pub struct TombstoneMap {
     since: Option<(u32, u32)>,
     ranges: [u64; RANGES],
     worst: BinaryHeap<Reverse<Worst>>,
-    /// Of those whose gc_grace is over: how many nothing keeps, how many each of the others.
+    /// Of the tombstones whose gc_grace has ended: how many may go, and how many each other source
+    /// keeps.
     may_go: u64,
     kept_by: Vec<u64>,
     names: Vec<String>,
-    /// None of it goes before it is repaired.
+    /// Whether no tombstone may go before it has been repaired.
     unrepaired: bool,
 }
 
 impl TombstoneMap {
-    /// Reads a stream to its end. `unrepaired`: the table's tombstones go only when they are repaired, and these are not.
+    /// Reads a stream to its end. `unrepaired`: the table drops only repaired tombstones, and those
+    /// of this SSTable are not.
     pub fn read(
         stream: &mut dyn PartitionStream,
         grace: Grace,
@@ -116,7 +121,7 @@ impl TombstoneMap {
             let key = head.key.clone();
             let mut found = |map: &mut Self, dead: Dead| {
                 kinds[dead.kind as usize] += 1;
-                // asked once, and only where something is dead
+                // asked once for a partition, and only if something in it is dead
                 let oldest = oldest.get_or_insert_with(|| others.oldest(&key).into_iter().min());
                 map.count(&dead, *oldest);
             };
@@ -165,17 +170,17 @@ impl TombstoneMap {
         }
     }
 
-    /// Tombstones in all.
+    /// Number of all tombstones.
     pub fn tombstones(&self) -> u64 {
         self.kinds.iter().sum()
     }
 
-    /// Of those whose gc_grace is over: what nothing keeps.
+    /// Number of tombstones whose gc_grace has ended and that no source keeps.
     pub fn may_go(&self) -> u64 {
         self.may_go
     }
 
-    /// As a text of lines. `name`: of the SSTable.
+    /// The map as lines of text. `name` is that of the SSTable.
     pub fn text(&self, name: &str, table: &TableMetadata) -> String {
         let mut out = String::new();
         self.write(&mut out, name, table).expect("a String takes all");
@@ -213,7 +218,7 @@ impl TombstoneMap {
         Ok(())
     }
 
-    /// What may go, and why the rest may not yet.
+    /// Writes how many tombstones may go, and why the others may not yet.
     fn write_reasons(&self, out: &mut String) -> fmt::Result {
         let total = self.tombstones();
         writeln!(out, "  may go      {} of {total}, if this SSTable is compacted alone", self.may_go)?;

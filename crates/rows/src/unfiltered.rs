@@ -1,5 +1,5 @@
-//! Unfiltereds: what a partition holds in clustering order, deleted things included.
-//! Agrees with `org.apache.cassandra.db.rows.{Unfiltered,RangeTombstoneMarker}`.
+//! Unfiltereds: the items of a partition in clustering order, deleted ones included. Agrees with
+//! `org.apache.cassandra.db.rows.{Unfiltered,RangeTombstoneMarker}`.
 
 use std::cmp::Ordering;
 
@@ -9,14 +9,15 @@ use crate::clustering::compare_prefixes;
 use crate::codec::EncodedRow;
 use crate::{ClusteringPrefix, ClusteringValues, DeletionTime, PrefixKind, ReadError, Row};
 
-/// A start, an end, or a boundary between two range tombstones. They never overlap in one stream.
+/// The start or the end of a range tombstone, or a boundary between two. Range tombstones of one
+/// stream never overlap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RangeTombstoneMarker {
-    /// Where.
+    /// The position.
     pub position: ClusteringPrefix,
-    /// The deletion that ends here (in clustering order).
+    /// The deletion that ends here, in clustering order; None: no range ends.
     pub close: Option<DeletionTime>,
-    /// The deletion that starts here (in clustering order).
+    /// The deletion that starts here, in clustering order; None: no range starts.
     pub open: Option<DeletionTime>,
 }
 
@@ -30,7 +31,7 @@ pub enum Unfiltered {
 }
 
 impl Unfiltered {
-    /// Its kind for comparison.
+    /// The kind of its position.
     #[inline]
     pub fn kind(&self) -> PrefixKind {
         match self {
@@ -39,7 +40,7 @@ impl Unfiltered {
         }
     }
 
-    /// Its clustering values.
+    /// The clustering values of its position.
     #[inline]
     pub fn values(&self) -> &ClusteringValues {
         match self {
@@ -48,24 +49,24 @@ impl Unfiltered {
         }
     }
 
-    /// Order in the partition (not reversed).
+    /// Compares positions in clustering order, not reversed.
     #[inline]
     pub fn compare(&self, other: &Self, comparator: &ClusteringComparator) -> Ordering {
         compare_prefixes(comparator, self.kind(), self.values(), other.kind(), other.values())
     }
 }
 
-/// What a stream gives to those who can copy rows as they are encoded.
+/// An unfiltered for callers that can copy rows in their encoded form.
 #[derive(Clone, Debug)]
 pub enum MaybeEncoded {
-    /// Taken apart.
+    /// Decoded.
     Decoded(Unfiltered),
-    /// A row that nothing in it will end.
+    /// A row in its encoded form. Nothing in it expires or deletes.
     Encoded(EncodedRow),
 }
 
 impl MaybeEncoded {
-    /// Its kind for comparison.
+    /// The kind of its position.
     #[inline]
     pub fn kind(&self) -> PrefixKind {
         match self {
@@ -74,7 +75,7 @@ impl MaybeEncoded {
         }
     }
 
-    /// Its clustering values.
+    /// The clustering values of its position.
     #[inline]
     pub fn values(&self) -> &ClusteringValues {
         match self {
@@ -83,13 +84,13 @@ impl MaybeEncoded {
         }
     }
 
-    /// Order in the partition (not reversed).
+    /// Compares positions in clustering order, not reversed.
     #[inline]
     pub fn compare(&self, other: &Self, comparator: &ClusteringComparator) -> Ordering {
         compare_prefixes(comparator, self.kind(), self.values(), other.kind(), other.values())
     }
 
-    /// Taken apart.
+    /// The unfiltered, decoded.
     pub fn decode(self) -> Result<Unfiltered, ReadError> {
         match self {
             Self::Decoded(unfiltered) => Ok(unfiltered),

@@ -1,5 +1,6 @@
-//! Writes: a mutation is what one statement or batch does to one partition key, per table an update.
-//! Agrees with `org.apache.cassandra.db.Mutation` and `partitions.PartitionUpdate`.
+//! Writes. A mutation is what one statement or batch changes under one partition key, with an
+//! update for each table. Agrees with `org.apache.cassandra.db.Mutation` and
+//! `partitions.PartitionUpdate`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,18 +17,18 @@ pub struct PartitionUpdate {
     pub table: Arc<TableMetadata>,
     /// The partition.
     pub key: DecoratedKey,
-    /// Deletion of the partition.
+    /// The deletion of the partition.
     pub deletion: DeletionTime,
-    /// Changes to static columns.
+    /// The changes to static columns; None: there are none.
     pub static_row: Option<Row>,
-    /// Rows in clustering order, no two alike.
+    /// The rows in clustering order, each clustering once.
     pub rows: Vec<Row>,
-    /// Range deletions as given; they may overlap.
+    /// The deletions of ranges as they were given; they may overlap.
     pub range_deletions: Vec<(Slice, DeletionTime)>,
 }
 
 impl PartitionUpdate {
-    /// Without changes yet.
+    /// An update without changes.
     pub fn new(table: Arc<TableMetadata>, key: DecoratedKey) -> Self {
         Self {
             table,
@@ -39,14 +40,14 @@ impl PartitionUpdate {
         }
     }
 
-    /// The largest timestamp in it; the smallest number where there is none.
+    /// The greatest timestamp in the update; i64::MIN if there is none.
     pub fn max_timestamp(&self) -> i64 {
         let of_ranges = self.range_deletions.iter().map(|(_, deletion)| deletion.marked_for_delete_at);
         let of_rows = self.rows.iter().chain(&self.static_row).map(Row::max_timestamp);
         of_ranges.chain(of_rows).fold(self.deletion.marked_for_delete_at, i64::max)
     }
 
-    /// Adds a row, merging it with one of the same clustering. Adding in order is cheap.
+    /// Adds a row, merged with the row of the same clustering. Adding in order is cheap.
     pub fn add_row(&mut self, row: Row) {
         let comparator = self.table.comparator.clone();
         let order = |other: &Row| comparator.compare_values(&other.clustering, &row.clustering);
@@ -68,12 +69,12 @@ impl PartitionUpdate {
         }
     }
 
-    /// Does nothing.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.deletion.is_live() && self.static_row.is_none() && self.rows.is_empty() && self.range_deletions.is_empty()
     }
 
-    /// Merges other updates of the same partition into this: n rows in any order cost n log n.
+    /// Merges other updates of the same partition into this one. n rows in any order cost n log n.
     pub fn merge(&mut self, others: impl IntoIterator<Item = PartitionUpdate>) {
         let comparator = self.table.comparator.clone();
         let order = |a: &Row, b: &Row| comparator.compare_values(&a.clustering, &b.clustering);
@@ -90,7 +91,7 @@ impl PartitionUpdate {
             self.range_deletions.extend(other.range_deletions);
         }
         if !in_order {
-            // those of the same clustering stay in the order in which they came
+            // a stable sort: rows of the same clustering stay in the order of their arrival
             self.rows.sort_by(order);
             let mut merged: Vec<Row> = Vec::with_capacity(self.rows.len());
             for row in std::mem::take(&mut self.rows) {
@@ -104,17 +105,18 @@ impl PartitionUpdate {
     }
 }
 
-/// Changes to one partition key: one or more tables of one keyspace. Applied and logged as one record.
+/// Changes under one partition key in one or more tables of one keyspace. They are logged as one
+/// record and applied together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mutation {
     /// The partition key.
     pub key: DecoratedKey,
-    /// At least one; all with this key.
+    /// The updates: at least one, all with this key.
     pub updates: Vec<PartitionUpdate>,
 }
 
 impl Mutation {
-    /// Of one update.
+    /// A mutation of one update.
     pub fn of(update: PartitionUpdate) -> Self {
         Self { key: update.key.clone(), updates: vec![update] }
     }

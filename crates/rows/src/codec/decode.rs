@@ -1,4 +1,4 @@
-//! Reading rows and markers. Values are shared slices of the buffer that they are read from.
+//! Reads rows and markers. Values are shared slices of the buffer that they are read from.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -16,22 +16,22 @@ use crate::{
     RangeTombstoneMarker, Row,
 };
 
-/// Memory is taken for so many cells of a column before they are decoded.
+/// Most cells of a column for which memory is taken before they are decoded.
 const CELLS_AHEAD: usize = 256;
 
-/// What stands at a place in a partition.
+/// An element of a partition's bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decoded {
-    /// A row; possibly empty, when all it holds is of dropped columns.
+    /// A row. It is empty if it only holds cells of dropped columns.
     Row(Row),
     /// A marker.
     Marker(RangeTombstoneMarker),
-    /// The partition ends.
+    /// The end of the partition.
     EndOfPartition,
 }
 
-/// Decodes the unfiltered at `offset`; gives it and the offset behind it.
-/// `Truncated`: the buffer ends too early; a longer one may do.
+/// Decodes the unfiltered at `offset`; returns it and the offset behind it. `Truncated` means that
+/// the buffer ends too early and a longer one may do.
 pub fn decode_unfiltered(
     buffer: &Bytes,
     offset: usize,
@@ -53,7 +53,7 @@ pub fn decode_unfiltered(
     Ok((decoded, reader.offset()))
 }
 
-/// Decodes the static row at `offset`; gives it and the offset behind it.
+/// Decodes the static row at `offset`; returns it and the offset behind it.
 pub fn decode_static_row(
     buffer: &Bytes,
     offset: usize,
@@ -69,7 +69,8 @@ pub fn decode_static_row(
     Ok((row, reader.offset()))
 }
 
-/// Reads clustering values of the given types from `cursor`, whose bytes start at `base` in `buffer`.
+/// Reads clustering values of the given types from `cursor`, whose bytes start at `base` in
+/// `buffer`.
 pub fn get_clustering_values(
     buffer: &Bytes,
     offset: usize,
@@ -145,7 +146,7 @@ impl<'a> Reader<'a> {
         self.base + self.cursor.position()
     }
 
-    /// The next `length` bytes, shared.
+    /// Reads the next `length` bytes as a shared slice.
     fn bytes(&mut self, length: usize) -> Result<Bytes, CodecError> {
         let start = self.offset();
         self.cursor.take(length)?;
@@ -165,7 +166,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Values whose types have these lengths.
+    /// Reads clustering values of types with these lengths.
     fn clustering_values(
         &mut self,
         lengths: impl Iterator<Item = Option<usize>>,
@@ -186,7 +187,7 @@ impl<'a> Reader<'a> {
         Ok(values)
     }
 
-    /// Skips size and previous size.
+    /// Skips the size and the previous size.
     fn framing(&mut self, on_disk: bool) -> Result<(), CodecError> {
         if on_disk {
             let size = self.cursor.uvint()?;
@@ -273,7 +274,7 @@ impl<'a> Reader<'a> {
         Ok(Liveness::expiring(timestamp, ttl, self.local_deletion_time(header)?))
     }
 
-    /// Indexes of the columns that are present, ascending.
+    /// Reads the indexes of the columns that are present, ascending.
     fn subset(&mut self, total: usize) -> Result<SmallVec<[usize; 64]>, CodecError> {
         let encoded = self.cursor.uvint()?;
         if total < LARGE_SUBSET {
@@ -327,7 +328,8 @@ impl<'a> Reader<'a> {
         if count > self.cursor.remaining() as u64 {
             return Err(CodecError::Truncated);
         }
-        // cells take many times the memory of their bytes: a count that is not true may not ask for it at once
+        // cells take many times the memory of their bytes, so a false count must not reserve all of
+        // it
         let mut cells = Vec::with_capacity((count as usize).min(CELLS_AHEAD));
         for _ in 0..count {
             let cell = self.cell(column, &row.liveness, header)?;

@@ -1,4 +1,4 @@
-//! Writing rows and markers. Nothing is allocated but the growth of the output.
+//! Writes rows and markers. The only allocation is the growth of the output.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -117,10 +117,11 @@ pub fn put_end_of_partition(out: &mut Vec<u8>) {
     out.push(END_OF_PARTITION);
 }
 
-/// Most sizes take so many bytes: what follows one is moved where it takes another number.
+/// Bytes reserved for a size. Most sizes take as many; otherwise the bytes behind are moved.
 const SIZE_WIDTH: usize = 2;
 
-/// Writes `body`, on disk preceded by its size and the previous size. The size counts the previous size's bytes.
+/// Writes `body`; on disk, its size and the previous size before it. The size includes the bytes of
+/// the previous size.
 pub(super) fn framed(out: &mut Vec<u8>, framing: Framing, body: impl FnOnce(&mut Vec<u8>)) {
     let Framing::Disk { previous_size } = framing else { return body(out) };
     let place = out.len();
@@ -141,7 +142,8 @@ pub(super) fn framed(out: &mut Vec<u8>, framing: Framing, body: impl FnOnce(&mut
     uvint_bytes(size, |bytes| out[place..place + width].copy_from_slice(bytes));
 }
 
-/// Writes clustering values: per run of up to 32 a header of two bits each (empty, null), then those that are neither.
+/// Writes clustering values: for each run of up to 32 values a header of two bits each (empty,
+/// null), then the values that are neither.
 pub fn put_clustering_values(out: &mut Vec<u8>, values: &[Option<Bytes>], types: &[CqlType]) {
     for (run, types) in values.chunks(32).zip(types.chunks(32)) {
         let mut bits = 0u64;
@@ -177,8 +179,9 @@ fn put_timestamp(out: &mut Vec<u8>, timestamp: i64, stats: &EncodingStats) {
     put_uvint(out, timestamp.wrapping_sub(stats.min_timestamp) as u64);
 }
 
-/// The difference is a signed 32-bit number, extended to 64 bits: that of "live" (a complex column without a deletion, in a row where
-/// another has one) is negative and takes nine bytes. Cassandra refuses a larger positive one.
+/// Writes the difference to the base as a signed 32-bit number, extended to 64 bits. The difference
+/// of "live" (a complex column without a deletion, in a row where another one has a deletion) is
+/// negative and takes nine bytes. Cassandra refuses a larger positive one.
 fn put_local_deletion_time(out: &mut Vec<u8>, time: u32, stats: &EncodingStats) {
     let difference = time.wrapping_sub(stats.min_local_deletion_time).cast_signed();
     put_uvint(out, i64::from(difference).cast_unsigned());
@@ -219,7 +222,8 @@ pub fn put_deletion_time(out: &mut Vec<u8>, deletion: &DeletionTime, form: Delet
     }
 }
 
-/// Local deletion times as they were before `oa`: the greatest value is "none", and what lies beyond is as late as can be said.
+/// A local deletion time in the form before `oa`: the greatest value means "none", and later times
+/// become the latest that the form can hold.
 pub fn signed_seconds(local_deletion_time: u32) -> i32 {
     match local_deletion_time {
         NO_DELETION_TIME => i32::MAX,
@@ -297,7 +301,8 @@ mod tests {
     use super::*;
     use crate::NO_DELETION_TIME;
 
-    /// Bytes from a row of two sets, one with a deletion and one without, that Cassandra 5.0.8 flushed.
+    /// The bytes come from a row of two sets, one with a deletion and one without, that Cassandra
+    /// 5.0.8 flushed.
     #[test]
     fn the_time_of_no_deletion_is_a_negative_difference() {
         let stats = EncodingStats { min_local_deletion_time: 1_795_289_963, ..EncodingStats::default() };

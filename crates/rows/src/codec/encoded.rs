@@ -1,9 +1,10 @@
-//! Rows as they are encoded on disk: seen through, not taken apart. A compaction copies those that only one source has and that nothing
-//! deletes, which are most.
+//! Rows in their encoded form on disk, inspected without being decoded. A compaction copies the
+//! rows that only one source has and that nothing deletes, which are most of them.
 //!
-//! Only rows are given that nothing about the time or a deletion can change: without deletions, without anything that expires, of columns
-//! that are the same in what is read and in what is written ([`Header::holds_rows_of`]). In another header's form they differ by the
-//! bases of their timestamps; the rest is copied as it is.
+//! Only rows that neither time nor a deletion can change are given in this form: rows without
+//! deletions and without expiring cells, whose columns are the same in the header that they are
+//! read with and the one that they are written with ([`Header::holds_rows_of`]). Under another
+//! header only the bases of their timestamps differ; all other bytes are copied.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,40 +20,40 @@ use super::{
 use crate::cell::NO_TIMESTAMP;
 use crate::{ClusteringValues, Corruption, ReadError, Row};
 
-/// A row on disk that is live for good, as far as it is up to the row.
+/// A row on disk without deletions and without anything that expires.
 #[derive(Clone, Debug)]
 pub struct EncodedRow {
-    /// Its clustering values.
+    /// The clustering values.
     pub clustering: ClusteringValues,
-    /// What statistics want to know.
+    /// The facts for the statistics of the new file.
     pub facts: RowFacts,
-    /// From its flags to its end.
+    /// The row's bytes, from its flags to its end.
     bytes: Bytes,
-    /// Where its sizes begin.
+    /// Offset in `bytes` at which the sizes begin.
     framing: usize,
-    /// Where its content begins: behind the sizes.
+    /// Offset in `bytes` at which the content begins, behind the sizes.
     body: usize,
-    /// What it was written against.
+    /// The header that the row was written against.
     header: Arc<Header>,
 }
 
-/// What statistics want to know of an [`EncodedRow`].
+/// The facts about an [`EncodedRow`] that statistics need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowFacts {
-    /// Smallest timestamp, of cells or of the row.
+    /// Smallest timestamp of the row and its cells.
     pub min_timestamp: i64,
-    /// Greatest timestamp.
+    /// Greatest timestamp of the row and its cells.
     pub max_timestamp: i64,
-    /// Cells, those of collections too.
+    /// Number of cells, those of collections included.
     pub cells: u64,
-    /// Columns with something in them.
+    /// Number of columns that have cells.
     pub columns: u64,
-    /// Cells have timestamps other than the row's.
+    /// Whether cells have other timestamps than the row.
     own_timestamps: bool,
 }
 
 impl Header {
-    /// Rows that were written against `from` can be copied into what is written against this.
+    /// Whether rows written against `from` can be copied into rows written against this header.
     pub fn holds_rows_of(&self, from: &Self) -> bool {
         let is_same = |(to, from): (&CodecColumn, &CodecColumn)| {
             let known = from.id.is_some() && from.dropped_time == NO_TIMESTAMP && !from.ty.is_counter();
@@ -65,8 +66,9 @@ impl Header {
     }
 }
 
-/// The row at `offset` on disk with the offset behind it; None with `offset`: what stands there is to be decoded.
-/// `Truncated`: the buffer ends too early; a longer one may do.
+/// Reads the row at `offset` on disk; returns it and the offset behind it, or None and `offset` if
+/// the bytes there have to be decoded. `Truncated` means that the buffer ends too early and a
+/// longer one may do.
 pub fn get_encoded_row(
     buffer: &Bytes,
     offset: usize,
@@ -91,7 +93,8 @@ pub fn get_encoded_row(
     Ok((Some(EncodedRow { clustering, facts, bytes, framing, body, header: Arc::clone(header) }), end))
 }
 
-/// None: the row is not one of these, or not well formed, which decoding it will tell.
+/// Inspects a row's content. None: the row may not be copied, or is malformed; decoding it will
+/// report that.
 fn facts(content: &[u8], flags: u8, header: &Header) -> Option<RowFacts> {
     let mut facts =
         RowFacts { min_timestamp: i64::MAX, max_timestamp: i64::MIN, cells: 0, columns: 0, own_timestamps: false };
@@ -110,7 +113,7 @@ fn facts(content: &[u8], flags: u8, header: &Header) -> Option<RowFacts> {
     (timestamps > 0 && walk.cursor.is_empty()).then_some(facts)
 }
 
-/// Goes through the content of a row; timestamps are shown with where they stand.
+/// Goes through the content of a row and shows each timestamp with its position.
 struct Walk<'a> {
     cursor: Cursor<'a>,
     flags: u8,
@@ -134,7 +137,7 @@ impl Walk<'_> {
         if self.has_timestamp() { self.timestamp(see) } else { Ok(()) }
     }
 
-    /// Numbers of cells and of columns; None: one of the cells is deleted or expires.
+    /// Numbers of cells and of columns. None: a cell is deleted or expires.
     fn columns(&mut self, see: &mut impl FnMut(Range<usize>, u64)) -> Result<Option<(u64, u64)>, CodecError> {
         let missing = if self.flags & HAS_ALL_COLUMNS != 0 { 0 } else { self.cursor.uvint()? };
         let (mut cells, mut columns) = (0, 0);
@@ -182,7 +185,8 @@ impl Walk<'_> {
 }
 
 impl EncodedRow {
-    /// Appends it in another header's form, which holds rows of its own, behind an unfiltered at this distance.
+    /// Appends the row in the form of another header, which holds rows of this one's.
+    /// `previous_size` is the distance to the unfiltered before.
     pub fn encode(&self, out: &mut Vec<u8>, to: &Header, previous_size: u64) {
         debug_assert!(to.holds_rows_of(&self.header), "asked for with the header that is written against");
         out.extend_from_slice(self.bytes.get(..self.framing).unwrap_or_default());
@@ -211,11 +215,11 @@ impl EncodedRow {
         out.extend_from_slice(content.get(copied..).unwrap_or_default());
     }
 
-    /// Taken apart.
+    /// Decodes the row.
     pub fn decode(&self) -> Result<Row, ReadError> {
         match decode_unfiltered(&self.bytes, 0, &self.header, true) {
             Ok((Decoded::Row(row), _)) => Ok(row),
-            // it was walked through: no bytes of a file lead here
+            // the bytes were inspected before, so bytes of a file cannot lead here
             other => {
                 let what = format!("a row that was read is none: {other:?}");
                 Err(Corruption { path: Default::default(), offset: 0, what }.into())

@@ -1,7 +1,8 @@
-//! Mutations as bytes: the record of the commit log and the body of messages between nodes.
+//! Mutations as bytes: the record of the commit log, and the body of messages between nodes.
 //!
-//! Agrees with `org.apache.cassandra.db.Mutation.MutationSerializer` and `PartitionUpdate.PartitionUpdateSerializer`
-//! (messaging version 5.0); layout in docs/formats, "Mutation and partition update".
+//! Agrees with `org.apache.cassandra.db.Mutation.MutationSerializer` and
+//! `PartitionUpdate.PartitionUpdateSerializer` (messaging version 5.0); the layout is in
+//! docs/formats/commitlog.md, "Mutation and partition update".
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ const HAS_PARTITION_DELETION: u8 = 0x04;
 const HAS_STATIC_ROW: u8 = 0x08;
 const HAS_ROW_ESTIMATE: u8 = 0x10;
 
-/// Most updates that one mutation may carry; more is corruption.
+/// Most updates of a mutation; a larger number is corruption.
 const UPDATES_MAX: u64 = 65_535;
 
 /// Appends a mutation.
@@ -65,7 +66,7 @@ fn encode_update(out: &mut Vec<u8>, update: &PartitionUpdate) {
     put_end_of_partition(out);
 }
 
-/// The header of an update: its own bases, and the columns that occur in it.
+/// The header of an update: its own base values and the columns that occur in it.
 fn header_of(update: &PartitionUpdate) -> Header {
     let table = &update.table;
     let mut stats = EncodingStatsCollector::default();
@@ -123,18 +124,18 @@ fn put_columns(out: &mut Vec<u8>, columns: &[CodecColumn]) {
     }
 }
 
-/// What stands at the front of a mutation.
+/// The first fields of a mutation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MutationHead<'a> {
-    /// How many updates it has.
+    /// Number of updates.
     pub updates: u64,
-    /// The table of the first.
+    /// The table of the first update.
     pub table: TableId,
-    /// The partition key of the first, and of all others.
+    /// The partition key of the first update, which is that of all others.
     pub key: &'a [u8],
 }
 
-/// The front of a mutation, without decoding what follows.
+/// Reads the first fields of a mutation without decoding the rest.
 pub fn peek_mutation(buffer: &[u8]) -> Result<MutationHead<'_>, CodecError> {
     let mut cursor = Cursor::new(buffer);
     let updates = cursor.uvint()?;
@@ -142,8 +143,8 @@ pub fn peek_mutation(buffer: &[u8]) -> Result<MutationHead<'_>, CodecError> {
     Ok(MutationHead { updates, table: TableId(id), key: cursor.vbytes()? })
 }
 
-/// Decodes a mutation. `table_of` finds tables by id; updates of tables that are gone are passed over, which is
-/// possible only when they are last: None means that nothing of the mutation could be used.
+/// Decodes a mutation. `table_of` finds tables by id. An update of a table that is gone is skipped,
+/// which is possible only if it is the last. None: no update is left.
 pub fn decode_mutation(
     buffer: &Bytes,
     table_of: &dyn Fn(TableId) -> Option<Arc<TableMetadata>>,
@@ -151,29 +152,29 @@ pub fn decode_mutation(
     MutationDecoder::new(table_of).decode(buffer)
 }
 
-/// Decodes one mutation after the other, as [`decode_mutation`] does. Where an update has the table and the columns of the one before, what it is
-/// decoded against is not made again.
+/// Decodes many mutations as [`decode_mutation`] does. If an update has the table and the columns
+/// of the one before, the header is reused.
 pub struct MutationDecoder<'a> {
     table_of: &'a dyn Fn(TableId) -> Option<Arc<TableMetadata>>,
     last: Option<UpdateForm>,
 }
 
-/// What an update is decoded against.
+/// A header against which updates are decoded, and the bytes that it was made from.
 struct UpdateForm {
     table: Arc<TableMetadata>,
     has_static_row: bool,
-    /// The columns as they are written.
+    /// The columns as they are written in the update.
     columns: Vec<u8>,
     header: Header,
 }
 
 impl<'a> MutationDecoder<'a> {
-    /// `table_of` finds tables by id, always the same.
+    /// A decoder. `table_of` finds tables by id and must always give the same answer.
     pub fn new(table_of: &'a dyn Fn(TableId) -> Option<Arc<TableMetadata>>) -> Self {
         Self { table_of, last: None }
     }
 
-    /// See [`decode_mutation`].
+    /// Decodes one mutation. See [`decode_mutation`].
     pub fn decode(&mut self, buffer: &Bytes) -> Result<Option<Mutation>, CodecError> {
         let mut cursor = Cursor::new(buffer);
         let count = cursor.uvint()?;
@@ -234,7 +235,7 @@ impl<'a> MutationDecoder<'a> {
         Ok((Some(update), offset))
     }
 
-    /// Reads the columns of an update: the header that it was written against.
+    /// Reads the columns of an update and makes the header that it was written against.
     fn header(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -243,7 +244,8 @@ impl<'a> MutationDecoder<'a> {
         stats: EncodingStats,
     ) -> Result<&Header, CodecError> {
         let written = cursor.rest();
-        // a list of columns says where it ends: what begins with the one before has the same
+        // a list of columns delimits itself: an update that begins with the bytes of the last list
+        // has the same columns
         let is_same = |last: &UpdateForm| {
             last.table.id == table.id && last.has_static_row == has_static_row && written.starts_with(&last.columns)
         };
@@ -305,7 +307,8 @@ fn get_stats(cursor: &mut Cursor<'_>) -> Result<EncodingStats, CodecError> {
     })
 }
 
-/// Columns of an update by name. One that the table has dropped is decoded with the type it had and forgotten.
+/// Reads columns by name. A column that the table has dropped is decoded with its former type and
+/// then forgotten.
 fn get_columns(
     cursor: &mut Cursor<'_>,
     table: &TableMetadata,

@@ -1,5 +1,6 @@
-//! The position of an unfiltered without its content: how a reader passes over rows before a slice, and finds the starts of
-//! rows when it goes backwards. On disk only, where each unfiltered carries its size.
+//! Reads the position of an unfiltered without its content. A reader uses it to pass over rows
+//! before a slice, and to find the starts of rows when it goes backwards. For files only, where
+//! each unfiltered carries its size.
 
 use std::cmp::Ordering;
 
@@ -10,19 +11,19 @@ use stdx::Cursor;
 use super::{CodecError, END_OF_PARTITION, EXTENSION, Header, IS_MARKER, IS_STATIC, invalid};
 use crate::{ClusteringPrefix, PrefixKind};
 
-/// Where an unfiltered stands, and where it ends.
+/// The position of an unfiltered and the offset of its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peeked<'a> {
-    /// Row, bound or boundary.
+    /// Whether it is a row, a bound or a boundary.
     pub kind: PrefixKind,
-    /// Its clustering values.
+    /// The clustering values.
     pub values: SmallVec<[Option<&'a [u8]>; 2]>,
-    /// Offset behind it; may lie behind the buffer.
+    /// Offset behind the unfiltered; it may lie behind the buffer.
     pub end: usize,
 }
 
 impl Peeked<'_> {
-    /// Order in the partition, not reversed.
+    /// Compares in clustering order, not reversed.
     #[inline]
     pub fn compare(&self, other: &ClusteringPrefix, comparator: &ClusteringComparator) -> Ordering {
         for (index, (a, b)) in self.values.iter().zip(&other.values).enumerate() {
@@ -41,14 +42,18 @@ impl Peeked<'_> {
     }
 }
 
-/// The most rows that [`pass_rows_before`] passes between two comparisons.
+/// Most rows that [`pass_rows_before`] passes between two comparisons.
 const STRIDE_MAX: u32 = 31;
 
 /// Passes over rows from `offset` on that stand before `bound`, at most about `most`.
-/// Gives how many, and the offset of the first that does not, or is a marker, or the end, or is not wholly peekable in this
-/// buffer; `Truncated` where that is so for the first. A row's content may lie behind the buffer: so may the offset.
 ///
-/// Rows are in order, so that not each has to be compared: strides grow while what they lead to stands before the bound, then halve.
+/// Returns their number and the offset of the first unfiltered that is not passed: a row behind the
+/// bound, a marker, the end of the partition, or a row whose position is not wholly in the buffer.
+/// `Truncated` if that is so for the very first. The content of a row, and so the offset, may lie
+/// behind the buffer.
+///
+/// Rows ascend, so not each has to be compared: strides grow while the row that they lead to stands
+/// before the bound, and are halved afterwards.
 pub fn pass_rows_before(
     buffer: &[u8],
     offset: usize,
@@ -81,7 +86,8 @@ pub fn pass_rows_before(
     Ok((passed, at))
 }
 
-/// The offset behind so many rows; None where one of them is something else, or not peekable in this buffer.
+/// The offset behind `count` rows. None: one of them is not a row, or its position is not wholly in
+/// this buffer.
 #[inline]
 fn behind_rows(buffer: &[u8], offset: usize, count: u32, header: &Header) -> Option<usize> {
     let mut at = offset;
@@ -91,7 +97,8 @@ fn behind_rows(buffer: &[u8], offset: usize, count: u32, header: &Header) -> Opt
     Some(at)
 }
 
-/// Where the row at `offset` ends; None: it is something else, is not peekable in this buffer, or cannot be right.
+/// The offset behind the row at `offset`. None: it is not a row, its position is not wholly in this
+/// buffer, or it is malformed.
 #[inline]
 fn row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize> {
     let flags = *buffer.get(offset)?;
@@ -101,7 +108,8 @@ fn row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize> {
     plain_row_end(buffer, offset, header).or_else(|| any_row_end(buffer, offset, header))
 }
 
-/// The same for most rows: no value is null, empty or long, and the size takes a byte or two.
+/// Like [`row_end`], for the usual row: no value is null, empty or long, and the size takes one or
+/// two bytes.
 #[inline]
 fn plain_row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize> {
     let lengths = &header.clustering_lengths;
@@ -130,7 +138,7 @@ fn plain_row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize>
     }
 }
 
-/// The same for any row.
+/// Like [`row_end`], for any row.
 #[cold]
 fn any_row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize> {
     let mut cursor = Cursor::new(buffer.get(offset + 1..)?);
@@ -145,7 +153,8 @@ fn any_row_end(buffer: &[u8], offset: usize, header: &Header) -> Option<usize> {
     (offset + 1 + cursor.position()).checked_add(size)
 }
 
-/// A clustering value, by the two lowest of its run's bits and the length of its type.
+/// Reads a clustering value, given the two lowest bits of its run's header and the length of its
+/// type.
 #[inline]
 pub(super) fn clustering_value<'a>(
     cursor: &mut Cursor<'a>,
@@ -160,7 +169,8 @@ pub(super) fn clustering_value<'a>(
     })
 }
 
-/// Where the row at `offset` stands against a bound, and where it ends; None: there is no row. Compares as it reads.
+/// Compares the row at `offset` with a bound while reading it, and returns the offset behind it.
+/// None: there is no row.
 #[inline]
 fn row_order(
     buffer: &[u8],
@@ -199,17 +209,18 @@ fn row_order(
     }
 }
 
-/// What [`find_starts`] came to.
+/// The result of [`find_starts`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FoundStarts {
-    /// The partition ends behind them.
+    /// Whether the partition ends behind them.
     pub is_end: bool,
-    /// Some are starts of markers.
+    /// Whether some of them are markers.
     pub has_markers: bool,
 }
 
-/// Tells where the unfiltereds from `offset` up to `end` begin. Gives what was found, and the offset behind the last, which may lie behind
-/// the buffer, where the rest is to be looked for; `Truncated` where not even the first is peekable in this buffer.
+/// Finds where the unfiltereds from `offset` to `end` begin. Returns what was found and the offset
+/// behind the last one, where the search goes on; it may lie behind the buffer. `Truncated`: not
+/// even the first position is wholly in this buffer.
 pub fn find_starts(
     buffer: &[u8],
     offset: usize,
@@ -241,12 +252,14 @@ pub fn find_starts(
     Ok((found, at))
 }
 
-/// The position of the unfiltered at `offset` of a partition on disk; None: the partition ends there, with one byte.
+/// The position of the unfiltered at `offset` of a partition on disk. None: the partition ends
+/// there, with one byte.
 pub fn peek_unfiltered<'a>(buffer: &'a [u8], offset: usize, header: &Header) -> Result<Option<Peeked<'a>>, CodecError> {
     Ok(peek(buffer, offset, header)?.map(|(peeked, _)| peeked))
 }
 
-/// The distance that an unfiltered on disk gives to the one before it, or to the start of its partition; None: the partition ends.
+/// The distance from the unfiltered at `offset` to the one before it, or to the start of its
+/// partition. None: the partition ends.
 pub fn peek_previous_size(buffer: &[u8], offset: usize, header: &Header) -> Result<Option<u64>, CodecError> {
     match peek(buffer, offset, header)? {
         Some((_, mut cursor)) => Ok(Some(cursor.uvint()?)),
@@ -254,7 +267,7 @@ pub fn peek_previous_size(buffer: &[u8], offset: usize, header: &Header) -> Resu
     }
 }
 
-/// Also gives the cursor behind the size.
+/// Also returns the cursor behind the size.
 fn peek<'a>(buffer: &'a [u8], offset: usize, header: &Header) -> Result<Option<(Peeked<'a>, Cursor<'a>)>, CodecError> {
     let mut cursor = Cursor::new(buffer.get(offset..).ok_or(CodecError::Truncated)?);
     let flags = cursor.u8()?;

@@ -1,4 +1,4 @@
-//! Rows and markers survive the way through their serial form.
+//! Tests: rows and markers survive the way through their serial form.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,7 +104,8 @@ fn mutations_round_trip() {
     let tables = |id: TableId| (id == table.id).then(|| Arc::clone(&table));
     assert_eq!(decode_mutation(&bytes, &tables), Ok(Some(mutation.clone())));
     assert_eq!(decode_mutation(&bytes, &|_| None), Ok(None));
-    // one decoder for updates with and without static row, of other columns, and of a table that is gone
+    // one decoder reads updates with and without a static row, of other columns, and of a table
+    // that is gone
     let mut other = mutation.clone();
     other.updates[0].static_row = None;
     other.updates[0].rows.truncate(1);
@@ -161,7 +162,7 @@ fn deletion_times_have_two_forms() {
             vec![0x7f, 0xff, 0xff, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0],
             DeletionTime::LIVE,
         ),
-        // capped
+        // later times become the latest that the form can hold
         (
             late,
             DeletionTimeForm::Signed,
@@ -184,7 +185,7 @@ fn deletion_times_have_two_forms() {
         assert!(get_deletion_time(&mut stdx::Cursor::new(&bytes[..bytes.len() - 1]), form).is_err());
     }
     assert!(!DeletionTimeForm::Unsigned.can_hold(&negative));
-    // overflowed seconds
+    // seconds that overflowed
     let bytes = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 7];
     let read = get_deletion_time(&mut stdx::Cursor::new(&bytes), DeletionTimeForm::Signed);
     assert_eq!(read, Ok(DeletionTime::new(7, crate::INVALID_DELETION_TIME)));
@@ -209,7 +210,8 @@ fn signed_times_that_overflowed_are_invalid() {
     assert_eq!(deletion(&header), crate::INVALID_DELETION_TIME);
 }
 
-/// Copied against other bases, a row is what it is when it is taken apart and written; those that something in them may end are not copied.
+/// A row that is copied against other bases equals the row that is decoded and written. Rows that
+/// may end are not copied.
 #[test]
 fn encoded_rows_are_copied_as_they_would_be_written() {
     let table = table();
@@ -256,7 +258,7 @@ fn deleted(decoded: &Decoded) -> Option<Deleted> {
     }
 }
 
-/// Tombstones, and what is like them but not one.
+/// Tombstones, and rows that look like one but are not.
 fn tombstones(table: &TableMetadata) -> Vec<Row> {
     let mut rows = sample_rows(table);
     for c1 in [5, 6] {

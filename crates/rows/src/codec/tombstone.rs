@@ -1,7 +1,9 @@
-//! Tombstones seen where they stand: how a reader passes over those of a partition without taking them apart.
+//! Inspects tombstones without decoding them, so that a reader can pass over the tombstones of a
+//! partition.
 //!
-//! A row is one if a deletion is all that it has; a marker always is. What is anything else, or is not plainly a tombstone, is nothing to
-//! these functions: whoever asks decodes it, and meets there whatever is wrong with it.
+//! A row is a tombstone if it has a deletion and nothing else; a marker always is. These functions
+//! return None for everything that is not plainly a tombstone. The caller then decodes it and meets
+//! any error in it.
 
 use smallvec::SmallVec;
 use stdx::Cursor;
@@ -14,16 +16,16 @@ use super::{
 };
 use crate::{DeletionTime, PrefixKind};
 
-/// What a tombstone deletes.
+/// The extent of a tombstone's deletion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deleted {
-    /// The row that it stands for.
+    /// The row itself.
     Row(DeletionTime),
-    /// What lies before a marker, and behind it, in clustering order.
+    /// The ranges before and behind a marker, in clustering order.
     Range {
-        /// The deletion that ends here.
+        /// The deletion that ends at the marker; None: no range ends here.
         close: Option<DeletionTime>,
-        /// The deletion that starts here.
+        /// The deletion that starts at the marker; None: no range starts here.
         open: Option<DeletionTime>,
     },
 }
@@ -31,14 +33,14 @@ pub enum Deleted {
 /// A tombstone of a partition on disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeekedTombstone<'a> {
-    /// Where it stands and ends.
+    /// Its position and the offset of its end.
     pub position: Peeked<'a>,
-    /// What it is.
+    /// The deletion.
     pub deleted: Deleted,
 }
 
-/// The tombstone at `offset` of a partition on disk; None: what stands there is something else.
-/// `Truncated`: the buffer ends too early; a longer one may do.
+/// The tombstone at `offset` of a partition on disk. None: something else stands there. `Truncated`
+/// means that the buffer ends too early and a longer one may do.
 #[inline]
 pub fn peek_tombstone<'a>(
     buffer: &'a [u8],
@@ -69,7 +71,7 @@ pub fn peek_tombstone<'a>(
             bits >>= 2;
         }
     }
-    // its size, as far as the content goes by itself, and that of the one before
+    // the size, which must lie in the buffer, and the size of the unfiltered before
     if cursor.uvint()? > cursor.remaining() as u64 {
         return Err(CodecError::Truncated);
     }
@@ -88,7 +90,8 @@ pub fn peek_tombstone<'a>(
     Ok(Some(PeekedTombstone { position, deleted }))
 }
 
-/// The deletion of a row that is in a buffer by itself, written for a message, where that is all that the row has.
+/// The deletion of a row that has nothing else. The row stands alone in the buffer, written for a
+/// message. None: it has something else.
 #[inline]
 pub fn deletion_of_row(buffer: &[u8], header: &Header) -> Option<DeletionTime> {
     let mut cursor = Cursor::new(buffer);
@@ -106,13 +109,13 @@ pub fn deletion_of_row(buffer: &[u8], header: &Header) -> Option<DeletionTime> {
     row_deletion(&mut cursor, flags, header).ok()?
 }
 
-/// As far as the flags of a row say.
+/// Whether the flags of a row allow only a deletion.
 #[inline]
 fn has_deletion_only(flags: u8) -> bool {
     flags & (HAS_TIMESTAMP | HAS_TTL | HAS_COMPLEX_DELETION | HAS_DELETION) == HAS_DELETION
 }
 
-/// What stands in a row behind its clustering: a deletion and no column.
+/// Reads the part of a row behind its clustering. None: it is not a deletion alone.
 #[inline]
 fn row_deletion(cursor: &mut Cursor<'_>, flags: u8, header: &Header) -> Result<Option<DeletionTime>, CodecError> {
     let deletion = get_deletion_delta(cursor, header)?;
@@ -120,7 +123,7 @@ fn row_deletion(cursor: &mut Cursor<'_>, flags: u8, header: &Header) -> Result<O
     let is_empty = if flags & HAS_ALL_COLUMNS != 0 {
         total == 0
     } else if total < LARGE_SUBSET {
-        // the bits of those that are missing
+        // all columns are marked as missing
         cursor.uvint()? == (1 << total) - 1
     } else {
         cursor.uvint()? == total as u64

@@ -1,4 +1,4 @@
-//! Contexts as Cassandra's `CounterContextTest` has them, and the laws of merging.
+//! Tests with the contexts of Cassandra's `CounterContextTest`, and of the laws of merging.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn shard(byte: u8, kind: Kind, clock: i64, count: i64) -> Shard {
     Shard { id: id(byte), kind, clock, count }
 }
 
-/// Every sort of shard, with ids, clocks and counts that meet.
+/// Shards of every kind, with ids, clocks and counts that coincide.
 fn contexts() -> Vec<Bytes> {
     let mut contexts = Vec::new();
     for kind in [Kind::Global, Kind::Remote] {
@@ -138,7 +138,7 @@ fn counted(table: &TableMetadata, by: u8, timestamp: i64, count: i64) -> Row {
     row
 }
 
-/// One partition with one row.
+/// A stream of one partition with one row.
 struct One(Option<PartitionHead>, Option<Row>);
 
 impl PartitionStream for One {
@@ -151,7 +151,8 @@ impl PartitionStream for One {
     }
 }
 
-/// What two nodes counted before and after a deletion that lies in a third source, whichever source comes first.
+/// Two nodes count before and after a deletion in a third source; the order of the sources makes no
+/// difference.
 #[test]
 fn what_a_deletion_shadows_does_not_live_on_in_a_later_shard() {
     let table = table();

@@ -1,4 +1,5 @@
-//! Range tombstones against what Cassandra keeps of the same deletions, and against a naive twin that looks at all of them.
+//! Tests: range tombstones equal those that Cassandra keeps of the same deletions, and those of a
+//! naive twin that looks at all of them.
 
 use bytes::Bytes;
 use schema::ClusteringComparator;
@@ -19,14 +20,14 @@ fn values(values: &[i32]) -> ClusteringValues {
     values.iter().map(|value| Some(Bytes::copy_from_slice(&value.to_be_bytes()))).collect()
 }
 
-/// `1:2`
+/// Reads `1:2`.
 fn parsed(text: &str) -> ClusteringValues {
     let numbers: Vec<i32> =
         text.split(':').filter(|part| !part.is_empty()).map(|part| part.parse().expect("a number")).collect();
     values(&numbers)
 }
 
-/// `[1,5)@3`
+/// Reads `[1,5)@3`.
 fn interval(text: &str) -> (Slice, DeletionTime) {
     let (range, timestamp) = text.split_once('@').expect("a timestamp");
     let (low, high) = range[1..range.len() - 1].split_once(',').expect("two bounds");
@@ -57,7 +58,8 @@ fn listed(comparator: &ClusteringComparator, ranges: &[(Slice, DeletionTime)]) -
     list
 }
 
-/// What Cassandra keeps, with ranges of one timestamp joined where they meet: there the second in which each was made keeps them apart.
+/// The result that Cassandra keeps, with touching ranges of one timestamp joined. Cassandra keeps
+/// them apart by the second of the deletion.
 fn joined(expected: &str) -> String {
     let mut joined: Vec<RangeTombstone> = Vec::new();
     for (slice, deletion) in expected.split(' ').map(interval) {
@@ -84,7 +86,7 @@ fn overlaps_are_cut_as_cassandra_cuts_them() {
         let list = listed(&plain(), &ranges);
         let found: Vec<String> = list.intervals().map(|tombstone| shown(&tombstone)).collect();
         assert_eq!(found.join(" "), joined(expected), "{given}");
-        // the order in which they come makes no difference
+        // the order of arrival makes no difference
         let turned: Vec<_> = ranges.into_iter().rev().collect();
         assert_eq!(listed(&plain(), &turned), list, "{given}, from behind");
         count += 1;
@@ -92,7 +94,7 @@ fn overlaps_are_cut_as_cassandra_cuts_them() {
     assert!(count >= 200, "only {count} cases");
 }
 
-/// A small generator: tests need no good one, only the same one each time.
+/// A small random generator. A good one is not needed, only the same numbers in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -116,13 +118,13 @@ fn every_row() -> impl Iterator<Item = ClusteringValues> {
     (0..5).flat_map(|a| (0..5).map(move |b| values(&[a, b])))
 }
 
-/// The strongest of all that contain a row.
+/// The strongest deletion of all ranges that contain a row.
 fn naive(ranges: &[(Slice, DeletionTime)], row: &ClusteringValues, comparator: &ClusteringComparator) -> DeletionTime {
     let holding = ranges.iter().filter(|(slice, _)| slice.contains(row, comparator));
     holding.fold(DeletionTime::LIVE, |strongest, (_, deletion)| strongest.merge(*deletion))
 }
 
-/// What a walk through a slice says of each row, by the changes that it meets.
+/// The deletion of each row, as the changes of a walk through a slice tell it.
 fn walked(
     list: &RangeTombstoneList,
     slice: &Slice,
