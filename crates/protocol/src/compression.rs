@@ -1,7 +1,8 @@
-//! Compressed bodies of versions 3 and 4: LZ4 with a big-endian length in front, or Snappy.
+//! Compressed bodies of versions 3 and 4: LZ4 behind a big-endian length, or Snappy.
 //!
-//! The claimed length is believed only as far as the format can expand and the frame limit allows. Version 5 compresses
-//! segments instead ([`crate::segment`]). Native protocol specification §5; `org.apache.cassandra.transport.Compressor`.
+//! The claimed length is believed only as far as the format can expand and the frame limit allows.
+//! Version 5 compresses segments instead ([`crate::segment`]). Native protocol specification §5;
+//! `org.apache.cassandra.transport.Compressor`.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -9,22 +10,22 @@ use lz4::block::CompressionMode;
 
 use crate::decode_error::DecodeError;
 
-/// What a client chose in STARTUP.
+/// The compression that a client chose in STARTUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// `lz4`
+    /// `lz4`: every version.
     Lz4,
-    /// `snappy`, not in version 5
+    /// `snappy`: versions 3 and 4.
     Snappy,
 }
 
-/// Bodies below this size are sent as they are: compressing them costs more than it saves.
+/// Smaller bodies are sent uncompressed, because compressing them costs more than it saves. Bytes.
 pub const COMPRESS_SIZE_MIN: usize = 512;
 
-/// LZ4 gives at most 255 bytes for one.
+/// LZ4 expands one byte to at most 255.
 const LZ4_EXPANSION_MAX: usize = 255;
 
-/// Snappy's longest copy gives 64 bytes for two.
+/// Snappy's longest copy expands two bytes to 64.
 const SNAPPY_EXPANSION_MAX: usize = 64;
 
 const NOT_LZ4: DecodeError = DecodeError::Compression("Provided frame does not appear to be LZ4 compressed");
@@ -32,7 +33,7 @@ const NOT_SNAPPY: DecodeError = DecodeError::Compression("Provided frame does no
 const TOO_LARGE: DecodeError = DecodeError::Compression("Compressed frame exceeds the maximum frame size");
 
 impl Compression {
-    /// By the name in STARTUP, in any case.
+    /// Reads the name in STARTUP, in any case. None: there is no such compression.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             _ if name.eq_ignore_ascii_case("lz4") => Some(Self::Lz4),
@@ -41,7 +42,7 @@ impl Compression {
         }
     }
 
-    /// The body that was compressed, at most `size_max` bytes.
+    /// Decompresses a body to at most `size_max` bytes.
     pub fn decompress(self, body: &[u8], size_max: usize) -> Result<Bytes, DecodeError> {
         match self {
             Self::Lz4 => decompress_lz4(body, size_max),
@@ -49,7 +50,8 @@ impl Compression {
         }
     }
 
-    /// Bytes of the body once it is decompressed, as it claims, but no more than its format can give; 0: it claims nothing.
+    /// Number of bytes that the body claims to have when it is decompressed, at most as many as its
+    /// format can give; 0: the claim cannot be read.
     pub fn decompressed_size(self, body: &[u8]) -> usize {
         match self {
             Self::Lz4 => {
@@ -64,7 +66,8 @@ impl Compression {
         }
     }
 
-    /// Replaces the body that begins at `start` and ends at the end of `out` by its compressed form, if that is smaller.
+    /// Replaces the body from `start` to the end of `out` by its compressed form, if that is
+    /// smaller. Returns whether it did.
     pub fn compress_tail(self, out: &mut BytesMut, start: usize) -> bool {
         let body = &out[start..];
         if body.len() < COMPRESS_SIZE_MIN {
@@ -83,7 +86,7 @@ impl Compression {
     }
 }
 
-/// Twice the speed of the tightest, 2 % larger.
+/// Twice as fast as the tightest mode, and 2 % larger.
 const LZ4_MODE: Option<CompressionMode> = Some(CompressionMode::FAST(2));
 
 fn compress_lz4(body: &[u8]) -> Vec<u8> {

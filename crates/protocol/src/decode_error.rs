@@ -1,58 +1,60 @@
-//! Why a request could not be decoded: each becomes a PROTOCOL error whose text is its `Display`.
+//! The errors of decoding. Each becomes a PROTOCOL error whose text is its `Display`; the texts
+//! follow Cassandra's where it has one.
 //!
-//! The texts follow Cassandra's where it has one. An error that leaves the meaning of the rest of the connection in doubt
-//! is fatal: the server answers and closes. A body whose end is known and whose content is merely refused is not.
+//! An error is fatal if it leaves the meaning of the rest of the connection in doubt: the server
+//! answers and closes. If the end of the body is known and only its content is refused, the
+//! connection continues.
 
 use std::fmt;
 
-/// What part of which message failed.
+/// Which part of which message could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// The body ends before the named element does.
     Truncated(&'static str),
-    /// A negative length where none is allowed.
+    /// A length is negative where none may be.
     Length(i32),
-    /// Text that is not UTF-8.
+    /// A text is not UTF-8.
     NotUtf8,
-    /// A consistency code that does not exist.
+    /// There is no consistency level of this code.
     Consistency(u16),
-    /// A timestamp of `i64::MIN`, which stands for "none".
+    /// The timestamp is `i64::MIN`, which means "none".
     Timestamp,
-    /// A BATCH type other than logged, unlogged, counter.
+    /// The type of a BATCH is not logged, unlogged or counter.
     BatchType(u8),
-    /// A BATCH element that is neither text nor an id.
+    /// A statement of a BATCH is neither text nor id.
     BatchKind(u8),
-    /// Named values in a BATCH.
+    /// A BATCH has named values.
     BatchNames,
-    /// REGISTER for an event that does not exist.
+    /// REGISTER names an event that does not exist.
     EventType(String),
-    /// REGISTER for an event that this version does not have.
+    /// REGISTER names an event that this version does not have.
     EventVersion(&'static str, u8),
-    /// A custom payload below version 4.
+    /// A version below 4 has a custom payload.
     PayloadVersion,
-    /// An opcode that does not exist.
+    /// There is no such opcode.
     Opcode(u8),
-    /// A response where a request belongs.
+    /// A client sent the opcode of a response.
     Direction(u8),
-    /// Compressed data that does not decompress.
+    /// Compressed data cannot be decompressed.
     Compression(&'static str),
-    /// A header or payload checksum that does not match.
+    /// The checksum of a segment's header or payload does not match.
     Checksum {
         /// `header` or `payload`.
         part: &'static str,
-        /// What the segment says.
+        /// The checksum in the segment.
         expected: u32,
-        /// What was computed.
+        /// The checksum of the bytes that arrived.
         found: u32,
     },
-    /// Segments that cannot follow each other.
+    /// Segments follow each other in an order that is not allowed.
     Segment(&'static str),
-    /// A version that is not spoken, or not allowed at this point; the text is the answer.
+    /// The version is not supported, or not allowed at this point. The text is the answer.
     Version(String),
 }
 
 impl DecodeError {
-    /// Whether the connection cannot go on after it.
+    /// Whether the connection must be closed after this error.
     pub fn is_fatal(&self) -> bool {
         !matches!(
             self,

@@ -1,8 +1,8 @@
-//! ERROR: every code with its text and its body, and how lower versions see it.
+//! ERROR: the codes with their texts and bodies, and the form that older versions get.
 //!
-//! One [`ErrorMessage`] is made without knowing the client's version; [`ErrorMessage::encode`] turns what a version does not
-//! know into its nearest older form, as Cassandra does.
-//! Native protocol specification §9; `ErrorMessage.java`, `ExceptionCode.java`.
+//! An [`ErrorMessage`] is made without knowledge of the client's version. [`ErrorMessage::encode`]
+//! turns a code that a version does not know into its nearest older form, as Cassandra does. Native
+//! protocol specification §9; `ErrorMessage.java`, `ExceptionCode.java`.
 
 use std::net::IpAddr;
 
@@ -13,13 +13,13 @@ use crate::decode_error::DecodeError;
 use crate::version::ProtocolVersion;
 use crate::wire::{put_inet_address, put_short_bytes, put_string, put_string_list};
 
-/// A replica that failed, and the reason's code (0 unknown, 1 too many tombstones, 2 timeout, 3 incompatible schema,
-/// 4 read size, 5 node down, 6 index not available, 7 too many indexes).
+/// A replica that failed, with the code of the reason: 0 unknown, 1 too many tombstones, 2 timeout,
+/// 3 incompatible schema, 4 read size, 5 node down, 6 index not available, 7 too many indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaFailure {
-    /// Who failed.
+    /// The address of the replica.
     pub endpoint: IpAddr,
-    /// Why.
+    /// The code of the reason.
     pub reason: u16,
 }
 
@@ -28,11 +28,12 @@ pub struct ReplicaFailure {
 pub struct ErrorMessage {
     /// The text.
     pub message: String,
-    /// The code and what goes with it. Boxed, so that results carrying an error stay small.
+    /// The code and the values that belong to it. In a box, so that results that may be an error
+    /// stay small.
     pub kind: Box<ErrorKind>,
 }
 
-/// The code of an error with what its body holds.
+/// The code of an error with the content of its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // fields are named as in the specification
 pub enum ErrorKind {
@@ -52,7 +53,7 @@ pub enum ErrorKind {
         received: i32,
         block_for: i32,
         write_type: WriteKind,
-        /// Only with [`WriteKind::Cas`]: how often the ballot was contended.
+        /// Number of contentions on the ballot; Some for [`WriteKind::Cas`] only.
         contentions: Option<u16>,
     },
     ReadTimeout {
@@ -90,7 +91,7 @@ pub enum ErrorKind {
     Unauthorized,
     Invalid,
     Config,
-    /// `table` is empty when the keyspace is what exists.
+    /// `table` is empty if it is the keyspace that exists.
     AlreadyExists {
         keyspace: String,
         table: String,
@@ -129,37 +130,38 @@ impl ErrorKind {
 }
 
 impl ErrorMessage {
-    /// An error of a kind with its text.
+    /// An error of this kind with its text.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { message: message.into(), kind: Box::new(kind) }
     }
 
-    /// The client asked for something that the request cannot mean.
+    /// The error for a request that makes no sense.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
     }
 
-    /// The statement is not CQL.
+    /// The error for a statement that is not CQL.
     pub fn syntax(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Syntax, message)
     }
 
-    /// The client broke the protocol.
+    /// The error for a violation of the protocol.
     pub fn protocol(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Protocol, message)
     }
 
-    /// We failed.
+    /// The error for a failure of the server itself.
     pub fn server(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Server, message)
     }
 
-    /// We are too busy.
+    /// The error for a request that the server is too busy for.
     pub fn overloaded(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Overloaded, message)
     }
 
-    /// The prepared statement is not known here; drivers prepare again. The text is Cassandra's.
+    /// The error for a prepared statement that is not known here; drivers then prepare it again.
+    /// The text is Cassandra's.
     pub fn unprepared(id: Bytes) -> Self {
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let message = format!(
@@ -169,7 +171,7 @@ impl ErrorMessage {
         Self::new(ErrorKind::Unprepared { id }, message)
     }
 
-    /// Appends the body of ERROR as this version knows it.
+    /// Appends the body of ERROR in the form of this version.
     pub fn encode(&self, out: &mut BytesMut, version: ProtocolVersion) {
         match self.older_form(version) {
             Some(older) => older.encode_exactly(out, version),
@@ -183,7 +185,7 @@ impl ErrorMessage {
         self.kind.encode_body(out, version);
     }
 
-    /// What to send instead to a version that does not know the code.
+    /// The replacement for a version that does not know the code. None: it knows the code.
     fn older_form(&self, version: ProtocolVersion) -> Option<Self> {
         let v3 = version < ProtocolVersion::V4;
         let below_v5 = version < ProtocolVersion::V5;
@@ -291,7 +293,7 @@ fn put_counts(out: &mut BytesMut, consistency: Consistency, first: i32, second: 
     out.put_i32(second);
 }
 
-/// The count, and from version 5 on each failure with its reason.
+/// Appends the number of failures and, from version 5 on, each of them with its reason.
 fn put_failures(out: &mut BytesMut, failures: &[ReplicaFailure], version: ProtocolVersion) {
     out.put_i32(i32::try_from(failures.len()).expect("fewer replicas than that"));
     if version >= ProtocolVersion::V5 {

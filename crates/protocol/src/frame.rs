@@ -4,9 +4,10 @@
 //! u8 version (bit 7: response) | u8 flags | i16 stream | u8 opcode | i32 body length | body
 //! ```
 //!
-//! Pure functions over byte slices; the connection decides when to read more. A header that cannot be accepted becomes a
-//! [`HeaderError`] that says on which stream and with which version byte the client expects the answer.
-//! Native protocol specification §2; `org.apache.cassandra.transport.Envelope`.
+//! Pure functions over byte slices; the connection decides when to read more. A header that cannot
+//! be accepted becomes a [`HeaderError`], which says on which stream and with which version the
+//! client expects the answer. Native protocol specification §2;
+//! `org.apache.cassandra.transport.Envelope`.
 
 use bytes::{BufMut, BytesMut};
 
@@ -17,10 +18,11 @@ use crate::version::{ProtocolVersion, beta_flag_message, invalid_version_message
 /// Bytes of a header in versions 3 and later.
 pub const HEADER_SIZE: usize = 9;
 
-/// Bytes of a header in versions 1 and 2, which we speak only to refuse them.
+/// Bytes of a header in versions 1 and 2, which are understood only to refuse them.
 const OLD_HEADER_SIZE: usize = 8;
 
-/// The largest body that the protocol allows at all. The server's own limit is lower and configurable.
+/// The largest body that the protocol allows, bytes. The server's own limit is lower and
+/// configurable.
 pub const BODY_SIZE_MAX: usize = 256 << 20;
 
 const RESPONSE_BIT: u8 = 0x80;
@@ -29,7 +31,7 @@ const RESPONSE_BIT: u8 = 0x80;
 pub mod flags {
     /// The body is compressed (versions 3 and 4).
     pub const COMPRESSED: u8 = 0x01;
-    /// Request: please trace. Response: a tracing id comes first.
+    /// Of a request: it shall be traced. Of a response: a tracing id comes first.
     pub const TRACING: u8 = 0x02;
     /// A custom payload precedes the message (version 4 and later).
     pub const CUSTOM_PAYLOAD: u8 = 0x04;
@@ -46,29 +48,30 @@ pub struct Header {
     pub version: ProtocolVersion,
     /// See [`flags`].
     pub flags: u8,
-    /// Chosen by the client; the response repeats it.
+    /// The stream id. The client chooses it, and the response repeats it.
     pub stream: i16,
-    /// What the body is, still unchecked: an unknown opcode concerns its own stream only.
+    /// The opcode, not checked yet: an unknown one is an error of its own stream only.
     pub opcode: u8,
     /// Bytes of the body.
     pub body_size: u32,
 }
 
-/// A header that cannot be accepted, with all that is needed to answer it. The connection closes after the answer.
+/// A header that cannot be accepted, with everything needed to answer it. The connection is closed
+/// after the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderError {
-    /// Where the client waits, 0 if that could not be read.
+    /// The stream on which the client waits; 0 if it could not be read.
     pub stream: i16,
-    /// The version number which the answer carries.
+    /// The version number in the header of the answer.
     pub answer_version: u8,
-    /// What to say.
+    /// The error to report.
     pub error: DecodeError,
 }
 
-/// Reads the header at the start of `input`; `None` asks for more bytes.
+/// Reads the header at the start of `input`. `None`: more bytes are needed.
 ///
-/// The version is judged by the first byte alone as soon as it cannot be right, because the headers of versions 1 and 2 are
-/// shorter, and a client of another protocol may never send nine bytes.
+/// The version is judged by the first byte alone, because the headers of versions 1 and 2 are
+/// shorter and a client of another protocol may never send nine bytes.
 pub fn decode_header(input: &[u8]) -> Result<Option<Header>, HeaderError> {
     let Some(&first) = input.first() else {
         return Ok(None);
@@ -106,7 +109,8 @@ fn unknown_version(number: u8, input: &[u8]) -> HeaderError {
     HeaderError { stream, answer_version, error: DecodeError::Version(invalid_version_message(number)) }
 }
 
-/// Appends a response header with room for the length, and returns where the body begins.
+/// Appends the header of a response with a placeholder for the length. Returns the offset of the
+/// body.
 pub fn begin_response(out: &mut BytesMut, version: ProtocolVersion, flags: u8, stream: i16, opcode: Opcode) -> usize {
     let beta = if version.is_beta() { flags::USE_BETA } else { 0 };
     out.put_u8(RESPONSE_BIT | version.number());
@@ -117,13 +121,14 @@ pub fn begin_response(out: &mut BytesMut, version: ProtocolVersion, flags: u8, s
     out.len()
 }
 
-/// Fills in the length of the body that began at `body_start` and ends at the end of `out`.
+/// Writes the length of the body, which begins at `body_start` and ends at the end of `out`.
 pub fn finish_response(out: &mut BytesMut, body_start: usize) {
     let size = u32::try_from(out.len() - body_start).expect("responses are bounded below 2 GiB");
     out[body_start - 4..body_start].copy_from_slice(&size.to_be_bytes());
 }
 
-/// The whole answer to a refused header: an ERROR envelope, in the old layout for versions 1 and 2.
+/// Appends the whole answer to a refused header: an ERROR envelope, in the old layout for versions
+/// 1 and 2.
 pub fn encode_header_error(out: &mut BytesMut, refused: &HeaderError) {
     let mut body = BytesMut::new();
     crate::error::ErrorMessage::protocol(refused.error.to_string()).encode(&mut body, ProtocolVersion::CURRENT);
@@ -155,7 +160,7 @@ mod tests {
 
     #[test]
     fn unknown_versions_are_answered_where_the_client_waits() {
-        // DSE's 0x42 as the Python driver sends it: OPTIONS on stream 0, here 5
+        // 0x42 is the version of DSE; the Python driver sends it with OPTIONS on stream 0 (here 5)
         let refused = decode_header(&[0x42, 0, 0, 5, 5, 0, 0, 0, 0]).unwrap_err();
         assert_eq!((refused.stream, refused.answer_version), (5, 5));
         let mut out = BytesMut::new();

@@ -1,14 +1,15 @@
 //! The native protocol v3, v4, v5: frames, segments, requests, responses.
 //!
-//! Bytes in, values out, and back: no socket, no clock, no task. Every decoder is one function over bytes that never panics
-//! and allocates nothing by a length it has not checked.
+//! Bytes become values and values become bytes. This crate has no socket, clock or task. Every
+//! decoder is a function over bytes that never panics and never allocates by a length that it has
+//! not checked.
 //!
-//! - [`frame`]: the nine-byte header, and the answer to versions we do not speak
+//! - [`frame`]: the nine-byte header, and the answer to unknown versions
 //! - [`segment`]: version 5's checksummed outer layer
 //! - [`compression`]: compressed bodies of versions 3 and 4
 //! - [`request`], [`response`], [`error`]: the messages
 //!
-//! Knows CQL types, to describe columns, and nothing of statements, tables or connections.
+//! It knows the types of CQL, to describe columns, but no statement, table or connection.
 
 pub mod compression;
 pub mod decode_error;

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::decode_error::DecodeError;
 
-/// What a body is.
+/// The opcode: the kind of message that a body holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)] // the names are the specification's
@@ -49,7 +49,7 @@ const ALL: [(Opcode, &str); 16] = [
 ];
 
 impl Opcode {
-    /// The opcode of a request; response opcodes and unknown ones are refused.
+    /// Reads the opcode of a request; opcodes of responses and unknown ones are refused.
     pub fn request(code: u8) -> Result<Self, DecodeError> {
         match ALL.iter().find(|(opcode, _)| *opcode as u8 == code) {
             Some((opcode, _)) if opcode.is_request() => Ok(*opcode),
@@ -72,7 +72,7 @@ impl Opcode {
         )
     }
 
-    /// The name in error texts.
+    /// The name that error texts use.
     pub fn name(self) -> &'static str {
         ALL.iter().find(|(opcode, _)| *opcode == self).expect("every opcode is listed").1
     }

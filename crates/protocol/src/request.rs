@@ -1,8 +1,8 @@
-//! Requests: what a client's envelope says, one module an opcode.
+//! Requests: the messages of clients, one module for each opcode.
 //!
-//! Decoding copies nothing but small lists: texts and values share the frame's buffer. [`Request::decode`] takes the
-//! decompressed body; all that is inside is checked here, all that needs a schema or a statement is not.
-//! Native protocol specification §4.1.
+//! Decoding copies nothing but small lists: texts and values share the buffer of the frame.
+//! [`Request::decode`] takes the decompressed body. It checks everything that needs neither a
+//! schema nor a statement. Native protocol specification §4.1.
 
 use bytes::Bytes;
 
@@ -46,23 +46,23 @@ pub enum Request {
     Batch(Batch),
 }
 
-/// A request with what its envelope says around it.
+/// A request with the other content of its envelope.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestEnvelope {
-    /// The version of the envelope.
+    /// The version in the header.
     pub version: ProtocolVersion,
-    /// Repeated by the response.
+    /// The stream id, which the response repeats.
     pub stream: i16,
     /// Whether the client asks for a trace.
     pub tracing: bool,
-    /// What the client sent besides, version 4 and later; empty if nothing.
+    /// The custom payload (version 4 and later); empty if there is none.
     pub custom_payload: Vec<(Text, Option<Bytes>)>,
     /// The request.
     pub request: Request,
 }
 
 impl RequestEnvelope {
-    /// Decodes the (decompressed) body that follows `header`.
+    /// Decodes the (decompressed) body that belongs to `header`.
     pub fn decode(header: &Header, body: &Bytes) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
         let custom_payload = match header.flags & flags::CUSTOM_PAYLOAD {
@@ -95,7 +95,7 @@ impl Request {
         }
     }
 
-    /// The opcode it came with.
+    /// The opcode of the request.
     pub fn opcode(&self) -> Opcode {
         match self {
             Self::Startup(_) => Opcode::Startup,

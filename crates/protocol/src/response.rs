@@ -1,8 +1,10 @@
-//! Responses: what goes back, one module a family, encoded straight into the connection's out buffer.
+//! Responses: the messages to clients, one module for each family, encoded straight into the
+//! connection's output buffer.
 //!
-//! A response is made without knowing the client's version and compression; [`ResponseEnvelope::encode`] has both. Rows come
-//! as bytes that are already in wire form: they are copied once, into the out buffer.
-//! Native protocol specification §4.2; `org.apache.cassandra.transport.messages`.
+//! A response is made without knowledge of the client's version and compression;
+//! [`ResponseEnvelope::encode`] has both. Rows arrive as bytes in the form of the wire and are
+//! copied once, into the output buffer. Native protocol specification §4.2;
+//! `org.apache.cassandra.transport.messages`.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -27,33 +29,33 @@ pub use rows::Rows;
 /// A message to a client.
 #[derive(Clone, Debug)]
 pub enum Response {
-    /// Something went wrong.
+    /// ERROR: the request failed.
     Error(ErrorMessage),
-    /// STARTUP or REGISTER is done.
+    /// READY: STARTUP or REGISTER is done.
     Ready,
-    /// The client must authenticate, with this authenticator class.
+    /// AUTHENTICATE: the client must authenticate; the text is the class of the authenticator.
     Authenticate(String),
-    /// The options of this server, in this order.
+    /// SUPPORTED: the options of this server, in this order.
     Supported(Vec<(String, Vec<String>)>),
-    /// RESULT: nothing to say.
+    /// RESULT without content.
     Void,
-    /// RESULT: rows.
+    /// RESULT with rows.
     Rows(Box<Rows>),
-    /// RESULT: the connection's keyspace is now this.
+    /// RESULT: the connection's keyspace is now this one.
     SetKeyspace(String),
-    /// RESULT: a prepared statement.
+    /// RESULT with a prepared statement.
     Prepared(Box<Prepared>),
     /// RESULT: the schema has changed.
     SchemaChange(Box<SchemaChange>),
-    /// Something happened; on stream −1.
+    /// EVENT, on stream -1.
     Event(Box<Event>),
-    /// The exchange goes on with this token.
+    /// AUTH_CHALLENGE: the exchange continues with this token.
     AuthChallenge(Option<Bytes>),
-    /// The exchange is over.
+    /// AUTH_SUCCESS: the exchange is complete.
     AuthSuccess(Option<Bytes>),
 }
 
-/// RESULT's kinds.
+/// The codes of the kinds of RESULT.
 mod result_kind {
     pub const VOID: i32 = 1;
     pub const ROWS: i32 = 2;
@@ -63,7 +65,7 @@ mod result_kind {
 }
 
 impl Response {
-    /// The opcode it goes with.
+    /// The opcode of the message.
     pub fn opcode(&self) -> Opcode {
         match self {
             Self::Error(_) => Opcode::Error,
@@ -79,7 +81,7 @@ impl Response {
         }
     }
 
-    /// Appends the message (without what an envelope puts before it).
+    /// Appends the body, without the parts of the envelope that precede it.
     pub fn encode(&self, out: &mut BytesMut, version: ProtocolVersion) {
         match self {
             Self::Error(error) => error.encode(out, version),
@@ -108,7 +110,7 @@ impl Response {
         }
     }
 
-    /// About how many bytes it takes: exact for rows up to their metadata, small for all else.
+    /// Estimated bytes of the body: for rows exact but for the metadata, otherwise a small number.
     pub fn size_hint(&self) -> usize {
         match self {
             Self::Rows(rows) => rows.body.len() + 256,
@@ -131,35 +133,35 @@ impl From<ErrorMessage> for Response {
     }
 }
 
-/// A response with what its envelope says around it.
+/// A response with the other content of its envelope.
 #[derive(Clone, Debug)]
 pub struct ResponseEnvelope {
-    /// The request's stream; −1 for events.
+    /// The stream id of the request; -1 for events.
     pub stream: i16,
-    /// What is rarely there.
+    /// Parts that few responses have; None: no part is present.
     pub extras: Option<Box<ResponseExtras>>,
     /// The message.
     pub response: Response,
 }
 
-/// What may precede a message, in the order of the wire.
+/// The parts that may precede a message, in the order of the wire.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseExtras {
-    /// The session under which the request was traced.
+    /// The id of the trace of the request.
     pub tracing_id: Option<[u8; 16]>,
-    /// Shown by drivers; dropped below version 4.
+    /// Warnings, which drivers show; left out below version 4.
     pub warnings: Vec<String>,
-    /// What the server sends besides; dropped below version 4.
+    /// The custom payload; left out below version 4.
     pub custom_payload: Vec<(Text, Option<Bytes>)>,
 }
 
 impl ResponseEnvelope {
-    /// A response with nothing around it.
+    /// A response without extras.
     pub fn new(stream: i16, response: impl Into<Response>) -> Self {
         Self { stream, extras: None, response: response.into() }
     }
 
-    /// Appends header and body, compressed if that is chosen and helps.
+    /// Appends header and body; the body is compressed if that is agreed and makes it smaller.
     pub fn encode(&self, out: &mut BytesMut, version: ProtocolVersion, compression: Option<Compression>) {
         let envelope_start = out.len();
         let body_start = begin_response(out, version, 0, self.stream, self.response.opcode());
@@ -177,8 +179,9 @@ impl ResponseEnvelope {
 }
 
 impl ResponseEnvelope {
-    /// Encodes all but the rows, where there are at least `size` bytes of them, and gives these: a page that is copied piece by piece when
-    /// the client takes it need not be copied at once. `None`: nothing was encoded. Never compressed.
+    /// Appends everything but the rows and returns the rows, if they have at least `size` bytes.
+    /// Large pages are copied piece by piece as the client takes them, instead of all at once.
+    /// `None`: nothing was appended. Never compressed.
     pub fn encode_without_rows(&self, out: &mut BytesMut, version: ProtocolVersion, size: usize) -> Option<Bytes> {
         let Response::Rows(rows) = &self.response else { return None };
         if rows.body.len() < size {

@@ -1,7 +1,9 @@
-//! Version 5's outer layer: envelopes in segments with checksums (crate `segments`), and envelopes joined from them.
+//! The outer layer of version 5: envelopes in checksummed segments (crate `segments`), and
+//! envelopes joined from segments.
 //!
-//! A self-contained segment holds one or more whole envelopes. An envelope that is too large for that is cut over
-//! consecutive segments, not self-contained, that hold nothing else. Native protocol specification v5 §2.3.
+//! A self-contained segment holds one or more whole envelopes. An envelope that is too large for
+//! one segment is cut into consecutive segments that are not self-contained and hold nothing else.
+//! Native protocol specification v5 §2.3.
 
 pub mod decode;
 

@@ -1,11 +1,12 @@
-//! Protocol versions and the answer that a client of another version gets.
+//! Protocol versions, and the answer to a client with another version.
 //!
-//! Supported: 3, 4, 5 and, behind the beta flag, 6, which in Cassandra 5.0 differs from 5 in nothing but that flag.
-//! Agrees with `org.apache.cassandra.transport.ProtocolVersion`; the texts are parsed by drivers and must stay as they are.
+//! Supported are 3, 4, 5 and, behind the beta flag, 6, which in Cassandra 5.0 differs from 5 by
+//! that flag only. Agrees with `org.apache.cassandra.transport.ProtocolVersion`. Drivers parse the
+//! texts, so they must not change.
 
 use std::fmt;
 
-/// A protocol version this server speaks.
+/// A protocol version that this server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ProtocolVersion {
@@ -15,18 +16,18 @@ pub enum ProtocolVersion {
     V4 = 4,
     /// Version 5: checksummed segments, result metadata ids, per-request keyspace.
     V5 = 5,
-    /// Version 6 (beta): as 5, and every envelope carries the beta flag.
+    /// Version 6 (beta): like 5, with the beta flag in every envelope.
     V6 = 6,
 }
 
 impl ProtocolVersion {
-    /// The highest stable version: the one that answers to unknown versions carry.
+    /// The highest stable version. Answers to unknown versions carry it.
     pub const CURRENT: ProtocolVersion = ProtocolVersion::V5;
 
     /// All versions, in the order in which SUPPORTED lists them.
     pub const ALL: [ProtocolVersion; 4] = [Self::V3, Self::V4, Self::V5, Self::V6];
 
-    /// The version of this number, if supported.
+    /// The version of this number; None: it is not supported.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.number() == number)
     }
@@ -63,13 +64,13 @@ impl fmt::Display for ProtocolVersion {
     }
 }
 
-/// The text that drivers parse when they ask for a version we do not speak.
+/// The text of the answer to an unsupported version. Drivers parse it.
 pub fn invalid_version_message(number: u8) -> String {
     let names = ProtocolVersion::ALL.map(ProtocolVersion::name).join(", ");
     format!("Invalid or unsupported protocol version ({number}); supported versions are ({names})")
 }
 
-/// The text for a beta version without the beta flag.
+/// The text of the answer to a beta version without the beta flag.
 pub fn beta_flag_message(version: ProtocolVersion) -> String {
     format!("Beta version of the protocol used ({version}), but USE_BETA flag is unset")
 }

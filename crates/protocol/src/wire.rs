@@ -1,8 +1,9 @@
-//! The protocol's primitive notations: a checked reader over a shared body, and the writers.
+//! The primitive notations of the protocol: a checked reader over a shared body, and functions that
+//! write.
 //!
-//! [`Reader`] hands out slices that share the frame's buffer: reading a request copies no value. Nothing is allocated by a
-//! length that has not been checked against what is there. Text is checked to be UTF-8 when it is read.
-//! Agrees with `org.apache.cassandra.transport.CBUtil`.
+//! [`Reader`] returns slices that share the buffer of the frame, so reading a request copies no
+//! value. No length allocates before it was checked against the bytes that are there. Text is
+//! checked to be UTF-8 when it is read. Agrees with `org.apache.cassandra.transport.CBUtil`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,7 +18,7 @@ use crate::decode_error::DecodeError;
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
-/// UTF-8 text that shares the frame's buffer.
+/// UTF-8 text that shares the buffer of the frame.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Text(Bytes);
 
@@ -35,7 +36,7 @@ impl Text {
         std::str::from_utf8(&self.0).expect("checked when it was made")
     }
 
-    /// Its bytes, shared.
+    /// The bytes of the text, shared.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
@@ -85,7 +86,8 @@ impl PartialEq<&str> for Text {
     }
 }
 
-/// The only way in which reading a number or a length of bytes fails.
+/// Turns "too few bytes" into an error that names the element; reading numbers and lengths fails in
+/// no other way.
 trait OrTruncated<T> {
     fn or_truncated(self, what: &'static str) -> Result<T>;
 }
@@ -104,54 +106,54 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of the body.
+    /// A reader at the start of a body.
     pub fn new(body: &'a Bytes) -> Self {
         Self { body, cursor: Cursor::new(body) }
     }
 
-    /// The body it reads, for what is shared later.
+    /// The body, from which slices can be taken later.
     pub fn body(&self) -> &'a Bytes {
         self.body
     }
 
-    /// How far it has read.
+    /// Number of bytes read.
     pub fn position(&self) -> usize {
         self.cursor.position()
     }
 
-    /// How many bytes are left.
+    /// Number of bytes left.
     pub fn remaining(&self) -> usize {
         self.cursor.remaining()
     }
 
-    /// Passes over `length` bytes and says where they began.
+    /// Passes over `length` bytes and returns the offset at which they began.
     pub fn skip(&mut self, length: usize, what: &'static str) -> Result<usize> {
         let start = self.position();
         self.cursor.skip(length).or_truncated(what)?;
         Ok(start)
     }
 
-    /// `[byte]`
+    /// Reads a `[byte]`.
     pub fn u8(&mut self, what: &'static str) -> Result<u8> {
         self.cursor.u8().or_truncated(what)
     }
 
-    /// `[short]`
+    /// Reads a `[short]`.
     pub fn u16(&mut self, what: &'static str) -> Result<u16> {
         self.cursor.u16().or_truncated(what)
     }
 
-    /// `[int]`
+    /// Reads an `[int]`.
     pub fn i32(&mut self, what: &'static str) -> Result<i32> {
         self.cursor.i32().or_truncated(what)
     }
 
-    /// `[int]` read as unsigned
+    /// Reads an `[int]` as unsigned.
     pub fn u32(&mut self, what: &'static str) -> Result<u32> {
         self.cursor.u32().or_truncated(what)
     }
 
-    /// `[long]`
+    /// Reads a `[long]`.
     pub fn i64(&mut self, what: &'static str) -> Result<i64> {
         self.cursor.i64().or_truncated(what)
     }
@@ -161,26 +163,26 @@ impl<'a> Reader<'a> {
         Ok(self.body.slice(start..self.position()))
     }
 
-    /// `[string]`
+    /// Reads a `[string]`.
     pub fn string(&mut self, what: &'static str) -> Result<Text> {
         let length = self.u16(what)?;
         Text::new(self.slice(usize::from(length), what)?)
     }
 
-    /// `[long string]`
+    /// Reads a `[long string]`.
     pub fn long_string(&mut self, what: &'static str) -> Result<Text> {
         let length = self.i32(what)?;
         let length = usize::try_from(length).map_err(|_| DecodeError::Length(length))?;
         Text::new(self.slice(length, what)?)
     }
 
-    /// `[short bytes]`
+    /// Reads `[short bytes]`.
     pub fn short_bytes(&mut self, what: &'static str) -> Result<Bytes> {
         let length = self.u16(what)?;
         self.slice(usize::from(length), what)
     }
 
-    /// `[bytes]`: any negative length is null.
+    /// Reads `[bytes]`; any negative length is null.
     pub fn bytes(&mut self, what: &'static str) -> Result<Option<Bytes>> {
         match usize::try_from(self.i32(what)?) {
             Ok(length) => self.slice(length, what).map(Some),
@@ -188,49 +190,50 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `[string list]`
+    /// Reads a `[string list]`.
     pub fn string_list(&mut self, what: &'static str) -> Result<Vec<Text>> {
         let count = self.u16(what)?;
         (0..count).map(|_| self.string(what)).collect()
     }
 
-    /// `[string map]`, as pairs in the order of the wire
+    /// Reads a `[string map]` as pairs in the order of the wire.
     pub fn string_map(&mut self, what: &'static str) -> Result<Vec<(Text, Text)>> {
         let count = self.u16(what)?;
         (0..count).map(|_| Ok((self.string(what)?, self.string(what)?))).collect()
     }
 
-    /// `[bytes map]`, as pairs in the order of the wire
+    /// Reads a `[bytes map]` as pairs in the order of the wire.
     pub fn bytes_map(&mut self, what: &'static str) -> Result<Vec<(Text, Option<Bytes>)>> {
         let count = self.u16(what)?;
         (0..count).map(|_| Ok((self.string(what)?, self.bytes(what)?))).collect()
     }
 
-    /// `[consistency]`
+    /// Reads a `[consistency]`.
     pub fn consistency(&mut self) -> Result<Consistency> {
         let code = self.u16("a consistency level")?;
         Consistency::from_code(code).ok_or(DecodeError::Consistency(code))
     }
 }
 
-/// The longest text that a `[string]` can carry; longer text is cut there, at a character.
+/// Most bytes of a `[string]`; longer text is cut there, between characters.
 pub const STRING_SIZE_MAX: usize = u16::MAX as usize;
 
-/// `[string]`. Text over [`STRING_SIZE_MAX`] is cut: only error messages and warnings can be that long.
+/// Appends a `[string]`. Text over [`STRING_SIZE_MAX`] is cut; only error messages and warnings can
+/// be that long.
 pub fn put_string(out: &mut BytesMut, text: &str) {
     let text = &text[..text.floor_char_boundary(STRING_SIZE_MAX)];
     out.put_u16(text.len() as u16);
     out.put_slice(text.as_bytes());
 }
 
-/// `[short bytes]`; callers pass ids of 16 bytes.
+/// Appends `[short bytes]`. Callers pass ids of 16 bytes.
 pub fn put_short_bytes(out: &mut BytesMut, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).expect("ids are short");
     out.put_u16(length);
     out.put_slice(bytes);
 }
 
-/// `[bytes]`
+/// Appends `[bytes]`.
 pub fn put_bytes(out: &mut BytesMut, bytes: Option<&[u8]>) {
     match bytes {
         Some(bytes) => {
@@ -242,7 +245,7 @@ pub fn put_bytes(out: &mut BytesMut, bytes: Option<&[u8]>) {
     }
 }
 
-/// `[string list]`; of more than 65,535 elements the rest is dropped.
+/// Appends a `[string list]`; elements behind the first 65,535 are left out.
 pub fn put_string_list<S: AsRef<str>>(out: &mut BytesMut, list: &[S]) {
     let count = u16::try_from(list.len()).unwrap_or(u16::MAX);
     out.put_u16(count);
@@ -251,7 +254,7 @@ pub fn put_string_list<S: AsRef<str>>(out: &mut BytesMut, list: &[S]) {
     }
 }
 
-/// `[bytes map]`; of more than 65,535 entries the rest is dropped.
+/// Appends a `[bytes map]`; entries behind the first 65,535 are left out.
 pub fn put_bytes_map(out: &mut BytesMut, map: &[(Text, Option<Bytes>)]) {
     let count = u16::try_from(map.len()).unwrap_or(u16::MAX);
     out.put_u16(count);
@@ -261,7 +264,7 @@ pub fn put_bytes_map(out: &mut BytesMut, map: &[(Text, Option<Bytes>)]) {
     }
 }
 
-/// `[inetaddr]`
+/// Appends an `[inetaddr]`.
 pub fn put_inet_address(out: &mut BytesMut, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {
@@ -275,7 +278,7 @@ pub fn put_inet_address(out: &mut BytesMut, address: IpAddr) {
     }
 }
 
-/// `[inet]`
+/// Appends an `[inet]`.
 pub fn put_inet(out: &mut BytesMut, address: IpAddr, port: u16) {
     put_inet_address(out, address);
     out.put_i32(i32::from(port));

@@ -1,4 +1,4 @@
-//! Each code's body, byte by byte, and the older forms.
+//! Tests: the body of each code byte by byte, and the older forms.
 
 use super::*;
 

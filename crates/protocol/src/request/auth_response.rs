@@ -5,10 +5,10 @@ use bytes::Bytes;
 use crate::decode_error::DecodeError;
 use crate::wire::Reader;
 
-/// The token.
+/// An AUTH_RESPONSE.
 #[derive(Clone, PartialEq)]
 pub struct AuthResponse {
-    /// What the authenticator reads; `None` is null on the wire.
+    /// The token for the authenticator; `None`: null on the wire.
     pub token: Option<Bytes>,
 }
 
@@ -17,7 +17,8 @@ impl AuthResponse {
         Ok(Self { token: reader.bytes("an authentication token")? })
     }
 
-    /// User and password of SASL PLAIN: `[authorization id] 0 user 0 password`.
+    /// User and password of SASL PLAIN: `[authorization id] 0 user 0 password`. None: the token has
+    /// another form.
     pub fn plain(&self) -> Option<(&str, &str)> {
         let mut parts = self.token.as_deref()?.rsplitn(3, |byte| *byte == 0);
         let (password, user) = (parts.next()?, parts.next()?);
@@ -26,7 +27,7 @@ impl AuthResponse {
     }
 }
 
-/// The token is a secret: it is not printed.
+/// The token is a secret, so it is not printed.
 impl std::fmt::Debug for AuthResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("AuthResponse(..)")

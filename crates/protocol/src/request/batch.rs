@@ -1,4 +1,4 @@
-//! BATCH: statements, by text or by id, with their values.
+//! BATCH: statements, each by text or by id, with their values.
 
 use bytes::Bytes;
 use types::BatchKind;
@@ -16,18 +16,19 @@ pub enum BatchStatement {
     Prepared { id: Bytes, values: Values },
 }
 
-/// Statements to execute as one.
+/// A BATCH.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// Logged, unlogged, counter.
+    /// The kind: logged, unlogged or counter.
     pub kind: BatchKind,
-    /// In the order of the wire.
+    /// The statements in their order.
     pub statements: Vec<BatchStatement>,
-    /// For all of them; its values are empty.
+    /// The parameters of the whole batch; their `values` are empty.
     pub parameters: QueryParameters,
 }
 
-/// The fewest bytes that a statement takes: kind, empty id, no values.
+/// Fewest bytes of a statement: kind, empty id, no values. Bounds the statements that a body can
+/// hold.
 const STATEMENT_SIZE_MIN: usize = 5;
 
 impl Batch {

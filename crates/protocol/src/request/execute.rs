@@ -7,14 +7,14 @@ use crate::decode_error::DecodeError;
 use crate::version::ProtocolVersion;
 use crate::wire::Reader;
 
-/// A prepared statement to execute.
+/// An EXECUTE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execute {
-    /// What PREPARE answered.
+    /// The id that PREPARE returned.
     pub id: Bytes,
-    /// From version 5 on: the result metadata that the client knows.
+    /// The id of the result metadata that the client knows; Some from version 5 on.
     pub result_metadata_id: Option<Bytes>,
-    /// Everything else.
+    /// The parameters.
     pub parameters: QueryParameters,
 }
 

@@ -25,31 +25,33 @@ const NAMES_FOR_VALUES: u32 = 0x0040;
 const KEYSPACE: u32 = 0x0080;
 const NOW_IN_SECONDS: u32 = 0x0100;
 
-/// How a statement is to be executed.
+/// The parameters of an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryParameters {
-    /// How many replicas have to answer.
+    /// The consistency level.
     pub consistency: Consistency,
-    /// Bound values, by position or by name.
+    /// The bound values, by position or by name.
     pub values: Values,
-    /// The client knows the result's columns.
+    /// Whether the client needs no result metadata, because it knows it.
     pub skip_metadata: bool,
-    /// The most rows in one answer; `None` if absent. Values below 1 mean "do not page", as in Cassandra.
+    /// Most rows of an answer; `None` if not given. A value below 1 means "no pages", as in
+    /// Cassandra.
     pub page_size: Option<i32>,
-    /// Where the last page ended.
+    /// The position behind the last page, as the server gave it; None for the first page.
     pub paging_state: Option<Bytes>,
-    /// For the condition of a conditional update.
+    /// The consistency level of the condition of a conditional update.
     pub serial_consistency: Option<Consistency>,
-    /// The write timestamp in microseconds, unless the statement has one. Never `i64::MIN`.
+    /// The write timestamp in microseconds, for statements that have none of their own. Never
+    /// `i64::MIN`.
     pub timestamp: Option<i64>,
-    /// Overrides the connection's keyspace (version 5).
+    /// The keyspace in place of the connection's (version 5).
     pub keyspace: Option<Text>,
-    /// Overrides the clock for expiry, in seconds (version 5).
+    /// The time that decides what has expired, in seconds, in place of the clock (version 5).
     pub now_in_seconds: Option<u32>,
 }
 
 impl QueryParameters {
-    /// Parameters with nothing but a consistency level.
+    /// Parameters with a consistency level and nothing else.
     pub fn new(consistency: Consistency) -> Self {
         Self {
             consistency,
@@ -76,7 +78,7 @@ impl QueryParameters {
         Ok(parameters)
     }
 
-    /// The same for BATCH, whose values stand with its statements.
+    /// Reads the parameters of a BATCH, whose values stand with its statements.
     pub(super) fn decode_for_batch(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let mut parameters = Self::new(reader.consistency()?);
         let flags = read_flags(reader, version)?;
@@ -118,7 +120,7 @@ impl QueryParameters {
     }
 }
 
-/// Below version 5 the flags are a byte, and bit 0080 is not a flag yet.
+/// Reads the flags. Below version 5 they are one byte, and bit 0080 is not a flag.
 fn read_flags(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<u32, DecodeError> {
     if version >= ProtocolVersion::V5 {
         reader.u32("the query flags")

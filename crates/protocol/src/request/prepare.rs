@@ -1,4 +1,4 @@
-//! PREPARE: a statement's text, and from version 5 on the keyspace to read it in.
+//! PREPARE: the text of a statement and, from version 5 on, its keyspace.
 
 use crate::decode_error::DecodeError;
 use crate::version::ProtocolVersion;
@@ -6,12 +6,12 @@ use crate::wire::{Reader, Text};
 
 const KEYSPACE: u32 = 0x01;
 
-/// A statement to prepare.
+/// A PREPARE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prepare {
-    /// The statement.
+    /// The text of the statement.
     pub query: Text,
-    /// Overrides the connection's keyspace.
+    /// The keyspace in place of the connection's.
     pub keyspace: Option<Text>,
 }
 

@@ -1,16 +1,16 @@
-//! QUERY: a statement's text with its parameters.
+//! QUERY: the text of a statement with its parameters.
 
 use super::QueryParameters;
 use crate::decode_error::DecodeError;
 use crate::version::ProtocolVersion;
 use crate::wire::{Reader, Text};
 
-/// A statement to execute as it stands.
+/// A QUERY.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
-    /// The statement.
+    /// The text of the statement.
     pub query: Text,
-    /// Everything else.
+    /// The parameters.
     pub parameters: QueryParameters,
 }
 

@@ -1,4 +1,4 @@
-//! REGISTER: which events a connection wants to be told of.
+//! REGISTER: the events that a connection wants to receive.
 
 use crate::decode_error::DecodeError;
 use crate::version::ProtocolVersion;
@@ -12,7 +12,7 @@ pub enum EventType {
     TopologyChange,
     StatusChange,
     SchemaChange,
-    /// Accepted from version 4 on; never sent, as in Cassandra 5.0.
+    /// Accepted from version 4 on, but never sent, as in Cassandra 5.0.
     TraceComplete,
 }
 
@@ -30,10 +30,10 @@ impl EventType {
     }
 }
 
-/// The events asked for.
+/// A REGISTER.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Register {
-    /// Never empty on the wire of a sensible client, but allowed to be.
+    /// The events. Clients rarely send an empty list, but may.
     pub events: Vec<EventType>,
 }
 

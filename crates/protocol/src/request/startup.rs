@@ -1,14 +1,15 @@
-//! STARTUP: what the client is and how it wants to talk.
+//! STARTUP: the options of a client and its connection.
 //!
-//! Keys are compared in upper case; unknown ones are kept for `system_views.clients` and otherwise ignored.
+//! Keys are compared in upper case. Unknown options are kept for `system_views.clients` and
+//! otherwise ignored.
 
 use crate::decode_error::DecodeError;
 use crate::wire::{Reader, Text};
 
-/// The client's options in the order of the wire.
+/// A STARTUP.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Startup {
-    /// Keys in upper case with their values.
+    /// The options in the order of the wire: key in upper case, value.
     pub options: Vec<(String, Text)>,
 }
 
@@ -18,12 +19,13 @@ impl Startup {
         Ok(Self { options: map.into_iter().map(|(key, value)| (key.to_uppercase(), value)).collect() })
     }
 
-    /// The value of an option; of repeated ones the last.
+    /// The value of an option; if it is repeated, the last one.
     pub fn option(&self, key: &str) -> Option<&str> {
         self.options.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// `CQL_VERSION`, which is mandatory: refused if missing or below 3.0.0. The texts are Cassandra's.
+    /// Checks `CQL_VERSION`, which is mandatory: it is refused if missing or below 3.0.0. The texts
+    /// are Cassandra's.
     pub fn check_cql_version(&self) -> Result<(), String> {
         let Some(version) = self.option("CQL_VERSION") else {
             return Err("Missing value CQL_VERSION in STARTUP message".to_owned());

@@ -1,4 +1,4 @@
-//! Requests as drivers send them, byte by byte, then cut and mutated.
+//! Tests: requests as drivers send them, byte by byte; then cut off and mutated.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use types::{BatchKind, Consistency};
@@ -184,7 +184,8 @@ fn payload_and_tracing() {
     assert_eq!(envelope.request.opcode(), Opcode::Options);
 }
 
-/// No prefix of a request and no request with one changed byte makes the decoder panic; proper prefixes are refused.
+/// A prefix of a request, or a request with one changed byte, never makes the decoder panic;
+/// prefixes are refused.
 #[test]
 fn cut_and_mutated() {
     let bodies: [(u8, Vec<u8>); 5] = [

@@ -1,7 +1,7 @@
-//! Bound values, as they lie in the frame.
+//! Bound values, left in the buffer of the frame.
 //!
-//! Only where each value is gets recorded: 8 bytes a value, without an allocation for up to [`VALUES_INLINE`] of them.
-//! A value becomes a shared slice when it is asked for.
+//! Decoding records the position of each value: 8 bytes a value, without an allocation for up to
+//! [`VALUES_INLINE`] of them. A value becomes a shared slice when it is asked for.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::decode_error::DecodeError;
 use crate::version::ProtocolVersion;
 use crate::wire::{Reader, Text};
 
-/// How many values stay off the heap.
+/// Most values whose positions need no heap allocation.
 pub const VALUES_INLINE: usize = 8;
 
 /// A bound value.
@@ -22,7 +22,7 @@ pub enum Value {
     Bytes(Bytes),
     /// CQL's null.
     Null,
-    /// Leave the column as it is (version 4 and later).
+    /// No value: the column keeps what it has (version 4 and later).
     Unset,
 }
 
@@ -32,7 +32,7 @@ const UNSET: i32 = -2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
     start: u32,
-    /// or [`NULL`], [`UNSET`]
+    /// The length of the value, or [`NULL`] or [`UNSET`]
     length: i32,
 }
 
@@ -41,7 +41,7 @@ struct Slot {
 pub struct Values {
     body: Bytes,
     slots: SmallVec<[Slot; VALUES_INLINE]>,
-    /// As many as slots, or none.
+    /// The names, one for each value; empty if values came by position.
     names: Vec<Text>,
 }
 
@@ -57,7 +57,7 @@ impl Values {
         if count == 0 {
             return Ok(Self::default());
         }
-        // a value takes at least the 4 bytes of its length
+        // a value takes at least 4 bytes, for its length
         let room = usize::from(count).min(reader.remaining() / 4);
         let mut slots = SmallVec::with_capacity(room);
         let mut names = Vec::with_capacity(if named { room } else { 0 });
@@ -70,17 +70,17 @@ impl Values {
         Ok(Self { body: body.clone(), slots, names })
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// The value at a position, sharing the frame's buffer.
+    /// The value at a position. It shares the buffer of the frame.
     pub fn get(&self, position: usize) -> Option<Value> {
         let slot = self.slots.get(position)?;
         Some(match slot.length {
@@ -90,17 +90,17 @@ impl Values {
         })
     }
 
-    /// All of them in their order.
+    /// All values in their order.
     pub fn iter(&self) -> impl Iterator<Item = Value> + '_ {
         (0..self.len()).map(|position| self.get(position).expect("the position is within"))
     }
 
-    /// The names, one a value, or empty if the values came by position.
+    /// The names, one for each value; empty if values came by position.
     pub fn names(&self) -> &[Text] {
         &self.names
     }
 
-    /// Where a named value is; of repeated names the first, as in Cassandra.
+    /// The position of a named value; if a name is repeated, the first one, as in Cassandra.
     pub fn position_of(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)
     }
@@ -118,7 +118,7 @@ impl PartialEq for Values {
 }
 
 impl FromIterator<Value> for Values {
-    /// For tests and for statements that are made here.
+    /// Builds values for tests and for statements that the server makes itself.
     fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> Self {
         let mut body = Vec::new();
         let mut slots = SmallVec::new();
@@ -139,7 +139,8 @@ impl FromIterator<Value> for Values {
 }
 
 impl Slot {
-    /// Version 3 takes every negative length for null; later ones know −1 and −2 only.
+    /// Reads a value. In version 3 every negative length is null; later versions allow -1 and -2
+    /// only.
     fn decode(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let length = reader.i32("a value")?;
         match usize::try_from(length) {

@@ -1,6 +1,5 @@
-//! EVENT and the schema changes that RESULT shares with it.
-//!
-//! Agrees with `org.apache.cassandra.transport.Event`.
+//! EVENT, and the schema changes that RESULT shares with it. Agrees with
+//! `org.apache.cassandra.transport.Event`.
 
 use std::net::IpAddr;
 
@@ -10,10 +9,10 @@ use crate::request::EventType;
 use crate::version::ProtocolVersion;
 use crate::wire::{put_inet, put_string, put_string_list};
 
-/// Something that registered clients are told.
+/// An event for clients that have registered for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A node came, went or moved; the address is its broadcast RPC address.
+    /// A node joined, left or moved; the address is its broadcast RPC address.
     Topology(TopologyChange, IpAddr, u16),
     /// A node is up or down; the address is its broadcast RPC address.
     Status(StatusChange, IpAddr, u16),
@@ -21,7 +20,7 @@ pub enum Event {
     Schema(SchemaChange),
 }
 
-/// What happened to a node's membership.
+/// A change of a node's membership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are the specification's
 pub enum TopologyChange {
@@ -30,7 +29,7 @@ pub enum TopologyChange {
     MovedNode,
 }
 
-/// What happened to a node's life.
+/// A change of a node's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are the specification's
 pub enum StatusChange {
@@ -38,7 +37,7 @@ pub enum StatusChange {
     Down,
 }
 
-/// What happened to an element of the schema.
+/// The kind of a schema change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are the specification's
 pub enum SchemaChangeKind {
@@ -47,7 +46,7 @@ pub enum SchemaChangeKind {
     Dropped,
 }
 
-/// The element of the schema. Views are reported as tables.
+/// The element that changed. Views are reported as tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are the specification's
 pub enum SchemaChangeTarget {
@@ -61,16 +60,16 @@ pub enum SchemaChangeTarget {
 /// A change of the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaChange {
-    /// Created, updated, dropped.
+    /// The kind: created, updated or dropped.
     pub kind: SchemaChangeKind,
-    /// Where.
+    /// The keyspace of the element.
     pub keyspace: String,
-    /// What.
+    /// The element.
     pub target: SchemaChangeTarget,
 }
 
 impl Event {
-    /// What a client registers for to get it.
+    /// The event type that a client registers for to receive this event.
     pub fn event_type(&self) -> EventType {
         match self {
             Self::Topology(..) => EventType::TopologyChange,
@@ -126,7 +125,8 @@ impl SchemaChangeKind {
 }
 
 impl SchemaChange {
-    /// Appends kind, target, keyspace and name. Version 3 knows no functions: it hears that the keyspace was updated.
+    /// Appends kind, target, keyspace and name. Version 3 has no functions; it is told that the
+    /// keyspace was updated.
     pub fn encode(&self, out: &mut BytesMut, version: ProtocolVersion) {
         let (target, name, arguments) = match &self.target {
             SchemaChangeTarget::Function(..) | SchemaChangeTarget::Aggregate(..) if version < ProtocolVersion::V4 => {

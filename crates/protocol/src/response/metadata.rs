@@ -1,7 +1,7 @@
-//! Result metadata: the columns of a result, encoded once per version and then copied.
+//! Result metadata: the columns of a result, encoded once for each version and then copied.
 //!
-//! Agrees with `ResultSet.ResultMetadata`; the id of version 5 is computed from the same bytes as Cassandra's, so that nodes of
-//! a mixed cluster agree on it.
+//! Agrees with `ResultSet.ResultMetadata`. The id of version 5 is computed from the same bytes as
+//! in Cassandra, so that nodes of a mixed cluster agree on it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,9 +25,9 @@ pub struct ColumnSpec {
     pub keyspace: Arc<str>,
     /// The table.
     pub table: Arc<str>,
-    /// The column's name or alias, as it is shown.
+    /// The name or alias of the column, as clients see it.
     pub name: Arc<str>,
-    /// Its type.
+    /// The type.
     pub cql_type: CqlType,
 }
 
@@ -35,13 +35,13 @@ pub struct ColumnSpec {
 #[derive(Debug)]
 pub struct ResultMetadata {
     columns: Vec<ColumnSpec>,
-    /// Made when it is asked for.
+    /// The id; computed when it is first asked for.
     id: OnceLock<[u8; 16]>,
-    /// Per version: the global spec, if any, and the columns.
+    /// For each form of the versions, the global spec (if there is one) and the columns.
     encoded: [OnceLock<Bytes>; VERSION_FORMS],
 }
 
-/// Versions 5 and 6 encode alike.
+/// Number of encoded forms: versions 5 and 6 have the same one.
 const VERSION_FORMS: usize = 3;
 
 fn version_form(version: ProtocolVersion) -> usize {
@@ -52,7 +52,7 @@ fn version_form(version: ProtocolVersion) -> usize {
     }
 }
 
-/// What one answer says of its metadata.
+/// What an answer includes of its metadata.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MetadataFlags<'a> {
     pub skip: bool,
@@ -61,12 +61,12 @@ pub(super) struct MetadataFlags<'a> {
 }
 
 impl ResultMetadata {
-    /// The metadata of these columns.
+    /// The metadata for these columns.
     pub fn new(columns: Vec<ColumnSpec>) -> Self {
         Self { columns, id: OnceLock::new(), encoded: Default::default() }
     }
 
-    /// What statements have that give no rows.
+    /// The metadata of a statement without rows.
     pub fn empty() -> Self {
         Self::new(Vec::new())
     }
@@ -76,12 +76,12 @@ impl ResultMetadata {
         &self.columns
     }
 
-    /// The id by which a client of version 5 says what it knows.
+    /// The id with which a client of version 5 names the metadata that it knows.
     pub fn id(&self) -> &[u8; 16] {
         self.id.get_or_init(|| metadata_id(&self.columns))
     }
 
-    /// Appends flags, column count, and what the flags call for.
+    /// Appends flags, number of columns, and the parts that the flags announce.
     pub(super) fn encode(&self, out: &mut BytesMut, version: ProtocolVersion, flags: MetadataFlags<'_>) {
         let changed = flags.changed && version >= ProtocolVersion::V5;
         let skip = (flags.skip && !changed) || self.columns.is_empty();
@@ -113,12 +113,12 @@ impl ResultMetadata {
     }
 }
 
-/// Whether the columns can share one keyspace and table.
+/// Whether all columns belong to one table.
 pub(super) fn same_table(columns: &[ColumnSpec]) -> bool {
     columns.windows(2).all(|pair| pair[0].keyspace == pair[1].keyspace && pair[0].table == pair[1].table)
 }
 
-/// Appends the global spec if all columns are of one table, and the columns.
+/// Appends the global spec, if all columns belong to one table, and the columns.
 pub(super) fn put_columns(out: &mut BytesMut, columns: &[ColumnSpec], version: ProtocolVersion) {
     let global = same_table(columns);
     if let Some(first) = columns.first().filter(|_| global) {
@@ -135,7 +135,7 @@ pub(super) fn put_columns(out: &mut BytesMut, columns: &[ColumnSpec], version: P
     }
 }
 
-/// MD5 over name, 0, class name, 0, 0 of each column.
+/// The MD5 of name, 0, class name, 0, 0 of each column.
 fn metadata_id(columns: &[ColumnSpec]) -> [u8; 16] {
     let mut digest = Md5::new();
     for column in columns {

@@ -1,6 +1,5 @@
-//! RESULT Prepared: the id of a statement, its bind markers, and the columns of its result.
-//!
-//! Agrees with `ResultMessage.Prepared` and `ResultSet.PreparedMetadata`.
+//! RESULT Prepared: the id of a statement, its bind markers and the columns of its result. Agrees
+//! with `ResultMessage.Prepared` and `ResultSet.PreparedMetadata`.
 
 use std::sync::Arc;
 
@@ -10,16 +9,17 @@ use super::metadata::{ColumnSpec, GLOBAL_TABLES_SPEC, MetadataFlags, ResultMetad
 use crate::version::ProtocolVersion;
 use crate::wire::put_short_bytes;
 
-/// A prepared statement as the client gets to know it.
+/// A prepared statement as the client receives it.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// What EXECUTE repeats.
+    /// The id that EXECUTE repeats.
     pub id: Bytes,
     /// The bind markers in their order.
     pub markers: Arc<[ColumnSpec]>,
-    /// For each component of the partition key the marker that binds it; empty if not all are bound. Version 4 and later.
+    /// For each component of the partition key, the index of the marker that binds it; empty if not
+    /// all are bound. Sent from version 4 on.
     pub partition_key_markers: Arc<[u16]>,
-    /// The columns of the result; empty for statements that give no rows.
+    /// The columns of the result; empty for statements without rows.
     pub result: Arc<ResultMetadata>,
 }
 

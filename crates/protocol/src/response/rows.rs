@@ -1,6 +1,5 @@
-//! RESULT Rows: metadata, a row count, and rows that are already in wire form.
-//!
-//! Agrees with `ResultSet.Codec`: the paging state precedes the new metadata id.
+//! RESULT Rows: metadata, the number of rows, and rows in the form of the wire. Agrees with
+//! `ResultSet.Codec`: the paging state precedes the new metadata id.
 
 use std::sync::Arc;
 
@@ -12,22 +11,23 @@ use crate::version::ProtocolVersion;
 /// A page of rows.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    /// The columns.
+    /// The metadata of the columns.
     pub metadata: Arc<ResultMetadata>,
-    /// The client asked for no columns (or knows them).
+    /// Whether the metadata is left out, because the client asked for none or knows it.
     pub skip_metadata: bool,
-    /// The client's metadata id is out of date: send id and columns whatever it asked for. Ignored below version 5.
+    /// Whether the client's metadata id is out of date. Id and columns are then sent, whatever it
+    /// asked for. Ignored below version 5.
     pub metadata_changed: bool,
-    /// Where the next page begins; `None` if this is the last.
+    /// The position behind this page; `None`: it is the last page.
     pub paging_state: Option<Bytes>,
-    /// How many rows `body` holds.
+    /// Number of rows in `body`.
     pub row_count: u32,
-    /// The rows: for each column of each row `[bytes]`.
+    /// The rows: a `[bytes]` for each column of each row.
     pub body: Bytes,
 }
 
 impl Rows {
-    /// A last page, with its columns.
+    /// A last page with its metadata.
     pub fn new(metadata: Arc<ResultMetadata>, row_count: u32, body: impl Into<Bytes>) -> Self {
         Self {
             metadata,
@@ -45,7 +45,7 @@ impl Rows {
         out.put_slice(&self.body);
     }
 
-    /// All that stands before the rows.
+    /// Appends everything before the rows.
     pub(super) fn encode_head(&self, out: &mut BytesMut, version: ProtocolVersion) {
         let flags = MetadataFlags {
             skip: self.skip_metadata,

@@ -1,4 +1,4 @@
-//! Responses byte by byte, per version.
+//! Tests: responses byte by byte, for each version.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ fn prepared() {
     let markers = b"\0\x02ks\0\x01t\0\x01k\0\x09\0\0\0\x04\0\0\0\0";
     assert_eq!(encode(V3), [&b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01"[..], markers].concat());
     assert_eq!(encode(V4), [&b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0"[..], markers].concat());
-    // MD5 of nothing
+    // the MD5 of no bytes
     let id = b"\xd4\x1d\x8c\xd9\x8f\x00\xb2\x04\xe9\x80\x09\x98\xec\xf8\x42\x7e";
     let v5 = [b"\0\0\0\x04\0\x02id\0\x10", &id[..], b"\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0", markers].concat();
     assert_eq!(encode(V5), v5);

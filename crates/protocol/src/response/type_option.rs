@@ -1,7 +1,8 @@
-//! Type options: how a column's type is described, per version.
+//! Type options: the description of a column's type, for each version.
 //!
-//! What a version does not know is sent as a custom type with Cassandra's class name; a vector is one in every version.
-//! Whether a type is frozen is not visible. Agrees with `org.apache.cassandra.transport.DataType`.
+//! A type that a version does not know is sent as a custom type with Cassandra's class name; a
+//! vector is one in every version. Whether a type is frozen is not visible. Agrees with
+//! `org.apache.cassandra.transport.DataType`.
 
 use bytes::{BufMut, BytesMut};
 use types::{CqlType, CustomType};
@@ -71,7 +72,8 @@ fn put_custom(out: &mut BytesMut, cql_type: &CqlType) {
     put_string(out, &type_name(cql_type));
 }
 
-/// The id of a type without parameters, and the first version that knows it.
+/// The id of a type without parameters, and the first version that knows the type. None: the type
+/// is not such a one.
 fn scalar(cql_type: &CqlType) -> Option<(u16, ProtocolVersion)> {
     use ProtocolVersion::{V3, V4, V5};
     Some(match cql_type {
@@ -95,7 +97,7 @@ fn scalar(cql_type: &CqlType) -> Option<(u16, ProtocolVersion)> {
         CqlType::SmallInt => (0x13, V4),
         CqlType::TinyInt => (0x14, V4),
         CqlType::Duration => (0x15, V5),
-        // the timestamp of old looks like today's
+        // the former timestamp is sent as the present one
         CqlType::Custom(custom) if **custom == CustomType::LegacyDate => (0x0B, V3),
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! Joins what segments carry into envelopes.
+//! Joins the payloads of segments into envelopes.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -6,37 +6,38 @@ use super::Segment;
 use crate::decode_error::DecodeError;
 use crate::frame::{HEADER_SIZE, Header, HeaderError, decode_header};
 
-/// Joins what segments carry into envelopes.
+/// Joins the payloads of segments into envelopes.
 ///
-/// Payloads of self-contained segments are taken as they are, without a copy; those of cut envelopes are gathered.
+/// Payloads of self-contained segments are used without a copy; the parts of cut envelopes are
+/// gathered in a buffer.
 #[derive(Debug)]
 pub struct EnvelopeJoiner {
-    /// Whole envelopes still to be handed out, of one self-contained segment.
+    /// Whole envelopes of one self-contained segment that were not returned yet.
     whole: Bytes,
-    /// The beginning of an envelope that is cut over several segments.
+    /// The beginning of an envelope that is cut into several segments.
     partial: BytesMut,
-    /// The most bytes that a body may have.
+    /// Most bytes of a body.
     body_size_max: usize,
-    /// Bytes of a too large envelope still to be thrown away.
+    /// Bytes of an envelope over the limit that are still to be discarded.
     discard: usize,
 }
 
-/// What [`EnvelopeJoiner::next_envelope`] found.
+/// The result of [`EnvelopeJoiner::next_envelope`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Joined {
     /// A whole envelope.
     Envelope(Header, Bytes),
-    /// An envelope over the limit: its header; the body is thrown away as it comes.
+    /// The header of an envelope over the limit; its body is discarded as it arrives.
     TooLarge(Header),
 }
 
 impl EnvelopeJoiner {
-    /// From here on bodies of this size are taken.
+    /// Changes the most bytes of a body.
     pub fn set_body_size_max(&mut self, body_size_max: usize) {
         self.body_size_max = body_size_max;
     }
 
-    /// A joiner that refuses larger bodies.
+    /// A joiner that refuses bodies of more than `body_size_max` bytes.
     pub fn new(body_size_max: usize) -> Self {
         Self { whole: Bytes::new(), partial: BytesMut::new(), body_size_max, discard: 0 }
     }
@@ -61,7 +62,7 @@ impl EnvelopeJoiner {
         Ok(())
     }
 
-    /// The next envelope; `None` asks for the next segment.
+    /// The next envelope; `None`: the next segment is needed.
     pub fn next_envelope(&mut self) -> Result<Option<Joined>, HeaderError> {
         if !self.whole.is_empty() {
             return self.next_whole().map(Some);
@@ -69,18 +70,19 @@ impl EnvelopeJoiner {
         self.next_partial()
     }
 
-    /// The header of an envelope whose body is not all there yet.
+    /// The header of an envelope whose body has not arrived completely; None: there is none.
     pub fn cut(&self) -> Option<Header> {
         decode_header(&self.partial).ok().flatten()
     }
 
-    /// Makes room for the rest of the envelope that is cut: its body may be read.
+    /// Reserves room for the rest of the envelope that is cut: the caller permits its body.
     pub fn reserve(&mut self, header: &Header) {
         let total = HEADER_SIZE + (header.body_size as usize).min(self.body_size_max);
         self.partial.reserve(total.saturating_sub(self.partial.len()));
     }
 
-    /// Throws away the envelope that begins with this header: what is here and what will come of it.
+    /// Discards the envelope that begins with this header: the part that is here, and the rest as
+    /// it arrives.
     pub fn discard(&mut self, header: &Header) {
         let total = HEADER_SIZE + header.body_size as usize;
         self.discard = total.saturating_sub(self.partial.len());
@@ -121,7 +123,7 @@ impl EnvelopeJoiner {
         Ok(Some(Joined::Envelope(header, body)))
     }
 
-    /// Bytes held of an unfinished envelope.
+    /// Bytes kept of an incomplete envelope.
     pub fn buffered(&self) -> usize {
         self.partial.len()
     }

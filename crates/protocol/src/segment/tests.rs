@@ -1,4 +1,4 @@
-//! Round trips through both formats, golden bytes, and broken input.
+//! Tests: round trips through both formats, known bytes, and broken input.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -29,7 +29,8 @@ fn encode(format: SegmentFormat, envelopes: &[Bytes]) -> BytesMut {
     out
 }
 
-/// Feeds `input` in pieces of `step` bytes, and gives back (stream, body) of what comes out, and the number of segments.
+/// Feeds `input` in pieces of `step` bytes. Returns stream and body of each envelope, and the
+/// number of segments.
 fn decode(format: SegmentFormat, input: &[u8], step: usize) -> (Vec<(i16, Bytes)>, usize) {
     let decoder = SegmentDecoder::new(format);
     let mut joiner = EnvelopeJoiner::new(1 << 20);
@@ -56,7 +57,7 @@ fn decode(format: SegmentFormat, input: &[u8], step: usize) -> (Vec<(i16, Bytes)
 #[test]
 fn golden_plain_segment() {
     let out = encode(SegmentFormat::Plain, &[envelope(1, 0)]);
-    // 9 bytes, self-contained: word 0x020009
+    // 9 bytes, self-contained: the word is 0x020009
     assert_eq!(&out[..3], [0x09, 0x00, 0x02]);
     let crc = crc::crc24(&[0x09, 0x00, 0x02]);
     assert_eq!(&out[3..6], &crc.to_le_bytes()[..3]);
