@@ -274,6 +274,7 @@ fn job(
         row_filters,
         group_by: plan.group_by.as_ref().map(|group_by| group_by.bind(bindings)).transpose()?,
         aggregates: plan.aggregates(),
+        distinct: plan.distinct,
         post_order: plan.post_order.clone(),
         shows_static_only: plan.restrictions.shows_static_only(),
         per_partition: if plan.distinct { 1 } else { per_partition },

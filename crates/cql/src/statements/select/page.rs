@@ -29,6 +29,8 @@ pub(super) struct Job {
     pub row_filters: Vec<BoundFilter>,
     pub group_by: Option<GroupBy>,
     pub aggregates: bool,
+    /// SELECT DISTINCT: the first row stands for its partition, and is all that aggregates get of it.
+    pub distinct: bool,
     pub post_order: Vec<(Column, bool)>,
     pub shows_static_only: bool,
     pub per_partition: u32,
@@ -187,6 +189,7 @@ impl Builder<'_> {
                 continue;
             }
             match self.row(&view, &partition.key.key, &row, &mut left)? {
+                Next::Row if job.aggregates && job.distinct => break,
                 Next::Row => {}
                 next => return Ok(next),
             }
