@@ -18,10 +18,19 @@ const LSB_MIN: u64 = 0x8080_8080_8080_8080;
 const LSB_MAX: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
 /// The time-UUID at `unix_ticks` units of 100 ns since 1970, with `clock_seq_node` as its last
-/// eight bytes.
+/// eight bytes. For a time before 1582-10-15 or after the year 5236 the result has another time:
+/// the four highest bits of the time are lost, because the version stands there.
 pub fn from_parts(unix_ticks: i64, clock_seq_node: u64) -> [u8; 16] {
+    let mut uuid = overwritten(unix_ticks, clock_seq_node);
+    uuid[6] = uuid[6] & 0x0f | 0x10;
+    uuid
+}
+
+/// As [`from_parts`], except for a time that needs the bits of the version: there the bits of both
+/// are combined, and the result is no time-UUID. Cassandra makes and then refuses the same bytes.
+fn overwritten(unix_ticks: i64, clock_seq_node: u64) -> [u8; 16] {
     let time = unix_ticks.wrapping_add(EPOCH_TICKS) as u64;
-    let high = time << 32 | time >> 16 & 0xffff_0000 | time >> 48 & 0x0fff | 0x1000;
+    let high = time << 32 | time >> 16 & 0xffff_0000 | time >> 48 | 0x1000;
     let mut uuid = [0; 16];
     uuid[..8].copy_from_slice(&high.to_be_bytes());
     uuid[8..].copy_from_slice(&clock_seq_node.to_be_bytes());
@@ -50,14 +59,14 @@ pub fn unix_millis(uuid: &[u8; 16]) -> i64 {
     unix_micros(uuid) / 1000
 }
 
-/// The least time-UUID of a millisecond (`minTimeuuid`).
+/// The least time-UUID of a millisecond (`minTimeuuid`); bytes that are none where no time-UUID has the time.
 pub fn min_of_millis(unix_millis: i64) -> [u8; 16] {
-    from_parts(unix_millis.wrapping_mul(TICKS_PER_MILLI), LSB_MIN)
+    overwritten(unix_millis.wrapping_mul(TICKS_PER_MILLI), LSB_MIN)
 }
 
-/// The greatest time-UUID of a millisecond (`maxTimeuuid`).
+/// The greatest time-UUID of a millisecond (`maxTimeuuid`); bytes that are none where no time-UUID has the time.
 pub fn max_of_millis(unix_millis: i64) -> [u8; 16] {
-    from_parts(unix_millis.wrapping_add(1).wrapping_mul(TICKS_PER_MILLI).wrapping_sub(1), LSB_MAX)
+    overwritten(unix_millis.wrapping_add(1).wrapping_mul(TICKS_PER_MILLI).wrapping_sub(1), LSB_MAX)
 }
 
 /// Whether the bytes are a version-1 UUID.
@@ -103,6 +112,13 @@ mod tests {
             assert_eq!(order(&inside, &max_of_millis(millis)), Ordering::Less);
             assert_eq!(order(&max_of_millis(millis), &min_of_millis(millis + 1)), Ordering::Less);
         }
+    }
+
+    #[test]
+    fn times_before_the_first_are_none() {
+        let first = -EPOCH_TICKS / TICKS_PER_MILLI;
+        assert!(is_timeuuid(&min_of_millis(first)) && is_timeuuid(&max_of_millis(first)));
+        assert!(!is_timeuuid(&min_of_millis(first - 1)) && !is_timeuuid(&max_of_millis(first - 1)));
     }
 
     #[test]

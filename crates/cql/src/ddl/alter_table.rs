@@ -244,7 +244,7 @@ fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<
     let mut specs = table.specs();
     let mut masks = table.masks.clone();
     for (old, new) in columns {
-        let Some(column) = table.column_by_name(old.as_str()) else {
+        let Some(column) = table.column_by_name(old.as_str()).filter(|column| !table.is_hidden(column)) else {
             // also IF EXISTS, which Cassandra takes and does not heed
             return Err(CqlError::invalid(format!("Undefined column name {old} in table {}", full_name(table))));
         };

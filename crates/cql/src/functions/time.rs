@@ -67,7 +67,16 @@ fn millis(sources: &dyn Sources) -> i64 {
 fn uuid(of: fn(i64) -> [u8; 16], function: &Function, arguments: &[&[u8]], out: &mut Vec<u8>) -> Outcome {
     let (Some(ty), [value]) = (function.arguments.first(), arguments) else { return Ok(false) };
     let Some(millis) = millis_of(ty, value) else { return Ok(false) };
-    out.extend_from_slice(&of(millis));
+    let uuid = of(millis);
+    if !timeuuid::is_timeuuid(&uuid) {
+        let bytes: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+        return Err(CqlError::invalid(format!(
+            "Return of function system.{} : (timestamp) -> timeuuid ({bytes}) is not a valid value for its declared return \
+             type timeuuid",
+            function.name
+        )));
+    }
+    out.extend_from_slice(&uuid);
     Ok(true)
 }
 

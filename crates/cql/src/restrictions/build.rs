@@ -31,7 +31,8 @@ pub(super) enum KeyPart {
     Eq(Term),
     In(InTerms),
     Slice(Vec<(Operator, Term)>),
-    Contains(FilterTest),
+    /// CONTAINS and CONTAINS KEY: all of them must hold.
+    Contains(Vec<FilterTest>),
 }
 
 struct Builder<'t> {
@@ -145,7 +146,7 @@ impl<'t> Builder<'t> {
         match column.kind {
             ColumnKind::PartitionKey => {
                 let part = match (contains, operator) {
-                    (Some(test), _) => KeyPart::Contains(test),
+                    (Some(test), _) => KeyPart::Contains(vec![test]),
                     (None, Operator::Eq) => KeyPart::Eq(term),
                     _ => KeyPart::Slice(vec![(operator, term)]),
                 };
@@ -194,6 +195,7 @@ impl<'t> Builder<'t> {
                 }
             }
             (Some(KeyPart::Slice(_)), _) => return both(name),
+            (Some(KeyPart::Contains(tests)), KeyPart::Contains(more)) => tests.extend(more),
             (Some(KeyPart::Contains(_)), _) => return only_contains(name),
         }
         Ok(())
@@ -435,7 +437,7 @@ impl<'t> Builder<'t> {
                 Some(KeyPart::Slice(bounds)) => {
                     bounds.into_iter().map(|(operator, term)| FilterTest::Compare(operator, term)).collect()
                 }
-                Some(KeyPart::Contains(test)) => vec![test],
+                Some(KeyPart::Contains(tests)) => tests,
             };
             filters.extend(tests.into_iter().map(|test| filter_of(column, test)));
         }

@@ -41,6 +41,7 @@ pub(super) fn prepare<'t>(
     table: &'t TableMetadata,
     relation: &Relation<'_>,
 ) -> Result<Prepared<'t>, CqlError> {
+    refuse_unequal(relation)?;
     match relation {
         Relation::Column { column: name, operator, value } => {
             let column = find_column(table, name.as_str())?;
@@ -51,7 +52,6 @@ pub(super) fn prepare<'t>(
             }
             let receiver = column_receiver(column, *operator)?;
             match operator {
-                Operator::Neq => return invalid(format!("Unsupported \"!=\" relation: {:?} != {value}", name)),
                 Operator::Like => {
                     terms::prepare(preparing, value, &receiver)?;
                     return invalid(format!(
@@ -60,7 +60,7 @@ pub(super) fn prepare<'t>(
                     ));
                 }
                 Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte => refuse_durations(&column.ty)?,
-                Operator::Eq | Operator::Contains | Operator::ContainsKey => {}
+                Operator::Eq | Operator::Neq | Operator::Contains | Operator::ContainsKey => {}
             }
             let term = terms::prepare(preparing, value, &receiver)?;
             Ok(Prepared::Column(column, *operator, term))
@@ -108,6 +108,21 @@ pub(super) fn prepare<'t>(
             };
             Ok(Prepared::TupleIn(first, width, rows))
         }
+    }
+}
+
+/// `!=` on a column or an element of one is refused before anything is looked up. On token() and on columns in parentheses it is
+/// refused later, after what is wrong with those columns.
+fn refuse_unequal(relation: &Relation<'_>) -> Result<(), CqlError> {
+    let quoted = |name: &ast::Ident<'_>| types::ident::maybe_quote(name.as_str());
+    match relation {
+        Relation::Column { column, operator: Operator::Neq, value } => {
+            invalid(format!("Unsupported \"!=\" relation: {} != {value}", quoted(column)))
+        }
+        Relation::Element { column, key, operator: Operator::Neq, value } => {
+            invalid(format!("Unsupported \"!=\" relation: {}[{key}] != {value}", quoted(column)))
+        }
+        _ => Ok(()),
     }
 }
 

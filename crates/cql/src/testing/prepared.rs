@@ -318,3 +318,31 @@ fn rows_are_inserted_as_json() {
     );
     assert!(shown(&node, insert, &bound("[1]")).contains("Could not decode JSON string as a map"));
 }
+
+/// Cassandra refuses such bytes as a term and shows them as a selected value; here both are refused.
+#[test]
+fn ends_of_milliseconds_that_no_time_uuid_has() {
+    let node = node();
+    assert_eq!(shown(&node, "CREATE TABLE times (k int PRIMARY KEY, u timeuuid, t timestamp)", &[]), "done");
+    let refused = |function: &str, bytes: &str| {
+        format!(
+            "error 2200 Return of function system.{function} : (timestamp) -> timeuuid ({bytes}) is not a valid value for its \
+             declared return type timeuuid"
+        )
+    };
+    assert_eq!(
+        shown(&node, "INSERT INTO times (k, u) VALUES (1, min_timeuuid('1500-01-01'))", &[]),
+        refused("min_timeuuid", "738540002fa9ffa38080808080808080")
+    );
+    assert_eq!(shown(&node, "INSERT INTO times (k, t) VALUES (1, -12219292800001)", &[]), "done");
+    assert_eq!(
+        shown(&node, "SELECT k FROM times WHERE u > mintimeuuid(-12219292800001) ALLOW FILTERING", &[]),
+        refused("mintimeuuid", "ffffd8f0ffffffff8080808080808080")
+    );
+    assert_eq!(
+        shown(&node, "SELECT maxtimeuuid(t) FROM times", &[]),
+        refused("maxtimeuuid", "ffffffffffffffff7f7f7f7f7f7f7f7f")
+    );
+    assert_eq!(shown(&node, "INSERT INTO times (k, t) VALUES (1, -12219292800000)", &[]), "done");
+    assert!(!shown(&node, "SELECT mintimeuuid(t) FROM times", &[]).starts_with("error"));
+}

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use rows::ColumnFilter;
-use schema::{ColumnKind, TableMetadata};
+use schema::{ColumnKind, ColumnMetadata, TableMetadata};
 use types::CqlType;
 
 use super::{SelectPlan, group};
@@ -192,13 +192,7 @@ fn prepare_order(
     if select.order_by.is_empty() {
         return Ok((false, Vec::new()));
     }
-    let mut columns = Vec::with_capacity(select.order_by.len());
-    for ordering in &select.order_by {
-        if ordering.ann_of.is_some() {
-            return Err(CqlError::unsupported("ORDER BY … ANN OF is"));
-        }
-        columns.push(find_column(table, ordering.column.as_str())?);
-    }
+    let columns = ordered_columns(table, select)?;
     if restrictions.uses_index {
         return invalid("ORDER BY with 2ndary indexes is not supported, except for ANN queries.");
     }
@@ -207,7 +201,7 @@ fn prepare_order(
     }
     let mut position = 0;
     let mut reversed = None;
-    for (column, ordering) in columns.iter().zip(&select.order_by) {
+    for (column, descending) in &columns {
         if column.kind != ColumnKind::Clustering {
             return invalid(format!(
                 "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got {}",
@@ -223,16 +217,35 @@ fn prepare_order(
             position += 1;
         }
         position += 1;
-        let wants = ordering.descending != column.reversed;
+        let wants = *descending != column.reversed;
         if *reversed.get_or_insert(wants) != wants {
             return invalid("Unsupported order by relation");
         }
     }
     let post_order = if restrictions.key_in {
-        let pairs = columns.iter().zip(&select.order_by);
-        pairs.map(|(column, ordering)| (Column::of(column), ordering.descending)).collect()
+        columns.iter().map(|(column, descending)| (Column::of(column), *descending)).collect()
     } else {
         Vec::new()
     };
     Ok((reversed.unwrap_or(false), post_order))
+}
+
+/// The columns of ORDER BY; true: descending. A column that is named twice stands where it was named first, in the order that was
+/// given last.
+fn ordered_columns<'t>(
+    table: &'t TableMetadata,
+    select: &ast::Select<'_>,
+) -> Result<Vec<(&'t ColumnMetadata, bool)>, CqlError> {
+    let mut columns: Vec<(&ColumnMetadata, bool)> = Vec::with_capacity(select.order_by.len());
+    for ordering in &select.order_by {
+        if ordering.ann_of.is_some() {
+            return Err(CqlError::unsupported("ORDER BY … ANN OF is"));
+        }
+        let column = find_column(table, ordering.column.as_str())?;
+        match columns.iter_mut().find(|(known, _)| known.name == column.name) {
+            Some((_, descending)) => *descending = ordering.descending,
+            None => columns.push((column, ordering.descending)),
+        }
+    }
+    Ok(columns)
 }
