@@ -18,6 +18,7 @@ pub mod replication;
 pub mod result_room;
 pub mod sampling;
 pub mod schema_changes;
+mod size_estimates;
 pub mod stripes;
 pub mod system_rows;
 

@@ -18,7 +18,7 @@ use crate::replication::{self, Shortage};
 use crate::sampling::Sampling;
 use crate::stripes::Stripes;
 use crate::system_rows::SystemRow;
-use crate::{clock_mark, compaction_history};
+use crate::{clock_mark, compaction_history, size_estimates};
 
 /// How long requests may take. Changed at run time by `nodetool settimeout`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,6 +66,8 @@ pub struct Node {
     pub clock: Arc<WriteClock>,
     /// Marks how far it is.
     _clock_mark: Option<Wake>,
+    /// Keeps `system.size_estimates`.
+    _size_estimates: Option<Wake>,
     /// Ids.
     pub uuids: TimeUuids,
     timeouts: ArcSwap<Timeouts>,
@@ -92,6 +94,7 @@ impl Node {
         let identity = Identity::find(&engine, &env, &uuids, options)?;
         engine.set_host_id(identity.host_id);
         compaction_history::keep(&engine);
+        let size_estimates = size_estimates::keep(&engine, &identity.tokens, &clock);
         let timeouts = ArcSwap::from_pointee(timeouts);
         let (counter_locks, partition_locks) = (Stripes::default(), Stripes::default());
         let schema_changes = Arc::default();
@@ -102,6 +105,7 @@ impl Node {
             identity,
             clock,
             _clock_mark: clock_mark,
+            _size_estimates: size_estimates,
             uuids,
             timeouts,
             forecast,

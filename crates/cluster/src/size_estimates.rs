@@ -1,0 +1,321 @@
+//! `system.size_estimates` and `system.table_estimates`: how many partitions each table has in each range of the ring, and how
+//! large they are. Connectors such as Spark's cut their scans by these tables.
+//!
+//! Recorded 30 s after a start and then every 5 minutes, from the statistics of the SSTables: what is only in memtables does not
+//! count, and no data is read. The rows of a table are written again only when they have changed, so that a node at rest stays at
+//! rest. The rows of dropped tables are removed.
+//!
+//! Agrees with `org.apache.cassandra.db.SizeEstimatesRecorder`, with one difference: Cassandra looks up in the index which part of
+//! an SSTable's bytes lies in a range; here the partitions of an SSTable are taken to be spread evenly between its first and its last
+//! token, which a hash makes true enough.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::{Next, Wake};
+use rows::{Cell, ClusteringValues, DeletionTime, Liveness, Mutation, PartitionUpdate, ReadError, Row, Slice};
+use schema::{TableKind, TableMetadata};
+use sstable::SSTable;
+use storage::Engine;
+use types::Token;
+
+use crate::clock::WriteClock;
+use crate::system_rows;
+
+/// Time between the start and the first record.
+const FIRST_AFTER: Duration = Duration::from_secs(30);
+/// Time between one record and the next.
+const PERIOD: Duration = Duration::from_secs(5 * 60);
+
+/// `range_type` of `table_estimates`: ranges whose first replica is this node, in the ring and in its own data center. As long as the
+/// ring has one node both are all ranges.
+const RANGE_TYPES: [&str; 2] = ["primary", "local_primary"];
+
+/// Partitions in a range, and the mean of their bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Estimate {
+    partitions: i64,
+    mean_bytes: i64,
+}
+
+/// The estimates of a table by the clustering behind its name: the range type where there is one, start and end of the range.
+type Estimates = BTreeMap<Vec<String>, Estimate>;
+
+/// Starts the task; None where nothing may be written. The task ends with the engine, or when the [`Wake`] is dropped.
+pub(crate) fn keep(engine: &Arc<Engine>, tokens: &[Token], clock: &Arc<WriteClock>) -> Option<Wake> {
+    if engine.options.read_only {
+        return None;
+    }
+    let (weak, clock): (Weak<Engine>, _) = (Arc::downgrade(engine), Arc::clone(clock));
+    let ranges = ranges(tokens);
+    let mut has_waited = false;
+    let step = move || {
+        if !std::mem::replace(&mut has_waited, true) {
+            return Next::After(FIRST_AFTER);
+        }
+        let Some(engine) = weak.upgrade().filter(|engine| !engine.is_draining()) else { return Next::Done };
+        record(&engine, &ranges, &clock);
+        Next::After(PERIOD)
+    };
+    let wake = engine.env.tasks.background("estimates", Box::new(step));
+    wake.wake();
+    Some(wake)
+}
+
+/// The ranges that the tokens of a ring cut it into, `(start, end]`. The one over the end of the ring is cut there: the least token
+/// stands for both ends.
+fn ranges(tokens: &[Token]) -> Vec<(Token, Token)> {
+    let mut tokens = tokens.to_vec();
+    tokens.sort_unstable();
+    tokens.dedup();
+    let least = Token(i64::MIN);
+    let starts = std::iter::once(least).chain(tokens.iter().copied());
+    let ends = tokens.iter().copied().chain(std::iter::once(least));
+    starts.zip(ends).filter(|(start, end)| start != end || tokens.is_empty()).collect()
+}
+
+/// Writes what has changed since the last record.
+fn record(engine: &Engine, ranges: &[(Token, Token)], clock: &WriteClock) {
+    for (name, types) in [("size_estimates", &[][..]), ("table_estimates", &RANGE_TYPES[..])] {
+        let schema = engine.schema();
+        let Some(target) = schema.table("system", name) else { continue };
+        let written = changes(engine, target, ranges, types, clock).map(|mutations| engine.apply(&mutations));
+        match written {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, table = name, "estimates cannot be written"),
+            Err(error) => tracing::warn!(%error, table = name, "estimates cannot be read"),
+        }
+    }
+}
+
+fn changes(
+    engine: &Engine,
+    target: &Arc<TableMetadata>,
+    ranges: &[(Token, Token)],
+    types: &[&str],
+    clock: &WriteClock,
+) -> Result<Vec<Mutation>, ReadError> {
+    let mut old = recorded(engine, target)?;
+    let mut mutations = Vec::new();
+    for store in engine.tables() {
+        let table = store.table();
+        let is_counted = matches!(table.kind, TableKind::Regular | TableKind::View)
+            && !schema::system::is_local_keyspace(&table.keyspace);
+        if !is_counted {
+            continue;
+        }
+        let name = (table.keyspace.clone(), table.name.clone());
+        let now = estimates(&store.view().sstables, ranges, types);
+        if old.remove(&name).as_ref() != Some(&now) {
+            mutations.push(replacement(engine, target, &name, &now, clock));
+        }
+    }
+    // what is left is of tables that are gone
+    let none = Estimates::new();
+    mutations.extend(old.keys().map(|name| replacement(engine, target, name, &none, clock)));
+    Ok(mutations)
+}
+
+/// What the last record says, by keyspace and table.
+fn recorded(engine: &Engine, target: &Arc<TableMetadata>) -> Result<BTreeMap<(String, String), Estimates>, ReadError> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut recorded: BTreeMap<(String, String), Estimates> = BTreeMap::new();
+    for (key, row) in system_rows::read(engine, target, None)? {
+        let number = |name: &str| {
+            let value = system_rows::value(target, &row, name)?;
+            Some(i64::from_be_bytes(value.as_ref().try_into().ok()?))
+        };
+        let estimate = Estimate {
+            partitions: number("partitions_count").unwrap_or(-1),
+            mean_bytes: number("mean_partition_size").unwrap_or(-1),
+        };
+        let mut clustering = row.clustering.iter().map(|value| text(value.as_deref().unwrap_or_default()));
+        let table = clustering.next().unwrap_or_default();
+        recorded.entry((text(&key.key), table)).or_default().insert(clustering.collect(), estimate);
+    }
+    Ok(recorded)
+}
+
+fn estimates(sstables: &[Arc<SSTable>], ranges: &[(Token, Token)], types: &[&str]) -> Estimates {
+    let mut estimates = Estimates::new();
+    for (start, end) in ranges {
+        let estimate = estimate(sstables, *start, *end);
+        let bounds = [start.0.to_string(), end.0.to_string()];
+        if types.is_empty() {
+            estimates.insert(bounds.to_vec(), estimate);
+        }
+        for range_type in types {
+            let clustering = std::iter::once((*range_type).to_owned()).chain(bounds.iter().cloned()).collect();
+            estimates.insert(clustering, estimate);
+        }
+    }
+    estimates
+}
+
+/// Of the range `(start, end]`; the least token as an end is behind all tokens.
+fn estimate(sstables: &[Arc<SSTable>], start: Token, end: Token) -> Estimate {
+    let start = i128::from(start.0);
+    let end = if end.0 == i64::MIN { i128::from(i64::MAX) } else { i128::from(end.0) };
+    let (mut partitions, mut sizes, mut bytes) = (0.0_f64, 0, 0.0_f64);
+    for sstable in sstables {
+        let (first, last) = (i128::from(sstable.first_key().token.0), i128::from(sstable.last_key().token.0));
+        let common = last.min(end) - first.max(start + 1) + 1;
+        if common <= 0 {
+            continue;
+        }
+        partitions += sstable.partition_count() as f64 * common as f64 / (last - first + 1) as f64;
+        let of_sizes = &sstable.statistics().stats.partition_sizes;
+        sizes += of_sizes.count();
+        bytes += of_sizes.mean() * of_sizes.count() as f64;
+    }
+    let mean_bytes = if sizes == 0 { 0 } else { (bytes / sizes as f64) as i64 };
+    Estimate { partitions: partitions.round() as i64, mean_bytes }
+}
+
+/// Deletes what was recorded of a table and writes its estimates anew.
+fn replacement(
+    engine: &Engine,
+    target: &Arc<TableMetadata>,
+    (keyspace, table): &(String, String),
+    estimates: &Estimates,
+    clock: &WriteClock,
+) -> Mutation {
+    let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+    let deleted_at = clock.next_micros();
+    let written_at = clock.next_micros();
+    let key = system_rows::partition_key(target, &[keyspace.as_bytes()]);
+    let mut update = PartitionUpdate::new(Arc::clone(target), key);
+    let of_table: ClusteringValues = [Some(text(table))].into_iter().collect();
+    let deletion = DeletionTime::new(deleted_at, engine.env.clock.now_seconds());
+    update.range_deletions.push((Slice::of_prefix(of_table.clone()), deletion));
+    for (clustering, estimate) in estimates {
+        let mut values = of_table.clone();
+        values.extend(clustering.iter().map(|value| Some(text(value))));
+        let mut row = Row::new(values);
+        row.liveness = Liveness::new(written_at);
+        let columns = [("partitions_count", estimate.partitions), ("mean_partition_size", estimate.mean_bytes)];
+        for (name, value) in columns {
+            let Some(column) = target.column_by_name(name) else { continue };
+            row.add_cell(Cell::live(column.id, written_at, Bytes::copy_from_slice(&value.to_be_bytes())));
+        }
+        update.add_row(row);
+    }
+    Mutation::of(update)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use env::sim::{DATA, Sim};
+    use storage::EngineOptions;
+
+    use super::*;
+    use crate::system_rows::SystemRow;
+
+    const LEAST: Token = Token(i64::MIN);
+
+    #[test]
+    fn ranges_tile_the_ring() {
+        assert_eq!(ranges(&[]), [(LEAST, LEAST)]);
+        assert_eq!(ranges(&[Token(5)]), [(LEAST, Token(5)), (Token(5), LEAST)]);
+        assert_eq!(
+            ranges(&[Token(7), Token(-3), Token(7)]),
+            [(LEAST, Token(-3)), (Token(-3), Token(7)), (Token(7), LEAST)]
+        );
+    }
+
+    struct Fixture {
+        sim: Sim,
+        engine: Arc<Engine>,
+        clock: Arc<WriteClock>,
+        ranges: Vec<(Token, Token)>,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let sim = Sim::new(1);
+            let engine = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a disk").0;
+            let clock = Arc::new(WriteClock::after(&engine.env, 0));
+            let ranges = ranges(&[Token(-(1 << 62)), Token(0), Token(1 << 62)]);
+            Self { sim, engine, clock, ranges }
+        }
+
+        /// So many roles, in SSTables.
+        fn write_roles(&self, from: u32, count: u32) {
+            let schema = self.engine.schema();
+            let table = schema.table("system_auth", "roles").expect("a built-in table");
+            for role in from..from + count {
+                let row = SystemRow::new(table, &[role.to_string().as_bytes()], &[], self.clock.next_micros(), None);
+                self.engine.apply(&[row.set("can_login", vec![1]).finish()]).expect("written");
+            }
+            let store = self.engine.table(table.id).expect("open");
+            self.sim.block_on(self.engine.flush(&store)).expect("flushed");
+        }
+
+        fn of_roles(&self, target: &str) -> Estimates {
+            let schema = self.engine.schema();
+            let mut recorded =
+                recorded(&self.engine, schema.table("system", target).expect("built in")).expect("readable");
+            recorded.remove(&("system_auth".to_owned(), "roles".to_owned())).unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn partitions_are_counted_by_range() {
+        let fixture = Fixture::new();
+        for from in [0, 400] {
+            fixture.write_roles(from, 400);
+            record(&fixture.engine, &fixture.ranges, &fixture.clock);
+        }
+        let estimates = fixture.of_roles("size_estimates");
+        assert_eq!(estimates.len(), 4);
+        let least = i64::MIN.to_string();
+        assert!(estimates.contains_key(&vec![least.clone(), (-(1_i64 << 62)).to_string()]));
+        assert!(estimates.contains_key(&vec![(1_i64 << 62).to_string(), least]));
+        // a quarter of the ring each
+        assert!(estimates.values().all(|one| (150..250).contains(&one.partitions)), "{estimates:?}");
+        assert!(estimates.values().all(|one| (10..500).contains(&one.mean_bytes)), "{estimates:?}");
+        let by_type = fixture.of_roles("table_estimates");
+        assert_eq!(by_type.len(), 8);
+        for (clustering, estimate) in &by_type {
+            assert!(RANGE_TYPES.contains(&clustering[0].as_str()));
+            assert_eq!(estimates.get(&clustering[1..]), Some(estimate));
+        }
+    }
+
+    #[test]
+    fn a_node_at_rest_writes_nothing_and_tables_that_are_gone_are_removed() {
+        let fixture = Fixture::new();
+        fixture.write_roles(0, 10);
+        record(&fixture.engine, &fixture.ranges, &fixture.clock);
+        let position = fixture.engine.log.position();
+        record(&fixture.engine, &fixture.ranges, &fixture.clock);
+        assert_eq!(fixture.engine.log.position(), position);
+        let schema = fixture.engine.schema();
+        let target = schema.table("system", "size_estimates").expect("built in");
+        let gone = ("gone".to_owned(), "t".to_owned());
+        let one = [(vec!["1".to_owned(), "2".to_owned()], Estimate { partitions: 1, mean_bytes: 1 })].into();
+        let written = replacement(&fixture.engine, target, &gone, &one, &fixture.clock);
+        fixture.engine.apply(&[written]).expect("written");
+        assert_eq!(recorded(&fixture.engine, target).expect("readable").get(&gone), Some(&one));
+        record(&fixture.engine, &fixture.ranges, &fixture.clock);
+        assert_eq!(recorded(&fixture.engine, target).expect("readable").get(&gone), None);
+    }
+
+    #[test]
+    fn the_task_records_half_a_minute_after_a_start() {
+        let fixture = Fixture::new();
+        let wake = keep(&fixture.engine, &[Token(0)], &fixture.clock);
+        fixture.write_roles(0, 10);
+        assert!(fixture.of_roles("size_estimates").is_empty());
+        fixture.sim.advance(FIRST_AFTER);
+        fixture.sim.run_until_idle();
+        let estimates = fixture.of_roles("size_estimates");
+        let partitions: i64 = estimates.values().map(|one| one.partitions).sum();
+        assert_eq!((estimates.len(), partitions), (2, 10));
+        drop(wake);
+    }
+}
