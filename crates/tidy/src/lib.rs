@@ -10,6 +10,7 @@ pub mod banned;
 pub mod crates;
 pub mod documents;
 pub mod heads;
+pub mod layers;
 pub mod manifest;
 pub mod size;
 

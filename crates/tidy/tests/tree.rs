@@ -1,6 +1,6 @@
 //! One test per rule of the tree.
 
-use tidy::{Tree, banned, crates, documents, heads, manifest, size};
+use tidy::{Tree, banned, crates, documents, heads, layers, manifest, size};
 
 fn clean(wrong: Vec<String>) {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
@@ -19,6 +19,11 @@ fn files_are_read_in_one_sitting() {
 #[test]
 fn knowledge_flows_one_way() {
     clean(crates::check(&Tree::read()));
+}
+
+#[test]
+fn modules_of_a_crate_form_layers() {
+    clean(layers::check(&Tree::read()));
 }
 
 #[test]
