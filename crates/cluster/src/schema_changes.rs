@@ -30,28 +30,18 @@ impl Node {
         let (indexes, tables): (Vec<_>, Vec<_>) =
             changed.dropped.into_iter().partition(|store| store.table().kind == TableKind::Index);
         // an index that is made again under the same name has its files where these are
-        self.remove_dropped(indexes, Some(alone))?;
-        self.remove_dropped(tables, None)?;
+        self.remove_dropped(indexes, alone);
+        tables.iter().for_each(|store| self.engine.dropper.request(store, None));
         Ok(Ok(changed.schema))
     }
 
-    /// In the background. `alone` is held until the files are gone.
-    fn remove_dropped(
-        &self,
-        dropped: Vec<Arc<TableStore>>,
-        alone: Option<OwnedMutexGuard<()>>,
-    ) -> Result<(), WriteError> {
-        if dropped.is_empty() {
-            return Ok(());
+    /// Has the files of dropped indexes removed in the background. `alone` is held until that was tried once.
+    fn remove_dropped(&self, indexes: Vec<Arc<TableStore>>, alone: OwnedMutexGuard<()>) {
+        let alone = Arc::new(alone);
+        for store in &indexes {
+            let alone = Arc::clone(&alone);
+            self.engine.dropper.request(store, Some(Box::new(move |_| drop(alone))));
         }
-        let engine = Arc::clone(&self.engine);
-        let remove = move || {
-            if let Err(error) = storage::schema_change::remove_dropped(&engine, &dropped) {
-                tracing::error!(%error, "the files of a dropped table cannot be removed");
-            }
-            drop(alone);
-        };
-        self.env.tasks.run("drop", Box::new(remove)).map_err(|_| too_busy())
     }
 
     /// Drops all data of a table.
@@ -59,17 +49,7 @@ impl Node {
         let Some(store) = self.engine.table_by_name(keyspace, table) else {
             return Err(StorageError::UnknownTable { table: format!("{keyspace}.{table}") }.into());
         };
-        let truncated = async {
-            let position = self.engine.log.position();
-            self.engine.flush(&store).await?;
-            if let Some(recorded) = storage::truncate::record(&self.engine, &store, position)? {
-                self.engine.log.wait_durable(recorded).await?;
-            }
-            let engine = Arc::clone(&self.engine);
-            let job = move || storage::truncate::truncate(&engine, &store);
-            self.env.blocking("truncate", job).await.map_err(|_| too_busy())??;
-            Ok(())
-        };
+        let truncated = async { Ok(storage::truncate::truncate(&self.engine, &store).await?) };
         within(&self.env, self.timeouts().truncate, truncated).await.unwrap_or(Err(WriteError::TimedOut))
     }
 }

@@ -72,6 +72,10 @@ pub const COMMITLOG_SEGMENT_SIZE_MAX: u32 = 1 << 30;
 
 const _: () = assert!(COMMITLOG_SEGMENT_SIZE_MAX <= i32::MAX as u32);
 
+/// Bytes of the last segment that there is room for, a quarter of it at most, which records of clients leave free: on a full device only
+/// [`CommitLog::append_reserved`] may use them, for what makes room.
+pub const COMMITLOG_RESERVE_BYTES: u32 = 64 << 10;
+
 /// The part of a table that is flushed as one: a shard's memtable.
 pub type DirtyKey = (TableId, u16);
 
@@ -509,6 +513,24 @@ impl CommitLog {
         dirty: &[DirtyKey],
         is_captured: bool,
     ) -> Result<Appended, LogError> {
+        let reserve = COMMITLOG_RESERVE_BYTES.min(self.shared.options.segment_size / 4);
+        self.append_beside(reserve as usize, entries, dirty, is_captured)
+    }
+
+    /// The same for few records of the node itself that take part in making room: where the device has no room for a further segment, they
+    /// may fill the last one to its end.
+    pub fn append_reserved(&self, entries: &mut Entries, dirty: &[DirtyKey]) -> Result<Appended, LogError> {
+        self.append_beside(0, entries, dirty, false)
+    }
+
+    /// Appends, and leaves `reserve` bytes of a segment free behind which there is no room for another.
+    fn append_beside(
+        &self,
+        reserve: usize,
+        entries: &mut Entries,
+        dirty: &[DirtyKey],
+        is_captured: bool,
+    ) -> Result<Appended, LogError> {
         let (total, count) = (self.check_sizes(entries)?, entries.count);
         let mut state = self.shared.lock();
         self.shared.check_open()?;
@@ -517,7 +539,7 @@ impl CommitLog {
             return Err(LogError::Busy);
         }
         let segment = state.pending.segment_for(total);
-        if state.no_room_from.is_some_and(|full| full <= segment) {
+        if state.no_room_from.is_some_and(|full| full <= state.pending.segment_for(total + reserve)) {
             return Err(self.shared.no_space());
         }
         if let Err(error) = state.capture(&self.shared, segment, is_captured) {
@@ -657,6 +679,13 @@ impl CommitLog {
         let state = self.shared.lock();
         let oldest = state.segments.values().next().filter(|_| state.segments.len() > 1);
         oldest.map(Segment::dirty).unwrap_or_default()
+    }
+
+    /// A segment is kept for the table's sake.
+    #[cfg(test)]
+    pub(crate) fn is_needed_by(&self, table: TableId) -> bool {
+        let state = self.shared.lock();
+        state.segments.values().any(|segment| segment.dirty().iter().any(|dirty| dirty.0 == table))
     }
 
     /// It takes nothing any more, because of a failure or because nothing may be written.

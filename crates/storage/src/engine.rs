@@ -22,6 +22,7 @@ use crate::compaction::kind::Kind;
 use crate::compaction::operation::{Ended, Operation, Work};
 use crate::compaction::progress::Compactions;
 use crate::compaction::worker::Compactor;
+use crate::drops::Dropper;
 use crate::error::StorageError;
 use crate::flusher::Flusher;
 use crate::index::build::IndexBuilder;
@@ -30,6 +31,7 @@ use crate::options::EngineOptions;
 use crate::read::explain::Observation;
 use crate::shards::Shards;
 use crate::table::TableStore;
+use crate::view::FlushSet;
 use crate::write::{self, Applied};
 
 /// The storage of a node.
@@ -50,6 +52,8 @@ pub struct Engine {
     pub memory: MemtableMemory,
     /// Writes memtables out.
     pub flusher: Flusher,
+    /// Takes dropped tables off the disk.
+    pub dropper: Dropper,
     /// Makes few SSTables of many.
     pub compactor: Compactor,
     /// Makes indexes of what tables hold.
@@ -97,6 +101,7 @@ impl Engine {
             caches,
             keeper: Keeper::default(),
             flusher: Flusher::default(),
+            dropper: Dropper::default(),
             compactor: Compactor::default(),
             index_builder: IndexBuilder::default(),
             compactions: Compactions::default(),
@@ -117,6 +122,7 @@ impl Engine {
     /// Starts the background work.
     pub(crate) fn start(self: &Arc<Self>) {
         Flusher::start(self);
+        Dropper::start(self);
         Compactor::start(self);
         IndexBuilder::start(self);
         Keeper::start(self);
@@ -271,6 +277,18 @@ impl Engine {
             true => drop(sender.send(Err(StorageError::ReadOnly))),
             false => self.flusher.request(store, Some(sender)),
         }
+        ended(receiver)
+    }
+
+    /// Flushes memtables of a table that are frozen, and those frozen before; completes when they are written, or with the error of the first
+    /// try (the flusher goes on trying).
+    pub(crate) fn flush_frozen(
+        &self,
+        store: &Arc<TableStore>,
+        set: &Arc<FlushSet>,
+    ) -> impl Future<Output = Result<(), StorageError>> + use<> {
+        let (sender, receiver) = oneshot::channel();
+        self.flusher.request_set(store, Arc::clone(set), Some(sender));
         ended(receiver)
     }
 

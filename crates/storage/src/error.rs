@@ -1,6 +1,7 @@
 //! Why the engine could not do what it was asked.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rows::{Corruption, ReadError};
@@ -10,6 +11,13 @@ use rows::{Corruption, ReadError};
 pub enum StorageError {
     /// The disk failed.
     Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's words.
+        message: String,
+    },
+    /// The device of a file or directory is full.
+    NoSpace {
         /// The file or directory.
         path: PathBuf,
         /// The system's words.
@@ -58,14 +66,20 @@ pub enum StorageError {
 impl StorageError {
     /// A failure of the disk at `path`.
     pub fn io(path: &Path, error: &std::io::Error) -> Self {
-        Self::Io { path: path.to_owned(), message: error.to_string() }
+        let (path, message) = (path.to_owned(), error.to_string());
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::NoSpace { path, message },
+            _ => Self::Io { path, message },
+        }
     }
 }
 
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, message } => write!(f, "{}: {message}", path.display()),
+            Self::Io { path, message } | Self::NoSpace { path, message } => {
+                write!(f, "{}: {message}", path.display())
+            }
             Self::Corrupt(corruption) => corruption.fmt(f),
             Self::MutationTooLarge { size, size_max } => write!(
                 f,

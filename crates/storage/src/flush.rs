@@ -7,7 +7,7 @@
 //! A flush that fails (no space, I/O error) leaves the memtables where they are and is tried again. That the log has what is flushed is seen to
 //! by the flusher (`flusher`).
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use crate::files::{NewSSTable, SSTable};
 use rows::codec::EncodingStatsCollector;
@@ -48,7 +48,7 @@ pub fn flush_set(
     store: &Arc<TableStore>,
     set: &Arc<FlushSet>,
 ) -> Result<Vec<Arc<SSTable>>, StorageError> {
-    let _in_order = store.flushing.lock().expect("a panic in a flush ends the process");
+    let _in_order = in_order(store);
     let waiting = store.view().flushing.clone();
     let Some(position) = waiting.iter().position(|other| Arc::ptr_eq(other, set)) else { return Ok(Vec::new()) };
     let mut written = Vec::new();
@@ -58,12 +58,16 @@ pub fn flush_set(
     Ok(written)
 }
 
+/// Waits for the flush of a table that is under way, and keeps others from beginning.
+pub(crate) fn in_order(store: &TableStore) -> MutexGuard<'_, ()> {
+    store.flushing.lock().expect("a panic in a flush ends the process")
+}
+
 fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> Result<Vec<Arc<SSTable>>, StorageError> {
     for (index, own) in &set.indexes {
         flush_index(engine, &index.store, own)?;
     }
     let written = write_set(engine, store, set)?;
-    let size: usize = set.memtables.iter().map(|memtable| memtable.total_size()).sum();
     if !written.is_empty() {
         let bytes = written.iter().map(|sstable| sstable.stored_length()).sum();
         store.metrics.flushes.add(1);
@@ -78,14 +82,40 @@ fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
             "flushed"
         );
     }
-    store.finish_flush(set, written.clone());
-    engine.memory.release(size);
+    end(engine, store, set, written.clone());
+    Ok(written)
+}
+
+/// Puts what became of memtables in their place: they are given back, and the log may forget what they held.
+fn end(engine: &Engine, store: &TableStore, set: &Arc<FlushSet>, written: Vec<Arc<SSTable>>) {
+    store.finish_flush(set, written);
+    engine.memory.release(set.memtables.iter().map(|memtable| memtable.total_size()).sum());
     for (shard, memtable) in set.memtables.iter().enumerate() {
         if let Some(range) = memtable.log_range() {
             engine.log.mark_flushed(store.id, shard as u16, range.last);
         }
     }
-    Ok(written)
+}
+
+/// Gives up frozen memtables unwritten, up to and with `last` (None: all): the table was truncated or dropped. `_in_order` shows that no flush
+/// of them is under way; one that waits finds nothing to do.
+pub(crate) fn discard(
+    engine: &Engine,
+    store: &TableStore,
+    last: Option<&Arc<FlushSet>>,
+    _in_order: &MutexGuard<'_, ()>,
+) {
+    let waiting = store.view().flushing.clone();
+    let count = match last {
+        None => waiting.len(),
+        Some(last) => waiting.iter().position(|set| Arc::ptr_eq(set, last)).map_or(0, |index| index + 1),
+    };
+    for set in &waiting[..count] {
+        for (index, own) in &set.indexes {
+            index.store.finish_flush(own, Vec::new());
+        }
+        end(engine, store, set, Vec::new());
+    }
 }
 
 /// An index goes before its base: once the base's SSTable is there the log is not replayed for either.

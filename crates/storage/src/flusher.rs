@@ -106,9 +106,9 @@ impl Flusher {
         }
     }
 
-    /// Asks for frozen memtables of a table to be written out.
-    pub fn request_set(&self, store: &Arc<TableStore>, set: Arc<FlushSet>) {
-        self.queue.lock().expect("no panic inside").push_back(Request::new(store, Some(set), None));
+    /// Asks for frozen memtables of a table to be written out; `done` is told of its end.
+    pub fn request_set(&self, store: &Arc<TableStore>, set: Arc<FlushSet>, done: Option<Done>) {
+        self.queue.lock().expect("no panic inside").push_back(Request::new(store, Some(set), done));
         self.wake();
     }
 

@@ -94,8 +94,8 @@ impl IndexStore {
             if let Ok(mut guard) = memtable.enter_to_write() {
                 return entries.iter().map(|entry| guard.apply(&update(&self.definition, entry), None)).sum();
             }
-            if self.store.dropped.load(Ordering::Acquire) {
-                // no memtables come after those that were frozen when the index went
+            if self.store.is_closed() || self.store.dropped.load(Ordering::Acquire) {
+                // no memtables come after those that were frozen when the index or its table went
                 return 0;
             }
             // the new memtables are in the view before the old ones are frozen: the next look finds them

@@ -6,6 +6,7 @@
 pub mod caches;
 pub mod commitlog;
 pub mod compaction;
+pub mod drops;
 pub mod engine;
 pub mod error;
 pub mod files;

@@ -1,11 +1,10 @@
 //! Changing the schema: rows into the schema tables, tables made, altered and dropped, the new snapshot published.
 //!
 //! One change at a time. The new schema is in force when [`change`] returns; it may be told to a client once its position in
-//! the commit log is durable, and only then may the files of dropped tables go ([`remove_dropped`]).
+//! the commit log is durable, and only then may the files of dropped tables go ([`crate::drops`]).
 
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
 
 use schema::rows_form;
 use schema::{KeyspaceMetadata, Schema, TableKind};
@@ -97,7 +96,7 @@ fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<V
                     let open = &view.indexes;
                     let indexes = index::open_all(&engine.env, &engine.options, cache, directories, table, open)?;
                     match store.switch_memtables(Arc::clone(table), Some(indexes), || engine.log.position()) {
-                        Some(set) => engine.flusher.request_set(store, set),
+                        Some(set) => engine.flusher.request_set(store, set, None),
                         None => engine.memory.release(old_size),
                     }
                     dropped.extend(dropped_indexes(&view, &store.view()));
@@ -118,6 +117,9 @@ fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<V
         stays
     });
     engine.tables.store(Arc::new(tables));
+    // who has looked one of them up before may not write to it any more; of an index the memtables went with its base's
+    let of_tables = dropped.iter().filter(|store| store.table().kind != TableKind::Index);
+    of_tables.for_each(|store| store.close(|| engine.log.position()));
     Ok(dropped)
 }
 
@@ -128,40 +130,6 @@ fn dropped_indexes(before: &View, after: &View) -> Vec<Arc<TableStore>> {
         before.indexes.iter().filter(|index| !stays(index)).map(|index| Arc::clone(&index.store)).collect();
     gone.iter().for_each(|store| store.dropped.store(true, Ordering::Release));
     gone
-}
-
-/// Takes dropped tables off the disk, after a snapshot where the node is so configured. Their log records count no more.
-pub fn remove_dropped(engine: &Engine, dropped: &[Arc<TableStore>]) -> Result<(), StorageError> {
-    for store in dropped {
-        if store.table().kind == TableKind::Index {
-            let base = engine.tables().into_iter().find(|base| is_inside(store, base));
-            let _none_is_written = base.as_ref().map(|base| flushes_end(base));
-            crate::truncate::remove_files(engine, store)?;
-            continue;
-        }
-        if engine.options.auto_snapshot {
-            crate::flush::flush_at_start(engine, store)?;
-            let tag = format!("dropped-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);
-            crate::snapshot::take(engine, store, &tag)?;
-        }
-        store.dropped.store(true, Ordering::Release);
-        store.view().indexes.iter().for_each(|index| index.store.dropped.store(true, Ordering::Release));
-        let _none_is_written = flushes_end(store);
-        engine.log.mark_discarded(store.id, engine.log.position());
-        engine.memory.release(store.view().memtable_size());
-        crate::truncate::remove_files(engine, store)?;
-    }
-    Ok(())
-}
-
-/// An index's files lie in a directory of its table's.
-fn is_inside(index: &TableStore, base: &TableStore) -> bool {
-    index.directories.first().and_then(|directory| directory.parent()) == base.directories.first().map(PathBuf::as_path)
-}
-
-/// Waits for the flush that is under way; one that begins later finds what is dropped to be so, and writes nothing of it.
-fn flushes_end(base: &TableStore) -> MutexGuard<'_, ()> {
-    base.flushing.lock().expect("a panic in a flush ends the process")
 }
 
 /// Writes the rows of the keyspaces that are not in the schema tables yet: the built-in ones, as Cassandra has them there, and those

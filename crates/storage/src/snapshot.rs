@@ -30,6 +30,23 @@ pub struct Snapshot {
     pub created_at: Option<i64>,
 }
 
+/// Whether a snapshot is taken before a table is dropped or truncated: `auto_snapshot`, and `allow_auto_snapshot` of the table.
+pub fn is_automatic(engine: &Engine, store: &TableStore) -> bool {
+    engine.options.auto_snapshot && store.table().params.allow_auto_snapshot != Some(false)
+}
+
+/// Takes the snapshot before a table is dropped or truncated. One that cannot be completed leaves nothing behind.
+pub(crate) fn take_automatic(engine: &Engine, store: &Arc<TableStore>, why: &str) -> Result<(), StorageError> {
+    let tag = format!("{why}-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);
+    let taken = take(engine, store, &tag);
+    if taken.is_err()
+        && let Err(error) = clear(engine, store, Some(&tag))
+    {
+        tracing::warn!(tag, %error, "a snapshot that could not be completed cannot be removed");
+    }
+    taken.map(drop)
+}
+
 /// Links the files of a table into a snapshot, in each of its directories. What is in memtables is not part of it: flush first.
 pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathBuf, StorageError> {
     let disk = &engine.env.disk;

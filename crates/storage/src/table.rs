@@ -60,7 +60,9 @@ pub struct TableStore {
     pub(crate) truncation: Mutex<Option<Truncation>>,
     /// SSTables that could not be opened.
     left_out: Mutex<Vec<LeftOut>>,
-    /// Dropped: background work leaves it alone.
+    /// Nothing is written any more, since the table is dropped: its memtables are frozen and none come after them. Never taken back.
+    closed: AtomicBool,
+    /// Set once a dropped table has given up its memtables: flushes write nothing of it, compactions end. Never taken back.
     pub dropped: AtomicBool,
     /// Whether the strategy may choose by itself.
     pub auto_compaction: AutoCompaction,
@@ -142,6 +144,7 @@ impl TableStore {
             flushing: Mutex::new(()),
             truncation: Mutex::new(None),
             left_out: Mutex::new(left_out),
+            closed: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             auto_compaction: AutoCompaction::default(),
             thresholds: Thresholds::default(),
@@ -220,12 +223,42 @@ impl TableStore {
         indexes: Option<Vec<Arc<IndexStore>>>,
         log_position: impl FnOnce() -> LogPosition,
     ) -> Option<Arc<FlushSet>> {
+        self.switch(table, indexes, log_position, false)
+    }
+
+    /// Ends all writing to the table and its indexes, for good. A writer that has looked the table up before is told that it is gone: behind the
+    /// position that the log has then, the table appends nothing.
+    pub fn close(&self, log_position: impl FnOnce() -> LogPosition) {
+        self.switch(self.table(), None, log_position, true);
+    }
+
+    /// Nothing is written any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    fn switch(
+        &self,
+        table: Arc<TableMetadata>,
+        indexes: Option<Vec<Arc<IndexStore>>>,
+        log_position: impl FnOnce() -> LogPosition,
+        closes: bool,
+    ) -> Option<Arc<FlushSet>> {
         let mut changes = self.changes();
+        if self.is_closed() {
+            return None;
+        }
         let old = self.view();
         let indexes: Arc<[_]> = indexes.map_or_else(|| Arc::clone(&old.indexes), Arc::from);
         let active = new_memtables(&self.env, self.shards, &table, &indexes);
         let sstables = self.rebound(&old, &table);
         let empty = old.active.iter().all(|memtable| memtable.total_size() == 0);
+        if closes {
+            Memtable::freeze(&active, || ());
+            let of_indexes = indexes.iter().map(|index| &index.store.closed);
+            // before a writer can find that the memtables are frozen
+            of_indexes.chain([&self.closed]).for_each(|closed| closed.store(true, Ordering::Release));
+        }
         // inside the memtables' doors no lock is waited for but the log's
         let of_indexes: Vec<_> = indexes.iter().map(|index| (index, index.store.changes())).collect();
         let after = changes.log_frozen_at;

@@ -3,6 +3,7 @@
 
 mod caches;
 mod common;
+mod dropping;
 mod indexes;
 mod model;
 mod passing;

@@ -10,11 +10,12 @@ use crate::error::StorageError;
 use crate::memtable::Memtable;
 use crate::table::TableStore;
 use crate::truncation_records::Truncation;
-use crate::{layout, truncation_records};
+use crate::view::FlushSet;
+use crate::{layout, snapshot, truncation_records};
 
-/// Records that a table is being truncated: what the log has of it up to `position` is not replayed. The caller took the position
-/// before it flushed the table, and waits until the returned one is durable before it truncates.
-pub fn record(engine: &Engine, store: &TableStore, position: LogPosition) -> Result<Option<LogPosition>, StorageError> {
+/// Records that a table is being truncated: what the log has of it up to `position` is not replayed. The caller waits until the returned
+/// position is durable before anything of the table goes.
+fn record(engine: &Engine, store: &TableStore, position: LogPosition) -> Result<Option<LogPosition>, StorageError> {
     let at_millis = engine.env.clock.now_micros() / 1000;
     advance(engine, store, |_| Truncation { position, at_millis })
 }
@@ -58,19 +59,62 @@ fn advance(
     Ok(applied.position)
 }
 
-/// Drops all data of a table, after a snapshot where the node is so configured.
+/// Drops all data that a table has when this begins; durable when it completes. After a snapshot where one is taken (`auto_snapshot`).
 ///
-/// The caller has flushed the table before, and recorded the truncation: then a crash does not bring back what the log holds.
-/// What was written since that flush stays.
-pub fn truncate(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
-    if engine.options.auto_snapshot {
-        let tag = format!("truncated-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);
-        crate::snapshot::take(engine, store, &tag)?;
+/// 1. Memtables are frozen, and flushed: the snapshot has their rows, and what a crash leaves of an unfinished truncation is a table with all of
+///    its rows or none of its files, not one without its last deletions. A full device may refuse the flush; then it goes on without it, since
+///    truncating is how an operator makes room, and the snapshot lacks these rows (a warning says so).
+/// 2. The snapshot is taken. If that is refused, so is the truncation, and nothing is changed: the snapshot is the way back.
+/// 3. It is recorded that the log has nothing to say about the table up to where its memtables were frozen.
+/// 4. The SSTables go, and memtables that could not be flushed.
+///
+/// What is written meanwhile stays if it is in memtables at the end.
+pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(), StorageError> {
+    if engine.options.read_only {
+        return Err(StorageError::ReadOnly);
     }
+    let before = engine.log.position();
+    let frozen = crate::flush::freeze(engine, store);
+    let position = frozen.as_ref().map_or(before, |set| set.up_to.max(before));
+    if let Some(set) = &frozen {
+        match engine.flush_frozen(store, set).await {
+            Err(error @ StorageError::NoSpace { .. }) => tracing::warn!(
+                table = store.name(), %error,
+                "a table is truncated whose rows in memory cannot be written: a snapshot is without them"
+            ),
+            flushed => flushed?,
+        }
+    }
+    if snapshot::is_automatic(engine, store) {
+        in_background(engine, store, |engine, store| snapshot::take_automatic(engine, store, "truncated")).await?;
+    }
+    if let Some(recorded) = record(engine, store, position)? {
+        engine.log.wait_durable(recorded).await?;
+    }
+    in_background(engine, store, move |engine, store| remove_all(engine, store, frozen.as_ref())).await
+}
+
+async fn in_background(
+    engine: &Arc<Engine>,
+    store: &Arc<TableStore>,
+    job: impl FnOnce(&Engine, &Arc<TableStore>) -> Result<(), StorageError> + Send + 'static,
+) -> Result<(), StorageError> {
+    let (of_engine, store) = (Arc::clone(engine), Arc::clone(store));
+    let done = engine.env.blocking("truncate", move || job(&of_engine, &store)).await;
+    done.unwrap_or_else(|_| Err(StorageError::Refused { why: "too much background work waits".to_owned() }))
+}
+
+/// Removes the SSTables, and then the memtables up to `last` that are not flushed: a reader never finds rows without what deletes them.
+fn remove_all(engine: &Engine, store: &Arc<TableStore>, last: Option<&Arc<FlushSet>>) -> Result<(), StorageError> {
+    let in_order = crate::flush::in_order(store);
     for index in store.view().indexes.iter() {
         crate::files::remove_all(engine, &index.store)?;
     }
-    crate::files::remove_all(engine, store)
+    crate::files::remove_all(engine, store)?;
+    if let Some(last) = last {
+        crate::flush::discard(engine, store, Some(last), &in_order);
+    }
+    Ok(())
 }
 
 /// Takes the files of a dropped table off the disk; its snapshots and backups stay, and with them the directory.

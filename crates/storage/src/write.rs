@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use rows::codec::encode_mutation;
 use rows::{Mutation, PartitionUpdate, Row};
+use schema::TableMetadata;
 use smallvec::SmallVec;
 
-use crate::commitlog::{CommitLog, DirtyKey, Entries, LogPosition};
+use crate::commitlog::{CommitLog, DirtyKey, Entries, LogError, LogPosition};
 use crate::error::StorageError;
 use crate::memtable::{EncodedRows, Memtable, WriteGuard};
+use crate::schema_tables;
 use crate::table::TableStore;
 
 /// Rows of a mutation from this size on are encoded for the memtable before any door is entered.
@@ -62,6 +64,9 @@ pub fn apply(
         if let Some(result) = apply_inside(&targets, &memtables, encoded, &mut records, log) {
             return result;
         }
+        if let Some(target) = targets.iter().find(|target| target.store.is_closed()) {
+            return Err(StorageError::UnknownTable { table: target.store.name() });
+        }
         // the new memtables are in the view before the old ones are frozen: the next look finds them
         std::hint::spin_loop();
     }
@@ -83,6 +88,15 @@ fn encode_rows(targets: &[Target<'_>], memtables: &[Arc<Memtable>]) -> Vec<Encod
 fn room_of(update: &PartitionUpdate) -> usize {
     const HEAD: usize = 200;
     HEAD + update.static_row.iter().chain(&update.rows).map(Row::encoded_room).sum::<usize>()
+}
+
+/// What is written to the table takes part in making room on a full device, by TRUNCATE or DROP: it may use what the log keeps for that.
+fn is_of_last_resort(table: &TableMetadata) -> bool {
+    match table.keyspace.as_str() {
+        schema_tables::KEYSPACE => true,
+        "system" => ["local", "IndexInfo"].contains(&table.name.as_str()),
+        _ => false,
+    }
 }
 
 /// None: a memtable is frozen.
@@ -108,7 +122,13 @@ fn apply_inside(
         let dirty: SmallVec<[DirtyKey; 4]> =
             targets.iter().map(|target| (target.store.id, target.shard as u16)).collect();
         let is_captured = targets.iter().any(|target| target.update.table.params.cdc == Some(true));
-        match log.append_entries(records, &dirty, is_captured) {
+        let range = match log.append_entries(records, &dirty, is_captured) {
+            Err(LogError::NoSpace { .. }) if targets.iter().all(|target| is_of_last_resort(&target.update.table)) => {
+                log.append_reserved(records, &dirty)
+            }
+            range => range,
+        };
+        match range {
             Ok(range) => appended = Some(range),
             Err(error) => return Some(Err(error.into())),
         }

@@ -8,6 +8,8 @@ use env::sim::{Sim, SimRandom};
 use rows::{Bound, ClusteringValues, DeletionTime, PartitionUpdate, Row, Slice};
 use schema::{KeyspaceMetadata, Replication, TableMetadata};
 
+use crate::{Engine, TableStore};
+
 /// An `int` as it is stored.
 pub fn int(value: i32) -> Bytes {
     Bytes::copy_from_slice(&value.to_be_bytes())
@@ -54,6 +56,15 @@ pub fn delete_range(update: &mut PartitionUpdate, ends: [ClusteringValues; 2], d
     let [from, to] = ends;
     let slice = Slice { start: Bound::start(from, true), end: Bound::end(to, true) };
     update.range_deletions.push((slice, deletion));
+}
+
+/// Has dropped tables removed, and waits for it.
+pub fn remove(sim: &Sim, engine: &Engine, dropped: &[Arc<TableStore>]) {
+    for store in dropped {
+        let (sender, removed) = tokio::sync::oneshot::channel();
+        engine.dropper.request(store, Some(Box::new(|result| drop(sender.send(result)))));
+        sim.block_on(removed).expect("the node lives").expect("a sound disk removes");
+    }
 }
 
 /// The machine dies: as often by a kill as by a power cut.

@@ -111,7 +111,7 @@ impl Model {
         let changed = changed.expect("a sound disk takes the change").expect("the change is not refused");
         let position = changed.position.expect("rows were written");
         self.sim.block_on(engine.log.wait_durable(position)).expect("a sound disk syncs");
-        schema_change::remove_dropped(engine, &changed.dropped).expect("a sound disk removes");
+        common::remove(&self.sim, engine, &changed.dropped);
     }
 
     fn table(&self, engine: &Engine) -> Arc<TableMetadata> {

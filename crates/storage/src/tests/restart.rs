@@ -18,8 +18,8 @@ use super::common::{int, keyspace, number};
 use crate::recovery::Recovered;
 use crate::{Engine, EngineOptions, commitlog, schema_change};
 
-const PARTITIONS: i32 = 500;
-const NAMES: [&str; 2] = ["t", "u"];
+pub(super) const PARTITIONS: i32 = 500;
+pub(super) const NAMES: [&str; 2] = ["t", "u"];
 
 fn table(id: u8, name: &str) -> Arc<TableMetadata> {
     let spec =
@@ -30,12 +30,12 @@ fn table(id: u8, name: &str) -> Arc<TableMetadata> {
     Arc::new(TableMetadata::new(TableId([id; 16]), "restart", name, kind, flags, params, specs, BTreeMap::new(), None))
 }
 
-fn options(directory: &Path, memtable_bytes: usize) -> EngineOptions {
+pub(super) fn options(directory: &Path, memtable_bytes: usize) -> EngineOptions {
     let commitlog = commitlog::Options { segment_size: 64 << 10, ..commitlog::Options::default() };
     EngineOptions { commitlog, shards: 8, memtable_bytes, ..EngineOptions::beneath(directory) }
 }
 
-fn open(env: &Env, options: EngineOptions) -> (Arc<Engine>, Recovered) {
+pub(super) fn open(env: &Env, options: EngineOptions) -> (Arc<Engine>, Recovered) {
     let (engine, recovered) = loop {
         match crate::open(env, options.clone()) {
             // a background task may still hold the engine that was dropped
@@ -53,7 +53,7 @@ fn open(env: &Env, options: EngineOptions) -> (Arc<Engine>, Recovered) {
 }
 
 /// A row of a partition, in both tables by one mutation.
-fn mutation(engine: &Engine, k: i32, v: i32, now: i64) -> Mutation {
+pub(super) fn mutation(engine: &Engine, k: i32, v: i32, now: i64) -> Mutation {
     let updates = NAMES.into_iter().map(|name| {
         let table = engine.schema().table("restart", name).cloned().expect("it was made");
         let mut row = Row::new([Some(int(v))].into_iter().collect());

@@ -488,7 +488,7 @@ impl Wide {
     fn drop_table(&mut self, engine: &Arc<Engine>) {
         let dropped = self.change(engine, keyspace(None));
         if self.dice.chance(70) {
-            schema_change::remove_dropped(engine, &dropped).expect("a sound disk removes");
+            common::remove(&self.sim, engine, &dropped);
         }
         self.tables += 1;
         self.change(engine, keyspace(Some(table(self.tables, self.sim.seed()))));
@@ -497,13 +497,7 @@ impl Wide {
     }
 
     fn truncate(&self, engine: &Arc<Engine>, store: &Arc<TableStore>) {
-        let position = engine.log.position();
-        self.sim.block_on(engine.flush(store)).expect("a sound disk flushes");
-        let recorded = truncate::record(engine, store, position).expect("a sound disk takes writes");
-        if let Some(recorded) = recorded {
-            self.sim.block_on(engine.log.wait_durable(recorded)).expect("a sound disk syncs");
-        }
-        truncate::truncate(engine, store).expect("a sound disk truncates");
+        self.sim.block_on(truncate::truncate(engine, store)).expect("a sound disk truncates");
     }
 
     fn forget(&mut self) {

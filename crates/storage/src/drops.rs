@@ -1,0 +1,202 @@
+//! Dropped tables on their way off the disk: one background task, one table after the other. A table whose files cannot go now is tried again;
+//! the others do not wait for it.
+//!
+//! The table is out of the schema and takes no more writes ([`TableStore::close`]) when it comes here. Its steps:
+//!
+//! 1. Where a snapshot is taken (`auto_snapshot`, `allow_auto_snapshot`), its memtables are flushed, as Cassandra does, so that the snapshot
+//!    has all rows. If the flush fails, the snapshot goes without them and a warning says so. To keep them instead would pin memory and
+//!    commit log for as long as the disk refuses, and a DROP could not free the very device that is full.
+//! 2. Memtables are given back, and the commit log forgets the table: its segments become free whatever the next steps do.
+//! 3. The snapshot is taken. If the disk refuses it, the files stay and it is tried again: the operator has asked for the snapshot as the way
+//!    back from a DROP that was a mistake. Hard links need next to no room, and the segments that step 2 has freed are room.
+//! 4. The files are removed. What snapshots hold stays on the disk, and with it its space, until `nodetool clearsnapshot`.
+//!
+//! An index has step 4 only: its memtables went with its base's. Retries end with the process; files that are left then lie in a directory
+//! that no table of the schema has.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use env::{Instant, Next, Wake};
+use schema::TableKind;
+
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::table::TableStore;
+use crate::{flush, flusher, snapshot, truncate};
+
+/// Pause before a table that could not be removed is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Told once, when the first try has ended.
+pub type Done = Box<dyn FnOnce(Result<(), StorageError>) + Send>;
+
+type Flush = Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>;
+
+/// The next step of a table.
+enum Stage {
+    Flush(Option<Flush>),
+    Release,
+    Snapshot,
+    Files,
+}
+
+/// A dropped table.
+struct Dropped {
+    store: Arc<TableStore>,
+    stage: Stage,
+    /// It failed before, and is not tried again until then.
+    again_at: Option<Instant>,
+    done: Option<Done>,
+}
+
+/// Dropped tables whose files are there, and the task that removes them. As many as were dropped: each was a table before.
+#[derive(Default)]
+pub struct Dropper {
+    queue: Mutex<VecDeque<Dropped>>,
+    wake: Mutex<Option<Wake>>,
+}
+
+impl Dropper {
+    /// Registers the task.
+    pub fn start(engine: &Arc<Engine>) {
+        let weak: Weak<Engine> = Arc::downgrade(engine);
+        let step = move || match weak.upgrade() {
+            None => Next::Done,
+            Some(engine) => engine.dropper.step(&engine),
+        };
+        *engine.dropper.wake.lock().expect("no panic inside") =
+            Some(engine.env.tasks.background("drop", Box::new(step)));
+    }
+
+    /// Has a table removed that the schema has no more, durably. `done` is told of the end of the first try.
+    pub fn request(&self, store: &Arc<TableStore>, done: Option<Done>) {
+        let stage = if store.table().kind == TableKind::Index { Stage::Files } else { Stage::Flush(None) };
+        let dropped = Dropped { store: Arc::clone(store), stage, again_at: None, done };
+        self.queue.lock().expect("no panic inside").push_back(dropped);
+        self.wake();
+    }
+
+    /// How many tables wait.
+    pub fn pending(&self) -> usize {
+        self.queue.lock().expect("no panic inside").len()
+    }
+
+    fn wake(&self) {
+        if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
+            wake.wake();
+        }
+    }
+
+    /// Does for each table what can be done now.
+    fn step(&self, engine: &Arc<Engine>) -> Next {
+        let now = engine.env.now();
+        let waker = flusher::waker(engine, |engine| engine.dropper.wake());
+        let mut context = Context::from_waker(&waker);
+        for _ in 0..self.pending() {
+            if engine.is_stopped() {
+                return Next::Idle;
+            }
+            let Some(mut dropped) = self.queue.lock().expect("no panic inside").pop_front() else { break };
+            if dropped.again_at.is_none_or(|at| at <= now) && dropped.advance(engine, &mut context) {
+                continue;
+            }
+            self.queue.lock().expect("no panic inside").push_back(dropped);
+        }
+        let queue = self.queue.lock().expect("no panic inside");
+        let earliest = queue.iter().filter_map(|dropped| dropped.again_at).min();
+        earliest.map_or(Next::Idle, |at| Next::After(at.since(now)))
+    }
+}
+
+impl Dropped {
+    /// Goes as far as it can; whether the table is gone.
+    fn advance(&mut self, engine: &Arc<Engine>, context: &mut Context<'_>) -> bool {
+        let Poll::Ready(removed) = self.poll(engine, context) else { return false };
+        let has_failed_before = self.again_at.is_some();
+        if let Err(error) = &removed {
+            // said once, and not at every try
+            if !has_failed_before {
+                tracing::error!(
+                    table = self.store.name(), %error,
+                    "a dropped table cannot be removed from the disk and will be tried again"
+                );
+            }
+            self.again_at = Some(engine.env.now().plus(RETRY));
+        } else if has_failed_before {
+            tracing::info!(table = self.store.name(), "the dropped table is removed from the disk");
+        }
+        let is_gone = removed.is_ok();
+        if let Some(done) = self.done.take() {
+            done(removed);
+        }
+        is_gone
+    }
+
+    fn poll(&mut self, engine: &Arc<Engine>, context: &mut Context<'_>) -> Poll<Result<(), StorageError>> {
+        let store = Arc::clone(&self.store);
+        let takes_snapshot = snapshot::is_automatic(engine, &store);
+        loop {
+            self.stage = match &mut self.stage {
+                Stage::Flush(_) if !takes_snapshot => Stage::Release,
+                Stage::Flush(flush) => {
+                    let flush = flush.get_or_insert_with(|| Box::pin(engine.flush(&store)));
+                    match flush.as_mut().poll(context) {
+                        Poll::Pending => return Poll::Pending,
+                        Poll::Ready(Ok(())) => {}
+                        Poll::Ready(Err(error)) => tracing::warn!(
+                            table = store.name(), %error,
+                            bytes = store.view().memtable_size(),
+                            "rows of a dropped table that are in memory only cannot be written: its snapshot is without them"
+                        ),
+                    }
+                    Stage::Release
+                }
+                Stage::Release => {
+                    release(engine, &store);
+                    Stage::Snapshot
+                }
+                Stage::Snapshot => {
+                    if takes_snapshot {
+                        snapshot::take_automatic(engine, &store, "dropped")?;
+                    }
+                    Stage::Files
+                }
+                Stage::Files => return Poll::Ready(remove_files(engine, &store)),
+            }
+        }
+    }
+}
+
+/// Gives memtables back, and has the log forget the table.
+fn release(engine: &Engine, store: &TableStore) {
+    let in_order = flush::in_order(store);
+    store.dropped.store(true, Ordering::Release);
+    store.view().indexes.iter().for_each(|index| index.store.dropped.store(true, Ordering::Release));
+    flush::discard(engine, store, None, &in_order);
+    engine.log.mark_discarded(store.id, engine.log.position());
+}
+
+/// Files of a table or index that was made again under the same name or id since belong to that.
+fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
+    let _no_change = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
+    let tables = engine.stores();
+    if tables.iter().any(|other| other.directories == store.directories) {
+        tracing::warn!(table = store.name(), "the files of what was dropped stay: it was made again");
+        return Ok(());
+    }
+    // an index is flushed with its table: what is under way ends, what begins later finds that the index is dropped
+    let base = tables.iter().find(|base| is_inside(store, base));
+    let _none_is_written = flush::in_order(base.unwrap_or(store));
+    truncate::remove_files(engine, store)
+}
+
+/// An index's files lie in a directory of its table's.
+fn is_inside(index: &TableStore, base: &TableStore) -> bool {
+    index.directories.first().and_then(|directory| directory.parent()) == base.directories.first().map(PathBuf::as_path)
+}

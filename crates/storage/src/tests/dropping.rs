@@ -1,0 +1,229 @@
+//! DROP and TRUNCATE where the disk refuses: memory and commit log are given back, each table for itself, a full device can be freed, and what is
+//! refused is tried again.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::sim::{DATA, EIO, ENOSPC, Fault, Op, Sim};
+use rows::{Cell, Mutation, PartitionUpdate, Row};
+use schema::{KeyspaceMetadata, TableId};
+use types::DecoratedKey;
+
+use super::common::{int, keyspace};
+use super::restart::{NAMES, mutation, open, options};
+use crate::schema_change::Changed;
+use crate::{Engine, EngineOptions, StorageError, TableStore, schema_change, snapshot, truncate, write};
+
+struct Node {
+    sim: Sim,
+    engine: Arc<Engine>,
+}
+
+impl Node {
+    fn open(seed: u64, auto_snapshot: bool) -> Self {
+        let sim = Sim::new(seed);
+        let options = EngineOptions { auto_snapshot, ..options(Path::new(DATA), 16 << 20) };
+        let (engine, _) = open(&sim.env(), options);
+        let node = Self { sim, engine };
+        node.flush_all();
+        node
+    }
+
+    fn flush_all(&self) {
+        for store in self.engine.tables() {
+            self.sim.block_on(self.engine.flush(&store)).expect("a sound disk flushes");
+        }
+    }
+
+    fn store(&self, name: &str) -> Arc<TableStore> {
+        self.engine.table_by_name("restart", name).expect("open")
+    }
+
+    /// Rows of both tables.
+    fn write(&self, partitions: i32) {
+        let now = self.engine.env.clock.now_micros();
+        for k in 0..partitions {
+            self.engine.apply(&[mutation(&self.engine, k, 1, now)]).expect("room");
+        }
+        self.sim.block_on(self.engine.log.sync()).expect("a sound disk syncs");
+    }
+
+    /// A row of one table.
+    fn row(&self, name: &str, k: i32) -> Mutation {
+        let table = self.store(name).table();
+        let mut row = Row::new([Some(int(k))].into_iter().collect());
+        row.add_cell(Cell::live(table.regulars[0].id, 1, Bytes::from(vec![7; 4])));
+        let mut update = PartitionUpdate::new(table, DecoratedKey::new(int(k)));
+        update.add_row(row);
+        Mutation::of(update)
+    }
+
+    /// Drops the keyspace; as a node does, the files go once the log has it.
+    fn drop_keyspace(&self) -> Changed {
+        let drops = |schema: &schema::Schema| {
+            let nothing = KeyspaceMetadata { tables: Default::default(), ..keyspace("restart", None) };
+            Ok::<_, ()>(schema.with_keyspace(nothing))
+        };
+        let changed = schema_change::change(&self.engine, drops).expect("taken").expect("not refused");
+        let position = changed.position.expect("rows were written");
+        self.sim.block_on(self.engine.log.wait_durable(position)).expect("a sound log syncs");
+        changed.dropped.iter().for_each(|store| self.engine.dropper.request(store, None));
+        self.pass(Duration::ZERO);
+        changed
+    }
+
+    fn pass(&self, time: Duration) {
+        self.sim.run_until_idle();
+        self.sim.advance(time);
+        self.sim.run_until_idle();
+    }
+
+    /// Data files in a table's directory.
+    fn data_files(&self, directory: &Path) -> usize {
+        let entries = self.engine.env.disk.list_dir(directory).unwrap_or_default();
+        entries.iter().filter(|entry| entry.name.ends_with("-Data.db")).count()
+    }
+
+    fn snapshots(&self, directory: &Path) -> Vec<PathBuf> {
+        let above = directory.join("snapshots");
+        let entries = self.engine.env.disk.list_dir(&above).unwrap_or_default();
+        entries.into_iter().map(|entry| above.join(entry.name)).collect()
+    }
+
+    fn is_dirty(&self, id: TableId) -> bool {
+        self.engine.log.is_needed_by(id)
+    }
+
+    /// Fills the device with rows of a table that cannot be flushed, until nothing more is taken.
+    fn fill(&self, name: &str) {
+        let refused = Fault { times: u64::MAX, errno: ENOSPC, ..Fault::next(Op::Write, "-Data.db") };
+        self.sim.disk().inject(refused);
+        self.sim.disk().set_capacity(Some(1 << 20));
+        for k in 0..100_000 {
+            self.pass(Duration::from_millis(u64::from(k % 64 == 0)));
+            match self.engine.apply(&[self.row(name, k)]) {
+                Ok(_) => {}
+                Err(StorageError::WritesStopped { .. }) => return assert!(k > 1000, "the log has some segments"),
+                Err(other) => panic!("{other}"),
+            }
+        }
+        panic!("the device does not fill");
+    }
+
+    /// Whether writes are taken, some time later.
+    fn takes_writes(&self, name: &str) -> bool {
+        (0..20).for_each(|_| self.pass(Duration::from_millis(500)));
+        (0..2000).all(|k| self.engine.apply(&[self.row(name, k)]).is_ok())
+    }
+}
+
+/// DROP KEYSPACE where the flush of the first table fails: its memory and its part of the log are given back all the same, and the table
+/// behind it goes too.
+#[test]
+fn a_flush_that_fails_holds_up_no_drop() {
+    for errno in [EIO, ENOSPC] {
+        let node = Node::open(1, true);
+        node.write(50);
+        node.flush_all();
+        node.write(100);
+        let (used, _) = node.engine.memory.usage();
+        let fails = Fault { times: u64::MAX, errno, ..Fault::next(Op::Create, "/t-") };
+        node.sim.disk().inject(Fault { op: Op::Write, path: "-Data.db".into(), ..fails });
+        let dropped = node.drop_keyspace().dropped;
+        assert_eq!((dropped.len(), node.engine.dropper.pending()), (2, 0));
+        assert!(node.engine.memory.usage().0 < used / 4, "memtables are given back");
+        for store in &dropped {
+            assert!(!node.is_dirty(store.id));
+            assert_eq!(store.view().memtable_size(), 0);
+            assert_eq!(node.data_files(&store.directory), 0);
+            let snapshots = node.snapshots(&store.directory);
+            assert_eq!(snapshots.iter().map(|snapshot| node.data_files(snapshot)).sum::<usize>(), 1);
+        }
+        // and nothing tries the flush again
+        node.sim.disk().heal();
+        node.pass(Duration::from_secs(10));
+        assert_eq!(node.engine.flusher.pending(), 0);
+    }
+}
+
+/// A snapshot that is refused keeps the files, and is tried again; memory and log are given back at once, and the other table goes.
+#[test]
+fn a_snapshot_that_is_refused_is_tried_again() {
+    let node = Node::open(2, true);
+    node.write(50);
+    let (t, u) = (node.store("t"), node.store("u"));
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: ENOSPC, ..Fault::next(Op::Link, "/t-") });
+    node.drop_keyspace();
+    node.pass(Duration::from_secs(30));
+    assert_eq!(node.engine.dropper.pending(), 1);
+    assert_eq!((node.data_files(&t.directory), node.data_files(&u.directory)), (1, 0));
+    assert!(!node.is_dirty(t.id) && t.view().memtable_size() == 0);
+    assert!(node.snapshots(&t.directory).is_empty(), "what is not complete is no snapshot");
+    node.sim.disk().heal();
+    node.pass(Duration::from_secs(10));
+    assert_eq!((node.engine.dropper.pending(), node.data_files(&t.directory)), (0, 0));
+    let [snapshot] = node.snapshots(&t.directory).try_into().expect("one");
+    assert_eq!(node.data_files(&snapshot), 1);
+}
+
+/// A request that has looked a table up before it is dropped writes nothing behind the drop: it is told that the table is gone.
+#[test]
+fn a_writer_that_knew_the_table_comes_too_late() {
+    let node = Node::open(3, false);
+    let (t, row) = (node.store("t"), node.row("t", 1));
+    node.drop_keyspace();
+    let position = node.engine.log.position();
+    let applied = write::apply(&[row], &node.engine.log, true, |_| Ok(Arc::clone(&t)));
+    assert!(matches!(applied, Err(StorageError::UnknownTable { .. })), "{applied:?}");
+    assert_eq!(node.engine.log.position(), position);
+    assert!(!node.is_dirty(t.id));
+}
+
+#[test]
+fn truncate_frees_a_full_device() {
+    for auto_snapshot in [false, true] {
+        let node = Node::open(4, auto_snapshot);
+        node.fill("t");
+        let store = node.store("t");
+        assert!(!node.takes_writes("u"));
+        node.sim.block_on(truncate::truncate(&node.engine, &store)).expect("it makes room");
+        assert_eq!(store.view().memtable_size(), 0);
+        assert!(node.takes_writes("u"));
+        assert_eq!(snapshot::list(&node.engine, &store).expect("listed").len(), usize::from(auto_snapshot));
+        // and nothing of it comes back
+        let Node { sim, engine } = node;
+        sim.block_on(engine.log.sync()).expect("a sound disk syncs");
+        drop((engine, store));
+        sim.power_cut();
+        sim.disk().set_capacity(None);
+        let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+        assert!(engine.table_by_name("restart", "t").is_some_and(|store| store.view().memtable_size() == 0));
+        assert!(engine.table_by_name("restart", "u").is_some_and(|store| store.view().memtable_size() > 0));
+    }
+}
+
+#[test]
+fn drop_frees_a_full_device() {
+    for auto_snapshot in [false, true] {
+        let node = Node::open(5, auto_snapshot);
+        node.fill("t");
+        assert!(NAMES.iter().all(|name| !node.takes_writes(name)));
+        let before = node.engine.log.stats().size;
+        node.drop_keyspace();
+        node.pass(Duration::from_secs(10));
+        assert_eq!(node.engine.dropper.pending(), 0);
+        assert!(node.engine.log.stats().size < before / 2, "{} of {before}", node.engine.log.stats().size);
+        node.engine.apply(&[local_row(&node)]).expect("there is room");
+    }
+}
+
+/// A small record of the node itself.
+fn local_row(node: &Node) -> Mutation {
+    let table = node.engine.schema().table("system", "peers_v2").cloned().expect("every node has it");
+    let key = DecoratedKey::new(Bytes::from_static(&[127, 0, 0, 2]));
+    let mut update = PartitionUpdate::new(table, key);
+    update.deletion = rows::DeletionTime::new(1, 1);
+    Mutation::of(update)
+}
