@@ -58,6 +58,7 @@ impl Node {
             // one a table: the shard that a row falls into then makes no difference
             shards: Some(1),
             memory: MemoryBudget::of(MEMORY),
+            descriptors: None,
         })?;
         let handler = Rc::new(CqlHandler::new(Arc::clone(&running.services)));
         let client = handler.connect(ConnectionInfo {

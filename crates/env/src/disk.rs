@@ -16,6 +16,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+/// Whether the process (EMFILE) or the machine (ENFILE) had no file descriptor left. As with a full
+/// device, the same call succeeds later, when something has been closed.
+pub fn lacks_descriptors(error: &io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}
+
 /// A machine's file system.
 pub trait Disk: Send + Sync {
     /// Opens an existing file for positioned reads.

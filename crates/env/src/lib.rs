@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use clock::{Clock, Elapsed, Instant, Sleep};
-pub use disk::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
+pub use disk::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile, lacks_descriptors};
 pub use network::{Connecting, Detached, Listener, Network, Stream, accept, accept_detached};
 pub use programs::{Ended, PROGRAM_OUTPUT_MAX, Programs};
 pub use random::Random;

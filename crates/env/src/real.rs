@@ -1,6 +1,7 @@
 //! The real machine: system clock, file system, kernel randomness, TCP, threads.
 
 mod clock;
+mod descriptors;
 mod disk;
 mod heap;
 mod map;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use crate::Env;
 
+pub use descriptors::raise_descriptor_limit;
 pub use heap::give_back_free_memory;
 
 /// The environment of a production process.

@@ -53,6 +53,7 @@ fn serve(options: Serve) -> Result<(), String> {
         workers: None,
         shards: options.shards,
         memory,
+        descriptors: descriptors(),
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
@@ -64,6 +65,15 @@ fn serve(options: Serve) -> Result<(), String> {
         signals.next().await;
         end(node, &mut signals).await
     })
+}
+
+/// Raises the limit of open files as far as the system allows; what the limit is then.
+fn descriptors() -> Option<u64> {
+    let (limit, raised) = env::real::raise_descriptor_limit();
+    if let Err(error) = raised {
+        tracing::warn!(%error, limit, "the limit of open files cannot be raised (ulimit -n)");
+    }
+    limit
 }
 
 fn load(env: &Env, options: &Serve) -> Result<Config, String> {

@@ -62,6 +62,8 @@ pub struct StartOptions {
     pub shards: Option<usize>,
     /// Bytes to use.
     pub memory: MemoryBudget,
+    /// File descriptors that the process may have; `None`: any number.
+    pub descriptors: Option<u64>,
 }
 
 /// Why a node did not start.
@@ -162,7 +164,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let node = Node::open(engine, identity(&config, listen), timeouts(&config))?;
     node.set_batchlog_replay_throttle(config.batchlog_replay_throttle);
     let events: Arc<EventHub> = Arc::default();
-    let limits = server_limits(&config, &memory);
+    let limits = server_limits(&config, &memory, options.descriptors);
     let prepared = config.prepared_statements_cache_size.unwrap_or(memory.prepared);
     let auth = config.auth.authenticates.then(|| Auth::open(Arc::clone(&node), &config.auth)).transpose()?;
     let mut services = Services::new(node, config, Arc::clone(&events), prepared, memory.results, options.log);
@@ -283,7 +285,19 @@ fn in_memory(key: &str, bytes: u64, memory: &MemoryBudget) -> u64 {
     bytes.min(most)
 }
 
-fn server_limits(config: &Config, memory: &MemoryBudget) -> ServerLimits {
+/// Client connections take so many eighths of the file descriptors that the process may have. The rest is
+/// for the commit log, flushes, compactions and SSTables, and for connections that are being refused.
+const CONNECTION_EIGHTHS: u64 = 3;
+
+/// How many connections there may be: what is configured, and no more than descriptors allow. Beyond
+/// that a connection is told so and closed; without a bound clients that do nothing would use up what
+/// the commit log needs to go on.
+fn connections_max(configured: Option<u64>, descriptors: Option<u64>) -> Option<u64> {
+    let affordable = descriptors.map(|all| all / 8 * CONNECTION_EIGHTHS);
+    configured.into_iter().chain(affordable).min()
+}
+
+fn server_limits(config: &Config, memory: &MemoryBudget, descriptors: Option<u64>) -> ServerLimits {
     let transport = &config.native_transport;
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let count = |limit: Option<u64>| limit.map(size);
@@ -296,7 +310,7 @@ fn server_limits(config: &Config, memory: &MemoryBudget) -> ServerLimits {
             None => size(of_mutations.min(memory.request_max())),
         },
         total_bytes_max: size(transport.max_request_data_in_flight.unwrap_or(memory.in_flight)),
-        connections_max: count(transport.max_concurrent_connections),
+        connections_max: count(connections_max(transport.max_concurrent_connections, descriptors)),
         connections_per_ip_max: count(transport.max_concurrent_connections_per_ip),
         idle_timeout: transport.idle_timeout,
         // a truncation may take longer than any other request
@@ -369,5 +383,19 @@ fn saved_caches(config: &Config, found: &Directories) -> SavedCaches {
         keys_to_save: caches.key_keys_to_save,
         rows_to_save: caches.row_keys_to_save,
         load_timeout: caches.load_timeout,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_for_the_data() {
+        assert_eq!(connections_max(None, None), None);
+        assert_eq!(connections_max(Some(7), None), Some(7));
+        assert_eq!(connections_max(None, Some(256)), Some(96));
+        assert_eq!(connections_max(Some(7), Some(256)), Some(7));
+        assert_eq!(connections_max(Some(1000), Some(256)), Some(96));
     }
 }

@@ -257,6 +257,11 @@ pub enum LogError {
         /// Where there is none.
         path: PathBuf,
     },
+    /// No file descriptor is left for the log. What [`LogError::NoSpace`] says of records holds here too.
+    NoDescriptors {
+        /// The file or directory that could not be opened.
+        path: PathBuf,
+    },
     /// The record is of a table with change data capture, for which there is no space.
     CaptureFull {
         /// `cdc_raw_directory`.
@@ -301,8 +306,15 @@ impl LogError {
     fn io(path: &Path) -> impl FnOnce(io::Error) -> LogError {
         |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LogError::NoSpace { path: path.to_owned() },
+            _ if env::lacks_descriptors(&source) => LogError::NoDescriptors { path: path.to_owned() },
             _ => LogError::Io { path: path.to_owned(), source: Arc::new(source) },
         }
+    }
+
+    /// Something that others use up is lacking. The log keeps what it has taken, takes no more, and
+    /// tries again until it is there.
+    fn is_shortage(&self) -> bool {
+        matches!(self, LogError::NoSpace { .. } | LogError::NoDescriptors { .. })
     }
 
     /// Of a sync, whatever it says: a later one that succeeds would prove nothing.
@@ -330,6 +342,9 @@ impl fmt::Display for LogError {
             LogError::Stopped => f.write_str("the commit log stopped after a disk failure"),
             LogError::WriteFailed => f.write_str("the write was lost by a failure of the commit log's disk"),
             LogError::NoSpace { path } => write!(f, "no space left on the device of {}", path.display()),
+            LogError::NoDescriptors { path } => {
+                write!(f, "no file descriptor is left to open {} (ulimit -n)", path.display())
+            }
             LogError::Io { path, source } => write!(f, "{}: {source}", path.display()),
             LogError::Corrupt { path, offset, reason } => {
                 write!(f, "{}: corrupt at offset {offset}: {reason}", path.display())
@@ -401,8 +416,8 @@ struct State {
     waiting_for_room: Vec<Waker>,
     /// The last segment that was filled was filled so fast.
     fill_time: Option<Duration>,
-    /// The device has no room for this segment and those behind it.
-    no_room_from: Option<u64>,
+    /// This segment and those behind it cannot be made now; the error says what is lacking.
+    no_room_from: Option<(u64, LogError)>,
     appended: u64,
     syncs: u64,
 }
@@ -539,8 +554,9 @@ impl CommitLog {
             return Err(LogError::Busy);
         }
         let segment = state.pending.segment_for(total);
-        if state.no_room_from.is_some_and(|full| full <= state.pending.segment_for(total + reserve)) {
-            return Err(self.shared.no_space());
+        let last = state.pending.segment_for(total + reserve);
+        if let Some((_, error)) = state.no_room_from.as_ref().filter(|(from, _)| *from <= last) {
+            return Err(error.clone());
         }
         if let Err(error) = state.capture(&self.shared, segment, is_captured) {
             drop(state);
@@ -718,11 +734,7 @@ impl Shared {
         if self.durability.is_stopped() {
             return Err(LogError::Stopped);
         }
-        if self.durability.is_full() { Err(self.no_space()) } else { Ok(()) }
-    }
-
-    fn no_space(&self) -> LogError {
-        LogError::NoSpace { path: self.directory.clone() }
+        self.durability.shortage().map_or(Ok(()), Err)
     }
 
     fn new_segment(&self, id: u64) -> Segment {

@@ -120,6 +120,9 @@ impl From<crate::commitlog::LogError> for StorageError {
             LogError::NoSpace { .. } => {
                 Self::WritesStopped { why: format!("{error}; they go on by themselves when there is room") }
             }
+            LogError::NoDescriptors { .. } => {
+                Self::WritesStopped { why: format!("{error}; they go on by themselves when one is free") }
+            }
             LogError::Stopped | LogError::WriteFailed => Self::WritesStopped { why: error.to_string() },
             LogError::Corrupt { .. } | LogError::Unsupported { .. } | LogError::NotRestored { .. } => {
                 Self::Refused { why: error.to_string() }

@@ -81,7 +81,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     };
     let (log, mut replay) = opened.map_err(|error| match error {
         // nobody waits for room: the start ends
-        LogError::NoSpace { .. } => StorageError::Refused { why: error.to_string() },
+        LogError::NoSpace { .. } | LogError::NoDescriptors { .. } => StorageError::Refused { why: error.to_string() },
         error => error.into(),
     })?;
     let cache = Arc::new(Caches::new(&options));

@@ -7,6 +7,7 @@
 //! - [`disk`]: a disk that fails: writes, reads, syncs, opening, renaming
 //! - [`vanish`]: a directory that disappears, and comes back
 //! - [`clock`]: a wall clock that jumps
+//! - [`descriptors`]: clients that take all file descriptors and do nothing
 //! - [`large`]: values up to the limit of frames
 //! - [`overload`]: more connections, requests and bytes than the server can take
 //! - [`writer`], [`builder`]: what is written and what has to be there, rows and schema
@@ -21,6 +22,7 @@
 mod bits;
 mod builder;
 mod clock;
+mod descriptors;
 mod disk;
 mod inject;
 mod kill;
@@ -92,6 +94,8 @@ enum Verb {
         #[arg(long, default_value_t = 50)]
         rounds: u32,
     },
+    /// Take file descriptors away.
+    Descriptors,
     /// Write and read large values.
     Large {
         /// The limit of frames, MiB.
@@ -131,6 +135,7 @@ async fn main() -> Outcome {
         Verb::Disk { rounds, only } => disk::run(&program, &place, options.seed, rounds, &only, &mut report).await?,
         Verb::Vanish { rounds } => vanish::run(&program, &place, options.seed, rounds, &mut report).await?,
         Verb::Clock { rounds } => clock::run(&program, &place, options.seed, rounds, &mut report).await?,
+        Verb::Descriptors => descriptors::run(&program, &place, &mut report).await?,
         Verb::Large { limit, beside, seconds } => {
             large::run(&program, &place, limit, &beside, seconds, &mut report).await?;
         }

@@ -29,6 +29,8 @@ pub struct Node {
     port: u16,
     admin_port: u16,
     variables: Vec<(&'static str, PathBuf)>,
+    /// File descriptors that the process may have; None: as many as this one.
+    descriptors: Option<u32>,
     child: Option<Child>,
 }
 
@@ -43,6 +45,7 @@ impl Node {
             port,
             admin_port,
             variables: Vec::new(),
+            descriptors: None,
             child: None,
         })
     }
@@ -52,10 +55,23 @@ impl Node {
         self.variables = variables;
     }
 
+    /// Starts may have so many file descriptors, and cannot raise that.
+    pub fn set_descriptors(&mut self, descriptors: u32) {
+        self.descriptors = Some(descriptors);
+    }
+
+    /// The program, by way of a shell that sets the limit of descriptors where there is one.
+    fn command(&self) -> Command {
+        let Some(descriptors) = self.descriptors else { return Command::new(&self.program) };
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -n $0 && exec \"$@\"", &descriptors.to_string()]).arg(&self.program);
+        command
+    }
+
     /// Starts the process and does not wait for it.
     pub fn spawn(&mut self, arguments: &[String]) -> Outcome {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log)?;
-        let mut command = Command::new(&self.program);
+        let mut command = self.command();
         command.arg("serve").arg("--data-dir").arg(&self.data);
         command.args([
             "--listen",

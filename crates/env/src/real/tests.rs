@@ -54,6 +54,14 @@ fn others_may_not_read_what_is_created() {
 }
 
 #[test]
+fn a_process_may_have_as_many_descriptors_as_it_is_allowed() {
+    let (limit, raised) = raise_descriptor_limit();
+    raised.expect("a soft limit up to the hard one is everybody's");
+    let now = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    assert_eq!((now.current, now.current), (limit, now.maximum));
+}
+
+#[test]
 fn a_lock_has_one_holder() {
     let (env, dir) = (env(), tempfile::tempdir().expect("a scratch directory"));
     let path = dir.path().join("lock");

@@ -18,8 +18,11 @@ pub(super) struct Durability {
     /// Everything up to here is durable, except what was lost.
     position: AtomicU64,
     stopped: AtomicBool,
-    /// There is no space: nothing becomes durable until there is.
-    full: AtomicBool,
+    /// `shortage` is set.
+    is_short: AtomicBool,
+    /// What is lacking ([`LogError::is_shortage`]): nothing becomes durable until it is there. None:
+    /// nothing is.
+    shortage: Mutex<Option<LogError>>,
     any_lost: AtomicBool,
     waiting: Mutex<Waiting>,
 }
@@ -44,7 +47,8 @@ impl Durability {
             first_segment,
             position: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
-            full: AtomicBool::new(false),
+            is_short: AtomicBool::new(false),
+            shortage: Mutex::default(),
             any_lost: AtomicBool::new(false),
             waiting: Mutex::default(),
         }
@@ -62,19 +66,31 @@ impl Durability {
         self.stopped.load(Ordering::Acquire)
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.full.load(Ordering::Acquire)
+    pub(super) fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Acquire)
     }
 
-    /// Nothing will become durable until there is room: who waits is told.
-    pub(super) fn fill(&self) {
-        self.full.store(true, Ordering::Release);
+    /// Nothing will become durable until what is lacking is there: who waits is told.
+    pub(super) fn begin_shortage(&self, error: LogError) {
+        assert!(error.is_shortage(), "a failure of the log is no shortage: {error}");
+        *self.lock_shortage() = Some(error);
+        self.is_short.store(true, Ordering::Release);
         self.release();
     }
 
-    /// There is room again.
-    pub(super) fn empty(&self) {
-        self.full.store(false, Ordering::Release);
+    /// What was lacking is there again.
+    pub(super) fn end_shortage(&self) {
+        self.is_short.store(false, Ordering::Release);
+        *self.lock_shortage() = None;
+    }
+
+    /// What is lacking now.
+    pub(super) fn shortage(&self) -> Option<LogError> {
+        if self.is_short() { self.lock_shortage().clone() } else { None }
+    }
+
+    fn lock_shortage(&self) -> MutexGuard<'_, Option<LogError>> {
+        self.shortage.lock().expect("no step under the shortage's mutex panics")
     }
 
     #[cfg(test)]
@@ -117,7 +133,7 @@ impl Durability {
         let released: Vec<Waiter> = {
             let mut waiting = self.lock();
             let reached = self.position.load(Ordering::Acquire);
-            let is_over = self.is_stopped() || self.is_full();
+            let is_over = self.is_stopped() || self.is_short();
             waiting.waiters.extract_if(.., |waiter| is_over || waiter.position <= reached).collect()
         };
         released.into_iter().for_each(|waiter| waiter.waker.wake());
@@ -133,8 +149,8 @@ impl Durability {
     }
 
     /// Whether waiting is over for a position.
-    fn answer(&self, position: u64, shared: &Shared) -> Option<Result<(), LogError>> {
-        self.settled(position).or_else(|| self.is_full().then(|| Err(shared.no_space())))
+    fn answer(&self, position: u64) -> Option<Result<(), LogError>> {
+        self.settled(position).or_else(|| self.shortage().map(Err))
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -162,7 +178,7 @@ impl WaitDurable {
 impl WaitDurable {
     /// What it gives, if that is known without waiting.
     pub fn now(&self) -> Option<Result<(), LogError>> {
-        let answer = self.shared.durability.answer(self.position, &self.shared);
+        let answer = self.shared.durability.answer(self.position);
         answer.or_else(|| self.is_enough.then_some(Ok(())))
     }
 }
@@ -173,7 +189,7 @@ impl Future for WaitDurable {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let durability = &this.shared.durability;
-        if let Some(result) = durability.answer(this.position, &this.shared) {
+        if let Some(result) = durability.answer(this.position) {
             this.ticket = None;
             return Poll::Ready(result);
         }
@@ -194,7 +210,7 @@ impl Future for WaitDurable {
         }
         drop(waiting);
         // The writer may have passed between the check and the registration.
-        match durability.answer(this.position, &this.shared) {
+        match durability.answer(this.position) {
             Some(result) => Poll::Ready(result),
             None => Poll::Pending,
         }

@@ -105,6 +105,9 @@ pub(super) struct Allocator {
     made: u64,
     /// A file on its way to become a segment.
     raw: Option<Raw>,
+    /// The file of segment `made`, open, until the writer enters it: a change of segments needs no
+    /// descriptor that others may have used up meanwhile.
+    ready: Option<Box<dyn WriteFile>>,
     /// The segment at whose beginning flushes were last asked for.
     asked_at: u64,
     /// The last step failed, and the log was told so.
@@ -127,6 +130,7 @@ impl Allocator {
             file_len,
             made: first - 1,
             raw: None,
+            ready: None,
             asked_at: first,
             is_failing: false,
         }
@@ -188,7 +192,20 @@ impl Allocator {
         disk.rename(path, &name).map_err(LogError::io(path))?;
         disk.sync_dir(&self.directory).map_err(LogError::io(&self.directory))?;
         self.made = id;
+        self.ready = Some(file);
         Ok(())
+    }
+
+    /// The file of segment `id`, which is made.
+    pub(super) fn open(&mut self, disk: &dyn Disk, id: u64) -> Result<Box<dyn WriteFile>, LogError> {
+        assert!(id <= self.made, "segment {id} is entered before it is made; the last made is {}", self.made);
+        if id == self.made
+            && let Some(file) = self.ready.take()
+        {
+            return Ok(file);
+        }
+        let path = self.directory.join(format::file_name(id));
+        disk.open_write(&path).map_err(LogError::io(&path))
     }
 
     /// Removes a segment's file, or keeps it to become the next one. After an error it is to be asked again.
@@ -286,8 +303,8 @@ impl Shared {
         };
         let keys = {
             let mut state = self.lock();
-            if matches!(error, LogError::NoSpace { .. }) {
-                state.no_room_from = Some(state.written + 1);
+            if error.is_shortage() {
+                state.no_room_from = Some((state.written + 1, error.clone()));
             }
             state.segments.values().next().map(Segment::dirty).unwrap_or_default()
         };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use env::Random;
-use env::sim::{DATA, EIO, ENOSPC, Fault, Op, Sim, SimRandom};
+use env::sim::{DATA, EIO, EMFILE, ENOSPC, Fault, Op, Sim, SimRandom};
 
 use super::*;
 

@@ -4,13 +4,14 @@
 //! mode a step may write without syncing; then the section stays open and its marker is written again with each extension. Compressed sections
 //! cannot be extended: a log that compresses syncs whatever it writes, in `periodic` mode as often as a plain one writes.
 //!
-//! A device without room is no failed one: what could not be written is kept, its writers are told, nothing more is taken, and the step is
-//! tried again until it succeeds. A sync that fails is final, whatever the reason. With policy `Die` both end the process.
+//! A device without room is no failed one, and neither is a process without file descriptors: what could
+//! not be written is kept, its writers are told, nothing more is taken, and the step is tried again until
+//! it succeeds. A sync that fails is final, whatever the reason. With policy `Die` a full device and a
+//! failed sync end the process.
 
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use super::{DirtyKey, FailurePolicy, Form, LogError, LogPosition, Shared, SyncMo
 /// In `periodic` mode data reaches the kernel after this long (Cassandra's marker interval).
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How soon the writer looks again whether a full device has room.
+/// How soon the writer looks again whether there is room, or a descriptor.
 const SPACE_INTERVAL: Duration = Duration::from_millis(250);
 
 struct Writer {
@@ -99,14 +100,14 @@ impl Writer {
         };
         match self.write(sections, sync) {
             Ok(()) => {}
-            Err((LogError::NoSpace { path }, rest)) if self.shared.options.failure_policy != FailurePolicy::Die => {
-                return self.wait_for_space(&path, rest);
+            Err((error, rest)) if error.is_shortage() && !self.dies_of(&error) => {
+                return self.wait_out(error, rest);
             }
             Err((error, _)) => return self.fail(error),
         }
-        if self.shared.durability.is_full() {
-            self.shared.durability.empty();
-            tracing::info!("the commit log has room again, and takes writes");
+        if self.shared.durability.is_short() {
+            self.shared.durability.end_shortage();
+            tracing::info!("the commit log takes writes again");
         }
         if sync {
             self.last_sync = now;
@@ -169,9 +170,11 @@ impl Writer {
             self.current.as_ref().map(|current| Duration::from_nanos(now.saturating_sub(current.entered_at)));
         self.leave_segment();
         let disk = &*self.shared.env.disk;
-        self.shared.allocator().make_at_once(disk, id)?;
-        let path = self.shared.directory.join(format::file_name(id));
-        let file = disk.open_write(&path).map_err(LogError::io(&path))?;
+        let file = {
+            let mut allocator = self.shared.allocator();
+            allocator.make_at_once(disk, id)?;
+            allocator.open(disk, id)?
+        };
         let end = self.shared.form.header_len();
         let (entered_at, unsynced, is_linked) = (now, false, false);
         self.current = Some(Current { id, file, entered_at, unsynced, stored_end: end, synced_end: end, is_linked });
@@ -293,8 +296,15 @@ impl Writer {
         Next::After(period.saturating_sub(elapsed).min(WRITE_INTERVAL))
     }
 
-    /// The device is full: what waits stays, who waits for it is told, and nothing more is taken until this succeeds.
-    fn wait_for_space(&mut self, path: &Path, rest: VecDeque<Section>) -> Next {
+    /// Cassandra's policy `die` asks for the end when the log cannot be written. Descriptors that are used
+    /// up say nothing of the disk.
+    fn dies_of(&self, error: &LogError) -> bool {
+        self.shared.options.failure_policy == FailurePolicy::Die && !matches!(error, LogError::NoDescriptors { .. })
+    }
+
+    /// Room or a descriptor is lacking: what waits stays, who waits for it is told, and nothing more is
+    /// taken until the step succeeds.
+    fn wait_out(&mut self, error: LogError, rest: VecDeque<Section>) -> Next {
         let shared = &self.shared;
         let wakers = {
             let mut state = shared.lock();
@@ -302,12 +312,9 @@ impl Writer {
             state.pending.armed = true;
             mem::take(&mut state.waiting_for_room)
         };
-        if !shared.durability.is_full() {
-            tracing::error!(
-                path = %path.display(),
-                "no space left on the device of the commit log: writes are refused until there is room"
-            );
-            shared.durability.fill();
+        if !shared.durability.is_short() {
+            tracing::error!(%error, "the commit log cannot be written: writes are refused until it can");
+            shared.durability.begin_shortage(error);
         }
         wakers.into_iter().for_each(std::task::Waker::wake);
         Next::After(SPACE_INTERVAL)

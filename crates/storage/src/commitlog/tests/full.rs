@@ -1,4 +1,5 @@
-//! A device without room: nothing that was taken is lost, nothing more is taken, and with room again all goes on by itself.
+//! A device without room, and a process without file descriptors: nothing that was taken is lost,
+//! nothing more is taken, and when what was lacking is there again all goes on by itself.
 
 use super::*;
 
@@ -143,4 +144,48 @@ fn a_segment_that_is_needed_at_once_is_reserved() {
     let fast = fill(Duration::ZERO) - begun;
     let slow = fill(Duration::from_secs(1)) - begun - fast;
     assert!(slow > fast, "slow segments are zeroed first: {slow} and {fast} writes");
+}
+
+/// From now on no file and no directory can be opened.
+fn use_up_descriptors(sim: &Sim) {
+    for op in [Op::Open, Op::Create, Op::SyncDir, Op::List] {
+        sim.disk().inject(Fault { errno: EMFILE, times: u64::MAX, ..Fault::next(op, "") });
+    }
+}
+
+#[test]
+fn without_descriptors_writes_are_refused_and_go_on_later() {
+    for (sync, policy) in MODES
+        .into_iter()
+        .flat_map(|sync| [FailurePolicy::Stop, FailurePolicy::Die, FailurePolicy::Ignore].map(|policy| (sync, policy)))
+    {
+        let sim = Sim::new(1);
+        let on_failure = Arc::new(|policy, error: &LogError| panic!("{policy:?}: {error}"));
+        let (log, _) = open(&sim, Options { sync, failure_policy: policy, on_failure, ..small() });
+        sim.run_until_idle();
+        let mut taken = vec![log.append(&record(0, 1000), &[key(1)]).expect("room")];
+        pass(&sim, Duration::from_millis(100));
+        use_up_descriptors(&sim);
+        let refused = (1..100).find_map(|number| match log.append(&record(number, 1000), &[key(1)]) {
+            Ok(position) => {
+                taken.push(position);
+                pass(&sim, Duration::from_millis(100));
+                None
+            }
+            Err(error) => Some(error),
+        });
+        assert!(matches!(refused, Some(LogError::NoDescriptors { .. })), "{sync:?}, {policy:?}: {refused:?}");
+        // the next segment was made ahead, and its file is open: it is entered without a descriptor
+        let first = taken[0].segment;
+        let entered = taken.iter().find(|position| position.segment == first + 1).expect("the second segment");
+        sim.block_on(log.wait_durable(*entered)).expect("durable without a descriptor");
+        sim.disk().heal();
+        pass(&sim, Duration::from_secs(3));
+        taken.push(log.append(&record(100, 1000), &[key(1)]).expect("descriptors are there again"));
+        for position in &taken {
+            sim.block_on(log.wait_durable(*position)).expect("durable");
+        }
+        sim.power_cut();
+        assert_eq!(open(&sim, small()).1.len(), taken.len(), "{sync:?}, {policy:?}");
+    }
 }

@@ -43,7 +43,8 @@ impl Model {
     /// Opens the log, checks what it replays, and claims it for its memtables. `None` when the disk failed.
     fn open(&mut self, is_after_power_cut: bool) -> Option<CommitLog> {
         let is_sound = |error: &LogError| {
-            let is_of_the_disk = matches!(error, LogError::Io { .. } | LogError::NoSpace { .. });
+            let is_of_the_disk =
+                matches!(error, LogError::Io { .. } | LogError::NoSpace { .. } | LogError::NoDescriptors { .. });
             assert!(is_of_the_disk, "seed {}: {error}", self.sim.seed());
         };
         let opened = CommitLog::open(&self.sim.env(), &directory(), self.options.clone());
