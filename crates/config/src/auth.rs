@@ -3,7 +3,7 @@
 //! How long roles, permissions and credentials may be kept without looking again (`roles_validity` and its like) is accepted at every
 //! value: what is kept follows each write at once.
 
-use crate::fields::Reader;
+use crate::reader::Reader;
 use crate::value::short_class;
 
 /// Who may do what.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::archiving::Archiving;
-use crate::fields::Reader;
+use crate::reader::Reader;
 use crate::value::What;
 
 /// The commit log.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 
-use crate::catalogue;
 use crate::error::ConfigError;
 use crate::load::Values;
-use crate::value::{Value, What};
+use crate::reader::Reader;
+use crate::value::What;
 use crate::{
     Caches, Compaction, Config, DiskFailurePolicy, FlushCompression, Memtable, NativeTransport, SSTableFormat,
     SchemaSwitches, Thresholds, Timeouts,
@@ -20,14 +20,8 @@ const NUM_TOKENS_MAX: i64 = 1536;
 /// Timeouts below are raised to this (`LOWEST_ACCEPTED_TIMEOUT`).
 const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 
-/// Everything that is wrong is collected, so that one start tells all.
-pub(crate) struct Reader<'a> {
-    values: &'a Values,
-    problems: Vec<String>,
-}
-
 pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
-    let mut reader = Reader { values: &values, problems: Vec::new() };
+    let mut reader = Reader::new(&values);
     let listen_address = reader.address("listen_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let rpc_address = reader.address("rpc_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let num_tokens = reader.num_tokens();
@@ -83,7 +77,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         },
         values: Values::default(),
     };
-    let mut problems = reader.problems;
+    let mut problems = reader.into_problems();
     problems.extend(crate::guardrails::problems(&values));
     if problems.is_empty() { Ok(Config { values, ..config }) } else { Err(ConfigError { problems }) }
 }
@@ -211,88 +205,6 @@ fn thresholds(reader: &mut Reader<'_>) -> Thresholds {
 }
 
 impl Reader<'_> {
-    pub(crate) fn problem(&mut self, name: &str, problem: &str) {
-        self.problems.push(format!("{name}: {problem}"));
-    }
-
-    pub(crate) fn value(&self, name: &str) -> Value {
-        let (key, _) = catalogue::find(name).expect("fields are keys of the catalogue");
-        match self.values.by_name.get(key.name) {
-            Some(value) if value.what != What::Null => value.clone(),
-            _ => Value::of_default(key).expect("defaults are checked by a test"),
-        }
-    }
-
-    pub(crate) fn text(&self, name: &str) -> Option<String> {
-        match self.value(name).what {
-            What::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn boolean(&self, name: &str) -> bool {
-        self.value(name).what == What::Bool(true)
-    }
-
-    pub(crate) fn maybe_int(&self, name: &str) -> Option<i64> {
-        match self.value(name).what {
-            What::Int(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    fn maybe_double(&self, name: &str) -> Option<f64> {
-        match self.value(name).what {
-            What::Double(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    /// A count; negative: no limit.
-    fn limit(&self, name: &str) -> Option<u64> {
-        self.maybe_int(name).and_then(|limit| u64::try_from(limit).ok())
-    }
-
-    pub(crate) fn maybe_quantity(&self, name: &str) -> Option<u64> {
-        match self.value(name).what {
-            What::Quantity(quantity) => Some(quantity),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn quantity(&self, name: &str) -> u64 {
-        self.maybe_quantity(name).unwrap_or(0)
-    }
-
-    pub(crate) fn duration(&self, name: &str) -> Duration {
-        Duration::from_nanos(self.quantity(name))
-    }
-
-    fn port(&mut self, name: &str) -> u16 {
-        match self.maybe_int(name).map(u16::try_from) {
-            Some(Ok(port)) if port > 0 => port,
-            _ => {
-                self.problem(name, "must be between 1 and 65535");
-                0
-            }
-        }
-    }
-
-    /// `localhost` or an address; names of other hosts are not looked up.
-    fn address(&mut self, name: &str) -> Option<IpAddr> {
-        let text = self.text(name)?;
-        if text == "localhost" {
-            return Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        }
-        match text.parse() {
-            Ok(address) => Some(address),
-            Err(_) => {
-                self.problem(name, &format!("'{text}' is not an IP address"));
-                None
-            }
-        }
-    }
-
     fn broadcast_rpc_address(&mut self, rpc_address: IpAddr) -> IpAddr {
         let address = self.address("broadcast_rpc_address").unwrap_or(rpc_address);
         if address.is_unspecified() {
@@ -302,17 +214,6 @@ impl Reader<'_> {
             );
         }
         address
-    }
-
-    /// One of some words; the first stands in where there is a problem.
-    pub(crate) fn one_of<T: Copy, const N: usize>(&mut self, name: &str, words: &[(&str, T); N]) -> T {
-        let text = self.text(name).unwrap_or_default();
-        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
-            return *value;
-        }
-        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        self.problem(name, &format!("'{text}' is none of {}", known.join(", ")));
-        words[0].1
     }
 
     fn num_tokens(&mut self) -> u32 {

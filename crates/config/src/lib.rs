@@ -16,6 +16,7 @@ mod error;
 mod fields;
 mod guardrails;
 mod load;
+mod reader;
 mod settings;
 mod units;
 mod value;
