@@ -13,13 +13,13 @@ use std::task::{Context, Poll, Waker};
 use bench_lean::answer::judge;
 use bytes::{Bytes, BytesMut};
 use config::Config;
+use native::{ConnectionInfo, ConnectionStats, Handled, RequestHandler};
 use protocol::frame::{HEADER_SIZE, decode_header};
 use protocol::{ProtocolVersion, RequestEnvelope, ResponseEnvelope};
 use server::CqlHandler;
 use server::memory::MemoryBudget;
 use server::running::{self, RunningNode, StartOptions};
 use tokio::runtime::Runtime;
-use transport::{ConnectionInfo, ConnectionStats, Handled, RequestHandler};
 
 use crate::Result;
 

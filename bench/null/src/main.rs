@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use env::Instant;
+use native::{ConnectionInfo, Handled, RequestHandler, ServerOptions};
 use protocol::request::Execute;
 use protocol::response::{Prepared, ResultMetadata, Rows};
 use protocol::{Request, RequestEnvelope, Response, ResponseEnvelope};
 use serde::Deserialize;
-use transport::{ConnectionInfo, Handled, RequestHandler, Server, ServerOptions};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -110,7 +110,7 @@ fn main() -> Result<()> {
     let canned: Arc<[Canned]> = lines.collect::<Result<_>>()?;
     let env = env::real::env();
     let workers = rest.first().map_or(Ok(env.tasks.cores()), |count| count.parse())?;
-    let server = Server::start(&env, ServerOptions { workers, ..ServerOptions::new(address.parse()?) }, move |_| {
+    let server = native::start(&env, ServerOptions { workers, ..ServerOptions::new(address.parse()?) }, move |_| {
         Null { canned: canned.clone(), metadata: Arc::new(ResultMetadata::empty()) }
     })?;
     println!("{}", server.address());

@@ -28,7 +28,7 @@ use storage::Engine;
 
 use crate::memory::MemoryBudget;
 use crate::services::Services;
-use transport::ServerHandle;
+use native::ServerHandle;
 
 /// Sets a logger's level; without a level, back to the start. Belongs to the program, which owns the log.
 pub type SetLevel = dyn Fn(&str, &str) -> std::result::Result<(), String> + Send + Sync;

@@ -13,9 +13,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use native::{AuthOutcome, Authenticator, PASSWORD_AUTHENTICATOR};
 use protocol::request::AuthResponse;
 use protocol::{ErrorKind, ErrorMessage};
-use transport::{AuthOutcome, Authenticator, PASSWORD_AUTHENTICATOR};
 
 pub use passwords::Passwords;
 pub use roles::{Auth, Current};

@@ -1,10 +1,11 @@
 //! Workers, connections, requests: introduces protocol, CQL and the cluster to each other.
 //!
-//! Connections, their workers and limits are crate `transport`'s; what comes over them goes to [`CqlHandler`], of which each
+//! Connections are crates `transport` and `native`; what comes over them goes to [`CqlHandler`], of which each
 //! worker has its own.
 
 pub mod admin_api;
 pub mod auth;
+mod client_encryption;
 pub mod coordinator;
 pub mod directory;
 pub mod errors;

@@ -30,8 +30,8 @@ use crate::events;
 use crate::prepared::{Statement, result_metadata};
 use crate::services::{RequestMetrics, Services};
 use crate::trace::{Subject, TraceSession};
+use native::{ConnectionInfo, Handled, RequestHandler};
 use old_columns::ColumnsKnown;
-use transport::{ConnectionInfo, Handled, RequestHandler};
 
 pub use last_wait::{LastWait, Unacknowledged};
 

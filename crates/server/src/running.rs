@@ -22,6 +22,7 @@ use storage::{Engine, EngineOptions, StorageError};
 
 use crate::admin_api::{NodeAdmin, SetLevel};
 use crate::auth::{Auth, PasswordAuthenticator};
+use crate::client_encryption;
 use crate::directory::{self, Directories, Told};
 use crate::log_lines::LogLines;
 use crate::log_options;
@@ -30,8 +31,7 @@ use crate::ops::Ops;
 use crate::replay_watch::ReplayWatch;
 use crate::request::CqlHandler;
 use crate::services::Services;
-use transport::tls::Tls;
-use transport::{EventHub, Server, ServerLimits, ServerOptions};
+use native::{EventHub, Server, ServerLimits, ServerOptions};
 
 /// What needs no flush to be due, expiry and tombstones past gc_grace, is looked for so often. As in Cassandra.
 const COMPACTION_CHECK: Duration = Duration::from_secs(60);
@@ -178,14 +178,14 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     }
     let encryption = services.config.client_encryption.as_ref();
     server_options.tls =
-        encryption.map(|options| Tls::open(&env, options)).transpose().map_err(StartError::Encryption)?;
+        encryption.map(|options| client_encryption::open(&env, options)).transpose().map_err(StartError::Encryption)?;
     server_options.workers = options.workers.unwrap_or(cores);
     server_options.pin = cores >= PIN_FROM_CORES;
     server_options.limits = limits;
     server_options.results = Arc::clone(&services.results.share);
     server_options.events = events;
     let for_handlers = Arc::clone(&services);
-    let server = Server::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
+    let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;
     services.set_connections(Arc::clone(server.connections()));
     services.node.engine.load_caches();
@@ -194,7 +194,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     }
     // what the ring of drivers knows this node by
     let down = SocketAddr::new(services.config.broadcast_rpc_address, server.address().port());
-    server.set_farewell(Event::Status(StatusChange::Down, down.ip(), down.port()));
+    server.handle().set_farewell(Event::Status(StatusChange::Down, down.ip(), down.port()));
     let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, options.set_level);
     let operator: Arc<dyn AdminApi> = Arc::new(operator);
     let ops =

@@ -12,7 +12,7 @@ use crate::auth::Auth;
 use crate::log_lines::LogLines;
 use crate::prepared::PreparedStatements;
 use crate::slow_log::SlowLog;
-use transport::{ConnectionRegistry, EventHub};
+use native::{ConnectionRegistry, EventHub};
 
 /// What all requests share.
 pub struct Services {

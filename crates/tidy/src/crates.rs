@@ -23,11 +23,15 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("ring", "types"),
     ("cluster", "stdx env metrics types schema rows sstable storage ring"),
     ("admin", "stdx env metrics types schema rows sstable storage ring cluster config"),
-    ("transport", "stdx env config protocol"),
-    ("server", "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport"),
+    ("transport", "stdx env segments"),
+    ("native", "stdx env protocol transport"),
+    (
+        "server",
+        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport native",
+    ),
     (
         "helenus",
-        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport server tools stress",
+        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport native server tools stress",
     ),
     ("tidy", ""),
 ];

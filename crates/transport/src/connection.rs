@@ -1,15 +1,21 @@
 //! A connection: one task that reads, decodes, executes and writes.
 //!
-//! Each turn of [`Connection::poll`] executes every request in the read buffer, collects what has finished, and writes all
-//! responses with one call; then it reads again. Requests are polled once where they are decoded; those that wait are kept aside and answered in the
-//! order in which they finish.
+//! Each turn of [`Connection::poll`] executes every request in the read buffer, collects what has
+//! finished, and writes all responses with one call; then it reads again. A request is polled once
+//! where it is decoded; one that waits is kept aside and answered when it finishes.
 //!
-//! It stops reading when too many requests or bytes are in flight or the client does not take its responses, and so hands the
-//! pressure to TCP. A broken frame is answered and ends this connection, nothing else.
+//! A connection stops reading when too many requests or bytes are in flight or the client does not
+//! take its responses, and so hands the pressure to TCP. A broken message is answered and ends this
+//! connection, nothing else.
 //!
-//! Its parts: [`input`] and [`output`] are the buffers with their framing, [`in_flight`] the requests that wait, [`handshake`]
-//! the requests answered here, [`control`] what the worker wants of it.
-//! Agrees with `CQLMessageHandler`, `PreV5Handlers` and `InitialConnectionHandler` as far as the wire shows it.
+//! Its parts: [`crate::input`] and [`crate::output`] are the buffers, [`crate::in_flight`] the
+//! requests that wait, [`crate::control`] what the worker wants of the connection, and the
+//! [`Session`] everything that knows the protocol.
+//!
+//! What must hold: every byte that is charged to the bytes in flight is released once, at the
+//! latest when the connection is dropped; the limits of one connection are looked at before each
+//! request. Agrees with `CQLMessageHandler`, `PreV5Handlers` and `InitialConnectionHandler` as far
+//! as the wire shows it.
 
 use std::future::Future;
 use std::io;
@@ -17,44 +23,31 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use env::{Instant, Stream};
-use protocol::frame::{Header, HeaderError, encode_header_error, flags};
-use protocol::{DecodeError, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope};
 use stdx::Taken;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
-use crate::authenticator::AuthOutcome;
-use crate::handler::{Handled, RequestHandler};
-use crate::limits::{
-    LARGE_BODY, LINGER_SIZE_MAX, PARSED_MAX, PARSED_TIMES, ServerLimits, TURN_LOOK_EVERY, TURN_MAX, TURN_READ_MAX,
-    UNKNOWN_FRAME_SIZE_MAX, VALUE_TIMES, WAITING_SIZE,
-};
-use crate::stats::{ConnectionStats, Stage};
-use crate::worker::WorkerCore;
-
-pub(crate) mod control;
-mod handshake;
-mod in_flight;
-mod input;
-mod output;
-
-use control::{Control, Verdict};
-use in_flight::{Finished, InFlight, Outcome, Started};
-use input::{Found, Input, Sizes};
-use output::{Flushed, Output};
+use crate::control::{Control, Verdict};
+use crate::in_flight::{Finished, InFlight, Outcome, Started};
+use crate::input::Input;
+use crate::limits::{LARGE_BODY, LINGER_SIZE_MAX, READ_SIZE, TURN_LOOK_EVERY, TURN_MAX, TURN_READ_MAX, WAITING_SIZE};
+use crate::output::{Flushed, Output};
+use crate::protocol::Protocol;
+use crate::session::{Found, Received, Refusal, Session};
+use crate::stats::{ConnectionStats, TooManyConnections};
+use crate::worker_core::WorkerCore;
 
 /// Where a connection comes from and belongs.
-pub(crate) struct Origin {
-    pub core: Rc<WorkerCore>,
-    pub control: Rc<Control>,
-    pub stats: Arc<ConnectionStats>,
+pub(crate) struct Origin<P: Protocol> {
+    pub core: Rc<WorkerCore<P>>,
+    pub control: Rc<Control<P>>,
+    pub stats: Arc<ConnectionStats<P::Details>>,
     pub peer: SocketAddr,
-    /// Over a limit: the answer to whatever it asks first.
-    pub refusal: Option<ErrorMessage>,
+    /// The limit that this connection breaks: the answer to whatever it asks first.
+    pub refusal: Option<TooManyConnections>,
 }
 
 /// How a connection comes to its end.
@@ -72,7 +65,7 @@ enum Closing {
     Lingering,
 }
 
-/// Why no further envelope was executed.
+/// Why no further message was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopped {
     /// The read buffer holds no whole one.
@@ -88,85 +81,61 @@ enum Room {
     Taken,
     /// Its client would rather hear that there is none.
     Refused,
-    /// The connection waits.
+    /// The connection waits for room.
     Awaited,
 }
 
 /// What waits for room.
-enum Held {
+enum Held<S: Session> {
     /// A request, and the size of its body.
-    Request(Box<RequestEnvelope>, usize),
+    Request(Box<S::Request>, usize),
     /// A body that is short and says that it is long when it is decompressed.
-    Compressed(Header, Bytes),
+    Compressed(S::Header, Bytes),
 }
 
-type AuthFuture = Pin<Box<dyn Future<Output = AuthOutcome>>>;
-
-/// See the module. `M` makes the future `F` of a request.
-pub(crate) struct Connection<H: RequestHandler, M, F> {
-    origin: Origin,
-    handler: Rc<H>,
-    make: M,
+/// See the module.
+pub(crate) struct Connection<S: Session> {
+    origin: Origin<S::Protocol>,
     stream: Box<dyn Stream>,
     input: Input,
     output: Output,
-    in_flight: InFlight<F, H::Last>,
+    in_flight: InFlight<S::Running, S::Last, S::Id>,
+    /// Stands behind the requests in flight: they are dropped before it.
+    session: S,
     /// The room of a large request that is being read or executed.
     admitted: Option<Taken>,
     /// A large request that waits for room.
-    held: Option<Held>,
-    client: Option<Rc<H::Client>>,
-    /// Of STARTUP; before it each envelope is answered in its own.
-    version: Option<ProtocolVersion>,
-    throw_on_overload: bool,
-    auth: Option<(i16, AuthFuture)>,
-    failed_logins: u32,
+    held: Option<Held<S>>,
     closing: Closing,
     /// A request was refused because the server goes.
     has_refused: bool,
+    /// Bytes read since the last response was written; at most [`LINGER_SIZE_MAX`].
     lingered: usize,
-    /// Bytes since others had their turn.
+    /// Bytes read since others had their turn; at most [`TURN_READ_MAX`] and one read.
     read_in_turn: usize,
-    /// When the last batch was read.
+    /// When the last bytes were read.
     now: Instant,
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve<H: RequestHandler>(origin: Origin, handler: Rc<H>, stream: Box<dyn Stream>) {
-    let to_make = handler.clone();
-    let make = move |client, request, received| to_make.clone().handle(client, request, received);
-    let mut connection = Connection::new(origin, handler, make, stream);
+pub(crate) async fn serve<S: Session>(origin: Origin<S::Protocol>, session: S, stream: Box<dyn Stream>) {
+    let mut connection = Connection::new(origin, session, stream);
     std::future::poll_fn(|context| connection.poll(context)).await;
 }
 
-impl<H, M, F> Connection<H, M, F>
-where
-    H: RequestHandler,
-    M: Fn(Rc<H::Client>, RequestEnvelope, Instant) -> F,
-    F: Future<Output = Handled<H::Last>>,
-{
-    fn new(origin: Origin, handler: Rc<H>, make: M, stream: Box<dyn Stream>) -> Self {
-        let shared = &origin.core.shared;
-        let known = shared.authenticator.class_name().is_none();
-        let sizes = sizes(&shared.limits);
-        let sizes = if known { sizes } else { sizes.at_most(UNKNOWN_FRAME_SIZE_MAX) };
+impl<S: Session> Connection<S> {
+    fn new(origin: Origin<S::Protocol>, session: S, stream: Box<dyn Stream>) -> Self {
         let now = origin.control.opened;
-        let output = Output::new(Arc::clone(&shared.results));
+        let output = Output::new(Arc::clone(&origin.core.shared.results));
         Self {
             origin,
-            handler,
-            make,
             stream,
-            input: Input::new(sizes),
+            input: Input::new(),
             output,
             in_flight: InFlight::new(),
+            session,
             admitted: None,
             held: None,
-            client: None,
-            version: None,
-            throw_on_overload: false,
-            auth: None,
-            failed_logins: 0,
             closing: Closing::No,
             has_refused: false,
             lingered: 0,
@@ -187,7 +156,7 @@ where
             if self.flush(context).is_err() {
                 return Poll::Ready(());
             }
-            // what has finished and found no room wakes nobody again
+            // a response that has finished and found no room wakes nobody again
             let has_room_again = !is_all && self.has_room();
             if stopped == Stopped::Yielded || has_room_again {
                 context.waker().wake_by_ref();
@@ -231,30 +200,31 @@ where
         }
     }
 
-    /// Everything is answered, and the socket held nothing more. Who was refused may be sending
-    /// still: closing at once could reset the connection under the refusal, so that client is
-    /// waited for.
+    /// Everything is answered, and the socket held nothing more. A client that was refused may
+    /// still be sending: closing at once could reset the connection under the refusal, so that
+    /// client is waited for.
     fn end_drain(&mut self) {
         self.closing = if self.has_refused { Closing::AfterFlush } else { Closing::AfterInFlight };
     }
 
     /// Whether nothing is left to do but to close.
     fn is_done(&self) -> bool {
-        self.in_flight.len() == 0 && self.auth.is_none() && self.output.pending() == 0
+        self.in_flight.len() == 0 && !self.session.is_waiting() && self.output.pending() == 0
     }
 
     /// Whether another request may be executed now.
     fn may_execute(&self) -> bool {
         let limits = &self.origin.core.shared.limits;
         matches!(self.closing, Closing::No | Closing::Draining)
-            && self.auth.is_none()
+            && !self.session.is_waiting()
             && self.has_room()
             && !self.output.is_scarce()
             && self.in_flight.len() < limits.connection_requests_max
             && self.in_flight.bytes() < limits.connection_bytes_max
     }
 
-    /// Executes what lies in the read buffer, as far as limits and the patience of other connections allow.
+    /// Executes what lies in the read buffer, as far as limits and the patience of other
+    /// connections allow.
     fn execute_buffered(&mut self, context: &mut Context<'_>) -> Stopped {
         let begun = self.origin.core.shared.env.now();
         let mut executed = 0_u32;
@@ -271,8 +241,8 @@ where
             }
             if let Some(held) = self.held.take() {
                 match held {
-                    Held::Request(envelope, size) => self.execute(context, *envelope, size),
-                    Held::Compressed(header, body) => self.decode_and_execute(context, &header, body),
+                    Held::Request(request, size) => self.execute(context, *request, size),
+                    Held::Compressed(header, body) => self.receive(context, header, body),
                 }
                 self.end_body();
                 if self.held.is_some() {
@@ -280,21 +250,21 @@ where
                 }
                 continue;
             }
-            match self.input.next() {
+            match self.session.next(&mut self.input.buffer, &mut self.output) {
                 Found::Nothing => return Stopped::NeedInput,
                 Found::Large(header) => {
                     if !self.admit(&header) {
                         return Stopped::Limit;
                     }
                 }
-                Found::Envelope(header, body) => {
-                    self.accept(context, &header, body);
+                Found::Message(header, body) => {
+                    self.accept(context, header, body);
                     if self.held.is_some() {
                         return Stopped::Limit;
                     }
                 }
-                Found::TooLarge(header) => self.refuse_too_large(&header),
-                Found::Broken(error) => self.refuse_header(&error),
+                Found::Refused => self.origin.core.stats.protocol_errors.add(1),
+                Found::Broken => self.close_broken(),
             }
         }
     }
@@ -303,55 +273,52 @@ where
     fn must_pause(&self) -> bool {
         let shared = &self.origin.core.shared;
         let is_over = if self.in_flight.len() == 0 { shared.is_full() } else { shared.is_overloaded() };
-        let pause = !self.throw_on_overload && is_over && self.closing != Closing::Draining;
+        let pause = !self.session.throws_on_overload() && is_over && self.closing != Closing::Draining;
         if pause != self.origin.control.paused.get() {
             self.origin.control.paused.set(pause);
         }
         pause
     }
 
-    fn accept(&mut self, context: &mut Context<'_>, header: &Header, body: Bytes) {
+    fn accept(&mut self, context: &mut Context<'_>, header: S::Header, body: Bytes) {
         self.origin.stats.requests.add(1);
         self.origin.core.stats.requests.add(1);
         if let Some(refusal) = self.origin.refusal.take() {
-            self.push_error(header.stream, header.version, refusal);
+            self.refuse(self.session.id_of_header(&header), Refusal::TooMany(&refusal));
             self.closing = Closing::AfterFlush;
             return;
         }
         if self.closing == Closing::Draining {
-            self.refuse_for_drain(header);
+            self.refuse_for_drain(&header);
         } else {
-            self.decode_and_execute(context, header, body);
+            self.receive(context, header, body);
         }
         self.end_body();
     }
 
-    fn decode_and_execute(&mut self, context: &mut Context<'_>, header: &Header, body: Bytes) {
-        let size = self.size_of(header, &body);
-        if size > body.len() && size >= LARGE_BODY && size <= self.input.body_size_max() {
+    fn receive(&mut self, context: &mut Context<'_>, header: S::Header, body: Bytes) {
+        let size = self.session.decoded_size(&header, &body);
+        if size > body.len() && size >= LARGE_BODY {
             match self.room_of(size) {
                 Room::Taken => {}
-                Room::Refused => return self.refuse_overload(header.stream, header.version),
+                Room::Refused => return self.refuse_overload(self.session.id_of_header(&header)),
                 Room::Awaited => {
-                    self.held = Some(Held::Compressed(*header, body));
+                    self.held = Some(Held::Compressed(header, body));
                     return;
                 }
             }
         }
-        match self.decode(header, &body) {
-            Ok(envelope) => {
-                drop(body);
-                self.execute(context, envelope, size);
-            }
-            Err(error) => self.refuse(header, &error),
+        match self.session.receive(&header, body, &mut self.output) {
+            Received::Request(request) => self.execute(context, request, size),
+            Received::Answered => {}
+            Received::Refused => self.origin.core.stats.protocol_errors.add(1),
+            Received::Broken => self.close_broken(),
         }
     }
 
-    /// Bytes of a body, decompressed; what it claims is believed as far as the decoder will.
-    fn size_of(&self, header: &Header, body: &Bytes) -> usize {
-        let is_compressed = header.flags & flags::COMPRESSED != 0 && !header.version.has_segments();
-        let compression = self.output.compression().filter(|_| is_compressed);
-        compression.map_or(body.len(), |compression| compression.decompressed_size(body).max(body.len()))
+    fn close_broken(&mut self) {
+        self.origin.core.stats.protocol_errors.add(1);
+        self.closing = Closing::AfterFlush;
     }
 
     /// Room for a request that takes so many bytes.
@@ -360,7 +327,7 @@ where
         match &mut self.admitted {
             Some(taken) => taken.set(bytes),
             None if !large.is_used_up() => self.admitted = Some(large.take(bytes)),
-            None if self.throw_on_overload => return Room::Refused,
+            None if self.session.throws_on_overload() => return Room::Refused,
             None => {
                 self.origin.control.paused.set(true);
                 return Room::Awaited;
@@ -369,7 +336,7 @@ where
         Room::Taken
     }
 
-    /// What was read is executed, waits with its room, or is held back.
+    /// The body that was read is executed, waits with its room, or is held back.
     fn end_body(&mut self) {
         self.origin.control.body_begun.set(false);
         if self.admitted.take().is_some() {
@@ -378,91 +345,71 @@ where
     }
 
     /// A large body is on its way: it is counted before it is read. `false`: it waits for room.
-    fn admit(&mut self, header: &Header) -> bool {
+    fn admit(&mut self, header: &S::Header) -> bool {
         if self.closing == Closing::Draining {
-            self.input.refuse(header);
+            self.session.pass_over(header, &mut self.input.buffer);
             self.refuse_for_drain(header);
             return true;
         }
         let large = &self.origin.core.shared.large_bodies;
         if large.is_used_up() {
-            if self.throw_on_overload {
-                self.input.refuse(header);
-                self.refuse_overload(header.stream, header.version);
+            if self.session.throws_on_overload() {
+                self.session.pass_over(header, &mut self.input.buffer);
+                self.refuse_overload(self.session.id_of_header(header));
                 return true;
             }
             self.origin.control.paused.set(true);
             return false;
         }
-        self.admitted = Some(large.take(header.body_size as usize));
+        assert!(self.admitted.is_none(), "one large body is read at a time");
+        self.admitted = Some(large.take(self.session.body_size(header)));
         self.origin.control.body_begun.set(true);
-        self.input.admit(header);
+        self.session.admit(header);
         true
     }
 
-    /// OVERLOADED is what drivers try on another node, and it says that nothing was executed; the
-    /// protocol has no word for a node that goes. The text is Cassandra's.
-    fn refuse_for_drain(&mut self, header: &Header) {
+    fn refuse(&mut self, id: S::Id, why: Refusal<'_>) {
+        self.session.refuse(id, why, &mut self.output);
+    }
+
+    fn refuse_for_drain(&mut self, header: &S::Header) {
         self.has_refused = true;
-        self.push_error(header.stream, header.version, ErrorMessage::overloaded("Server is shutting down"));
+        self.refuse(self.session.id_of_header(header), Refusal::Draining);
     }
 
-    fn refuse_overload(&mut self, stream: i16, version: ProtocolVersion) {
-        let shared = &self.origin.core.shared;
+    fn refuse_overload(&mut self, id: S::Id) {
         self.origin.core.stats.overloaded.add(1);
-        let limit = shared.limits.total_bytes_max;
-        let text = format!(
-            "Request breached limit on bytes in flight. (Global: {}/{limit} bytes.) \
-             Server is currently in an overloaded state and cannot accept more requests.",
-            shared.bytes_in_flight.load(Ordering::Relaxed)
-        );
-        self.push_error(stream, version, ErrorMessage::overloaded(text));
+        let shared = &self.origin.core.shared;
+        let why = Refusal::Overloaded { in_flight: shared.bytes_in_flight(), limit: shared.limits.total_bytes_max };
+        self.refuse(id, why);
     }
 
-    fn decode(&self, header: &Header, body: &Bytes) -> Result<RequestEnvelope, DecodeError> {
-        if let Some(version) = self.version.filter(|version| *version != header.version) {
-            let got = header.version;
-            return Err(DecodeError::Version(format!(
-                "Invalid message version. Got {got} but previous messages on this connection had version {version}"
-            )));
+    fn execute(&mut self, context: &mut Context<'_>, request: S::Request, size: usize) {
+        let id = self.session.id(&request);
+        if self.session.throws_on_overload() && self.origin.core.shared.is_overloaded() {
+            return self.refuse_overload(id);
         }
-        if header.flags & flags::COMPRESSED == 0 || header.version.has_segments() {
-            return RequestEnvelope::decode(header, body);
-        }
-        let not_agreed = DecodeError::Compression("Compressed frame without a compression agreed on in STARTUP");
-        let compression = self.output.compression().ok_or(not_agreed)?;
-        let limit = self.input.body_size_max();
-        RequestEnvelope::decode(header, &compression.decompress(body, limit)?)
-    }
-
-    fn execute(&mut self, context: &mut Context<'_>, envelope: RequestEnvelope, size: usize) {
-        let (stream, version) = (envelope.stream, envelope.version);
-        let client = match (&self.client, &envelope.request) {
-            (Some(client), Request::Query(_) | Request::Prepare(_) | Request::Execute(_) | Request::Batch(_)) => {
-                Rc::clone(client)
-            }
-            _ => return self.handshake(envelope),
-        };
-        if self.throw_on_overload && self.origin.core.shared.is_overloaded() {
-            return self.refuse_overload(stream, version);
-        }
-        let weight = weight(&envelope.request, size);
+        let weight = self.session.weight(&request, size);
         if weight >= LARGE_BODY {
             match self.room_of(weight) {
                 Room::Taken => {}
-                Room::Refused => return self.refuse_overload(stream, version),
+                Room::Refused => return self.refuse_overload(id),
                 Room::Awaited => {
-                    self.held = Some(Held::Request(Box::new(envelope), size));
+                    self.held = Some(Held::Request(Box::new(request), size));
                     return;
                 }
             }
         }
-        let size = WAITING_SIZE + size_of::<F>() + if self.admitted.is_some() { 0 } else { weight };
-        let future = (self.make)(client, envelope, self.now);
-        match self.in_flight.start(context, future, stream, size, &mut self.admitted, self.now) {
-            Started::Ended(outcome) => self.push_outcome(stream, outcome),
+        assert!(
+            self.in_flight.len() < self.origin.core.shared.limits.connection_requests_max,
+            "a connection has no more requests in flight than its limit"
+        );
+        let size = WAITING_SIZE + size_of::<S::Running>() + if self.admitted.is_some() { 0 } else { weight };
+        let future = self.session.execute(request, self.now);
+        match self.in_flight.start(context, future, id, size, &mut self.admitted, self.now) {
+            Started::Ended(outcome) => self.answer(id, outcome),
             Started::Waits(size) => {
-                self.origin.core.shared.bytes_in_flight.fetch_add(size, Ordering::Relaxed);
+                self.origin.core.shared.charge(size);
                 self.origin.core.stats.waited.add(1);
                 if self.origin.control.oldest_request.get().is_none() {
                     self.origin.control.oldest_request.set(Some(self.now));
@@ -475,19 +422,18 @@ where
         self.output.pending() < self.origin.core.shared.limits.out_size_max
     }
 
-    /// Appends the responses of what has finished, and events. `false`: there was no room for all of them.
+    /// Appends the responses of what has finished, and events. `false`: there was no room for all
+    /// of them.
     fn collect(&mut self, context: &mut Context<'_>) -> bool {
-        self.collect_auth(context);
+        if !self.session.poll(context, &mut self.output) && self.closing != Closing::Lingering {
+            self.closing = Closing::AfterFlush;
+        }
         if self.origin.control.check_requests.take() {
-            let env = &self.origin.core.shared.env;
-            let timeout = self.origin.core.shared.limits.request_timeout;
-            let now = env.now();
-            let limit = Instant::from_nanos(now.as_nanos().saturating_sub(timeout.as_nanos() as u64));
-            self.origin.control.oldest_request.set(self.in_flight.expire(limit));
+            self.expire_requests();
         }
         let mut freed = 0;
         while self.has_room() {
-            let Poll::Ready(Finished { stream, size, room, outcome }) = self.in_flight.poll_finished(context) else {
+            let Poll::Ready(Finished { id, size, room, outcome }) = self.in_flight.poll_finished(context) else {
                 break;
             };
             freed += size;
@@ -495,7 +441,7 @@ where
                 drop(room);
                 self.origin.core.wake_paused();
             }
-            self.push_outcome(stream, outcome);
+            self.answer(id, outcome);
         }
         if freed > 0 {
             self.origin.core.release(freed);
@@ -507,66 +453,32 @@ where
             let Some(event) = self.origin.control.next_event() else {
                 break;
             };
-            let response = Response::Event(Box::new((*event).clone()));
-            self.push(&ResponseEnvelope::new(-1, response));
+            self.session.tell(&event, &mut self.output);
         }
         self.has_room()
     }
 
-    fn push_outcome(&mut self, stream: i16, outcome: Outcome) {
+    /// Ends the requests that have had their time, and notes when the oldest other one started.
+    fn expire_requests(&mut self) {
+        let shared = &self.origin.core.shared;
+        let timeout = shared.limits.request_timeout.as_nanos() as u64;
+        let limit = Instant::from_nanos(shared.env.now().as_nanos().saturating_sub(timeout));
+        self.origin.control.oldest_request.set(self.in_flight.expire(limit));
+    }
+
+    fn answer(&mut self, id: S::Id, outcome: Outcome<S::Response>) {
         match outcome {
-            Outcome::Done(mut response) => {
-                response.stream = stream;
-                self.push(&response);
-            }
+            Outcome::Done(response) => self.session.answer(id, response, &mut self.output),
             Outcome::Panicked => {
                 self.origin.core.stats.panics.add(1);
-                tracing::error!(peer = %self.origin.peer, stream, "a request panicked");
-                let error = ErrorMessage::server("Internal error: the request failed on a broken invariant");
-                self.push(&ResponseEnvelope::new(stream, error));
+                tracing::error!(peer = %self.origin.peer, "a request panicked");
+                self.refuse(id, Refusal::Panicked);
             }
             Outcome::TimedOut => {
                 self.origin.core.stats.timed_out.add(1);
-                let limit = self.origin.core.shared.limits.request_timeout.as_millis();
-                let error = ErrorMessage::overloaded(format!("Request did not finish within {limit} ms"));
-                self.push(&ResponseEnvelope::new(stream, error));
+                self.refuse(id, Refusal::TimedOut(self.origin.core.shared.limits.request_timeout));
             }
         }
-    }
-
-    /// Appends a response on a connection whose version is known.
-    fn push(&mut self, response: &ResponseEnvelope) {
-        let version = self.version.unwrap_or(ProtocolVersion::CURRENT);
-        self.output.push(response, version);
-    }
-
-    fn push_error(&mut self, stream: i16, version: ProtocolVersion, error: ErrorMessage) {
-        self.output.push(&ResponseEnvelope::new(stream, error), self.version.unwrap_or(version));
-    }
-
-    /// The request cannot be decoded: answered, and the end of the connection if nothing after it can be trusted.
-    fn refuse(&mut self, header: &Header, error: &DecodeError) {
-        self.origin.core.stats.protocol_errors.add(1);
-        self.push_error(header.stream, header.version, ErrorMessage::protocol(error.to_string()));
-        if error.is_fatal() {
-            tracing::debug!(peer = %self.origin.peer, %error, "connection closed: broken request");
-            self.closing = Closing::AfterFlush;
-        }
-    }
-
-    fn refuse_too_large(&mut self, header: &Header) {
-        self.origin.core.stats.protocol_errors.add(1);
-        let text = self.input.too_large(header);
-        self.push_error(header.stream, header.version, ErrorMessage::invalid(text));
-    }
-
-    fn refuse_header(&mut self, refused: &HeaderError) {
-        self.origin.core.stats.protocol_errors.add(1);
-        tracing::debug!(peer = %self.origin.peer, error = %refused.error, "connection closed: broken frame");
-        let mut envelope = BytesMut::new();
-        encode_header_error(&mut envelope, refused);
-        self.output.push_encoded(&envelope);
-        self.closing = Closing::AfterFlush;
     }
 
     fn flush(&mut self, context: &mut Context<'_>) -> io::Result<()> {
@@ -598,7 +510,7 @@ where
             self.input.shrink();
             self.output.shrink();
         }
-        self.input.reserve(idle);
+        self.input.reserve(idle, self.session.missing(&self.input.buffer));
         let read = pin!(self.stream.read_buf(&mut self.input.buffer)).poll(context);
         let Poll::Ready(result) = read else {
             return Poll::Pending;
@@ -620,14 +532,15 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// Reads on without looking, so that closing with unread bytes does not reset the connection under the last response.
+    /// Reads on without looking, so that closing with unread bytes does not reset the connection
+    /// under the last response.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if Pin::new(&mut self.stream).poll_shutdown(context).is_pending() {
             return Poll::Pending;
         }
         while self.lingered < LINGER_SIZE_MAX {
             self.input.buffer.clear();
-            self.input.buffer.reserve(crate::limits::READ_SIZE);
+            self.input.buffer.reserve(READ_SIZE);
             match pin!(self.stream.read_buf(&mut self.input.buffer)).poll(context) {
                 Poll::Ready(Ok(size)) if size > 0 => self.lingered += size,
                 Poll::Ready(_) => return Poll::Ready(()),
@@ -636,32 +549,12 @@ where
         }
         Poll::Ready(())
     }
-
-    fn stage(&self) -> Stage {
-        self.origin.stats.stage()
-    }
 }
 
-fn sizes(limits: &ServerLimits) -> Sizes {
-    Sizes { frame_max: limits.frame_size_max, message_max: limits.message_size_max }
-}
-
-/// What a request takes with a body of so many bytes, once its texts are parsed and its values are on their way.
-fn weight(request: &Request, size: usize) -> usize {
-    let parsed = match request {
-        Request::Query(_) | Request::Prepare(_) => (size * PARSED_TIMES).min(PARSED_MAX),
-        _ => 0,
-    };
-    if size >= LARGE_BODY { size * VALUE_TIMES + parsed } else { size + parsed }
-}
-
-impl<H: RequestHandler, M, F> Drop for Connection<H, M, F> {
+impl<S: Session> Drop for Connection<S> {
     fn drop(&mut self) {
         if self.in_flight.bytes() > 0 {
             self.origin.core.release(self.in_flight.bytes());
-        }
-        if let Some(client) = &self.client {
-            self.handler.disconnect(client);
         }
     }
 }

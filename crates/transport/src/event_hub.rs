@@ -1,47 +1,49 @@
-//! Events on their way from whoever changes the schema or sees a node come and go to the clients that registered.
+//! Events on their way from whoever publishes them to the connections that asked for them.
 //!
-//! Anyone publishes, on any thread, without waiting. Each worker has a bounded queue; it hands the events to its registered
-//! connections. A queue that overflows loses events, so the connections behind it are closed: their drivers reconnect and
-//! read the state anew.
+//! Anyone publishes, on any thread, without waiting. Each worker has a bounded queue and hands the
+//! events to its connections. A queue that overflows loses events, so the connections behind it are
+//! closed: their drivers reconnect and read the state anew.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use protocol::response::Event;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::limits::WORKER_EVENTS_MAX;
+use crate::protocol::Protocol;
 
 /// Spreads events to the workers.
-#[derive(Debug, Default)]
-pub struct EventHub {
-    workers: Mutex<Vec<Subscriber>>,
+pub struct EventHub<P: Protocol> {
+    workers: Mutex<Vec<Subscriber<P>>>,
 }
 
-#[derive(Debug)]
-struct Subscriber {
-    sender: mpsc::Sender<Arc<Event>>,
+struct Subscriber<P: Protocol> {
+    sender: mpsc::Sender<Arc<P::Event>>,
     overflowed: Arc<AtomicBool>,
 }
 
 /// A worker's end.
-#[derive(Debug)]
-pub(crate) struct Subscription {
-    receiver: mpsc::Receiver<Arc<Event>>,
+pub(crate) struct Subscription<P: Protocol> {
+    receiver: mpsc::Receiver<Arc<P::Event>>,
     overflowed: Arc<AtomicBool>,
 }
 
 /// What a worker gets.
-#[derive(Debug)]
-pub(crate) enum Published {
-    Event(Arc<Event>),
+pub(crate) enum Published<P: Protocol> {
+    Event(Arc<P::Event>),
     /// Events before this point are lost.
     Overflow,
 }
 
-impl EventHub {
-    /// Tells every registered client, in the order of publishing.
-    pub fn publish(&self, event: Event) {
+impl<P: Protocol> Default for EventHub<P> {
+    fn default() -> Self {
+        Self { workers: Mutex::default() }
+    }
+}
+
+impl<P: Protocol> EventHub<P> {
+    /// Tells every connection that asked for it, in the order of publishing.
+    pub fn publish(&self, event: P::Event) {
         let event = Arc::new(event);
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         workers.retain(|worker| match worker.sender.try_send(event.clone()) {
@@ -54,7 +56,7 @@ impl EventHub {
         });
     }
 
-    pub(crate) fn subscribe(&self) -> Subscription {
+    pub(crate) fn subscribe(&self) -> Subscription<P> {
         let (sender, receiver) = mpsc::channel(WORKER_EVENTS_MAX);
         let overflowed = Arc::new(AtomicBool::new(false));
         let subscriber = Subscriber { sender, overflowed: overflowed.clone() };
@@ -63,9 +65,9 @@ impl EventHub {
     }
 }
 
-impl Subscription {
+impl<P: Protocol> Subscription<P> {
     /// The next event; `None` when the hub is gone.
-    pub(crate) async fn next(&mut self) -> Option<Published> {
+    pub(crate) async fn next(&mut self) -> Option<Published<P>> {
         let event = self.receiver.recv().await?;
         if self.overflowed.swap(false, Ordering::AcqRel) {
             return Some(Published::Overflow);

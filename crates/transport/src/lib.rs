@@ -1,23 +1,35 @@
-//! Connections: workers, buffers, turns, limits, events, TLS.
+//! What a connection is: listeners, buffers, turns, limits, requests in flight, TLS.
 //!
-//! [`server`] starts one [`worker`] per core; a worker accepts connections and runs each as one
-//! task ([`connection`]); requests go to a [`RequestHandler`], of which each worker has its own.
-//! This crate knows no statement, no table and no database: a server with canned answers links it
-//! alone.
+//! A protocol brings a [`Service`], of which each worker has one, and a [`Session`] for each
+//! connection: framing, handshake, what becomes of a request. This crate does the rest, for any
+//! protocol: [`server`] starts one [`worker`] per core; a worker accepts connections and runs each
+//! as one task ([`connection`]), which reads, executes, writes, takes turns with the others and
+//! holds to the [`limits`].
+//!
+//! It knows no request, no statement and no data. The native protocol's sessions are crate
+//! `native`.
 
-pub mod authenticator;
 mod connection;
+mod control;
 pub mod event_hub;
-pub mod handler;
+mod in_flight;
+mod input;
 pub mod limits;
+pub mod output;
+pub mod protocol;
 pub mod server;
+pub mod session;
+mod shared;
 pub mod stats;
 pub mod tls;
 mod worker;
+mod worker_core;
 
-pub use authenticator::{AllowAll, AuthOutcome, Authenticator, PASSWORD_AUTHENTICATOR};
+pub use control::Link;
 pub use event_hub::EventHub;
-pub use handler::{ConnectionInfo, Handled, RequestHandler};
 pub use limits::ServerLimits;
+pub use output::Output;
+pub use protocol::Protocol;
 pub use server::{ResumeError, Server, ServerHandle, ServerOptions};
-pub use stats::{ClientDetails, ConnectionRegistry, ConnectionStats, Counter, Stage, WorkerStats};
+pub use session::{Found, Handled, Opened, Received, Refusal, Service, Session};
+pub use stats::{ConnectionRegistry, ConnectionStats, Counter, TooManyConnections, WorkerStats};

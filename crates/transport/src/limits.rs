@@ -1,38 +1,45 @@
-//! Everything about client connections that has an end, and what happens there.
+//! Everything about connections that has an end, and what happens there.
 //!
-//! The names in brackets are the keys of `cassandra.yaml` they come from; where none is given, the figure is ours.
+//! The names in brackets are the keys of `cassandra.yaml` that set a limit; a limit without one is
+//! our own. The constants below are not set by anybody; their relations are checked at the end.
 
 use std::time::Duration;
 
-/// Limits of the native transport. [`Default`] is Cassandra's default where it has one.
+/// Limits of a server. [`Default`] is Cassandra's default where it has one.
 #[derive(Clone, Debug)]
 pub struct ServerLimits {
-    /// The largest request of versions 3 and 4, its header included; its body is no longer after decompression either. A larger one is
-    /// thrown away as it comes and answered with INVALID; the connection goes on (`native_transport_max_frame_size`).
+    /// The largest message that comes without segments, its header included; its body is no longer
+    /// after decompression either. A larger one is thrown away as it comes and answered with an
+    /// error; the connection goes on (`native_transport_max_frame_size`).
     pub frame_size_max: usize,
-    /// The same of a body in version 5, which comes in segments (`native_transport_max_message_size`).
+    /// The same for the body of a message that comes in segments
+    /// (`native_transport_max_message_size`).
     pub message_size_max: usize,
     /// Requests of one connection that wait for something. At the limit its socket is not read.
     pub connection_requests_max: usize,
-    /// Bytes of these requests. At the limit its socket is not read.
+    /// Bytes of these requests. At the limit the socket is not read.
     pub connection_bytes_max: usize,
-    /// Bytes of all waiting requests and of what they hold; those of large bodies, from their first byte on, may be half as many besides. At the limit a request is answered OVERLOADED if its client asked for that with
-    /// THROW_ON_OVERLOAD, and otherwise waits unread (`native_transport_max_request_data_in_flight`).
+    /// Bytes of all waiting requests and of what they hold. Large bodies are counted from their
+    /// first byte on, apart, and may take half as much besides. At the limit a request is refused
+    /// if its client asked for that, and otherwise waits unread
+    /// (`native_transport_max_request_data_in_flight`).
     pub total_bytes_max: usize,
-    /// Connections. A further one is answered OVERLOADED and closed; `None` is no limit
+    /// Connections. A further one is refused and closed; `None` is no limit
     /// (`native_transport_max_concurrent_connections`).
     pub connections_max: Option<usize>,
-    /// Connections from one address, in the same way (`native_transport_max_concurrent_connections_per_ip`).
+    /// Connections from one address, in the same way
+    /// (`native_transport_max_concurrent_connections_per_ip`).
     pub connections_per_ip_max: Option<usize>,
     /// A connection that sends nothing and waits for nothing this long is closed; `None` is never
     /// (`native_transport_idle_timeout`).
     pub idle_timeout: Option<Duration>,
-    /// From accept to READY or AUTH_SUCCESS; then the connection is closed.
+    /// From accept to the end of the handshake; then the connection is closed.
     pub startup_timeout: Duration,
-    /// A request that takes longer is dropped and answered OVERLOADED. Reads and writes have shorter timeouts of their own,
-    /// with better answers; this is the backstop (`native_transport_timeout`).
+    /// A request that takes longer is dropped and answered with an error. Reads and writes have
+    /// shorter timeouts of their own, with better answers (`native_transport_timeout`).
     pub request_timeout: Duration,
-    /// Encoded responses that the client does not take. At the limit nothing more is executed or read for it.
+    /// Bytes of responses that the client does not take. At the limit nothing more is executed or
+    /// read for it.
     pub out_size_max: usize,
     /// A client that takes nothing of a full out buffer for this long is closed.
     pub write_timeout: Duration,
@@ -60,47 +67,45 @@ impl Default for ServerLimits {
     }
 }
 
-/// A body of this size or more is read only when it is counted among the requests in flight; smaller ones once they are here.
-pub(crate) const LARGE_BODY: usize = 64 << 10;
+/// A body of this size or more is read only when it is counted among the requests in flight;
+/// smaller ones are counted once they are here.
+pub const LARGE_BODY: usize = 64 << 10;
 
-/// What one read of a socket takes at most, unless a larger frame is on its way.
+/// What one read of a socket takes at most, unless a larger message is on its way.
 pub(crate) const READ_SIZE: usize = 16 << 10;
 
-/// The same at first: a client that sends a request at a time does not need more. A read that takes all there is room for makes room for
-/// four times as much next time.
+/// What the first read takes at most: a client that sends a request at a time does not need more. A
+/// read that fills the buffer makes the next one four times as large, up to [`READ_SIZE`].
 pub(crate) const FIRST_READ_SIZE: usize = 1 << 10;
 
-/// What a request that waits is counted with besides its body and its future: its plan, what it has read.
+/// What a read takes at most while a connection is idle, so that many idle ones cost little.
+pub(crate) const IDLE_READ_SIZE: usize = 512;
+
+/// What a request that waits is counted with besides its body and its future: its plan, and what it
+/// has read.
 pub(crate) const WAITING_SIZE: usize = 4 << 10;
 
-/// A statement that is not prepared takes so many times its text once it is parsed, up to a size where it is a long value rather than
-/// many short ones.
-pub(crate) const PARSED_TIMES: usize = 16;
-pub(crate) const PARSED_MAX: usize = 1 << 20;
-
-/// A long value is held so many times on its way: as it came, as the log's entry, and as the memtable's row (docs/notes/0011).
-pub(crate) const VALUE_TIMES: usize = 3;
-
-/// The same while a connection is idle, so that many idle ones cost little.
-pub(crate) const IDLE_READ_SIZE: usize = 512;
+/// Boxes of futures that one connection keeps for reuse.
+pub(crate) const SPARE_BOXES_MAX: usize = 16;
 
 /// An out buffer that grew beyond this is given back when it is empty.
 pub(crate) const OUT_SIZE_KEPT: usize = 256 << 10;
 
-/// An out buffer of this size does not count as a result: as much may lie in each connection. One that is empty and larger is given back
-/// when results have taken half of what they may.
+/// An out buffer up to this size does not count as a result: as much may lie in each connection. An
+/// empty one that is larger is given back when results have taken half of what they may.
 pub(crate) const OUT_UNCOUNTED: usize = 16 << 10;
 
-/// A page of this size that is compressed whole (versions 3 and 4) has bytes of its own, which count as the page did.
-pub(crate) const COMPRESSED_APART: usize = 64 << 10;
+/// A response of this size or more is copied into the out buffer slice by slice.
+pub const OUT_LARGE: usize = 256 << 10;
 
-/// A page of many rows comes into the out buffer in slices of this size.
+/// The size of such a slice.
 pub(crate) const OUT_SLICE_SIZE: usize = 256 << 10;
 
-/// The same when results have taken half of what they may.
+/// The size of a slice when results have taken half of what they may.
 pub(crate) const OUT_SLICE_SIZE_SCARCE: usize = 16 << 10;
 
-/// What one connection writes before others have their turn. The kernel copies that in a fraction of a millisecond.
+/// What one connection writes before others have their turn. The kernel copies that in a fraction
+/// of a millisecond.
 pub(crate) const TURN_WRITE_MAX: usize = 1 << 20;
 
 /// What one connection reads before others have their turn.
@@ -109,34 +114,36 @@ pub(crate) const TURN_READ_MAX: usize = 1 << 20;
 /// How long one connection executes requests before others have their turn.
 pub(crate) const TURN_MAX: Duration = Duration::from_millis(1);
 
-/// Requests between two looks at the clock for it.
+/// Requests between two looks at the clock for [`TURN_MAX`].
 pub(crate) const TURN_LOOK_EVERY: u32 = 4;
 
-/// A client that has closed its side may still read answers, for so long: then it is taken to be gone, and reads for it are stopped.
+/// A client that has closed its side may still read answers for so long. Then it is taken to be
+/// gone, and its requests are dropped.
 pub(crate) const HUNG_UP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Events that wait for one connection. At the limit it is closed: its driver reconnects and reads the state anew.
+/// Events that wait for one connection. At the limit it is closed: its driver reconnects and reads
+/// the state anew.
 pub(crate) const CONNECTION_EVENTS_MAX: usize = 1024;
 
-/// Events on their way to one worker. At the limit all its registered connections are closed.
+/// Events on their way to one worker. At the limit all its connections that asked for events are
+/// closed.
 pub(crate) const WORKER_EVENTS_MAX: usize = 4096;
 
-/// The largest request body of a client that has to log in and has not yet.
-pub(crate) const UNKNOWN_FRAME_SIZE_MAX: usize = 64 << 10;
-
-/// Logins that may fail on one connection; with the last it is closed.
-pub(crate) const FAILED_LOGINS_MAX: u32 = 10;
+/// A connection that is silent this long gives its buffers back.
+pub(crate) const SHRINK_AFTER: Duration = Duration::from_secs(10);
 
 /// Connections over the limit that are being told so. Further ones are closed without a word.
 pub(crate) const REFUSALS_MAX: usize = 64;
 
-/// What is still read from a connection after its last response, so that closing it does not destroy that response.
+/// What is still read from a connection after its last response, so that closing it does not
+/// destroy that response.
 pub(crate) const LINGER_SIZE_MAX: usize = 1 << 20;
 
-/// For how long.
+/// For how long a connection is still read after its last response.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
-/// Connections on their way from the worker that accepted them to another. At the limit the accepting one keeps them.
+/// Connections on their way from the worker that accepted them to another. At the limit the
+/// accepting worker keeps them.
 pub(crate) const ARRIVALS_MAX: usize = 1024;
 
 /// How often timeouts are looked at; they are late by up to this much.
@@ -144,3 +151,13 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// How long a worker leaves its listener alone after an error of accept (too many open files).
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long [`crate::ServerHandle::resume`] waits for the workers to listen.
+pub(crate) const RESUME_MAX: Duration = Duration::from_secs(10);
+
+const _: () = {
+    assert!(IDLE_READ_SIZE <= FIRST_READ_SIZE && FIRST_READ_SIZE <= READ_SIZE, "reads only grow");
+    assert!(READ_SIZE < LARGE_BODY, "a large body is seen before it is read");
+    assert!(OUT_SLICE_SIZE_SCARCE <= OUT_UNCOUNTED, "a slice fits in what each connection may hold");
+    assert!(OUT_SLICE_SIZE <= OUT_SIZE_KEPT && OUT_SLICE_SIZE <= TURN_WRITE_MAX, "a turn writes a slice");
+};

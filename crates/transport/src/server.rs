@@ -1,83 +1,43 @@
-//! The native transport: its workers, what they share, its start and its end.
+//! A server: its workers, its start and its end, and its pauses.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use env::{Detached, Env, Joinable, MakeLocal};
-use protocol::ProtocolVersion;
-use protocol::response::Event;
+use env::{Env, Joinable, MakeLocal};
 use stdx::Share;
 use tokio::sync::{mpsc, watch};
 
-use crate::authenticator::{AllowAll, Authenticator};
 use crate::event_hub::EventHub;
-use crate::handler::RequestHandler;
-use crate::limits::{ARRIVALS_MAX, ServerLimits};
+use crate::limits::{RESUME_MAX, ServerLimits};
+use crate::protocol::Protocol;
+use crate::session::Service;
+use crate::shared::{Arrival, Inlet, Phase, Shared};
 use crate::stats::{ConnectionRegistry, WorkerStats};
 use crate::tls::Tls;
-use crate::worker::{self, WorkerCore};
+use crate::worker;
+use crate::worker_core::WorkerCore;
 
 /// What a server is started with.
-pub struct ServerOptions {
+pub struct ServerOptions<P: Protocol> {
     /// Where to listen; port 0 takes any free one.
     pub address: SocketAddr,
     /// How many workers; one a core is right.
     pub workers: usize,
     /// Bind each worker to a core.
     pub pin: bool,
-    /// See there.
+    /// Limits of connections and requests.
     pub limits: ServerLimits,
-    /// Who may connect.
-    pub authenticator: Arc<dyn Authenticator>,
     /// How connections are encrypted, if they are.
     pub tls: Option<Tls>,
     /// Where events come from.
-    pub events: Arc<EventHub>,
-    /// What large results are counted in; those that are compressed count on until they are written.
+    pub events: Arc<EventHub<P>>,
+    /// What large results may take. Those that stand in out buffers count until they are written.
     pub results: Arc<Share>,
-    /// What SUPPORTED says besides versions and compressions: `CQL_VERSION` first.
-    pub cql_version: String,
-}
-
-impl ServerOptions {
-    /// One worker on this address, with default limits, for everybody.
-    pub fn new(address: SocketAddr) -> Self {
-        Self {
-            address,
-            workers: 1,
-            pin: false,
-            limits: ServerLimits::default(),
-            authenticator: Arc::new(AllowAll),
-            tls: None,
-            events: Arc::default(),
-            results: Share::new(usize::MAX),
-            cql_version: "3.4.7".to_owned(),
-        }
-    }
-}
-
-/// What the workers are to do. Set by [`ServerHandle`], followed by every worker.
-///
-/// ```text
-/// Serving <--> Closed      nodetool disablebinary, enablebinary
-/// Serving or Closed --> Ended
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Listen and serve.
-    Serving,
-    /// Do not listen; end all connections and wait for another phase.
-    Closed {
-        /// Requests in flight are dropped, not finished.
-        force: bool,
-    },
-    /// End all connections, then the worker itself.
-    Ended,
 }
 
 /// Why [`ServerHandle::resume`] did not bring the server back.
@@ -100,102 +60,30 @@ impl fmt::Display for ResumeError {
 
 impl std::error::Error for ResumeError {}
 
-/// What all workers share. The only thing in it that requests write is the count of bytes in flight, and only those that wait.
-pub(crate) struct Shared {
-    pub env: Env,
-    pub limits: ServerLimits,
-    pub authenticator: Arc<dyn Authenticator>,
-    pub tls: Option<Tls>,
-    pub events: Arc<EventHub>,
-    pub registry: Arc<ConnectionRegistry>,
-    pub supported: Vec<(String, Vec<String>)>,
-    /// Of requests that wait for something.
-    pub bytes_in_flight: AtomicUsize,
-    /// Large bodies from their first byte on until they are answered: half of the limit, so that small requests need not wait for them.
-    pub large_bodies: Arc<Share>,
-    /// See [`ServerOptions::results`].
-    pub results: Arc<Share>,
-    /// One a worker.
-    pub doors: Vec<Door>,
-    /// Workers that listen now.
-    pub listening: AtomicUsize,
-    /// Why a worker could not listen again; taken by [`ServerHandle::resume`].
-    pub bind_error: Mutex<Option<io::Error>>,
-    /// The event that registered connections are sent before they are closed: the node goes down.
-    pub farewell: Mutex<Option<Arc<Event>>>,
-}
-
-/// A connection on its way to the worker that will serve it.
-pub(crate) type Arrival = (Box<dyn Detached>, SocketAddr);
-
-/// How connections come to a worker that another one has accepted.
-///
-/// The kernel spreads connections by a hash of their addresses: of few connections, as drivers open them, all may come to one
-/// worker. So the one that accepts hands on what another has more room for.
-pub(crate) struct Door {
-    /// Connections that the worker has or is about to get.
-    pub assigned: AtomicUsize,
-    pub sender: mpsc::Sender<Arrival>,
-}
-
-impl Shared {
-    /// Nothing more is taken, not even of those who wait for nothing yet: they may have half as much besides, so that a few who ask for
-    /// much and wait are not in the way of all.
-    pub fn is_full(&self) -> bool {
-        self.bytes_in_flight.load(Ordering::Relaxed) >= self.limits.total_bytes_max / 2 * 3
-    }
-
-    pub fn is_overloaded(&self) -> bool {
-        self.bytes_in_flight.load(Ordering::Relaxed) >= self.limits.total_bytes_max
-    }
-
-    /// See the field.
-    pub fn farewell(&self) -> Option<Arc<Event>> {
-        self.farewell.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn bind_error(&self) -> Option<io::Error> {
-        self.bind_error.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-/// A running native transport. Dropping it without [`Server::shutdown`] begins a drain and does not wait for it.
-pub struct Server {
+/// A running server. Dropping it without [`Server::shutdown`] begins a drain and does not wait for
+/// its end.
+pub struct Server<P: Protocol> {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<P>>,
     workers: Vec<Box<dyn Joinable>>,
     worker_stats: Vec<Arc<WorkerStats>>,
     phase: watch::Sender<Phase>,
 }
 
-impl Server {
-    /// Starts the workers; returns when all of them listen. `make_handler` is called on each worker's thread with its number.
-    pub fn start<H: RequestHandler>(
+impl<P: Protocol> Server<P> {
+    /// Starts the workers; returns when all of them listen. `make_service` is called on each
+    /// worker's thread with its number.
+    pub fn start<V: Service<Protocol = P>>(
         env: &Env,
-        options: ServerOptions,
-        make_handler: impl Fn(usize) -> H + Send + Sync + 'static,
+        options: ServerOptions<P>,
+        make_service: impl Fn(usize) -> V + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let workers = options.workers.max(1);
-        let (doors, receivers): (Vec<Door>, Vec<_>) = (0..workers).map(|_| door()).unzip();
-        let large_bodies = Share::new(options.limits.total_bytes_max / 2);
-        let shared = Arc::new(Shared {
-            env: env.clone(),
-            limits: options.limits,
-            authenticator: options.authenticator,
-            tls: options.tls,
-            events: options.events,
-            registry: Arc::default(),
-            supported: supported(&options.cql_version),
-            bytes_in_flight: AtomicUsize::new(0),
-            large_bodies,
-            results: options.results,
-            doors,
-            listening: AtomicUsize::new(0),
-            bind_error: Mutex::default(),
-            farewell: Mutex::default(),
-        });
+        let (inlets, receivers): (Vec<Inlet>, Vec<_>) = (0..workers).map(|_| Inlet::new()).unzip();
+        let ServerOptions { limits, tls, events, results, .. } = options;
+        let shared = Arc::new(Shared::new(env, limits, tls, events, results, inlets));
         let (phase, receiver) = watch::channel(Phase::Serving);
-        let make_handler = Arc::new(make_handler);
+        let make_service = Arc::new(make_service);
         let mut server = Self {
             address: options.address,
             shared: shared.clone(),
@@ -216,8 +104,8 @@ impl Server {
                 arrivals,
             };
             let (tell, told) = std::sync::mpsc::channel();
-            let make_handler = make_handler.clone();
-            let make: MakeLocal = Box::new(move || Box::pin(seat.run(move |number| make_handler(number), tell)));
+            let make_service = make_service.clone();
+            let make: MakeLocal = Box::new(move || Box::pin(seat.run(move |number| make_service(number), tell)));
             server.workers.push(env.tasks.spawn_local_worker(&format!("worker-{number}"), make));
             server.worker_stats.push(stats);
             server.address = told.recv().unwrap_or_else(|_| Err(io::Error::other("a worker ended at its start")))?;
@@ -231,7 +119,7 @@ impl Server {
     }
 
     /// The connections open now.
-    pub fn connections(&self) -> &Arc<ConnectionRegistry> {
+    pub fn connections(&self) -> &Arc<ConnectionRegistry<P::Details>> {
         &self.shared.registry
     }
 
@@ -242,16 +130,11 @@ impl Server {
 
     /// Bytes of requests that wait for something.
     pub fn bytes_in_flight(&self) -> usize {
-        self.shared.bytes_in_flight.load(Ordering::Relaxed) + self.shared.large_bodies.used()
-    }
-
-    /// Sets the event that registered connections are sent before the server closes them.
-    pub fn set_farewell(&self, event: Event) {
-        *self.shared.farewell.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(event));
+        self.shared.bytes_in_flight() + self.shared.large_bodies.used()
     }
 
     /// For whoever watches it, or closes it by `nodetool drain` or `disablebinary`.
-    pub fn handle(&self) -> ServerHandle {
+    pub fn handle(&self) -> ServerHandle<P> {
         ServerHandle {
             address: self.address,
             shared: Arc::clone(&self.shared),
@@ -271,16 +154,31 @@ impl Server {
     }
 }
 
-/// A view of a running native transport.
-#[derive(Clone)]
-pub struct ServerHandle {
+/// A view of a running server.
+pub struct ServerHandle<P: Protocol> {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<P>>,
     worker_stats: Vec<Arc<WorkerStats>>,
     phase: watch::Sender<Phase>,
 }
 
-impl ServerHandle {
+impl<P: Protocol> Clone for ServerHandle<P> {
+    fn clone(&self) -> Self {
+        Self {
+            address: self.address,
+            shared: Arc::clone(&self.shared),
+            worker_stats: self.worker_stats.clone(),
+            phase: self.phase.clone(),
+        }
+    }
+}
+
+impl<P: Protocol> ServerHandle<P> {
+    /// Sets the event that connections that asked for it are sent before the server closes them.
+    pub fn set_farewell(&self, event: P::Event) {
+        self.shared.set_farewell(event);
+    }
+
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -297,13 +195,13 @@ impl ServerHandle {
     }
 
     /// The connections open now.
-    pub fn connections(&self) -> &Arc<ConnectionRegistry> {
+    pub fn connections(&self) -> &Arc<ConnectionRegistry<P::Details>> {
         &self.shared.registry
     }
 
     /// Bytes of requests that wait for something.
     pub fn bytes_in_flight(&self) -> usize {
-        self.shared.bytes_in_flight.load(Ordering::Relaxed) + self.shared.large_bodies.used()
+        self.shared.bytes_in_flight() + self.shared.large_bodies.used()
     }
 
     /// Stops accepting for good, lets requests in flight finish within the drain timeout and closes
@@ -349,7 +247,7 @@ impl ServerHandle {
         // workers share the port, so only a listener that does not share finds another program there
         let probe = self.shared.env.network.bind(self.address, false).map(drop);
         probe.map_err(|error| ResumeError::Bind(self.address, error))?;
-        drop(self.shared.bind_error());
+        drop(self.shared.take_bind_error());
         self.phase.send_if_modified(|phase| {
             let is_closed = matches!(phase, Phase::Closed { .. });
             if is_closed {
@@ -357,8 +255,13 @@ impl ServerHandle {
             }
             is_closed
         });
+        let begun = self.shared.env.now();
         while self.is_serving() && self.shared.listening.load(Ordering::Acquire) < self.worker_stats.len() {
-            if let Some(error) = self.shared.bind_error() {
+            let failed = self
+                .shared
+                .take_bind_error()
+                .or_else(|| (self.shared.env.elapsed(begun) > RESUME_MAX).then(|| io::ErrorKind::TimedOut.into()));
+            if let Some(error) = failed {
                 self.phase.send_replace(Phase::Closed { force: false });
                 return Err(ResumeError::Bind(self.address, error));
             }
@@ -374,43 +277,29 @@ impl ServerHandle {
 /// Between two looks whether the workers have followed a change of phase.
 const PHASE_POLL: Duration = Duration::from_millis(5);
 
-impl Drop for Server {
+impl<P: Protocol> Drop for Server<P> {
     fn drop(&mut self) {
         self.phase.send_replace(Phase::Ended);
     }
 }
 
-fn door() -> (Door, mpsc::Receiver<Arrival>) {
-    let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
-    (Door { assigned: AtomicUsize::new(0), sender }, receiver)
-}
-
-/// In the order in which Cassandra sends them.
-fn supported(cql_version: &str) -> Vec<(String, Vec<String>)> {
-    let versions = ProtocolVersion::ALL.map(|version| version.name().to_owned()).to_vec();
-    vec![
-        ("PROTOCOL_VERSIONS".to_owned(), versions),
-        ("COMPRESSION".to_owned(), vec!["snappy".to_owned(), "lz4".to_owned()]),
-        ("CQL_VERSION".to_owned(), vec![cql_version.to_owned()]),
-    ]
-}
-
 /// What a worker's thread starts with.
-struct Seat {
+struct Seat<P: Protocol> {
     number: usize,
     pin: bool,
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<P>>,
     stats: Arc<WorkerStats>,
     phase: watch::Receiver<Phase>,
     arrivals: mpsc::Receiver<Arrival>,
 }
 
-impl Seat {
-    /// The worker's whole life, on its thread. Who starts it waits for the address or the error that it tells.
-    async fn run<H: RequestHandler>(
+impl<P: Protocol> Seat<P> {
+    /// The worker's whole life, on its thread. The thread that starts the worker waits for the
+    /// address or the error that is told.
+    async fn run<V: Service<Protocol = P>>(
         self,
-        make_handler: impl Fn(usize) -> H,
+        make_service: impl Fn(usize) -> V,
         tell: std::sync::mpsc::Sender<io::Result<SocketAddr>>,
     ) {
         if self.pin {
@@ -425,8 +314,8 @@ impl Seat {
             Err(error) => return drop(tell.send(Err(error))),
         };
         let core = Rc::new(WorkerCore::new(self.number, self.shared.clone(), self.stats));
-        let handler = Rc::new(make_handler(self.number));
+        let service = Rc::new(make_service(self.number));
         drop(tell.send(Ok(address)));
-        worker::run(core, handler, address, listener, self.arrivals, self.phase).await;
+        worker::run(core, service, address, listener, self.arrivals, self.phase).await;
     }
 }

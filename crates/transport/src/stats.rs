@@ -1,14 +1,15 @@
-//! What is known of connections and workers, for `system_views.clients`, `nodetool clientstats` and metrics.
+//! What is known of connections and workers, for whoever lists or counts them.
 //!
-//! Counters have one writer, the connection's worker, which stores without a locked instruction; anyone may read them. What
-//! seldom changes stands behind a mutex. The registry is locked when a connection comes or goes and when it is listed.
+//! A [`Counter`] has one writer, the connection's worker, which stores without a locked
+//! instruction; anyone may read it. The registry is locked when a connection comes or goes and when
+//! it is listed, never by a request.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use protocol::{ErrorMessage, ProtocolVersion};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::limits::ServerLimits;
 
@@ -33,89 +34,28 @@ impl Counter {
     }
 }
 
-/// How far a connection has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Stage {
-    /// Accepted; OPTIONS and STARTUP are expected.
-    Established = 0,
-    /// AUTH_RESPONSE is expected.
-    Authenticating = 1,
-    /// Requests are served.
-    Ready = 2,
-}
-
-impl Stage {
-    /// As `system_views.clients` shows it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Established => "ESTABLISHED",
-            Self::Authenticating => "AUTHENTICATING",
-            Self::Ready => "READY",
-        }
-    }
-}
-
-/// What STARTUP, authentication and USE say.
-#[derive(Clone, Debug, Default)]
-pub struct ClientDetails {
-    /// Once an envelope has been read.
-    pub version: Option<ProtocolVersion>,
-    /// All options of STARTUP, in its order.
-    pub options: Vec<(String, String)>,
-    /// `DRIVER_NAME`
-    pub driver_name: Option<Arc<str>>,
-    /// `DRIVER_VERSION`
-    pub driver_version: Option<Arc<str>>,
-    /// The connection's keyspace.
-    pub keyspace: Option<Arc<str>>,
-    /// Who authenticated.
-    pub user: Option<Arc<str>>,
-}
-
-/// One connection.
+/// One connection: what every protocol has, and its own details, to which this dereferences.
 #[derive(Debug)]
-pub struct ConnectionStats {
+pub struct ConnectionStats<D> {
     /// The client's address and port.
     pub peer: SocketAddr,
     /// Requests read.
     pub requests: Counter,
-    stage: AtomicU8,
-    details: Mutex<ClientDetails>,
+    details: D,
 }
 
-impl ConnectionStats {
+impl<D: Default> ConnectionStats<D> {
     /// A connection just accepted.
     pub fn new(peer: SocketAddr) -> Self {
-        Self { peer, requests: Counter::default(), stage: AtomicU8::new(0), details: Mutex::default() }
+        Self { peer, requests: Counter::default(), details: D::default() }
     }
+}
 
-    /// How far it has come.
-    pub fn stage(&self) -> Stage {
-        match self.stage.load(Ordering::Relaxed) {
-            0 => Stage::Established,
-            1 => Stage::Authenticating,
-            _ => Stage::Ready,
-        }
-    }
+impl<D> Deref for ConnectionStats<D> {
+    type Target = D;
 
-    pub(crate) fn set_stage(&self, stage: Stage) {
-        self.stage.store(stage as u8, Ordering::Relaxed);
-    }
-
-    /// A copy of the details.
-    pub fn details(&self) -> ClientDetails {
-        self.details.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Changes the details.
-    pub fn update(&self, change: impl FnOnce(&mut ClientDetails)) {
-        change(&mut self.details.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// USE was executed.
-    pub fn set_keyspace(&self, keyspace: &str) {
-        self.update(|details| details.keyspace = Some(Arc::from(keyspace)));
+    fn deref(&self) -> &D {
+        &self.details
     }
 }
 
@@ -132,11 +72,11 @@ pub struct WorkerStats {
     pub requests: Counter,
     /// Requests that could not be answered at the first poll.
     pub waited: Counter,
-    /// Requests answered OVERLOADED.
+    /// Requests refused because of too many bytes in flight.
     pub overloaded: Counter,
     /// Requests dropped after their time.
     pub timed_out: Counter,
-    /// Requests and envelopes that broke the protocol.
+    /// Messages that broke the protocol.
     pub protocol_errors: Counter,
     /// Handlers that panicked.
     pub panics: Counter,
@@ -150,22 +90,49 @@ pub struct WorkerStats {
     pub bytes_written: Counter,
 }
 
-/// All connections of a server.
-#[derive(Debug, Default)]
-pub struct ConnectionRegistry {
-    inner: Mutex<Registered>,
+/// A connection over a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooManyConnections {
+    /// Over the limit of all connections, which is this.
+    InAll(usize),
+    /// Over the limit of connections from one address, which is this.
+    FromAddress(IpAddr, usize),
 }
 
-#[derive(Debug, Default)]
-struct Registered {
+impl fmt::Display for TooManyConnections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InAll(limit) => write!(f, "Too many connections: the limit is {limit}"),
+            Self::FromAddress(address, limit) => {
+                write!(f, "Too many connections from {address}: the limit is {limit}")
+            }
+        }
+    }
+}
+
+/// All connections of a server.
+#[derive(Debug)]
+pub struct ConnectionRegistry<D> {
+    inner: Mutex<Registered<D>>,
+}
+
+#[derive(Debug)]
+struct Registered<D> {
+    /// The number that the next connection gets. Only grows.
     next: u64,
-    connections: BTreeMap<u64, Arc<ConnectionStats>>,
+    connections: BTreeMap<u64, Arc<ConnectionStats<D>>>,
     per_ip: BTreeMap<IpAddr, usize>,
 }
 
-impl ConnectionRegistry {
-    /// The connections open now, in the order of their coming.
-    pub fn list(&self) -> Vec<Arc<ConnectionStats>> {
+impl<D> Default for ConnectionRegistry<D> {
+    fn default() -> Self {
+        Self { inner: Mutex::new(Registered { next: 0, connections: BTreeMap::new(), per_ip: BTreeMap::new() }) }
+    }
+}
+
+impl<D> ConnectionRegistry<D> {
+    /// The connections open now, in the order in which they came.
+    pub fn list(&self) -> Vec<Arc<ConnectionStats<D>>> {
         self.lock().connections.values().cloned().collect()
     }
 
@@ -179,18 +146,23 @@ impl ConnectionRegistry {
         self.len() == 0
     }
 
-    /// Enters a connection; says what it is told if it may not stay.
-    pub(crate) fn admit(&self, stats: Arc<ConnectionStats>, limits: &ServerLimits) -> (u64, Option<ErrorMessage>) {
+    /// Enters a connection. Returns its number, and the limit that it breaks.
+    pub(crate) fn admit(
+        &self,
+        stats: Arc<ConnectionStats<D>>,
+        limits: &ServerLimits,
+    ) -> (u64, Option<TooManyConnections>) {
         let mut inner = self.lock();
         let address = stats.peer.ip();
         let all = inner.connections.len();
         let of_address = inner.per_ip.entry(address).or_default();
         *of_address += 1;
-        let refusal = refusal(all, *of_address - 1, address, limits);
+        let broken = broken_limit(all, *of_address - 1, address, limits);
         let id = inner.next;
         inner.next += 1;
-        inner.connections.insert(id, stats);
-        (id, refusal)
+        let known = inner.connections.insert(id, stats);
+        assert!(known.is_none(), "a connection's number is given once");
+        (id, broken)
     }
 
     pub(crate) fn remove(&self, id: u64) {
@@ -205,21 +177,18 @@ impl ConnectionRegistry {
                 inner.per_ip.remove(&address);
             }
         }
+        assert!(inner.per_ip.len() <= inner.connections.len(), "an address is counted as long as it has connections");
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Registered> {
+    fn lock(&self) -> MutexGuard<'_, Registered<D>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// With so many connections there already.
-fn refusal(all: usize, of_address: usize, address: IpAddr, limits: &ServerLimits) -> Option<ErrorMessage> {
-    let over = |count: usize, limit: Option<usize>| limit.filter(|limit| count >= *limit);
-    if let Some(limit) = over(all, limits.connections_max) {
-        let text = format!("Too many connections: the limit is {limit}");
-        return Some(ErrorMessage::overloaded(text));
-    }
-    let limit = over(of_address, limits.connections_per_ip_max)?;
-    let text = format!("Too many connections from {address}: the limit is {limit}");
-    Some(ErrorMessage::overloaded(text))
+/// The limit that a further connection breaks, where there are `all`, `of_address` of its address.
+fn broken_limit(all: usize, of_address: usize, address: IpAddr, limits: &ServerLimits) -> Option<TooManyConnections> {
+    let broken = |count: usize, limit: Option<usize>| limit.filter(|limit| count >= *limit);
+    broken(all, limits.connections_max).map(TooManyConnections::InAll).or_else(|| {
+        broken(of_address, limits.connections_per_ip_max).map(|limit| TooManyConnections::FromAddress(address, limit))
+    })
 }

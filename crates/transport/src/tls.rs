@@ -1,16 +1,16 @@
-//! TLS of client connections: keys and certificates read once at the start, connections wrapped before anything else is read.
+//! TLS of connections: certificates and keys given as PEM, and a connection wrapped before anything
+//! else is read of it.
 //!
-//! With `optional` the first byte says what a client speaks: 0x16 begins a TLS handshake, no version of the native protocol is that.
-//! Agrees with `client_encryption_options` and `PEMBasedSslContextFactory`. Certificates are not read again while the node runs.
+//! With `optional` the first byte says what a client speaks: 0x16 begins a TLS handshake, and no
+//! version of the native protocol has that number. Agrees with `client_encryption_options` and
+//! `PEMBasedSslContextFactory`. Certificates are not read again while the node runs.
 
 use std::io;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use config::{ClientEncryption, Pem};
 use env::{Env, Stream};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -20,12 +20,27 @@ use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtoco
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsAcceptor;
 
-/// A chain of certificates is shorter.
-const PEM_SIZE_MAX: u64 = 1 << 20;
 /// From the connection to the end of the handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// The content type of a handshake record.
 const HANDSHAKE_RECORD: u8 = 0x16;
+
+/// How connections are to be encrypted. Names are those that Java has for them.
+#[derive(Clone, Default)]
+pub struct TlsOptions {
+    /// PEM of the private key and of its chain of certificates.
+    pub identity: String,
+    /// PEM of the authorities whose clients are trusted. Only asked with `require_client_auth`.
+    pub trusted: Option<String>,
+    /// Clients must show a certificate of a trusted authority.
+    pub require_client_auth: bool,
+    /// Clients need not encrypt.
+    pub optional: bool,
+    /// `TLSv1.2`, `TLSv1.3`; empty: both.
+    pub protocols: Vec<String>,
+    /// In the order in which they are preferred; empty: all.
+    pub cipher_suites: Vec<String>,
+}
 
 /// How connections are encrypted.
 pub struct Tls {
@@ -35,10 +50,10 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads keys and certificates. Err: what is wrong with them.
-    pub fn open(env: &Env, options: &ClientEncryption) -> Result<Self, String> {
-        let identity = text(env, &options.identity)?;
-        let chain: Vec<CertificateDer<'static>> = certificates(&identity)?;
+    /// Takes keys and certificates. Err: what is wrong with them.
+    pub fn open(env: &Env, options: &TlsOptions) -> Result<Self, String> {
+        let identity = &options.identity;
+        let chain: Vec<CertificateDer<'static>> = certificates(identity)?;
         if chain.is_empty() {
             return Err("no certificate stands beside the private key".to_owned());
         }
@@ -56,7 +71,7 @@ impl Tls {
         let builder = match &options.trusted {
             Some(trusted) if options.require_client_auth => {
                 let mut roots = RootCertStore::empty();
-                for certificate in certificates(&text(env, trusted)?)? {
+                for certificate in certificates(trusted)? {
                     roots.add(certificate).map_err(|error| format!("trusted certificates: {error}"))?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
@@ -89,29 +104,19 @@ impl Tls {
     }
 }
 
-fn text(env: &Env, pem: &Pem) -> Result<String, String> {
-    match pem {
-        Pem::Text(text) => Ok(text.clone()),
-        Pem::File(path) => {
-            let bytes = env.disk.read_all(Path::new(path), PEM_SIZE_MAX).map_err(|error| format!("{path}: {error}"))?;
-            String::from_utf8(bytes).map_err(|_| format!("{path} is not PEM (keystores of Java are not read)"))
-        }
-    }
-}
-
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let all: Result<_, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     all.map_err(|error| format!("certificates: {error}"))
 }
 
-fn versions(options: &ClientEncryption) -> Vec<&'static SupportedProtocolVersion> {
+fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
     let is_asked = |name: &str| options.protocols.is_empty() || options.protocols.iter().any(|asked| asked == name);
     let both = [("TLSv1.2", &version::TLS12), ("TLSv1.3", &version::TLS13)];
     both.into_iter().filter_map(|(name, version)| is_asked(name).then_some(version)).collect()
 }
 
 /// Those that are asked for, in that order, by the names that Java has for them.
-fn suites(options: &ClientEncryption) -> Result<Vec<SupportedCipherSuite>, String> {
+fn suites(options: &TlsOptions) -> Result<Vec<SupportedCipherSuite>, String> {
     let all = ring::ALL_CIPHER_SUITES;
     if options.cipher_suites.is_empty() {
         return Ok(all.to_vec());

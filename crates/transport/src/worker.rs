@@ -1,157 +1,29 @@
 //! A worker: one thread, one runtime, one listener, its own connections.
 //!
-//! Nothing on the way of a request leaves the thread. Three tasks stand beside the connections: the ticker looks for
-//! timeouts, the event task hands events to registered connections, and the accept loop, which is the thread's main future,
-//! brings connections until the server drains.
+//! Nothing on the way of a request leaves the thread. Three tasks stand beside the connections: the
+//! ticker looks for timeouts, the event task hands events to the connections that asked for them,
+//! and the accept loop, which is the thread's main future, brings connections until the server
+//! drains.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use env::Listener;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
-use crate::connection::control::{Control, Verdict};
 use crate::connection::{Origin, serve};
-use crate::event_hub::{Published, Subscription};
-use crate::handler::RequestHandler;
-use crate::limits::{ACCEPT_PAUSE, REFUSALS_MAX, TICK};
-use crate::server::{Arrival, Phase, Shared};
-use crate::stats::{ConnectionStats, WorkerStats};
-
-/// What a worker's connections share, whatever its handler is.
-pub(crate) struct WorkerCore {
-    number: usize,
-    pub shared: Arc<Shared>,
-    pub stats: Arc<WorkerStats>,
-    connections: RefCell<BTreeMap<u64, Rc<Control>>>,
-    /// Connections over the limit that are being told so.
-    refusals: Cell<usize>,
-    /// Wakes the ticker when the first connection comes, and the drain when the last one is gone.
-    changed: Notify,
-}
-
-impl WorkerCore {
-    pub fn new(number: usize, shared: Arc<Shared>, stats: Arc<WorkerStats>) -> Self {
-        Self { number, shared, stats, connections: RefCell::default(), refusals: Cell::new(0), changed: Notify::new() }
-    }
-
-    /// Bytes of requests that have ended; wakes who waits for them.
-    pub fn release(&self, bytes: usize) {
-        let before = self.shared.bytes_in_flight.fetch_sub(bytes, Ordering::Relaxed);
-        let limit = self.shared.limits.total_bytes_max;
-        let passes = before >= limit && before - bytes.min(before) < limit;
-        if passes || before >= limit / 2 * 3 {
-            self.wake_paused();
-        }
-    }
-
-    /// There may be room for those who wait for it.
-    pub fn wake_paused(&self) {
-        self.for_each(|control| {
-            if control.paused.get() {
-                control.wake();
-            }
-        });
-    }
-
-    fn for_each(&self, mut visit: impl FnMut(&Rc<Control>)) {
-        self.connections.borrow().values().for_each(&mut visit);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.connections.borrow().is_empty()
-    }
-
-    /// Runs for as long as the worker does.
-    async fn tick(&self) {
-        loop {
-            if self.is_empty() {
-                self.changed.notified().await;
-                continue;
-            }
-            self.shared.env.sleep(TICK).await;
-            let now = self.shared.env.now();
-            let full = self.shared.is_full();
-            self.for_each(|control| {
-                control.tick(now, &self.shared.limits);
-                if control.paused.get() && !full {
-                    control.wake();
-                }
-            });
-        }
-    }
-
-    async fn hand_out_events(&self, mut subscription: Subscription) {
-        while let Some(published) = subscription.next().await {
-            self.for_each(|control| match &published {
-                Published::Event(event) => control.notify(event),
-                Published::Overflow if control.is_registered() => control.sentence(Verdict::TooManyEvents),
-                Published::Overflow => {}
-            });
-        }
-    }
-
-    fn sentence_all(&self, verdict: Verdict) {
-        self.for_each(|control| control.sentence(verdict));
-    }
-
-    /// Waits for the last connection's end.
-    async fn wait_until_empty(&self) {
-        while !self.is_empty() {
-            self.changed.notified().await;
-        }
-    }
-
-    /// Gives a new connection to the worker that has the fewest, which this one is in case of doubt; then it comes back.
-    fn hand_on(&self, arrival: Arrival) -> Option<Arrival> {
-        let doors = &self.shared.doors;
-        let load = |number: &usize| doors[*number].assigned.load(Ordering::Relaxed);
-        let others = (0..doors.len()).filter(|number| *number != self.number);
-        let idlest = others.min_by_key(load).filter(|number| load(number) < load(&self.number));
-        let Some(number) = idlest else {
-            doors[self.number].assigned.fetch_add(1, Ordering::Relaxed);
-            return Some(arrival);
-        };
-        doors[number].assigned.fetch_add(1, Ordering::Relaxed);
-        let refused = doors[number].sender.try_send(arrival).err()?;
-        doors[number].assigned.fetch_sub(1, Ordering::Relaxed);
-        doors[self.number].assigned.fetch_add(1, Ordering::Relaxed);
-        Some(refused.into_inner())
-    }
-}
-
-/// A connection's place in the books, kept until it ends however it ends.
-struct Entry {
-    core: Rc<WorkerCore>,
-    id: u64,
-    refused: bool,
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        let core = &self.core;
-        core.connections.borrow_mut().remove(&self.id);
-        core.shared.registry.remove(self.id);
-        core.stats.connections.subtract(1);
-        core.shared.doors[core.number].assigned.fetch_sub(1, Ordering::Relaxed);
-        if self.refused {
-            core.refusals.set(core.refusals.get() - 1);
-        }
-        if core.is_empty() {
-            core.changed.notify_waiters();
-            core.changed.notify_one();
-        }
-    }
-}
+use crate::control::{Link, Verdict};
+use crate::limits::ACCEPT_PAUSE;
+use crate::protocol::Protocol;
+use crate::session::{Opened, Service};
+use crate::shared::{Arrival, Phase};
+use crate::worker_core::WorkerCore;
 
 /// Runs a worker through the phases of its server until that ends.
-pub(crate) async fn run<H: RequestHandler>(
-    core: Rc<WorkerCore>,
-    handler: Rc<H>,
+pub(crate) async fn run<V: Service>(
+    core: Rc<WorkerCore<V::Protocol>>,
+    service: Rc<V>,
     address: SocketAddr,
     listener: Box<dyn Listener>,
     mut arrivals: mpsc::Receiver<Arrival>,
@@ -163,7 +35,7 @@ pub(crate) async fn run<H: RequestHandler>(
     tokio::task::spawn_local(async move { events.hand_out_events(subscription).await });
     let mut next = Some(listener);
     while let Some(listener) = next {
-        let left = accept_while_serving(&core, &handler, listener, &mut arrivals, &mut phase).await;
+        let left = accept_while_serving(&core, &service, listener, &mut arrivals, &mut phase).await;
         see_off(&core, left).await;
         next = listen_again(&core, address, &mut arrivals, &mut phase).await;
     }
@@ -171,9 +43,9 @@ pub(crate) async fn run<H: RequestHandler>(
 
 /// Accepts connections as long as the server serves; says which phase came then. The listener is
 /// closed.
-async fn accept_while_serving<H: RequestHandler>(
-    core: &Rc<WorkerCore>,
-    handler: &Rc<H>,
+async fn accept_while_serving<V: Service>(
+    core: &Rc<WorkerCore<V::Protocol>>,
+    service: &Rc<V>,
     mut listener: Box<dyn Listener>,
     arrivals: &mut mpsc::Receiver<Arrival>,
     phase: &mut watch::Receiver<Phase>,
@@ -183,11 +55,11 @@ async fn accept_while_serving<H: RequestHandler>(
         tokio::select! {
             biased;
             left = phase.wait_for(|phase| *phase != Phase::Serving) => break left.map_or(Phase::Ended, |phase| *phase),
-            Some(arrival) = arrivals.recv() => serve_here(core, handler, arrival),
+            Some(arrival) = arrivals.recv() => serve_here(core, service, arrival),
             accepted = env::accept_detached(&mut *listener) => match accepted {
                 Ok(arrival) => {
                     if let Some(arrival) = core.hand_on(arrival) {
-                        serve_here(core, handler, arrival);
+                        serve_here(core, service, arrival);
                     }
                 }
                 Err(error) => {
@@ -204,7 +76,7 @@ async fn accept_while_serving<H: RequestHandler>(
 
 /// Sees all connections to their end: requests in flight have the time of a drain, unless they are
 /// to be dropped.
-async fn see_off(core: &Rc<WorkerCore>, left: Phase) {
+async fn see_off<P: Protocol>(core: &Rc<WorkerCore<P>>, left: Phase) {
     if let Some(event) = core.shared.farewell() {
         core.for_each(|control| control.notify(&event));
     }
@@ -224,8 +96,8 @@ async fn see_off(core: &Rc<WorkerCore>, left: Phase) {
 
 /// Waits until the server serves again and listens; None: it has ended. A connection that another
 /// worker still hands over meanwhile is closed.
-async fn listen_again(
-    core: &Rc<WorkerCore>,
+async fn listen_again<P: Protocol>(
+    core: &Rc<WorkerCore<P>>,
     address: SocketAddr,
     arrivals: &mut mpsc::Receiver<Arrival>,
     phase: &mut watch::Receiver<Phase>,
@@ -233,8 +105,8 @@ async fn listen_again(
     loop {
         let asked = tokio::select! {
             biased;
-            Some(_) = arrivals.recv() => {
-                core.shared.doors[core.number].assigned.fetch_sub(1, Ordering::Relaxed);
+            Some(arrival) = arrivals.recv() => {
+                core.turn_away(arrival);
                 continue;
             }
             asked = phase.wait_for(|phase| !matches!(phase, Phase::Closed { .. })) => asked.map_or(Phase::Ended, |phase| *phase),
@@ -246,7 +118,7 @@ async fn listen_again(
             Ok(listener) => return Some(listener),
             Err(error) => {
                 tracing::warn!(%address, %error, "cannot listen again");
-                *core.shared.bind_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                core.shared.set_bind_error(error);
                 // the one who asked closes the server again; until then others may accept
                 core.shared.env.sleep(ACCEPT_PAUSE).await;
             }
@@ -254,21 +126,12 @@ async fn listen_again(
     }
 }
 
-/// Serves a connection on this thread; it is counted in this worker's door already.
-fn serve_here<H: RequestHandler>(core: &Rc<WorkerCore>, handler: &Rc<H>, (detached, peer): Arrival) {
-    core.stats.accepted.add(1);
-    let stats = Arc::new(ConnectionStats::new(peer));
-    let (id, refusal) = core.shared.registry.admit(stats.clone(), &core.shared.limits);
-    let entry = Entry { core: core.clone(), id, refused: refusal.is_some() };
-    let control = Rc::new(Control::new(core.shared.env.now()));
-    core.connections.borrow_mut().insert(id, control.clone());
-    core.stats.connections.add(1);
-    core.refusals.set(core.refusals.get() + usize::from(entry.refused));
-    core.changed.notify_waiters();
+/// Serves a connection on this thread. It is counted in this worker's inlet already.
+fn serve_here<V: Service>(core: &Rc<WorkerCore<V::Protocol>>, service: &Rc<V>, (detached, peer): Arrival) {
+    let (entry, refusal) = core.enter(peer);
     if let Some(refusal) = &refusal {
-        core.stats.refused.add(1);
-        tracing::warn!(%peer, "{}", refusal.message);
-        if core.refusals.get() > REFUSALS_MAX {
+        tracing::warn!(%peer, "{refusal}");
+        if core.has_many_refusals() {
             return;
         }
     }
@@ -276,17 +139,17 @@ fn serve_here<H: RequestHandler>(core: &Rc<WorkerCore>, handler: &Rc<H>, (detach
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, %error, "cannot serve a connection"),
     };
-    let origin = Origin { core: core.clone(), control, stats, peer, refusal };
-    let handler = handler.clone();
+    let service = service.clone();
     tokio::task::spawn_local(async move {
-        let _entry = entry;
-        let stream = match &origin.core.shared.tls {
+        let stream = match &entry.core.shared.tls {
             None => stream,
             Some(tls) => match tls.accept(stream).await {
                 Ok(stream) => stream,
                 Err(error) => return tracing::debug!(%peer, %error, "no connection: the TLS handshake failed"),
             },
         };
-        serve(origin, handler, stream).await;
+        let session = service.open(Opened { peer, stats: entry.stats.clone(), link: Link::new(&entry.control) });
+        let (core, control, stats) = (entry.core.clone(), entry.control.clone(), entry.stats.clone());
+        serve(Origin { core, control, stats, peer, refusal }, session, stream).await;
     });
 }

@@ -1,20 +1,264 @@
-//! Connections over real sockets, spoken to in raw bytes.
+//! A second protocol on the same connections, as different from the native one as it can be: four
+//! bytes of length, then text; answers come in any order and repeat their request.
+//!
+//! What the native protocol's connections do at each limit is tested in crate `native`.
 
 // A client of these tests stands outside the house.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)]
 
-#[path = "tests/client.rs"]
-mod client;
-#[path = "tests/handler.rs"]
-mod handler;
+use std::future::Future;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
 
-#[path = "tests/events.rs"]
-mod events;
-#[path = "tests/handshake.rs"]
-mod handshake;
-#[path = "tests/lifecycle.rs"]
-mod lifecycle;
-#[path = "tests/limits.rs"]
-mod limits;
-#[path = "tests/requests.rs"]
-mod requests;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use env::{Env, Instant};
+use segments::{SegmentDecoder, SegmentFormat};
+use stdx::Share;
+use transport::limits::LARGE_BODY;
+use transport::{
+    Found, Handled, Link, Opened, Output, Protocol, Received, Refusal, Server, ServerLimits, ServerOptions, Service,
+    Session,
+};
+
+struct Echo;
+
+impl Protocol for Echo {
+    type Event = String;
+    type Details = ();
+
+    fn kind(_: &String) -> u8 {
+        3
+    }
+}
+
+struct EchoService(Env);
+
+impl Service for EchoService {
+    type Protocol = Echo;
+
+    fn open(self: Rc<Self>, opened: Opened<Echo>) -> impl Session<Protocol = Echo> {
+        EchoSession { env: self.0.clone(), link: opened.link, is_admitted: false }
+    }
+}
+
+struct EchoSession {
+    env: Env,
+    link: Link<Echo>,
+    is_admitted: bool,
+}
+
+type Running = Pin<Box<dyn Future<Output = Handled<String, std::future::Pending<String>>>>>;
+
+impl Session for EchoSession {
+    type Protocol = Echo;
+    type Header = u32;
+    type Id = ();
+    type Request = String;
+    type Response = String;
+    type Last = std::future::Pending<String>;
+    type Running = Running;
+
+    fn next(&mut self, buffer: &mut BytesMut, out: &mut Output) -> Found<u32> {
+        let Some(length) = buffer.first_chunk().map(|length| u32::from_be_bytes(*length)) else {
+            return Found::Nothing;
+        };
+        if length > 1 << 20 {
+            self.put("too long", out);
+            return Found::Broken;
+        }
+        if buffer.len() < 4 + length as usize {
+            let is_large = length as usize >= LARGE_BODY && !self.is_admitted;
+            return if is_large { Found::Large(length) } else { Found::Nothing };
+        }
+        self.is_admitted = false;
+        buffer.advance(4);
+        Found::Message(length, buffer.split_to(length as usize).freeze())
+    }
+
+    fn missing(&self, _: &BytesMut) -> usize {
+        0
+    }
+
+    fn body_size(&self, header: &u32) -> usize {
+        *header as usize
+    }
+
+    fn admit(&mut self, _: &u32) {
+        self.is_admitted = true;
+    }
+
+    fn pass_over(&mut self, _: &u32, _: &mut BytesMut) {
+        unreachable!("no test fills the room for large bodies")
+    }
+
+    fn decoded_size(&self, _: &u32, body: &Bytes) -> usize {
+        body.len()
+    }
+
+    fn receive(&mut self, _: &u32, body: Bytes, out: &mut Output) -> Received<String> {
+        self.link.set_ready();
+        match String::from_utf8_lossy(&body).as_ref() {
+            "listen" => self.link.ask_for(3),
+            "segments" => out.start_segments(SegmentFormat::Plain),
+            text => return Received::Request(text.to_owned()),
+        }
+        Received::Answered
+    }
+
+    fn weight(&self, _: &String, size: usize) -> usize {
+        size
+    }
+
+    fn execute(&mut self, request: String, _: Instant) -> Running {
+        let env = self.env.clone();
+        Box::pin(async move {
+            match request.split_once(' ') {
+                Some(("sleep", millis)) => env.sleep(Duration::from_millis(millis.parse().unwrap())).await,
+                Some(("panic", _)) => panic!("as asked"),
+                _ => {}
+            }
+            Handled::Answered(request)
+        })
+    }
+
+    fn id_of_header(&self, _: &u32) {}
+
+    fn id(&self, _: &String) {}
+
+    fn answer(&mut self, (): (), response: String, out: &mut Output) {
+        self.put(&response, out);
+    }
+
+    fn refuse(&mut self, (): (), why: Refusal<'_>, out: &mut Output) {
+        self.put(&format!("{why:?}"), out);
+    }
+
+    fn tell(&mut self, event: &String, out: &mut Output) {
+        self.put(event, out);
+    }
+
+    fn poll(&mut self, _: &mut Context<'_>, _: &mut Output) -> bool {
+        true
+    }
+
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
+    fn throws_on_overload(&self) -> bool {
+        false
+    }
+}
+
+impl EchoSession {
+    fn put(&self, text: &str, out: &mut Output) {
+        out.append(|buffer| {
+            buffer.put_u32(text.len() as u32);
+            buffer.extend_from_slice(text.as_bytes());
+        });
+    }
+}
+
+fn start() -> Server<Echo> {
+    let env = env::real::env();
+    let limits = ServerLimits { request_timeout: Duration::from_millis(300), ..ServerLimits::default() };
+    let options = ServerOptions {
+        address: "127.0.0.1:0".parse().unwrap(),
+        workers: 2,
+        pin: false,
+        limits,
+        tls: None,
+        events: Arc::default(),
+        results: Share::new(usize::MAX),
+    };
+    let for_services = env.clone();
+    Server::start(&env, options, move |_| EchoService(for_services.clone())).unwrap()
+}
+
+fn connect(server: &Server<Echo>) -> TcpStream {
+    let client = TcpStream::connect(server.address()).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    client
+}
+
+fn send(client: &mut TcpStream, texts: &[&str]) {
+    let mut all = Vec::new();
+    for text in texts {
+        all.put_u32(text.len() as u32);
+        all.extend_from_slice(text.as_bytes());
+    }
+    client.write_all(&all).unwrap();
+}
+
+fn receive(client: &mut TcpStream) -> String {
+    let mut length = [0; 4];
+    client.read_exact(&mut length).unwrap();
+    let mut text = vec![0; u32::from_be_bytes(length) as usize];
+    client.read_exact(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn another_protocol_has_the_same_connections() {
+    let server = start();
+    let mut client = connect(&server);
+    let long = "x".repeat(LARGE_BODY + 1);
+    send(&mut client, &["sleep 100", "one", &long, "two"]);
+    for expected in ["one", &long, "two", "sleep 100"] {
+        assert_eq!(receive(&mut client), expected);
+    }
+    send(&mut client, &["panic now", "sleep 60000", "three"]);
+    assert_eq!(receive(&mut client), "Panicked");
+    assert_eq!(receive(&mut client), "three");
+    assert_eq!(receive(&mut client), "TimedOut(300ms)");
+    client.write_all(&[0xff; 8]).unwrap();
+    assert_eq!(receive(&mut client), "too long");
+    assert_eq!(client.read(&mut [0; 8]).unwrap(), 0, "a broken message ends its connection");
+    server.shutdown();
+}
+
+#[test]
+fn events_and_the_farewell_come_in_the_protocols_own_form() {
+    let server = start();
+    let handle = server.handle();
+    let mut clients = [connect(&server), connect(&server)];
+    for client in &mut clients {
+        send(client, &["listen", "heard"]);
+        assert_eq!(receive(client), "heard");
+    }
+    handle.set_farewell("bye".to_owned());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(handle.pause(false));
+    for client in &mut clients {
+        assert_eq!(receive(client), "bye");
+        assert_eq!(client.read(&mut [0; 8]).unwrap(), 0);
+    }
+    assert_eq!((server.bytes_in_flight(), server.connections().len()), (0, 0));
+    runtime.block_on(handle.resume()).unwrap();
+    let mut client = connect(&server);
+    send(&mut client, &["again"]);
+    assert_eq!(receive(&mut client), "again");
+}
+
+#[test]
+fn segments_are_any_protocols_outer_layer() {
+    let server = start();
+    let mut client = connect(&server);
+    send(&mut client, &["segments", "one", "two"]);
+    let (mut came, mut text) = (BytesMut::new(), Vec::new());
+    while text.len() < 14 {
+        let mut bytes = [0; 64];
+        let size = client.read(&mut bytes).unwrap();
+        assert!(size > 0);
+        came.extend_from_slice(&bytes[..size]);
+        while let Some(segment) = SegmentDecoder::new(SegmentFormat::Plain).next(&mut came).unwrap() {
+            text.extend_from_slice(&segment.payload);
+        }
+    }
+    assert_eq!(text, *b"\0\0\0\x03one\0\0\0\x03two");
+}

@@ -6,7 +6,7 @@ use admin::model::{ClientLatencies, CommitLogMetrics, HistogramData, NodeMetrics
 use metrics::Histogram;
 
 use super::{NodeAdmin, process};
-use transport::{Counter, WorkerStats};
+use native::{Counter, WorkerStats};
 
 fn data(histogram: &Histogram) -> HistogramData {
     histogram.snapshot().into()

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use admin::api::Result;
 use admin::model::{CacheChange, CacheKind, SnapshotInfo, SnapshotRequest, TableSelection, TransportChange};
+use native::ResumeError;
 use storage::{TableStore, snapshot};
-use transport::ResumeError;
 
 use super::{NodeAdmin, failed, invalid, wait};
 

@@ -5,7 +5,7 @@ use types::CqlType;
 use super::VirtualTable;
 use super::row::VirtualRow;
 use crate::services::Services;
-use transport::ConnectionStats;
+use native::ConnectionStats;
 
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("clients", rows)];
 

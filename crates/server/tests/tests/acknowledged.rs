@@ -9,12 +9,12 @@ use bytes::Bytes;
 use cluster::{IdentityOptions, Node, Timeouts};
 use config::Config;
 use env::sim::{DATA, Fault, Op, Sim};
+use native::{ConnectionInfo, ConnectionStats, Handled, RequestHandler};
 use protocol::request::{Execute, Prepare, Query, QueryParameters};
 use protocol::{ProtocolVersion, Request, RequestEnvelope, Response};
 use server::{CqlHandler, Services};
 use storage::EngineOptions;
 use storage::commitlog::{self, SyncMode};
-use transport::{ConnectionInfo, ConnectionStats, Handled, RequestHandler};
 use types::Consistency;
 
 /// The log waits so long for company.

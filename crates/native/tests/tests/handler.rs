@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use env::{Env, Instant};
-use protocol::request::AuthResponse;
-use protocol::response::{ColumnSpec, ResultMetadata, Rows};
-use protocol::{ErrorMessage, Request, RequestEnvelope, Response, ResponseEnvelope};
-use transport::{
+use native::{
     AuthOutcome, Authenticator, ConnectionInfo, Handled, PASSWORD_AUTHENTICATOR, RequestHandler, Server, ServerLimits,
     ServerOptions,
 };
+use protocol::request::AuthResponse;
+use protocol::response::{ColumnSpec, ResultMetadata, Rows};
+use protocol::{ErrorMessage, Request, RequestEnvelope, Response, ResponseEnvelope};
 use types::CqlType;
 
 /// What the tests look at from outside.
@@ -146,7 +146,7 @@ pub fn start(options: ServerOptions) -> (Server, Arc<Seen>) {
     let env = env::real::env();
     let seen = Arc::new(Seen::default());
     let (of_handler, to_handlers) = (seen.clone(), env.clone());
-    let server = Server::start(&env, options, move |_| {
+    let server = native::start(&env, options, move |_| {
         let column = ColumnSpec { keyspace: "ks".into(), table: "t".into(), name: "c".into(), cql_type: CqlType::Blob };
         TestHandler {
             env: to_handlers.clone(),

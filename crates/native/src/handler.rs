@@ -1,7 +1,8 @@
 //! What a worker hands a decoded request to.
 //!
-//! The connection layer answers OPTIONS, STARTUP, AUTH_RESPONSE and REGISTER itself; QUERY, PREPARE, EXECUTE and BATCH go to
-//! the handler. One handler a worker, made on its thread: nothing in it needs to be `Send`.
+//! The connection answers OPTIONS, STARTUP, AUTH_RESPONSE and REGISTER itself; QUERY, PREPARE,
+//! EXECUTE and BATCH go to the handler. Each worker has a handler of its own, made on its thread:
+//! nothing in it needs to be `Send`.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use env::Instant;
 use protocol::{ProtocolVersion, RequestEnvelope, ResponseEnvelope};
 
-use crate::stats::ConnectionStats;
+use crate::ConnectionStats;
 
 /// What is known of a connection when it becomes ready.
 #[derive(Clone, Debug)]
@@ -20,21 +21,14 @@ pub struct ConnectionInfo {
     pub peer: SocketAddr,
     /// The version of all further envelopes.
     pub version: ProtocolVersion,
-    /// Who authenticated; `None` if nobody has to.
+    /// Who logged in; `None` if nobody has to.
     pub user: Option<Arc<str>>,
     /// What `system_views.clients` shows; the handler keeps the keyspace in it up to date.
     pub stats: Arc<ConnectionStats>,
 }
 
 /// What became of a request.
-#[derive(Debug)]
-pub enum Handled<L> {
-    /// It is answered.
-    Answered(ResponseEnvelope),
-    /// Only the last wait is left, which gives the answer and needs little: the request itself, and all that was made of it, is gone. Waits of
-    /// one connection end in the order in which they began, or so nearly that nobody is kept long by the one before.
-    Last(L),
-}
+pub type Handled<L> = transport::Handled<ResponseEnvelope, L>;
 
 /// Executes requests.
 pub trait RequestHandler: 'static {
@@ -50,9 +44,10 @@ pub trait RequestHandler: 'static {
     /// A connection is gone; its requests in flight have been dropped.
     fn disconnect(&self, client: &Self::Client);
 
-    /// Executes a request that was read at `received`. Polled once at once: what can be answered without waiting costs no
-    /// task. Requests of one connection run side by side and may finish in any order. The future is dropped when the
-    /// connection closes or the request times out. The response's stream is set by the caller.
+    /// Executes a request that was read at `received`. The future is polled once where the request
+    /// was decoded: what can be answered without waiting costs no task. Requests of one connection
+    /// run side by side and may finish in any order. The future is dropped when the connection
+    /// closes or the request times out. The response's stream is set by the caller.
     fn handle(
         self: Rc<Self>,
         client: Rc<Self::Client>,

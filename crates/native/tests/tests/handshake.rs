@@ -1,6 +1,6 @@
 //! OPTIONS, STARTUP, authentication, versions, compression.
 
-use transport::{ServerOptions, Stage};
+use native::{ServerOptions, Stage};
 
 use crate::client::*;
 use crate::handler::{eventually, options, password, start};

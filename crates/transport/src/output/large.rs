@@ -1,22 +1,22 @@
-//! Responses with so many rows that they are copied into the out buffer piece by piece, as the client takes them.
+//! Responses that are so large that they are copied into the out buffer piece by piece, as the
+//! client takes them.
 //!
 //! Nothing may stand between the pieces of one: what is answered meanwhile waits behind it.
+//! What must hold: `bytes` is the sum of everything that waits here.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
-use protocol::segment::{PAYLOAD_SIZE_MAX, SegmentEncoder};
-
-/// Rows of this many bytes are copied piece by piece.
-pub(super) const LARGE_SIZE: usize = 256 << 10;
+use segments::{PAYLOAD_SIZE_MAX, SegmentEncoder};
 
 /// One such response.
 #[derive(Debug)]
 struct Large {
-    /// The first piece: all that stands before the rows, and rows as far as they fit.
+    /// The first piece: everything that stands before the rest, and of the rest what fits in one
+    /// segment with it.
     head: Bytes,
-    rows: Bytes,
-    /// Whole envelopes that wait for its end.
+    rest: Bytes,
+    /// Whole messages that wait for its end.
     behind: Vec<BytesMut>,
 }
 
@@ -38,25 +38,25 @@ impl LargeResponses {
         self.bytes
     }
 
-    /// Adds one, taken apart by `ResponseEnvelope::encode_without_rows`.
-    pub fn push(&mut self, mut head: BytesMut, mut rows: Bytes) {
-        self.bytes += head.len() + rows.len();
-        let room = PAYLOAD_SIZE_MAX.saturating_sub(head.len()).min(rows.len());
-        head.extend_from_slice(&rows.split_to(room));
-        self.queue.push_back(Large { head: head.freeze(), rows, behind: Vec::new() });
+    /// Adds one in two parts.
+    pub fn push(&mut self, mut head: BytesMut, mut rest: Bytes) {
+        self.bytes += head.len() + rest.len();
+        let room = PAYLOAD_SIZE_MAX.saturating_sub(head.len()).min(rest.len());
+        head.extend_from_slice(&rest.split_to(room));
+        self.queue.push_back(Large { head: head.freeze(), rest, behind: Vec::new() });
     }
 
     /// Adds one that is whole.
-    pub fn push_whole(&mut self, envelope: Bytes) {
-        self.bytes += envelope.len();
-        self.queue.push_back(Large { head: envelope, rows: Bytes::new(), behind: Vec::new() });
+    pub fn push_whole(&mut self, message: Bytes) {
+        self.bytes += message.len();
+        self.queue.push_back(Large { head: message, rest: Bytes::new(), behind: Vec::new() });
     }
 
-    /// Puts an envelope behind them.
-    pub fn push_behind(&mut self, envelope: BytesMut) {
+    /// Puts an message behind them.
+    pub fn push_behind(&mut self, message: BytesMut) {
         if let Some(last) = self.queue.back_mut() {
-            self.bytes += envelope.len();
-            last.behind.push(envelope);
+            self.bytes += message.len();
+            last.behind.push(message);
         }
     }
 
@@ -65,31 +65,34 @@ impl LargeResponses {
         while out.len() < size
             && let Some(first) = self.queue.front_mut()
         {
-            let from = if first.head.is_empty() { &mut first.rows } else { &mut first.head };
+            let from = if first.head.is_empty() { &mut first.rest } else { &mut first.head };
             let piece = from.split_to(from.len().min(PAYLOAD_SIZE_MAX).min(size));
             self.bytes -= piece.len();
             match segments {
                 Some(segments) => segments.append_part(out, &piece),
                 None => out.extend_from_slice(&piece),
             }
-            if first.head.has_remaining() || first.rows.has_remaining() {
+            if first.head.has_remaining() || first.rest.has_remaining() {
                 continue;
             }
             let behind = self.queue.pop_front().map(|first| first.behind).unwrap_or_default();
-            for envelope in behind {
-                self.bytes -= envelope.len();
+            for message in behind {
+                self.bytes -= message.len();
                 match segments {
-                    Some(segments) => segments.append(out, |out| out.extend_from_slice(&envelope)),
-                    None => out.extend_from_slice(&envelope),
+                    Some(segments) => segments.append(out, |out| out.extend_from_slice(&message)),
+                    None => out.extend_from_slice(&message),
                 }
             }
         }
+        assert!(self.bytes == 0 || !self.queue.is_empty(), "without large responses no bytes wait");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use protocol::segment::SegmentFormat;
+    use segments::SegmentFormat;
+
+    use crate::limits::OUT_LARGE;
 
     use super::*;
 
@@ -114,7 +117,7 @@ mod tests {
                     Some(segments) => segments.append(&mut whole_out, |out| out.extend_from_slice(&whole)),
                     None => whole_out.extend_from_slice(&whole),
                 }
-                match rows.len() > LARGE_SIZE {
+                match rows.len() > OUT_LARGE {
                     true => large.push(head, rows),
                     false => large.push_behind(whole),
                 }

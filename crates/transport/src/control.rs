@@ -1,16 +1,19 @@
-//! What a connection's task shares with its worker: the worker's ticker looks for timeouts, its event task brings events, and
-//! a drain ends all. All on one thread.
+//! What a connection's task shares with its worker and with its session.
+//!
+//! The worker's ticker looks for timeouts here, its event task brings events, and a drain ends the
+//! connection. The session says through [`Link`] that its handshake is done and which events it
+//! asks for. Everything happens on one thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
 use env::Instant;
-use protocol::request::EventType;
-use protocol::response::Event;
 
-use crate::limits::{CONNECTION_EVENTS_MAX, HUNG_UP_PATIENCE, LINGER, ServerLimits};
+use crate::limits::{CONNECTION_EVENTS_MAX, HUNG_UP_PATIENCE, LINGER, SHRINK_AFTER, ServerLimits};
+use crate::protocol::Protocol;
 
 /// Why the worker wants a connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +39,12 @@ pub(crate) enum Verdict {
 }
 
 /// See the module.
-#[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct Control<P: Protocol> {
+    /// When the connection was accepted.
     pub opened: Instant,
+    /// When its last bytes came.
     pub last_read: Cell<Instant>,
+    /// The handshake is done.
     pub ready: Cell<bool>,
     /// Since when the socket has taken nothing of a non-empty out buffer.
     pub write_blocked: Cell<Option<Instant>>,
@@ -57,13 +62,17 @@ pub(crate) struct Control {
     pub shrink: Cell<bool>,
     /// Waits until there are bytes left of the server's total.
     pub paused: Cell<bool>,
+    /// Why the worker wants the connection to end.
     pub verdict: Cell<Option<Verdict>>,
+    /// A bit for each kind of events that the session asked for.
     registered: Cell<u8>,
-    events: RefCell<VecDeque<Arc<Event>>>,
+    /// Events that are not in the out buffer yet; at most [`CONNECTION_EVENTS_MAX`].
+    events: RefCell<VecDeque<Arc<P::Event>>>,
+    /// The waker of the connection's task.
     waker: RefCell<Option<Waker>>,
 }
 
-impl Control {
+impl<P: Protocol> Control<P> {
     pub fn new(now: Instant) -> Self {
         Self {
             opened: now,
@@ -106,9 +115,9 @@ impl Control {
         }
     }
 
-    /// Asks for events.
-    pub fn register(&self, event: EventType) {
-        self.registered.set(self.registered.get() | 1 << event as u8);
+    fn ask_for(&self, kind: u8) {
+        assert!(kind < u8::BITS as u8, "a kind of events has a bit");
+        self.registered.set(self.registered.get() | 1 << kind);
     }
 
     pub fn is_registered(&self) -> bool {
@@ -116,8 +125,8 @@ impl Control {
     }
 
     /// Brings an event, if it was asked for.
-    pub fn notify(&self, event: &Arc<Event>) {
-        if self.registered.get() & 1 << event.event_type() as u8 == 0 {
+    pub fn notify(&self, event: &Arc<P::Event>) {
+        if self.registered.get() & 1 << P::kind(event) == 0 {
             return;
         }
         let mut events = self.events.borrow_mut();
@@ -129,7 +138,7 @@ impl Control {
         }
     }
 
-    pub fn next_event(&self) -> Option<Arc<Event>> {
+    pub fn next_event(&self) -> Option<Arc<P::Event>> {
         self.events.borrow_mut().pop_front()
     }
 
@@ -171,5 +180,21 @@ impl Control {
     }
 }
 
-/// A connection that is silent this long gives its buffers back.
-const SHRINK_AFTER: std::time::Duration = std::time::Duration::from_secs(10);
+/// What a session tells its connection.
+pub struct Link<P: Protocol>(Rc<Control<P>>);
+
+impl<P: Protocol> Link<P> {
+    pub(crate) fn new(control: &Rc<Control<P>>) -> Self {
+        Self(Rc::clone(control))
+    }
+
+    /// The handshake is done: its timeout no longer counts.
+    pub fn set_ready(&self) {
+        self.0.ready.set(true);
+    }
+
+    /// Events of this kind are told from now on.
+    pub fn ask_for(&self, kind: u8) {
+        self.0.ask_for(kind);
+    }
+}

@@ -1,10 +1,15 @@
-//! Requests that wait: polled once where they were decoded, then kept until they are done or out of time.
+//! Requests that wait: polled once where they were decoded, then kept until they are done or out of
+//! time.
 //!
-//! The boxes of futures are reused, so that a request which is answered at the first poll allocates nothing. A handler that
-//! panics fails its request and nothing else.
+//! The boxes of futures are reused, so that a request which is answered at the first poll allocates
+//! nothing. A handler that panics fails its request and nothing else.
 //!
-//! Those of which only the last wait is left ([`Handled::Last`]) stand in a queue, and only the first is polled: writes that wait for the commit
-//! log come through with one sync in the order in which they went there, so that one of them is told and the others look.
+//! Requests of which only the last wait is left ([`Handled::Last`]) stand in a queue, and only the
+//! first is polled. Writes that wait for the commit log become durable in the order in which they
+//! went there, so when the head completes, every completed one behind it is popped.
+//!
+//! What must hold: the bytes of a request are counted from [`InFlight::start`] until it comes out of
+//! [`InFlight::poll_finished`]; without requests there are no bytes.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,63 +19,63 @@ use std::task::{Context, Poll, Waker};
 
 use env::Instant;
 use futures_util::stream::{FuturesUnordered, Stream};
-use protocol::ResponseEnvelope;
 use stdx::Taken;
 
-use crate::handler::Handled;
-
-/// Boxes kept for reuse by one connection.
-const SPARE_MAX: usize = 16;
+use crate::limits::SPARE_BOXES_MAX;
+use crate::session::Handled;
 
 type Slot<F> = Pin<Box<Option<F>>>;
 
 /// How a request ended.
 #[derive(Debug)]
-pub(super) enum Outcome {
-    Done(ResponseEnvelope),
+pub(crate) enum Outcome<R> {
+    Done(R),
     Panicked,
     TimedOut,
 }
 
 /// A request that has ended.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub stream: i16,
-    /// Bytes of its body, which no longer count.
+pub(crate) struct Finished<I, R> {
+    /// By what its answer is found.
+    pub id: I,
+    /// The bytes that were counted for it, and no longer are.
     pub size: usize,
-    /// Room of its body, if that is large.
+    /// The room of its body, if that is large.
     pub room: Option<Taken>,
-    pub outcome: Outcome,
+    pub outcome: Outcome<R>,
 }
 
 /// How a request went on when it was first polled.
-pub(super) enum Started {
-    Ended(Outcome),
+pub(crate) enum Started<R> {
+    Ended(Outcome<R>),
     /// It waits, and so many bytes count for it.
     Waits(usize),
 }
 
 /// The requests of a connection that wait for something.
-pub(super) struct InFlight<F, L> {
-    waiting: FuturesUnordered<Waiting<F>>,
-    last: VecDeque<Last<L>>,
+pub(crate) struct InFlight<F, L, I> {
+    waiting: FuturesUnordered<Waiting<F, I>>,
+    /// Requests in their last wait, in the order in which that began.
+    last: VecDeque<Last<L, I>>,
+    /// At most [`SPARE_BOXES_MAX`] empty boxes.
     spare: Vec<Slot<F>>,
-    /// Bytes of their bodies.
+    /// Bytes that are counted for all of them.
     bytes: usize,
 }
 
 /// A request in its last wait.
-struct Last<L> {
+struct Last<L, I> {
     wait: L,
-    stream: i16,
+    id: I,
     size: usize,
     room: Option<Taken>,
 }
 
-struct Waiting<F> {
+struct Waiting<F, I> {
     /// `None` once it has ended and its box was taken for reuse.
     slot: Option<Slot<F>>,
-    stream: i16,
+    id: I,
     size: usize,
     room: Option<Taken>,
     started: Instant,
@@ -78,7 +83,7 @@ struct Waiting<F> {
     waker: Option<Waker>,
 }
 
-impl<F, L> InFlight<F, L> {
+impl<F, L, I> InFlight<F, L, I> {
     pub fn new() -> Self {
         Self { waiting: FuturesUnordered::new(), last: VecDeque::new(), spare: Vec::new(), bytes: 0 }
     }
@@ -90,19 +95,30 @@ impl<F, L> InFlight<F, L> {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
+
+    fn release(&mut self, size: usize) {
+        assert!(self.bytes >= size, "a request's bytes are released once");
+        self.bytes -= size;
+        assert!(self.bytes == 0 || self.len() > 0, "without requests in flight there are no bytes");
+    }
 }
 
-impl<F: Future<Output = Handled<L>>, L: Future<Output = ResponseEnvelope> + Unpin> InFlight<F, L> {
+impl<F, L, I, R> InFlight<F, L, I>
+where
+    F: Future<Output = Handled<R, L>>,
+    L: Future<Output = R> + Unpin,
+    I: Copy + Unpin,
+{
     /// Polls a new request once. If it waits, its bytes count and it keeps the room of its body; in its last wait it takes neither.
     pub fn start(
         &mut self,
         context: &mut Context<'_>,
         future: F,
-        stream: i16,
+        id: I,
         size: usize,
         room: &mut Option<Taken>,
         started: Instant,
-    ) -> Started {
+    ) -> Started<R> {
         let mut slot = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         slot.as_mut().set(Some(future));
         let size = match poll_slot(&mut slot, context) {
@@ -111,15 +127,15 @@ impl<F: Future<Output = Handled<L>>, L: Future<Output = ResponseEnvelope> + Unpi
                 match ended {
                     Ended::Now(outcome) => return Started::Ended(outcome),
                     Ended::ButFor(wait) => {
-                        let size = size_of::<Last<L>>();
-                        self.last.push_back(Last { wait, stream, size, room: None });
+                        let size = size_of::<Last<L, I>>();
+                        self.last.push_back(Last { wait, id, size, room: None });
                         size
                     }
                 }
             }
             Poll::Pending => {
                 let (slot, room) = (Some(slot), room.take());
-                self.waiting.push(Waiting { slot, stream, size, room, started, expired: false, waker: None });
+                self.waiting.push(Waiting { slot, id, size, room, started, expired: false, waker: None });
                 size
             }
         };
@@ -128,31 +144,31 @@ impl<F: Future<Output = Handled<L>>, L: Future<Output = ResponseEnvelope> + Unpi
     }
 
     /// The next request that has ended; `Pending` if all wait, or there are none.
-    pub fn poll_finished(&mut self, context: &mut Context<'_>) -> Poll<Finished> {
+    pub fn poll_finished(&mut self, context: &mut Context<'_>) -> Poll<Finished<I, R>> {
         while let Poll::Ready(Some((slot, waited))) = Pin::new(&mut self.waiting).poll_next(context) {
             self.keep(slot);
-            let Waited { stream, size, room, ended } = waited;
+            let Waited { id, size, room, ended } = waited;
             match ended {
                 Ended::Now(outcome) => {
-                    self.bytes -= size;
-                    return Poll::Ready(Finished { stream, size, room, outcome });
+                    self.release(size);
+                    return Poll::Ready(Finished { id, size, room, outcome });
                 }
-                Ended::ButFor(wait) => self.last.push_back(Last { wait, stream, size, room }),
+                Ended::ButFor(wait) => self.last.push_back(Last { wait, id, size, room }),
             }
         }
         self.poll_last(context)
     }
 
-    fn poll_last(&mut self, context: &mut Context<'_>) -> Poll<Finished> {
+    fn poll_last(&mut self, context: &mut Context<'_>) -> Poll<Finished<I, R>> {
         let Some(first) = self.last.front_mut() else { return Poll::Pending };
         let outcome = match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut first.wait).poll(context))) {
             Ok(Poll::Ready(response)) => Outcome::Done(response),
             Ok(Poll::Pending) => return Poll::Pending,
             Err(_) => Outcome::Panicked,
         };
-        let Some(Last { stream, size, room, .. }) = self.last.pop_front() else { return Poll::Pending };
-        self.bytes -= size;
-        Poll::Ready(Finished { stream, size, room, outcome })
+        let Some(Last { id, size, room, .. }) = self.last.pop_front() else { return Poll::Pending };
+        self.release(size);
+        Poll::Ready(Finished { id, size, room, outcome })
     }
 
     /// Marks the requests that started before `limit`, so that they end as timed out; says when the oldest other one started.
@@ -170,7 +186,7 @@ impl<F: Future<Output = Handled<L>>, L: Future<Output = ResponseEnvelope> + Unpi
     }
 
     fn keep(&mut self, mut slot: Slot<F>) {
-        if self.spare.len() < SPARE_MAX {
+        if self.spare.len() < SPARE_BOXES_MAX {
             slot.as_mut().set(None);
             self.spare.push(slot);
         }
@@ -178,23 +194,23 @@ impl<F: Future<Output = Handled<L>>, L: Future<Output = ResponseEnvelope> + Unpi
 }
 
 /// How a request's future ended.
-enum Ended<L> {
-    Now(Outcome),
+enum Ended<R, L> {
+    Now(Outcome<R>),
     /// But for its last wait.
     ButFor(L),
 }
 
 /// A request whose future has ended.
-struct Waited<L> {
-    stream: i16,
+struct Waited<R, L, I> {
+    id: I,
     size: usize,
     room: Option<Taken>,
-    ended: Ended<L>,
+    ended: Ended<R, L>,
 }
 
-fn poll_slot<F, L>(slot: &mut Slot<F>, context: &mut Context<'_>) -> Poll<Ended<L>>
+fn poll_slot<F, R, L>(slot: &mut Slot<F>, context: &mut Context<'_>) -> Poll<Ended<R, L>>
 where
-    F: Future<Output = Handled<L>>,
+    F: Future<Output = Handled<R, L>>,
 {
     let future = slot.as_mut().as_pin_mut().expect("a slot is filled before it is polled");
     match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
@@ -205,8 +221,8 @@ where
     }
 }
 
-impl<L, F: Future<Output = Handled<L>>> Future for Waiting<F> {
-    type Output = (Slot<F>, Waited<L>);
+impl<R, L, I: Copy + Unpin, F: Future<Output = Handled<R, L>>> Future for Waiting<F, I> {
+    type Output = (Slot<F>, Waited<R, L, I>);
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
@@ -225,6 +241,6 @@ impl<L, F: Future<Output = Handled<L>>> Future for Waiting<F> {
             }
         };
         let slot = this.slot.take().expect("there until now");
-        Poll::Ready((slot, Waited { stream: this.stream, size: this.size, room: this.room.take(), ended }))
+        Poll::Ready((slot, Waited { id: this.id, size: this.size, room: this.room.take(), ended }))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use native::{EventHub, ServerOptions};
 use protocol::response::{Event, SchemaChange, SchemaChangeKind, SchemaChangeTarget, StatusChange};
-use transport::{EventHub, ServerOptions};
 
 use crate::client::*;
 use crate::handler::{eventually, options, start};

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use native::{ResumeError, ServerHandle, ServerLimits, ServerOptions};
 use protocol::response::{Event, StatusChange};
-use transport::{ResumeError, ServerHandle, ServerLimits, ServerOptions};
 
 use crate::client::*;
 use crate::handler::{eventually, options, start, start_with};
@@ -63,9 +63,8 @@ fn a_taken_port_is_an_error() {
     let mut options = options();
     options.address = taken.local_addr().unwrap();
     let env = env::real::env();
-    let result = transport::Server::start(&env, options, |_| -> crate::handler::TestHandler {
-        unreachable!("the port comes first")
-    });
+    let result =
+        native::start(&env, options, |_| -> crate::handler::TestHandler { unreachable!("the port comes first") });
     assert_eq!(result.err().unwrap().kind(), std::io::ErrorKind::AddrInUse);
 }
 
@@ -105,7 +104,7 @@ fn closing(handle: ServerHandle, force: bool) -> thread::JoinHandle<()> {
 fn a_server_is_closed_and_opened_again() {
     let (server, _) = start(ServerOptions { workers: 2, ..options() });
     let (address, handle) = (server.address(), server.handle());
-    server.set_farewell(Event::Status(StatusChange::Down, address.ip(), address.port()));
+    handle.set_farewell(Event::Status(StatusChange::Down, address.ip(), address.port()));
     for _ in 0..3 {
         let mut waiting: Vec<Client> = (0..4).map(|_| Client::ready(address, 5)).collect();
         let mut registered = Client::ready(address, 4);

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use transport::ServerLimits;
+use native::ServerLimits;
 
 use crate::client::*;
 use crate::handler::{eventually, start_with};

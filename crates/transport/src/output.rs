@@ -1,11 +1,12 @@
-//! The write side of a connection: responses are appended, and written once per batch.
+//! The write side of a connection: responses are appended, and written once per turn.
 //!
-//! What lies here counts as a large result (`ServerOptions::results`) until the socket has it: pages that came as such, their compressed
-//! form, and an out buffer that has grown.
+//! What lies here counts as a large result (`ServerOptions::results`) until the socket has it: an
+//! out buffer that has grown, and responses that stand apart ([`Output::append_counted`]).
 //!
-//! In version 5 the envelopes of a batch share segments. What the client does not take stays in the buffer; the connection
-//! looks at [`Output::pending`] and stops reading beyond its limit. Pages of many rows are copied and written in slices, and other
-//! connections have their turn in between ([`large`]).
+//! Once a session has started segments, messages share them. What the client does not take stays in
+//! the buffer; the connection looks at [`Output::pending`] and stops reading beyond its limit. Large
+//! responses are copied and written in slices, and other connections have their turn in between
+//! ([`large`]).
 
 use std::io;
 use std::pin::Pin;
@@ -14,38 +15,35 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
 use env::Stream;
-use protocol::segment::{SegmentEncoder, SegmentFormat};
-use protocol::{Compression, ProtocolVersion, ResponseEnvelope};
+use segments::{SegmentEncoder, SegmentFormat};
 use stdx::{Share, Taken};
 
-use crate::limits::{
-    COMPRESSED_APART, OUT_SIZE_KEPT, OUT_SLICE_SIZE, OUT_SLICE_SIZE_SCARCE, OUT_UNCOUNTED, TURN_WRITE_MAX,
-};
+use crate::limits::{OUT_SIZE_KEPT, OUT_SLICE_SIZE, OUT_SLICE_SIZE_SCARCE, OUT_UNCOUNTED, TURN_WRITE_MAX};
 use crate::stats::WorkerStats;
 
 mod large;
 
-use large::{LARGE_SIZE, LargeResponses};
+use large::LargeResponses;
 
 /// The buffer and its framing.
 #[derive(Debug)]
-pub(super) struct Output {
+pub struct Output {
     buffer: BytesMut,
-    /// Of what large results may take.
+    /// What all large results may take.
     results: Arc<Share>,
-    /// The buffer, once it has grown.
+    /// The share of this buffer, once it has grown beyond [`OUT_UNCOUNTED`].
     taken: Option<Taken>,
+    /// The outer layer, once it has begun.
     segments: Option<SegmentEncoder>,
-    /// Of bodies, in versions 3 and 4.
-    compression: Option<Compression>,
-    /// The stream holds what it has not sent: counts as a byte.
+    /// The stream holds what it has not sent, as an encrypted one may: counts as a byte.
     is_unflushed: bool,
+    /// Responses that stand behind the buffer and come into it slice by slice.
     large: LargeResponses,
 }
 
 /// What became of a flush.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Flushed {
+pub(crate) enum Flushed {
     /// Everything is written.
     All,
     /// The client does not take more now. It took so many bytes.
@@ -54,7 +52,7 @@ pub(super) enum Flushed {
     Yielded,
 }
 
-/// Compressed bytes that count until nobody holds a slice of them.
+/// Bytes of a message that count until nobody holds a slice of them.
 struct Counted {
     bytes: BytesMut,
     _taken: Taken,
@@ -68,36 +66,25 @@ impl AsRef<[u8]> for Counted {
 
 impl Output {
     /// One that is empty; what it holds is counted in `results`.
-    pub fn new(results: Arc<Share>) -> Self {
+    pub(crate) fn new(results: Arc<Share>) -> Self {
         Self {
             buffer: BytesMut::new(),
             results,
             taken: None,
             segments: None,
-            compression: None,
             is_unflushed: false,
             large: LargeResponses::default(),
         }
     }
 
     /// There is more here than each connection may have, and too much in all of them.
-    pub fn is_scarce(&self) -> bool {
+    pub(crate) fn is_scarce(&self) -> bool {
         self.pending() > OUT_UNCOUNTED && self.results.is_used_up()
     }
 
-    /// From the next response on there are segments.
+    /// From the next message on there are segments.
     pub fn start_segments(&mut self, format: SegmentFormat) {
         self.segments = Some(SegmentEncoder::new(format));
-    }
-
-    /// From the next response on bodies may be compressed.
-    pub fn start_compression(&mut self, compression: Compression) {
-        self.compression = Some(compression);
-    }
-
-    /// What bodies are compressed with.
-    pub fn compression(&self) -> Option<Compression> {
-        self.compression
     }
 
     /// Bytes not yet written.
@@ -106,38 +93,33 @@ impl Output {
         self.buffer.len() + segments + self.large.bytes() + usize::from(self.is_unflushed)
     }
 
-    /// Appends a response.
-    pub fn push(&mut self, response: &ResponseEnvelope, version: ProtocolVersion) {
-        if self.compression.is_none() {
-            let mut head = BytesMut::new();
-            if let Some(rows) = response.encode_without_rows(&mut head, version, LARGE_SIZE) {
-                return self.large.push(head, rows);
-            }
-        } else if response.response.size_hint() >= COMPRESSED_APART {
-            let envelope = self.compressed(response, version);
-            return self.large.push_whole(envelope);
-        }
+    /// Appends a message.
+    pub fn append(&mut self, write: impl FnOnce(&mut BytesMut)) {
         if !self.large.is_empty() {
-            let mut envelope = BytesMut::new();
-            response.encode(&mut envelope, version, self.compression);
-            return self.large.push_behind(envelope);
+            let mut message = BytesMut::new();
+            write(&mut message);
+            return self.large.push_behind(message);
         }
         match &mut self.segments {
-            Some(segments) => segments.append(&mut self.buffer, |out| response.encode(out, version, None)),
-            None => response.encode(&mut self.buffer, version, self.compression),
+            Some(segments) => segments.append(&mut self.buffer, write),
+            None => write(&mut self.buffer),
         }
         self.count();
     }
 
-    /// A page with bytes of its own, which count as long as there are any.
-    fn compressed(&self, response: &ResponseEnvelope, version: ProtocolVersion) -> Bytes {
-        let mut bytes = BytesMut::new();
-        response.encode(&mut bytes, version, self.compression);
-        if bytes.len() < bytes.capacity() / 2 {
-            bytes = BytesMut::from(&bytes[..]);
+    /// Appends a large message in two parts, the second of which is copied slice by slice.
+    pub fn append_in_slices(&mut self, head: BytesMut, rest: Bytes) {
+        self.large.push(head, rest);
+    }
+
+    /// Appends a message with bytes of its own, which count as a large result as long as there are
+    /// any.
+    pub fn append_counted(&mut self, mut message: BytesMut) {
+        if message.len() < message.capacity() / 2 {
+            message = BytesMut::from(&message[..]);
         }
-        let taken = self.results.take(bytes.len());
-        Bytes::from_owner(Counted { bytes, _taken: taken })
+        let taken = self.results.take(message.len());
+        self.large.push_whole(Bytes::from_owner(Counted { bytes: message, _taken: taken }));
     }
 
     fn count(&mut self) {
@@ -149,19 +131,8 @@ impl Output {
         }
     }
 
-    /// Appends an envelope that is already encoded.
-    pub fn push_encoded(&mut self, envelope: &[u8]) {
-        if !self.large.is_empty() {
-            return self.large.push_behind(BytesMut::from(envelope));
-        }
-        match &mut self.segments {
-            Some(segments) => segments.append(&mut self.buffer, |out| out.extend_from_slice(envelope)),
-            None => self.buffer.extend_from_slice(envelope),
-        }
-    }
-
     /// Writes what there is, as far as the client takes it and others need not wait.
-    pub fn poll_flush(
+    pub(crate) fn poll_flush(
         &mut self,
         context: &mut Context<'_>,
         stream: &mut dyn Stream,
@@ -216,6 +187,7 @@ impl Output {
     }
 
     fn consume(&mut self, size: usize) {
+        assert!(size <= self.buffer.len(), "a socket takes no more than it was given");
         if size < self.buffer.len() {
             return self.buffer.advance(size);
         }
@@ -230,7 +202,7 @@ impl Output {
     }
 
     /// Gives the buffer back if it holds nothing.
-    pub fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();
         }

@@ -1,0 +1,101 @@
+//! What is known of a client's connection, for `system_views.clients` and `nodetool clientstats`;
+//! and the protocol's types as `transport` asks for them.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use protocol::ProtocolVersion;
+use protocol::response::Event;
+use transport::Protocol;
+
+/// The native protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct Native;
+
+impl Protocol for Native {
+    type Event = Event;
+    type Details = Client;
+
+    fn kind(event: &Event) -> u8 {
+        event.event_type() as u8
+    }
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    /// Accepted; OPTIONS and STARTUP are expected.
+    Established = 0,
+    /// AUTH_RESPONSE is expected.
+    Authenticating = 1,
+    /// Requests are served.
+    Ready = 2,
+}
+
+impl Stage {
+    /// As `system_views.clients` shows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Established => "ESTABLISHED",
+            Self::Authenticating => "AUTHENTICATING",
+            Self::Ready => "READY",
+        }
+    }
+}
+
+/// What STARTUP, login and USE say.
+#[derive(Clone, Debug, Default)]
+pub struct ClientDetails {
+    /// Once STARTUP has been read.
+    pub version: Option<ProtocolVersion>,
+    /// All options of STARTUP, in its order.
+    pub options: Vec<(String, String)>,
+    /// `DRIVER_NAME`
+    pub driver_name: Option<Arc<str>>,
+    /// `DRIVER_VERSION`
+    pub driver_version: Option<Arc<str>>,
+    /// The connection's keyspace.
+    pub keyspace: Option<Arc<str>>,
+    /// Who logged in.
+    pub user: Option<Arc<str>>,
+}
+
+/// A client's connection. Its details seldom change, so they stand behind a mutex.
+#[derive(Debug, Default)]
+pub struct Client {
+    /// A [`Stage`]. Only grows.
+    stage: AtomicU8,
+    details: Mutex<ClientDetails>,
+}
+
+impl Client {
+    /// How far it has come.
+    pub fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Relaxed) {
+            0 => Stage::Established,
+            1 => Stage::Authenticating,
+            _ => Stage::Ready,
+        }
+    }
+
+    pub(crate) fn set_stage(&self, stage: Stage) {
+        let before = self.stage.swap(stage as u8, Ordering::Relaxed);
+        assert!(before < stage as u8, "a connection's stages follow each other");
+    }
+
+    /// A copy of the details.
+    pub fn details(&self) -> ClientDetails {
+        self.details.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the details.
+    pub fn update(&self, change: impl FnOnce(&mut ClientDetails)) {
+        change(&mut self.details.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// USE was executed.
+    pub fn set_keyspace(&self, keyspace: &str) {
+        self.update(|details| details.keyspace = Some(Arc::from(keyspace)));
+    }
+}

@@ -1,0 +1,184 @@
+//! Finds envelopes in the read buffer.
+//!
+//! Bodies are slices of the buffer. What a client claims beyond the limit is not stored but thrown
+//! away as it comes.
+
+use bytes::{Buf, Bytes, BytesMut};
+use protocol::frame::{HEADER_SIZE, Header, HeaderError, decode_header};
+use protocol::segment::decode::{EnvelopeJoiner, Joined};
+use protocol::segment::{SegmentDecoder, SegmentFormat};
+use protocol::{DecodeError, ProtocolVersion};
+use transport::limits::LARGE_BODY;
+
+/// What is at the start of the buffer.
+#[derive(Debug)]
+pub(crate) enum Frame {
+    /// Not enough for anything: more has to be read.
+    Nothing,
+    /// The beginning of an envelope with a large body, to be read on after [`Framing::admit`] or
+    /// thrown away with [`Framing::pass_over`].
+    Large(Header),
+    /// A whole envelope, its body still compressed if its flag says so.
+    Envelope(Header, Bytes),
+    /// An envelope over the limit; its body is being thrown away.
+    TooLarge(Header),
+    /// Bytes that can only be answered by closing.
+    Broken(HeaderError),
+}
+
+/// The largest requests that are taken of a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// An envelope without segments, its header included.
+    pub frame_max: usize,
+    /// The body of an envelope in segments.
+    pub message_max: usize,
+}
+
+impl Sizes {
+    /// Both no more than `size`.
+    pub fn at_most(self, size: usize) -> Self {
+        Self { frame_max: self.frame_max.min(size), message_max: self.message_max.min(size) }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Framing {
+    sizes: Sizes,
+    /// Bytes of a too large body still to be thrown away.
+    discard: usize,
+    /// The large body at the start of the buffer may be read.
+    admitted: bool,
+    /// After STARTUP of version 5.
+    segments: Option<(SegmentDecoder, EnvelopeJoiner)>,
+}
+
+impl Framing {
+    pub fn new(sizes: Sizes) -> Self {
+        Self { sizes, discard: 0, admitted: false, segments: None }
+    }
+
+    /// The largest body that is taken, decompressed.
+    pub fn body_size_max(&self) -> usize {
+        if self.segments.is_some() { self.sizes.message_max } else { self.sizes.frame_max }
+    }
+
+    /// Why a request is refused whose size is over the limit, in Cassandra's words.
+    pub fn too_large(&self, header: &Header) -> String {
+        let size = header.body_size as usize;
+        if self.segments.is_some() {
+            let limit = self.sizes.message_max;
+            return format!("CQL Message of size {size} bytes exceeds allowed maximum of {limit} bytes");
+        }
+        let (length, limit) = (HEADER_SIZE + size, self.sizes.frame_max);
+        format!("Request is too big: length {length} exceeds maximum allowed length {limit}.")
+    }
+
+    /// The client is known: from here on its requests may be of these sizes.
+    pub fn allow(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
+        if let Some((_, joiner)) = &mut self.segments {
+            joiner.set_body_size_max(sizes.message_max);
+        }
+    }
+
+    /// From the next byte on there are segments.
+    pub fn start_segments(&mut self, format: SegmentFormat) {
+        assert!(self.segments.is_none(), "segments begin once");
+        self.segments = Some((SegmentDecoder::new(format), EnvelopeJoiner::new(self.sizes.message_max)));
+    }
+
+    /// The large body that was found may be read.
+    pub fn admit(&mut self, header: &Header) {
+        self.admitted = true;
+        if let Some((_, joiner)) = &mut self.segments {
+            joiner.reserve(header);
+        }
+    }
+
+    /// The large body that was found is thrown away as it comes.
+    pub fn pass_over(&mut self, header: &Header, buffer: &mut BytesMut) {
+        match &mut self.segments {
+            None => self.discard(header, buffer),
+            Some((_, joiner)) => joiner.discard(header),
+        }
+    }
+
+    fn discard(&mut self, header: &Header, buffer: &mut BytesMut) {
+        let size = HEADER_SIZE + header.body_size as usize;
+        let held = buffer.len().min(size);
+        buffer.advance(held);
+        self.discard = size - held;
+    }
+
+    /// Bytes that are missing of the frame at the start of the buffer; 0 where that is unknown. A
+    /// segment ends within 128 KiB: reading it in steps of the read size costs little.
+    pub fn missing(&self, buffer: &BytesMut) -> usize {
+        let Some(length) = buffer.get(5..HEADER_SIZE).filter(|_| self.segments.is_none()) else {
+            return 0;
+        };
+        let length = length.iter().fold(0usize, |all, byte| all << 8 | usize::from(*byte));
+        let limit = if self.admitted { self.sizes.frame_max } else { LARGE_BODY };
+        (HEADER_SIZE + length.min(limit)).saturating_sub(buffer.len())
+    }
+
+    /// Takes what is at the start of the buffer.
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Frame {
+        let found = match self.segments {
+            None => self.next_bare(buffer),
+            Some(_) => self.next_segmented(buffer),
+        };
+        if matches!(found, Ok(Frame::Envelope(..))) {
+            self.admitted = false;
+        }
+        found.unwrap_or_else(Frame::Broken)
+    }
+
+    fn next_bare(&mut self, buffer: &mut BytesMut) -> Result<Frame, HeaderError> {
+        if self.discard > 0 {
+            let gone = self.discard.min(buffer.len());
+            buffer.advance(gone);
+            self.discard -= gone;
+        }
+        let Some(header) = decode_header(buffer)? else {
+            return Ok(Frame::Nothing);
+        };
+        let size = header.body_size as usize;
+        if HEADER_SIZE + size > self.sizes.frame_max {
+            self.discard(&header, buffer);
+            return Ok(Frame::TooLarge(header));
+        }
+        if buffer.len() < HEADER_SIZE + size {
+            let is_large = size >= LARGE_BODY && !self.admitted;
+            return Ok(if is_large { Frame::Large(header) } else { Frame::Nothing });
+        }
+        buffer.advance(HEADER_SIZE);
+        Ok(Frame::Envelope(header, buffer.split_to(size).freeze()))
+    }
+
+    fn next_segmented(&mut self, buffer: &mut BytesMut) -> Result<Frame, HeaderError> {
+        let Some((decoder, joiner)) = &mut self.segments else {
+            return Ok(Frame::Nothing);
+        };
+        loop {
+            match joiner.next_envelope()? {
+                Some(Joined::Envelope(header, body)) => return Ok(Frame::Envelope(header, body)),
+                Some(Joined::TooLarge(header)) => return Ok(Frame::TooLarge(header)),
+                None => {}
+            }
+            let cut = joiner.cut().filter(|header| header.body_size as usize >= LARGE_BODY && !self.admitted);
+            if let Some(header) = cut {
+                return Ok(Frame::Large(header));
+            }
+            match decoder.next(buffer).map_err(|error| broken_segment(error.into()))? {
+                Some(segment) => joiner.push(segment)?,
+                None => return Ok(Frame::Nothing),
+            }
+        }
+    }
+}
+
+fn broken_segment(error: DecodeError) -> HeaderError {
+    HeaderError { stream: 0, answer_version: ProtocolVersion::CURRENT.number(), error }
+}

@@ -1,0 +1,79 @@
+//! Starts a native transport.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use env::Env;
+use protocol::ProtocolVersion;
+use stdx::Share;
+use transport::ServerLimits;
+use transport::tls::Tls;
+
+use crate::authenticator::{AllowAll, Authenticator};
+use crate::handler::RequestHandler;
+use crate::session::{NativeService, Shared};
+use crate::{EventHub, Server};
+
+/// What a native transport is started with.
+pub struct ServerOptions {
+    /// Where to listen; port 0 takes any free one.
+    pub address: SocketAddr,
+    /// How many workers; one a core is right.
+    pub workers: usize,
+    /// Bind each worker to a core.
+    pub pin: bool,
+    /// Limits of connections and requests.
+    pub limits: ServerLimits,
+    /// Who may connect.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// How connections are encrypted, if they are.
+    pub tls: Option<Tls>,
+    /// Where events come from.
+    pub events: Arc<EventHub>,
+    /// What large results may take. Those that stand in out buffers count until they are written.
+    pub results: Arc<Share>,
+    /// `CQL_VERSION` of SUPPORTED.
+    pub cql_version: String,
+}
+
+impl ServerOptions {
+    /// One worker on this address, with default limits, for everybody.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            workers: 1,
+            pin: false,
+            limits: ServerLimits::default(),
+            authenticator: Arc::new(AllowAll),
+            tls: None,
+            events: Arc::default(),
+            results: Share::new(usize::MAX),
+            cql_version: "3.4.7".to_owned(),
+        }
+    }
+}
+
+/// Starts the workers; returns when all of them listen. `make_handler` is called on each worker's
+/// thread with its number.
+pub fn start<H: RequestHandler>(
+    env: &Env,
+    options: ServerOptions,
+    make_handler: impl Fn(usize) -> H + Send + Sync + 'static,
+) -> io::Result<Server> {
+    let ServerOptions { address, workers, pin, limits, authenticator, tls, events, results, cql_version } = options;
+    let supported = supported(cql_version);
+    let shared = Arc::new(Shared { limits: limits.clone(), authenticator, supported });
+    let options = transport::ServerOptions { address, workers, pin, limits, tls, events, results };
+    Server::start(env, options, move |number| NativeService::new(make_handler(number), Arc::clone(&shared)))
+}
+
+/// The options of SUPPORTED, in the order in which Cassandra sends them.
+fn supported(cql_version: String) -> Vec<(String, Vec<String>)> {
+    let versions = ProtocolVersion::ALL.map(|version| version.name().to_owned()).to_vec();
+    vec![
+        ("PROTOCOL_VERSIONS".to_owned(), versions),
+        ("COMPRESSION".to_owned(), vec!["snappy".to_owned(), "lz4".to_owned()]),
+        ("CQL_VERSION".to_owned(), vec![cql_version]),
+    ]
+}

@@ -1,0 +1,317 @@
+//! One connection's side of the native protocol.
+//!
+//! Finds envelopes ([`crate::framing`]), decodes them, answers what belongs to the connection itself
+//! ([`handshake`]), gives everything else to the handler, and encodes the answers.
+//!
+//! What must hold: before STARTUP each envelope is answered in its own version, afterwards all of
+//! them in the version of STARTUP; a request goes to the handler only when the connection is ready.
+
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Context;
+
+use bytes::{Bytes, BytesMut};
+use env::Instant;
+use protocol::frame::{Header, encode_header_error, flags};
+use protocol::response::Event;
+use protocol::{
+    Compression, DecodeError, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope,
+};
+use transport::limits::{LARGE_BODY, OUT_LARGE};
+use transport::{Found, Opened, Output, Received, Refusal, ServerLimits, Service, Session};
+
+use crate::authenticator::Authenticator;
+use crate::details::Native;
+use crate::framing::{Frame, Framing, Sizes};
+use crate::handler::{Handled, RequestHandler};
+use crate::limits::{COMPRESSED_APART, PARSED_MAX, PARSED_TIMES, UNKNOWN_FRAME_SIZE_MAX, VALUE_TIMES};
+
+mod handshake;
+
+use handshake::Login;
+
+/// What the sessions of all workers share.
+pub(crate) struct Shared {
+    pub limits: ServerLimits,
+    pub authenticator: Arc<dyn Authenticator>,
+    /// The options of SUPPORTED.
+    pub supported: Vec<(String, Vec<String>)>,
+}
+
+impl Shared {
+    /// The largest requests of a client that is known.
+    pub fn sizes(&self) -> Sizes {
+        Sizes { frame_max: self.limits.frame_size_max, message_max: self.limits.message_size_max }
+    }
+}
+
+/// A worker's handler, and what its sessions begin with.
+pub(crate) struct NativeService<H> {
+    handler: Rc<H>,
+    shared: Arc<Shared>,
+}
+
+impl<H> NativeService<H> {
+    pub fn new(handler: H, shared: Arc<Shared>) -> Self {
+        Self { handler: Rc::new(handler), shared }
+    }
+}
+
+impl<H: RequestHandler> Service for NativeService<H> {
+    type Protocol = Native;
+
+    fn open(self: Rc<Self>, opened: Opened<Native>) -> impl Session<Protocol = Native> {
+        let handler = self.handler.clone();
+        let make = move |client, request, received| handler.clone().handle(client, request, received);
+        NativeSession::new(self.handler.clone(), make, self.shared.clone(), opened)
+    }
+}
+
+/// See the module. `M` makes the future of a request.
+pub(crate) struct NativeSession<H: RequestHandler, M> {
+    shared: Arc<Shared>,
+    handler: Rc<H>,
+    make: M,
+    opened: Opened<Native>,
+    framing: Framing,
+    /// What bodies are compressed with, in versions 3 and 4.
+    compression: Option<Compression>,
+    /// The handler's side of the connection, once it is ready.
+    client: Option<Rc<H::Client>>,
+    /// The version of STARTUP; `None` before it.
+    version: Option<ProtocolVersion>,
+    throw_on_overload: bool,
+    login: Login,
+}
+
+/// Where an answer goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address {
+    stream: i16,
+    /// The version of the request, in which it is answered before STARTUP.
+    version: ProtocolVersion,
+}
+
+impl<H: RequestHandler, M> NativeSession<H, M> {
+    fn new(handler: Rc<H>, make: M, shared: Arc<Shared>, opened: Opened<Native>) -> Self {
+        let is_known = shared.authenticator.class_name().is_none();
+        let sizes = shared.sizes();
+        let sizes = if is_known { sizes } else { sizes.at_most(UNKNOWN_FRAME_SIZE_MAX) };
+        Self {
+            shared,
+            handler,
+            make,
+            opened,
+            framing: Framing::new(sizes),
+            compression: None,
+            client: None,
+            version: None,
+            throw_on_overload: false,
+            login: Login::default(),
+        }
+    }
+
+    /// Appends a response on a connection whose version is known.
+    fn push(&mut self, response: &ResponseEnvelope, out: &mut Output) {
+        let version = self.version.unwrap_or(ProtocolVersion::CURRENT);
+        self.push_as(response, version, out);
+    }
+
+    /// Appends a response in this version. Pages of many rows are copied slice by slice; a page that
+    /// is compressed has to be encoded at once, and stands apart.
+    fn push_as(&mut self, response: &ResponseEnvelope, version: ProtocolVersion, out: &mut Output) {
+        let compression = self.compression;
+        if compression.is_none() {
+            let mut head = BytesMut::new();
+            if let Some(rows) = response.encode_without_rows(&mut head, version, OUT_LARGE) {
+                return out.append_in_slices(head, rows);
+            }
+        } else if response.response.size_hint() >= COMPRESSED_APART {
+            let mut envelope = BytesMut::new();
+            response.encode(&mut envelope, version, compression);
+            return out.append_counted(envelope);
+        }
+        out.append(|buffer| response.encode(buffer, version, compression));
+    }
+
+    fn push_error(&mut self, to: Address, error: ErrorMessage, out: &mut Output) {
+        let version = self.version.unwrap_or(to.version);
+        self.push_as(&ResponseEnvelope::new(to.stream, error), version, out);
+    }
+
+    fn decode(&self, header: &Header, body: &Bytes) -> Result<RequestEnvelope, DecodeError> {
+        if let Some(version) = self.version.filter(|version| *version != header.version) {
+            let got = header.version;
+            return Err(DecodeError::Version(format!(
+                "Invalid message version. Got {got} but previous messages on this connection had version {version}"
+            )));
+        }
+        if header.flags & flags::COMPRESSED == 0 || header.version.has_segments() {
+            return RequestEnvelope::decode(header, body);
+        }
+        let not_agreed = DecodeError::Compression("Compressed frame without a compression agreed on in STARTUP");
+        let compression = self.compression.ok_or(not_agreed)?;
+        let limit = self.framing.body_size_max();
+        RequestEnvelope::decode(header, &compression.decompress(body, limit)?)
+    }
+
+    /// The request cannot be decoded: it is answered.
+    fn refuse_broken(&mut self, header: &Header, error: &DecodeError, out: &mut Output) -> Received<RequestEnvelope> {
+        self.push_error(address(header), ErrorMessage::protocol(error.to_string()), out);
+        if error.is_fatal() {
+            tracing::debug!(peer = %self.opened.peer, %error, "connection closed: broken request");
+            return Received::Broken;
+        }
+        Received::Refused
+    }
+}
+
+impl<H, M, F> Session for NativeSession<H, M>
+where
+    H: RequestHandler,
+    M: Fn(Rc<H::Client>, RequestEnvelope, Instant) -> F + 'static,
+    F: Future<Output = Handled<H::Last>> + 'static,
+{
+    type Protocol = Native;
+    type Header = Header;
+    type Id = Address;
+    type Request = RequestEnvelope;
+    type Response = ResponseEnvelope;
+    type Last = H::Last;
+    type Running = F;
+
+    fn next(&mut self, buffer: &mut BytesMut, out: &mut Output) -> Found<Header> {
+        match self.framing.next(buffer) {
+            Frame::Nothing => Found::Nothing,
+            Frame::Large(header) => Found::Large(header),
+            Frame::Envelope(header, body) => Found::Message(header, body),
+            Frame::TooLarge(header) => {
+                let text = self.framing.too_large(&header);
+                self.push_error(address(&header), ErrorMessage::invalid(text), out);
+                Found::Refused
+            }
+            Frame::Broken(refused) => {
+                let error = &refused.error;
+                tracing::debug!(peer = %self.opened.peer, %error, "connection closed: broken frame");
+                out.append(|buffer| encode_header_error(buffer, &refused));
+                Found::Broken
+            }
+        }
+    }
+
+    fn missing(&self, buffer: &BytesMut) -> usize {
+        self.framing.missing(buffer)
+    }
+
+    fn body_size(&self, header: &Header) -> usize {
+        header.body_size as usize
+    }
+
+    fn admit(&mut self, header: &Header) {
+        self.framing.admit(header);
+    }
+
+    fn pass_over(&mut self, header: &Header, buffer: &mut BytesMut) {
+        self.framing.pass_over(header, buffer);
+    }
+
+    /// What a body claims is believed as far as the decoder will take it.
+    fn decoded_size(&self, header: &Header, body: &Bytes) -> usize {
+        let is_compressed = header.flags & flags::COMPRESSED != 0 && !header.version.has_segments();
+        let claimed = self.compression.filter(|_| is_compressed).map(|agreed| agreed.decompressed_size(body));
+        let taken = claimed.filter(|size| *size <= self.framing.body_size_max());
+        taken.map_or(body.len(), |size| size.max(body.len()))
+    }
+
+    fn receive(&mut self, header: &Header, body: Bytes, out: &mut Output) -> Received<RequestEnvelope> {
+        let envelope = match self.decode(header, &body) {
+            Ok(envelope) => envelope,
+            Err(error) => return self.refuse_broken(header, &error, out),
+        };
+        match envelope.request {
+            Request::Query(_) | Request::Prepare(_) | Request::Execute(_) | Request::Batch(_)
+                if self.client.is_some() =>
+            {
+                Received::Request(envelope)
+            }
+            _ => self.handshake(envelope, out),
+        }
+    }
+
+    fn weight(&self, request: &RequestEnvelope, size: usize) -> usize {
+        let parsed = match request.request {
+            Request::Query(_) | Request::Prepare(_) => (size * PARSED_TIMES).min(PARSED_MAX),
+            _ => 0,
+        };
+        if size >= LARGE_BODY { size * VALUE_TIMES + parsed } else { size + parsed }
+    }
+
+    fn execute(&mut self, request: RequestEnvelope, received: Instant) -> F {
+        let client = self.client.clone().expect("a request goes to the handler of a ready connection");
+        (self.make)(client, request, received)
+    }
+
+    fn id_of_header(&self, header: &Header) -> Address {
+        address(header)
+    }
+
+    fn id(&self, request: &RequestEnvelope) -> Address {
+        Address { stream: request.stream, version: request.version }
+    }
+
+    fn answer(&mut self, id: Address, mut response: ResponseEnvelope, out: &mut Output) {
+        response.stream = id.stream;
+        self.push(&response, out);
+    }
+
+    fn refuse(&mut self, id: Address, why: Refusal<'_>, out: &mut Output) {
+        self.push_error(id, refusal(why), out);
+    }
+
+    fn tell(&mut self, event: &Event, out: &mut Output) {
+        self.push(&ResponseEnvelope::new(-1, Response::Event(Box::new(event.clone()))), out);
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>, out: &mut Output) -> bool {
+        self.poll_login(context, out)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.login.is_begun()
+    }
+
+    fn throws_on_overload(&self) -> bool {
+        self.throw_on_overload
+    }
+}
+
+fn address(header: &Header) -> Address {
+    Address { stream: header.stream, version: header.version }
+}
+
+/// The error of a request that is not executed. OVERLOADED is what drivers try on another node, and
+/// says that nothing was executed; the protocol has no word for a node that goes. Texts of
+/// `Overloaded` and `Draining` are Cassandra's.
+fn refusal(why: Refusal<'_>) -> ErrorMessage {
+    match why {
+        Refusal::Panicked => ErrorMessage::server("Internal error: the request failed on a broken invariant"),
+        Refusal::TimedOut(limit) => {
+            ErrorMessage::overloaded(format!("Request did not finish within {} ms", limit.as_millis()))
+        }
+        Refusal::Overloaded { in_flight, limit } => ErrorMessage::overloaded(format!(
+            "Request breached limit on bytes in flight. (Global: {in_flight}/{limit} bytes.) \
+             Server is currently in an overloaded state and cannot accept more requests."
+        )),
+        Refusal::Draining => ErrorMessage::overloaded("Server is shutting down"),
+        Refusal::TooMany(limit) => ErrorMessage::overloaded(limit.to_string()),
+    }
+}
+
+impl<H: RequestHandler, M> Drop for NativeSession<H, M> {
+    fn drop(&mut self) {
+        if let Some(client) = &self.client {
+            self.handler.disconnect(client);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What all workers of a server share, and how a connection comes from one worker to another.
+//!
+//! Requests write only one thing in it: the count of bytes in flight, and only requests that wait.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use env::{Detached, Env};
+use stdx::Share;
+use tokio::sync::mpsc;
+
+use crate::event_hub::EventHub;
+use crate::limits::{ARRIVALS_MAX, ServerLimits};
+use crate::protocol::Protocol;
+use crate::stats::ConnectionRegistry;
+use crate::tls::Tls;
+
+/// What the workers are to do. Set by `ServerHandle`, followed by every worker.
+///
+/// ```text
+/// Serving <--> Closed      nodetool disablebinary, enablebinary
+/// Serving or Closed --> Ended
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Listen and serve.
+    Serving,
+    /// Do not listen; end all connections and wait for another phase.
+    Closed {
+        /// Requests in flight are dropped, not finished.
+        force: bool,
+    },
+    /// End all connections, then the worker itself.
+    Ended,
+}
+
+/// See the module.
+pub(crate) struct Shared<P: Protocol> {
+    pub env: Env,
+    pub limits: ServerLimits,
+    pub tls: Option<Tls>,
+    pub events: Arc<EventHub<P>>,
+    pub registry: Arc<ConnectionRegistry<P::Details>>,
+    /// Bytes of requests that wait for something.
+    bytes_in_flight: AtomicUsize,
+    /// Bytes of large bodies, from their first byte until they are answered. Half of the limit of
+    /// bytes in flight, so that small requests need not wait for large ones.
+    pub large_bodies: Arc<Share>,
+    /// Bytes of large results, see `ServerOptions::results`.
+    pub results: Arc<Share>,
+    /// One a worker.
+    pub inlets: Vec<Inlet>,
+    /// Workers that listen now.
+    pub listening: AtomicUsize,
+    /// Why a worker could not listen again; taken by `ServerHandle::resume`.
+    bind_error: Mutex<Option<io::Error>>,
+    /// The event that registered connections are sent before they are closed: the node goes down.
+    farewell: Mutex<Option<Arc<P::Event>>>,
+}
+
+/// A connection on its way to the worker that will serve it.
+pub(crate) type Arrival = (Box<dyn Detached>, SocketAddr);
+
+/// How connections come to a worker that another worker has accepted.
+///
+/// The kernel spreads connections by a hash of their addresses: of few connections, as drivers open
+/// them, all may come to one worker. So the worker that accepts one hands it to the worker with the
+/// fewest.
+pub(crate) struct Inlet {
+    /// Connections that the worker has or is about to get.
+    pub assigned: AtomicUsize,
+    pub sender: mpsc::Sender<Arrival>,
+}
+
+impl Inlet {
+    pub fn new() -> (Self, mpsc::Receiver<Arrival>) {
+        let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
+        (Self { assigned: AtomicUsize::new(0), sender }, receiver)
+    }
+}
+
+impl<P: Protocol> Shared<P> {
+    pub fn new(
+        env: &Env,
+        limits: ServerLimits,
+        tls: Option<Tls>,
+        events: Arc<EventHub<P>>,
+        results: Arc<Share>,
+        inlets: Vec<Inlet>,
+    ) -> Self {
+        let large_bodies = Share::new(limits.total_bytes_max / 2);
+        Self {
+            env: env.clone(),
+            limits,
+            tls,
+            events,
+            registry: Arc::default(),
+            bytes_in_flight: AtomicUsize::new(0),
+            large_bodies,
+            results,
+            inlets,
+            listening: AtomicUsize::new(0),
+            bind_error: Mutex::default(),
+            farewell: Mutex::default(),
+        }
+    }
+
+    /// Bytes of requests that wait, without those of large bodies.
+    pub fn bytes_in_flight(&self) -> usize {
+        self.bytes_in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request that waits.
+    pub fn charge(&self, bytes: usize) {
+        self.bytes_in_flight.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts requests that wait no longer. Returns what was counted before.
+    pub fn release(&self, bytes: usize) -> usize {
+        let before = self.bytes_in_flight.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(before >= bytes, "bytes in flight are released once");
+        before
+    }
+
+    /// Not even connections without a request in flight may execute one. The limit is half as high
+    /// again as that of [`Shared::is_overloaded`], so that a few connections that ask for much and
+    /// wait do not stop all others.
+    pub fn is_full(&self) -> bool {
+        self.bytes_in_flight() >= self.limits.total_bytes_max / 2 * 3
+    }
+
+    /// Connections that have requests in flight may execute no further ones.
+    pub fn is_overloaded(&self) -> bool {
+        self.bytes_in_flight() >= self.limits.total_bytes_max
+    }
+
+    /// See the field.
+    pub fn farewell(&self) -> Option<Arc<P::Event>> {
+        self.farewell.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set_farewell(&self, event: P::Event) {
+        *self.farewell.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(event));
+    }
+
+    /// See the field.
+    pub fn take_bind_error(&self) -> Option<io::Error> {
+        self.bind_error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub fn set_bind_error(&self, error: io::Error) {
+        *self.bind_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+}

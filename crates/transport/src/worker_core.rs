@@ -1,0 +1,180 @@
+//! What a worker's connections share, whatever their protocol is: who they are, and what is brought
+//! to all of them (timeouts, events, a drain).
+//!
+//! What must hold: a connection stands in `connections`, in the registry and in the count of its
+//! inlet from its [`Entry`]'s making to its drop.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::Notify;
+
+use crate::control::{Control, Verdict};
+use crate::event_hub::{Published, Subscription};
+use crate::limits::{REFUSALS_MAX, TICK};
+use crate::protocol::Protocol;
+use crate::shared::{Arrival, Shared};
+use crate::stats::{ConnectionStats, TooManyConnections, WorkerStats};
+
+/// See the module.
+pub(crate) struct WorkerCore<P: Protocol> {
+    number: usize,
+    pub shared: Arc<Shared<P>>,
+    pub stats: Arc<WorkerStats>,
+    /// This worker's connections by their numbers in the registry.
+    connections: RefCell<BTreeMap<u64, Rc<Control<P>>>>,
+    /// Connections over the limit that are being told so.
+    refusals: Cell<usize>,
+    /// Wakes the ticker when the first connection comes, and the drain when the last one is gone.
+    changed: Notify,
+}
+
+impl<P: Protocol> WorkerCore<P> {
+    pub fn new(number: usize, shared: Arc<Shared<P>>, stats: Arc<WorkerStats>) -> Self {
+        Self { number, shared, stats, connections: RefCell::default(), refusals: Cell::new(0), changed: Notify::new() }
+    }
+
+    /// Requests of so many bytes have ended: wakes the connections that wait for them.
+    pub fn release(&self, bytes: usize) {
+        let before = self.shared.release(bytes);
+        let limit = self.shared.limits.total_bytes_max;
+        let passes = before >= limit && before - bytes.min(before) < limit;
+        if passes || before >= limit / 2 * 3 {
+            self.wake_paused();
+        }
+    }
+
+    /// There may be room again: wakes the connections that wait for it.
+    pub fn wake_paused(&self) {
+        self.for_each(|control| {
+            if control.paused.get() {
+                control.wake();
+            }
+        });
+    }
+
+    pub fn for_each(&self, mut visit: impl FnMut(&Rc<Control<P>>)) {
+        self.connections.borrow().values().for_each(&mut visit);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.connections.borrow().is_empty()
+    }
+
+    /// Looks at all timeouts, again and again, for as long as the worker runs.
+    pub async fn tick(&self) {
+        loop {
+            if self.is_empty() {
+                self.changed.notified().await;
+                continue;
+            }
+            self.shared.env.sleep(TICK).await;
+            let now = self.shared.env.now();
+            let full = self.shared.is_full();
+            self.for_each(|control| {
+                control.tick(now, &self.shared.limits);
+                if control.paused.get() && !full {
+                    control.wake();
+                }
+            });
+        }
+    }
+
+    /// Brings events to the connections that asked for them.
+    pub async fn hand_out_events(&self, mut subscription: Subscription<P>) {
+        while let Some(published) = subscription.next().await {
+            self.for_each(|control| match &published {
+                Published::Event(event) => control.notify(event),
+                Published::Overflow if control.is_registered() => control.sentence(Verdict::TooManyEvents),
+                Published::Overflow => {}
+            });
+        }
+    }
+
+    pub fn sentence_all(&self, verdict: Verdict) {
+        self.for_each(|control| control.sentence(verdict));
+    }
+
+    /// Waits for the last connection's end.
+    pub async fn wait_until_empty(&self) {
+        while !self.is_empty() {
+            self.changed.notified().await;
+        }
+    }
+
+    /// Gives a new connection to the worker that has the fewest. It comes back if that is this one,
+    /// as in case of doubt.
+    pub fn hand_on(&self, arrival: Arrival) -> Option<Arrival> {
+        let inlets = &self.shared.inlets;
+        let load = |number: &usize| inlets[*number].assigned.load(Ordering::Relaxed);
+        let others = (0..inlets.len()).filter(|number| *number != self.number);
+        let idlest = others.min_by_key(load).filter(|number| load(number) < load(&self.number));
+        let Some(number) = idlest else {
+            inlets[self.number].assigned.fetch_add(1, Ordering::Relaxed);
+            return Some(arrival);
+        };
+        inlets[number].assigned.fetch_add(1, Ordering::Relaxed);
+        let refused = inlets[number].sender.try_send(arrival).err()?;
+        inlets[number].assigned.fetch_sub(1, Ordering::Relaxed);
+        inlets[self.number].assigned.fetch_add(1, Ordering::Relaxed);
+        Some(refused.into_inner())
+    }
+
+    /// A connection that was handed over comes too late: nobody serves it.
+    pub fn turn_away(&self, arrival: Arrival) {
+        self.shared.inlets[self.number].assigned.fetch_sub(1, Ordering::Relaxed);
+        drop(arrival);
+    }
+
+    /// Enters a connection that this worker serves, and says which limit it breaks.
+    pub fn enter(self: &Rc<Self>, peer: SocketAddr) -> (Entry<P>, Option<TooManyConnections>) {
+        self.stats.accepted.add(1);
+        let stats: Arc<ConnectionStats<P::Details>> = Arc::new(ConnectionStats::new(peer));
+        let (id, refusal) = self.shared.registry.admit(stats.clone(), &self.shared.limits);
+        let control = Rc::new(Control::new(self.shared.env.now()));
+        self.connections.borrow_mut().insert(id, control.clone());
+        self.stats.connections.add(1);
+        self.changed.notify_waiters();
+        if refusal.is_some() {
+            self.stats.refused.add(1);
+            self.refusals.set(self.refusals.get() + 1);
+        }
+        (Entry { core: self.clone(), id, is_refused: refusal.is_some(), stats, control }, refusal)
+    }
+
+    /// There are so many refused connections that the next one is closed without a word.
+    pub fn has_many_refusals(&self) -> bool {
+        self.refusals.get() > REFUSALS_MAX
+    }
+}
+
+/// A connection's entry in its worker and in the registry, taken back when it is dropped.
+pub(crate) struct Entry<P: Protocol> {
+    pub core: Rc<WorkerCore<P>>,
+    /// The connection's number in the registry.
+    id: u64,
+    is_refused: bool,
+    pub stats: Arc<ConnectionStats<P::Details>>,
+    pub control: Rc<Control<P>>,
+}
+
+impl<P: Protocol> Drop for Entry<P> {
+    fn drop(&mut self) {
+        let core = &self.core;
+        core.connections.borrow_mut().remove(&self.id);
+        core.shared.registry.remove(self.id);
+        core.stats.connections.subtract(1);
+        core.shared.inlets[core.number].assigned.fetch_sub(1, Ordering::Relaxed);
+        if self.is_refused {
+            core.refusals.set(core.refusals.get() - 1);
+        }
+        if core.is_empty() {
+            core.changed.notify_waiters();
+            core.changed.notify_one();
+        }
+    }
+}
