@@ -8,14 +8,14 @@
 //! Must agree with: `org.apache.cassandra.auth` and the checks of `org.apache.cassandra.service.ClientState`.
 
 mod access;
-mod check;
+mod named;
 mod permission;
 mod resource;
 mod roles;
 
 pub use access::Access;
-pub(crate) use access::exists;
-pub(crate) use check::{authorize, authorize_change, authorize_modification};
+pub(crate) use access::{check_changeable, exists};
+pub(crate) use named::{applicable, check_applicable, permission_set, resource};
 pub use permission::PermissionSet;
 pub use resource::Resource;
 pub use roles::{AuthSettings, Role, Roles};

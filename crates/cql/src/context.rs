@@ -1,17 +1,19 @@
 //! What preparing carries along (schema, keyspace, bind markers) and what evaluating needs (bound values, clocks).
 
+mod calls;
+
 use std::sync::Arc;
 
 use schema::{ColumnKind, ColumnMetadata, Schema, TableMetadata};
 use types::CqlType;
 
 use crate::ast;
-use crate::coordinator::Coordinator;
 use crate::error::CqlError;
-use crate::execute::BoundValue;
 use crate::functions::Scope;
 use crate::result::ColumnSpec;
-use crate::terms::Calls;
+use crate::sources::Sources;
+use crate::values::BoundValue;
+pub(crate) use calls::{Calls, Found};
 
 /// What a value is meant for: the name in error messages and bind variables, and the type.
 #[derive(Clone, Debug)]
@@ -146,43 +148,6 @@ pub(crate) fn find_column<'t>(table: &'t TableMetadata, name: &str) -> Result<&'
         let name = types::ident::maybe_quote(name);
         CqlError::invalid(format!("Undefined column name {name} in table {}.{}", table.keyspace, table.name))
     })
-}
-
-/// Clocks and ids for functions like `now()`.
-pub(crate) trait Sources {
-    /// Microseconds since 1970.
-    fn micros(&self) -> i64;
-    /// A new time UUID.
-    fn timeuuid(&self) -> [u8; 16];
-    /// A new random UUID.
-    fn uuid(&self) -> [u8; 16];
-}
-
-impl<C: Coordinator> Sources for C {
-    fn micros(&self) -> i64 {
-        self.now_micros()
-    }
-    fn timeuuid(&self) -> [u8; 16] {
-        self.next_timeuuid()
-    }
-    fn uuid(&self) -> [u8; 16] {
-        self.random_uuid()
-    }
-}
-
-/// For what asks no clock: constants, pure functions.
-pub(crate) struct NoSources;
-
-impl Sources for NoSources {
-    fn micros(&self) -> i64 {
-        0
-    }
-    fn timeuuid(&self) -> [u8; 16] {
-        [0; 16]
-    }
-    fn uuid(&self) -> [u8; 16] {
-        [0; 16]
-    }
 }
 
 /// What terms are evaluated with.

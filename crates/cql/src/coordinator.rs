@@ -3,6 +3,8 @@
 //!
 //! Must hold: no statement assumes that data is local; a mutation and a read command are plain values.
 
+mod cas;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -14,9 +16,14 @@ use stdx::Share;
 use types::{BatchKind, Consistency, DecoratedKey};
 
 use crate::auth::Roles;
-use crate::cas::CasPartition;
 use crate::error::CqlError;
 use crate::result::SchemaEvent;
+use crate::sources::Sources;
+
+pub use cas::CasPartition;
+
+/// `default_secondary_index` of Cassandra 5.0: an index without USING is of this kind.
+pub const LEGACY_INDEX: &str = "legacy_local_table";
 
 /// What goes along with a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -88,7 +95,7 @@ impl Default for ClusterInfo {
             partitioner: "Murmur3Partitioner".to_owned(),
             snitch: "DynamicEndpointSnitch".to_owned(),
             data_centers: vec!["datacenter1".to_owned()],
-            default_index: Some(crate::ddl::LEGACY_INDEX.to_owned()),
+            default_index: Some(LEGACY_INDEX.to_owned()),
             default_compaction: Arc::new(schema::TableParams::default().compaction),
             ring: Vec::new(),
         }
@@ -211,4 +218,16 @@ pub trait Coordinator {
 
     /// Drops all data of a table.
     fn truncate(&self, table: &Arc<TableMetadata>) -> impl Future<Output = Result<(), CqlError>>;
+}
+
+impl<C: Coordinator> Sources for C {
+    fn micros(&self) -> i64 {
+        self.now_micros()
+    }
+    fn timeuuid(&self) -> [u8; 16] {
+        self.next_timeuuid()
+    }
+    fn uuid(&self) -> [u8; 16] {
+        self.random_uuid()
+    }
 }

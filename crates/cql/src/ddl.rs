@@ -29,7 +29,6 @@ use std::sync::Arc;
 
 use schema::{KeyspaceMetadata, Schema, SchemaError, TableId, system};
 
-pub use create_index::LEGACY as LEGACY_INDEX;
 pub use guard::guard;
 pub use warnings::warnings;
 

@@ -17,7 +17,7 @@ use types::{CqlType, collection};
 use crate::ast::{Describe, DescribeTarget};
 use crate::coordinator::ClusterInfo;
 use crate::error::CqlError;
-use crate::execute::QueryOptions;
+use crate::options::QueryOptions;
 use crate::result::{ColumnSpec, ResultMetadata, ResultSet};
 
 /// What the server says when pages of a DESCRIBE do not belong together.

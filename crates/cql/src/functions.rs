@@ -34,14 +34,14 @@ use types::CqlType;
 pub(crate) use aggregates::{AggregateKind, wins};
 pub(crate) use arguments::{Argument, TypeArgument};
 pub(crate) use casts::function_name as cast_name;
-pub(crate) use masking::Mask;
+pub(crate) use masking::{is_masking, null_of};
 pub(crate) use operations::{NEGATION, function_name as operation_name};
 pub(crate) use resolve::{Scope, is_made, resolve};
 pub(crate) use table::user_functions_are_refused;
 
-use crate::context::Sources;
 use crate::error::CqlError;
 use crate::scalar::type_name;
+use crate::sources::Sources;
 
 /// Arguments of a call, nearly always that few.
 pub(crate) type Values = SmallVec<[Option<Bytes>; 4]>;

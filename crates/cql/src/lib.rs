@@ -4,7 +4,6 @@
 
 pub mod ast;
 pub mod auth;
-pub mod cas;
 pub mod coordinator;
 pub mod ddl;
 pub mod describe;
@@ -16,27 +15,33 @@ pub mod prepare;
 pub mod result;
 
 mod context;
+mod explain;
+mod fit;
 mod functions;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod guardrails;
 mod keys;
+mod options;
 mod paging;
 mod restrictions;
+mod roles;
 mod scalar;
 mod selection;
+mod sources;
 mod statements;
 mod terms;
 #[cfg(test)]
-mod testing;
+mod tests;
 mod values;
 
-pub use cas::CasPartition;
-pub use coordinator::{CasRequest, ClusterInfo, Coordinator, ReadOptions, SchemaChange, WriteOptions};
+pub use coordinator::{CasPartition, CasRequest, ClusterInfo, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 pub use error::CqlError;
-pub use execute::{BoundValue, ClientState, Limits, QueryOptions, bind_by_name, execute, execute_batch};
+pub use execute::{bind_by_name, execute, execute_batch};
+pub use options::{ClientState, Limits, QueryOptions};
 pub use parse::{SyntaxError, parse};
 pub use prepare::{Prepared, prepare};
 pub use result::{
     Answer, ColumnSpec, CqlResult, ResultMetadata, ResultSet, SchemaChangeKind, SchemaEvent, SchemaTarget,
 };
+pub use values::BoundValue;

@@ -2,6 +2,7 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.QueryProcessor.prepare` and `CQLStatement.Raw.prepare`.
 
+mod explained;
 mod outdated;
 
 use std::sync::Arc;
@@ -15,9 +16,10 @@ use crate::error::CqlError;
 use crate::parse::parse;
 use crate::result::{ColumnSpec, ResultMetadata};
 use crate::statements::batch::{self, BatchPlan};
-use crate::statements::explain::{self, ExplainPlan};
 use crate::statements::modification::{self, ModificationPlan};
 use crate::statements::select::{self, SelectPlan};
+use crate::values::BoundValue;
+pub(crate) use explained::ExplainPlan;
 
 /// A statement ready to be executed. Belongs to the schema it was prepared against: see [`Prepared::is_outdated`].
 #[derive(Debug)]
@@ -61,6 +63,29 @@ impl Prepared {
     /// MD5 of keyspace and text, of a qualified statement of its text only: the id that drivers are given.
     pub fn id(&self) -> [u8; 16] {
         statement_id(&self.query, self.keyspace.as_deref().filter(|_| !self.qualified))
+    }
+
+    /// As many values are given as the statement has bind variables.
+    pub(crate) fn check_count(&self, values: &[BoundValue]) -> Result<(), CqlError> {
+        if self.bind_variables.len() == values.len() {
+            return Ok(());
+        }
+        Err(CqlError::invalid(format!(
+            "there were {} markers(?) in CQL but {} bound variables",
+            self.bind_variables.len(),
+            values.len()
+        )))
+    }
+
+    /// The plan of a statement that is to be part of a batch, with these values.
+    pub(crate) fn modification(&self, values: &[BoundValue]) -> Result<&ModificationPlan, CqlError> {
+        self.check_count(values)?;
+        match &self.plan {
+            Plan::Modification(plan) => Ok(plan),
+            _ => Err(CqlError::invalid(
+                "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.",
+            )),
+        }
     }
 
     /// May be in a BATCH message.
@@ -121,10 +146,10 @@ fn plan(preparing: &mut Preparing<'_>, statement: &Statement<'_>, keyspace: Opti
         }
         Statement::Explain(explain) => {
             let explained = plan(preparing, &explain.statement, keyspace)?;
-            Plan::Explain(Box::new(explain::prepare(preparing, explained, explain.analyze)))
+            Plan::Explain(Box::new(ExplainPlan::new(preparing, explained, explain.analyze)))
         }
         other => {
-            crate::statements::roles::check_applicable(other)?;
+            crate::auth::check_applicable(other)?;
             Plan::Other
         }
     })

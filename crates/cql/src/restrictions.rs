@@ -23,8 +23,8 @@ pub(crate) use indexes::IndexCandidate;
 
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::execute::BoundValue;
 use crate::terms::Term;
+use crate::values::BoundValue;
 use crate::{keys, values};
 
 /// The sort of statement that a WHERE belongs to.

@@ -4,6 +4,7 @@
 
 mod aggregate;
 mod fresh;
+mod mask;
 mod masked;
 mod node;
 mod prepare;
@@ -18,17 +19,19 @@ use types::CqlType;
 
 pub(crate) use aggregate::{Aggregate, AggregateState};
 use fresh::Fresh;
+pub(crate) use mask::Mask;
 pub(crate) use prepare::{Found, prepare, prepare_group};
 pub(crate) use row::{Column, OwnedRow, RowView};
 use stamps::Stamped;
 
 use crate::ast::CellAttribute;
-use crate::context::{Bindings, NoSources};
+use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::execute::BoundValue;
 use crate::functions::{Function, Values};
+use crate::sources::NoSources;
 use crate::terms::Term;
 use crate::values;
+use crate::values::BoundValue;
 
 /// Something that has a value for each row.
 #[derive(Clone, Debug)]

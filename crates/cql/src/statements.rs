@@ -3,10 +3,7 @@
 pub(crate) mod batch;
 pub(crate) mod conditional;
 pub(crate) mod conditions;
-pub(crate) mod explain;
 pub(crate) mod modification;
-pub(crate) mod other;
-pub(crate) mod roles;
 pub(crate) mod select;
 
 use schema::index::definition::IndexDefinition;

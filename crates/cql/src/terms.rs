@@ -13,16 +13,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use types::CqlType;
 
-pub(crate) use assign::{Fit, TermArgument, fit_all, fit_type, is_assignable, is_value_compatible};
-pub(crate) use call::Calls;
+pub(crate) use assign::{TermArgument, is_assignable};
 pub(crate) use json::{JsonColumn, JsonSource};
 pub(crate) use literal::{field_receiver, prepare};
-pub(crate) use types_of::{common_type, compatible_type, exact_type, native_type, preferred_type, resolve_type};
+pub(crate) use types_of::{common_type, compatible_type, exact_type, preferred_type, resolve_type};
 
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::execute::BoundValue;
 use crate::functions::{Function, Values};
+use crate::values::BoundValue;
 use crate::{scalar, values};
 
 /// A prepared term.

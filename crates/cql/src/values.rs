@@ -1,4 +1,4 @@
-//! Composite values in their serialized form: taking apart and putting together collections, tuples, vectors.
+//! Bound values, and composite values in their serialized form: taking apart and putting together collections, tuples, vectors.
 //!
 //! Agrees with `org.apache.cassandra.serializers.CollectionSerializer`, `db.marshal.TupleType`, `db.marshal.VectorType`;
 //! docs/formats/types.md §2.
@@ -11,6 +11,17 @@ use stdx::Cursor;
 use types::{CqlType, collection};
 
 use crate::error::CqlError;
+
+/// A bound value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BoundValue {
+    /// Serialized.
+    Bytes(Bytes),
+    /// null
+    Null,
+    /// Not set: the column is left as it is.
+    Unset,
+}
 
 /// Bytes that are no value of their type.
 pub(crate) fn malformed(what: &str) -> CqlError {

@@ -19,9 +19,9 @@ use rows::{PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadCont
 use sstable::{SSTable, SSTableStream};
 use types::DecoratedKey;
 
+use crate::context::Context;
 use crate::failure::{DONE, Failure};
 use crate::open;
-use crate::program::Context;
 use crate::progress::Progress;
 use crate::schema_file;
 use crate::target::Targets;

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod context;
 mod dump;
 mod failure;
 mod guard;
@@ -23,4 +24,5 @@ mod tombstones;
 mod upgrade;
 mod verify;
 
-pub use program::{Context, run};
+pub use context::Context;
+pub use program::run;

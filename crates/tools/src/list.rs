@@ -9,9 +9,9 @@ use env::Env;
 use sstable::{Component, Descriptor, Statistics, txn_log};
 use types::Token;
 
+use crate::context::Context;
 use crate::failure::{DONE, FAILED, Failure};
 use crate::metadata::{date, droppable_ratio};
-use crate::program::Context;
 use crate::target::Targets;
 use crate::{open, target};
 

@@ -17,9 +17,9 @@ use types::java_number::print_double;
 use types::literal::to_plain_text;
 use types::{CqlType, Token, marshal};
 
+use crate::context::Context;
 use crate::failure::{DONE, Failure};
 use crate::open;
-use crate::program::Context;
 use crate::target::Targets;
 use bars::Bars;
 pub use text::date;

@@ -1,23 +1,11 @@
-//! The command line of `helenus sstable`, and what every verb is given.
-
-use std::io::Write;
+//! The command line of `helenus sstable`: it finds the verb and gives it the words behind.
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use env::Env;
 
+use crate::context::Context;
 use crate::failure::{DONE, FAILED, Failure, USAGE};
 use crate::{dump, list, metadata, salvage, split, tombstones, upgrade, verify};
-
-/// What a verb works with.
-pub struct Context<'a> {
-    /// The machine.
-    pub env: &'a Env,
-    /// Where results go.
-    pub out: &'a mut dyn Write,
-    /// Where notes and errors go.
-    pub err: &'a mut dyn Write,
-}
 
 /// Look into SSTable files, check them, and write them anew.
 #[derive(Parser)]

@@ -12,8 +12,8 @@ use sstable::{Descriptor, Version, WriterOptions};
 use types::CqlType;
 use types::literal::to_plain_text;
 
+use crate::context::Context;
 use crate::failure::{DONE, FAILED, Failure};
-use crate::program::Context;
 use crate::progress::Progress;
 use crate::rewrite::{Output, Recipe, snapshot};
 use crate::target::Targets;

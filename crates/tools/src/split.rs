@@ -5,8 +5,8 @@ use clap::Args;
 use rows::{ReadContext, ReadMode};
 use sstable::{Descriptor, Version};
 
+use crate::context::Context;
 use crate::failure::{DONE, Failure};
-use crate::program::Context;
 use crate::progress::Progress;
 use crate::rewrite::{Output, Recipe, snapshot};
 use crate::target::Targets;

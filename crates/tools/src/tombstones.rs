@@ -10,9 +10,9 @@ use rows::{PartitionRange, ReadCommand, ReadContext, ReadMode};
 use sstable::{Descriptor, KeyHash, SSTable};
 use types::DecoratedKey;
 
+use crate::context::Context;
 use crate::failure::{DONE, FAILED, Failure};
 use crate::open;
-use crate::program::Context;
 use crate::target::Targets;
 
 /// Show where tombstones are, when they may go, and why not yet.

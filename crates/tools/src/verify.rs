@@ -9,9 +9,9 @@ use rows::ReadError;
 use sstable::verify::{Depth, Verified, Verifier};
 use sstable::{Descriptor, Version};
 
+use crate::context::Context;
 use crate::failure::{DONE, FAILED, Failure};
 use crate::open;
-use crate::program::Context;
 use crate::progress::Progress;
 use crate::target::Targets;
 

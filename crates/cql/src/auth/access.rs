@@ -168,7 +168,7 @@ fn is_readable(keyspace: &str, table: &str) -> bool {
 }
 
 /// Refuses changes of the schema of what is not the user's to change, whoever he is.
-pub(super) fn check_changeable(permission: Permission, resource: &Resource) -> Result<(), CqlError> {
+pub(crate) fn check_changeable(permission: Permission, resource: &Resource) -> Result<(), CqlError> {
     let Some(keyspace) = resource.data_keyspace() else { return Ok(()) };
     let refuse = |why: String| Err(CqlError::Unauthorized(why));
     if system::is_local_keyspace(keyspace) || system::VIRTUAL_KEYSPACES.contains(&keyspace) {

@@ -14,11 +14,10 @@ use types::CqlType;
 use super::{Act, Changed, DdlContext, Target, check_changeable, event, is_word, properties, refused};
 use crate::ast::{CreateIndex, IndexTarget, IndexTargetKind};
 use crate::context::find_column;
+use crate::coordinator::LEGACY_INDEX;
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
-/// The name of the implementation that is used where none is named: a hidden table beside the base.
-pub const LEGACY: &str = "legacy_local_table";
 /// The package of Cassandra's own implementations.
 const CASSANDRAS_CLASSES: &str = "org.apache.cassandra.index.";
 /// Its options that are the statement's to give.
@@ -84,7 +83,7 @@ fn class(create: &CreateIndex<'_>, context: &DdlContext) -> Result<Option<String
         (None, Some(default)) => default,
         (None, None) => return invalid("Must specify index implementation via USING"),
     };
-    let is_legacy = !create.custom && named.eq_ignore_ascii_case(LEGACY);
+    let is_legacy = !create.custom && named.eq_ignore_ascii_case(LEGACY_INDEX);
     Ok((!is_legacy).then(|| named.to_owned()))
 }
 

@@ -14,7 +14,7 @@ use super::DdlContext;
 use crate::ast::{self, Ident, QualifiedName};
 use crate::context::Preparing;
 use crate::error::CqlError;
-use crate::functions::Mask;
+use crate::selection::Mask;
 
 /// What Cassandra says where masks are off, which is its default.
 const ARE_OFF: &str = "Cannot mask columns because dynamic data masking is not enabled. You can \

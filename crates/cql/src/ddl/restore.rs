@@ -59,7 +59,7 @@ pub fn restore(text: &str, restoring: &Restoring<'_>, schema: Schema) -> Result<
             now_micros: restoring.now_micros,
             new_table_id: TableId([0; 16]),
             datacenters: Vec::new(),
-            default_index: Some(super::LEGACY_INDEX.to_owned()),
+            default_index: Some(crate::coordinator::LEGACY_INDEX.to_owned()),
             default_compaction: std::sync::Arc::new(schema::TableParams::default().compaction),
             restoring: true,
             switches: Switches::default(),

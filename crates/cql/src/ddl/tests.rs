@@ -13,7 +13,7 @@ fn context(number: u8) -> DdlContext {
         now_micros: 1_700_000_000_000_000,
         new_table_id: TableId([number; 16]),
         datacenters: vec!["datacenter1".to_owned()],
-        default_index: Some(super::LEGACY_INDEX.to_owned()),
+        default_index: Some(crate::coordinator::LEGACY_INDEX.to_owned()),
         default_compaction: std::sync::Arc::new(schema::TableParams::default().compaction),
         restoring: false,
         switches: Switches::default(),

@@ -16,7 +16,7 @@ use crate::ast::Statement;
 use crate::coordinator::ClusterInfo;
 use crate::ddl::{self, DdlContext};
 use crate::error::CqlError;
-use crate::execute::QueryOptions;
+use crate::options::QueryOptions;
 use crate::result::ResultSet;
 
 /// The schema of `schema.cql`; of its indexes only the one that the answers show.

@@ -4,8 +4,8 @@
 
 use types::CqlType;
 
+use crate::fit::{Fit, fit_type};
 use crate::scalar::type_name;
-use crate::terms::{Fit, fit_type};
 
 /// An argument of a call that is not prepared yet.
 pub(crate) trait Argument {

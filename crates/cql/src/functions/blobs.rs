@@ -6,8 +6,8 @@ use super::table::Table;
 use super::{Body, Function, Outcome};
 use crate::ast::NativeType;
 use crate::error::CqlError;
+use crate::fit::native_type;
 use crate::scalar::{self, type_name};
-use crate::terms::native_type;
 
 /// Declares them.
 pub(super) fn declare(table: &mut Table) {

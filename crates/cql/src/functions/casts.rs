@@ -7,7 +7,7 @@ use types::{CqlType, number};
 use super::table::Table;
 use super::{Body, Function, Outcome, Shown, put};
 use crate::ast::NativeType;
-use crate::terms::native_type;
+use crate::fit::native_type;
 
 /// The name of the function that casts to a type. There is none for `varchar`, nor for what nothing can be cast to.
 pub(crate) fn function_name(to: NativeType) -> String {

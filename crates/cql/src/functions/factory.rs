@@ -9,8 +9,8 @@ use types::{CqlType, number};
 use super::collections::element_type;
 use super::{Argument, Function};
 use crate::error::CqlError;
+use crate::fit::{Fit, fit_type};
 use crate::scalar::type_name;
-use crate::terms::{Fit, fit_type};
 
 /// What a factory takes as an argument.
 #[derive(Debug)]

@@ -5,12 +5,9 @@
 
 mod default;
 mod hash;
-mod mask;
 mod partial;
 
 use types::CqlType;
-
-pub(crate) use mask::Mask;
 
 use super::factory::{Factory, Parameter};
 use super::table::Table;
@@ -44,7 +41,7 @@ pub(super) fn declare(table: &mut Table) {
 }
 
 /// The names of masking functions begin so; no others do.
-fn is_masking(function: &Function) -> bool {
+pub(crate) fn is_masking(function: &Function) -> bool {
     function.name().starts_with("mask_")
 }
 
@@ -54,7 +51,7 @@ fn of_its_type(factory: &Factory, types: &[CqlType], body: Raw) -> Result<Functi
 }
 
 /// `mask_null` of a type.
-fn null_of(ty: &CqlType) -> Function {
+pub(crate) fn null_of(ty: &CqlType) -> Function {
     Function::new("mask_null", std::slice::from_ref(ty), ty.clone(), Body::Raw(null))
 }
 

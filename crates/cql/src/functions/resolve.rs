@@ -10,8 +10,8 @@ use types::CqlType;
 use super::table::TABLE;
 use super::{Argument, Function, NEGATION, operations, token};
 use crate::error::CqlError;
+use crate::fit::{Fit, fit_all, fit_type};
 use crate::scalar::type_name;
-use crate::terms::{Fit, fit_all, fit_type};
 
 /// Where a function is looked for.
 #[derive(Clone, Copy)]

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use schema::ColumnMask;
 use types::CqlType;
 
-use super::masking::Mask;
 use super::table::TABLE;
 use super::{Body, Function};
-use crate::context::NoSources;
+use crate::selection::Mask;
+use crate::sources::NoSources;
 
 /// Bytes that are no values of most types, and some that are.
 fn arbitrary() -> Vec<Option<Bytes>> {

@@ -7,8 +7,8 @@ use types::{CqlType, Duration, timeuuid};
 
 use super::table::Table;
 use super::{Body, Function, Monotonic, Outcome};
-use crate::context::Sources;
 use crate::error::CqlError;
+use crate::sources::Sources;
 
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;

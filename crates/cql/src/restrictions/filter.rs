@@ -9,10 +9,10 @@ use super::{InTerms, in_values};
 use crate::ast::Operator;
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::execute::BoundValue;
 use crate::selection::{Column, RowView};
 use crate::terms::Term;
 use crate::values;
+use crate::values::BoundValue;
 
 /// A condition on one column.
 #[derive(Clone, Debug)]

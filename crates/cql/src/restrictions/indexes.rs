@@ -16,9 +16,9 @@ use super::{ClusteringRestriction, ClusteringTest, RowTerm};
 use crate::ast::Operator;
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::execute::BoundValue;
 use crate::keys;
 use crate::terms::Term;
+use crate::values::BoundValue;
 
 /// Longest value that can be looked for.
 const VALUE_SIZE_MAX: usize = u16::MAX as usize;

@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 use super::{ClusteringRestriction, ClusteringTest, Restrictions, RowTerm, RowTerms};
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::execute::BoundValue;
 use crate::values;
+use crate::values::BoundValue;
 
 /// Values of columns that follow each other.
 type RowValues = SmallVec<[Bytes; 2]>;

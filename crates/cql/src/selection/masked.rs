@@ -5,9 +5,9 @@
 
 use schema::TableMetadata;
 
+use super::Mask;
 use super::stamps::Stamped;
 use super::{Column, Selection, Selector};
-use crate::functions::Mask;
 
 /// Masked columns with their masks.
 type Masks = Vec<(Column, Mask)>;

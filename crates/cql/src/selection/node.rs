@@ -12,8 +12,9 @@ use types::CqlType;
 use crate::ast::{self, CellAttribute, NativeType, Selectable, Term};
 use crate::context::{Preparing, find_column};
 use crate::error::CqlError;
+use crate::fit::{self, Fit, fit_all, fit_type};
 use crate::functions::{self, Argument, Function};
-use crate::terms::{self, Fit, TermArgument, fit_all, fit_type};
+use crate::terms::{self, TermArgument};
 
 /// Something selected.
 pub(super) enum Node<'t, 'a> {
@@ -203,7 +204,7 @@ impl<'t, 'a> Node<'t, 'a> {
             Self::Term(term) => terms::exact_type(lookup.preparing, term),
             Self::Attribute(attribute, column, _) => Some(attribute_type(*attribute, column.ty.is_multi_cell())),
             Self::Call(function, _) => Some(function.returns.clone()),
-            Self::Cast(_, native) => Some(terms::native_type(*native)),
+            Self::Cast(_, native) => Some(fit::native_type(*native)),
             Self::Field(inner, field) => match exact(inner)? {
                 CqlType::Udt(udt, _) => {
                     udt.fields.iter().find(|(name, _)| name == field.as_str()).map(|(_, ty)| ty.clone())

@@ -15,6 +15,7 @@ use super::{Aggregate, Column, Selection, Selector, wildcard};
 use crate::ast::{self, NativeType};
 use crate::context::{Preparing, Receiver};
 use crate::error::CqlError;
+use crate::fit;
 use crate::functions::{self, AggregateKind, Function};
 use crate::scalar::type_name;
 use crate::terms;
@@ -223,7 +224,7 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
     }
 
     fn cast(&mut self, of: &Node<'t, '_>, native: NativeType) -> Result<Typed, CqlError> {
-        let to = terms::native_type(native);
+        let to = fit::native_type(native);
         let inner = self.build(of, None)?;
         // a cast to the type that it is of is none; a descending column is of another there
         if inner.ty == to && !self.is_descending(of) {
@@ -245,7 +246,7 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
     }
 
     fn hint(&mut self, node: &Node<'t, '_>, text: &str, ty: &CqlType, of: &Node<'t, '_>) -> Result<Typed, CqlError> {
-        if of.fit(self.lookup(), ty) == terms::Fit::No {
+        if of.fit(self.lookup(), ty) == fit::Fit::No {
             let (value, ty) = (node.text(), type_name(ty));
             return invalid(format!("Cannot assign value {value} to {value} of type {ty}"));
         }

@@ -17,10 +17,11 @@ use crate::ast::{self, Modification};
 use crate::context::{Bindings, Preparing, Receiver};
 use crate::coordinator::{Coordinator, WriteOptions};
 use crate::error::CqlError;
-use crate::execute::{BoundValue, Limits, QueryOptions};
+use crate::options::{Limits, QueryOptions};
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
 use crate::terms::{self, Term};
+use crate::values::BoundValue;
 
 /// A prepared BATCH.
 #[derive(Debug)]

@@ -7,13 +7,14 @@
 mod answer;
 mod request;
 
-use crate::cas::CasPartition;
 use crate::context::Bindings;
+use crate::coordinator::CasPartition;
 use crate::coordinator::{CasRequest, Coordinator};
 use crate::error::CqlError;
-use crate::execute::{BoundValue, QueryOptions};
+use crate::options::QueryOptions;
 use crate::result::Answer;
 use crate::statements::modification::{ModificationPlan, guard, guard_levels, guard_update, request_seconds};
+use crate::values::BoundValue;
 
 use request::Request;
 use types::Consistency;

@@ -13,10 +13,10 @@ pub(crate) use prepare::prepare;
 use crate::ast::Operator;
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::execute::BoundValue;
 use crate::restrictions::InTerms;
 use crate::terms::Term;
 use crate::values;
+use crate::values::BoundValue;
 
 /// When a statement is carried out.
 #[derive(Clone, Debug)]

@@ -28,14 +28,15 @@ pub(crate) use plan::{prepare_delete, prepare_insert, prepare_update};
 use crate::context::Bindings;
 use crate::coordinator::{Coordinator, WriteOptions};
 use crate::error::CqlError;
-use crate::execute::{BoundValue, QueryOptions};
 use crate::guardrails::{QueryGuards, Write};
 use crate::keys;
+use crate::options::QueryOptions;
 use crate::restrictions::{Restrictions, StatementKind};
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
 use crate::statements::conditions::Conditions;
 use crate::terms::Term;
+use crate::values::BoundValue;
 
 /// The longest TTL: 20 years.
 pub(crate) const MAX_TTL: i32 = 20 * 365 * 24 * 60 * 60;

@@ -21,15 +21,16 @@ pub(crate) use plan::prepare;
 use crate::context::Bindings;
 use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::CqlError;
-use crate::execute::{BoundValue, Limits, QueryOptions};
 use crate::guardrails::Query;
 use crate::keys;
+use crate::options::{Limits, QueryOptions};
 use crate::paging::{PagingState, UNLIMITED};
 use crate::restrictions::{PartitionRestriction, Restrictions};
 use crate::result::{Answer, CqlResult, ResultMetadata, ResultSet};
 use crate::selection::{Column, Selection};
 use crate::statements::modification::request_seconds;
 use crate::terms::Term;
+use crate::values::BoundValue;
 use page::{Job, Page};
 
 /// A prepared SELECT.

@@ -7,42 +7,8 @@ use types::CqlType;
 use super::{compatible_type, preferred_type, resolve_type};
 use crate::ast::{self, LiteralKind};
 use crate::context::Preparing;
+use crate::fit::{Fit, fit_all, fit_type};
 use crate::functions::Argument;
-
-/// How well a value can be given to something of a type.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fit {
-    /// It is of this type.
-    Exact,
-    /// It can be taken for one.
-    Weak,
-    /// It cannot.
-    No,
-}
-
-/// How well a value of type `given` can be given to a receiver of type `ty`.
-pub(crate) fn fit_type(ty: &CqlType, given: &CqlType) -> Fit {
-    if ty == given || ty.freeze() == *given {
-        Fit::Exact
-    } else if is_value_compatible(ty, given) {
-        Fit::Weak
-    } else {
-        Fit::No
-    }
-}
-
-/// How well several fit together: as well as the worst of them.
-pub(crate) fn fit_all(fits: impl Iterator<Item = Fit>) -> Fit {
-    let mut all = Fit::Exact;
-    for fit in fits {
-        match fit {
-            Fit::Exact => {}
-            Fit::Weak => all = Fit::Weak,
-            Fit::No => return Fit::No,
-        }
-    }
-    all
-}
 
 /// A term as argument of a function that is looked for.
 pub(crate) struct TermArgument<'a, 's, 't> {
@@ -165,33 +131,5 @@ pub(crate) fn literal_fits(kind: LiteralKind, ty: &CqlType) -> bool {
         // a tinyint too, which is what Cassandra takes them for
         LiteralKind::Hex => matches!(ty, T::Blob | T::TinyInt),
         LiteralKind::Duration => *ty == T::Duration,
-    }
-}
-
-/// Values of `value` are values of `ty` as they are.
-pub(crate) fn is_value_compatible(ty: &CqlType, value: &CqlType) -> bool {
-    use CqlType as T;
-    match (ty, value) {
-        (a, b) if a == b => true,
-        (T::Blob, _) => true,
-        (T::Text, T::Ascii)
-        | (T::Uuid, T::TimeUuid)
-        | (T::Varint, T::Int | T::BigInt | T::Timestamp)
-        | (T::BigInt | T::Timestamp, T::BigInt | T::Timestamp)
-        | (T::Date, T::Int)
-        | (T::Time, T::BigInt) => true,
-        (T::List { element: a, .. }, T::List { element: b, .. })
-        | (T::Set { element: a, .. }, T::Set { element: b, .. }) => is_value_compatible(a, b),
-        (T::Map { key: a, value: c, .. }, T::Map { key: b, value: d, .. }) => {
-            is_value_compatible(a, b) && is_value_compatible(c, d)
-        }
-        (T::Tuple(a), T::Tuple(b)) => {
-            b.len() <= a.len() && a.iter().zip(b.iter()).all(|(a, b)| is_value_compatible(a, b))
-        }
-        (T::Udt(a, _), T::Udt(b, _)) => a == b,
-        (T::Vector { element: a, dimension: m }, T::Vector { element: b, dimension: n }) => {
-            m == n && is_value_compatible(a, b)
-        }
-        _ => false,
     }
 }

@@ -3,20 +3,20 @@
 //! Agrees with `org.apache.cassandra.cql3.functions.FunctionCall.Raw`, messages included.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 use types::CqlType;
 
-use super::{Fit, Term, TermArgument, fit_type, is_value_compatible};
+use super::{Term, TermArgument};
 use crate::ast;
-use crate::context::{Bindings, NoSources, Preparing, Receiver};
+use crate::context::{Bindings, Found, Preparing, Receiver};
 use crate::error::CqlError;
-use crate::execute::BoundValue;
+use crate::fit::{Fit, fit_type, is_value_compatible};
 use crate::functions::{self, Argument, Function};
 use crate::scalar::type_name;
+use crate::sources::NoSources;
+use crate::values::BoundValue;
 
 /// A call as written.
 struct Call<'t, 'a> {
@@ -64,50 +64,6 @@ impl<'t, 'a> Call<'t, 'a> {
     fn shown(&self) -> String {
         self.keyspace.map_or_else(|| self.name.to_string(), |keyspace| format!("{keyspace}.{}", self.name))
     }
-}
-
-type Found = Result<Option<Arc<Function>>, CqlError>;
-
-/// What calls within one term were found to mean: for each the types that it was tried for. Without this, `1 + 1 + … + 1` would be
-/// looked through again for every type of every operator. It holds addresses of terms, so it is emptied when the outermost one is done.
-#[derive(Default)]
-pub(crate) struct Calls {
-    inner: RefCell<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    depth: usize,
-    found: BTreeMap<usize, Vec<(Option<CqlType>, Found)>>,
-}
-
-impl Calls {
-    fn enter(&self) {
-        self.inner.borrow_mut().depth += 1;
-    }
-
-    fn leave(&self) {
-        let mut known = self.inner.borrow_mut();
-        known.depth -= 1;
-        if known.depth == 0 {
-            known.found.clear();
-        }
-    }
-
-    fn get(&self, term: &ast::Term<'_>, receiver: Option<&CqlType>) -> Option<Found> {
-        let known = self.inner.borrow();
-        let tried = known.found.get(&address(term))?;
-        tried.iter().find(|(ty, _)| ty.as_ref() == receiver).map(|(_, found)| found.clone())
-    }
-
-    fn put(&self, term: &ast::Term<'_>, receiver: Option<&CqlType>, found: &Found) {
-        let mut known = self.inner.borrow_mut();
-        known.found.entry(address(term)).or_default().push((receiver.cloned(), found.clone()));
-    }
-}
-
-fn address(term: &ast::Term<'_>) -> usize {
-    std::ptr::from_ref(term).addr()
 }
 
 /// The function that a call means where its value is for something of a type. None: there is none of its name.

@@ -12,7 +12,7 @@ use types::json::{self, Json};
 use super::Term;
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::execute::BoundValue;
+use crate::values::BoundValue;
 
 /// A column of a bound JSON object.
 #[derive(Clone, Debug)]

@@ -6,10 +6,11 @@ use types::{CqlType, UserType};
 
 use super::{Composite, Term, is_assignable, resolve_type};
 use crate::ast;
-use crate::context::{Bindings, NoSources, Preparing, Receiver};
+use crate::context::{Bindings, Preparing, Receiver};
 use crate::error::CqlError;
-use crate::execute::BoundValue;
 use crate::scalar::{self, type_name};
+use crate::sources::NoSources;
+use crate::values::BoundValue;
 
 /// Prepares a term for a receiver.
 pub(crate) fn prepare(

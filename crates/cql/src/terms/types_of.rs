@@ -7,36 +7,10 @@ use std::sync::Arc;
 use types::CqlType;
 use types::decimal::Decimal;
 
-use super::{Fit, fit_type};
-use crate::ast::{self, LiteralKind, NativeType, TypeName};
+use crate::ast::{self, LiteralKind, TypeName};
 use crate::context::Preparing;
 use crate::error::CqlError;
-
-/// The type of a native name.
-pub(crate) fn native_type(native: NativeType) -> CqlType {
-    match native {
-        NativeType::Ascii => CqlType::Ascii,
-        NativeType::Bigint => CqlType::BigInt,
-        NativeType::Blob => CqlType::Blob,
-        NativeType::Boolean => CqlType::Boolean,
-        NativeType::Counter => CqlType::Counter,
-        NativeType::Date => CqlType::Date,
-        NativeType::Decimal => CqlType::Decimal,
-        NativeType::Double => CqlType::Double,
-        NativeType::Duration => CqlType::Duration,
-        NativeType::Float => CqlType::Float,
-        NativeType::Inet => CqlType::Inet,
-        NativeType::Int => CqlType::Int,
-        NativeType::Smallint => CqlType::SmallInt,
-        NativeType::Text | NativeType::Varchar => CqlType::Text,
-        NativeType::Time => CqlType::Time,
-        NativeType::Timestamp => CqlType::Timestamp,
-        NativeType::Timeuuid => CqlType::TimeUuid,
-        NativeType::Tinyint => CqlType::TinyInt,
-        NativeType::Uuid => CqlType::Uuid,
-        NativeType::Varint => CqlType::Varint,
-    }
-}
+use crate::fit::{Fit, fit_type, native_type};
 
 /// The type that a name in a statement on data means (a hint or a cast). Parts of it are frozen or not as written.
 pub(crate) fn resolve_type(preparing: &Preparing<'_>, name: &TypeName<'_>) -> Result<CqlType, CqlError> {

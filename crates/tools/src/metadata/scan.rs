@@ -7,9 +7,9 @@ use sstable::{Descriptor, Statistics};
 use types::literal::to_plain_text;
 
 use super::text::byte_words;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::open;
-use crate::program::Context;
 use crate::progress::Progress;
 
 /// Partitions that are named.

@@ -7,7 +7,7 @@ use schema::ColumnMetadata;
 use types::CqlType;
 
 use super::request::Request;
-use crate::cas::CasPartition;
+use crate::coordinator::CasPartition;
 use crate::error::CqlError;
 use crate::keys;
 use crate::result::{ColumnSpec, CqlResult, ResultMetadata, ResultSet};

@@ -11,10 +11,11 @@ use schema::{ColumnId, ColumnMetadata, TableMetadata};
 use types::DecoratedKey;
 
 use super::Bound;
-use crate::cas::CasPartition;
-use crate::context::{Bindings, Sources};
+use crate::context::Bindings;
+use crate::coordinator::CasPartition;
 use crate::error::CqlError;
 use crate::restrictions::StatementKind;
+use crate::sources::Sources;
 use crate::statements::conditions::{BoundCondition, Conditions};
 use crate::statements::modification::{ExistingRows, ModificationPlan};
 

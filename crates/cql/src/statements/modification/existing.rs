@@ -15,7 +15,7 @@ use super::ModificationPlan;
 use crate::context::Bindings;
 use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::CqlError;
-use crate::execute::QueryOptions;
+use crate::options::QueryOptions;
 
 /// Live rows as they were before the statement.
 #[derive(Default, Debug)]

@@ -10,9 +10,9 @@ use types::{CqlType, number, timeuuid};
 use super::{WriteTime, cell};
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::execute::BoundValue;
 use crate::terms::Term;
 use crate::values;
+use crate::values::BoundValue;
 
 /// Which column, and its type.
 #[derive(Clone, Debug)]

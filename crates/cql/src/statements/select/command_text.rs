@@ -12,8 +12,8 @@ use super::page::Job;
 use super::{SelectPlan, after, limit_value};
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::execute::QueryOptions;
 use crate::keys;
+use crate::options::QueryOptions;
 use crate::paging::UNLIMITED;
 
 /// Rows that a page of an unpaged aggregate is read in, there.

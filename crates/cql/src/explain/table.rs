@@ -6,31 +6,10 @@
 
 use std::sync::Arc;
 
-use types::CqlType;
-
-use crate::context::Preparing;
-use crate::result::{ColumnSpec, ResultMetadata, ResultSet};
+use crate::result::{ResultMetadata, ResultSet};
 
 /// The most characters of an object that are shown: beyond that the detail would have no room.
 const OBJECT_MAX: usize = 40;
-
-/// The columns.
-pub(super) fn metadata(preparing: &Preparing<'_>) -> Arc<ResultMetadata> {
-    let column = |name: &str, ty: CqlType| ColumnSpec {
-        keyspace: Arc::clone(&preparing.keyspace),
-        table: Arc::clone(&preparing.table),
-        name: Arc::from(name),
-        ty,
-    };
-    let columns = vec![
-        column("step", CqlType::Text),
-        column("object", CqlType::Text),
-        column("figure", CqlType::Text),
-        column("value", CqlType::BigInt),
-        column("detail", CqlType::Text),
-    ];
-    Arc::new(ResultMetadata { columns })
-}
 
 /// Lines that are being gathered.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::memory::Memory;
 use super::{run, spell};
-use crate::execute::QueryOptions;
+use crate::options::QueryOptions;
 use crate::result::{Answer, CqlResult};
 
 fn node() -> Memory {

@@ -6,8 +6,9 @@ use types::BatchKind;
 use super::memory::{Memory, block_on};
 use super::{KEYSPACE, rows_of, run, spell};
 use crate::coordinator::Coordinator;
-use crate::execute::{BoundValue, ClientState, Limits, QueryOptions};
+use crate::options::{ClientState, Limits, QueryOptions};
 use crate::result::{Answer, CqlResult};
+use crate::values::BoundValue;
 use crate::{CqlError, Prepared, bind_by_name, execute, execute_batch, prepare};
 
 const TABLE: &str = "CREATE TABLE t (a int, b text, c int, d int, v int, l list<int>, m map<text, int>, s int static, PRIMARY KEY ((a, b), c, d))";

@@ -10,8 +10,9 @@ mod spell;
 
 use memory::Memory;
 
-use crate::execute::{BoundValue, ClientState, QueryOptions};
+use crate::options::{ClientState, QueryOptions};
 use crate::result::Answer;
+use crate::values::BoundValue;
 use crate::{CqlError, execute, prepare};
 
 /// The keyspace that scripts run in.

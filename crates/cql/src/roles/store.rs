@@ -16,8 +16,10 @@ use super::Asking;
 use crate::auth::{PermissionSet, Resource, Roles};
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
-use crate::execute::{BoundValue, Limits, QueryOptions, execute_internally};
+use crate::options::{Limits, QueryOptions};
 use crate::prepare::{Prepared, prepare};
+use crate::statements::{batch, modification};
+use crate::values::BoundValue;
 
 /// What is to be written, together.
 pub(crate) struct Changes<'a, C> {
@@ -73,13 +75,15 @@ impl<'a, C: Coordinator> Changes<'a, C> {
         if self.statements.is_empty() {
             return Ok(());
         }
-        let statements: Vec<(&Prepared, &[BoundValue])> =
-            self.statements.iter().map(|(prepared, values)| (prepared, values.as_slice())).collect();
+        let statements = self.statements.iter();
+        let plans = statements.map(|(prepared, values)| Ok((prepared.modification(values)?, values.as_slice())));
+        let plans = plans.collect::<Result<Vec<_>, CqlError>>()?;
         // its own time and limits: not the client's
         let limits = Limits { batch_size_warn: usize::MAX, batch_size_fail: usize::MAX, ..Limits::default() };
         let protocol_version = self.options.protocol_version;
         let options = QueryOptions { protocol_version, limits, ..QueryOptions::default() };
-        execute_internally(BatchKind::Unlogged, &statements, &options, self.coordinator).await.map(drop)
+        let timestamp = modification::default_timestamp(&options, self.coordinator);
+        batch::execute_all(BatchKind::Unlogged, &plans, timestamp, &options, self.coordinator).await.map(drop)
     }
 
     pub(super) fn create_role(

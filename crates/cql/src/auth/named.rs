@@ -2,8 +2,8 @@
 //!
 //! Must agree with: the rule `resource` of the grammar, and what its actions refuse.
 
+use super::{PermissionSet, Resource};
 use crate::ast::{self, ChangePermissions, Permissions, Statement};
-use crate::auth::{PermissionSet, Resource};
 use crate::context::NO_KEYSPACE;
 use crate::error::CqlError;
 
@@ -20,13 +20,13 @@ pub(crate) fn check_applicable(statement: &Statement<'_>) -> Result<(), CqlError
 }
 
 /// What a statement names, with the permissions of it that the resource can have.
-pub(super) fn applicable(
+pub(crate) fn applicable(
     change: &ChangePermissions<'_>,
     keyspace: Option<&str>,
 ) -> Result<(Resource, PermissionSet), CqlError> {
     let resource = resource(&change.resource, keyspace)?;
     check_functions(&resource)?;
-    let permissions = set(&change.permissions).intersection(resource.applicable());
+    let permissions = permission_set(&change.permissions).intersection(resource.applicable());
     if permissions.is_empty() {
         let class = resource.class();
         let message = format!("Resource type {class} does not support any of the requested permissions");
@@ -45,7 +45,7 @@ fn check_functions(resource: &Resource) -> Result<(), CqlError> {
 }
 
 /// Permissions as a set.
-pub(super) fn set(permissions: &Permissions) -> PermissionSet {
+pub(crate) fn permission_set(permissions: &Permissions) -> PermissionSet {
     match permissions {
         Permissions::All => PermissionSet::ALL,
         Permissions::Some(some) => some.iter().copied().collect(),
@@ -53,7 +53,7 @@ pub(super) fn set(permissions: &Permissions) -> PermissionSet {
 }
 
 /// What a statement names. `keyspace` is the connection's.
-pub(super) fn resource(named: &ast::Resource<'_>, keyspace: Option<&str>) -> Result<Resource, CqlError> {
+pub(crate) fn resource(named: &ast::Resource<'_>, keyspace: Option<&str>) -> Result<Resource, CqlError> {
     let text = |ident: &ast::Ident<'_>| ident.as_str().to_owned();
     Ok(match named {
         ast::Resource::AllKeyspaces => Resource::AllKeyspaces,

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use types::Consistency;
 
 use super::{KEYSPACE, Memory, rows_of, run, spell};
-use crate::execute::{BoundValue, QueryOptions};
+use crate::options::QueryOptions;
+use crate::values::BoundValue;
 use crate::{Coordinator, prepare};
 
 fn node() -> Memory {

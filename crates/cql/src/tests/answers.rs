@@ -2,7 +2,7 @@
 
 use super::memory::Memory;
 use super::{run, spell};
-use crate::execute::QueryOptions;
+use crate::options::QueryOptions;
 
 /// Statements, each with what Cassandra answered.
 fn recorded(text: &str) -> Vec<(&str, &str)> {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::memory::Memory;
 use super::{run, spell};
-use crate::execute::QueryOptions;
+use crate::options::QueryOptions;
 use crate::result::CqlResult;
 
 /// A generator of numbers (xorshift): the same seed, the same history.

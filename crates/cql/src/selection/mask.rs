@@ -8,20 +8,20 @@ use bytes::Bytes;
 use schema::ColumnMask;
 use types::CqlType;
 
-use super::super::{Argument, Function, Scope, TypeArgument, resolve};
-use super::is_masking;
+use super::{Column, Selector};
 use crate::ast;
 use crate::context::{Preparing, Receiver};
 use crate::error::CqlError;
+use crate::fit::Fit;
+use crate::functions::{Argument, Function, Scope, TypeArgument, is_masking, null_of, resolve};
 use crate::scalar::type_name;
-use crate::selection::{Column, Selector};
 use crate::terms::{self, TermArgument};
 
 /// The column as an argument, which messages call by the class of its type.
 struct MaskedColumn<'a>(&'a CqlType);
 
 impl Argument for MaskedColumn<'_> {
-    fn fit(&self, ty: &CqlType) -> terms::Fit {
+    fn fit(&self, ty: &CqlType) -> Fit {
         TypeArgument(self.0).fit(ty)
     }
 
@@ -111,7 +111,7 @@ impl Mask {
     /// From what the schema remembers of it. Values of a column whose mask is none of the functions here (in Cassandra it may be one of
     /// the user's) are shown as null: more than the mask would show is never shown.
     pub fn restore(mask: &ColumnMask, ty: &CqlType) -> Self {
-        Self::find(mask, ty).unwrap_or_else(|| Self { function: Arc::new(super::null_of(ty)), arguments: Vec::new() })
+        Self::find(mask, ty).unwrap_or_else(|| Self { function: Arc::new(null_of(ty)), arguments: Vec::new() })
     }
 
     fn find(mask: &ColumnMask, ty: &CqlType) -> Option<Self> {

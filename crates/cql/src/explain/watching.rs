@@ -10,7 +10,7 @@ use schema::{Schema, TableMetadata};
 use types::{Consistency, DecoratedKey};
 
 use crate::auth::Roles;
-use crate::cas::CasPartition;
+use crate::coordinator::CasPartition;
 use crate::coordinator::{CasRequest, ClusterInfo, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 use crate::error::CqlError;
 use crate::result::SchemaEvent;

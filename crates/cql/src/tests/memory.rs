@@ -15,7 +15,7 @@ use rows::{
 use schema::{KeyspaceMetadata, Replication, Schema, TableId, TableMetadata};
 use types::DecoratedKey;
 
-use crate::cas::CasPartition;
+use crate::coordinator::CasPartition;
 use crate::coordinator::{CasRequest, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 use crate::error::CqlError;
 use crate::result::SchemaEvent;

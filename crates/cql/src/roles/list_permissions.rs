@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use types::CqlType;
 
-use super::{Asking, Listing, done, resources, unauthorized};
+use super::{Asking, Listing, done, unauthorized};
 use crate::ast::{ListPermissions, Permission};
-use crate::auth::{Access, PermissionSet, Resource, exists};
+use crate::auth::{self, Access, PermissionSet, Resource, exists};
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::result::Answer;
@@ -16,7 +16,7 @@ use crate::result::Answer;
 impl<C: Coordinator> Asking<'_, C> {
     pub(super) fn list_permissions(&self, list: &ListPermissions<'_>) -> Result<Answer, CqlError> {
         let access = self.logged_in()?;
-        let resource = list.resource.as_ref().map(|named| resources::resource(named, self.keyspace)).transpose()?;
+        let resource = list.resource.as_ref().map(|named| auth::resource(named, self.keyspace)).transpose()?;
         if let Some(resource) = &resource
             && !exists(resource, &self.roles, &self.coordinator.schema())
         {
@@ -36,7 +36,7 @@ impl<C: Coordinator> Asking<'_, C> {
             true => resource.chain().map(|resource| resource.name()).collect(),
             false => BTreeSet::from([resource.name()]),
         });
-        Ok(self.rows(resources::set(&list.permissions), names.as_ref(), of))
+        Ok(self.rows(auth::permission_set(&list.permissions), names.as_ref(), of))
     }
 
     /// Of one role with what it inherits, or of everybody; on some resources, or on all.

@@ -6,20 +6,21 @@ use std::sync::Arc;
 
 use schema::{Schema, TableId};
 
+use super::authorize;
 use crate::ast::Statement;
-use crate::auth::{Resource, authorize_change};
+use crate::auth::Resource;
 use crate::coordinator::Coordinator;
 use crate::ddl::{self, DdlContext};
 use crate::describe::describe;
 use crate::error::CqlError;
-use crate::execute::{ClientState, QueryOptions};
+use crate::options::{ClientState, QueryOptions};
 use crate::parse::parse;
 use crate::prepare::Prepared;
 use crate::result::{Answer, CqlResult, SchemaChangeKind, SchemaEvent, SchemaTarget};
-use crate::statements::roles::{self, store};
+use crate::roles::{self, store};
 
 /// Executes a statement that is neither on data nor a session's.
-pub(crate) async fn execute<C: Coordinator>(
+pub(super) async fn execute<C: Coordinator>(
     prepared: &Prepared,
     options: &QueryOptions,
     client: &ClientState,
@@ -38,7 +39,7 @@ pub(crate) async fn execute<C: Coordinator>(
     }
     let before = coordinator.schema();
     if let Some(access) = &client.access {
-        authorize_change(statement, keyspace, access, &before)?;
+        authorize::change(statement, keyspace, access, &before)?;
     }
     let cluster = coordinator.cluster();
     let context = DdlContext {

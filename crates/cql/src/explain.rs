@@ -16,33 +16,16 @@ mod watching;
 mod words;
 mod writes;
 
-use std::sync::Arc;
-
-use crate::context::{Bindings, Preparing};
+use crate::context::Bindings;
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
-use crate::execute::{BoundValue, QueryOptions};
-use crate::prepare::Plan;
-use crate::result::{Answer, CqlResult, ResultMetadata};
+use crate::options::QueryOptions;
+use crate::prepare::{ExplainPlan, Plan};
+use crate::result::{Answer, CqlResult};
 use crate::statements::{batch, modification, select};
+use crate::values::BoundValue;
 use table::Lines;
 use watching::{Seen, Watching};
-
-/// A prepared EXPLAIN.
-#[derive(Debug)]
-pub(crate) struct ExplainPlan {
-    /// The statement is carried out.
-    pub analyze: bool,
-    /// SELECT, INSERT, UPDATE, DELETE or BATCH.
-    pub plan: Plan,
-    /// The columns of the answer.
-    pub metadata: Arc<ResultMetadata>,
-}
-
-/// Prepares an EXPLAIN of what has been prepared.
-pub(crate) fn prepare(preparing: &Preparing<'_>, plan: Plan, analyze: bool) -> ExplainPlan {
-    ExplainPlan { analyze, plan, metadata: table::metadata(preparing) }
-}
 
 /// Explains.
 pub(crate) async fn execute<C: Coordinator>(

@@ -4,38 +4,37 @@
 
 use schema::Schema;
 
-use super::access::check_changeable;
-use super::{Access, Resource};
 use crate::ast::{self, Permission, QualifiedName, Statement};
+use crate::auth::{Access, Resource, check_changeable};
 use crate::context::NO_KEYSPACE;
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
-use crate::execute::ClientState;
+use crate::options::ClientState;
 use crate::prepare::{Plan, Prepared};
 use crate::statements::modification::ModificationPlan;
 use crate::statements::select::SelectPlan;
 
 /// Whether the client may execute a statement on data. Statements on schema and roles are looked at where they are executed.
-pub(crate) fn authorize<C: Coordinator>(
+pub(super) fn statement<C: Coordinator>(
     prepared: &Prepared,
     client: &ClientState,
     coordinator: &C,
 ) -> Result<(), CqlError> {
     match &client.access {
-        Some(access) => authorize_plan(&prepared.plan, access, coordinator),
+        Some(access) => of_plan(&prepared.plan, access, coordinator),
         None => Ok(()),
     }
 }
 
-fn authorize_plan<C: Coordinator>(plan: &Plan, access: &Access, coordinator: &C) -> Result<(), CqlError> {
+fn of_plan<C: Coordinator>(plan: &Plan, access: &Access, coordinator: &C) -> Result<(), CqlError> {
     match plan {
         Plan::Select(plan) => select(plan, access, coordinator),
-        Plan::Modification(plan) => authorize_modification(plan, access),
-        Plan::Batch(plan) => plan.statements.iter().try_for_each(|plan| authorize_modification(plan, access)),
+        Plan::Modification(plan) => modification(plan, access),
+        Plan::Batch(plan) => plan.statements.iter().try_for_each(|plan| modification(plan, access)),
         Plan::Use(_) => access.check_login(),
         Plan::Truncate(table) => access.check_table(Permission::Modify, table),
         // who may not do it may not see how it would be done
-        Plan::Explain(plan) => authorize_plan(&plan.plan, access, coordinator),
+        Plan::Explain(plan) => of_plan(&plan.plan, access, coordinator),
         Plan::Other => Ok(()),
     }
 }
@@ -70,7 +69,7 @@ fn masked_in_where(plan: &SelectPlan, access: &Access) -> Result<(), CqlError> {
 }
 
 /// INSERT, UPDATE, DELETE. What has conditions tells what is there, as a SELECT does.
-pub(crate) fn authorize_modification(plan: &ModificationPlan, access: &Access) -> Result<(), CqlError> {
+pub(super) fn modification(plan: &ModificationPlan, access: &Access) -> Result<(), CqlError> {
     access.check_table(Permission::Modify, &plan.table)?;
     if plan.conditions.is_none() {
         return Ok(());
@@ -79,7 +78,7 @@ pub(crate) fn authorize_modification(plan: &ModificationPlan, access: &Access) -
 }
 
 /// Whether the client may execute a statement that changes the schema. `keyspace` is the connection's.
-pub(crate) fn authorize_change(
+pub(super) fn change(
     statement: &Statement<'_>,
     keyspace: Option<&str>,
     access: &Access,

@@ -4,9 +4,9 @@
 
 use schema::system;
 
-use super::{Asking, resources, store, unauthorized};
+use super::{Asking, store, unauthorized};
 use crate::ast::{ChangePermissions, Permission};
-use crate::auth::{PermissionSet, Resource, exists};
+use crate::auth::{self, PermissionSet, Resource, exists};
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::result::{Answer, CqlResult};
@@ -16,7 +16,7 @@ const ON_SYSTEM: PermissionSet = PermissionSet::of(&[Permission::Select, Permiss
 
 impl<C: Coordinator> Asking<'_, C> {
     pub(super) async fn change_permissions(&self, change: &ChangePermissions<'_>) -> Result<Answer, CqlError> {
-        let (resource, permissions) = resources::applicable(change, self.keyspace)?;
+        let (resource, permissions) = auth::applicable(change, self.keyspace)?;
         let role = change.role.as_str();
         if let Some(access) = self.access {
             access.check(Permission::Authorize, &resource)?;

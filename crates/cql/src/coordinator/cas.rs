@@ -10,7 +10,7 @@ use rows::{
     Unfiltered,
 };
 
-use crate::coordinator::CasRequest;
+use super::CasRequest;
 use crate::error::CqlError;
 
 /// What is there: only the columns that were asked for.

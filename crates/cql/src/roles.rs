@@ -13,7 +13,6 @@ mod list_permissions;
 mod list_roles;
 mod options;
 mod permissions;
-mod resources;
 pub(crate) mod store;
 
 use std::sync::Arc;
@@ -24,10 +23,8 @@ use crate::ast::{Permission, Statement};
 use crate::auth::{Access, Resource, Roles};
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
-use crate::execute::{ClientState, QueryOptions};
+use crate::options::{ClientState, QueryOptions};
 use crate::result::{Answer, ColumnSpec, CqlResult, ResultMetadata, ResultSet};
-
-pub(crate) use resources::check_applicable;
 
 /// Who asks for what, of which roles.
 pub(crate) struct Asking<'a, C> {

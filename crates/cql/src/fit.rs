@@ -1,0 +1,96 @@
+//! Types among themselves: how well a value of one can be given to another, and the types of native names.
+//!
+//! Agrees with `org.apache.cassandra.cql3.AssignmentTestable` and `AbstractType.isValueCompatibleWith`.
+
+use types::CqlType;
+
+use crate::ast::NativeType;
+
+/// How well a value can be given to something of a type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fit {
+    /// It is of this type.
+    Exact,
+    /// It can be taken for one.
+    Weak,
+    /// It cannot.
+    No,
+}
+
+/// How well a value of type `given` can be given to a receiver of type `ty`.
+pub(crate) fn fit_type(ty: &CqlType, given: &CqlType) -> Fit {
+    if ty == given || ty.freeze() == *given {
+        Fit::Exact
+    } else if is_value_compatible(ty, given) {
+        Fit::Weak
+    } else {
+        Fit::No
+    }
+}
+
+/// How well several fit together: as well as the worst of them.
+pub(crate) fn fit_all(fits: impl Iterator<Item = Fit>) -> Fit {
+    let mut all = Fit::Exact;
+    for fit in fits {
+        match fit {
+            Fit::Exact => {}
+            Fit::Weak => all = Fit::Weak,
+            Fit::No => return Fit::No,
+        }
+    }
+    all
+}
+
+/// Values of `value` are values of `ty` as they are.
+pub(crate) fn is_value_compatible(ty: &CqlType, value: &CqlType) -> bool {
+    use CqlType as T;
+    match (ty, value) {
+        (a, b) if a == b => true,
+        (T::Blob, _) => true,
+        (T::Text, T::Ascii)
+        | (T::Uuid, T::TimeUuid)
+        | (T::Varint, T::Int | T::BigInt | T::Timestamp)
+        | (T::BigInt | T::Timestamp, T::BigInt | T::Timestamp)
+        | (T::Date, T::Int)
+        | (T::Time, T::BigInt) => true,
+        (T::List { element: a, .. }, T::List { element: b, .. })
+        | (T::Set { element: a, .. }, T::Set { element: b, .. }) => is_value_compatible(a, b),
+        (T::Map { key: a, value: c, .. }, T::Map { key: b, value: d, .. }) => {
+            is_value_compatible(a, b) && is_value_compatible(c, d)
+        }
+        (T::Tuple(a), T::Tuple(b)) => {
+            b.len() <= a.len() && a.iter().zip(b.iter()).all(|(a, b)| is_value_compatible(a, b))
+        }
+        (T::Udt(a, _), T::Udt(b, _)) => a == b,
+        (T::Vector { element: a, dimension: m }, T::Vector { element: b, dimension: n }) => {
+            m == n && is_value_compatible(a, b)
+        }
+        _ => false,
+    }
+}
+
+/// The type of a native name.
+pub(crate) fn native_type(native: NativeType) -> CqlType {
+    match native {
+        NativeType::Ascii => CqlType::Ascii,
+        NativeType::Bigint => CqlType::BigInt,
+        NativeType::Blob => CqlType::Blob,
+        NativeType::Boolean => CqlType::Boolean,
+        NativeType::Counter => CqlType::Counter,
+        NativeType::Date => CqlType::Date,
+        NativeType::Decimal => CqlType::Decimal,
+        NativeType::Double => CqlType::Double,
+        NativeType::Duration => CqlType::Duration,
+        NativeType::Float => CqlType::Float,
+        NativeType::Inet => CqlType::Inet,
+        NativeType::Int => CqlType::Int,
+        NativeType::Smallint => CqlType::SmallInt,
+        NativeType::Text | NativeType::Varchar => CqlType::Text,
+        NativeType::Time => CqlType::Time,
+        NativeType::Timestamp => CqlType::Timestamp,
+        NativeType::Timeuuid => CqlType::TimeUuid,
+        NativeType::Tinyint => CqlType::TinyInt,
+        NativeType::Uuid => CqlType::Uuid,
+        NativeType::Varint => CqlType::Varint,
+    }
+}
