@@ -14,6 +14,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("rows", "stdx types schema"),
     ("segments", "stdx"),
     ("internode", "stdx segments"),
+    ("gossip", "internode"),
     ("protocol", "stdx types segments"),
     ("cql", "stdx types schema rows"),
     ("sstable", "stdx env types schema rows"),
@@ -37,7 +38,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
 ];
 
 /// These crates are computation over bytes and values: no socket, clock, thread, random number, file.
-const PURE: &[&str] = &["stdx", "types", "ring", "schema", "rows", "segments", "internode", "protocol", "cql"];
+const PURE: &[&str] =
+    &["stdx", "types", "ring", "schema", "rows", "segments", "internode", "gossip", "protocol", "cql"];
 /// What reaches outside; `sstable` and above reach it through `env`.
 const OUTSIDE: [&str; 9] =
     ["tokio", "socket2", "rustix", "memmap2", "rand", "rand_chacha", "axum", "ureq", "tracing-subscriber"];

@@ -1,0 +1,164 @@
+//! What becomes of states that are received.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
+
+use crate::local::put;
+use crate::machine::{Event, Gossip, Message, Now};
+use crate::options::{ECHO_LIFE, GENERATION_AHEAD_MAX, QUARANTINE};
+use crate::peer::Peer;
+use crate::status::Status;
+
+impl Gossip {
+    /// Takes what others know. What this node says of itself is its own business.
+    pub(crate) fn apply(&mut self, mut states: States, now: Now) {
+        // joining nodes last: their tokens are compared with those of all others
+        let is_joining = |state: &EndpointState| Status::of(state).is_some_and(|status| status.is_joining());
+        states.sort_by_key(|(endpoint, state)| (is_joining(state), state.generation, *endpoint));
+        for (endpoint, state) in states {
+            let is_quarantined = self.quarantined.contains_key(&endpoint);
+            if endpoint != self.options.local && !is_quarantined {
+                self.apply_one(endpoint, state, now);
+            }
+        }
+    }
+
+    fn apply_one(&mut self, endpoint: SocketAddr, state: EndpointState, now: Now) {
+        if i64::from(state.generation) > now.wall_millis / 1000 + GENERATION_AHEAD_MAX {
+            return;
+        }
+        let Some(peer) = self.peers.get_mut(&endpoint) else {
+            let mut peer = Peer::new(EndpointState::default(), now.monotonic);
+            peer.arrivals.report(now.monotonic);
+            self.peers.insert(endpoint, peer);
+            return self.start_anew(endpoint, state, now);
+        };
+        match state.generation.cmp(&peer.state.generation) {
+            std::cmp::Ordering::Greater => {
+                if !peer.is_alive {
+                    peer.arrivals.clear();
+                }
+                peer.arrivals.report(now.monotonic);
+                self.start_anew(endpoint, state, now);
+            }
+            std::cmp::Ordering::Equal => {
+                let known = peer.state.max_version();
+                if state.heartbeat > known {
+                    peer.arrivals.report(now.monotonic);
+                }
+                if state.max_version() > known {
+                    peer.updated = now.monotonic;
+                    self.take_over(endpoint, state);
+                }
+                self.probe(endpoint, now.monotonic);
+            }
+            std::cmp::Ordering::Less => {}
+        }
+    }
+
+    /// The endpoint is new here, or has been restarted: what was known of it is replaced.
+    fn start_anew(&mut self, endpoint: SocketAddr, mut state: EndpointState, now: Now) {
+        state.values.sort_by_key(|(of, _)| *of);
+        state.values.dedup_by_key(|(of, _)| *of);
+        let Some(peer) = self.peers.get_mut(&endpoint) else { return };
+        peer.state = state;
+        peer.updated = now.monotonic;
+        peer.echo_sent = None;
+        let was_alive = std::mem::replace(&mut peer.is_alive, false);
+        if was_alive {
+            peer.since = now.monotonic;
+            self.tell(Event::Down(endpoint));
+        }
+        self.tell(Event::Joined(endpoint));
+        self.probe(endpoint, now.monotonic);
+    }
+
+    /// Takes the heartbeat and the values that are newer, the status first.
+    fn take_over(&mut self, endpoint: SocketAddr, state: EndpointState) {
+        let Some(peer) = self.peers.get_mut(&endpoint) else { return };
+        peer.state.heartbeat = peer.state.heartbeat.max(state.heartbeat);
+        let mut values = state.values;
+        values.sort_by_key(|(of, _)| (!is_status(*of), *of));
+        let mut changed = Vec::new();
+        for (of, value) in values {
+            let known = peer.state.values.iter().find(|(known, _)| *known == of).map_or(i32::MIN, |(_, v)| v.version);
+            if value.version > known {
+                put(&mut peer.state, of, value);
+                changed.push(of);
+            }
+        }
+        for of in changed {
+            self.tell(Event::Changed(endpoint, of));
+        }
+    }
+
+    /// Asks an endpoint that is not alive for a sign of life: it is alive when it can be reached and can reach back.
+    pub(crate) fn probe(&mut self, endpoint: SocketAddr, now: Duration) {
+        let Some(peer) = self.peers.get_mut(&endpoint) else { return };
+        let is_waiting = peer.echo_sent.is_some_and(|sent| now.saturating_sub(sent) < ECHO_LIFE);
+        if peer.is_alive || peer.is_dead_state() || is_waiting {
+            return;
+        }
+        peer.echo_sent = Some(now);
+        self.send(endpoint, Message::Echo);
+    }
+
+    /// An endpoint has answered an ECHO_REQ.
+    pub fn echoed(&mut self, endpoint: SocketAddr, now: Now) {
+        let Some(peer) = self.peers.get_mut(&endpoint) else { return };
+        if peer.echo_sent.take().is_none() || peer.is_alive || peer.is_dead_state() {
+            return;
+        }
+        peer.is_alive = true;
+        peer.since = now.monotonic;
+        peer.arrivals.report(now.monotonic);
+        self.tell(Event::Up(endpoint));
+    }
+
+    pub(crate) fn mark_dead(&mut self, endpoint: SocketAddr, now: Duration) {
+        let Some(peer) = self.peers.get_mut(&endpoint).filter(|peer| peer.is_alive) else { return };
+        peer.is_alive = false;
+        peer.since = now;
+        peer.echo_sent = None;
+        self.tell(Event::Down(endpoint));
+    }
+
+    /// An endpoint says that it stops. From version 13 on it sends its last state along.
+    pub fn on_shutdown(&mut self, endpoint: SocketAddr, state: Option<EndpointState>, now: Now) {
+        let Some(peer) = self.peers.get_mut(&endpoint) else { return };
+        match state {
+            Some(state) if Status::of(&state) == Some(Status::Shutdown) => {
+                peer.state = EndpointState { values: Vec::new(), ..state };
+                state.values.into_iter().for_each(|(of, value)| put(&mut peer.state, of, value));
+            }
+            Some(_) => return,
+            None => {
+                let version = peer.state.max_version().saturating_add(1);
+                for of in [ApplicationState::Status, ApplicationState::StatusWithPort] {
+                    put(&mut peer.state, of, VersionedValue { value: "shutdown,true".to_owned(), version });
+                }
+                let not_ready = VersionedValue { value: "false".to_owned(), version };
+                put(&mut peer.state, ApplicationState::RpcReady, not_ready);
+            }
+        }
+        // nothing that others still tell of this generation revives it
+        peer.state.heartbeat = i32::MAX;
+        peer.updated = now.monotonic;
+        self.tell(Event::Changed(endpoint, ApplicationState::StatusWithPort));
+        self.mark_dead(endpoint, now.monotonic);
+    }
+
+    /// Forgets an endpoint. Gossip about it is ignored for a while, or others would bring it back.
+    pub fn remove(&mut self, endpoint: SocketAddr, now: Now) {
+        if self.peers.remove(&endpoint).is_some() {
+            self.quarantined.insert(endpoint, now.monotonic + QUARANTINE);
+            self.tell(Event::Removed(endpoint));
+        }
+    }
+}
+
+fn is_status(state: ApplicationState) -> bool {
+    matches!(state, ApplicationState::Status | ApplicationState::StatusWithPort)
+}

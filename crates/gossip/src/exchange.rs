@@ -1,0 +1,115 @@
+//! SYN, ACK, ACK2: who knows more of whom.
+
+use std::net::SocketAddr;
+
+use internode::payload::gossip::{Ack, Ack2, Digest, EndpointState, States, Syn};
+
+use crate::machine::{Gossip, Message, Now};
+use crate::options::PARTITIONER;
+
+impl Gossip {
+    /// A node begins a round with this one.
+    ///
+    /// Nothing is answered to another cluster or partitioner: this is how such a node is refused. The caller logs it
+    /// ([`Gossip::is_of_this_cluster`]).
+    pub fn on_syn(&mut self, from: SocketAddr, syn: &Syn) {
+        if !self.is_of_this_cluster(syn) {
+            return;
+        }
+        let ack = match (self.is_enabled, syn.digests.is_empty()) {
+            (true, true) => Ack { digests: Vec::new(), states: self.all_states() },
+            (true, false) => self.compare(&syn.digests),
+            // this node looks at the ring itself: an empty answer says so
+            (false, true) if self.shadow.is_some() => Ack::default(),
+            (false, _) => return,
+        };
+        self.send(from, Message::Ack(ack));
+    }
+
+    /// Whether a SYN comes of the same cluster.
+    pub fn is_of_this_cluster(&self, syn: &Syn) -> bool {
+        syn.cluster == self.options.cluster && syn.partitioner == PARTITIONER
+    }
+
+    /// The answer to a SYN of this node.
+    pub fn on_ack(&mut self, from: SocketAddr, ack: Ack, now: Now) {
+        if self.shadow.is_some() {
+            return self.on_shadow_ack(from, ack);
+        }
+        if !self.is_enabled {
+            return;
+        }
+        self.apply(ack.states, now);
+        let states: States = ack.digests.iter().filter_map(|digest| self.asked(digest)).collect();
+        self.send(from, Message::Ack2(Ack2 { states }));
+    }
+
+    /// What this node asked for in its ACK.
+    pub fn on_ack2(&mut self, ack2: Ack2, now: Now) {
+        if self.is_enabled {
+            self.apply(ack2.states, now);
+        }
+    }
+
+    /// The digests of all that is known, this node first.
+    pub(crate) fn digests(&self) -> Vec<Digest> {
+        let digest = |(endpoint, state): (SocketAddr, &EndpointState)| Digest {
+            endpoint,
+            generation: state.generation,
+            max_version: state.max_version(),
+        };
+        self.states().map(digest).collect()
+    }
+
+    fn states(&self) -> impl Iterator<Item = (SocketAddr, &EndpointState)> {
+        let peers = self.peers.iter().map(|(endpoint, peer)| (*endpoint, &peer.state));
+        std::iter::once((self.options.local, self.local.state())).chain(peers)
+    }
+
+    fn all_states(&self) -> States {
+        self.states().map(|(endpoint, state)| (endpoint, state.clone())).collect()
+    }
+
+    /// What to ask for, and what to send unasked. Endpoints that the digests leave out are not volunteered.
+    fn compare(&self, digests: &[Digest]) -> Ack {
+        let mut ack = Ack::default();
+        for digest in digests {
+            let Some(known) = self.state(digest.endpoint) else {
+                ack.digests.push(Digest { max_version: 0, ..*digest });
+                continue;
+            };
+            let (generation, max_version) = (known.generation, known.max_version());
+            let is_local = digest.endpoint == self.options.local;
+            if digest.generation == generation && digest.max_version == max_version {
+                continue;
+            }
+            if is_local || digest.generation < generation {
+                ack.states.push((digest.endpoint, known.clone()));
+            } else if digest.generation > generation {
+                ack.digests.push(Digest { max_version: 0, ..*digest });
+            } else if digest.max_version > max_version {
+                ack.digests.push(Digest { max_version, ..*digest });
+            } else {
+                ack.states.push((digest.endpoint, above(known, digest.max_version)));
+            }
+        }
+        ack
+    }
+
+    /// What an ACK asks for.
+    fn asked(&self, digest: &Digest) -> Option<(SocketAddr, EndpointState)> {
+        let known = self.state(digest.endpoint)?;
+        let is_local = digest.endpoint == self.options.local;
+        let state = match is_local || digest.generation < known.generation {
+            true => known.clone(),
+            false => above(known, digest.max_version),
+        };
+        Some((digest.endpoint, state))
+    }
+}
+
+/// The heartbeat, and the values above a version.
+fn above(state: &EndpointState, version: i32) -> EndpointState {
+    let values = state.values.iter().filter(|(_, value)| value.version > version).cloned().collect();
+    EndpointState { values, ..*state }
+}

@@ -1,0 +1,47 @@
+//! What this node tells of itself: a counter, a heartbeat, values.
+
+use internode::payload::gossip::{ApplicationState, EndpointState, VersionedValue};
+
+/// This node's state. Every change takes the counter's next value, so that no version is used twice in a generation.
+#[derive(Clone, Debug)]
+pub struct Local {
+    counter: i32,
+    state: EndpointState,
+}
+
+impl Local {
+    /// A state without values. `generation` must be greater than that of every earlier start: seconds since 1970 at the start,
+    /// but at least one more than what was stored.
+    pub fn new(generation: i32) -> Self {
+        Self { counter: 0, state: EndpointState { generation, heartbeat: 0, values: Vec::new() } }
+    }
+
+    /// The state as others are told it.
+    pub fn state(&self) -> &EndpointState {
+        &self.state
+    }
+
+    /// Another second has passed.
+    pub fn beat(&mut self) {
+        self.state.heartbeat = self.next();
+    }
+
+    /// Sets a value. Values that belong together are set in the order in which others must see them: TOKENS before the status.
+    pub fn set(&mut self, state: ApplicationState, value: impl Into<String>) {
+        let value = VersionedValue { value: value.into(), version: self.next() };
+        put(&mut self.state, state, value);
+    }
+
+    fn next(&mut self) -> i32 {
+        self.counter = self.counter.checked_add(1).expect("a generation ends before its counter: 68 years of seconds");
+        self.counter
+    }
+}
+
+/// Sets a value of a state; values stay in the order of their states' numbers.
+pub(crate) fn put(of: &mut EndpointState, state: ApplicationState, value: VersionedValue) {
+    match of.values.binary_search_by_key(&state, |(known, _)| *known) {
+        Ok(place) => of.values[place].1 = value,
+        Err(place) => of.values.insert(place, (state, value)),
+    }
+}

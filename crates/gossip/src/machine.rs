@@ -1,0 +1,137 @@
+//! [`Gossip`], its inputs and outputs. The verbs stand in modules of their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use internode::payload::gossip::{Ack, Ack2, ApplicationState, EndpointState, States, Syn};
+
+use crate::local::Local;
+use crate::options::Options;
+use crate::peer::Peer;
+
+/// The time at which something happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Now {
+    /// A clock that only grows, from anywhere.
+    pub monotonic: Duration,
+    /// The wall clock, milliseconds since 1970.
+    pub wall_millis: i64,
+}
+
+/// A message of gossip.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)] // the names are those of the protocol
+pub enum Message {
+    Syn(Syn),
+    Ack(Ack),
+    Ack2(Ack2),
+    /// ECHO_REQ. Its answer is given to [`Gossip::echoed`].
+    Echo,
+}
+
+/// What has changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// An endpoint is new, or has started anew.
+    Joined(SocketAddr),
+    /// A value of an endpoint has changed.
+    Changed(SocketAddr, ApplicationState),
+    /// An endpoint can be reached.
+    Up(SocketAddr),
+    /// An endpoint is silent, or said that it stops.
+    Down(SocketAddr),
+    /// An endpoint is forgotten.
+    Removed(SocketAddr),
+}
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Send a message. It may be lost.
+    Send(SocketAddr, Message),
+    /// Tell those who follow the ring.
+    Tell(Event),
+}
+
+/// What has come of a shadow round.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Shadow {
+    /// Seeds that are in a shadow round themselves.
+    pub(crate) looking: BTreeSet<SocketAddr>,
+    pub(crate) found: Option<States>,
+}
+
+/// What this node knows of all.
+#[derive(Debug)]
+pub struct Gossip {
+    pub(crate) options: Options,
+    /// What this node tells of itself.
+    pub local: Local,
+    pub(crate) peers: BTreeMap<SocketAddr, Peer>,
+    /// Endpoints that were removed, and when gossip about them counts again.
+    pub(crate) quarantined: BTreeMap<SocketAddr, Duration>,
+    /// SYNs are answered. Off during the shadow round and after `nodetool disablegossip`.
+    pub is_enabled: bool,
+    /// The last check of all peers.
+    pub(crate) checked: Option<Duration>,
+    /// Nobody is convicted before.
+    pub(crate) lenient_until: Duration,
+    pub(crate) shadow: Option<Shadow>,
+    pub(crate) outputs: Vec<Output>,
+}
+
+impl Gossip {
+    /// Knows nobody yet.
+    pub fn new(options: Options, local: Local) -> Self {
+        Self {
+            options,
+            local,
+            peers: BTreeMap::new(),
+            quarantined: BTreeMap::new(),
+            is_enabled: false,
+            checked: None,
+            lenient_until: Duration::ZERO,
+            shadow: None,
+            outputs: Vec::new(),
+        }
+    }
+
+    /// Who this node is.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The other nodes, by address.
+    pub fn peers(&self) -> &BTreeMap<SocketAddr, Peer> {
+        &self.peers
+    }
+
+    /// What is known of an endpoint, this node included.
+    pub fn state(&self, endpoint: SocketAddr) -> Option<&EndpointState> {
+        match endpoint == self.options.local {
+            true => Some(self.local.state()),
+            false => self.peers.get(&endpoint).map(|peer| &peer.state),
+        }
+    }
+
+    /// What is to be done since the last call. The caller takes it after every other call.
+    pub fn take_outputs(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.outputs)
+    }
+
+    /// Takes an endpoint that storage knows from before the restart: it is down until it is heard.
+    pub fn remember(&mut self, endpoint: SocketAddr, state: EndpointState, now: Now) {
+        if endpoint != self.options.local {
+            self.peers.entry(endpoint).or_insert_with(|| Peer::new(state, now.monotonic));
+        }
+    }
+
+    pub(crate) fn send(&mut self, to: SocketAddr, message: Message) {
+        self.outputs.push(Output::Send(to, message));
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.outputs.push(Output::Tell(event));
+    }
+}

@@ -1,0 +1,63 @@
+//! What is known of another node.
+
+use std::time::Duration;
+
+use internode::payload::gossip::{ApplicationState, EndpointState};
+
+use crate::detector::ArrivalWindow;
+use crate::options::{FORGET, SILENT_CLIENT, SILENT_JOINING};
+use crate::status::Status;
+
+/// Another node.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// What it tells of itself.
+    pub state: EndpointState,
+    /// It has answered an ECHO_REQ, and has not been silent for too long since.
+    pub is_alive: bool,
+    /// When it became alive or dead; hints are kept from then on.
+    pub since: Duration,
+    pub(crate) arrivals: ArrivalWindow,
+    /// When a greater heartbeat or value came last.
+    pub(crate) updated: Duration,
+    /// When the ECHO_REQ was sent that is still unanswered.
+    pub(crate) echo_sent: Option<Duration>,
+}
+
+impl Peer {
+    pub(crate) fn new(state: EndpointState, now: Duration) -> Self {
+        let arrivals = ArrivalWindow::default();
+        Self { state, is_alive: false, since: now, arrivals, updated: now, echo_sent: None }
+    }
+
+    /// What it is doing. `None`: it has not said so yet.
+    pub fn status(&self) -> Option<Status> {
+        Status::of(&self.state)
+    }
+
+    /// It is never marked alive.
+    pub fn is_dead_state(&self) -> bool {
+        self.status().is_some_and(|status| status.is_dead())
+    }
+
+    /// It owns tokens: it is a member of the ring, and is kept however long it is silent.
+    pub fn is_member(&self) -> bool {
+        self.state.value(ApplicationState::Tokens).is_some() && self.status().is_some_and(|status| status.owns_tokens())
+    }
+
+    /// Whether it is to be forgotten: it owns no tokens, and is silent or past its time.
+    pub(crate) fn is_over(&self, now: Duration, wall_millis: i64) -> bool {
+        if self.is_member() {
+            return false;
+        }
+        let silent = now.saturating_sub(self.updated);
+        match self.status() {
+            Some(status) if status.is_dead() => match status.expiry() {
+                Some(expiry) => wall_millis > expiry,
+                None => silent > FORGET,
+            },
+            Some(status) if status.is_joining() => silent > SILENT_JOINING,
+            _ => silent > SILENT_CLIENT,
+        }
+    }
+}

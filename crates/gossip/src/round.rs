@@ -1,0 +1,88 @@
+//! What happens every second: a heartbeat, SYNs to a few others, a check of all.
+
+use std::net::SocketAddr;
+
+use internode::payload::gossip::Syn;
+
+use crate::machine::{Gossip, Message, Now};
+use crate::options::{LOCAL_PAUSE, PARTITIONER};
+
+/// Draws a number below its argument, which is not 0.
+pub type Draw<'a> = dyn FnMut(usize) -> usize + 'a;
+
+impl Gossip {
+    /// One round, every [`crate::options::ROUND`].
+    pub fn tick(&mut self, now: Now, draw: &mut Draw<'_>) {
+        if self.shadow.is_some() || !self.is_enabled {
+            return;
+        }
+        self.local.beat();
+        for to in self.partners(draw) {
+            self.send_syn(to);
+        }
+        self.check(now);
+    }
+
+    pub(crate) fn syn(&self, digests: Vec<internode::payload::gossip::Digest>) -> Message {
+        Message::Syn(Syn { cluster: self.options.cluster.clone(), partitioner: PARTITIONER.to_owned(), digests })
+    }
+
+    fn send_syn(&mut self, to: SocketAddr) {
+        let syn = self.syn(self.digests());
+        self.send(to, syn);
+    }
+
+    /// Whom a round begins with: one live peer, now and then one that is unreachable, and a seed where that is needed to
+    /// keep the ring from falling apart.
+    fn partners(&self, draw: &mut Draw<'_>) -> Vec<SocketAddr> {
+        let live: Vec<_> = self.peers.iter().filter(|(_, peer)| peer.is_alive).map(|(to, _)| *to).collect();
+        let unreachable: Vec<_> = self.peers.iter().filter(|(_, peer)| !peer.is_alive).map(|(to, _)| *to).collect();
+        let seeds: Vec<_> = self.options.seeds.iter().copied().filter(|seed| *seed != self.options.local).collect();
+        let mut partners = Vec::with_capacity(3);
+        let chosen = pick(&live, draw);
+        partners.extend(chosen);
+        // with probability unreachable / (live + 1)
+        if !unreachable.is_empty() && draw(live.len() + 1) < unreachable.len() {
+            partners.extend(pick(&unreachable, draw).filter(|to| !self.peers[to].is_dead_state()));
+        }
+        let met_seed = chosen.is_some_and(|chosen| seeds.contains(&chosen));
+        if !seeds.is_empty() && (!met_seed || live.len() < seeds.len()) {
+            let known = live.len() + unreachable.len();
+            // with probability seeds / known, and always while nobody is alive
+            if live.is_empty() || draw(known) < seeds.len() {
+                partners.extend(pick(&seeds, draw));
+            }
+        }
+        partners
+    }
+
+    /// Convicts who is silent for too long, and forgets who is not coming back.
+    fn check(&mut self, now: Now) {
+        let paused = self.checked.is_some_and(|last| now.monotonic.saturating_sub(last) > LOCAL_PAUSE);
+        self.checked = Some(now.monotonic);
+        if paused {
+            self.lenient_until = now.monotonic + LOCAL_PAUSE;
+        }
+        self.quarantined.retain(|_, until| *until > now.monotonic);
+        if now.monotonic < self.lenient_until {
+            return;
+        }
+        let threshold = self.options.convict_threshold;
+        let silent =
+            self.peers.iter().filter(|(_, peer)| peer.is_alive && peer.arrivals.phi(now.monotonic) > threshold);
+        for endpoint in silent.map(|(endpoint, _)| *endpoint).collect::<Vec<_>>() {
+            self.mark_dead(endpoint, now.monotonic);
+        }
+        let over = self.peers.iter().filter(|(_, peer)| peer.is_over(now.monotonic, now.wall_millis));
+        for endpoint in over.map(|(endpoint, _)| *endpoint).collect::<Vec<_>>() {
+            self.remove(endpoint, now);
+        }
+    }
+}
+
+fn pick(among: &[SocketAddr], draw: &mut Draw<'_>) -> Option<SocketAddr> {
+    match among.len() {
+        0 => None,
+        count => among.get(draw(count)).copied(),
+    }
+}

@@ -1,0 +1,108 @@
+//! The value of STATUS_WITH_PORT: a word, and what belongs to it behind commas.
+
+use internode::payload::gossip::{ApplicationState, EndpointState};
+
+/// What a node is doing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// Its data is on the way; writes go to it too.
+    Boot,
+    /// It takes the place of another: that node's address.
+    BootReplace(String),
+    /// It owns its tokens.
+    Normal,
+    /// Its data is on the way to others.
+    Leaving,
+    /// It has left; the time at which it may be forgotten, milliseconds since 1970.
+    Left(Option<i64>),
+    /// It is about to own this token instead of its own.
+    Moving(String),
+    /// Others remove it.
+    Removing,
+    /// It was removed; the time at which it may be forgotten, milliseconds since 1970.
+    Removed(Option<i64>),
+    /// It replaces a node under the same address, or stands aside.
+    Hibernate,
+    /// It was stopped on purpose. It owns its tokens all the same.
+    Shutdown,
+    /// Another word.
+    Other(String),
+}
+
+impl Status {
+    /// What a state says. `None`: nothing yet.
+    pub fn of(state: &EndpointState) -> Option<Self> {
+        let value = state.value(ApplicationState::StatusWithPort).or_else(|| state.value(ApplicationState::Status));
+        value.map(Self::parse)
+    }
+
+    /// From the text.
+    pub fn parse(text: &str) -> Self {
+        let mut parts = text.split(',');
+        let word = parts.next().unwrap_or_default();
+        let second = parts.next().unwrap_or_default();
+        let expiry = || parts.next().and_then(|millis| millis.parse().ok());
+        match word {
+            "BOOT" => Self::Boot,
+            "BOOT_REPLACE" => Self::BootReplace(second.to_owned()),
+            "NORMAL" => Self::Normal,
+            "LEAVING" => Self::Leaving,
+            "LEFT" => Self::Left({ expiry }()),
+            "MOVING" => Self::Moving(second.to_owned()),
+            "removing" => Self::Removing,
+            "removed" => Self::Removed({ expiry }()),
+            "hibernate" => Self::Hibernate,
+            "shutdown" => Self::Shutdown,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// A node in one of these is never marked alive.
+    pub fn is_dead(&self) -> bool {
+        matches!(self, Self::Removing | Self::Removed(_) | Self::Left(_) | Self::Hibernate)
+    }
+
+    /// The node is on its way in: its states are applied after all others.
+    pub fn is_joining(&self) -> bool {
+        matches!(self, Self::Boot | Self::BootReplace(_))
+    }
+
+    /// The node owns its tokens.
+    pub fn owns_tokens(&self) -> bool {
+        matches!(self, Self::Normal | Self::Leaving | Self::Moving(_) | Self::Shutdown | Self::Removing)
+    }
+
+    /// When the node may be forgotten, milliseconds since 1970.
+    pub fn expiry(&self) -> Option<i64> {
+        match self {
+            Self::Left(expiry) | Self::Removed(expiry) => *expiry,
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_cassandra() {
+        for (text, status) in [
+            ("BOOT,-12", Status::Boot),
+            ("BOOT_REPLACE,127.0.0.9:7000", Status::BootReplace("127.0.0.9:7000".to_owned())),
+            ("NORMAL,-1542805685535672584", Status::Normal),
+            ("LEAVING,3", Status::Leaving),
+            ("LEFT,3,1795376395000", Status::Left(Some(1_795_376_395_000))),
+            ("MOVING,5", Status::Moving("5".to_owned())),
+            ("removing,ed64cdbd-acb5-4805-b462-fa598e25b9f6", Status::Removing),
+            ("removed,ed64cdbd-acb5-4805-b462-fa598e25b9f6,17", Status::Removed(Some(17))),
+            ("hibernate,true", Status::Hibernate),
+            ("shutdown,true", Status::Shutdown),
+            ("", Status::Other(String::new())),
+        ] {
+            assert_eq!(Status::parse(text), status);
+        }
+        assert!(Status::parse("LEFT,3,x").is_dead() && !Status::parse("shutdown,true").is_dead());
+        assert_eq!(Status::parse("LEFT,3,17").expiry(), Some(17));
+    }
+}

@@ -1,0 +1,298 @@
+//! Many nodes in one loop: messages are delivered, delayed or lost as a seed says. What must hold is in each test's name.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use internode::payload::gossip::ApplicationState;
+
+use super::*;
+
+/// A generator of numbers, the same for the same seed (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+}
+
+fn address(number: usize) -> SocketAddr {
+    SocketAddr::new(Ipv4Addr::from(0x7f00_0001 + number as u32).into(), 7000)
+}
+
+/// A ring of nodes, of which the first is the seed.
+struct World {
+    nodes: Vec<Option<Gossip>>,
+    second: u64,
+    dice: Dice,
+    /// Messages of a hundred that are lost.
+    loss: usize,
+    /// Pairs between which nothing passes, in this direction.
+    cut: Vec<(usize, usize)>,
+    /// Messages on their way: from, to, what.
+    wire: Vec<(usize, usize, Message)>,
+    events: Vec<(usize, Event)>,
+    bytes: usize,
+}
+
+impl World {
+    fn new(count: usize, seed: u64) -> Self {
+        let mut world = Self {
+            nodes: Vec::new(),
+            second: 0,
+            dice: Dice(seed * 2 + 1),
+            loss: 0,
+            cut: Vec::new(),
+            wire: Vec::new(),
+            events: Vec::new(),
+            bytes: 0,
+        };
+        (0..count).for_each(|number| world.nodes.push(Some(node(number, 1000))));
+        world
+    }
+
+    fn now(&self) -> Now {
+        Now { monotonic: Duration::from_secs(self.second), wall_millis: 1_000_000 + self.second as i64 * 1000 }
+    }
+
+    fn collect(&mut self, number: usize) {
+        let Some(gossip) = &mut self.nodes[number] else { return };
+        for output in gossip.take_outputs() {
+            match output {
+                Output::Send(to, message) => {
+                    let to = (0..self.nodes.len()).find(|place| address(*place) == to).unwrap();
+                    if self.dice.below(100) >= self.loss && !self.cut.contains(&(number, to)) {
+                        self.wire.push((number, to, message));
+                    }
+                }
+                Output::Tell(event) => self.events.push((number, event)),
+            }
+        }
+    }
+
+    fn deliver(&mut self, from: usize, to: usize, message: Message) {
+        let now = self.now();
+        let Some(gossip) = &mut self.nodes[to] else { return };
+        self.bytes += size(&message);
+        match message {
+            Message::Syn(syn) => gossip.on_syn(address(from), &syn),
+            Message::Ack(ack) => gossip.on_ack(address(from), ack, now),
+            Message::Ack2(ack2) => gossip.on_ack2(ack2, now),
+            Message::Echo => {
+                let answers = self.dice.below(100) >= self.loss && !self.cut.contains(&(to, from));
+                if let Some(asker) = self.nodes[from].as_mut().filter(|_| answers) {
+                    asker.echoed(address(to), now);
+                }
+                self.collect(from);
+            }
+        }
+        self.collect(to);
+    }
+
+    fn run(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.second += 1;
+            for number in 0..self.nodes.len() {
+                let (now, dice) = (self.now(), &mut self.dice);
+                if let Some(gossip) = &mut self.nodes[number] {
+                    gossip.tick(now, &mut |bound| dice.below(bound));
+                }
+                self.collect(number);
+            }
+            while !self.wire.is_empty() {
+                let place = self.dice.below(self.wire.len());
+                let (from, to, message) = self.wire.swap_remove(place);
+                self.deliver(from, to, message);
+            }
+        }
+    }
+
+    /// Nodes that `number` takes for alive.
+    fn alive(&self, number: usize) -> usize {
+        self.nodes[number].as_ref().unwrap().peers().values().filter(|peer| peer.is_alive).count()
+    }
+
+    fn converged(&self) -> bool {
+        let there: Vec<_> = (0..self.nodes.len()).filter(|number| self.nodes[*number].is_some()).collect();
+        there.iter().all(|number| self.alive(*number) == there.len() - 1)
+    }
+}
+
+fn size(message: &Message) -> usize {
+    match message {
+        Message::Syn(syn) => syn.encode().unwrap().len(),
+        Message::Ack(ack) => ack.encode().unwrap().len(),
+        Message::Ack2(ack2) => ack2.encode().unwrap().len(),
+        Message::Echo => 0,
+    }
+}
+
+fn node(number: usize, generation: i32) -> Gossip {
+    let mut local = Local::new(generation);
+    local.set(ApplicationState::HostId, format!("host {number}"));
+    local.set(ApplicationState::Tokens, "\0\0\0\0");
+    local.set(ApplicationState::StatusWithPort, "NORMAL,1");
+    let mut gossip = Gossip::new(Options::new(address(number), "sim", vec![address(0)]), local);
+    gossip.enable();
+    gossip
+}
+
+#[test]
+fn everybody_finds_everybody() {
+    for seed in 1..=10 {
+        let mut world = World::new(12, seed);
+        world.loss = 10;
+        let rounds = (1..=60).find(|_| {
+            world.run(1);
+            world.converged()
+        });
+        assert!(rounds.is_some(), "seed {seed}");
+        let ups = world.events.iter().filter(|(_, event)| matches!(event, Event::Up(_))).count();
+        assert_eq!(ups, 12 * 11, "seed {seed}: each of each, once");
+    }
+}
+
+#[test]
+fn the_silent_are_convicted_and_their_return_is_seen() {
+    for seed in 1..=5 {
+        let mut world = World::new(5, seed);
+        world.run(40);
+        assert!(world.converged(), "seed {seed}");
+        world.nodes[3] = None;
+        let begun = world.second;
+        while world.nodes[0].as_ref().unwrap().peers()[&address(3)].is_alive {
+            world.run(1);
+        }
+        let silence = world.second - begun;
+        assert!((15..60).contains(&silence), "seed {seed}: {silence} s");
+        world.run(30);
+        assert!((0..3).all(|number| world.alive(number) == 3), "seed {seed}: members are kept, and down");
+        world.nodes[3] = Some(node(3, 2000));
+        world.run(30);
+        assert!(world.converged(), "seed {seed}");
+        assert_eq!(world.nodes[1].as_ref().unwrap().peers()[&address(3)].state.generation, 2000);
+    }
+}
+
+#[test]
+fn who_is_heard_but_cannot_be_reached_is_not_alive() {
+    let mut world = World::new(3, 7);
+    // 2 cannot answer 1, though 0 tells each of the other
+    world.cut = vec![(2, 1)];
+    world.run(60);
+    let of = |number: usize, peer: usize| world.nodes[number].as_ref().unwrap().peers()[&address(peer)].is_alive;
+    assert!(of(0, 1) && of(0, 2) && of(1, 0) && of(2, 0));
+    assert!(!of(1, 2), "the echo's answer does not arrive");
+}
+
+#[test]
+fn a_shutdown_is_down_at_once_and_nothing_old_revives_it() {
+    for with_state in [false, true] {
+        let mut world = World::new(4, 3);
+        world.run(40);
+        let mut last = world.nodes[2].as_ref().unwrap().local.clone();
+        last.set(ApplicationState::StatusWithPort, "shutdown,true");
+        world.nodes[2] = None;
+        let now = world.now();
+        let told = world.nodes[0].as_mut().unwrap();
+        told.on_shutdown(address(2), with_state.then(|| last.state().clone()), now);
+        assert!(!told.peers()[&address(2)].is_alive);
+        assert_eq!(told.peers()[&address(2)].status(), Some(Status::Shutdown));
+        world.run(5);
+        assert!(!world.nodes[0].as_ref().unwrap().peers()[&address(2)].is_alive);
+        assert_eq!(world.nodes[0].as_ref().unwrap().peers()[&address(2)].status(), Some(Status::Shutdown));
+        world.nodes[2] = Some(node(2, 3000));
+        world.run(40);
+        assert!(world.converged());
+    }
+}
+
+#[test]
+fn a_stranger_is_not_answered_and_a_look_shows_nothing() {
+    let mut world = World::new(2, 5);
+    world.run(20);
+    let mut stranger = node(7, 1000);
+    stranger.options.cluster = "other".to_owned();
+    let member = world.nodes[0].as_mut().unwrap();
+    let Message::Syn(syn) = stranger.syn(Vec::new()) else { panic!("a SYN") };
+    assert!(!member.is_of_this_cluster(&syn));
+    member.on_syn(address(7), &syn);
+    assert_eq!(member.take_outputs(), []);
+
+    let mut newcomer = Gossip::new(Options::new(address(1), "sim", vec![address(0)]), Local::new(5));
+    newcomer.begin_shadow();
+    newcomer.ask_seeds(&[]);
+    assert_eq!(newcomer.seen(), None);
+    let [Output::Send(_, Message::Syn(syn))] = &newcomer.take_outputs()[..] else { panic!("one SYN") };
+    member.on_syn(address(1), syn);
+    let [Output::Send(_, Message::Ack(ack))] = &member.take_outputs()[..] else { panic!("one ACK") };
+    newcomer.on_ack(address(0), ack.clone(), Now { monotonic: Duration::ZERO, wall_millis: 0 });
+    let Some(shadow::Seen::Ring(states)) = newcomer.seen() else { panic!("the ring") };
+    assert_eq!(states.len(), 2);
+    assert!(newcomer.peers().is_empty(), "a look changes nothing");
+}
+
+#[test]
+fn two_that_look_at_each_other_see_nobody() {
+    let mut pair: Vec<_> = (0..2)
+        .map(|number| {
+            let mut gossip =
+                Gossip::new(Options::new(address(number), "sim", vec![address(0), address(1)]), Local::new(5));
+            gossip.begin_shadow();
+            gossip.ask_seeds(&[]);
+            gossip
+        })
+        .collect();
+    let now = Now { monotonic: Duration::ZERO, wall_millis: 0 };
+    for (from, to) in [(0, 1), (1, 0)] {
+        let [Output::Send(_, Message::Syn(syn))] = &pair[from].take_outputs()[..] else { panic!("one SYN") };
+        let syn = syn.clone();
+        pair[to].on_syn(address(from), &syn);
+        let outputs = pair[to].take_outputs();
+        let Some(Output::Send(_, Message::Ack(ack))) = outputs.last() else { panic!("an ACK") };
+        pair[from].on_ack(address(from ^ 1), ack.clone(), now);
+        // the other's own SYN is still to be sent
+        outputs
+            .into_iter()
+            .filter(|output| matches!(output, Output::Send(_, Message::Syn(_))))
+            .for_each(|o| pair[to].outputs.push(o));
+        assert_eq!(pair[from].seen(), Some(shadow::Seen::Nobody));
+    }
+}
+
+#[test]
+fn a_generation_of_the_far_future_and_a_quarantined_endpoint_are_ignored() {
+    let mut world = World::new(2, 9);
+    world.run(20);
+    let now = world.now();
+    let told = world.nodes[0].as_mut().unwrap();
+    let state = internode::payload::gossip::EndpointState { generation: i32::MAX, ..Default::default() };
+    told.apply(vec![(address(1), state.clone()), (address(9), state)], now);
+    assert_eq!(told.peers()[&address(1)].state.generation, 1000);
+    assert!(!told.peers().contains_key(&address(9)));
+    told.remove(address(1), now);
+    world.run(30);
+    assert!(!world.nodes[0].as_ref().unwrap().peers().contains_key(&address(1)));
+    world.run(60);
+    assert!(world.converged(), "after a minute it counts again");
+}
+
+/// Rounds to converge and bytes a round, by the number of nodes. The figures are printed: `cargo test -p gossip -- --nocapture scale`.
+#[test]
+fn convergence_grows_with_the_logarithm_of_the_ring() {
+    let mut rounds_of = Vec::new();
+    for count in [8, 64] {
+        let mut world = World::new(count, 1);
+        let rounds = (1..=100).find(|_| {
+            world.run(1);
+            world.converged()
+        });
+        let rounds = rounds.unwrap_or_else(|| panic!("{count} nodes do not converge"));
+        println!("{count} nodes: {rounds} rounds, {} bytes a node and round", world.bytes / count / rounds);
+        rounds_of.push(rounds);
+    }
+    assert!(rounds_of[1] <= rounds_of[0] + 12, "{rounds_of:?}");
+}
