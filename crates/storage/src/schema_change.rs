@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use schema::rows_form;
-use schema::{KeyspaceMetadata, Schema, TableKind};
+use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata};
 
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
@@ -44,13 +44,55 @@ pub fn change<R>(
         Ok(after) => after,
         Err(refused) => return Ok(Err(refused)),
     };
+    // all that can fail comes before the rows are in the log: a change that was answered with an error must not be in force after a restart
+    let prepared = prepare(engine, &before, &after)?;
+    index::built::forget_dropped(engine, &before, &after)?;
     let position = store_difference(engine, &before, &after)?;
-    let dropped = apply_to_tables(engine, &before, &after)?;
+    let dropped = apply_to_tables(engine, &after, prepared);
     let mut after = after;
     after.version = after.digest();
     engine.schema.store(Arc::new(after));
-    index::built::follow(engine, &before)?;
+    index::built::begin_new(engine, &before);
     Ok(Ok(Changed { schema: engine.schema(), position, dropped }))
+}
+
+/// What a change needs of the disk, opened before the change is stored. Directories of new tables stay where the change then fails.
+struct Prepared {
+    /// Tables that are new.
+    new: Vec<Arc<TableStore>>,
+    /// Tables that are altered.
+    altered: Vec<Altered>,
+}
+
+/// A table that is altered, what it becomes, and its indexes then.
+struct Altered {
+    store: Arc<TableStore>,
+    table: Arc<TableMetadata>,
+    indexes: Vec<Arc<IndexStore>>,
+}
+
+fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared, StorageError> {
+    let tables = engine.tables.load();
+    let mut prepared = Prepared { new: Vec::new(), altered: Vec::new() };
+    let (env, options, caches) = (&engine.env, &engine.options, &engine.caches);
+    let stored = after.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
+    for table in stored.flat_map(|keyspace| keyspace.tables.values()) {
+        match (before.table_by_id(table.id), tables.get(&table.id)) {
+            (Some(old), Some(_)) if Arc::ptr_eq(old, table) || old == table => {}
+            (_, Some(store)) => {
+                let open = &store.view().indexes;
+                let indexes = index::open_all(env, options, caches, &store.directories, table, open)?;
+                let (store, table) = (Arc::clone(store), Arc::clone(table));
+                prepared.altered.push(Altered { store, table, indexes });
+            }
+            (_, None) => {
+                let store = recovery::open_table(env, options, caches, table)?;
+                recovery::make_directories(engine, &store)?;
+                prepared.new.push(store);
+            }
+        }
+    }
+    Ok(prepared)
 }
 
 fn store_difference(engine: &Engine, before: &Schema, after: &Schema) -> Result<Option<LogPosition>, StorageError> {
@@ -82,33 +124,19 @@ fn write_rows(engine: &Engine, writes: &[rows_form::SchemaWrite]) -> Result<Opti
     Ok(applied.position)
 }
 
-fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<Vec<Arc<TableStore>>, StorageError> {
+/// Puts a change in force that is stored; gives what is dropped by it.
+fn apply_to_tables(engine: &Engine, after: &Schema, prepared: Prepared) -> Vec<Arc<TableStore>> {
     let mut tables = engine.tables.load().as_ref().clone();
     let mut dropped = Vec::new();
-    for keyspace in after.keyspaces.values().filter(|keyspace| !keyspace.is_virtual) {
-        for table in keyspace.tables.values() {
-            match (before.table_by_id(table.id), tables.get(&table.id)) {
-                (Some(old), Some(_)) if Arc::ptr_eq(old, table) || old == table => {}
-                (_, Some(store)) => {
-                    let old_size = store.view().active_size();
-                    let (view, cache) = (store.view(), &engine.caches);
-                    let directories = &store.directories;
-                    let open = &view.indexes;
-                    let indexes = index::open_all(&engine.env, &engine.options, cache, directories, table, open)?;
-                    match store.switch_memtables(Arc::clone(table), Some(indexes), || engine.log.position()) {
-                        Some(set) => engine.flusher.request_set(store, set, None),
-                        None => engine.memory.release(old_size),
-                    }
-                    dropped.extend(dropped_indexes(&view, &store.view()));
-                }
-                (_, None) => {
-                    let store = recovery::open_table(&engine.env, &engine.options, &engine.caches, table)?;
-                    recovery::make_directories(engine, &store)?;
-                    tables.insert(table.id, store);
-                }
-            }
+    for Altered { store, table, indexes } in prepared.altered {
+        let (view, old_size) = (store.view(), store.view().active_size());
+        match store.switch_memtables(table, Some(indexes), || engine.log.position()) {
+            Some(set) => engine.flusher.request_set(&store, set, None),
+            None => engine.memory.release(old_size),
         }
+        dropped.extend(dropped_indexes(&view, &store.view()));
     }
+    tables.extend(prepared.new.into_iter().map(|store| (store.id, store)));
     tables.retain(|id, store| {
         let stays = after.table_by_id(*id).is_some();
         if !stays {
@@ -120,7 +148,7 @@ fn apply_to_tables(engine: &Engine, before: &Schema, after: &Schema) -> Result<V
     // who has looked one of them up before may not write to it any more; of an index the memtables went with its base's
     let of_tables = dropped.iter().filter(|store| store.table().kind != TableKind::Index);
     of_tables.for_each(|store| store.close(|| engine.log.position()));
-    Ok(dropped)
+    dropped
 }
 
 /// Indexes that are no more: nothing is written for them.

@@ -87,31 +87,35 @@ pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// After a change of the schema: new indexes are made, those that are gone are forgotten.
-pub(crate) fn follow(engine: &Engine, before: &Schema) -> Result<(), StorageError> {
-    let schema = engine.schema();
-    for keyspace in schema.keyspaces.values() {
-        for table in keyspace.tables.values().filter(|table| !table.indexes.is_empty()) {
-            let old = before.table_by_id(table.id);
-            let Some(store) = engine.table(table.id) else { continue };
-            for index in store.view().indexes.iter() {
-                if old.is_none_or(|old| !old.indexes.contains_key(index.name())) {
-                    begin(engine, &store, index)?;
-                }
-            }
-        }
-    }
-    let views = before.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
-    for view in views.filter(|table| table.view.is_some() && schema.table_by_id(table.id).is_none()) {
-        forget_view(engine, &view.keyspace, &view.name)?;
-    }
+/// Before a change of the schema is stored: indexes and views that it drops are not complete any more. Were it said after the change, a crash
+/// between the two would leave the next index of the same name complete, with nothing in it.
+pub(crate) fn forget_dropped(engine: &Engine, before: &Schema, after: &Schema) -> Result<(), StorageError> {
     for old in before.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
-        let stays = |name: &String| schema.table_by_id(old.id).is_some_and(|table| table.indexes.contains_key(name));
+        let new = after.table_by_id(old.id);
+        if old.view.is_some() && new.is_none() {
+            forget_view(engine, &old.keyspace, &old.name)?;
+        }
+        let stays = |name: &String| new.is_some_and(|table| table.indexes.contains_key(name));
         for name in old.indexes.keys().filter(|name| !stays(name)) {
             store(engine, &old.keyspace, name, false)?;
         }
     }
     Ok(())
+}
+
+/// After a change of the schema: new indexes are made. What cannot be written of that is made again at the next start.
+pub(crate) fn begin_new(engine: &Engine, before: &Schema) {
+    let schema = engine.schema();
+    for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        let old = before.table_by_id(table.id);
+        let Some(store) = engine.table(table.id).filter(|_| !table.indexes.is_empty()) else { continue };
+        for index in store.view().indexes.iter() {
+            let is_new = old.is_none_or(|old| !old.indexes.contains_key(index.name()));
+            if is_new && let Err(error) = begin(engine, &store, index) {
+                tracing::warn!(index = index.name(), %error, "a new index is complete, and cannot be noted to be");
+            }
+        }
+    }
 }
 
 /// An index without a row: complete if there is nothing to be in it, else it is made in the background.

@@ -272,3 +272,33 @@ fn memtables_end_where_the_log_stood_when_they_were_frozen() {
     ends.store(true, Ordering::Relaxed);
     writers.into_iter().for_each(|writer| writer.join().expect("no writer panics"));
 }
+
+/// A change whose table cannot be opened is refused, and is not in force after a restart either: nothing of it is in the log. So it is with the
+/// log that takes nothing: nothing of the change is in force before.
+#[test]
+fn a_change_that_fails_does_not_come_back() {
+    let sim = Sim::new(7);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 4 << 20));
+    let add = |engine: &Engine, id: u8, name: &str| {
+        let mut changed = KeyspaceMetadata::clone(engine.schema().keyspace("restart").expect("it was made"));
+        changed.tables.insert(name.to_owned(), table(id, name));
+        schema_change::change(engine, |schema| Ok::<_, ()>(schema.with_keyspace(changed)))
+    };
+    sim.disk().inject(Fault::next(Op::CreateDir, "/v-"));
+    assert!(add(&engine, 3, "v").is_err());
+    assert!(engine.schema().table("restart", "v").is_none() && engine.table(TableId([3; 16])).is_none());
+    sim.block_on(engine.log.sync()).expect("a sound disk syncs");
+    drop(engine);
+    sim.kill();
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 4 << 20));
+    assert!(engine.schema().table("restart", "v").is_none());
+    // the second try is as good as the first
+    assert!(add(&engine, 3, "v").is_ok_and(|changed| changed.is_ok()));
+    sim.block_on(engine.log.sync()).expect("a sound disk syncs");
+    sim.disk().inject(Fault::next(Op::Sync, "CommitLog"));
+    engine.apply(&[mutation(&engine, 1, 1, 1)]).expect("the log has not failed yet");
+    assert!(sim.block_on(engine.log.sync()).is_err());
+    assert!(add(&engine, 4, "w").is_err());
+    assert!(engine.schema().table("restart", "w").is_none() && engine.table(TableId([4; 16])).is_none());
+    assert!(engine.schema().table("restart", "v").is_some());
+}
