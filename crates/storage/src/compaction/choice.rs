@@ -7,7 +7,7 @@ use sstable::{Component, SSTable};
 use super::kind::Kind;
 use super::operation::{Item, Operation, Work};
 use super::progress::Compactions;
-use super::purge::{gc_before, may_purge, memtable_min_timestamp};
+use super::purge::{gc_before, is_whole, may_purge, memtable_min_timestamp};
 use super::strategy::leveled::{self, LEVELS};
 use super::strategy::{Candidate, Memory, State, Strategy};
 use super::task::Start;
@@ -53,7 +53,7 @@ impl Seen {
                 let (near, suspect): (Vec<_>, Vec<_>) = sstables.into_iter().partition(sound);
                 let far = view.sstables.iter().filter(|other| !is_of_group(other)).chain(&suspect);
                 let others = candidates(&far.cloned().collect::<Vec<_>>());
-                let may_purge = may_purge(&view.table, &near);
+                let may_purge = is_whole(store) && may_purge(&view.table, &near);
                 Group { repair_state, candidates: candidates(&near), sstables: near, others, may_purge }
             })
             .collect();

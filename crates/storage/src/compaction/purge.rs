@@ -2,7 +2,7 @@
 //!
 //! For each partition the smallest timestamp is taken of what may hold the partition outside: SSTables that are not compacted, by token
 //! range and Bloom filter, and memtables that have it. Tombstones that are older may go. The view is asked as it is then, so that what is
-//! flushed or compacted meanwhile counts. With `only_purge_repaired_tombstones` nothing goes of SSTables that were not repaired. Agrees with
+//! flushed or compacted meanwhile counts. Nothing goes while an SSTable of the table is left out. With `only_purge_repaired_tombstones` nothing goes of SSTables that were not repaired. Agrees with
 //! `org.apache.cassandra.db.compaction.CompactionController`.
 
 use std::sync::{Arc, Mutex, Weak};
@@ -22,6 +22,12 @@ use crate::view::View;
 pub fn gc_before(table: &TableMetadata, now: u32) -> u32 {
     let grace = u32::try_from(table.params.gc_grace_seconds).unwrap_or(0);
     now.saturating_sub(grace)
+}
+
+/// Whether all SSTables of a table are open. Where one is left out (`disk_failure_policy: ignore`) nothing may be purged: it may hold, anywhere in
+/// the table, what a tombstone deletes, and scrub or an operator may bring it back.
+pub fn is_whole(store: &TableStore) -> bool {
+    store.left_out().is_empty()
 }
 
 /// Tombstones in these SSTables may go at all.
@@ -55,7 +61,7 @@ pub fn fully_expired(store: &TableStore, inputs: &[Arc<SSTable>]) -> Vec<Arc<SST
         others: &outside,
         memtable_min_timestamp: memtable_min_timestamp(&view),
         gc_before,
-        may_purge: may_purge(&view.table, inputs),
+        may_purge: is_whole(store) && may_purge(&view.table, inputs),
         now_millis: 0,
         flush_size: f64::NAN,
         dice: 0,

@@ -19,7 +19,7 @@ use sstable::{SSTable, SSTableStream};
 use super::choice::unmark;
 use super::operation::{Item, Work};
 use super::output::Output;
-use super::purge::{fully_expired, gc_before, max_purgeable, may_purge};
+use super::purge::{fully_expired, gc_before, is_whole, max_purgeable, may_purge};
 use super::room;
 use super::shadow;
 use super::strategy::options::read_bool;
@@ -60,7 +60,7 @@ impl Merge {
         work: Work,
     ) -> Result<Self, StorageError> {
         // a log that failed is behind what memtables had: the next start may apply again what it has of a batch, without what came later
-        let purges = work.purges() && !engine.log.is_stopped();
+        let purges = work.purges() && !engine.log.is_stopped() && is_whole(store);
         let expired = if purges { fully_expired(store, &item.sstables) } else { Vec::new() };
         let is_expired = |sstable: &Arc<SSTable>| expired.iter().any(|other| Arc::ptr_eq(other, sstable));
         let mut read: Vec<_> = item.sstables.iter().filter(|sstable| !is_expired(sstable)).cloned().collect();

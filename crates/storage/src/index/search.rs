@@ -79,6 +79,8 @@ pub fn search(
     observation: Option<Observation>,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
     let (index, search) = selected(base, command)?;
+    // an entry whose row is not there may be of an SSTable that is left out
+    let removes = removes && base.left_out().is_empty();
     context.trace(|| format!("Executing read on {} using index {}", base.name(), index.name()));
     let stream = SearchStream::open(base, &index, search, command, context, removes, observation)?;
     Ok(Box::new(stream))

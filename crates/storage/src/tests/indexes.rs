@@ -19,11 +19,12 @@ use schema::table::ColumnSpec;
 use schema::{
     ColumnKind, IndexKind, IndexMetadata, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams,
 };
+use sstable::Component;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, delete_range, delete_row, die};
 use crate::index::entries::{Entry, composite};
-use crate::{Engine, EngineOptions, commitlog, schema_change};
+use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change};
 
 const ID: TableId = TableId([7; 16]);
 const KEYS: u64 = 3;
@@ -375,4 +376,42 @@ fn an_index_that_is_gone_takes_nothing() {
     table.indexes.clear();
     model.change(&engine, table);
     assert_eq!(index.apply(0, &[entry()]), 0);
+}
+
+/// An entry whose row is not found may be of an SSTable of the table that is left out: it is passed over, and stays.
+#[test]
+fn entries_of_rows_that_are_left_out_stay() {
+    let model = Model::new(2);
+    let engine = model.open();
+    let mut table = TableMetadata::clone(&model.table(&engine));
+    let (name, target) = INDEXES[4];
+    table.indexes.insert(name.to_owned(), index(name, target));
+    model.change(&engine, table);
+    let table = model.table(&engine);
+    let mut update = PartitionUpdate::new(Arc::clone(&table), model.key());
+    let mut row = Row::new([Some(int(1)), Some(int(2))].into_iter().collect());
+    row.liveness = Liveness::new(1);
+    row.add_cell(Cell::live(table.column_by_name("v").expect("it is there").id, 1, int(3)));
+    update.add_row(row);
+    engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
+    model.sim.block_on(engine.drain()).expect("drained");
+    let damaged = engine.table(ID).expect("open").view().sstables[0].descriptor().path(Component::Statistics);
+    drop(engine);
+    let answers = |whole: bool| {
+        model.sim.kill();
+        assert!(whole || model.sim.disk().flip_bit(&damaged, 100));
+        let options = EngineOptions { disk_failure_policy: DiskFailurePolicy::Ignore, ..options(&model.dice) };
+        let (engine, _) = crate::open(&model.sim.env(), options).expect("a sound disk opens");
+        let table = model.table(&engine);
+        let search = IndexSearch { name: name.into(), value: int(3) };
+        let command = ReadCommand { indexes: vec![search], ..ReadCommand::whole(&table, PartitionRange::all()) };
+        let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background)).expect("the index is complete");
+        let mut live = LiveRows::new(stream.as_mut(), table, 1, TombstoneLimits::NONE);
+        let found = live.next_partition().expect("sound").is_some() && live.next_row().expect("sound").is_some();
+        model.sim.block_on(engine.drain()).expect("drained");
+        found
+    };
+    assert!(!answers(false));
+    assert!(model.sim.disk().flip_bit(&damaged, 100));
+    assert!(answers(true));
 }

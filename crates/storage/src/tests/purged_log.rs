@@ -15,12 +15,13 @@ use rows::{
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use sstable::Component;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{int, keyspace, number};
 use crate::compaction::kind::Kind;
 use crate::compaction::operation::{Operation, Work};
-use crate::{Engine, EngineOptions, commitlog, schema_change, truncate};
+use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change, truncate};
 
 const HOST: [u8; 16] = [3; 16];
 const SEGMENT_SIZE: u32 = 128 << 10;
@@ -64,7 +65,8 @@ struct Node {
 impl Node {
     fn open(sim: Sim) -> Self {
         let commitlog = commitlog::Options { segment_size: SEGMENT_SIZE, ..commitlog::Options::default() };
-        let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
+        let disk_failure_policy = DiskFailurePolicy::Ignore;
+        let options = EngineOptions { commitlog, disk_failure_policy, ..EngineOptions::beneath(Path::new(DATA)) };
         let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk opens");
         let node = Self { sim, engine };
         if node.engine.schema().keyspace("purged").is_none() {
@@ -342,4 +344,31 @@ fn tombstones_of_named_partitions_need_not_wait() {
     node.apply(late);
     compact(&node, &[0, 2]);
     assert_eq!((partitions(&node), node.keys("u")), (1, vec![]));
+}
+
+/// While an SSTable is left out that has the row, its tombstone stays: the SSTable may be mended, by scrub or by an operator.
+#[test]
+fn nothing_is_purged_while_an_sstable_is_left_out() {
+    for work in [Work::Major { split: false }, Work::Named, Work::GarbageCollect { cells: true }] {
+        let node = Node::open(Sim::new(9));
+        node.insert("t", 1, 10);
+        node.flush("t");
+        let damaged = node.store("t").view().sstables[0].descriptor().path(Component::Statistics);
+        node.delete("t", 1);
+        node.flush("t");
+        node.sim.block_on(node.engine.drain()).expect("drained");
+        assert!(node.sim.disk().flip_bit(&damaged, 100));
+        let node = node.restart(false);
+        assert_eq!(node.store("t").left_out().len(), 1);
+        node.sim.advance(Duration::from_secs(10));
+        let operation = Operation::new(Kind::MajorCompaction, work, 0);
+        node.sim.block_on(node.engine.operate(&node.store("t"), operation)).expect("a sound disk compacts");
+        assert_eq!(node.store("t").view().sstables.len(), 1, "the tombstone is there");
+        assert!(node.sim.disk().flip_bit(&damaged, 100));
+        let node = node.restart(false);
+        assert_eq!((node.store("t").left_out().len(), node.keys("t")), (0, vec![]));
+        // and with all of them there it goes
+        node.compact("t");
+        assert_eq!((node.store("t").view().sstables.len(), node.keys("t")), (0, vec![]));
+    }
 }
