@@ -33,6 +33,7 @@ mod pending;
 mod reader;
 mod replay;
 mod segments;
+mod torn;
 mod writer;
 
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ use env::ReadFile;
 use super::format;
 
 /// No segment's file is longer: offsets are positive 32-bit integers.
-const FILE_LEN_MAX: u64 = i32::MAX as u64;
+pub(super) const FILE_LEN_MAX: u64 = i32::MAX as u64;
 
 /// What is read of a segment at a time.
 const READ_BLOCK: usize = 64 << 10;

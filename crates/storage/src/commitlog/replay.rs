@@ -1,6 +1,6 @@
 //! Replay: what the log holds at start, in order (Cassandra's `CommitLogReplayer`, without looking into mutations).
 //!
-//! Opening cuts a torn tail by zeroing it, before any newer segment can exist; so a second crash finds a clean end there, and from then on
+//! Opening cuts a torn tail by zeroing it (its bytes are kept beside the log: `torn`), before any newer segment can exist; so a second crash finds a clean end there, and from then on
 //! everything unreadable is corruption. Segments that were prepared and never written are empty, and follow the last one in use.
 
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::{Disk, Env};
 
-use super::buffer::SegmentBuffer;
+use super::buffer::{FILE_LEN_MAX, SegmentBuffer};
 use super::compressed::Places;
 use super::reader::{Bad, Item, SegmentReader};
 use super::segments::{Segment, TEMPORARY};
-use super::{LogError, LogPosition, ReplayPolicy, compressed, format};
+use super::{LogError, LogPosition, ReplayPolicy, compressed, format, torn};
 
 /// A file that this log made on the way to a segment.
 fn is_ours(name: &str) -> bool {
@@ -177,9 +177,10 @@ impl Replay {
         let mut tail = reader.content().get(start as usize..).unwrap_or_default().to_vec();
         match bad {
             Some(Bad { offset, reason, .. }) => {
-                tracing::info!(path = %path.display(), offset, reason, "cutting the torn tail of the commit log");
                 let kept = (offset.saturating_sub(start) as usize).min(tail.len());
-                tail.get_mut(kept..).expect("not longer than the tail").fill(0);
+                let torn = tail.get_mut(kept..).expect("not longer than the tail");
+                torn::keep(&*self.disk, path, offset, reason, torn);
+                torn.fill(0);
             }
             None => tail.truncate((end - start) as usize),
         }
@@ -193,8 +194,13 @@ impl Replay {
         let mut file = self.disk.open_write(path).map_err(LogError::io(path))?;
         let settled = match bad {
             Some(Bad { offset, reason, .. }) => {
-                tracing::info!(path = %path.display(), offset, reason, "cutting the torn tail of the commit log");
-                file.set_len(u64::from(places.stored(offset).0))
+                let start = places.stored(offset).0;
+                let length = self.disk.file_len(path).unwrap_or(0).saturating_sub(start.into());
+                let mut torn = vec![0; usize::try_from(length.min(FILE_LEN_MAX)).unwrap_or(0)];
+                let read = self.disk.open_read(path).and_then(|file| file.read_at(&mut torn, start.into()));
+                read.map_err(LogError::io(path))?;
+                torn::keep(&*self.disk, path, start, reason, &torn);
+                file.set_len(u64::from(start))
             }
             None => {
                 let (start, end) = places.stored(last);

@@ -208,7 +208,7 @@ fn a_log_that_ends_with_everything_flushed_leaves_nothing_to_replay() {
     assert!(open(&sim, small()).1.is_empty());
 }
 
-fn corrupt_middle(sim: &Sim, offset: usize) {
+fn corrupt_middle(sim: &Sim, offset: usize) -> PathBuf {
     let (log, _) = open(sim, small());
     for number in 1..=3 {
         let position = log.append(&record(number, 100), &[key(1)]).expect("room");
@@ -218,6 +218,7 @@ fn corrupt_middle(sim: &Sim, offset: usize) {
     let names = sim.env().disk.list_dir(&directory()).expect("listed");
     let path = directory().join(&names.first().expect("a segment").name);
     assert!(sim.disk().flip_bit(&path, offset * 8));
+    path
 }
 
 #[test]
@@ -241,16 +242,47 @@ fn a_corrupt_middle_is_named_or_ignored() {
 #[test]
 fn a_torn_tail_is_cut_for_good() {
     let sim = Sim::new(1);
-    corrupt_middle(&sim, 20 + 2 * 120 + 50);
+    let segment = corrupt_middle(&sim, 20 + 2 * 120 + 50);
+    let torn = sim.env().disk.read_all(&segment, 1 << 20).expect("read");
     for _ in 0..2 {
         assert_eq!(open(&sim, small()).1, [record(1, 100), record(2, 100)]);
         sim.kill();
     }
+    // what is cut is kept as it was, once
+    let kept = torn_tails(&sim);
+    let [name] = kept.as_slice() else { panic!("{kept:?}") };
+    let (of_segment, offset) = name.split_once(".torn-").expect("named by its place");
+    assert_eq!(segment, directory().join(of_segment));
+    let offset: usize = offset.parse().expect("a number");
+    let tail = sim.env().disk.read_all(&directory().join(name), 1 << 20).expect("read");
+    assert!(!tail.is_empty() && tail.last() != Some(&0) && torn[offset..].starts_with(&tail));
+    assert!(torn[offset + tail.len()..].iter().all(|byte| *byte == 0));
     let (_log, records) = open(&sim, small());
     assert_eq!(records.len(), 2);
     sim.run_until_idle();
     sim.kill();
     assert!(open(&sim, small()).1.is_empty(), "nobody claimed the replayed segment");
+}
+
+fn torn_tails(sim: &Sim) -> Vec<String> {
+    let entries = sim.env().disk.list_dir(&directory()).expect("listed");
+    entries.into_iter().map(|entry| entry.name).filter(|name| name.contains("torn")).collect()
+}
+
+#[test]
+fn few_torn_tails_are_kept() {
+    let sim = Sim::new(2);
+    let disk = sim.env().disk;
+    disk.create_dir_durable(&directory()).expect("made");
+    for id in 100..120 {
+        torn::keep(&*disk, &directory().join(super::format::file_name(id)), 24, "a reason", &[1, 2, 0, 3, 0, 0]);
+    }
+    let kept = torn_tails(&sim);
+    assert_eq!(kept.len(), 8);
+    assert!((112..120).all(|id| kept.contains(&format!("CommitLog-8-{id}.log.torn-24"))), "{kept:?}");
+    let tail = disk.read_all(&directory().join(&kept[0]), 100).expect("read");
+    assert_eq!(tail, [1, 2, 0, 3]);
+    assert_eq!(open(&sim, small()).1.len(), 0, "a start does not read them");
 }
 
 fn failing(policy: FailurePolicy, fault: Fault) -> (Sim, CommitLog, Arc<AtomicU64>) {

@@ -96,5 +96,7 @@ fn a_torn_end_is_cut_and_damage_before_it_is_named() {
             assert_eq!(open(&sim, small()).1, [record(1, 100), record(2, 100)], "{place}");
             sim.kill();
         }
+        let kept = torn_tails(&sim);
+        assert!(kept.len() == 1 && kept[0].ends_with(&format!(".log.torn-{}", markers[2])), "{place}: {kept:?}");
     }
 }
