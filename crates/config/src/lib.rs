@@ -17,6 +17,7 @@ mod fields;
 mod guardrails;
 mod load;
 mod reader;
+mod secrets;
 mod settings;
 mod units;
 mod value;

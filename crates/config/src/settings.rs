@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use crate::Config;
 use crate::catalogue::{self, Key, Kind, OldUnit, old_factor};
+use crate::secrets::{REDACTED, is_secret, java_text};
 use crate::value::{Value, What};
 
 const SUB_KEYS: &str = include_str!("settings.txt");
@@ -16,8 +17,6 @@ const PLAIN_CLASSES: &[&str] =
     &["authenticator", "authorizer", "internode_authenticator", "network_authorizer", "role_manager"];
 /// Durations whose old name shows -1 for null.
 const MINUS_ONE: &[&str] = &["credentials_update_interval", "permissions_update_interval", "roles_update_interval"];
-/// Where secrets lie.
-const REDACTED: &[&str] = &["keystore", "keystore_password", "truststore", "truststore_password"];
 
 type Rows = BTreeMap<String, Option<String>>;
 
@@ -36,7 +35,11 @@ pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
                     rows.insert(key.name.to_owned(), shown);
                 }
             }
-            Kind::Map => given_sub_keys(key, &value, &mut rows),
+            Kind::Map => {
+                if let What::Json(Json::Object(map)) = &value.what {
+                    given_sub_keys(key.name, map, &mut rows);
+                }
+            }
             Kind::List => drop(rows.insert(key.name.to_owned(), Some(shown.unwrap_or_else(|| "[]".to_owned())))),
             _ => drop(rows.insert(key.name.to_owned(), shown)),
         }
@@ -51,8 +54,11 @@ pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
 
 /// As a map of Java writes itself.
 fn parameters(given: Vec<(String, String)>) -> String {
-    let given: Vec<String> = given.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-    format!("{{{}}}", given.join(", "))
+    let shown = |(name, value): (String, String)| match is_secret(&name) {
+        true => format!("{name}={REDACTED}"),
+        false => format!("{name}={value}"),
+    };
+    format!("{{{}}}", given.into_iter().map(shown).collect::<Vec<_>>().join(", "))
 }
 
 fn text_of(key: &Key, value: &Value) -> String {
@@ -82,17 +88,26 @@ fn sub_keys() -> Rows {
     rows
 }
 
-fn given_sub_keys(key: &Key, value: &Value, rows: &mut Rows) {
-    let What::Json(Json::Object(map)) = &value.what else { return };
+/// Overlays the sub-keys that the configuration gives. A map whose own sub-keys are listed is taken apart, any other is one value.
+fn given_sub_keys(prefix: &str, map: &Map<String, Json>, rows: &mut Rows) {
     for (name, value) in map {
+        let full = format!("{prefix}.{name}");
         let text = match value {
             Json::Null => None,
-            _ if REDACTED.contains(&name.as_str()) => Some("<REDACTED>".to_owned()),
-            Json::String(text) => Some(text.clone()),
-            other => Some(other.to_string()),
+            _ if is_secret(name) => Some(REDACTED.to_owned()),
+            Json::Object(inner) if has_sub_keys(&full, rows) => {
+                given_sub_keys(&full, inner, rows);
+                continue;
+            }
+            other => Some(java_text(other)),
         };
-        rows.insert(format!("{}.{name}", key.name), text);
+        rows.insert(full, text);
     }
+}
+
+fn has_sub_keys(name: &str, rows: &Rows) -> bool {
+    let prefix = format!("{name}.");
+    rows.range(prefix.clone()..).next().is_some_and(|(known, _)| known.starts_with(&prefix))
 }
 
 fn old_form(key: &Key, value: &Value, unit: OldUnit) -> Option<String> {

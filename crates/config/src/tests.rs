@@ -353,6 +353,47 @@ fn settings_show_every_key() {
     assert!(settings.len() > 450);
 }
 
+/// Whoever may read `system_views.settings` sees no private key and no password, however deep it stands in the file.
+#[test]
+fn settings_show_no_secret() {
+    let yaml = "
+client_encryption_options:
+  enabled: true
+  optional: true
+  keystore: /etc/key.s3cr3t
+  ssl_context_factory:
+    class_name: PEMBasedSslContextFactory
+    parameters:
+      private_key: |
+        -----BEGIN PRIVATE KEY-----
+        s3cr3t
+        -----END PRIVATE KEY-----
+      private_key_password: s3cr3t
+      trusted_certificates: a certificate
+server_encryption_options:
+  internode_encryption: none
+  outbound_keystore_password: s3cr3t
+  nested: [{token_secret: s3cr3t}]
+";
+    let config = Config::load(Some(yaml), &[], false).expect("known keys");
+    let settings = config.settings();
+    for (name, value) in &settings {
+        assert!(!value.as_ref().is_some_and(|value| value.contains("s3cr3t")), "{name}: {value:?}");
+    }
+    assert!(!format!("{config:?}").contains("s3cr3t"));
+    let value = |name: &str| settings.iter().find(|(known, _)| known == name).and_then(|(_, value)| value.as_deref());
+    let factory = "client_encryption_options.ssl_context_factory";
+    assert_eq!(value(&format!("{factory}.class_name")), Some("PEMBasedSslContextFactory"));
+    assert_eq!(
+        value(&format!("{factory}.parameters")),
+        Some("{private_key=<REDACTED>, private_key_password=<REDACTED>, trusted_certificates=a certificate}")
+    );
+    assert_eq!(value(factory), None);
+    let compaction = "default_compaction: {class_name: SizeTieredCompactionStrategy, parameters: {password: s3cr3t}}";
+    let settings = Config::load(Some(compaction), &[], false).expect("known keys").settings();
+    assert!(settings.contains(&("default_compaction.parameters".to_owned(), Some("{password=<REDACTED>}".to_owned()))));
+}
+
 #[test]
 fn new_tables_have_the_strategy_of_the_configuration() {
     let of = |yaml: &str| {

@@ -1,8 +1,11 @@
 //! A value of a key, checked for its form.
 
+use std::fmt;
+
 use serde_json::Value as Json;
 
 use crate::catalogue::{Key, Kind, OldUnit, Treatment, old_factor};
+use crate::secrets::redacted;
 use crate::units::{self, DATA, TIME};
 
 /// A value in its form, and as it was written.
@@ -10,12 +13,12 @@ use crate::units::{self, DATA, TIME};
 pub struct Value {
     /// What it says.
     pub what: What,
-    /// How it was written; `settings` shows it.
+    /// How it was written, without the secrets of lists and maps; `settings` shows it.
     pub text: String,
 }
 
 /// What a value says.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq)]
 pub enum What {
     /// Nothing: the default.
     Null,
@@ -31,6 +34,21 @@ pub enum What {
     Quantity(u64),
     /// list or map
     Json(Json),
+}
+
+/// Secrets in lists and maps are not printed.
+impl fmt::Debug for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("Null"),
+            Self::Bool(flag) => write!(f, "Bool({flag})"),
+            Self::Int(number) => write!(f, "Int({number})"),
+            Self::Double(number) => write!(f, "Double({number:?})"),
+            Self::Text(text) => write!(f, "Text({text:?})"),
+            Self::Quantity(quantity) => write!(f, "Quantity({quantity})"),
+            Self::Json(json) => write!(f, "Json({})", redacted(json)),
+        }
+    }
 }
 
 impl Value {
@@ -52,14 +70,16 @@ impl Value {
         }
         match (key.kind, json) {
             (Kind::List, Json::Array(items)) => {
-                let items: Vec<String> = items.iter().map(scalar).collect();
+                let items: Vec<String> = items.iter().map(|item| scalar(&redacted(item))).collect();
                 Ok(Self { what: What::Json(json.clone()), text: format!("[{}]", items.join(", ")) })
             }
             (Kind::List, Json::String(text)) => {
                 let items = text.split(',').map(|item| Json::String(item.trim().to_owned())).collect();
                 Ok(Self { what: What::Json(Json::Array(items)), text: format!("[{text}]") })
             }
-            (Kind::Map, Json::Object(_)) => Ok(Self { what: What::Json(json.clone()), text: json.to_string() }),
+            (Kind::Map, Json::Object(_)) => {
+                Ok(Self { what: What::Json(json.clone()), text: redacted(json).to_string() })
+            }
             (Kind::Class, Json::Object(map)) => class_name(key, map),
             (Kind::Class, Json::Array(items)) => match items.first() {
                 Some(Json::Object(map)) if items.len() == 1 => class_name(key, map),

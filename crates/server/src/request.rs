@@ -6,6 +6,8 @@ mod batch;
 mod last_wait;
 mod old_columns;
 mod options;
+#[cfg(test)]
+mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -189,7 +191,7 @@ impl RequestHandler for CqlHandler {
             (result, ..) => result,
         };
         running.record(&envelope.request, &result, received);
-        let reply = result.unwrap_or_else(|failure| running.refusal(failure).into());
+        let reply = result.unwrap_or_else(|failure| running.refusal(failure, &envelope.request).into());
         if let Some(trace) = &trace {
             trace.finish(&self.subject(&client, &envelope.request));
         }
@@ -211,20 +213,20 @@ impl CqlHandler {
         let mut parameters = Vec::new();
         let request = match request {
             Request::Query(query) => {
-                parameters.push(("query".to_owned(), query.query.to_string()));
+                parameters.push(("query".to_owned(), cql::obfuscate(&query.query).into_owned()));
                 options::describe(&query.parameters, &mut parameters);
                 "Execute CQL3 query"
             }
             Request::Execute(execute) => {
                 if let Some(statement) = self.services.prepared.get(&execute.id, &self.services.node.schema()) {
-                    parameters.push(("query".to_owned(), statement.prepared.query.to_string()));
+                    parameters.push(("query".to_owned(), cql::obfuscate(&statement.prepared.query).into_owned()));
                     options::describe_values(&statement.markers, &execute.parameters.values, &mut parameters);
                 }
                 options::describe(&execute.parameters, &mut parameters);
                 "Execute CQL3 prepared query"
             }
             Request::Prepare(prepare) => {
-                parameters.push(("query".to_owned(), prepare.query.to_string()));
+                parameters.push(("query".to_owned(), cql::obfuscate(&prepare.query).into_owned()));
                 "Preparing CQL3 query"
             }
             Request::Batch(batch) => {
@@ -266,7 +268,7 @@ impl Running<'_> {
     async fn query(&self, query: &Query) -> Result<Reply, Failure> {
         self.services.requests.regular_statements.add(1);
         let state = self.client.state_in(query.parameters.keyspace.as_deref(), self.services.auth.as_deref());
-        self.trace(|| format!("Parsing {}", shortened(&query.query)));
+        self.trace(|| format!("Parsing {}", shortened(&cql::obfuscate(&query.query))));
         self.trace(|| "Preparing statement".to_owned());
         // boxed: a plan in the future of each request would make all of them larger
         let statement =
@@ -280,7 +282,7 @@ impl Running<'_> {
 
     fn prepare(&self, prepare: &Prepare) -> Result<Reply, Failure> {
         let state = self.client.state_in(prepare.keyspace.as_deref(), self.services.auth.as_deref());
-        self.trace(|| format!("Parsing {}", shortened(&prepare.query)));
+        self.trace(|| format!("Parsing {}", shortened(&cql::obfuscate(&prepare.query))));
         self.trace(|| "Preparing statement".to_owned());
         let schema = self.services.node.schema();
         let (statement, is_new) = self.services.prepared.prepare(&prepare.query, state.keyspace.as_deref(), schema)?;
@@ -305,7 +307,7 @@ impl Running<'_> {
             self.client.columns_known.note(&statement);
             return Err(Failure::Unprepared(execute.id.clone()));
         }
-        self.trace(|| format!("Executing prepared {}", shortened(&statement.prepared.query)));
+        self.trace(|| format!("Executing prepared {}", shortened(&cql::obfuscate(&statement.prepared.query))));
         let state = self.client.state_in(execute.parameters.keyspace.as_deref(), self.services.auth.as_deref());
         let answer = self.run(&statement, &execute.parameters, &state).await?;
         let (skip, changed) = match &execute.result_metadata_id {
@@ -373,12 +375,20 @@ impl Running<'_> {
         Reply { response, warnings: answer.warnings }
     }
 
-    fn refusal(&self, failure: Failure) -> Response {
+    fn refusal(&self, failure: Failure, request: &Request) -> Response {
+        let is_syntax_error = matches!(failure, Failure::Cql(CqlError::Syntax(_)));
         let error = match failure {
             Failure::Unprepared(id) => ErrorMessage::unprepared(id),
             Failure::Cql(error) => errors::message(&error, self.services.node.identity.broadcast.ip()),
         };
-        self.trace(|| format!("Failed: {}", error.message));
+        self.trace(|| match request {
+            // only syntax errors quote the statement
+            Request::Query(Query { query, .. }) | Request::Prepare(Prepare { query, .. }) if is_syntax_error => {
+                format!("Failed: {}", cql::obfuscate_syntax_error(query, &error.message))
+            }
+            Request::Batch(_) if is_syntax_error => "Failed: a statement of the batch is no CQL".to_owned(),
+            _ => format!("Failed: {}", error.message),
+        });
         Response::Error(error)
     }
 
@@ -426,22 +436,22 @@ fn count_failure(figures: &RequestMetrics, error: &CqlError) {
     counter.add(1);
 }
 
-/// The text of a prepared statement; empty if it is not known any more.
+/// The text of a prepared statement without passwords; empty if it is not known any more.
 fn text_of_id(services: &Services, id: &[u8]) -> String {
-    services.prepared.text(id).map(|text| text.to_string()).unwrap_or_default()
+    services.prepared.text(id).map(|text| cql::obfuscate(&text).into_owned()).unwrap_or_default()
 }
 
 impl Running<'_> {
-    /// What a request executes, in words: looked up again, as it is seldom asked for.
+    /// What a request executes, in words and without passwords, as logs may keep it: looked up again, as it is seldom asked for.
     fn text_of(&self, request: &Request) -> String {
         let of_id = |id: &Bytes| text_of_id(self.services, id);
         match request {
-            Request::Query(query) => query.query.to_string(),
-            Request::Prepare(prepare) => format!("PREPARE {}", prepare.query),
+            Request::Query(query) => cql::obfuscate(&query.query).into_owned(),
+            Request::Prepare(prepare) => format!("PREPARE {}", cql::obfuscate(&prepare.query)),
             Request::Execute(execute) => of_id(&execute.id),
             Request::Batch(batch) => {
                 let first = batch.statements.first().map(|statement| match statement {
-                    BatchStatement::Query { query, .. } => query.to_string(),
+                    BatchStatement::Query { query, .. } => cql::obfuscate(query).into_owned(),
                     BatchStatement::Prepared { id, .. } => of_id(id),
                 });
                 format!("BATCH of {}, the first: {}", batch.statements.len(), first.unwrap_or_default())

@@ -61,6 +61,12 @@ impl SlowLog {
         micros > self.threshold_micros
     }
 
+    /// The texts of the statements that the next report tells of.
+    #[cfg(test)]
+    pub fn statements(&self) -> Vec<String> {
+        self.gathered.lock().expect("nobody panicked").statements.keys().cloned().collect()
+    }
+
     /// A statement was slow.
     pub fn add(&self, env: &Env, statement: &str, micros: u64, figures: &ReadFigures) {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);

@@ -144,7 +144,7 @@ fn has_type(schema: &Schema, name: &(String, String)) -> bool {
 }
 
 fn first_words(text: &str) -> String {
-    text.split_whitespace().take(5).collect::<Vec<_>>().join(" ")
+    crate::obfuscate(text).split_whitespace().take(5).collect::<Vec<_>>().join(" ")
 }
 
 /// A keyspace of which only the name is known.

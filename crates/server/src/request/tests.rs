@@ -1,0 +1,102 @@
+//! What is kept of a request: no password in it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use cluster::{IdentityOptions, Node, Timeouts};
+use config::Config;
+use env::sim::{DATA, Sim};
+use protocol::Consistency;
+use protocol::request::QueryParameters;
+use storage::EngineOptions;
+
+use super::*;
+use crate::slow_log::SlowLog;
+use crate::stats::ConnectionStats;
+
+const SECRET: &str = "s3cr3t";
+
+/// A node on a simulated machine with one client; every request counts as slow.
+struct Machine {
+    sim: Sim,
+    services: Arc<Services>,
+    handler: Rc<CqlHandler>,
+    client: Rc<Client>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let sim = Sim::new(1);
+        let env = sim.env();
+        let (engine, _) = storage::open(&env, EngineOptions::beneath(Path::new(DATA))).expect("a sound disk opens");
+        let address = "127.0.0.1:9042".parse().expect("an address");
+        let identity = IdentityOptions {
+            cluster_name: "secrets".into(),
+            adopt_cluster_name: false,
+            num_tokens: 1,
+            adopt_tokens: false,
+            initial_tokens: Vec::new(),
+            listen: address,
+            broadcast: address,
+            native: address,
+        };
+        let node = Node::open(engine, identity, Timeouts::default()).expect("a sound disk opens");
+        let config = Config::load(None, &[], false).expect("the defaults");
+        let mut services = Services::new(node, config, Arc::default(), 1 << 20, 1 << 20, Arc::default());
+        services.slow = SlowLog::new(Some(Duration::ZERO));
+        let services = Arc::new(services);
+        let handler = Rc::new(CqlHandler::new(Arc::clone(&services)));
+        let stats = Arc::new(ConnectionStats::new(address));
+        let info = ConnectionInfo { peer: address, version: ProtocolVersion::CURRENT, user: None, stats };
+        let client = handler.connect(info);
+        Self { sim, services, handler, client }
+    }
+
+    fn answer(&self, request: Request, tracing: bool) -> Response {
+        let version = ProtocolVersion::CURRENT;
+        let envelope = RequestEnvelope { version, stream: 1, tracing, custom_payload: Vec::new(), request };
+        let received = self.sim.env().now();
+        self.sim.block_on(self.sim.env().sleep(Duration::from_millis(1)));
+        match self.sim.block_on(Rc::clone(&self.handler).handle(Rc::clone(&self.client), envelope, received)) {
+            Handled::Answered(answer) => answer.response,
+            Handled::Last(wait) => self.sim.block_on(wait).response,
+        }
+    }
+
+    fn query(&self, text: &str, tracing: bool) -> Response {
+        let parameters = QueryParameters::new(Consistency::One);
+        self.answer(Request::Query(Query { query: text.to_owned().into(), parameters }), tracing)
+    }
+
+    /// The bytes of all values of a table.
+    fn bytes_of(&self, table: &str) -> Vec<u8> {
+        match self.query(&format!("SELECT * FROM {table}"), false) {
+            Response::Rows(rows) => rows.body.to_vec(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn shows(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+/// Statements with passwords: one that is executed, one that is prepared, one that is no CQL and is quoted by its error.
+#[test]
+fn passwords_are_not_kept() {
+    let machine = Machine::new();
+    let created = format!("CREATE ROLE first WITH PASSWORD = '{SECRET}'");
+    machine.query(&created, true);
+    machine.answer(Request::Prepare(Prepare { query: created.clone().into(), keyspace: None }), true);
+    let refused = machine.query(&format!("CREATE ROLE second WITH PASSWORD '{SECRET}'"), true);
+    assert!(format!("{refused:?}").contains(SECRET), "the client is told what is wrong: {refused:?}");
+    machine.query(&format!("EXPLAIN CREATE ROLE third WITH PASSWORD = '{SECRET}'"), true);
+    for table in ["system_traces.sessions", "system_traces.events"] {
+        let kept = machine.bytes_of(table);
+        assert!(shows(&kept, "CREATE ROLE"), "{table} has the statements");
+        assert!(!shows(&kept, SECRET), "{table}: {}", String::from_utf8_lossy(&kept));
+    }
+    let slow = machine.services.slow.statements();
+    assert!(slow.iter().any(|text| text.starts_with("PREPARE CREATE ROLE first WITH PASSWORD = '*")), "{slow:?}");
+    assert!(!slow.iter().any(|text| text.contains(SECRET)), "{slow:?}");
+}
