@@ -13,6 +13,7 @@ pub mod error;
 mod explain;
 pub mod identity;
 pub mod node;
+pub mod operations;
 pub mod replica;
 pub mod replication;
 pub mod result_room;

@@ -1,0 +1,50 @@
+//! The storage as a whole: whether it serves or drains, what memory it takes, with which options it was opened; drain and stop.
+
+use storage::{EngineOptions, StorageError};
+
+use crate::node::Node;
+
+/// How far the node is on its way from serving to drained. It only goes forwards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StorageState {
+    /// Reads and writes are served.
+    Serving,
+    /// Writes are refused and memtables are being flushed.
+    Draining,
+    /// Everything is flushed and nothing is written any more.
+    Drained,
+}
+
+/// How far the node is on its way from serving to drained.
+pub fn state(node: &Node) -> StorageState {
+    match (node.engine.is_stopped(), node.engine.is_draining()) {
+        (true, _) => StorageState::Drained,
+        (false, true) => StorageState::Draining,
+        (false, false) => StorageState::Serving,
+    }
+}
+
+/// Refuses writes from now on and flushes all memtables, so that the next start has nothing to replay.
+pub async fn drain(node: &Node) -> Result<(), StorageError> {
+    node.engine.drain().await
+}
+
+/// Ends the background work of the storage. The node cannot be used after this.
+pub fn stop(node: &Node) {
+    node.engine.stop();
+}
+
+/// The options that the storage was opened with.
+pub fn options(node: &Node) -> &EngineOptions {
+    &node.engine.options
+}
+
+/// Bytes that memtables hold, and the most that they may hold.
+pub fn memtable_bytes(node: &Node) -> (usize, usize) {
+    node.engine.memory.usage()
+}
+
+/// Flushes that wait for their turn.
+pub fn pending_flushes(node: &Node) -> usize {
+    node.engine.flusher.pending()
+}
