@@ -1,7 +1,8 @@
-//! Counters and histograms with Cassandra's buckets. Cheap to write from every worker, no knowledge of who shows them.
+//! Counters and histograms with Cassandra's buckets. Every worker writes them, with relaxed atomics and no lock; this crate does not
+//! know who reads them.
 //!
-//! Histogram offsets are those of `org.apache.cassandra.utils.EstimatedHistogram`: 1, then each next is 1.2 times the
-//! one before, rounded, at least one more.
+//! Histogram offsets are those of `org.apache.cassandra.utils.EstimatedHistogram`: the first is 1, each next one is 1.2 times the
+//! one before, rounded, and at least one more.
 
 pub mod top;
 
@@ -13,19 +14,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds.
+    /// Adds an amount.
     #[inline]
     pub fn add(&self, amount: u64) {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// The sum.
+    /// The sum of all amounts so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Offsets of a histogram: enough for 90 buckets (0 to 25 s in microseconds) as Cassandra's latency histograms.
+/// Buckets of a histogram: 90 up to an offset each, which reach to 25 s in microseconds as Cassandra's latency histograms do, and one for
+/// greater values.
 pub const LATENCY_BUCKETS: usize = 91;
 
 /// The first `count` offsets.
@@ -36,6 +38,7 @@ pub fn offsets(count: usize) -> Vec<u64> {
         offsets.push(last);
         let next = (last as f64 * 1.2).round() as u64;
         last = next.max(last + 1);
+        assert!(last > offsets[offsets.len() - 1], "offsets of buckets ascend");
     }
     offsets
 }
@@ -45,7 +48,7 @@ fn latency_offsets() -> &'static [u64] {
     OFFSETS.get_or_init(|| offsets(LATENCY_BUCKETS - 1))
 }
 
-/// How often values fell into each bucket. Bucket i counts values in (offset[i-1], offset[i]]; the last is the overflow.
+/// How often values fell into each bucket. Bucket i counts values in (offset[i-1], offset[i]]; the last bucket counts greater values.
 #[derive(Debug)]
 pub struct Histogram {
     buckets: [AtomicU64; LATENCY_BUCKETS],
@@ -59,14 +62,14 @@ impl Default for Histogram {
     }
 }
 
-/// A histogram at one moment.
+/// The counts of a histogram at one moment. Values that are recorded meanwhile may be in the sum and not yet in the buckets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     /// Counts by bucket.
     pub buckets: Vec<u64>,
-    /// Sum of the values.
+    /// The sum of the values.
     pub sum: u64,
-    /// Greatest value.
+    /// The greatest value.
     pub max: u64,
 }
 
@@ -82,7 +85,7 @@ impl Histogram {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             buckets: self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect(),
@@ -93,7 +96,7 @@ impl Histogram {
 }
 
 impl Snapshot {
-    /// How many values.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -112,7 +115,7 @@ impl Snapshot {
         0
     }
 
-    /// The mean; 0 without values.
+    /// The mean of the values; 0 without values.
     pub fn mean(&self) -> f64 {
         match self.count() {
             0 => 0.0,

@@ -1,17 +1,17 @@
-//! The most frequent and the greatest of a stream, in bounded memory.
+//! The most frequent and the greatest items of a stream, in bounded memory.
 //!
-//! [`Frequent`] is the space-saving algorithm (Metwally, Agrawal, El Abbadi 2005): so many counters; what has none takes over the
-//! smallest, which becomes its error. What makes up more than `1 / capacity` of the stream is in it, and a count is at most its error
-//! too high. Agrees in what it tells with `org.apache.cassandra.metrics.FrequencySampler`; [`Greatest`] with `MaxSampler`.
+//! [`Frequent`] is the space-saving algorithm (Metwally, Agrawal, El Abbadi 2005): there are `capacity` counters; an item without a
+//! counter takes over the smallest one, whose count becomes the item's error. Every item that makes up more than `1 / capacity` of the
+//! stream has a counter, and a count is at most its error too high. The figures agree with `org.apache.cassandra.metrics.FrequencySampler`; [`Greatest`] with `MaxSampler`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A counted item.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counted<T> {
-    /// What was counted or measured.
+    /// The item that was counted or measured.
     pub item: T,
-    /// How often it came, or how much it was.
+    /// How often the item came, or how much was measured.
     pub count: u64,
     /// The count is at most this much too high.
     pub error: u64,
@@ -23,17 +23,17 @@ pub struct Frequent<T> {
     capacity: usize,
     /// Count and error of each item.
     counters: BTreeMap<T, (u64, u64)>,
-    /// The items by their counts.
+    /// The items in the order of their counts. Holds the same items as `counters`.
     order: BTreeSet<(u64, T)>,
 }
 
 impl<T: Ord + Clone> Frequent<T> {
-    /// With so many counters, at least one.
+    /// With a number of counters, at least one.
     pub fn new(capacity: usize) -> Self {
         Self { capacity: capacity.max(1), counters: BTreeMap::new(), order: BTreeSet::new() }
     }
 
-    /// The item came so often.
+    /// Counts an item that came `amount` times.
     pub fn add(&mut self, item: &T, amount: u64) {
         if let Some((count, _)) = self.counters.get_mut(item) {
             self.order.remove(&(*count, item.clone()));
@@ -51,9 +51,13 @@ impl<T: Ord + Clone> Frequent<T> {
         let count = error.saturating_add(amount);
         self.counters.insert(item.clone(), (count, error));
         self.order.insert((count, item.clone()));
+        assert!(
+            self.counters.len() == self.order.len() && self.order.len() <= self.capacity,
+            "each counted item stands once in the order, and there are no more than the capacity"
+        );
     }
 
-    /// The most frequent ones, the most frequent first.
+    /// The most frequent items, the most frequent first.
     pub fn top(&self, count: usize) -> Vec<Counted<T>> {
         let counted = |(count, item): &(u64, T)| {
             let error = self.counters.get(item).map_or(0, |(_, error)| *error);
@@ -63,9 +67,9 @@ impl<T: Ord + Clone> Frequent<T> {
     }
 }
 
-/// What makes room among the ordered.
+/// Room in an ordered set of bounded size.
 trait PopIfFull<T> {
-    /// The smallest, when there are as many as may be.
+    /// Takes out the smallest element if the set has `capacity` elements.
     fn pop_first_if_full(&mut self, capacity: usize) -> Option<T>;
 }
 
@@ -75,28 +79,28 @@ impl<T: Ord> PopIfFull<T> for BTreeSet<T> {
     }
 }
 
-/// The greatest measurements, an item as often as it was measured so.
+/// The greatest measurements. An item is among them as often as it was measured so great.
 #[derive(Debug)]
 pub struct Greatest<T> {
     capacity: usize,
-    /// By value; the number keeps equals apart.
+    /// Items by value; the second number, which falls with each measurement, keeps equal values apart.
     order: BTreeMap<(u64, u64), T>,
     number: u64,
 }
 
 impl<T: Clone> Greatest<T> {
-    /// Of so many, at least one.
+    /// Keeps a number of measurements, at least one.
     pub fn new(capacity: usize) -> Self {
         Self { capacity: capacity.max(1), order: BTreeMap::new(), number: 0 }
     }
 
-    /// Whether a value would be among them: what is not need not be made up.
+    /// Whether a value would be kept. Callers ask before they build an item that is not kept.
     pub fn takes(&self, value: u64) -> bool {
         let least = self.order.first_key_value().map_or(0, |((least, _), _)| *least);
         value > 0 && (self.order.len() < self.capacity || value > least)
     }
 
-    /// An item was measured.
+    /// Keeps the measurement of an item if it is among the greatest.
     pub fn add(&mut self, item: &T, value: u64) {
         if !self.takes(value) {
             return;
@@ -108,7 +112,7 @@ impl<T: Clone> Greatest<T> {
         self.order.insert((value, u64::MAX - self.number), item.clone());
     }
 
-    /// The greatest, the greatest first, of equals the earlier.
+    /// The greatest measurements, the greatest first; of equal ones the earlier first.
     pub fn top(&self, count: usize) -> Vec<Counted<T>> {
         let counted = |((value, _), item): (&(u64, u64), &T)| Counted { item: item.clone(), count: *value, error: 0 };
         self.order.iter().rev().take(count).map(counted).collect()

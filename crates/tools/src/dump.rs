@@ -1,8 +1,8 @@
 //! `helenus sstable dump`: the content as JSON, byte for byte as Cassandra's sstabledump prints it.
 //!
-//! The columns are those of the file's own header, as there; `--schema` reads it as a table of that schema (dropped columns
-//! are then left out). Where sstabledump fails (values of composite types, absent clustering values, a boolean of no bytes)
-//! this prints hex digits or null. Agrees with `org.apache.cassandra.tools.{SSTableExport,JsonTransformer}`.
+//! The columns come from the file's own header, as in sstabledump; with `--schema` the file is read as a table of that schema,
+//! which leaves out dropped columns. Where sstabledump fails (values of composite types, absent clustering values, a boolean of
+//! no bytes), this verb prints hexadecimal digits or null. Agrees with `org.apache.cassandra.tools.{SSTableExport,JsonTransformer}`.
 
 mod internal;
 mod json;
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failu
     Ok(DONE)
 }
 
-/// One SSTable on its way out.
+/// The dump of one SSTable while it is written.
 struct Dump<'a> {
     arguments: &'a Arguments,
     sstable: &'a SSTable,
@@ -154,7 +154,7 @@ impl<'a> Dump<'a> {
         Ok(self.sstable.scan_all(&ReadContext::new(ReadMode::Background))?)
     }
 
-    /// Calls for each partition that is wanted, in order.
+    /// Calls a function for each partition that is wanted, in the order of the file.
     fn each(
         &mut self,
         mut call: impl FnMut(&Self, &PartitionHead, &mut SSTableStream) -> Result<(), Failure>,
@@ -196,7 +196,7 @@ impl<'a> Dump<'a> {
     }
 }
 
-/// Text is given out in pieces of about this many bytes.
+/// Bytes after which the text so far is written to the output. The text in memory stays a little above this size.
 const BUFFER: usize = 64 * 1024;
 
 struct Output<'a, 'b> {
@@ -205,7 +205,7 @@ struct Output<'a, 'b> {
 }
 
 impl Output<'_, '_> {
-    /// Gives out what there is, once there is so much.
+    /// Writes the text so far to the output if it has grown to [`BUFFER`] bytes.
     #[inline]
     fn flush(&mut self, threshold: usize) -> Result<(), Failure> {
         let text = self.json.text();

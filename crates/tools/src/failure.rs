@@ -1,33 +1,33 @@
-//! Why a verb ends without having done what it was asked: a line for people, and the exit code.
+//! Why a verb did not do what it was asked: a line for people, and the exit code of the program.
 
 use std::fmt;
 
 use rows::ReadError;
 use sstable::Error;
 
-/// Done.
+/// Exit code when the verb has done what it was asked.
 pub const DONE: u8 = 0;
-/// Refused, failed, or damage was found.
+/// Exit code when the verb refused or failed, or found damage.
 pub const FAILED: u8 = 1;
-/// Wrong usage.
+/// Exit code when the arguments are wrong.
 pub const USAGE: u8 = 2;
 
-/// What is printed, and the exit code.
+/// Why a verb ends early.
 #[derive(Debug)]
 pub struct Failure {
-    /// A line; empty: nothing is to be said (the reader of our output has gone).
+    /// The line for standard error; empty if nobody is left to read it, because the reader of our output has gone.
     pub message: String,
-    /// Exit code.
+    /// The exit code of the program.
     pub code: u8,
 }
 
 impl Failure {
-    /// Refused or failed.
+    /// The verb refused or failed.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: FAILED }
     }
 
-    /// Asked wrongly.
+    /// The arguments are wrong.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: USAGE }
     }
@@ -52,7 +52,7 @@ impl From<ReadError> for Failure {
 }
 
 impl From<std::io::Error> for Failure {
-    /// Of our own output.
+    /// Our own output could not be written. A closed pipe is no error that needs a line.
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::new(""),

@@ -1,5 +1,5 @@
-//! `helenus sstable list`: the SSTables of a table, a line each, and what its transaction logs hide; with `--txn` the files as
-//! Cassandra's sstableutil lists them.
+//! `helenus sstable list`: the SSTables of a table, a line each, and the files that its transaction logs hide; with `--txn` the
+//! files as Cassandra's sstableutil lists them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct Arguments {
     gc_grace_seconds: i64,
 }
 
-/// Files that are listed.
+/// Which files `--txn` lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Which {
     /// Those that count, and those that do not.
@@ -106,7 +106,7 @@ fn list_sstables(arguments: &Arguments, directory: &Path, context: &mut Context<
     Ok(code)
 }
 
-/// Columns as wide as their widest.
+/// Prints rows in columns as wide as their widest cell.
 fn write_columns(rows: &[[String; TITLES.len()]], context: &mut Context<'_>) -> Result<(), Failure> {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..TITLES.len()).map(width).collect();
@@ -158,7 +158,7 @@ fn extent(descriptor: &Descriptor, statistics: &Statistics, env: &Env) -> Result
     Ok((sstable.partition_count(), token(sstable.first_key().token), token(sstable.last_key().token)))
 }
 
-/// What transaction logs make of files; those that none names are live.
+/// Which files transaction logs make temporary or live; a file that no log names is live.
 fn states(env: &Env, directory: &Path) -> Result<BTreeMap<PathBuf, &'static str>, Failure> {
     let mut states = BTreeMap::new();
     for unsettled in txn_log::unsettled(env, directory)? {

@@ -1,4 +1,4 @@
-//! `helenus sstable metadata`: what is known of an SSTable without reading it, as Cassandra's sstablemetadata prints it.
+//! `helenus sstable metadata`: the statistics of an SSTable, without reading its data, as Cassandra's sstablemetadata prints them.
 //!
 //! Times are UTC. Agrees with `org.apache.cassandra.tools.SSTableMetadataViewer` (without colours).
 
@@ -147,7 +147,7 @@ impl Viewer<'_> {
         );
     }
 
-    /// Where neither Statistics.db nor the index gives the keys, nothing is printed.
+    /// Prints first and last key. Prints nothing where neither Statistics.db nor the index gives the keys.
     fn key_range(&mut self, context: &Context<'_>) {
         let stats = &self.statistics.stats;
         let range = if self.descriptor.version.has_key_range() {
@@ -191,7 +191,7 @@ fn quiet(text: String) -> String {
     format!("({text})")
 }
 
-/// In the order in which Java's map of them iterates.
+/// The names in the order in which Java's hash map of them iterates, as sstablemetadata prints them.
 fn columns(columns: &[HeaderColumn]) -> String {
     let ordered = java_map_order(columns.iter().map(|column| (column.name.as_str(), column)));
     ordered.iter().map(|column| format!("{}:{}", column.name, column.ty)).collect::<Vec<_>>().join(", ")
@@ -213,7 +213,7 @@ fn duration(micros: i64) -> String {
     format!("Days: {days} Hours: {hour} Minutes: {minute} Seconds: {second}")
 }
 
-/// Words and number of a local deletion time of the statistics.
+/// A local deletion time of the statistics in words and as a number.
 fn deletion(seconds: u32) -> (String, i64) {
     match seconds {
         NO_DELETION_TIME => ("no tombstones".to_owned(), i64::MAX),
@@ -222,7 +222,7 @@ fn deletion(seconds: u32) -> (String, i64) {
     }
 }
 
-/// Estimated share of cells that are tombstones from before a time.
+/// Estimated share of cells that are tombstones from before a time, 0 to 1.
 pub fn droppable_ratio(stats: &Stats, before: i64) -> f64 {
     let columns = stats.cells_per_partition.mean().ceil() * stats.cells_per_partition.count() as f64;
     if columns > 0.0 { stats.tombstones.sum(before) / columns } else { 0.0 }
@@ -245,7 +245,7 @@ fn intervals(intervals: &[(CommitLogPosition, CommitLogPosition)]) -> String {
 }
 
 fn covered(stats: &Stats, clustering: &[String], version: Version) -> String {
-    // made from two lists of values a slice of everything is known to be one
+    // Cassandra makes the slice of two lists of values, and prints one that covers everything as such
     if !version.has_covered_slice() && stats.covered.is_all() {
         return "ALL".to_owned();
     }

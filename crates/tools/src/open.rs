@@ -1,4 +1,4 @@
-//! Opens an SSTable with a schema: one that is given, or what its own Statistics.db says of its columns.
+//! Opens an SSTable with a schema: a given one, or the columns that its own Statistics.db names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use sstable::{Component, CompressionInfo, Descriptor, Error, NoCache, SSTable, S
 
 use crate::failure::Failure;
 
-/// Statistics.db, digests and schemas longer than this are refused.
+/// Bytes of Statistics.db, of digests and of schema files at most; a longer file is refused.
 pub const SMALL_FILE_MAX: u64 = 256 * 1024 * 1024;
 
 /// Reads Statistics.db.
@@ -27,8 +27,8 @@ pub fn compression_info(env: &Env, descriptor: &Descriptor) -> Result<Compressio
     Ok(CompressionInfo::open(&bytes.into(), descriptor.version).map_err(|error| Error::from(error.of(path, 0)))?)
 }
 
-/// Keyspace and table, as the directory says: `<keyspace>/<table>-<id>`. Snapshots lie deeper; what cannot be told is
-/// named as sstabledump names it.
+/// Keyspace and table from the directory `<keyspace>/<table>-<id>`, or from the directories above a snapshot. Where the path does not
+/// say, the names are those that sstabledump prints.
 pub fn names_of(directory: &Path) -> (String, String) {
     let text = |path: Option<&Path>| path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     let mut table = directory;
@@ -48,7 +48,7 @@ pub fn names_of(directory: &Path) -> (String, String) {
     }
 }
 
-/// The table as Statistics.db knows it.
+/// The table with the columns that Statistics.db names.
 pub fn table_of_header(descriptor: &Descriptor, statistics: &Statistics) -> Result<Arc<TableMetadata>, Failure> {
     let (keyspace, name) = names_of(&descriptor.directory);
     let path = descriptor.path(Component::Statistics);
@@ -56,7 +56,7 @@ pub fn table_of_header(descriptor: &Descriptor, statistics: &Statistics) -> Resu
     Ok(Arc::new(table))
 }
 
-/// Opens it under a table's schema.
+/// Opens the SSTable under a table's schema.
 pub fn open(env: &Env, descriptor: &Descriptor, table: &Arc<TableMetadata>) -> Result<SSTable, Failure> {
     Ok(SSTable::open(env, descriptor.clone(), table, Arc::new(NoCache))?)
 }

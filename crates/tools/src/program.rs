@@ -48,7 +48,7 @@ pub fn run(arguments: &[String], context: &mut Context<'_>) -> u8 {
         Ok(code) => code,
         Err(Failure { message, code }) => {
             if !message.is_empty() {
-                // nobody is left to tell when this fails too
+                // when standard error fails too, the exit code is all that is left
                 let _ = writeln!(context.err, "helenus sstable: {message}");
             }
             code
@@ -56,7 +56,7 @@ pub fn run(arguments: &[String], context: &mut Context<'_>) -> u8 {
     }
 }
 
-/// Help goes out, everything else is wrong usage.
+/// Reports why the command line was not parsed: help is printed to the output, everything else is wrong usage.
 fn explain(error: &clap::Error, context: &mut Context<'_>) -> u8 {
     let text = error.render();
     let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);

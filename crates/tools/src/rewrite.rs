@@ -1,7 +1,7 @@
-//! Writes SSTables anew: what `upgrade`, `split` and `salvage` share.
+//! Writes SSTables again: the part that `upgrade`, `split` and `salvage` share.
 //!
-//! New SSTables appear, and those they replace vanish, as one step: through a transaction log in the directory written to. Until it
-//! commits nothing counts; a crash leaves the old state.
+//! New SSTables appear, and the SSTables that they replace vanish, as one step: through a transaction log in the directory that is
+//! written to. Until the log commits, the new SSTables do not count; a crash leaves the old state.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use sstable::{
 use crate::failure::Failure;
 use crate::progress::Progress;
 
-/// The latest deletion time that versions before `oa` have a form for, seconds.
+/// The latest deletion time that versions before `oa` can express; seconds since 1970.
 const DELETION_TIME_MAX_SIGNED: u32 = i32::MAX as u32 - 1;
 
-/// A stream that knows where it is in its file.
+/// A stream of an SSTable that tells its position in the file.
 pub trait Placed: PartitionStream {
-    /// In the uncompressed data.
+    /// The position in the uncompressed data, bytes.
     fn place(&self) -> u64;
 }
 
@@ -44,18 +44,18 @@ impl Placed for SalvageStream {
 /// How new SSTables are written.
 #[derive(Clone)]
 pub struct Recipe {
-    /// Their table.
+    /// The table that the rows belong to.
     pub table: Arc<TableMetadata>,
-    /// What rows are written against.
+    /// The serialization header: columns and the bases of timestamps and deletion times.
     pub header: Header,
-    /// Version.
+    /// The version of the new SSTables.
     pub version: Version,
-    /// Compression, filter, and what is kept of the source.
+    /// Compression, filter, and what is taken over from the source.
     pub options: WriterOptions,
 }
 
 impl Recipe {
-    /// As the source was written; its level, repaired state and origin are kept.
+    /// Writes as the source was written, with its level, repaired state and origin.
     pub fn like(
         table: &Arc<TableMetadata>,
         header: &Header,
@@ -81,19 +81,19 @@ impl Recipe {
         Self { table: Arc::clone(table), header: known_columns(header), version: Version::DA, options }
     }
 
-    /// As an open SSTable was written.
+    /// Writes as an open SSTable was written.
     pub fn of(sstable: &SSTable) -> Self {
         let compression = sstable.data().compression().map(|info| info.params.clone());
         Self::like(sstable.table(), sstable.header(), sstable.statistics(), compression, sstable.partition_count())
     }
 
-    /// In a version.
+    /// Writes in this version.
     pub fn in_version(mut self, version: Version) -> Self {
         self.version = version;
         self
     }
 
-    /// Compression and filter as the table's schema wants them.
+    /// Writes with the compression and the filter that the table's schema asks for.
     pub fn by_schema(mut self) -> Result<Self, Failure> {
         let params = &self.table.params;
         self.options.compression = CompressionParams::from_schema(&params.compression).map_err(Failure::new)?;
@@ -102,29 +102,29 @@ impl Recipe {
     }
 }
 
-/// Without the columns that the schema has dropped: nothing is written of them.
+/// The header without the columns that the schema has dropped, so that nothing is written of them.
 fn known_columns(header: &Header) -> Header {
     let known = |columns: &[rows::codec::CodecColumn]| columns.iter().filter(|one| one.id.is_some()).cloned().collect();
     Header::new(header.stats, header.clustering.clone(), known(&header.statics), known(&header.regulars))
 }
 
-/// SSTables being written into a directory.
+/// SSTables that are being written into a directory.
 pub struct Output<'a> {
     env: &'a Env,
     directory: PathBuf,
     recipe: Recipe,
-    /// The next name.
+    /// The name of the next SSTable.
     id: SSTableId,
     transaction: Transaction,
     writer: Option<SSTableWriter>,
-    /// What is complete.
+    /// The SSTables that are complete.
     pub finished: Vec<FinishedSSTable>,
-    /// Deletion and expiration times that had no form in the version and were moved to the latest that has one.
+    /// Deletion and expiration times that the version cannot express and that were moved to the latest that it can.
     pub capped: u64,
 }
 
 impl<'a> Output<'a> {
-    /// Names are in the manner of `like`.
+    /// Begins in a directory. New names have the form of the name of `like`: a number or a UUID.
     pub fn new(env: &'a Env, directory: &Path, recipe: Recipe, like: SSTableId) -> Result<Self, Failure> {
         env.disk.create_dir_durable(directory).map_err(|error| wrong(directory, &error))?;
         let id = next_id(env, directory, like)?;
@@ -142,7 +142,7 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Writes everything of a stream; a new SSTable begins where `piece_max` bytes of Data.db are reached.
+    /// Writes all partitions of a stream. A new SSTable begins at the first partition behind `piece_max` bytes of Data.db.
     pub fn write_all(
         &mut self,
         stream: &mut dyn Placed,
@@ -201,7 +201,7 @@ impl<'a> Output<'a> {
         self.writer.as_mut().ok_or_else(|| Failure::new("no writer"))
     }
 
-    /// Completes the SSTable at hand; the next partition begins another.
+    /// Completes the SSTable that is being written; the next partition begins another.
     pub fn finish_piece(&mut self) -> Result<(), Failure> {
         if let Some(writer) = self.writer.take() {
             self.finished.push(writer.finish()?);
@@ -209,7 +209,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// From now on the new SSTables count, and those replaced are gone.
+    /// Commits: from now on the new SSTables count, and the replaced ones are removed.
     pub fn commit(mut self, replaced: &[Descriptor]) -> Result<(Vec<FinishedSSTable>, u64), Failure> {
         let done = self.finish_piece().and_then(|()| {
             replaced.iter().try_for_each(|descriptor| self.transaction.remove(descriptor))?;
@@ -223,10 +223,10 @@ impl<'a> Output<'a> {
         Ok((self.finished, self.capped))
     }
 
-    /// Leaves everything as it was.
+    /// Gives up: removes the new SSTables and keeps the old ones.
     pub fn abandon(mut self) {
         drop(self.writer.take());
-        // what cannot be removed now is removed when a node starts: the log says so
+        // a file that cannot be removed now is removed when a node starts, because the transaction log names it
         let _ = self.transaction.settle();
     }
 }
@@ -252,7 +252,7 @@ fn next_id(env: &Env, directory: &Path, like: SSTableId) -> Result<SSTableId, Fa
     Ok(SSTableId::Sequence(ids.max().unwrap_or_default() + 1))
 }
 
-/// Links an SSTable's files into a snapshot beside it; gives the snapshot's directory.
+/// Links the files of an SSTable into a snapshot in its directory. Gives the snapshot's directory.
 pub fn snapshot(env: &Env, descriptor: &Descriptor, name: &str) -> Result<PathBuf, Failure> {
     let directory = descriptor.directory.join("snapshots").join(name);
     env.disk.create_dir_durable(&directory).map_err(|error| wrong(&directory, &error))?;

@@ -1,5 +1,5 @@
-//! `helenus sstable salvage`: writes what can be read of a damaged SSTable into a new one, and says what is lost: byte ranges,
-//! partitions, rows, and why. The reading is `sstable::salvage`.
+//! `helenus sstable salvage`: writes the readable part of a damaged SSTable into a new one, and says what is lost: byte ranges,
+//! partitions, rows, and why. `sstable::salvage` does the reading.
 //!
 //! Exit code 1 when something is lost. Agrees in purpose with `org.apache.cassandra.tools.StandaloneScrubber`.
 
@@ -19,7 +19,7 @@ use crate::rewrite::{Output, Recipe, snapshot};
 use crate::target::Targets;
 use crate::{guard, schema_file};
 
-/// Places of loss that are printed for each SSTable, and keys for each place, unless all are wanted.
+/// Places of loss that are printed for each SSTable, and keys that are printed for each place, unless all are wanted.
 const PRINTED_MAX: usize = 20;
 
 /// Write what is readable of damaged SSTables into new ones, and say what is lost.
@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failu
 
 fn read_through(stream: &mut SalvageStream) {
     loop {
-        // a salvage stream has no errors: what cannot be read is in its report
+        // a salvage stream never fails: it leaves out what cannot be read and names it in its report
         while let Ok(Some(_)) = stream.next_partition() {
             while let Ok(Some(_)) = stream.next_unfiltered() {}
         }

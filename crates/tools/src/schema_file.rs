@@ -1,4 +1,5 @@
-//! The schema that files are read by: `--schema FILE`, else a `schema.cql` beside them (snapshots have one), else their own header.
+//! The schema that files are read by: `--schema FILE`, else a `schema.cql` beside the files (snapshots have one), else the header of
+//! each file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use sstable::{Descriptor, Statistics};
 use crate::failure::Failure;
 use crate::open;
 
-/// What a snapshot calls its schema.
+/// The name of the schema file in a snapshot.
 const BESIDE: &str = "schema.cql";
 
 /// Where a table's schema comes from.
 pub enum Source {
-    /// A text.
+    /// The text of a schema file.
     File(Arc<TableMetadata>),
     /// The header of the SSTable.
     Header(Arc<TableMetadata>),
@@ -44,7 +45,7 @@ pub fn find(
     }
 }
 
-/// The table as a text has it; None: there is no text.
+/// The table that the text of a schema file describes; None: there is no schema file.
 pub fn from_text(
     env: &Env,
     descriptor: &Descriptor,

@@ -1,5 +1,5 @@
-//! What a verb is pointed at: Data.db files (any component will do), directories of tables, or `keyspace/table` beneath a data
-//! directory. Transaction logs are honoured: files that do not count are not taken.
+//! The SSTables that a verb works on: Data.db files (any component names its SSTable), directories of tables, or `keyspace/table`
+//! beneath a data directory. Files that a transaction log marks as temporary or obsolete are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use sstable::{Component, Descriptor, txn_log};
 
 use crate::failure::Failure;
 
-/// Where the SSTables are.
+/// The arguments that name SSTables.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Targets {
     /// Data.db files, directories of a table, or KEYSPACE/TABLE with --data-dir.
@@ -22,7 +22,7 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// The SSTables meant, each once, by directory and id.
+    /// The SSTables that the arguments name, each once, in the order of directory and id.
     pub fn sstables(&self, env: &Env) -> Result<Vec<Descriptor>, Failure> {
         let mut found = BTreeMap::new();
         for path in &self.paths {
@@ -37,7 +37,7 @@ impl Targets {
         Ok(found.into_values().collect())
     }
 
-    /// The directories meant.
+    /// The directories that the arguments name.
     pub fn directories(&self, env: &Env) -> Result<Vec<PathBuf>, Failure> {
         let mut directories = BTreeSet::new();
         for path in &self.paths {
@@ -58,7 +58,7 @@ impl Targets {
         }
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if let Some((descriptor, component)) = Descriptor::parse(&directory_of(path), &name) {
-            // a missing Data.db is the verb's to complain about; a name with a mistake in it is not
+            // the verb itself complains about a missing Data.db; a path that names no SSTable is refused here
             if env.disk.exists(path) {
                 return Ok(vec![descriptor]);
             }
@@ -105,7 +105,7 @@ fn is_directory(disk: &dyn Disk, path: &Path) -> bool {
     disk.exists(path) && disk.list_dir(path).is_ok()
 }
 
-/// The SSTables of a directory that count, by their Data.db.
+/// The paths of the Data.db files of a directory's live SSTables.
 pub fn in_directory(env: &Env, directory: &Path) -> Result<Vec<Descriptor>, Failure> {
     let hidden = txn_log::hidden(env, &[directory.to_owned()])?;
     let entries = env.disk.list_dir(directory);
@@ -119,7 +119,7 @@ pub fn in_directory(env: &Env, directory: &Path) -> Result<Vec<Descriptor>, Fail
         .collect())
 }
 
-/// All files of SSTables and transactions in a directory.
+/// All files of SSTables and of transaction logs in a directory.
 pub fn files(env: &Env, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = env.disk.list_dir(directory);
     let entries = entries.map_err(|error| Failure::new(format!("{}: {error}", directory.display())))?;

@@ -1,7 +1,7 @@
 //! `helenus sstable tombstones`: where the tombstones of SSTables are, when they may go, and why not yet (`rows::tombstone_map`).
 //!
-//! What may hold older data are the other SSTables that are given, so that a whole table says most; what a running node has in its
-//! memtables it does not know (`nodetool tombstones` does).
+//! Only the other given SSTables are asked whether they hold older data, so give a whole table. Memtables of a running node are not
+//! seen; `nodetool tombstones` sees them.
 
 use clap::Args;
 use rows::dead::Grace;
@@ -28,7 +28,7 @@ pub struct Arguments {
     top: usize,
 }
 
-/// The other SSTables that are given.
+/// Asks the other given SSTables whether they hold older data.
 struct Beside<'a> {
     all: &'a [SSTable],
     but: usize,
@@ -49,7 +49,7 @@ impl Others for Beside<'_> {
     }
 }
 
-/// Maps each SSTable.
+/// Prints the map of tombstones of each SSTable.
 pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failure> {
     let descriptors = arguments.targets.sstables(context.env)?;
     let (mut code, mut sstables) = (DONE, Vec::with_capacity(descriptors.len()));

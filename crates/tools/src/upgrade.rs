@@ -1,8 +1,8 @@
-//! `helenus sstable upgrade`: rewrites SSTables in another version, up or down, with the schema's compression and filter where there
-//! is a schema. Level, repaired state, timestamps and origin stay. Into the same directory: the source is replaced.
+//! `helenus sstable upgrade`: rewrites SSTables in another version, up or down, with the schema's compression and filter if there is a
+//! schema. Level, repaired state, timestamps and origin are kept. In the same directory the new SSTable replaces the source.
 //!
-//! Versions before `oa` have no form for deletion and expiration times beyond 2038-01-19: these are moved there, as Cassandra does,
-//! and counted. Agrees in purpose with `org.apache.cassandra.tools.StandaloneUpgrader`, which goes up only.
+//! Versions before `oa` cannot express deletion and expiration times beyond 2038-01-19: these times are moved to that date, as
+//! Cassandra does, and counted. Agrees in purpose with `org.apache.cassandra.tools.StandaloneUpgrader`, which goes up only.
 
 use std::path::PathBuf;
 

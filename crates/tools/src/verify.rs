@@ -1,8 +1,8 @@
-//! `helenus sstable verify`: checks SSTables against their checksums, and their parts against each other; names file, component and
-//! offset of each damage. What is checked: `sstable::verify`.
+//! `helenus sstable verify`: checks SSTables against their checksums and their components against each other; names file, component
+//! and offset of each damage. The checks are in `sstable::verify`.
 //!
-//! Exit code 1 when there is damage. Agrees in purpose with `org.apache.cassandra.tools.StandaloneVerifier`, whose `-r` and `-t` are
-//! matters of a node.
+//! Exit code 1 when there is damage. Agrees in purpose with `org.apache.cassandra.tools.StandaloneVerifier`, whose `-r` and `-t` need
+//! a node.
 
 use clap::Args;
 use rows::ReadError;
@@ -15,7 +15,7 @@ use crate::open;
 use crate::progress::Progress;
 use crate::target::Targets;
 
-/// Damage that is printed of each SSTable.
+/// Damages that are printed for each SSTable; further ones are counted.
 const PRINTED_MAX: u64 = 100;
 
 /// Check SSTables for damage, as sstableverify does.
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failu
     Ok(code)
 }
 
-/// Gives how many things are wrong.
+/// Verifies one SSTable. Gives the number of damages.
 fn verify(arguments: &Arguments, descriptor: &Descriptor, context: &mut Context<'_>) -> Result<u64, Failure> {
     let mut damages = 0;
     let name = descriptor.prefix();

@@ -1,6 +1,6 @@
 //! The caches of storage: what they hold, and what operators change of them.
 
-use storage::caches::Usage;
+pub use storage::caches::Usage;
 
 use super::{Result, failed};
 use crate::node::Node;

@@ -129,6 +129,11 @@ pub fn history(node: &Node) -> Result<Vec<Entry>> {
     compaction_history::read(&node.engine).map_err(failed)
 }
 
+/// How many compactions may run at a time.
+pub fn concurrency(node: &Node) -> usize {
+    node.engine.compactor.concurrency()
+}
+
 /// Sets how many compactions may run at a time.
 pub fn set_concurrency(node: &Node, count: usize) {
     node.engine.compactor.set_concurrency(&node.engine, count);
@@ -178,7 +183,8 @@ pub async fn compact_files(node: &Node, files: &[String]) -> Result<()> {
 }
 
 async fn run(node: &Node, operations: Vec<(Arc<TableStore>, Operation)>) -> Result<()> {
-    let begin = |(store, operation): (Arc<TableStore>, Operation)| (store.name(), node.engine.operate(&store, operation));
+    let begin =
+        |(store, operation): (Arc<TableStore>, Operation)| (store.name(), node.engine.operate(&store, operation));
     let begun: Vec<_> = operations.into_iter().map(begin).collect();
     for (table, end) in begun {
         if end.await.map_err(failed)?.status != Status::Successful {

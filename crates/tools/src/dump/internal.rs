@@ -1,4 +1,4 @@
-//! The internal form, `-d`: a line a row or marker, as the `toString` of Cassandra's classes has it.
+//! The internal form (`-d`): one line for each row or marker, as the `toString` methods of Cassandra's classes write it.
 
 use std::fmt::Write;
 
@@ -17,12 +17,12 @@ pub struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    /// Of an SSTable.
+    /// A printer for an SSTable.
     pub fn new(sstable: &'a SSTable) -> Self {
         Self { table: sstable.table() }
     }
 
-    /// Deletion and static row of a partition, where there are such.
+    /// Prints the deletion and the static row of a partition, if it has them.
     pub fn head(&self, out: &mut String, key: &str, position: u64, head: &PartitionHead) {
         if !head.deletion.is_live() {
             start(out, key, position);
@@ -36,7 +36,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A row or marker.
+    /// Prints a row or marker.
     pub fn line(&self, out: &mut String, key: &str, position: u64, unfiltered: &Unfiltered) {
         start(out, key, position);
         match unfiltered {

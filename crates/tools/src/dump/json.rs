@@ -1,26 +1,26 @@
-//! Writes JSON text with the spacing of Jackson as sstabledump sets it up.
+//! Writes JSON text with the spacing of the library Jackson as sstabledump configures it.
 //!
-//! Lines: nothing between tokens. Pretty: members and elements each on a line of their own, two spaces a level, but for objects or
-//! arrays that are switched to compact, where a space stands instead of the line. The switch counts where a separator
-//! is written, not where an object began: callers flip it in the order in which JsonTransformer does.
+//! With lines, nothing stands between tokens. Pretty, each member and element stands on a line of its own, indented by two spaces a
+//! level; in objects or arrays that are switched to compact a space stands instead of the line break. The switch has its effect
+//! when a separator is written, not when an object begins: callers flip it in the order in which JsonTransformer does.
 
-/// Text with a place in it.
+/// JSON text that is being written, with the nesting at its end.
 #[derive(Debug)]
 pub struct Json {
     text: String,
     pretty: bool,
-    /// Objects, or arrays, go on in the same line.
+    /// Members of objects go on in the same line.
     pub compact_objects: bool,
-    /// The same of arrays.
+    /// Elements of arrays go on in the same line.
     pub compact_arrays: bool,
-    /// Of the open objects and arrays: how many members or elements there are.
+    /// For each open object or array, the number of its members or elements so far.
     counts: Vec<u32>,
-    /// A member's name was written; its value follows.
+    /// Whether a member's name was written whose value follows.
     after_name: bool,
 }
 
 impl Json {
-    /// Empty text.
+    /// An empty text.
     pub fn new(pretty: bool) -> Self {
         Self {
             text: String::with_capacity(2 * super::BUFFER),
@@ -32,7 +32,7 @@ impl Json {
         }
     }
 
-    /// What was written; the caller may take it out.
+    /// The text so far, which the caller may take out.
     pub fn text(&mut self) -> &mut String {
         &mut self.text
     }
@@ -48,7 +48,7 @@ impl Json {
         }
     }
 
-    /// What stands before a value: of a member nothing, of an element the separator, at the root a line's end or a space.
+    /// Writes what stands before a value: nothing for a member, the separator for an element, a line break or a space at the root.
     #[inline]
     fn before_value(&mut self) {
         if std::mem::take(&mut self.after_name) {
@@ -64,7 +64,7 @@ impl Json {
         }
     }
 
-    /// `{`
+    /// Writes `{`.
     #[inline]
     pub fn start_object(&mut self) {
         self.before_value();
@@ -72,13 +72,13 @@ impl Json {
         self.counts.push(0);
     }
 
-    /// `}`
+    /// Writes `}`.
     #[inline]
     pub fn end_object(&mut self) {
         self.end('}', self.compact_objects);
     }
 
-    /// `[`
+    /// Writes `[`.
     #[inline]
     pub fn start_array(&mut self) {
         self.before_value();
@@ -86,7 +86,7 @@ impl Json {
         self.counts.push(0);
     }
 
-    /// `]`
+    /// Writes `]`.
     #[inline]
     pub fn end_array(&mut self) {
         self.end(']', self.compact_arrays);
@@ -101,7 +101,7 @@ impl Json {
         self.text.push(bracket);
     }
 
-    /// The name of a member, which needs no escapes.
+    /// Writes the name of a member, which needs no escapes.
     #[inline]
     pub fn name(&mut self, name: &str) {
         if let Some(count) = self.counts.last_mut() {
@@ -119,14 +119,14 @@ impl Json {
         self.after_name = true;
     }
 
-    /// A string, escaped.
+    /// Writes a string, escaped.
     #[inline]
     pub fn string(&mut self, text: &str) {
         self.before_value();
         types::json::put_json_string(&mut self.text, text);
     }
 
-    /// A string that needs no escapes, written by the caller.
+    /// Writes a string that needs no escapes, whose text the caller writes.
     #[inline]
     pub fn plain_string(&mut self, put: impl FnOnce(&mut String)) {
         self.before_value();
@@ -135,21 +135,21 @@ impl Json {
         self.text.push('"');
     }
 
-    /// A value whose text is written by the caller.
+    /// Writes a value whose text the caller writes.
     #[inline]
     pub fn value(&mut self, put: impl FnOnce(&mut String)) {
         self.before_value();
         put(&mut self.text);
     }
 
-    /// A number.
+    /// Writes a number.
     #[inline]
     pub fn number(&mut self, number: impl itoa::Integer) {
         self.before_value();
         self.text.push_str(itoa::Buffer::new().format(number));
     }
 
-    /// `true` or `false`.
+    /// Writes `true` or `false`.
     pub fn boolean(&mut self, value: bool) {
         self.before_value();
         self.text.push_str(if value { "true" } else { "false" });

@@ -1,4 +1,4 @@
-//! Partition keys as text, and back: `-k` and `-x` name them so.
+//! Partition keys as text, and text as keys: the form of the arguments of `-k` and `-x`.
 
 use bytes::Bytes;
 use schema::TableMetadata;
@@ -8,15 +8,15 @@ use types::{CqlType, DecoratedKey, parse_text};
 use super::json::Json;
 use crate::failure::Failure;
 
-/// Knows the type of the key.
+/// Converts keys of one table.
 pub struct KeyText {
     ty: CqlType,
-    /// Of a key with several columns.
+    /// The types of the columns, if the key has several.
     columns: Vec<CqlType>,
 }
 
 impl KeyText {
-    /// Of a table.
+    /// Converts keys of this table.
     pub fn new(table: &TableMetadata) -> Self {
         let columns = match &table.partition_key[..] {
             [_] => Vec::new(),
@@ -25,7 +25,7 @@ impl KeyText {
         Self { ty: table.partition_key_type.clone(), columns }
     }
 
-    /// As one text, columns with `:` between them.
+    /// A key as one text, its columns with `:` between them.
     pub fn plain(&self, key: &[u8]) -> String {
         to_plain_text(&self.ty, key)
     }
@@ -36,7 +36,7 @@ impl KeyText {
         Ok(DecoratedKey::new(Bytes::from(key)))
     }
 
-    /// As an array of texts.
+    /// A key as an array of texts.
     pub fn put(&self, json: &mut Json, key: &[u8]) {
         json.compact_objects = true;
         json.compact_arrays = true;

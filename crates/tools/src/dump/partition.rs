@@ -1,4 +1,4 @@
-//! A partition as JSON: key, deletion, rows with their cells, range tombstones; the order of members is JsonTransformer's.
+//! A partition as JSON: key, deletion, rows with their cells, range tombstones. The order of members is that of JsonTransformer.
 
 use rows::{
     Cell, ColumnData, ComplexColumn, DeletionTime, Liveness, PartitionHead, PrefixKind, RangeTombstoneMarker, Row,
@@ -19,7 +19,7 @@ use super::value;
 /// Prints partitions of one SSTable.
 pub struct Printer<'a> {
     table: &'a TableMetadata,
-    /// As JSON strings, quotes included, by column id.
+    /// Names of columns as JSON strings with quotes, by column id.
     names: Vec<String>,
     raw_times: bool,
     now: u32,
@@ -28,7 +28,7 @@ pub struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    /// `now`: seconds, for what has expired.
+    /// A printer. `now`: seconds since 1970, which tells what has expired.
     pub fn new(sstable: &'a SSTable, arguments: &Arguments, now: u32) -> Self {
         let table: &TableMetadata = sstable.table();
         let name = |id: u16| {
@@ -41,7 +41,7 @@ impl<'a> Printer<'a> {
         Self { table, names, raw_times: arguments.raw_times, now, first: true, lines: arguments.lines }
     }
 
-    /// What stands before the rows, and the static row.
+    /// Prints the head of a partition and its static row.
     pub fn start(&mut self, json: &mut Json, key_text: &KeyText, head: &PartitionHead, position: u64) {
         if self.lines && !std::mem::take(&mut self.first) {
             json.text().push('\n');
@@ -66,13 +66,13 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// What stands behind the rows.
+    /// Prints the end of a partition.
     pub fn end(&mut self, json: &mut Json) {
         json.end_array();
         json.end_object();
     }
 
-    /// A row or range tombstone.
+    /// Prints a row or range tombstone.
     pub fn unfiltered(&self, json: &mut Json, unfiltered: &Unfiltered, position: u64) {
         match unfiltered {
             Unfiltered::Row(row) => self.row(json, row, false, position),
@@ -276,7 +276,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Of what closes and of what opens at a marker: whether the bound is part of it.
+/// Whether the marker's bound is part of the range that it closes, and of the range that it opens.
 fn inclusive(kind: PrefixKind) -> (bool, bool) {
     match kind {
         PrefixKind::InclEndBound | PrefixKind::InclEndExclStartBoundary => (true, false),
@@ -285,7 +285,7 @@ fn inclusive(kind: PrefixKind) -> (bool, bool) {
     }
 }
 
-/// The element that a cell of a collection or user type is.
+/// The path of a cell of a collection or user type, as text.
 pub fn path_text(ty: &CqlType, path: &[u8]) -> String {
     match ty {
         CqlType::List { .. } => to_plain_text(&CqlType::TimeUuid, path),
@@ -299,7 +299,7 @@ pub fn path_text(ty: &CqlType, path: &[u8]) -> String {
     }
 }
 
-/// The type of the value of such a cell.
+/// The type of the value of a cell of a collection or user type.
 pub fn value_type<'a>(ty: &'a CqlType, path: Option<&[u8]>) -> &'a CqlType {
     let Some(path) = path else { return ty };
     match ty {

@@ -1,11 +1,12 @@
-//! Values as JSON. The frequent types are written without a detour; the rest, and what equals them, is `types::json`.
+//! Values as JSON. The frequent types are written here directly; all other types are written by `types::json`, whose text for the
+//! frequent types is the same.
 //!
-//! sstabledump prints a counter's context as if its first eight bytes were the count, and so does this.
+//! sstabledump prints the first eight bytes of a counter's context as its value, and so does this file.
 
 use types::CqlType;
 use types::json::put_json;
 
-/// Appends a value.
+/// Appends the JSON of a value.
 #[inline]
 pub fn put(out: &mut String, ty: &CqlType, bytes: &[u8]) {
     match ty {

@@ -1,10 +1,10 @@
-//! Histograms as sstablemetadata draws them. Agrees with `org.apache.cassandra.tools.Util.TermHistogram`.
+//! Histograms as bars, as sstablemetadata draws them. Agrees with `org.apache.cassandra.tools.Util.TermHistogram`.
 
 use std::fmt::Write;
 
 /// Characters of the longest bar.
 const WIDTH: f64 = 30.0;
-/// Limits of the histogram that percentiles are taken from.
+/// Number of limits of the histogram that percentiles are taken from.
 const LIMITS: usize = 165;
 
 /// Values with their counts, ascending.
@@ -13,7 +13,7 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Of these.
+    /// A histogram of these values and counts.
     pub fn new(entries: Vec<(i64, u64)>) -> Self {
         Self { entries }
     }

@@ -1,4 +1,4 @@
-//! `-s`: counts of everything, from reading everything.
+//! `-s`: reads the whole SSTable and counts partitions, rows, cells and tombstones.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::open;
 use crate::progress::Progress;
 
-/// Partitions that are named.
+/// Partitions that are named in each list of largest ones.
 const NAMED: usize = 5;
 
 #[derive(Default)]
@@ -23,7 +23,7 @@ struct Counts {
     cells: u64,
 }
 
-/// The partitions with the greatest numbers.
+/// The partitions with the greatest numbers of one kind.
 #[derive(Default)]
 struct Greatest(Vec<(u64, String)>);
 
@@ -54,7 +54,7 @@ pub fn print(
     let mut start = 0;
     while let Some(head) = stream.next_partition()? {
         let mut here = Counts { tombstones: u64::from(!head.deletion.is_live()), ..Counts::default() };
-        // cells of static rows are not counted, as in the original
+        // cells of static rows are not counted, as in sstablemetadata
         here.rows += u64::from(head.static_row.is_some());
         while let Some(unfiltered) = stream.next_unfiltered()? {
             match &unfiltered {
@@ -84,7 +84,7 @@ pub fn print(
     put(format!("Cells: {}", all.cells));
     put("Widest Partitions: ".to_owned());
     widest.0.iter().for_each(|(rows, key)| put(format!("  [{key}] {rows}")));
-    // bytes of Data.db before compression, where the original adds up sizes in memory
+    // sizes are bytes of Data.db before compression; sstablemetadata adds up sizes in memory
     put("Largest Partitions: ".to_owned());
     let words = |bytes: u64| byte_words(bytes as i64).unwrap_or_default();
     largest.0.iter().for_each(|(bytes, key)| put(format!("  [{key}] {bytes} ({})", words(*bytes))));

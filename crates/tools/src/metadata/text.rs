@@ -4,25 +4,25 @@ use types::calendar::Date;
 
 const MILLIS_PER_DAY: i64 = 86_400_000;
 
-/// `MM/dd/yyyy HH:mm:ss` in UTC; None: 0, which stands for nothing.
+/// A time as `MM/dd/yyyy HH:mm:ss` in UTC; None for 0, which stands for no time.
 pub fn date(millis: i64) -> Option<String> {
     if millis == 0 {
         return None;
     }
     let Date { year, month, day } = julian_or_gregorian(millis.div_euclid(MILLIS_PER_DAY));
-    // years before the first are counted backwards, without a sign
+    // the calendar counts years before year 1 backwards and without a sign
     let year = if year > 0 { year } else { 1 - year };
     let second = millis.rem_euclid(MILLIS_PER_DAY) / 1000;
     Some(format!("{month:02}/{day:02}/{year:04} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60))
 }
 
-/// Java's calendar is Julian before 15 October 1582.
+/// Year, month and day as Java's calendar has them: Julian before 15 October 1582.
 fn julian_or_gregorian(days: i64) -> Date {
     const GREGORIAN_FROM: i64 = -141_427;
     if days >= GREGORIAN_FROM {
         return Date::of_days(days);
     }
-    // from 1 March of year 0, Julian, whose leap years come every fourth
+    // days are counted from 1 March of year 0 in the Julian calendar, where every fourth year is a leap year
     let shifted = days + 719_470;
     let (era, day_of_era) = (shifted.div_euclid(1461), shifted.rem_euclid(1461));
     let year_of_era = (day_of_era - day_of_era / 1460) / 365;
@@ -33,7 +33,7 @@ fn julian_or_gregorian(days: i64) -> Date {
     Date { year: year_of_era + era * 4 + i64::from(month <= 2), month: month as u8, day: day as u8 }
 }
 
-/// A TTL in words; None: 0.
+/// A TTL in words; None for 0.
 pub fn duration_words(seconds: u32) -> Option<String> {
     match seconds {
         0 => None,
@@ -53,7 +53,7 @@ pub fn duration_words(seconds: u32) -> Option<String> {
     }
 }
 
-/// A number of bytes in words; None: 0.
+/// A number of bytes in words; None for 0.
 pub fn byte_words(bytes: i64) -> Option<String> {
     match bytes {
         0 => None,
