@@ -1,10 +1,10 @@
 //! A node that is not there: the figures of the recorded run, for the tests of nodetool and of the HTTP API.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use crate::api::{AdminApi, AdminError, Result, TimeoutKind};
-use crate::model::histogram_tests::of;
-use crate::model::*;
+use crate::histogram::tests::of;
+use crate::verb::{AdminError, Functions, Operated, Result};
+use crate::verbs::*;
 
 /// What was asked of it, and what was set.
 #[derive(Default)]
@@ -14,11 +14,73 @@ pub struct Settings {
     pub levels: Vec<(String, String)>,
     pub snapshots: Vec<SnapshotInfo>,
     pub throughput: u64,
+    pub token_file: Option<String>,
     pub without_auto_compaction: Vec<String>,
 }
 
 /// The node.
 pub struct FakeNode(pub Mutex<Settings>);
+
+/// A new node with the functions of all verbs.
+pub fn fake() -> Arc<Operated<FakeNode>> {
+    Arc::new(Operated::new(FakeNode::default(), functions()))
+}
+
+/// What each verb does: the bodies are below.
+pub fn functions() -> Functions<FakeNode> {
+    let mut functions = Functions::default();
+    functions
+        .add(|node: &FakeNode, _: &GetNode| node.node())
+        .add(|node: &FakeNode, _: &GetKeyspaces| node.keyspaces())
+        .add(|node: &FakeNode, _: &GetTokenFile| Ok(node.0.lock().expect("no panic inside").token_file.clone()))
+        .add(|node: &FakeNode, _: &Drain| node.called("drain".to_owned()))
+        .add(|node: &FakeNode, change: &TransportChange| node.called(format!("transport {change:?}")))
+        .add(|node: &FakeNode, _: &GetTables| node.tables())
+        .add(|node: &FakeNode, _: &GetClientLatencies| node.client_latencies())
+        .add(|node: &FakeNode, _: &GetPools| node.pools())
+        .add(|node: &FakeNode, _: &GetMetrics| node.metrics())
+        .add(|node: &FakeNode, flush: &Flush| node.flush(&flush.tables))
+        .add(|node: &FakeNode, get: &GetAutoCompaction| node.auto_compaction(&get.tables))
+        .add(|node: &FakeNode, set: &SetAutoCompaction| node.set_auto_compaction(&set.tables, set.on))
+        .add(|_: &FakeNode, _: &GetCompactionThresholds| Ok((4, 32)))
+        .add(|node: &FakeNode, set: &SetCompactionThresholds| {
+            node.called(format!("thresholds {} {} {} {}", set.keyspace, set.table, set.min, set.max))
+        })
+        .add(|node: &FakeNode, _: &GetCompactions| node.compactions())
+        .add(|node: &FakeNode, _: &GetCompactionHistory| node.compaction_history())
+        .add(|node: &FakeNode, request: &CompactRequest| node.compact(request))
+        .add(|node: &FakeNode, request: &StopRequest| node.called(format!("{request:?}")))
+        .add(|node: &FakeNode, set: &SetConcurrentCompactors| {
+            node.called(format!("concurrent compactors {}", set.count))
+        })
+        .add(|node: &FakeNode, set: &SetCompactionThroughput| node.set_compaction_throughput(set.bytes_per_second))
+        .add(|node: &FakeNode, of: &GetEndpoints| node.endpoints(&of.keyspace, &of.table, &of.key))
+        .add(|node: &FakeNode, of: &GetSSTables| node.sstables(&of.keyspace, &of.table, &of.key, of.hex))
+        .add(|node: &FakeNode, of: &GetTombstones| node.tombstones(&of.keyspace, &of.table, of.top))
+        .add(|node: &FakeNode, request: &ImportRequest| node.import(request))
+        .add(|node: &FakeNode, of: &Refresh| node.called(format!("refresh {} {}", of.keyspace, of.table)))
+        .add(|node: &FakeNode, of: &RebuildIndexes| {
+            node.called(format!("rebuild_index {} {} {}", of.keyspace, of.table, of.indexes.join(" ")))
+        })
+        .add(|node: &FakeNode, request: &SSTableRequest| node.work_on_sstables(request))
+        .add(|node: &FakeNode, _: &GetSnapshots| node.snapshots())
+        .add(|node: &FakeNode, request: &SnapshotRequest| node.take_snapshot(request))
+        .add(|node: &FakeNode, clear: &ClearSnapshots| {
+            node.called(format!("clear {:?} {:?}", clear.name, clear.keyspaces))
+        })
+        .add(|node: &FakeNode, change: &CacheChange| node.called(format!("caches {change:?}")))
+        .add(|node: &FakeNode, _: &GetTraceProbability| node.trace_probability())
+        .add(|node: &FakeNode, set: &SetTraceProbability| node.set_trace_probability(set.probability))
+        .add(|node: &FakeNode, get: &GetTimeout| node.timeout(get.kind))
+        .add(|node: &FakeNode, set: &SetTimeout| node.called(format!("timeout {} {}", set.kind.name(), set.millis)))
+        .add(|node: &FakeNode, _: &GetLoggingLevels| node.logging_levels())
+        .add(|node: &FakeNode, set: &SetLoggingLevel| node.set_logging_level(&set.logger, &set.level))
+        .add(|node: &FakeNode, request: &SampleRequest| node.sample(request))
+        .add(|node: &FakeNode, of: &ScheduleSampling| node.schedule_sampling(&of.sample, of.interval_millis))
+        .add(|node: &FakeNode, of: &StopSampling| node.stop_sampling(of.keyspace.as_deref(), of.table.as_deref()))
+        .add(|_: &FakeNode, _: &GetSamplingJobs| Ok(vec![("shop".into(), "orders".into())]));
+    functions
+}
 
 impl Default for FakeNode {
     fn default() -> Self {
@@ -146,7 +208,7 @@ fn entry(
     }
 }
 
-impl AdminApi for FakeNode {
+impl FakeNode {
     fn node(&self) -> Result<NodeInfo> {
         Ok(NodeInfo {
             host_id: "3cba1d95-7197-4a36-adab-d6f7139b492b".to_owned(),
@@ -214,7 +276,7 @@ impl AdminApi for FakeNode {
             bytes_compacted: 48_117,
             fifteen_minute_rate: 8.2 / 60.0,
             mean_rate: 38.83 / 3600.0,
-            throughput: 64 << 20,
+            throughput: self.0.lock().expect("no panic inside").throughput,
             ..CompactionStats::default()
         })
     }
@@ -310,14 +372,6 @@ impl AdminApi for FakeNode {
         Ok(request.directories.iter().filter(|directory| directory.contains("bad")).cloned().collect())
     }
 
-    fn refresh(&self, keyspace: &str, table: &str) -> Result<()> {
-        self.called(format!("refresh {keyspace} {table}"))
-    }
-
-    fn rebuild_indexes(&self, keyspace: &str, table: &str, indexes: &[String]) -> Result<()> {
-        self.called(format!("rebuild_index {keyspace} {table} {}", indexes.join(" ")))
-    }
-
     /// The keyspace says how it ends.
     fn work_on_sstables(&self, request: &SSTableRequest) -> Result<SSTableOutcome> {
         self.called(format!("{request:?}"))?;
@@ -329,10 +383,6 @@ impl AdminApi for FakeNode {
             ("shop", Some("busy")) => Ok(SSTableOutcome { status: 2, lines: vec!["a line".to_owned()] }),
             _ => Ok(SSTableOutcome::default()),
         }
-    }
-
-    fn stop(&self, request: &StopRequest) -> Result<()> {
-        self.called(format!("{request:?}"))
     }
 
     fn flush(&self, tables: &TableSelection) -> Result<()> {
@@ -361,30 +411,6 @@ impl AdminApi for FakeNode {
         self.called(format!("auto compaction {:?} {:?} {on}", tables.keyspaces, tables.tables))
     }
 
-    fn compaction_thresholds(&self, _: &str, _: &str) -> Result<(u32, u32)> {
-        Ok((4, 32))
-    }
-
-    fn set_compaction_thresholds(&self, keyspace: &str, table: &str, (min, max): (u32, u32)) -> Result<()> {
-        self.called(format!("thresholds {keyspace} {table} {min} {max}"))
-    }
-
-    fn set_concurrent_compactors(&self, count: u32) -> Result<()> {
-        self.called(format!("concurrent compactors {count}"))
-    }
-
-    fn change_caches(&self, change: &CacheChange) -> Result<()> {
-        self.called(format!("caches {change:?}"))
-    }
-
-    fn drain(&self) -> Result<()> {
-        self.called("drain".to_owned())
-    }
-
-    fn change_transport(&self, change: TransportChange) -> Result<()> {
-        self.called(format!("transport {change:?}"))
-    }
-
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
         Ok(self.0.lock().expect("no panic inside").snapshots.clone())
     }
@@ -394,10 +420,6 @@ impl AdminApi for FakeNode {
             return Err(AdminError::Failed("Snapshot taken already exists.".to_owned()));
         }
         self.called(format!("snapshot {request:?}"))
-    }
-
-    fn clear_snapshots(&self, name: Option<&str>, keyspaces: &[String]) -> Result<()> {
-        self.called(format!("clear {name:?} {keyspaces:?}"))
     }
 
     fn trace_probability(&self) -> Result<f64> {
@@ -417,14 +439,6 @@ impl AdminApi for FakeNode {
             TimeoutKind::CasContention => 1800,
             TimeoutKind::Truncate => 60_000,
         })
-    }
-
-    fn set_timeout(&self, kind: TimeoutKind, millis: u64) -> Result<()> {
-        self.called(format!("timeout {} {millis}", kind.name()))
-    }
-
-    fn compaction_throughput(&self) -> Result<u64> {
-        Ok(self.0.lock().expect("no panic inside").throughput)
     }
 
     fn set_compaction_throughput(&self, bytes_a_second: u64) -> Result<()> {
@@ -454,10 +468,6 @@ impl AdminApi for FakeNode {
     fn stop_sampling(&self, keyspace: Option<&str>, table: Option<&str>) -> Result<bool> {
         self.called(format!("stop sampling {keyspace:?} {table:?}"))?;
         Ok(keyspace.is_none())
-    }
-
-    fn sampling_jobs(&self) -> Result<Vec<(String, String)>> {
-        Ok(vec![("shop".into(), "orders".into())])
     }
 
     fn logging_levels(&self) -> Result<Vec<(String, String)>> {

@@ -1,16 +1,19 @@
-//! The admin API over HTTP: JSON under `/api`, Prometheus text at `/metrics`.
+//! The admin API over HTTP/1.1: `POST /api/VERB` with the request as JSON, and Prometheus text at `/metrics`.
 //!
-//! Questions are GET, verbs are POST with a JSON body (which a web page of another origin cannot send). Errors: 400 for a wrong
-//! request, 500 for a failure, both `{"Invalid": "…"}` or `{"Failed": "…"}`. The paths are listed once, in [`server`]; [`client`] must
-//! agree with them.
+//! A verb that only reads is also `GET /api/VERB?field=value`. The answer is JSON; a refusal is `{"Invalid": "…"}` (400), `{"Unauthorized": "…"}`
+//! (401, 403), or `{"Failed": "…"}` (500). [`access`] says who may call what.
 
+mod access;
 mod client;
 mod server;
 mod starting;
+mod token_file;
 
-pub use client::Client;
+pub use access::Access;
+pub use client::{Client, Target};
 pub use server::{router, serve};
 pub use starting::{AskReplay, serve_starting};
+pub use token_file::TokenFile;
 
 /// The port when none is configured.
 pub const PORT: u16 = 9180;

@@ -1,19 +1,20 @@
-//! The admin port and its client: what an operator asks of a node.
+//! The admin port and its client: what an operator asks of a node and has done.
 //!
-//! - [`api`]: the questions and verbs, as a trait that the node implements;
-//! - [`model`]: the answers;
-//! - [`http`]: the trait over HTTP, server and client, with `/metrics` for Prometheus ([`prometheus`]);
+//! - [`verb`]: what a verb is: a request, an answer and a function of the node;
+//! - [`verbs`]: all verbs with their requests and answers;
+//! - [`http`]: verbs over HTTP, server and client, with `/metrics` for Prometheus ([`prometheus`]); who may call what;
 //! - [`nodetool`]: `helenus nodetool VERB`, layouts as Cassandra prints them.
 //!
-//! Nothing here knows storage: the node side of [`api::AdminApi`] is implemented where all rooms meet.
+//! Nothing here knows storage: the functions of the verbs are the server's.
 
-pub mod api;
+pub mod histogram;
 pub mod http;
-pub mod model;
 pub mod nodetool;
 pub mod prometheus;
+pub mod verb;
+pub mod verbs;
 
 #[cfg(test)]
 mod fake;
 
-pub use api::{AdminApi, AdminError, TimeoutKind};
+pub use verb::{AdminApi, AdminError, Functions, Operated, Result, ServedApi};

@@ -1,14 +1,17 @@
 //! `helenus nodetool VERB`: Cassandra's verbs, flags, layouts and exit codes over the admin API.
 //!
-//! A verb is a file of [`nodetool`](self): its arguments, what it prints. Verbs of Cassandra that are not here are refused by name.
+//! A verb is a file of [`nodetool`](self), with its arguments and what it prints, and a line in the table of verbs below; what it asks of the
+//! node are [`crate::verbs`]. Verbs of Cassandra that are not here are refused by name.
 //! Agrees with `org.apache.cassandra.tools.NodeTool` and `tools.nodetool.*`. JMX options (user, password) are accepted without effect.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
-use crate::api::{AdminApi, AdminError};
+use crate::http::Target;
+use crate::verb::{AdminApi, AdminError};
 
 mod text;
 
@@ -58,7 +61,7 @@ mod verify;
 
 pub use profileload::print as print_samples;
 
-/// Exit code of a wrong call.
+/// Exit code of a call with wrong arguments.
 const EXIT_USAGE: u8 = 1;
 /// Exit code of a failure.
 const EXIT_FAILURE: u8 = 2;
@@ -72,6 +75,9 @@ struct NodeTool {
     /// Admin port of the node
     #[arg(short = 'p', long, global = true, default_value_t = crate::http::PORT)]
     port: u16,
+    /// File with the token of the node, which verbs need that change something (default: where the node says it is)
+    #[arg(long, global = true)]
+    token_file: Option<PathBuf>,
     /// Accepted for Cassandra's sake, without effect
     #[arg(short = 'u', long, global = true, hide = true)]
     username: Option<String>,
@@ -91,8 +97,24 @@ struct NodeTool {
     verb: Verb,
 }
 
-#[derive(Subcommand)]
-enum Verb {
+/// Makes the command line's verbs of their table: for each its help, its word if that is not the name in lower case, and its arguments,
+/// whose `run` carries it out.
+macro_rules! verbs {
+    ($($(#[$attribute:meta])* $name:ident($arguments:ty),)*) => {
+        #[derive(Subcommand)]
+        enum Verb {
+            $($(#[$attribute])* $name($arguments),)*
+        }
+
+        fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
+            match verb {
+                $(Verb::$name(arguments) => arguments.run(context),)*
+            }
+        }
+    };
+}
+
+verbs! {
     /// Print cluster information (state, load, IDs, ...)
     Status(status::Args),
     /// Print node information (uptime, load, ...)
@@ -317,7 +339,7 @@ const REFUSED: &[&str] = &[
 
 /// What a verb needs besides its arguments.
 pub(crate) struct Context<'a> {
-    /// The node.
+    /// The node that is asked.
     pub api: &'a dyn AdminApi,
     /// Standard output.
     pub out: &'a mut dyn Write,
@@ -330,18 +352,18 @@ pub(crate) struct Context<'a> {
 /// Why a verb did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum VerbError {
-    /// A wrong call.
+    /// The arguments are wrong.
     Usage(String),
-    /// The node failed or is not there.
+    /// The node refused or failed, or is not there.
     Api(AdminError),
-    /// The verb has said why, or says it here.
+    /// The verb says by itself what went wrong, and with which exit code the program ends.
     Told {
-        /// For standard error.
+        /// Text for standard error; empty if the verb has printed it.
         text: String,
         /// The exit code.
         code: u8,
     },
-    /// Standard output failed.
+    /// Standard output could not be written.
     Output(io::Error),
 }
 
@@ -360,13 +382,13 @@ impl From<io::Error> for VerbError {
 /// The result of a verb.
 pub(crate) type Outcome = Result<(), VerbError>;
 
-/// A wrong call.
+/// Refuses wrong arguments.
 pub(crate) fn usage<T>(message: impl Into<String>) -> Result<T, VerbError> {
     Err(VerbError::Usage(message.into()))
 }
 
-/// Makes an API of host and port.
-pub type Connect<'a> = &'a dyn Fn(&str, u16) -> Box<dyn AdminApi>;
+/// Makes the API of a node.
+pub type Connect<'a> = &'a dyn Fn(Target) -> Box<dyn AdminApi>;
 
 /// Runs a command line (without the program's name) and gives its exit code.
 pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
@@ -375,7 +397,7 @@ pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn
         Ok(tool) => tool,
         Err(error) => return report_parse_error(&error, out, err),
     };
-    let api = connect(&tool.host, tool.port);
+    let api = connect(Target { host: tool.host, port: tool.port, token_file: tool.token_file });
     let mut context = Context { api: api.as_ref(), out, now_millis, print_port: tool.print_port };
     match dispatch(tool.verb, &mut context) {
         Ok(()) => 0,
@@ -446,79 +468,14 @@ fn report(error: &VerbError, err: &mut dyn Write) -> u8 {
             (format!("nodetool: {message}\nSee 'nodetool help' or 'nodetool help <command>'.\n"), EXIT_USAGE)
         }
         VerbError::Api(AdminError::Unreachable(message)) => (format!("nodetool: {message}\n"), EXIT_USAGE),
-        VerbError::Api(AdminError::Failed(message)) => (format!("error: {message}\n"), EXIT_FAILURE),
+        VerbError::Api(AdminError::Failed(message) | AdminError::Unauthorized(message)) => {
+            (format!("error: {message}\n"), EXIT_FAILURE)
+        }
         VerbError::Told { text, code } => (text.clone(), *code),
         VerbError::Output(error) => (format!("error: {error}\n"), EXIT_FAILURE),
     };
     let _ = err.write_all(text.as_bytes());
     code
-}
-
-fn dispatch(verb: Verb, context: &mut Context<'_>) -> Outcome {
-    match verb {
-        Verb::Status(args) => args.run(context),
-        Verb::Info(args) => args.run(context),
-        Verb::Version(args) => args.run(context),
-        Verb::Flush(args) => args.run(context),
-        Verb::Compact(args) => args.run(context),
-        Verb::Forcecompact(args) => args.run(context),
-        Verb::Getcompactionthreshold(args) => args.run(context),
-        Verb::Setcompactionthreshold(args) => args.run(context),
-        Verb::Cleanup(args) => args.run(context),
-        Verb::Enableautocompaction(args) => args.run(context),
-        Verb::Disableautocompaction(args) => args.run(context),
-        Verb::Statusautocompaction(args) => args.run(context),
-        Verb::Getconcurrentcompactors(args) => args.run(context),
-        Verb::Setconcurrentcompactors(args) => args.run(context),
-        Verb::Drain(args) => args.run(context),
-        Verb::Tablestats(args) => args.run(context),
-        Verb::Tablehistograms(args) => args.run(context),
-        Verb::Tombstones(args) => args.run(context),
-        Verb::Proxyhistograms(args) => args.run(context),
-        Verb::Compactionstats(args) => args.run(context),
-        Verb::Compactionhistory(args) => args.run(context),
-        Verb::Getendpoints(args) => args.run(context),
-        Verb::Getsstables(args) => args.run(context),
-        Verb::Describecluster(args) => args.run(context),
-        Verb::Describering(args) => args.run(context),
-        Verb::Ring(args) => args.run(context),
-        Verb::Snapshot(args) => args.run(context),
-        Verb::Listsnapshots(args) => args.run(context),
-        Verb::Clearsnapshot(args) => args.run(context),
-        Verb::Gettraceprobability(args) => args.run(context),
-        Verb::Settraceprobability(args) => args.run(context),
-        Verb::Gettimeout(args) => args.run(context),
-        Verb::Settimeout(args) => args.run(context),
-        Verb::Tpstats(args) => args.run(context),
-        Verb::Getcompactionthroughput(args) => args.run(context),
-        Verb::Setcompactionthroughput(args) => args.run(context),
-        Verb::Getlogginglevels(args) => args.run(context),
-        Verb::Setlogginglevel(args) => args.run(context),
-        Verb::Disablebinary(args) => args.run(context),
-        Verb::Enablebinary(args) => args.run(context),
-        Verb::Statusbinary(args) => args.run(context),
-        Verb::Statusgossip(args) => args.run(context),
-        Verb::Statusbackup(args) => args.run(context),
-        Verb::Statushandoff(args) => args.run(context),
-        Verb::Gossipinfo(args) => args.run(context),
-        Verb::Netstats(args) => args.run(context),
-        Verb::Profileload(args) => args.run(context),
-        Verb::Import(args) => args.run(context),
-        Verb::Refresh(args) => args.run(context),
-        Verb::RebuildIndex(args) => args.run(context),
-        Verb::Upgradesstables(args) => args.run(context),
-        Verb::RecompressSstables(args) => args.run(context),
-        Verb::Verify(args) => args.run(context),
-        Verb::Scrub(args) => args.run(context),
-        Verb::Garbagecollect(args) => args.run(context),
-        Verb::Relocatesstables(args) => args.run(context),
-        Verb::Stop(args) => args.run(context),
-        Verb::Invalidatekeycache(args) => args.run(context),
-        Verb::Invalidaterowcache(args) => args.run(context),
-        Verb::Invalidatecountercache(args) => args.run(context),
-        Verb::Setcachecapacity(args) => args.run(context),
-        Verb::Setcachekeystosave(args) => args.run(context),
-    }
 }
 
 #[cfg(test)]

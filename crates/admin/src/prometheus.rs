@@ -5,8 +5,11 @@
 
 use std::fmt::Write;
 
-use crate::api::{AdminApi, Result};
-use crate::model::{CacheInfo, HistogramData, ReplayMetrics, TableStats};
+use crate::histogram::HistogramData;
+use crate::verb::{AdminApi, Result};
+use crate::verbs::{
+    CacheInfo, GetClientLatencies, GetCompactions, GetMetrics, GetNode, GetTables, ReplayMetrics, TableStats,
+};
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -17,7 +20,7 @@ pub fn collect(api: &dyn AdminApi) -> Result<String> {
     node(api, &mut out)?;
     clients(api, &mut out)?;
     compaction(api, &mut out)?;
-    tables(&api.tables()?, &mut out);
+    tables(&api.ask(&GetTables {})?, &mut out);
     Ok(out.0)
 }
 
@@ -36,7 +39,7 @@ pub fn replay(replay: &ReplayMetrics) -> String {
 }
 
 fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
-    let node = api.node()?;
+    let node = api.ask(&GetNode {})?;
     let version =
         [("release_version", node.release_version.as_str()), ("helenus_version", node.helenus_version.as_str())];
     out.family("cassandra_node_info", "gauge", "Versions of the node.").sample("", &version, 1.0);
@@ -50,7 +53,7 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
     );
     out.one("process_resident_memory_bytes", "gauge", "Resident memory.", node.memory_used as f64);
     caches(&[("chunk", &node.chunk_cache), ("key", &node.key_cache), ("row", &node.row_cache)], out);
-    let metrics = api.metrics()?;
+    let metrics = api.ask(&GetMetrics {})?;
     out.one("process_cpu_seconds_total", "counter", "CPU time used.", metrics.cpu_millis as f64 / 1000.0);
     out.family("cassandra_memory_bytes", "gauge", "Memory by what holds it.").by("what", &metrics.memory);
     let log = &metrics.commitlog;
@@ -101,7 +104,7 @@ fn caches(caches: &[(&str, &CacheInfo)], out: &mut Text) {
 }
 
 fn clients(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
-    let latencies = api.client_latencies()?;
+    let latencies = api.ask(&GetClientLatencies {})?;
     let mut family =
         out.family("cassandra_client_request_latency_seconds", "histogram", "Latency of clients' requests by kind.");
     for (request, histogram) in [
@@ -118,7 +121,7 @@ fn clients(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
 }
 
 fn compaction(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
-    let stats = api.compactions()?;
+    let stats = api.ask(&GetCompactions {})?;
     let pending: u64 = stats.pending.iter().map(|(_, _, count)| count).sum();
     out.one("cassandra_compaction_pending_tasks", "gauge", "Compactions that should run.", pending as f64);
     out.one("cassandra_compaction_running_tasks", "gauge", "Compactions that run.", stats.running.len() as f64);
@@ -259,11 +262,11 @@ fn escape(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::FakeNode;
+    use crate::fake::fake;
 
     #[test]
     fn figures_are_written_once_a_name() {
-        let text = collect(&FakeNode::default()).expect("figures");
+        let text = collect(&*fake()).expect("figures");
         let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let mut unique = names.clone();
         unique.sort_unstable();

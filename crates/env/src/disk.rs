@@ -100,6 +100,11 @@ pub trait Disk: Send + Sync {
         Ok(())
     }
 
+    /// Creates a file that only its owner can read and write, in the place of one of this name.
+    fn create_private(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.create(path)
+    }
+
     /// Replaces a small file as one durable step: a synced `<name>.tmp` renamed over it, then the directory synced.
     fn replace_file(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let mut temporary = path.as_os_str().to_owned();

@@ -13,7 +13,7 @@ mod unhonoured;
 use std::process::ExitCode;
 
 use admin::AdminApi;
-use admin::http::Client;
+use admin::http::{Client, Target};
 use clap::Parser;
 
 use arguments::{Command, Program};
@@ -34,8 +34,9 @@ fn main() -> ExitCode {
 }
 
 fn nodetool(arguments: &[String]) -> ExitCode {
-    let now = env::real::env().clock.now_micros() / 1000;
-    let connect = |host: &str, port: u16| Box::new(Client::new(host, port)) as Box<dyn AdminApi>;
+    let env = env::real::env();
+    let now = env.clock.now_micros() / 1000;
+    let connect = |target: Target| Box::new(Client::new(env.clone(), target)) as Box<dyn AdminApi>;
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
     ExitCode::from(admin::nodetool::run(arguments, now, &connect, &mut out, &mut err))
 }

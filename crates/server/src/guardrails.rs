@@ -1,4 +1,4 @@
-//! The guardrails that the configuration asks for, as statements and the engine take them.
+//! The guardrails of the configuration in the forms that statements and the storage take them.
 //!
 //! Agrees with `org.apache.cassandra.config.GuardrailsOptions`.
 
@@ -11,7 +11,7 @@ pub fn of(config: &Config) -> Guardrails {
     Guardrails { schema: schema(config), query: query(config), write: write(config) }
 }
 
-/// What the engine tells of partitions of SSTables.
+/// The thresholds for partitions in SSTables, which the storage checks when it writes them.
 pub fn of_partitions(config: &Config) -> PartitionGuards {
     let threshold = |guard: &str| {
         let (warn, fail) = config.threshold(guard);

@@ -1,25 +1,26 @@
 //! The last lines of the log, for `system_views.system_logs`. Agrees with `VirtualTableAppender`.
 //!
-//! Filled by the program's log, read and cleared through the table. Bounded in lines and in the length of each; the oldest goes first.
+//! The program's log fills the lines; the table reads and clears them. Their number and the length of each are bounded: at [`LINES_MAX`] the
+//! oldest line goes.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Lines kept.
+/// Lines that are kept.
 const LINES_MAX: usize = 10_000;
-/// Bytes of a message; longer ones are cut.
+/// Bytes of a message; longer messages are cut.
 const MESSAGE_SIZE_MAX: usize = 2 << 10;
 
 /// A line of the log.
 #[derive(Clone, Debug)]
 pub struct LogLine {
-    /// Milliseconds since 1970.
+    /// When it was written, milliseconds since 1970.
     pub at_millis: i64,
-    /// `INFO` and the like.
+    /// Its level: `INFO`, `WARN` …
     pub level: &'static str,
-    /// Which part of the program wrote it.
+    /// The part of the program that wrote it.
     pub logger: &'static str,
-    /// What it says.
+    /// Its text.
     pub message: String,
 }
 
@@ -44,12 +45,12 @@ impl LogLines {
         lines.push_back(line);
     }
 
-    /// Shows the lines, oldest first.
+    /// Calls a function with each line, the oldest first.
     pub fn for_each(&self, visit: impl FnMut(&LogLine)) {
         self.lock().iter().for_each(visit);
     }
 
-    /// Forgets them.
+    /// Forgets all lines.
     pub fn clear(&self) {
         self.lock().clear();
     }

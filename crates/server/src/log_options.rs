@@ -11,26 +11,27 @@ use storage::commitlog::{
     RestorePoint, SyncMode,
 };
 
-/// Bytes of log for each core when the configuration says nothing: what a disk of 300 MB a second reads in less than two seconds. Flushes
-/// are asked for before that when there is much to do for these bytes, see [`REPLAY_NANOS`].
+/// Bytes of log for each core where `commitlog_total_space` is not set: a disk of 300 MB a second reads them in less than two seconds.
+/// Flushes are asked for earlier if these bytes would take long to replay, see [`REPLAY_NANOS`].
 const LOG_BYTES_A_CORE: u64 = 256 << 20;
-/// But no more than this share of the disk, as in Cassandra.
+/// The log has no more than this fraction of the disk, as in Cassandra.
 const LOG_SHARE: u64 = 4;
-/// And never fewer segments than this.
+/// The log has at least this many segments.
 const LOG_SEGMENTS_MIN: u64 = 4;
-/// How long a replay may take when the configuration says nothing of the log's space; a flush takes its time, and the log grows meanwhile.
+/// How long a replay may take where `commitlog_total_space` is not set. Flushes take time and the log grows meanwhile, so this is less than
+/// the time that is wanted.
 const REPLAY_NANOS: u64 = 1_400_000_000;
-/// Of the time of one core: a record in a partition of its own, and 1024 bytes (docs/notes/0012).
+/// Time of one core to replay a record in a partition of its own, and to replay 1024 bytes (docs/notes/0012).
 const RECORD_NANOS: u64 = 3_700;
 const KIBIBYTE_NANOS: u64 = 1_000;
 /// Replay gains nothing from more cores than this.
 const REPLAY_CORES_MAX: u64 = 8;
-/// `cdc_total_space` where nothing is said, if it is no more than this share of the disk.
+/// `cdc_total_space` where it is not set, if [`CAPTURED_SHARE`] of the disk is not less.
 const CAPTURED_BYTES: u64 = 4 << 30;
-/// See [`CAPTURED_BYTES`].
+/// `cdc_total_space` where it is not set has no more than this fraction of the disk.
 const CAPTURED_SHARE: u64 = 8;
 
-/// Err: which key asks for what cannot be.
+/// The options of the commit log. Err: names the key that cannot be honoured, and why.
 pub(crate) fn of(
     env: &Env,
     config: &Config,
@@ -60,7 +61,7 @@ pub(crate) fn of(
             CommitFailurePolicy::Die => FailurePolicy::Die,
         },
         replay_policy: ReplayPolicy::Stop,
-        // the caller's: it knows the admin port
+        // the caller sets it, because it knows the admin port
         on_replay: Arc::new(|_| {}),
         on_pressure: Arc::new(move |keys| flush_for_room(&for_pressure, keys)),
         on_failure: Arc::new(log_failed),
@@ -80,7 +81,7 @@ fn total_space(env: &Env, directory: &Path, cores: u64) -> u64 {
 
 fn replay_budget(cores: u64) -> ReplayBudget {
     let cores = cores.clamp(1, REPLAY_CORES_MAX);
-    // reading is one thread's
+    // one thread reads, so the time for bytes does not shrink with cores
     ReplayBudget { nanos: REPLAY_NANOS, of_record: RECORD_NANOS / cores, of_kibibyte: KIBIBYTE_NANOS }
 }
 
@@ -114,7 +115,7 @@ fn capture(env: &Env, cdc: &config::Cdc, commitlog: &Path) -> CaptureOptions {
     }
 }
 
-/// The log is too large: the tables that hold its oldest segments are flushed.
+/// Asks for flushes of the tables that hold the oldest segments; called when the log is too large.
 fn flush_for_room(engine: &OnceLock<Weak<Engine>>, keys: &[DirtyKey]) {
     let Some(engine) = engine.get().and_then(Weak::upgrade) else { return };
     let mut tables: Vec<_> = keys.iter().map(|(table, _)| *table).collect();
@@ -125,7 +126,7 @@ fn flush_for_room(engine: &OnceLock<Weak<Engine>>, keys: &[DirtyKey]) {
     }
 }
 
-/// The log has told of it.
+/// Ends the process where the policy says so. The log itself has written why.
 fn log_failed(policy: FailurePolicy, _: &LogError) {
     if policy == FailurePolicy::Die {
         std::process::exit(1);

@@ -1,39 +1,41 @@
-//! The memory budget: how much there is, and who gets which share. See "Memory" in the architecture.
+//! The memory budget: how much memory the node may use, and how it is shared.
 //!
-//! Shares of the whole: memtables 25 %, caches 35 %, requests in flight 10 %, large results 10 %; the rest is for maps, compaction and the kernel's cache.
+//! Of the whole, memtables have 25 %, caches 35 %, requests in flight 10 % and large results 10 %; the rest is for compaction and the
+//! kernel's page cache.
 
 use std::path::Path;
 
 use env::Env;
 
-/// Less is not worth starting with.
+/// The least budget; less is taken for this.
 const TOTAL_MIN: u64 = 64 << 20;
-/// Files of the kernel that say how much there is are shorter.
+/// Bytes that are read of a file of the kernel at most; the files are shorter.
 const KERNEL_FILE_MAX: u64 = 1 << 20;
 /// The cache of prepared statements is at least this, as in Cassandra.
 const PREPARED_MIN: u64 = 10 << 20;
 
-/// Of the share of caches, what keys have where the configuration does not say: as in Cassandra not more than 100 MiB.
+/// The key cache has this fraction of the share of caches where the configuration does not say, and as in Cassandra not more than
+/// 100 MiB.
 const KEY_CACHE_SHARE: u64 = 16;
 const KEY_CACHE_MAX: u64 = 100 << 20;
-/// Of the share of caches, what chunks have at least, whatever the others are given.
+/// The chunk cache has at least this fraction of the share of caches, whatever the others are given.
 const CHUNKS_SHARE_MIN: u64 = 8;
 
-/// What each cache may have, bytes.
+/// The capacity of each cache in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheSizes {
-    /// Chunks.
+    /// The chunk cache.
     pub chunks: u64,
-    /// Keys.
+    /// The key cache.
     pub keys: u64,
-    /// Rows.
+    /// The row cache.
     pub rows: u64,
 }
 
-/// Who may use how many bytes.
+/// The bytes that each part of the node may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryBudget {
-    /// All of it.
+    /// The whole budget.
     pub total: u64,
     /// Memtables.
     pub memtables: u64,
@@ -41,14 +43,14 @@ pub struct MemoryBudget {
     pub caches: u64,
     /// Bodies of requests that wait for something.
     pub in_flight: u64,
-    /// Large results, until they are sent.
+    /// Large results until they are sent.
     pub results: u64,
     /// Prepared statements.
     pub prepared: u64,
 }
 
 impl MemoryBudget {
-    /// The shares of a whole.
+    /// The shares of a whole budget.
     pub fn of(total: u64) -> Self {
         let total = total.max(TOTAL_MIN);
         Self {
@@ -66,8 +68,8 @@ impl MemoryBudget {
         self.total / 8
     }
 
-    /// What each cache may have: what the configuration says, and what it leaves open from the share of all. Beyond what memtables and
-    /// requests leave of the whole it is refused, with a sentence.
+    /// The capacity of each cache: what the configuration says, and for caches of which it says nothing a part of the share of all caches.
+    /// Err: the sum is more than memtables, requests and results leave of the whole.
     pub fn cache_sizes(&self, config: &config::Caches) -> Result<CacheSizes, String> {
         let keys = config.key_size.unwrap_or((self.caches / KEY_CACHE_SHARE).min(KEY_CACHE_MAX));
         let wanted = keys.saturating_add(config.row_size);
@@ -84,7 +86,7 @@ impl MemoryBudget {
         Ok(CacheSizes { chunks, keys, rows: config.row_size })
     }
 
-    /// Of what this process may use: the limit of its control group, or the machine's memory.
+    /// The budget of this process: the limit of its control group, or the machine's memory.
     pub fn of_machine(env: &Env) -> Self {
         let limits = [cgroup_limit(env), physical(env)];
         Self::of(limits.into_iter().flatten().min().unwrap_or(4 << 30))

@@ -4,22 +4,45 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use admin::AdminApi;
-use admin::http::AskReplay;
+use admin::ServedApi;
+use admin::http::{Access, AskReplay, TokenFile};
 use env::{Env, Joinable, Listener};
 use tokio::sync::oneshot;
 
-/// Who answers.
+/// Who answers at the admin port.
 enum Served {
-    Node(Arc<dyn AdminApi>),
+    /// A node that runs, and the file for the token of those who change something; None: nothing can be changed.
+    Node(Arc<dyn ServedApi>, Option<TokenFile>),
+    /// A node that replays its commit log.
     Start(AskReplay),
 }
 
 impl Served {
-    async fn serve(self, env: Env, listener: Box<dyn Listener>) -> io::Result<()> {
+    /// What callers must show to change something, once the port is known.
+    fn access(&self, env: &Env, port: u16) -> Access {
         match self {
-            Served::Node(api) => admin::http::serve(env, listener, api).await,
+            Served::Node(_, token) => access(env, token.as_ref(), port),
+            Served::Start(_) => Access::ReadOnly("the node is starting".to_owned()),
+        }
+    }
+
+    async fn serve(self, env: Env, listener: Box<dyn Listener>, access: Access) -> io::Result<()> {
+        match self {
+            Served::Node(api, _) => admin::http::serve(env, listener, api, access).await,
             Served::Start(ask) => admin::http::serve_starting(listener, ask).await,
+        }
+    }
+}
+
+/// Writes the token file. A node that cannot write it cannot be changed over the admin port.
+fn access(env: &Env, token: Option<&TokenFile>, port: u16) -> Access {
+    let Some(token) = token else { return Access::ReadOnly("the node was started with --read-only".to_owned()) };
+    match token.write(env, port) {
+        Ok(()) => Access::Token(token.token.clone()),
+        Err(error) => {
+            let path = token.path.display();
+            tracing::warn!(%error, %path, "the token file cannot be written: the admin port refuses changes");
+            Access::ReadOnly(format!("the node could not write {path}: {error}"))
         }
     }
 }
@@ -32,12 +55,17 @@ pub struct Ops {
 }
 
 impl Ops {
-    /// Starts the thread; returns when it listens.
-    pub fn start(env: &Env, address: SocketAddr, api: Arc<dyn AdminApi>) -> io::Result<Self> {
-        Self::start_with(env, address, Served::Node(api))
+    /// Starts the thread; returns when it listens. The token is written to its file once the port is known.
+    pub fn start(
+        env: &Env,
+        address: SocketAddr,
+        api: Arc<dyn ServedApi>,
+        token: Option<TokenFile>,
+    ) -> io::Result<Self> {
+        Self::start_with(env, address, Served::Node(api, token))
     }
 
-    /// The same for a node that is not there yet.
+    /// Starts the thread for a node that still replays its commit log.
     pub(crate) fn start_early(env: &Env, address: SocketAddr, ask: AskReplay) -> io::Result<Self> {
         Self::start_with(env, address, Served::Start(ask))
     }
@@ -83,16 +111,17 @@ fn serve(
             let address = listener.local_address()?;
             Ok((listener, address))
         });
-        let listener = match bound {
+        let (listener, access) = match bound {
             Ok((listener, address)) => {
+                let access = served.access(&env, address.port());
                 drop(tell.send(Ok(address)));
-                listener
+                (listener, access)
             }
             Err(error) => return drop(tell.send(Err(error))),
         };
         tokio::select! {
             _ = stopped => {}
-            ended = served.serve(env, listener) => {
+            ended = served.serve(env, listener, access) => {
                 if let Err(error) = ended {
                     tracing::error!(%error, "the admin port ended");
                 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use admin::model::ReplayMetrics;
+use admin::verbs::ReplayMetrics;
 use env::Env;
 use storage::commitlog::{OnReplay, ReplayProgress};
 

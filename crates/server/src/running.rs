@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use admin::AdminApi;
+use admin::http::TokenFile;
+use cluster::operations;
 use cluster::{IdentityOptions, Node, NodeError, Timeouts};
 use config::{Config, DiskFailurePolicy, SSTableFormat};
 use env::Env;
@@ -188,17 +189,21 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;
     services.set_connections(Arc::clone(server.connections()));
-    services.node.engine.load_caches();
+    operations::caches::load_saved(&services.node);
     if server.address() != listen {
         services.node.set_native_port(server.address().port());
     }
     // what the ring of drivers knows this node by
     let down = SocketAddr::new(services.config.broadcast_rpc_address, server.address().port());
     server.handle().set_farewell(Event::Status(StatusChange::Down, down.ip(), down.port()));
-    let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, options.set_level);
-    let operator: Arc<dyn AdminApi> = Arc::new(operator);
-    let ops =
-        admin.map(|address| Ops::start(&env, address, operator).map_err(|error| StartError::Port(address, error)));
+    // nodetool is told the path, and may be started in another directory
+    let data_dir = std::path::absolute(&options.data_dir).unwrap_or_else(|_| options.data_dir.clone());
+    let token = (!read_only).then(|| TokenFile::new(&env, &data_dir));
+    let token_file = token.as_ref().map(|token| token.path.display().to_string());
+    let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, options.set_level, token_file);
+    let operator = Arc::new(operator.operated());
+    let ops = admin
+        .map(|address| Ops::start(&env, address, operator, token).map_err(|error| StartError::Port(address, error)));
     Ok(RunningNode { services, server, ops: ops.transpose()? })
 }
 
@@ -229,9 +234,9 @@ impl RunningNode {
     /// Lets requests in flight end, closes connections, flushes memtables: the next start has nothing to replay.
     pub async fn shutdown(self) -> Result<(), StorageError> {
         self.server.shutdown();
-        let engine = &self.services.node.engine;
-        let drained = engine.drain().await;
-        engine.stop();
+        let node = &self.services.node;
+        let drained = operations::state::drain(node).await;
+        operations::state::stop(node);
         drop(self.ops);
         drained
     }

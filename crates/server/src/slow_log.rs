@@ -1,8 +1,8 @@
 //! Slow statements in the log: `slow_query_log_timeout`.
 //!
-//! Statements that took longer are gathered by their text, and each is one line with figures as soon as [`INTERVAL`] is over, so that many
-//! slow ones make few lines. Cassandra's `db.monitoring.MonitoringTask` does the same with reads, at DEBUG; here writes are told of too.
-//! What a request pays is one comparison.
+//! Statements that took longer are gathered by their text for [`INTERVAL`]; then each distinct statement becomes one line with figures, so that
+//! many slow executions make few lines. Cassandra's `db.monitoring.MonitoringTask` does the same with reads, at DEBUG; this log has writes
+//! too. A request that is not slow pays one comparison. Texts come here without passwords ([`cql::obfuscate`]).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,16 +12,17 @@ use cluster::ReadFigures;
 use env::{Env, Next, Wake};
 use rows::command::ReadStats;
 
-/// Between two reports. Cassandra's `cassandra.monitoring_report_interval_ms`.
+/// Time between the first slow statement and the report. Cassandra's `cassandra.monitoring_report_interval_ms`.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Statements of one report. Slow executions of others are counted. Cassandra's `cassandra.monitoring_max_operations`.
+/// Distinct statements of one report. Slow executions of further statements are only counted. Cassandra's `cassandra.monitoring_max_operations`.
 const STATEMENTS_MAX: usize = 50;
 
-/// Of a statement's text.
+/// Characters of a statement's text; longer texts are cut.
 const TEXT_MAX: usize = 1_000;
 
-/// What is known of the slow executions of a statement since the last report. Times in microseconds; what was read, of all together.
+/// The slow executions of a statement since the last report. Times are microseconds; rows, tombstones, bytes and SSTables are the sum of
+/// all executions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Slow {
     count: u64,
@@ -40,22 +41,22 @@ struct Gathered {
     left_out: u64,
 }
 
-/// See the module.
+/// Slow statements on their way to the log.
 pub struct SlowLog {
     threshold_micros: u64,
     gathered: Arc<Mutex<Gathered>>,
-    /// The task that reports; made when the first statement is slow.
+    /// Wakes the task that reports. The task is made when the first statement is slow.
     wake: OnceLock<Wake>,
 }
 
 impl SlowLog {
-    /// None: nothing is slow.
+    /// With a threshold; None: no statement is slow.
     pub fn new(threshold: Option<Duration>) -> Self {
         let micros = |threshold: Duration| u64::try_from(threshold.as_micros()).unwrap_or(u64::MAX);
         Self { threshold_micros: threshold.map_or(u64::MAX, micros), gathered: Arc::default(), wake: OnceLock::new() }
     }
 
-    /// Whether that is slow.
+    /// Whether this duration is slow.
     #[inline]
     pub fn is_slow(&self, micros: u64) -> bool {
         micros > self.threshold_micros
@@ -67,13 +68,13 @@ impl SlowLog {
         self.gathered.lock().expect("nobody panicked").statements.keys().cloned().collect()
     }
 
-    /// A statement was slow.
+    /// Gathers the slow execution of a statement, whose text has no password any more.
     pub fn add(&self, env: &Env, statement: &str, micros: u64, figures: &ReadFigures) {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = gathered.statements.is_empty();
         gathered.add(statement, micros, figures);
         drop(gathered);
-        // woken again it would not wait for others
+        // a second wake would end the task's wait for further statements
         if !is_first {
             return;
         }
@@ -86,7 +87,7 @@ impl SlowLog {
     }
 }
 
-/// Woken by a slow statement it waits for others; then it tells of all.
+/// The task's step: woken by a slow statement it waits for [`INTERVAL`], then it writes the lines and sleeps.
 fn report(gathered: &Mutex<Gathered>, threshold_micros: u64, is_due: &mut bool) -> Next {
     if !std::mem::replace(is_due, true) {
         return Next::After(INTERVAL);

@@ -1,4 +1,5 @@
-//! Tracing of requests: what was done and when, kept in `system_traces` for a day.
+//! Tracing of requests: what was done and when, kept in `system_traces` for `trace_type_query_ttl`. Texts of statements come here without
+//! passwords.
 //!
 //! Agrees with `org.apache.cassandra.tracing.{Tracing, TraceKeyspace}`: drivers and cqlsh read the session until it has a duration.
 
@@ -8,12 +9,13 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use cluster::Node;
 use cluster::identity::inet;
+use cluster::operations;
 use cluster::system_rows::SystemRow;
 use env::Instant;
 use rows::Mutation;
 use rows::command::TraceSink;
 
-/// Events of one session; further ones are counted and left out.
+/// Events of one session; further ones are left out.
 const EVENTS_MAX: usize = 2_000;
 
 /// A traced request.
@@ -38,9 +40,9 @@ struct Event {
 pub struct Subject {
     /// As Cassandra names it: `Execute CQL3 query`.
     pub request: &'static str,
-    /// Of the client.
+    /// Address of the client.
     pub client: IpAddr,
-    /// query, consistency_level, page_size and the like.
+    /// `query` without passwords, `consistency_level`, `page_size` and the like.
     pub parameters: Vec<(String, String)>,
 }
 
@@ -58,7 +60,7 @@ impl TraceSession {
     /// Ends the session: its rows are in memtables when this returns.
     pub fn finish(&self, subject: &Subject) {
         let mutations = self.mutations(subject);
-        if let Err(error) = self.node.engine.apply(&mutations) {
+        if let Err(error) = operations::traces::keep(&self.node, &mutations) {
             tracing::warn!(%error, "a trace cannot be kept");
         }
     }

@@ -1,9 +1,9 @@
-//! Tables whose rows are made up when they are read: `system_virtual_schema` and `system_views`. One file a table, or a family
-//! whose tables differ by one figure.
+//! Virtual tables, whose rows are made when they are read: `system_virtual_schema` and `system_views`. One file a table, or a family of tables
+//! that differ by one figure.
 //!
-//! Agrees with `org.apache.cassandra.db.virtual`: the same tables and columns (`schema::system`), the same refusals. What has no
-//! counterpart here is listed in [`empty`]. Rows are made for each read and thrown away; nothing is counted for a table alone
-//! that a request would wait for.
+//! Agrees with `org.apache.cassandra.db.virtual`: the same tables and columns (`schema::system`), the same refusals. Tables about things that
+//! this node does not have are listed in [`empty`]. The rows of a table are made for each read and then dropped; no request does extra work
+//! only so that a table can show it.
 
 mod batch_metrics;
 mod cache_keys;
@@ -41,22 +41,22 @@ type MakeRows = fn(&Services) -> Vec<VirtualRow>;
 /// Deletes a partition by the components of its key.
 type DeletePartition = fn(&Services, &[&[u8]]);
 
-/// A table and how its rows come about.
+/// A virtual table and the function that makes its rows.
 struct VirtualTable {
     keyspace: &'static str,
     name: &'static str,
     rows: MakeRows,
-    /// Partitions in the reversed order of their keys.
+    /// Whether partitions stand in the reversed order of their keys.
     newest_first: bool,
-    /// What may be changed; None: nothing.
+    /// The changes that the table takes; None: the table is read only.
     mutable: Option<Mutable>,
 }
 
-/// What may be changed of a table.
+/// The changes that a virtual table takes.
 struct Mutable {
-    /// A DELETE of one partition.
+    /// What a DELETE of one partition does; None: it is refused.
     delete_partition: Option<DeletePartition>,
-    /// TRUNCATE.
+    /// What TRUNCATE does.
     truncate: fn(&Services),
 }
 
@@ -91,7 +91,7 @@ fn find(table: &TableMetadata) -> Option<&'static VirtualTable> {
     all.find(|known| known.name == table.name && known.keyspace == table.keyspace)
 }
 
-/// Opens streams of made-up rows.
+/// Opens reads of virtual tables.
 pub fn opener(services: &Arc<Services>) -> Arc<Open> {
     let services = Arc::clone(services);
     Arc::new(move |command: &ReadCommand, _| {

@@ -1,4 +1,4 @@
-//! The admin port of a node whose start takes long: `/metrics` says how far the replay of the commit log is, all else answers 503.
+//! The admin port of a node whose start takes long: `/metrics` says how far the replay of the commit log is, everything else answers 503.
 
 use std::io;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use env::Listener;
 
+use super::access::check_host;
 use super::server::Accept;
-use crate::api::AdminError;
-use crate::model::ReplayMetrics;
 use crate::prometheus;
+use crate::verb::AdminError;
+use crate::verbs::ReplayMetrics;
 
-/// Asked for how far the replay is.
+/// Gives how far the replay is.
 pub type AskReplay = Arc<dyn Fn() -> ReplayMetrics + Send + Sync>;
 
 /// Serves until the future is dropped. Call it within the runtime of the ops thread.
@@ -24,7 +25,11 @@ pub async fn serve_starting(listener: Box<dyn Listener>, ask: AskReplay) -> io::
 }
 
 pub(super) fn router(ask: AskReplay) -> Router {
-    Router::new().route("/metrics", get(metrics)).fallback(starting).with_state(ask)
+    Router::new()
+        .route("/metrics", get(metrics))
+        .fallback(starting)
+        .with_state(ask)
+        .layer(axum::middleware::from_fn(check_host))
 }
 
 async fn metrics(State(ask): State<AskReplay>) -> Response {

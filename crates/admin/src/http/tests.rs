@@ -1,122 +1,180 @@
-//! The API over a real socket: client and server agree on every path.
+//! The API over a real socket: every verb arrives, failures arrive as such, and who may call what.
 
 use std::sync::Arc;
 use std::sync::mpsc;
 
 use super::*;
-use crate::api::{AdminApi, AdminError, TimeoutKind};
-use crate::fake::FakeNode;
-use crate::model::{
-    CacheChange, Compact, CompactRequest, ImportRequest, SSTableRequest, SSTableWork, SnapshotRequest, StopRequest,
-    TableSelection, TransportChange,
-};
+use crate::fake::{FakeNode, fake, functions};
+use crate::verb::{AdminApi, AdminError, Operated};
+use crate::verbs::*;
 
-/// Serves a fake node on a free port, for the rest of the test process.
-fn serve_fake() -> (Arc<FakeNode>, Client) {
-    let env = env::real::env();
-    let node = Arc::new(FakeNode::default());
-    let (sender, receiver) = mpsc::channel();
-    let (ops, api) = (env.clone(), Arc::clone(&node));
-    let worker = env.tasks.spawn_worker(
-        "ops",
-        Box::new(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async move {
-                let listener = ops.network.bind("127.0.0.1:0".parse().expect("an address"), false).expect("a listener");
-                sender.send(listener.local_address().expect("bound").port()).expect("the test waits");
-                serve(ops, listener, api).await.expect("serves");
-            });
-        }),
-    );
-    drop(worker);
-    let port = receiver.recv().expect("it listens");
-    (node, Client::new("127.0.0.1", port))
+/// A fake node that is served on a free port for the rest of the test process.
+struct Served {
+    node: Arc<Operated<FakeNode>>,
+    port: u16,
+    /// A client that reads the token where the node says it is.
+    client: Client,
+    token: TokenFile,
+    directory: tempfile::TempDir,
+}
+
+impl Served {
+    fn start() -> Self {
+        let (env, node) = (env::real::env(), fake());
+        let directory = tempfile::tempdir().expect("a directory");
+        let token = TokenFile::new(&env, directory.path());
+        let access = Access::Token(token.token.clone());
+        let (sender, receiver) = mpsc::channel();
+        let (ops, api) = (env.clone(), Arc::clone(&node));
+        let worker = env.tasks.spawn_worker(
+            "ops",
+            Box::new(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+                runtime.block_on(async move {
+                    let address = "127.0.0.1:0".parse().expect("an address");
+                    let listener = ops.network.bind(address, false).expect("a listener");
+                    sender.send(listener.local_address().expect("bound").port()).expect("the test waits");
+                    serve(ops, listener, api, access).await.expect("serves");
+                });
+            }),
+        );
+        drop(worker);
+        let port = receiver.recv().expect("it listens");
+        token.write(&env, port).expect("written");
+        node.node().0.lock().expect("no panic inside").token_file = Some(token.path.display().to_string());
+        let client = client(port, None);
+        Self { node, port, client, token, directory }
+    }
+
+    fn calls(&self) -> Vec<String> {
+        self.node.node().0.lock().expect("no panic inside").calls.clone()
+    }
+
+    /// Asks the node itself and over HTTP, which must be the same.
+    fn both<V: crate::verb::Verb>(&self, request: &V)
+    where
+        V::Answer: PartialEq + std::fmt::Debug,
+    {
+        let (there, here) = (&self.client as &dyn AdminApi, &*self.node as &dyn AdminApi);
+        assert_eq!(there.ask(request), here.ask(request), "{}", V::NAME);
+    }
+}
+
+fn client(port: u16, token_file: Option<std::path::PathBuf>) -> Client {
+    Client::new(env::real::env(), Target { host: "127.0.0.1".to_owned(), port, token_file })
 }
 
 #[test]
-fn everything_arrives() {
-    let (node, client) = serve_fake();
-    assert_eq!(client.node(), node.node());
-    assert_eq!(client.keyspaces(), node.keyspaces());
-    assert_eq!(client.tables(), node.tables());
-    assert_eq!(client.client_latencies(), node.client_latencies());
-    assert_eq!(client.compactions(), node.compactions());
-    assert_eq!(client.compaction_history(), node.compaction_history());
-    assert_eq!(client.pools(), node.pools());
-    assert_eq!(client.metrics(), node.metrics());
-    assert_eq!(client.endpoints("shop", "a table", "1:ä&b=%"), Ok(vec!["127.0.0.1".to_owned()]));
-    client.flush(&TableSelection::default()).expect("flushed");
-    let shop = TableSelection { keyspaces: vec!["shop".to_owned()], tables: Vec::new() };
+fn every_verb_has_a_function_here() {
+    let mut names = NAMES.to_vec();
+    names.sort_unstable();
+    assert_eq!(functions().names(), names);
+}
+
+#[test]
+fn requests_and_answers_arrive() {
+    let served = Served::start();
+    let (keyspace, table) = ("shop".to_owned(), "a table".to_owned());
+    served.both(&GetNode {});
+    served.both(&GetTables {});
+    served.both(&GetMetrics {});
+    served.both(&GetCompactionHistory {});
+    served.both(&GetTimeout { kind: TimeoutKind::CasContention });
+    served.both(&GetEndpoints { keyspace: keyspace.clone(), table, key: "1:ä&b=%".to_owned() });
+    let tables = TableSelection { keyspaces: vec![keyspace], tables: Vec::new() };
+    served.both(&GetAutoCompaction { tables: tables.clone() });
+    served.both(&SetAutoCompaction { tables: tables.clone(), on: false });
     let what = Compact::Tokens { first: "-5".to_owned(), last: "7".to_owned() };
-    client.compact(&CompactRequest { tables: shop.clone(), what }).expect("compacted");
-    client.set_auto_compaction(&shop, false).expect("set");
-    assert_eq!(client.auto_compaction(&shop), node.auto_compaction(&shop));
-    assert_eq!(client.compaction_thresholds("shop", "orders"), node.compaction_thresholds("shop", "orders"));
-    client.set_compaction_thresholds("shop", "orders", (2, 9)).expect("set");
-    client.set_concurrent_compactors(7).expect("set");
-    client.change_caches(&CacheChange::Capacities { keys: 1, rows: 2 }).expect("changed");
-    client.drain().expect("drained");
-    client.change_transport(TransportChange::Close { force: true }).expect("closed");
-    client.clear_snapshots(Some("old"), &["shop".to_owned()]).expect("cleared");
-    client.set_timeout(TimeoutKind::CasContention, 9).expect("set");
-    for kind in TimeoutKind::ALL {
-        assert_eq!(client.timeout(kind), node.timeout(kind));
-    }
-    client.set_trace_probability(0.5).expect("set");
-    assert_eq!(client.trace_probability(), Ok(0.5));
-    client.set_compaction_throughput(1).expect("set");
-    assert_eq!(client.compaction_throughput(), Ok(1));
-    client.set_logging_level("a", "DEBUG").expect("set");
-    assert_eq!(client.logging_levels(), node.logging_levels());
-    assert_eq!(client.snapshots(), node.snapshots());
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
-    assert_eq!(
-        calls,
-        [
-            "endpoints shop a table 1:ä&b=%",
-            "flush [] []",
-            "compact [\"shop\"] [] Tokens { first: \"-5\", last: \"7\" }",
-            "auto compaction [\"shop\"] [] false",
-            "thresholds shop orders 2 9",
-            "concurrent compactors 7",
-            "caches Capacities { keys: 1, rows: 2 }",
-            "drain",
-            "transport Close { force: true }",
-            "clear Some(\"old\") [\"shop\"]",
-            "timeout cascontention 9"
-        ]
-    );
+    served.both(&CompactRequest { tables, what });
+    served.both(&CacheChange::Capacities { keys: 1, rows: 2 });
+    served.both(&SetTraceProbability { probability: 0.1 });
+    served.both(&GetTraceProbability {});
+    served.both(&ImportRequest { directories: vec!["/bad".to_owned()], ..ImportRequest::default() });
+    served.both(&StopRequest::Kind("SCRUB".to_owned()));
+    let calls = served.calls();
+    assert_eq!(calls[0], "endpoints shop a table 1:ä&b=%");
+    assert!(calls.chunks(2).all(|pair| pair[0] == pair[1]) && calls.len() == 12, "{calls:?}");
 }
 
 #[test]
 fn failures_arrive_as_such() {
-    let (_node, client) = serve_fake();
+    let served = Served::start();
     let taken = SnapshotRequest { name: "taken".to_owned(), ..SnapshotRequest::default() };
-    assert_eq!(client.take_snapshot(&taken), Err(AdminError::Failed("Snapshot taken already exists.".to_owned())));
-    let nobody = Client::new("127.0.0.1", 1);
-    assert!(matches!(nobody.node(), Err(AdminError::Unreachable(_))));
+    let there = &served.client as &dyn AdminApi;
+    assert_eq!(there.ask(&taken), Err(AdminError::Failed("Snapshot taken already exists.".to_owned())));
+    let nobody = client(1, None);
+    assert!(matches!((&nobody as &dyn AdminApi).ask(&GetNode {}), Err(AdminError::Unreachable(_))));
+    let (status, body) = served.client.raw_get("/api/nosuch", &[]).expect("an answer");
+    assert_eq!((status, body.as_str()), (404, "{\"Invalid\":\"no verb nosuch\"}"));
 }
 
 #[test]
-fn metrics_are_text() {
-    let (node, client) = serve_fake();
-    let text = client.metrics_text().expect("text");
-    assert_eq!(text, crate::prometheus::collect(node.as_ref()).expect("text"));
+fn what_reads_is_a_get_too_and_metrics_are_text() {
+    let served = Served::start();
+    let get = |path: &str| served.client.raw_get(path, &[]).expect("an answer");
+    assert_eq!(get("/api/timeout?kind=write"), (200, "2000".to_owned()));
+    assert_eq!(get("/api/endpoints?keyspace=shop&table=t&key=1%3A2"), (200, "[\"127.0.0.1\"]".to_owned()));
+    assert_eq!(get("/api/timeout?kind=nosuch").0, 400);
+    assert_eq!(get("/metrics"), (200, crate::prometheus::collect(&*served.node).expect("text")));
+    assert_eq!(get("/api/drain").0, 405, "a page that a browser shows may GET anything");
+}
+
+/// A page whose name was made to point to this machine sends its name as `Host`.
+#[test]
+fn a_name_that_is_not_this_machine_is_refused() {
+    let served = Served::start();
+    for path in ["/metrics", "/api/node"] {
+        for host in ["evil.example", "evil.example:9180", "127.0.0.1.evil.example"] {
+            assert_eq!(served.client.raw_get(path, &[("Host", host)]).expect("an answer").0, 403, "{path} {host}");
+        }
+        for host in ["localhost:9180", "127.0.0.1", "[::1]:9180"] {
+            assert_eq!(served.client.raw_get(path, &[("Host", host)]).expect("an answer").0, 200, "{path} {host}");
+        }
+    }
 }
 
 #[test]
-fn work_on_sstables_arrives() {
-    let (node, client) = serve_fake();
-    let import = ImportRequest { directories: vec!["/bad".to_owned()], ..ImportRequest::default() };
-    assert_eq!(client.import(&import), node.import(&import));
-    assert_eq!(client.refresh("shop", "orders"), node.refresh("shop", "orders"));
-    let (keyspace, tables) = ("shop".to_owned(), vec!["busy".to_owned()]);
-    let request = SSTableRequest { keyspace, tables, jobs: 1, work: SSTableWork::Recompress };
-    assert_eq!(client.work_on_sstables(&request), node.work_on_sstables(&request));
-    let stop = StopRequest::Kind("SCRUB".to_owned());
-    assert_eq!(client.stop(&stop), node.stop(&stop));
-    assert_eq!(client.sstables("shop", "orders", "1", true), node.sstables("shop", "orders", "1", true));
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
-    assert_eq!(calls.len(), 10);
-    assert!(calls.chunks(2).all(|pair| pair[0] == pair[1]), "{calls:?}");
+fn what_changes_something_needs_the_token() {
+    let served = Served::start();
+    let drain = |client: &Client| (client as &dyn AdminApi).ask(&Drain {});
+    assert_eq!(drain(&served.client), Ok(()));
+    assert_eq!(drain(&client(served.port, Some(served.token.path.clone()))), Ok(()));
+    let other = TokenFile::new(&env::real::env(), &served.directory.path().join("nowhere"));
+    assert!(matches!(drain(&client(served.port, Some(other.path))), Err(AdminError::Failed(_))));
+    // the token of another start
+    let other = tempfile::tempdir().expect("a directory");
+    let other = TokenFile::new(&env::real::env(), other.path());
+    assert_ne!(other.token, served.token.token);
+    let wrong = served.directory.path().join("wrong");
+    TokenFile { path: wrong.clone(), token: other.token }.write(&env::real::env(), served.port).expect("written");
+    assert!(matches!(drain(&client(served.port, Some(wrong))), Err(AdminError::Unauthorized(_))));
+    assert_eq!(served.calls(), ["drain", "drain"]);
+}
+
+/// Whoever has taken the port of a node that is down may name any file: nothing but a token of this very port is shown to it.
+#[test]
+fn a_stranger_on_the_port_learns_nothing() {
+    let served = Served::start();
+    let say = |path: &std::path::Path| {
+        served.node.node().0.lock().expect("no panic inside").token_file = Some(path.display().to_string());
+        (&client(served.port, None) as &dyn AdminApi).ask(&Drain {})
+    };
+    let refused = |answer, why: &str| matches!(answer, Err(AdminError::Failed(text)) if text.contains(why));
+    let secret = served.directory.path().join("secret");
+    let env = env::real::env();
+    env.disk.replace_file(&secret, b"not a token").expect("written");
+    assert!(refused(say(&secret), "is no token file"));
+    let of_other = TokenFile { path: served.directory.path().join("other"), token: served.token.token.clone() };
+    of_other.write(&env, 1).expect("written");
+    assert!(refused(say(&of_other.path), "is the token file of port 1, not of port"));
+    assert_eq!(served.calls(), [""; 0]);
+}
+
+/// Without a token file nothing is changed.
+#[test]
+fn a_node_that_is_only_read_refuses_changes() {
+    let access = Access::ReadOnly("--read-only".to_owned());
+    let headers = axum::http::HeaderMap::new();
+    assert!(access.check(crate::verb::Effect::Reads, &headers).is_ok());
+    assert!(matches!(access.check(crate::verb::Effect::Changes, &headers), Err(AdminError::Unauthorized(_))));
 }

@@ -3,6 +3,7 @@
 use crate::nodetool::selection::selection;
 use crate::nodetool::text::Table;
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::{GetAutoCompaction, SetAutoCompaction};
 
 #[derive(clap::Args)]
 pub struct Enable {
@@ -32,21 +33,21 @@ fn word(on: bool) -> &'static str {
 impl Enable {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         let tables = selection(&self.args, context)?;
-        Ok(context.api.set_auto_compaction(&tables, true)?)
+        Ok(context.api.ask(&SetAutoCompaction { tables, on: true })?)
     }
 }
 
 impl Disable {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         let tables = selection(&self.args, context)?;
-        Ok(context.api.set_auto_compaction(&tables, false)?)
+        Ok(context.api.ask(&SetAutoCompaction { tables, on: false })?)
     }
 }
 
 impl Status {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         let tables = selection(&self.args, context)?;
-        let states = context.api.auto_compaction(&tables)?;
+        let states = context.api.ask(&GetAutoCompaction { tables })?;
         if self.all {
             let mut table = Table::new();
             table.add(["Keyspace", "Table", "Status"]);

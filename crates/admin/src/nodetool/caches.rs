@@ -2,8 +2,8 @@
 //!
 //! There is no counter cache: to invalidate it is done at once, and what it is given is told to have no effect.
 
-use crate::model::{CacheChange, CacheKind};
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::{CacheChange, CacheKind, GetNode};
 
 const NO_COUNTER_CACHE: &str = "there is no counter cache: its value is ignored";
 
@@ -32,20 +32,20 @@ pub struct KeysToSave {
 
 impl InvalidateKeys {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(context.api.change_caches(&CacheChange::Invalidate(CacheKind::Keys))?)
+        Ok(context.api.ask(&CacheChange::Invalidate(CacheKind::Keys))?)
     }
 }
 
 impl InvalidateRows {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(context.api.change_caches(&CacheChange::Invalidate(CacheKind::Rows))?)
+        Ok(context.api.ask(&CacheChange::Invalidate(CacheKind::Rows))?)
     }
 }
 
 impl InvalidateCounters {
     /// Nothing is cached that could be wrong. A node that is not there is told of all the same.
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(context.api.node().map(drop)?)
+        Ok(context.api.ask(&GetNode {}).map(drop)?)
     }
 }
 
@@ -71,7 +71,7 @@ impl Capacity {
             );
         }
         let Some([keys, rows, counters]) = three(&self.args) else { return usage("capacity should not be negative.") };
-        context.api.change_caches(&CacheChange::Capacities { keys: keys << 20, rows: rows << 20 })?;
+        context.api.ask(&CacheChange::Capacities { keys: keys << 20, rows: rows << 20 })?;
         tell_of_counters(context, counters)
     }
 }
@@ -86,7 +86,7 @@ impl KeysToSave {
         let Some([keys, rows, counters]) = three(&self.args) else {
             return usage("keys to save should not be negative.");
         };
-        context.api.change_caches(&CacheChange::KeysToSave { keys, rows })?;
+        context.api.ask(&CacheChange::KeysToSave { keys, rows })?;
         tell_of_counters(context, counters)
     }
 }

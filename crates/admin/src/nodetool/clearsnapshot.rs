@@ -1,6 +1,7 @@
 //! `nodetool clearsnapshot`: removes snapshots.
 
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::ClearSnapshots;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -24,6 +25,6 @@ impl Args {
         };
         let of = if self.keyspaces.is_empty() { "all keyspaces".to_owned() } else { self.keyspaces.join(", ") };
         writeln!(context.out, "Requested clearing snapshot(s) for [{of}] with {with}")?;
-        Ok(context.api.clear_snapshots(self.name.as_deref(), &self.keyspaces)?)
+        Ok(context.api.ask(&ClearSnapshots { name: self.name, keyspaces: self.keyspaces })?)
     }
 }

@@ -1,9 +1,9 @@
 //! `nodetool compact`: all SSTables of tables, those of a token range or of a partition, or those that are named.
 
 use crate::AdminError;
-use crate::model::{Compact, CompactRequest, TableSelection};
 use crate::nodetool::selection::selection;
 use crate::nodetool::{Context, Outcome, VerbError};
+use crate::verbs::{Compact, CompactRequest, TableSelection};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -47,7 +47,7 @@ impl Args {
             };
             CompactRequest { tables, what }
         };
-        Ok(context.api.compact(&request)?)
+        Ok(context.api.ask(&request)?)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::nodetool::text::{Table, date_time, file_size};
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::GetCompactionHistory;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -12,7 +13,7 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let mut history = context.api.compaction_history()?;
+        let mut history = context.api.ask(&GetCompactionHistory {})?;
         if history.is_empty() {
             return Ok(writeln!(context.out, "There is no compaction history")?);
         }

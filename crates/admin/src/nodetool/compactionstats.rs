@@ -1,8 +1,8 @@
 //! `nodetool compactionstats`: what runs, what waits, what was done.
 
-use crate::model::CompactionStats;
 use crate::nodetool::text::{Table, file_size};
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::{CompactionStats, GetCompactions};
 use schema::ident::java_double;
 
 #[derive(clap::Args)]
@@ -14,7 +14,7 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let stats = context.api.compactions()?;
+        let stats = context.api.ask(&GetCompactions {})?;
         let mut table = Table::new();
         self.add_summary(&stats, &mut table);
         if !stats.running.is_empty() {

@@ -2,6 +2,7 @@
 
 use crate::AdminError;
 use crate::nodetool::{Context, Outcome, VerbError, usage};
+use crate::verbs::{GetCompactionThresholds, GetKeyspaces, SetCompactionThresholds};
 
 #[derive(clap::Args)]
 pub struct Get {
@@ -22,7 +23,8 @@ impl Get {
             return usage("getcompactionthreshold requires ks and cf args");
         };
         check(keyspace, table, context)?;
-        let (min, max) = context.api.compaction_thresholds(keyspace, table)?;
+        let (min, max) =
+            context.api.ask(&GetCompactionThresholds { keyspace: keyspace.clone(), table: table.clone() })?;
         writeln!(context.out, "Current compaction thresholds for {keyspace}/{table}: ")?;
         Ok(writeln!(context.out, " min = {min},  max = {max}")?)
     }
@@ -49,7 +51,9 @@ impl Set {
                        compaction strategy option 'enabled' to 'false' instead or use the nodetool command 'disableautocompaction'.";
             return Err(VerbError::Api(AdminError::Failed(why.to_owned())));
         }
-        Ok(context.api.set_compaction_thresholds(keyspace, table, (min.unsigned_abs(), max.unsigned_abs()))?)
+        let (keyspace, table) = (keyspace.clone(), table.clone());
+        let (min, max) = (min.unsigned_abs(), max.unsigned_abs());
+        Ok(context.api.ask(&SetCompactionThresholds { keyspace, table, min, max })?)
     }
 }
 
@@ -59,7 +63,7 @@ fn number(text: &str) -> Result<i32, VerbError> {
 
 /// The table is there.
 fn check(keyspace: &str, table: &str, context: &Context<'_>) -> Outcome {
-    let keyspaces = context.api.keyspaces()?;
+    let keyspaces = context.api.ask(&GetKeyspaces {})?;
     let known = keyspaces.iter().find(|known| known.name == *keyspace);
     if known.is_some_and(|known| known.tables.iter().any(|name| name == table)) {
         return Ok(());

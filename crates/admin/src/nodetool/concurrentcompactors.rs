@@ -1,6 +1,7 @@
 //! `nodetool getconcurrentcompactors` and `setconcurrentcompactors`.
 
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::{GetCompactions, SetConcurrentCompactors};
 
 #[derive(clap::Args)]
 pub struct Get {}
@@ -14,7 +15,7 @@ pub struct Set {
 
 impl Get {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let count = context.api.compactions()?.concurrent_compactors;
+        let count = context.api.ask(&GetCompactions {})?.concurrent_compactors;
         Ok(writeln!(context.out, "Current concurrent compactors in the system is: \n{count}")?)
     }
 }
@@ -22,7 +23,7 @@ impl Get {
 impl Set {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         match u32::try_from(self.value) {
-            Ok(count) if count > 0 => Ok(context.api.set_concurrent_compactors(count)?),
+            Ok(count) if count > 0 => Ok(context.api.ask(&SetConcurrentCompactors { count })?),
             _ => usage("concurrent_compactors should be great than 0."),
         }
     }

@@ -1,14 +1,15 @@
 //! `nodetool describecluster`: name, snitch, partitioner, schema versions, keyspaces. One node as yet.
 
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::{GetKeyspaces, GetNode};
 
 #[derive(clap::Args)]
 pub struct Args {}
 
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let node = context.api.node()?;
-        let keyspaces = context.api.keyspaces()?;
+        let node = context.api.ask(&GetNode {})?;
+        let keyspaces = context.api.ask(&GetKeyspaces {})?;
         let out = &mut *context.out;
         writeln!(out, "Cluster Information:\n\tName: {}", node.cluster_name)?;
         writeln!(out, "\tSnitch: {}\n\tDynamicEndPointSnitch: enabled", node.snitch)?;

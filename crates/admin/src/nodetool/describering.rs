@@ -1,6 +1,7 @@
 //! `nodetool describering`: the token ranges of a keyspace, in ring order.
 
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::{GetKeyspaces, GetNode};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -10,10 +11,10 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        if !context.api.keyspaces()?.iter().any(|known| known.name == self.keyspace) {
+        if !context.api.ask(&GetKeyspaces {})?.iter().any(|known| known.name == self.keyspace) {
             return usage(format!("The keyspace {} does not exist", self.keyspace));
         }
-        let node = context.api.node()?;
+        let node = context.api.ask(&GetNode {})?;
         writeln!(context.out, "Schema Version:{}\nTokenRange: ", node.schema_version)?;
         let starts = node.tokens.last().into_iter().chain(&node.tokens);
         for (start, end) in starts.zip(&node.tokens) {

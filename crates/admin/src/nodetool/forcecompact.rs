@@ -1,8 +1,8 @@
 //! `nodetool forcecompact`: the SSTables of some partitions are compacted, and their tombstones go before gc_grace has ended.
 
-use crate::model::{Compact, CompactRequest};
 use crate::nodetool::selection::selection;
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::{Compact, CompactRequest};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -17,6 +17,6 @@ impl Args {
             return usage("forcecompact requires keyspace, table and keys args");
         };
         let tables = selection(table, context)?;
-        Ok(context.api.compact(&CompactRequest { tables, what: Compact::Keys(keys.to_vec()) })?)
+        Ok(context.api.ask(&CompactRequest { tables, what: Compact::Keys(keys.to_vec()) })?)
     }
 }

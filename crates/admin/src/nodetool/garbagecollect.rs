@@ -2,9 +2,9 @@
 
 use clap::ValueEnum;
 
-use crate::model::SSTableWork;
 use crate::nodetool::sstable_work::Work;
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::SSTableWork;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "UPPER")]

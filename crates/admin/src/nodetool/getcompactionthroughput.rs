@@ -2,6 +2,7 @@
 
 use crate::AdminError;
 use crate::nodetool::{Context, Outcome, VerbError};
+use crate::verbs::{GetCompactions, SetCompactionThroughput};
 
 #[derive(clap::Args)]
 pub struct Get {
@@ -18,7 +19,7 @@ pub struct Set {
 
 impl Get {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let rate = context.api.compaction_throughput()? as f64 / (1 << 20) as f64;
+        let rate = context.api.ask(&GetCompactions {})?.throughput as f64 / (1 << 20) as f64;
         if self.precise {
             let rate = schema::ident::java_double(rate);
             return Ok(writeln!(context.out, "Current compaction throughput: {rate} MiB/s")?);
@@ -33,6 +34,6 @@ impl Get {
 
 impl Set {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(context.api.set_compaction_throughput(u64::from(self.value) << 20)?)
+        Ok(context.api.ask(&SetCompactionThroughput { bytes_per_second: u64::from(self.value) << 20 })?)
     }
 }

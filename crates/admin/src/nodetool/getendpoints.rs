@@ -1,6 +1,7 @@
 //! `nodetool getendpoints`: the replicas of a partition.
 
 use crate::nodetool::{Context, Outcome, VerbError, usage};
+use crate::verbs::{GetEndpoints, GetKeyspaces};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -14,7 +15,9 @@ impl Args {
             return usage("getendpoints requires keyspace, table and partition key arguments");
         };
         check_table(context, keyspace, table)?;
-        for endpoint in context.api.endpoints(keyspace, table, key)? {
+        let (keyspace, table, key) = (keyspace.clone(), table.clone(), key.clone());
+        let request = GetEndpoints { keyspace, table, key };
+        for endpoint in context.api.ask(&request)? {
             writeln!(context.out, "{endpoint}")?;
         }
         Ok(())
@@ -23,7 +26,7 @@ impl Args {
 
 /// Refuses a table that does not exist.
 pub(super) fn check_table(context: &Context<'_>, keyspace: &str, table: &str) -> Result<(), VerbError> {
-    let keyspaces = context.api.keyspaces()?;
+    let keyspaces = context.api.ask(&GetKeyspaces {})?;
     match keyspaces.iter().find(|known| known.name == keyspace) {
         None => usage(format!("Unknown keyspace '{keyspace}'")),
         Some(known) if !known.tables.iter().any(|known| known == table) => {

@@ -1,6 +1,7 @@
 //! `nodetool getlogginglevels` and `setlogginglevel`.
 
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::{GetLoggingLevels, SetLoggingLevel};
 
 #[derive(clap::Args)]
 pub struct Get {}
@@ -18,7 +19,7 @@ pub struct Set {
 impl Get {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         writeln!(context.out, "\n{:<50}{:>10}", "Logger Name", "Log Level")?;
-        for (logger, level) in context.api.logging_levels()? {
+        for (logger, level) in context.api.ask(&GetLoggingLevels {})? {
             writeln!(context.out, "{logger:<50}{level:>10}")?;
         }
         Ok(())
@@ -27,6 +28,6 @@ impl Get {
 
 impl Set {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(context.api.set_logging_level(&self.logger, &self.level)?)
+        Ok(context.api.ask(&SetLoggingLevel { logger: self.logger, level: self.level })?)
     }
 }

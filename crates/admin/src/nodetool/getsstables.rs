@@ -2,6 +2,7 @@
 
 use crate::nodetool::getendpoints::check_table;
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::GetSSTables;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -21,7 +22,9 @@ impl Args {
             return usage("getsstables requires ks, cf and key args");
         };
         check_table(context, keyspace, table)?;
-        let mut found = context.api.sstables(keyspace, table, key, self.hex_format)?;
+        let (keyspace, table, key) = (keyspace.clone(), table.clone(), key.clone());
+        let request = GetSSTables { keyspace, table, key, hex: self.hex_format };
+        let mut found = context.api.ask(&request)?;
         let levels = self.show_levels && found.is_leveled;
         if levels {
             found.files.sort_by_key(|(level, _)| *level);

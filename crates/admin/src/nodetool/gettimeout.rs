@@ -1,7 +1,7 @@
 //! `nodetool gettimeout` and `settimeout`: how long requests of a kind may take.
 
-use crate::api::TimeoutKind;
 use crate::nodetool::{Context, Outcome, VerbError, usage};
+use crate::verbs::{GetTimeout, SetTimeout, TimeoutKind};
 
 const TYPES: &str = "read, range, write, counterwrite, cascontention, truncate, internodeconnect, internodeuser, \
                      internodestreaminguser, misc (general rpc_timeout_in_ms)";
@@ -25,7 +25,7 @@ impl Get {
         let [name] = self.args.as_slice() else {
             return usage(format!("gettimeout requires a timeout type, one of ({TYPES})"));
         };
-        let millis = context.api.timeout(kind(name)?)?;
+        let millis = context.api.ask(&GetTimeout { kind: kind(name)? })?;
         Ok(writeln!(context.out, "Current timeout for type {name}: {millis} ms")?)
     }
 }
@@ -38,7 +38,7 @@ impl Set {
             ));
         };
         let Ok(millis) = millis.parse() else { return usage(format!("For input string: \"{millis}\"")) };
-        Ok(context.api.set_timeout(kind(name)?, millis)?)
+        Ok(context.api.ask(&SetTimeout { kind: kind(name)?, millis })?)
     }
 }
 

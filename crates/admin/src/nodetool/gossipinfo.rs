@@ -1,6 +1,7 @@
 //! `nodetool gossipinfo`: the endpoint states that this node knows: its own.
 
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::GetNode;
 
 /// The version of the internode protocol that 5.0 speaks.
 const NET_VERSION: u32 = 13;
@@ -14,7 +15,7 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let node = context.api.node()?;
+        let node = context.api.ask(&GetNode {})?;
         let out = &mut *context.out;
         writeln!(
             out,

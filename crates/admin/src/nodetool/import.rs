@@ -1,7 +1,7 @@
 //! `nodetool import`: SSTables from other directories become SSTables of a table.
 
-use crate::model::ImportRequest;
 use crate::nodetool::{Context, EXIT_USAGE, Outcome, VerbError, usage};
+use crate::verbs::ImportRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -61,7 +61,7 @@ impl Args {
             extended_verify: self.extended_verify && !self.quick,
             copy: self.copy_data,
         };
-        let failed = context.api.import(&request)?;
+        let failed = context.api.ask(&request)?;
         if failed.is_empty() {
             return Ok(());
         }

@@ -2,9 +2,9 @@
 //!
 //! There is no counter cache: it is shown empty.
 
-use crate::model::{CacheInfo, NodeInfo};
 use crate::nodetool::text::{decimals, file_size};
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::{CacheInfo, GetNode, NodeInfo};
 
 /// What Cassandra shows by default.
 const COUNTER_CACHE_SAVE_PERIOD: u64 = 7200;
@@ -25,7 +25,7 @@ pub struct VersionArgs {
 
 impl VersionArgs {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let node = context.api.node()?;
+        let node = context.api.ask(&GetNode {})?;
         writeln!(context.out, "ReleaseVersion: {}", node.release_version)?;
         if self.verbose {
             writeln!(context.out, "HelenusVersion: {}", node.helenus_version)?;
@@ -36,7 +36,7 @@ impl VersionArgs {
 
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let node = context.api.node()?;
+        let node = context.api.ask(&GetNode {})?;
         for (name, value) in self.lines(&node) {
             writeln!(context.out, "{name:<23}: {value}")?;
         }

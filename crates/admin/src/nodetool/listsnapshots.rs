@@ -2,6 +2,7 @@
 
 use crate::nodetool::text::{Table, date_time, file_size};
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::GetSnapshots;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -12,7 +13,7 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let snapshots = context.api.snapshots()?;
+        let snapshots = context.api.ask(&GetSnapshots {})?;
         writeln!(context.out, "Snapshot Details: ")?;
         if snapshots.is_empty() {
             return Ok(writeln!(context.out, "There are no snapshots")?);

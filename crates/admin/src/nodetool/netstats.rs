@@ -1,6 +1,7 @@
 //! `nodetool netstats`: streams and messages between nodes. One node has none.
 
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::GetNode;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -11,7 +12,7 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let node = context.api.node()?;
+        let node = context.api.ask(&GetNode {})?;
         let out = &mut *context.out;
         writeln!(out, "Mode: {}\nNot sending any streams.", node.mode)?;
         writeln!(out, "Read Repair Statistics:\nAttempted: 0\nMismatch (Blocking): 0\nMismatch (Background): 0")?;

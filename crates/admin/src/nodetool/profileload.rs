@@ -2,10 +2,10 @@
 
 use std::io;
 
-use crate::api::AdminError;
-use crate::model::{SAMPLERS, SampleRequest, Samples};
 use crate::nodetool::text::Table;
 use crate::nodetool::{Context, Outcome, VerbError, usage};
+use crate::verb::AdminError;
+use crate::verbs::{GetSamplingJobs, SAMPLERS, SampleRequest, Samples, ScheduleSampling, StopSampling};
 
 const DURATION: u64 = 10_000;
 const CAPACITY_MAX: usize = 1024;
@@ -40,7 +40,7 @@ impl Args {
         let of = |name: &Option<String>| name.clone().unwrap_or_else(|| "null".to_owned());
         let (keyspace, table) = (of(&request.keyspace), of(&request.table));
         if self.stop {
-            if !context.api.stop_sampling(request.keyspace.as_deref(), request.table.as_deref())? {
+            if !context.api.ask(&StopSampling { keyspace: request.keyspace, table: request.table })? {
                 writeln!(
                     context.out,
                     "Unable to stop the non-existent scheduled sampling for keyspace: {keyspace}, table: {table}"
@@ -49,7 +49,7 @@ impl Args {
             return Ok(());
         }
         if let Some(interval) = self.interval {
-            if !context.api.schedule_sampling(&request, interval)? {
+            if !context.api.ask(&ScheduleSampling { sample: request, interval_millis: interval })? {
                 writeln!(
                     context.out,
                     "Unable to schedule sampling for keyspace: {keyspace}, table: {table} due to existing samplings. \
@@ -61,7 +61,7 @@ impl Args {
         if self.list {
             return list(context);
         }
-        let samples = context.api.sample(&request).map_err(told)?;
+        let samples = context.api.ask(&request).map_err(told)?;
         print(&samples, context.out)?;
         Ok(writeln!(context.out)?)
     }
@@ -132,7 +132,7 @@ fn told(error: AdminError) -> VerbError {
 }
 
 fn list(context: &mut Context<'_>) -> Outcome {
-    let jobs = context.api.sampling_jobs()?;
+    let jobs = context.api.ask(&GetSamplingJobs {})?;
     let keyspaces = jobs.iter().map(|(keyspace, _)| keyspace.len());
     let width = keyspaces.chain(["KEYSPACE".len()]).max().unwrap_or(0);
     writeln!(context.out, "{:>width$} {:>5}", "KEYSPACE", "TABLE")?;

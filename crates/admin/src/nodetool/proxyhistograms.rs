@@ -1,6 +1,7 @@
 //! `nodetool proxyhistograms`: latencies of clients' requests.
 
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::GetClientLatencies;
 
 /// What the rows of nodetool's histograms are, in the order of `HistogramData::column`.
 pub(super) const ROWS: [&str; 7] = ["50%", "75%", "95%", "98%", "99%", "Min", "Max"];
@@ -10,7 +11,7 @@ pub struct Args {}
 
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let latencies = context.api.client_latencies()?;
+        let latencies = context.api.ask(&GetClientLatencies {})?;
         let columns = [
             ("Read Latency", latencies.read.column()),
             ("Write Latency", latencies.write.column()),

@@ -1,6 +1,7 @@
 //! `nodetool rebuild_index`: secondary indexes are made again from what their table holds.
 
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::RebuildIndexes;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -16,6 +17,7 @@ impl Args {
         if indexes.is_empty() {
             return usage("rebuild_index requires ks, cf and idx args");
         }
-        Ok(context.api.rebuild_indexes(keyspace, table, indexes)?)
+        let (keyspace, table, indexes) = (keyspace.clone(), table.clone(), indexes.to_vec());
+        Ok(context.api.ask(&RebuildIndexes { keyspace, table, indexes })?)
     }
 }

@@ -1,6 +1,7 @@
 //! `nodetool refresh`: SSTables that were put into a table's directory are loaded.
 
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::Refresh;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -14,6 +15,6 @@ impl Args {
         let [keyspace, table] = self.args.as_slice() else {
             return usage("refresh requires ks and cf args");
         };
-        Ok(context.api.refresh(keyspace, table)?)
+        Ok(context.api.ask(&Refresh { keyspace: keyspace.clone(), table: table.clone() })?)
     }
 }

@@ -1,8 +1,8 @@
 //! `nodetool relocatesstables`: each SSTable goes to the data directory that its tokens belong to.
 
-use crate::model::SSTableWork;
 use crate::nodetool::sstable_work::Work;
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::SSTableWork;
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -1,8 +1,8 @@
 //! `nodetool scrub`: SSTables are written again as far as they can be read. What is lost is printed, too: Cassandra only logs it.
 
-use crate::model::SSTableWork;
 use crate::nodetool::sstable_work::Work;
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::SSTableWork;
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -1,7 +1,7 @@
 //! `nodetool flush` and `drain`, which print nothing, and the tables that a verb is for.
 
-use crate::model::TableSelection;
 use crate::nodetool::{Context, Outcome, VerbError, usage};
+use crate::verbs::{self, GetKeyspaces, TableSelection};
 
 #[derive(clap::Args)]
 pub struct Flush {
@@ -15,20 +15,20 @@ pub struct Drain {}
 impl Flush {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         let tables = selection(&self.args, context)?;
-        Ok(context.api.flush(&tables)?)
+        Ok(context.api.ask(&verbs::Flush { tables })?)
     }
 }
 
 impl Drain {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(context.api.drain()?)
+        Ok(context.api.ask(&verbs::Drain {})?)
     }
 }
 
 /// A keyspace and its tables; without arguments everything.
 pub(super) fn selection(args: &[String], context: &Context<'_>) -> Result<TableSelection, VerbError> {
     let Some((keyspace, tables)) = args.split_first() else { return Ok(TableSelection::default()) };
-    let keyspaces = context.api.keyspaces()?;
+    let keyspaces = context.api.ask(&GetKeyspaces {})?;
     let Some(known) = keyspaces.iter().find(|known| known.name == *keyspace) else {
         return usage(format!("Keyspace [{keyspace}] does not exist."));
     };

@@ -1,7 +1,7 @@
 //! `nodetool snapshot`: hard links of all SSTables of some tables.
 
-use crate::model::SnapshotRequest;
 use crate::nodetool::{Context, Outcome, VerbError, usage};
+use crate::verbs::SnapshotRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -43,7 +43,7 @@ impl Args {
             "Requested creating snapshot(s) for [{of}] with snapshot name [{}] and options {{skipFlush={}}}",
             request.name, request.skip_flush
         )?;
-        context.api.take_snapshot(&request)?;
+        context.api.ask(&request)?;
         Ok(writeln!(context.out, "Snapshot directory: {}", request.name)?)
     }
 

@@ -1,9 +1,9 @@
 //! What the verbs have in common that work on each SSTable of some tables: `upgradesstables`, `recompress_sstables`, `verify`, `scrub`,
 //! `garbagecollect`, `relocatesstables`. Agrees with `NodeProbe.perform` and `NodeProbe.checkJobs`.
 
-use crate::api::AdminError;
-use crate::model::{SSTableRequest, SSTableWork};
 use crate::nodetool::{Context, Outcome, VerbError, usage};
+use crate::verb::AdminError;
+use crate::verbs::{GetCompactions, GetKeyspaces, SSTableRequest, SSTableWork};
 
 /// A verb's work on a keyspace and its tables, or on all keyspaces.
 pub(super) struct Work<'a> {
@@ -32,7 +32,7 @@ impl Work<'_> {
                 jobs: self.jobs.unwrap_or(0),
                 work: self.work.clone(),
             };
-            let outcome = context.api.work_on_sstables(&request)?;
+            let outcome = context.api.ask(&request)?;
             for line in outcome.lines {
                 writeln!(context.out, "{line}")?;
             }
@@ -70,7 +70,7 @@ impl Work<'_> {
 }
 
 fn check_jobs(jobs: u32, context: &mut Context<'_>) -> Outcome {
-    let compactors = context.api.compactions()?.concurrent_compactors;
+    let compactors = context.api.ask(&GetCompactions {})?.concurrent_compactors;
     if jobs > compactors {
         writeln!(
             context.out,
@@ -82,7 +82,7 @@ fn check_jobs(jobs: u32, context: &mut Context<'_>) -> Outcome {
 
 /// A keyspace and its tables; without arguments every keyspace.
 fn selection<'a>(args: &'a [String], context: &Context<'_>) -> Result<(Vec<String>, &'a [String]), VerbError> {
-    let known = context.api.keyspaces()?;
+    let known = context.api.ask(&GetKeyspaces {})?;
     match args.split_first() {
         None => Ok((known.into_iter().map(|keyspace| keyspace.name).collect(), &[])),
         Some((keyspace, tables)) if known.iter().any(|known| known.name == *keyspace) => {

@@ -2,6 +2,7 @@
 
 use crate::nodetool::text::{Table, file_size};
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::{GetKeyspaces, GetNode};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -15,11 +16,11 @@ pub struct Args {
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         if let Some(keyspace) = &self.keyspace
-            && !context.api.keyspaces()?.iter().any(|known| known.name == *keyspace)
+            && !context.api.ask(&GetKeyspaces {})?.iter().any(|known| known.name == *keyspace)
         {
             return usage(format!("The keyspace: {keyspace}, does not exist"));
         }
-        let node = context.api.node()?;
+        let node = context.api.ask(&GetNode {})?;
         let address = if context.print_port { format!("{}:{}", node.address, node.storage_port) } else { node.address };
         let header = format!("Datacenter: {}", node.data_center);
         writeln!(context.out, "{header}\n{}", "=".repeat(header.len()))?;

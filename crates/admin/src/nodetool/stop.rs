@@ -1,7 +1,7 @@
 //! `nodetool stop`: compactions of a kind, or one of them, end early.
 
-use crate::model::StopRequest;
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::StopRequest;
 
 /// `OperationType`.
 const KINDS: &[&str] = &[
@@ -49,6 +49,6 @@ impl Args {
                 return usage(format!("compaction_type: can not convert \"{given}\" to a OperationType"));
             }
         };
-        Ok(context.api.stop(&request)?)
+        Ok(context.api.ask(&request)?)
     }
 }

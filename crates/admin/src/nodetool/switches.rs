@@ -1,8 +1,8 @@
 //! `nodetool statusbinary`, `statusgossip`, `statusbackup`, `statushandoff`: whether a part of the
 //! node runs; `disablebinary` and `enablebinary`, which print nothing.
 
-use crate::model::TransportChange;
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::{GetNode, TransportChange};
 
 #[derive(clap::Args)]
 pub struct Binary {}
@@ -34,25 +34,25 @@ fn word(runs: bool) -> &'static str {
 
 impl Binary {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(writeln!(context.out, "{}", word(context.api.node()?.native_transport_active))?)
+        Ok(writeln!(context.out, "{}", word(context.api.ask(&GetNode {})?.native_transport_active))?)
     }
 }
 
 impl DisableBinary {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(context.api.change_transport(TransportChange::Close { force: self.force })?)
+        Ok(context.api.ask(&TransportChange::Close { force: self.force })?)
     }
 }
 
 impl EnableBinary {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(context.api.change_transport(TransportChange::Open)?)
+        Ok(context.api.ask(&TransportChange::Open)?)
     }
 }
 
 impl Gossip {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(writeln!(context.out, "{}", word(context.api.node()?.gossip_active))?)
+        Ok(writeln!(context.out, "{}", word(context.api.ask(&GetNode {})?.gossip_active))?)
     }
 }
 

@@ -1,8 +1,8 @@
 //! `nodetool tablehistograms`: distributions of a table's latencies and partitions.
 
-use crate::model::TableStats;
 use crate::nodetool::proxyhistograms::ROWS;
 use crate::nodetool::{Context, Outcome, VerbError, usage};
+use crate::verbs::{GetTables, TableStats};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -13,7 +13,7 @@ pub struct Args {
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         let wanted = self.wanted()?;
-        let tables = context.api.tables()?;
+        let tables = context.api.ask(&GetTables {})?;
         if let Some((keyspace, name)) = &wanted
             && !tables.iter().any(|table| table.keyspace == *keyspace && table.table == *name)
         {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::TableStats;
 use crate::nodetool::{Context, Outcome, VerbError, usage};
+use crate::verbs::{GetTables, TableStats};
 
 mod format;
 mod plain;
@@ -61,7 +61,7 @@ impl Args {
         if self.top > 0 && self.sort.is_empty() {
             return usage("cannot filter top K tables without specifying a sort key.");
         }
-        let all = context.api.tables()?;
+        let all = context.api.ask(&GetTables {})?;
         self.check_names(&all)?;
         if !self.sort.is_empty() {
             return self.print_sorted(&all, context);

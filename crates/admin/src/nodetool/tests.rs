@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::fake::FakeNode;
-use crate::model::SnapshotInfo;
+use crate::fake::{FakeNode, fake};
+use crate::verb::Operated;
+use crate::verbs::{GetKeyspaces, SnapshotInfo};
 
 /// Clock of the run.
 const NOW: i64 = 1_795_254_300_000;
@@ -18,22 +19,22 @@ macro_rules! recorded {
 }
 
 /// Runs a command line; gives exit code and both outputs together.
-fn run_on(node: &Arc<FakeNode>, line: &str) -> (u8, String) {
+fn run_on(node: &Arc<Operated<FakeNode>>, line: &str) -> (u8, String) {
     let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let connect = |_: &str, _: u16| -> Box<dyn AdminApi> { Box::new(Arc::clone(node)) };
+    let connect = |_: Target| -> Box<dyn AdminApi> { Box::new(Arc::clone(node)) };
     let code = run(&args, NOW, &connect, &mut out, &mut err);
     out.extend(err);
     (code, String::from_utf8(out).expect("UTF-8"))
 }
 
 fn run_line(line: &str) -> (u8, String) {
-    run_on(&Arc::new(FakeNode::default()), line)
+    run_on(&fake(), line)
 }
 
 #[test]
 fn tombstones_are_shown_of_each_sstable() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     let shown =
         "da-1-bti: 0 tombstones in 0 of 7 partitions (9 rows)\nda-2-bti: 0 tombstones in 0 of 7 partitions (9 rows)\n";
     assert_eq!(run_on(&node, "tombstones -n 3 shop orders"), (0, shown.to_owned()));
@@ -208,7 +209,7 @@ fn tables_can_be_sorted() {
 
 #[test]
 fn snapshots_are_listed_as_recorded() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     let snapshot = |name: &str, table: &str, true_size, size_on_disk, created_at| SnapshotInfo {
         name: name.to_owned(),
         keyspace: "shop".to_owned(),
@@ -217,7 +218,7 @@ fn snapshots_are_listed_as_recorded() {
         size_on_disk,
         created_at: Some(created_at),
     };
-    node.0.lock().expect("no panic inside").snapshots = vec![
+    node.node().0.lock().expect("no panic inside").snapshots = vec![
         snapshot("orders_only", "orders", 1198, 30_505, 1_795_254_264_141),
         snapshot("before_sale", "items", 1085, 6369, 1_795_254_261_921),
     ];
@@ -234,7 +235,7 @@ fn snapshots_are_listed_as_recorded() {
 
 #[test]
 fn what_is_set_can_be_read() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     assert_eq!(run_on(&node, "settraceprobability 0.25").0, 0);
     assert_eq!(run_on(&node, "gettraceprobability").1, recorded!("gettraceprobability_set"));
     assert_eq!(run_on(&node, "setlogginglevel org.apache.cassandra DEBUG").1, recorded!("setlogginglevel"));
@@ -248,7 +249,7 @@ fn what_is_set_can_be_read() {
     assert_eq!(run_on(&node, "snapshot").0, 0);
     assert_eq!(run_on(&node, "drain").0, 0);
     assert_eq!(run_on(&node, "flush shop orders").0, 0);
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     assert_eq!(calls[0], "timeout read 100");
     assert!(calls[1].contains("1795254300000"));
     assert_eq!(calls[2..], ["drain", "flush [\"shop\"] [\"orders\"]"]);
@@ -256,11 +257,11 @@ fn what_is_set_can_be_read() {
 
 #[test]
 fn the_native_transport_is_closed_and_opened() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     for line in ["disablebinary", "disablebinary -f", "disablebinary --force", "enablebinary"] {
         assert_eq!(run_on(&node, line), (0, String::new()));
     }
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     let forced = "transport Close { force: true }";
     assert_eq!(calls, ["transport Close { force: false }", forced, forced, "transport Open"]);
 }
@@ -280,7 +281,7 @@ fn failures_have_their_exit_codes() {
 
 #[test]
 fn imports_say_what_failed() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     assert_eq!(run_on(&node, "import shop orders /new"), (0, String::new()));
     assert_eq!(run_on(&node, "import -l -r -v -t -c -e -p -ri -niv shop orders /new /more"), (0, String::new()));
     let quick = "Doing a quick import - skipping sstable verification and row cache invalidation\n";
@@ -290,7 +291,7 @@ fn imports_say_what_failed() {
     let none = run_on(&node, "import shop orders /nowhere");
     assert_eq!(none, (2, "error: Directory /nowhere does not exist\n".to_owned()));
     assert!(run_on(&node, "import shop orders").1.contains("import requires keyspace, table name and directories"));
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     let told = |reset: bool, verify: bool, extended: bool, copy: bool| {
         format!(
             "reset_level: {reset}, clear_repaired: {reset}, verify: {verify}, extended_verify: {extended}, copy: {copy}"
@@ -306,7 +307,7 @@ fn imports_say_what_failed() {
 
 #[test]
 fn work_on_sstables_ends_as_in_cassandra() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     for line in [
         "upgradesstables shop orders",
         "upgradesstables -a -t 5 -j 1 shop",
@@ -318,7 +319,7 @@ fn work_on_sstables_ends_as_in_cassandra() {
     ] {
         assert_eq!(run_on(&node, line), (0, String::new()), "{line}");
     }
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     assert!(calls[0].contains("jobs: 2, work: Upgrade { include_all: false, max_timestamp: 9223372036854775807 }"));
     assert!(calls[1].contains("jobs: 1, work: Upgrade { include_all: true, max_timestamp: 5 }"));
     assert!(calls[5].contains("jobs: 1, work: GarbageCollect { cells: true }"));
@@ -342,43 +343,43 @@ fn work_on_sstables_ends_as_in_cassandra() {
 
 #[test]
 fn all_keyspaces_are_worked_on_without_arguments() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     assert_eq!(run_on(&node, "upgradesstables").0, 0);
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
-    assert_eq!(calls.len(), node.keyspaces().expect("a list").len());
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
+    assert_eq!(calls.len(), (&*node as &dyn AdminApi).ask(&GetKeyspaces {}).expect("a list").len());
 }
 
 #[test]
 fn compactions_are_stopped_by_kind_or_id() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     for line in ["stop SCRUB", "stop", "stop -id 116d40a0-e590-11f1-8d07-ad9415c13406"] {
         assert_eq!(run_on(&node, line), (0, String::new()), "{line}");
     }
     assert_eq!(run_on(&node, "stop EVERYTHING").0, EXIT_USAGE);
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     let id = "Id(\"116d40a0-e590-11f1-8d07-ad9415c13406\")";
     assert_eq!(calls, ["Kind(\"SCRUB\")", "Kind(\"UNKNOWN\")", id]);
 }
 
 #[test]
 fn levels_are_shown_where_there_are_levels() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     let printed = run_on(&node, "getsstables -l -hf shop items 0A").1;
     let starts: Vec<&str> = printed.lines().map(|line| line.split('/').next().unwrap_or_default()).collect();
     assert_eq!(starts, ["0: ", "1: ", "2: "]);
     assert_eq!(run_on(&node, "getsstables --show-levels shop orders 1").1, recorded!("getsstables"));
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     assert_eq!(calls, ["sstables 0A true", "sstables 1 false"]);
 }
 
 #[test]
 fn compactions_of_a_part_are_asked_for() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     assert_eq!(run_on(&node, "compact -s shop orders"), (0, String::new()));
     assert_eq!(run_on(&node, "compact -st -5 -et 7 shop"), (0, String::new()));
     assert_eq!(run_on(&node, "compact --partition 1 shop orders"), (0, String::new()));
     assert_eq!(run_on(&node, "compact --user-defined /a-Data.db /b-Data.db"), (0, String::new()));
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     assert_eq!(
         calls,
         [
@@ -398,7 +399,7 @@ fn compactions_of_a_part_are_asked_for() {
 
 #[test]
 fn thresholds_and_keys_are_as_in_cassandra() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     let shown = "Current compaction thresholds for shop/orders: \n min = 4,  max = 32\n".to_owned();
     assert_eq!(run_on(&node, "getcompactionthreshold shop orders"), (0, shown));
     assert_eq!(run_on(&node, "setcompactionthreshold shop orders 3 7"), (0, String::new()));
@@ -423,13 +424,13 @@ fn thresholds_and_keys_are_as_in_cassandra() {
         assert_eq!((code, text.lines().next()), (EXIT_USAGE, Some(format!("nodetool: {why}").as_str())), "{line}");
     }
     assert_eq!(run_on(&node, "setcompactionthreshold shop orders 0 0").0, EXIT_FAILURE);
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     assert_eq!(calls, ["thresholds shop orders 3 7", "compact [\"shop\"] [\"orders\"] Keys([\"-1\", \"2\"])"]);
 }
 
 #[test]
 fn auto_compaction_is_switched() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     assert_eq!(run_on(&node, "statusautocompaction"), (0, "running\n".to_owned()));
     assert_eq!(run_on(&node, "disableautocompaction shop orders"), (0, String::new()));
     assert_eq!(run_on(&node, "statusautocompaction shop"), (0, "partially running\n".to_owned()));
@@ -441,7 +442,7 @@ fn auto_compaction_is_switched() {
 
 #[test]
 fn caches_are_changed() {
-    let node = Arc::new(FakeNode::default());
+    let node = fake();
     for verb in ["invalidatekeycache", "invalidaterowcache", "invalidatecountercache", "setcachecapacity 10 2 0"] {
         assert_eq!(run_on(&node, verb), (0, String::new()), "{verb}");
     }
@@ -450,7 +451,7 @@ fn caches_are_changed() {
     for verb in ["setcachecapacity", "setcachecapacity 1 2", "setcachecapacity 1 -2 3", "setcachekeystosave 1 2 3 4"] {
         assert_eq!(run_on(&node, verb).0, EXIT_USAGE, "{verb}");
     }
-    let calls = node.0.lock().expect("no panic inside").calls.clone();
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     let wanted = [
         "caches Invalidate(Keys)",
         "caches Invalidate(Rows)",

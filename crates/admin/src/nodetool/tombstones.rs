@@ -2,6 +2,7 @@
 
 use crate::nodetool::getendpoints::check_table;
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::GetTombstones;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -18,7 +19,8 @@ impl Args {
             return usage("tombstones requires keyspace and table name arguments");
         };
         check_table(context, keyspace, table)?;
-        let texts = context.api.tombstones(keyspace, table, self.top)?;
+        let request = GetTombstones { keyspace: keyspace.clone(), table: table.clone(), top: self.top };
+        let texts = context.api.ask(&request)?;
         if texts.is_empty() {
             writeln!(context.out, "{keyspace}.{table} has no SSTables")?;
         }

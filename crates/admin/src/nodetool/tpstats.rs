@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::nodetool::tablestats::Format;
 use crate::nodetool::text::Table;
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::GetPools;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -16,7 +17,7 @@ pub struct Args {
 impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         let format = Format::read(&self.format)?;
-        let pools = context.api.pools()?;
+        let pools = context.api.ask(&GetPools {})?;
         if format != Format::Plain {
             let pools: Map<String, Value> = pools
                 .into_iter()

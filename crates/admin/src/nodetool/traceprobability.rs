@@ -1,6 +1,7 @@
 //! `nodetool gettraceprobability` and `settraceprobability`.
 
 use crate::nodetool::{Context, Outcome, usage};
+use crate::verbs::{GetTraceProbability, SetTraceProbability};
 
 #[derive(clap::Args)]
 pub struct Get {}
@@ -14,7 +15,7 @@ pub struct Set {
 
 impl Get {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
-        let probability = schema::ident::java_double(context.api.trace_probability()?);
+        let probability = schema::ident::java_double(context.api.ask(&GetTraceProbability {})?);
         Ok(writeln!(context.out, "Current trace probability: {probability}")?)
     }
 }
@@ -24,6 +25,6 @@ impl Set {
         if !(0.0..=1.0).contains(&self.value) {
             return usage("Trace probability must be between 0 and 1");
         }
-        Ok(context.api.set_trace_probability(self.value)?)
+        Ok(context.api.ask(&SetTraceProbability { probability: self.value })?)
     }
 }

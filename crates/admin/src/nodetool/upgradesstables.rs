@@ -1,8 +1,8 @@
 //! `nodetool upgradesstables` and `recompress_sstables`: SSTables are written again.
 
-use crate::model::SSTableWork;
 use crate::nodetool::sstable_work::Work;
 use crate::nodetool::{Context, Outcome};
+use crate::verbs::SSTableWork;
 
 #[derive(clap::Args)]
 pub struct Upgrade {

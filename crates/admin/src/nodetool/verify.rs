@@ -1,8 +1,8 @@
 //! `nodetool verify`: SSTables are compared with their checksums.
 
-use crate::model::SSTableWork;
 use crate::nodetool::sstable_work::Work;
 use crate::nodetool::{Context, EXIT_USAGE, Outcome, VerbError};
+use crate::verbs::SSTableWork;
 
 #[derive(clap::Args)]
 pub struct Args {

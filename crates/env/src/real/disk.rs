@@ -40,6 +40,16 @@ impl Disk for FileSystem {
         Ok(Box::new(Writer { file, position: 0 }))
     }
 
+    fn create_private(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        // a file that is there keeps its mode and may be a link
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        Ok(Box::new(Writer { file, position: 0 }))
+    }
+
     fn open_write(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let file = OpenOptions::new().write(true).open(path)?;
         Ok(Box::new(Writer { file, position: 0 }))

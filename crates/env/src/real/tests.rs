@@ -51,6 +51,10 @@ fn others_may_not_read_what_is_created() {
     for file in ["ks/table/Data.db", "ks/table/lock", "ks/table/manifest"] {
         assert_eq!(mode(file) & !0o640, 0, "{file} has mode {:o}", mode(file));
     }
+    for round in ["created", "in the place of the one before"] {
+        drop(env.disk.create_private(&dir.path().join("private")).expect(round));
+        assert_eq!(mode("private") & 0o077, 0, "others have nothing of it");
+    }
 }
 
 #[test]

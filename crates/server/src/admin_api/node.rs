@@ -1,32 +1,39 @@
-//! The node itself and its keyspaces.
+//! The node itself, its keyspaces and its end.
 
 use std::time::Duration;
 
-use admin::model::{CacheInfo, KeyspaceInfo, NodeInfo};
+use admin::verbs::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};
+use admin::{Functions, Result};
 use cluster::clock::uuid_text;
 use cluster::identity::{PARTITIONER, RELEASE_VERSION};
-use storage::caches::Usage;
+use cluster::operations::state::{self, StorageState};
+use cluster::operations::{caches, tables};
+use native::ResumeError;
 
-use super::{NodeAdmin, process, tables};
+use super::{NodeAdmin, failed, invalid, process, runtime, table_stats};
 
 /// endpoint_snitch: the only one.
 const SNITCH: &str = "org.apache.cassandra.locator.SimpleSnitch";
 
-pub(super) fn info(admin: &NodeAdmin) -> NodeInfo {
-    let (services, engine) = (&admin.services, admin.engine());
-    let identity = &services.node.identity;
-    let loads = engine
-        .tables()
-        .into_iter()
-        .map(|store| tables::load(&store))
-        .fold((0, 0), |sum, load| (sum.0 + load.0, sum.1 + load.1));
+pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
+    functions.add(info).add(keyspaces).add(token_file).add(drain).add(change_transport);
+}
+
+fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
+    let (services, node) = (&admin.services, admin.cluster());
+    let identity = &node.identity;
+    let stores = tables::all(node);
+    let loads =
+        stores.iter().map(|store| table_stats::load(store)).fold((0, 0), |sum, load| (sum.0 + load.0, sum.1 + load.1));
+    let caches = caches::usages(node);
     let serving = admin.transport.is_serving();
-    let mode = match (engine.is_stopped(), engine.is_draining()) {
-        (true, _) => "DRAINED",
-        (false, true) => "DRAINING",
-        (false, false) => "NORMAL",
+    let state = state::state(node);
+    let mode = match state {
+        StorageState::Serving => "NORMAL",
+        StorageState::Draining => "DRAINING",
+        StorageState::Drained => "DRAINED",
     };
-    NodeInfo {
+    Ok(NodeInfo {
         host_id: uuid_text(&identity.host_id),
         cluster_name: identity.cluster_name.clone(),
         release_version: RELEASE_VERSION.to_owned(),
@@ -40,7 +47,7 @@ pub(super) fn info(admin: &NodeAdmin) -> NodeInfo {
         rpc_address: identity.native.ip().to_string(),
         native_port: admin.transport.address().port(),
         // a node alone has nobody to gossip with; what Cassandra says of one that could
-        gossip_active: !engine.is_draining(),
+        gossip_active: state == StorageState::Serving,
         native_transport_active: serving,
         mode: mode.to_owned(),
         schema_version: uuid_text(&services.node.schema().version),
@@ -51,43 +58,67 @@ pub(super) fn info(admin: &NodeAdmin) -> NodeInfo {
         memory_used: process::usage(&services.node.env).resident,
         memory_max: admin.memory.total,
         exceptions: admin.transport.worker_stats().iter().map(|worker| worker.panics.get()).sum(),
-        chunk_cache: of_cache(&engine.caches.chunks.usage()),
-        key_cache: of_cache(&engine.caches.keys.usage()),
+        chunk_cache: super::caches::info(&caches.chunks),
+        key_cache: super::caches::info(&caches.keys),
         key_cache_save_period: period(services.config.caches.key_save_period),
-        row_cache: of_cache(&engine.caches.rows.usage()),
+        row_cache: super::caches::info(&caches.rows),
         row_cache_save_period: period(services.config.caches.row_save_period),
-        percent_repaired: tables::percent_repaired(
-            engine.tables().iter().flat_map(|store| store.view().sstables.clone()),
-        ),
+        percent_repaired: table_stats::percent_repaired(stores.iter().flat_map(|store| store.view().sstables.clone())),
         tokens: identity.tokens.iter().map(|token| token.0).collect(),
         bootstrap_state: "COMPLETED".to_owned(),
-    }
-}
-
-fn of_cache(usage: &Usage) -> CacheInfo {
-    CacheInfo {
-        entries: usage.entries,
-        size: usage.size,
-        capacity: usage.capacity,
-        hits: usage.hits,
-        requests: usage.requests(),
-    }
+    })
 }
 
 fn period(period: Option<Duration>) -> u64 {
     period.map_or(0, |period| period.as_secs())
 }
 
-/// Stored keyspaces; the order is by name.
-pub(super) fn keyspaces(admin: &NodeAdmin) -> Vec<KeyspaceInfo> {
-    let schema = admin.services.node.schema();
+/// Stored keyspaces in the order of their names.
+fn keyspaces(admin: &NodeAdmin, _: &GetKeyspaces) -> Result<Vec<KeyspaceInfo>> {
+    let schema = admin.cluster().schema();
     let stored = schema.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
-    stored
-        .map(|keyspace| KeyspaceInfo {
-            name: keyspace.name.clone(),
-            replication_class: keyspace.replication.short_class().to_owned(),
-            replication_options: keyspace.replication.options.clone().into_iter().collect(),
-            tables: keyspace.tables.keys().cloned().collect(),
-        })
-        .collect()
+    let shown = stored.map(|keyspace| KeyspaceInfo {
+        name: keyspace.name.clone(),
+        replication_class: keyspace.replication.short_class().to_owned(),
+        replication_options: keyspace.replication.options.clone().into_iter().collect(),
+        tables: keyspace.tables.keys().cloned().collect(),
+    });
+    Ok(shown.collect())
+}
+
+fn token_file(admin: &NodeAdmin, _: &GetTokenFile) -> Result<Option<String>> {
+    Ok(admin.token_file.clone())
+}
+
+/// Sends clients away, then flushes everything.
+fn drain(admin: &NodeAdmin, _: &Drain) -> Result<()> {
+    if state::state(admin.cluster()) == StorageState::Drained {
+        return Ok(());
+    }
+    tracing::info!("draining");
+    runtime()?.block_on(async {
+        admin.transport.stop_serving().await;
+        state::drain(admin.cluster()).await.map_err(failed)
+    })?;
+    tracing::info!("drained");
+    Ok(())
+}
+
+/// Closes the port of the native protocol, or opens it again.
+/// Agrees with `StorageService.{stop,start}NativeTransport`, texts included.
+fn change_transport(admin: &NodeAdmin, change: &TransportChange) -> Result<()> {
+    match *change {
+        TransportChange::Close { force } => {
+            runtime()?.block_on(admin.transport.pause(force));
+            tracing::info!("clients are no longer served (disablebinary)");
+        }
+        TransportChange::Open => match runtime()?.block_on(admin.transport.resume()) {
+            Ok(()) => tracing::info!("clients are served again (enablebinary)"),
+            Err(ResumeError::Ended) => {
+                return invalid("Unable to start native transport because the node was drained.");
+            }
+            Err(error) => return Err(failed(format!("Error starting native transport: {error}"))),
+        },
+    }
+    Ok(())
 }

@@ -1,20 +1,20 @@
-//! What the process uses, from the kernel's files. Zero where there are none.
+//! Memory and CPU time of the process, from the kernel's files. Zero where these files do not exist.
 
 use std::path::Path;
 
 use env::Env;
 
-/// The files are shorter.
+/// Bytes that are read of a file at most; the files are shorter.
 const PROC_FILE_MAX: u64 = 1 << 20;
-/// Units of CPU time in `/proc`, a second (USER_HZ, the same on all of Linux).
+/// Units of CPU time in `/proc` a second (USER_HZ, the same on all of Linux).
 const TICKS_A_SECOND: u64 = 100;
 
-/// What the process uses.
+/// Memory and CPU time of the process.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Usage {
     /// Bytes of resident memory.
     pub resident: u64,
-    /// Milliseconds of CPU.
+    /// Milliseconds of CPU time since the start.
     pub cpu_millis: u64,
 }
 

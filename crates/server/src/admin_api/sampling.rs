@@ -1,4 +1,4 @@
-//! Samples for `nodetool profileload`: a session of `cluster::sampling` for some time, once or again and again.
+//! Samples for `nodetool profileload`: a session of `cluster::sampling` for some time, once or as a job again and again.
 //! Agrees with `StorageService.samplePartitions` and `org.apache.cassandra.metrics.SamplingManager`.
 
 use std::collections::BTreeMap;
@@ -6,22 +6,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use admin::api::Result;
-use admin::model::{Sample, SampleRequest, Samples};
+use admin::verbs::{GetSamplingJobs, Sample, SampleRequest, Samples, ScheduleSampling, StopSampling};
+use admin::{Functions, Result};
+use cluster::operations::tables;
 use cluster::sampling::{Sampled, Sampler, Session, SessionId};
 use env::{Next, Wake};
 use schema::TableMetadata;
 
-use super::{NodeAdmin, failed, invalid, wait};
+use super::{NodeAdmin, failed, invalid, runtime};
 use crate::services::Services;
 
-/// Sessions side by side, and jobs.
+/// Calls that may wait for their samples side by side, and jobs. A further one is refused.
 const SESSIONS_MAX: usize = 8;
 /// The longest that a call waits for its samples, milliseconds.
 const DURATION_MAX: u64 = 3_600_000;
 
-/// What a job is known by: keyspace and table, `*` for all.
+/// The name of a job: keyspace and table, `*` for all.
 type JobName = (String, String);
+
+pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
+    functions.add(sample).add(schedule).add(stop).add(jobs);
+}
 
 /// Jobs that sample again and again.
 #[derive(Default)]
@@ -74,20 +79,20 @@ fn session(admin: &NodeAdmin, request: &SampleRequest) -> Result<Session> {
     Ok(Session { tables, samplers, capacity: request.capacity.clamp(1, 1024) })
 }
 
-/// Samples, and waits for it on this thread.
-pub(super) fn sample(admin: &NodeAdmin, request: &SampleRequest) -> Result<Samples> {
+/// Samples, and waits on this thread until the time is over.
+fn sample(admin: &NodeAdmin, request: &SampleRequest) -> Result<Samples> {
     let session = session(admin, request)?;
     let _place = Place::take(&admin.sampling)?;
     let services = &admin.services;
     let id = services.node.sampling.begin(session);
     let duration = Duration::from_millis(request.duration_millis);
     // a timer is made where its runtime is
-    let slept = wait(async { services.node.env.sleep(duration).await });
+    let slept = runtime().map(|runtime| runtime.block_on(async { services.node.env.sleep(duration).await }));
     let samples = end(services, id, request);
     slept.map(|()| samples)
 }
 
-/// One of the calls that may wait.
+/// The place of one of the calls that may wait; given back when dropped.
 struct Place<'a>(&'a SamplingJobs);
 
 impl<'a> Place<'a> {
@@ -107,7 +112,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Ends a session; the top over all its tables.
+/// Ends a session; gives the top of each sampler over all tables.
 fn end(services: &Services, id: SessionId, request: &SampleRequest) -> Samples {
     let sampled = services.node.sampling.end(id, request.count);
     let of = |name: &String| {
@@ -121,8 +126,8 @@ fn end(services: &Services, id: SessionId, request: &SampleRequest) -> Samples {
 }
 
 fn in_words(services: &Services, sampled: &Sampled) -> Vec<Sample> {
-    // dropped meanwhile
-    let Some(store) = services.node.engine.table(sampled.table) else { return Vec::new() };
+    // None: the table was dropped meanwhile
+    let Some(store) = tables::of_id(&services.node, sampled.table) else { return Vec::new() };
     let table = store.table();
     let value = |item: &[u8]| match sampled.sampler {
         Sampler::LocalReadTime => String::from_utf8_lossy(item).into_owned(),
@@ -137,8 +142,10 @@ fn in_words(services: &Services, sampled: &Sampled) -> Vec<Sample> {
     sampled.top.iter().map(one).collect()
 }
 
-/// Starts a job. False: there is one for these tables.
-pub(super) fn schedule(admin: &NodeAdmin, request: &SampleRequest, interval_millis: u64) -> Result<bool> {
+/// Starts a job. False: the tables are being sampled already.
+fn schedule(admin: &NodeAdmin, request: &ScheduleSampling) -> Result<bool> {
+    let ScheduleSampling { sample: request, interval_millis } = request;
+    let interval_millis = *interval_millis;
     let session = session(admin, request)?;
     if !(request.duration_millis..=DURATION_MAX).contains(&interval_millis) {
         return invalid("the interval must be at least the duration");
@@ -167,22 +174,23 @@ pub(super) fn schedule(admin: &NodeAdmin, request: &SampleRequest, interval_mill
     Ok(true)
 }
 
-/// Stops a job, or with nothing named all of them. False: there is none.
-pub(super) fn stop(admin: &NodeAdmin, keyspace: Option<&str>, table: Option<&str>) -> bool {
+/// Stops the job of these names; without names all jobs. False: there is no such job.
+fn stop(admin: &NodeAdmin, request: &StopSampling) -> Result<bool> {
+    let (keyspace, table) = (request.keyspace.as_deref(), request.table.as_deref());
     let mut jobs = admin.sampling.jobs.lock().unwrap_or_else(PoisonError::into_inner);
     let stop = |job: Job| job.stopped.store(true, Ordering::Relaxed);
     if keyspace.is_none() && table.is_none() {
         std::mem::take(&mut *jobs).into_values().for_each(stop);
-        return true;
+        return Ok(true);
     }
-    jobs.remove(&name_of(keyspace, table)).map(stop).is_some()
+    Ok(jobs.remove(&name_of(keyspace, table)).map(stop).is_some())
 }
 
-pub(super) fn jobs(admin: &NodeAdmin) -> Vec<(String, String)> {
-    admin.sampling.jobs.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+fn jobs(admin: &NodeAdmin, _: &GetSamplingJobs) -> Result<Vec<(String, String)>> {
+    Ok(admin.sampling.jobs.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect())
 }
 
-/// One round of a job after the other: sample, tell the log, pause.
+/// A job's task. Each round samples, writes the samples into the log and pauses.
 struct Round {
     services: Arc<Services>,
     request: SampleRequest,

@@ -1,161 +1,33 @@
-//! Figures of tables, from their counters, memtables and the statistics of their SSTables.
+//! Flushes and the switches of tables.
 
-use std::sync::Arc;
+use admin::verbs::{Flush, GetAutoCompaction, GetCompactionThresholds, SetAutoCompaction, SetCompactionThresholds};
+use admin::{Functions, Result};
+use cluster::operations::tables;
 
-use admin::model::{HistogramData, TableStats};
-use sstable::{Cardinality, Histogram, SSTable};
-use storage::compaction::choice;
-use storage::view::View;
-use storage::{TableStore, snapshot};
+use super::{NodeAdmin, of_operation, selection, wait};
 
-use super::NodeAdmin;
-
-/// All stored tables, by name.
-pub(super) fn all(admin: &NodeAdmin) -> Vec<TableStats> {
-    let mut tables: Vec<TableStats> = admin.engine().tables().iter().map(|store| stats(admin, store)).collect();
-    tables.sort_by(|a, b| (&a.keyspace, &a.table).cmp(&(&b.keyspace, &b.table)));
-    tables
+pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
+    functions.add(flush).add(auto_compaction).add(set_auto_compaction);
+    functions.add(compaction_thresholds).add(set_compaction_thresholds);
 }
 
-/// Bytes of SSTables on disk, and of their rows without compression.
-pub(super) fn load(store: &TableStore) -> (u64, u64) {
-    let view = store.view();
-    let sum = |size: fn(&SSTable) -> u64| view.sstables.iter().map(|sstable| size(sstable)).sum();
-    (sum(SSTable::disk_size), sum(SSTable::data_length))
+fn flush(admin: &NodeAdmin, request: &Flush) -> Result<()> {
+    wait(tables::flush(admin.cluster(), selection(&request.tables)))
 }
 
-/// Without data everything is repaired.
-pub(super) fn percent_repaired(sstables: impl Iterator<Item = Arc<SSTable>>) -> f64 {
-    let (repaired, all) = sstables.fold((0, 0), |(repaired, all), sstable| {
-        let length = sstable.data_length();
-        (repaired + if is_repaired(&sstable) { length } else { 0 }, all + length)
-    });
-    if all == 0 { 100.0 } else { repaired as f64 / all as f64 * 100.0 }
+fn auto_compaction(admin: &NodeAdmin, request: &GetAutoCompaction) -> Result<Vec<(String, String, bool)>> {
+    tables::auto_compaction(admin.cluster(), selection(&request.tables)).map_err(of_operation)
 }
 
-fn is_repaired(sstable: &SSTable) -> bool {
-    sstable.statistics().stats.repaired_at > 0
+fn set_auto_compaction(admin: &NodeAdmin, request: &SetAutoCompaction) -> Result<()> {
+    tables::set_auto_compaction(admin.cluster(), selection(&request.tables), request.on).map_err(of_operation)
 }
 
-fn stats(admin: &NodeAdmin, store: &Arc<TableStore>) -> TableStats {
-    let (view, metrics, now) = (store.view(), &store.metrics, admin.now_seconds());
-    let snapshots = snapshot::list(admin.engine(), store).unwrap_or_default();
-    let (partitions_in_memtables, rows_in_memtables) = memtable_counts(&view);
-    let (false_positives, true_positives) = (metrics.bloom_false_positives.get(), metrics.bloom_true_positives.get());
-    let passed = false_positives + true_positives;
-    let disk_size = load(store).0;
-    TableStats {
-        keyspace: view.table.keyspace.clone(),
-        table: view.table.name.clone(),
-        space_used_live: disk_size,
-        space_used_total: disk_size,
-        space_used_by_snapshots: snapshots.iter().map(|snapshot| snapshot.true_size).sum(),
-        estimated_partitions: estimated_partitions(&view) + partitions_in_memtables,
-        memtable_cells: rows_in_memtables,
-        memtable_data_size: view.memtable_size() as u64,
-        memtable_switch_count: metrics.flushes.get(),
-        pending_flushes: view.flushing.len() as u64,
-        levels: choice::levels(store).into_iter().map(|(count, bytes, most)| (count as u64, bytes, most)).collect(),
-        time_window: time_window(&view),
-        pending_compactions: choice::pending(store) as u64,
-        read_latency: metrics.read_latency.snapshot().into(),
-        write_latency: metrics.write_latency.snapshot().into(),
-        range_latency: metrics.range_latency.snapshot().into(),
-        sstables_per_read: metrics.sstables_per_read.snapshot().into(),
-        live_rows_per_read: metrics.live_rows_per_read.snapshot().into(),
-        tombstone_warnings: metrics.tombstone_warnings.get(),
-        tombstone_failures: metrics.tombstone_failures.get(),
-        tombstones_per_read: metrics.tombstones_per_read.snapshot().into(),
-        bloom_filter_false_positives: false_positives,
-        bloom_filter_false_ratio: if passed == 0 { 0.0 } else { false_positives as f64 / passed as f64 },
-        droppable_tombstone_ratio: choice::droppable_share(store, now),
-        bytes_flushed: metrics.bytes_flushed.get(),
-        bytes_compacted: metrics.bytes_compacted.get(),
-        ..of_sstables(&view.sstables)
-    }
+fn compaction_thresholds(admin: &NodeAdmin, request: &GetCompactionThresholds) -> Result<(u32, u32)> {
+    tables::compaction_thresholds(admin.cluster(), &request.keyspace, &request.table).map_err(of_operation)
 }
 
-/// The window of the time window strategy as the schema has it, and the longest time that an SSTable is of.
-fn time_window(view: &View) -> Option<(Option<String>, Option<String>, u64)> {
-    let options = &view.table.params.compaction;
-    if schema::params::compaction::short_class(options) != "TimeWindowCompactionStrategy" {
-        return None;
-    }
-    let micros = |sstable: &Arc<SSTable>| {
-        let stats = &sstable.statistics().stats;
-        u64::try_from(stats.max_timestamp.saturating_sub(stats.min_timestamp)).unwrap_or(0)
-    };
-    let longest = view.sstables.iter().map(micros).max().unwrap_or(0);
-    let option = |name: &str| options.get(name).cloned();
-    Some((option("compaction_window_size"), option("compaction_window_unit"), longest / 1000))
-}
-
-/// What the SSTables say by themselves.
-fn of_sstables(sstables: &[Arc<SSTable>]) -> TableStats {
-    let filters: u64 = sstables.iter().map(|sstable| sstable.filter_size() as u64).sum();
-    let sizes = merged(sstables, |sstable| &sstable.statistics().stats.partition_sizes);
-    let length = |repaired: bool| {
-        sstables.iter().filter(|sstable| is_repaired(sstable) == repaired).map(|sstable| sstable.data_length()).sum()
-    };
-    TableStats {
-        sstable_count: sstables.len() as u64,
-        max_sstable_size: sstables.iter().map(|sstable| sstable.disk_size()).max().unwrap_or(0),
-        compression_ratio: compression_ratio(sstables),
-        bloom_filter_space_used: filters,
-        bloom_filter_memory: filters,
-        percent_repaired: percent_repaired(sstables.iter().cloned()),
-        bytes_repaired: length(true),
-        bytes_unrepaired: length(false),
-        min_partition_size: sizes.min(),
-        max_partition_size: sizes.max(),
-        mean_partition_size: sizes.mean().unwrap_or(0.0) as u64,
-        partition_size: sizes,
-        cell_count: merged(sstables, |sstable| &sstable.statistics().stats.cells_per_partition),
-        ..TableStats::default()
-    }
-}
-
-fn memtable_counts(view: &View) -> (u64, u64) {
-    let flushing = view.flushing.iter().flat_map(|set| &set.memtables);
-    let counts =
-        view.active.iter().chain(flushing).filter(|memtable| memtable.size() > 0).map(|memtable| memtable.counts());
-    counts.fold((0, 0), |sum, (partitions, rows)| (sum.0 + partitions as u64, sum.1 + rows as u64))
-}
-
-/// Keys that are in several SSTables count once, by the sketches of each.
-fn estimated_partitions(view: &View) -> u64 {
-    match view.sstables.as_slice() {
-        [] => 0,
-        [single] => single.partition_count(),
-        several => {
-            let mut all = Cardinality::default();
-            let sketches = several.iter().filter_map(|sstable| sstable.statistics().cardinality.as_ref());
-            sketches.for_each(|sketch| all.merge(sketch));
-            all.estimate()
-        }
-    }
-}
-
-/// -1: nothing is compressed.
-fn compression_ratio(sstables: &[Arc<SSTable>]) -> f64 {
-    let compressed = sstables.iter().filter(|sstable| sstable.statistics().stats.compression_ratio >= 0.0);
-    let (stored, length) =
-        compressed.fold((0, 0), |sum, sstable| (sum.0 + sstable.stored_length(), sum.1 + sstable.data_length()));
-    if length == 0 { -1.0 } else { stored as f64 / length as f64 }
-}
-
-/// The histograms of all SSTables, on the offsets of the longest.
-fn merged(sstables: &[Arc<SSTable>], histogram: impl Fn(&SSTable) -> &Histogram) -> HistogramData {
-    let mut all = HistogramData::default();
-    for sstable in sstables {
-        for (index, (limit, count)) in histogram(sstable).buckets().enumerate() {
-            if index == all.buckets.len() {
-                all.buckets.push(0);
-            }
-            all.buckets[index] += count;
-            let limit = u64::try_from(limit).unwrap_or(0);
-            all.sum = all.sum.saturating_add(limit.saturating_mul(count));
-        }
-    }
-    all
+fn set_compaction_thresholds(admin: &NodeAdmin, request: &SetCompactionThresholds) -> Result<()> {
+    let SetCompactionThresholds { keyspace, table, min, max } = request;
+    tables::set_compaction_thresholds(admin.cluster(), keyspace, table, (*min, *max)).map_err(of_operation)
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use cluster::{IdentityOptions, Node, Timeouts};
 use config::Config;
 use env::sim::{DATA, Sim};
-use protocol::Consistency;
+
+use native::ConnectionStats;
 use protocol::request::QueryParameters;
 use storage::EngineOptions;
+use types::Consistency;
 
 use super::*;
 use crate::slow_log::SlowLog;
-use crate::stats::ConnectionStats;
 
 const SECRET: &str = "s3cr3t";
 

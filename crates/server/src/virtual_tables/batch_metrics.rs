@@ -1,4 +1,4 @@
-//! `batch_metrics`: how many partitions batches have. Agrees with `BatchMetricsTable` and `BatchMetrics`.
+//! `batch_metrics`: distribution of the number of partitions of batches, by kind. Agrees with `BatchMetricsTable` and `BatchMetrics`.
 
 use super::VirtualTable;
 use super::row::VirtualRow;

@@ -1,8 +1,8 @@
-//! `caches`: those of chunks, keys and rows; there is none of counters, which is shown with nothing in it. Agrees with `CachesTable`.
+//! `caches`: the caches of chunks, keys and rows. There is no cache of counters; its row shows an empty one. Agrees with `CachesTable`.
 //!
-//! Rates are those since the start, not of the last fifteen minutes.
+//! Rates are means since the start, not of the last fifteen minutes.
 
-use storage::caches::Usage;
+use cluster::operations::caches::{self, Usage};
 
 use super::row::VirtualRow;
 use super::{VirtualTable, int};
@@ -11,13 +11,9 @@ use crate::services::Services;
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("caches", rows)];
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
-    let caches = &services.node.engine.caches;
-    let shown = [
-        ("chunks", caches.chunks.usage()),
-        ("counters", Usage::default()),
-        ("keys", caches.keys.usage()),
-        ("rows", caches.rows.usage()),
-    ];
+    let usages = caches::usages(&services.node);
+    let shown =
+        [("chunks", usages.chunks), ("counters", Usage::default()), ("keys", usages.keys), ("rows", usages.rows)];
     let uptime = services.uptime_seconds().max(1);
     shown
         .into_iter()

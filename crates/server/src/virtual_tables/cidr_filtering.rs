@@ -1,4 +1,4 @@
-//! `cidr_filtering_metrics_*`: nobody is let in by address, so nothing has been looked up. Agrees with `CIDRFilteringMetricsTable`.
+//! `cidr_filtering_metrics_*`: logins are not filtered by address, so all figures are 0. Agrees with `CIDRFilteringMetricsTable`.
 
 use super::VirtualTable;
 use super::row::VirtualRow;

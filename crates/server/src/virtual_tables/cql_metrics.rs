@@ -1,4 +1,4 @@
-//! `cql_metrics`: statements prepared and executed. Agrees with `CQLMetricsTable`.
+//! `cql_metrics`: numbers of statements that were prepared and executed. Agrees with `CQLMetricsTable`.
 
 use super::VirtualTable;
 use super::row::VirtualRow;

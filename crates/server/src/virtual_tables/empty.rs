@@ -1,5 +1,5 @@
-//! Tables that exist, so that what reads them works, and in which nothing can be: this node has no peers, hints, repairs, streams
-//! or storage-attached indexes.
+//! Tables that exist so that programs which read them work, but never have rows: this node has no peers, hints, repairs, streams or
+//! storage-attached indexes.
 
 use super::VirtualTable;
 
@@ -19,7 +19,7 @@ pub(super) const TABLES: &[VirtualTable] = &[
     empty("sai_column_indexes"),
     empty("sai_sstable_index_segments"),
     empty("sai_sstable_indexes"),
-    // most requests end in the moment in which they are read: none is kept where others could see it
+    // most requests end as soon as they are read, so requests are not kept in a place that other requests could read
     empty("queries"),
 ];
 

@@ -3,6 +3,7 @@
 
 use cluster::clock::uuid_text;
 use cluster::identity::RELEASE_VERSION;
+use cluster::operations::{state, tables};
 
 use super::row::VirtualRow;
 use super::{VirtualTable, int};
@@ -16,8 +17,8 @@ const NET_VERSION: &str = "13";
 fn rows(services: &Services) -> Vec<VirtualRow> {
     let node = &services.node;
     let identity = &node.identity;
-    let load: u64 = node.engine.tables().iter().map(|store| super::table_metrics::disk_size(store)).sum();
-    let version = node.engine.options.sstable_version;
+    let load: u64 = tables::all(node).iter().map(|store| super::table_metrics::disk_size(store)).sum();
+    let version = state::options(node).sstable_version;
     let status = format!("NORMAL,{}", identity.tokens.first().map_or(0, |token| token.0));
     vec![
         VirtualRow::default()

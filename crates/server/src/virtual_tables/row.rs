@@ -1,10 +1,10 @@
-//! A made-up row: values by column name, keys included.
+//! A row of a virtual table: values by column name, keys included.
 
 use std::net::IpAddr;
 
 use bytes::Bytes;
 
-/// A made-up row. Columns that are not set are null.
+/// A row of a virtual table. Columns that are not set are null.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VirtualRow {
     values: Vec<(&'static str, Bytes)>,

@@ -1,5 +1,9 @@
-//! `settings`: every key of cassandra.yaml with the value that is in force. Agrees with `SettingsTable`: names, old names and forms of
-//! values are `config`'s; here they are overlaid with what the start and nodetool made of them.
+//! `settings`: every key of cassandra.yaml with the value that is in force. Agrees with `SettingsTable`.
+//!
+//! Names, old names, forms of values and the hiding of secrets are `config`'s. This file overlays values that the start has chosen or
+//! nodetool has changed.
+
+use cluster::operations::{caches, compaction, state};
 
 use super::VirtualTable;
 use super::row::VirtualRow;
@@ -18,16 +22,15 @@ fn rows(services: &Services) -> Vec<VirtualRow> {
     rows.map(|(name, value)| VirtualRow::default().text("name", name).maybe_text("value", value.as_deref())).collect()
 }
 
-/// What the configuration leaves open, or nodetool has changed.
+/// Keys whose value the configuration leaves open, or that nodetool can change, with the values in force.
 fn in_force(services: &Services) -> Vec<(&'static str, String)> {
     let node = &services.node;
-    let options = &node.engine.options;
+    let options = state::options(node);
     let mebibytes = |bytes: usize| bytes >> 20;
     let data: Vec<String> = options.data_directories.iter().map(|path| path.display().to_string()).collect();
     let timeouts = node.timeouts();
-    let caches = &node.engine.caches;
-    let [chunks, keys, cached_rows] =
-        [caches.chunks.usage(), caches.keys.usage(), caches.rows.usage()].map(|usage| usage.capacity >> 20);
+    let usages = caches::usages(node);
+    let [chunks, keys, cached_rows] = [usages.chunks, usages.keys, usages.rows].map(|usage| usage.capacity >> 20);
     let memtables = mebibytes(options.memtable_bytes);
     let log_space = mebibytes(usize::try_from(options.commitlog.total_space).unwrap_or(usize::MAX));
     let mut rows = vec![
@@ -43,7 +46,7 @@ fn in_force(services: &Services) -> Vec<(&'static str, String)> {
         ("key_cache_size_in_mb", keys.to_string()),
         ("row_cache_size", format!("{cached_rows}MiB")),
         ("row_cache_size_in_mb", cached_rows.to_string()),
-        ("concurrent_compactors", node.engine.compactor.concurrency().to_string()),
+        ("concurrent_compactors", compaction::concurrency(node).to_string()),
         ("native_transport_port", node.identity.native.port().to_string()),
     ];
     let mutation = services.config.commitlog.max_mutation_size >> 10;

@@ -1,4 +1,6 @@
-//! `snapshots`: those on disk. Agrees with `SnapshotsTable`; none is ephemeral and none expires.
+//! `snapshots`: the snapshots on disk. Agrees with `SnapshotsTable`; no snapshot is ephemeral and none expires.
+
+use cluster::operations::{snapshots, tables};
 
 use super::VirtualTable;
 use super::row::VirtualRow;
@@ -7,10 +9,11 @@ use crate::services::Services;
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("snapshots", rows)];
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
-    let engine = &services.node.engine;
+    let node = &services.node;
     let mut rows = Vec::new();
-    for store in engine.tables() {
-        let found = storage::snapshot::list(engine, &store).unwrap_or_default();
+    for store in tables::all(node) {
+        // a directory that cannot be read hides the snapshots of its own table only
+        let found = snapshots::of_table(node, &store).unwrap_or_default();
         rows.extend(found.into_iter().map(|snapshot| {
             VirtualRow::default()
                 .text("name", &snapshot.tag)

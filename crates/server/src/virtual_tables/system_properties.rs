@@ -1,7 +1,8 @@
-//! `system_properties`: Cassandra shows those of its JVM and the variables of its environment that it knows; a program without a JVM
-//! has few. Agrees with `SystemPropertiesTable` where names are shared.
+//! `system_properties`: properties of the program. Cassandra shows the properties of its JVM and the environment variables that it knows; a
+//! program without a JVM has few. Agrees with `SystemPropertiesTable` where names are shared.
 
 use cluster::identity::RELEASE_VERSION;
+use cluster::operations::state;
 
 use super::VirtualTable;
 use super::row::VirtualRow;
@@ -10,8 +11,8 @@ use crate::services::Services;
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("system_properties", rows)];
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
-    let data = services.node.engine.options.data_directory().display().to_string();
-    // as the JVM calls them
+    let data = state::options(&services.node).data_directory().display().to_string();
+    // the JVM's words
     let arch = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         other => other,

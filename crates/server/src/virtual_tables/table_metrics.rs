@@ -1,8 +1,10 @@
-//! The tables with a row for each stored table: latencies, sizes, what reads pass. Agrees with `TableMetricTables`.
+//! The virtual tables with a row for each stored table: latencies, sizes, tombstones and rows that reads pass. Agrees with
+//! `TableMetricTables`.
 //!
-//! Latencies and distributions are of all requests since the start, not of the last five minutes. With one node, what a coordinator
-//! waits for is what the node does: `coordinator_*` and `local_*` show the same.
+//! Latencies and distributions are those of all requests since the start, not of the last five minutes. With one node the coordinator waits
+//! for nothing but this node, so `coordinator_*` and `local_*` show the same.
 
+use cluster::operations::tables;
 use metrics::Histogram;
 use storage::TableStore;
 
@@ -50,7 +52,7 @@ fn write_latency(services: &Services) -> Vec<VirtualRow> {
 }
 
 fn of_tables(services: &Services, made: impl Fn(&TableStore, VirtualRow) -> VirtualRow) -> Vec<VirtualRow> {
-    let stores = services.node.engine.tables();
+    let stores = tables::all(&services.node);
     let of_store = |store: &TableStore| {
         let table = store.table();
         made(store, VirtualRow::default().text("keyspace_name", &table.keyspace).text("table_name", &table.name))

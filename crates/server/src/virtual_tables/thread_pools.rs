@@ -1,9 +1,9 @@
-//! `thread_pools`: what there is instead of Cassandra's stages, under their names. Agrees with `ThreadPoolsTable`.
+//! `thread_pools`: what there is instead of Cassandra's stages, under the names of these stages. Agrees with `ThreadPoolsTable`.
 //!
-//! Requests run where they are read: a worker's thread is stage for reads, writes and the native transport. Only the request that asks
-//! is seen at work.
+//! Requests run on the worker that reads them, whose thread is the stage for reads, writes and the native transport. Of all requests only the
+//! one that reads this table is shown as active.
 
-use std::sync::atomic::Ordering;
+use cluster::operations::{compaction, state, tables};
 
 use super::row::VirtualRow;
 use super::{VirtualTable, int};
@@ -13,19 +13,18 @@ pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("thread_pool
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
     let node = &services.node;
-    let engine = &node.engine;
     let requests = &services.requests;
     let count = |histogram: &metrics::Histogram| histogram.snapshot().count();
     let (reads, writes) =
         (count(&requests.read) + count(&requests.range), count(&requests.write) + count(&requests.batch));
     let all = reads + writes + count(&requests.prepare) + count(&requests.other);
-    let compactions = engine.compactions.running().len();
+    let compactions = compaction::running(node).len();
     let cores = node.env.tasks.cores();
-    let compacted = engine.compactions.completed.load(Ordering::Relaxed);
-    let flushes = engine.tables().iter().map(|store| store.metrics.flushes.get()).sum();
+    let compacted = compaction::figures(node, 0).completed;
+    let flushes = tables::all(node).iter().map(|store| store.metrics.flushes.get()).sum();
     [
-        ("CompactionExecutor", compactions, engine.compactor.concurrency(), 0, compacted),
-        ("MemtableFlushWriter", 0, 1, engine.flusher.pending(), flushes),
+        ("CompactionExecutor", compactions, compaction::concurrency(node), 0, compacted),
+        ("MemtableFlushWriter", 0, 1, state::pending_flushes(node), flushes),
         ("MutationStage", 0, cores, 0, writes),
         ("Native-Transport-Requests", 1, cores, 0, all),
         ("ReadStage", 0, env::BLOCKING_THREADS_MAX, 0, reads),

@@ -1,4 +1,4 @@
-//! Writes to virtual tables: nearly all are refused. Agrees with `AbstractMutableVirtualTable` and `TruncateStatement`.
+//! Writes to virtual tables. Nearly all are refused. Agrees with `AbstractMutableVirtualTable` and `TruncateStatement`.
 
 use cql::CqlError;
 use rows::{ColumnData, Mutation, PartitionUpdate, Row};

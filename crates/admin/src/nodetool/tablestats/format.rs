@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::model::TableStats;
 use crate::nodetool::text::{decimals, file_size};
 use crate::nodetool::{VerbError, usage};
+use crate::verbs::TableStats;
 
 /// How to print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,8 +6,8 @@ use schema::ident::java_double;
 
 use super::Keyspace;
 use super::format::{levels, size, time_window};
-use crate::model::TableStats;
 use crate::nodetool::text::{decimals, memory};
+use crate::verbs::TableStats;
 
 const RULE: &str = "----------------";
 

@@ -1,16 +1,16 @@
-//! A histogram as it travels: counts by bucket, with Cassandra's offsets understood.
+//! A histogram as it travels: counts by bucket. The offsets of the buckets are Cassandra's and do not travel.
 //!
-//! Agrees with `org.apache.cassandra.utils.EstimatedHistogram`: bucket i holds values above offset i-1 up to offset i, the last one
-//! those above all offsets.
+//! Agrees with `org.apache.cassandra.utils.EstimatedHistogram`: bucket i holds values above offset i-1 up to offset i, the last bucket
+//! holds values above all offsets.
 
 use serde::{Deserialize, Serialize};
 
 /// Counts by bucket.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct HistogramData {
-    /// Counts; one bucket more than there are offsets.
+    /// The counts; there is one bucket more than there are offsets.
     pub buckets: Vec<u64>,
-    /// Sum of the values.
+    /// The sum of the values.
     pub sum: u64,
 }
 
@@ -21,12 +21,12 @@ impl From<metrics::Snapshot> for HistogramData {
 }
 
 impl HistogramData {
-    /// How many values.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Their mean; None without values.
+    /// The mean of the values; None without values.
     pub fn mean(&self) -> Option<f64> {
         match self.count() {
             0 => None,
@@ -52,7 +52,7 @@ impl HistogramData {
         0
     }
 
-    /// The least value there may be: one above the offset before the first used bucket.
+    /// The least value that there may be: one above the offset before the first used bucket.
     pub fn min(&self) -> u64 {
         match self.buckets.iter().position(|count| *count > 0) {
             None | Some(0) => 0,
@@ -60,7 +60,7 @@ impl HistogramData {
         }
     }
 
-    /// The greatest value there may be.
+    /// The greatest value that there may be: the offset of the last used bucket.
     pub fn max(&self) -> u64 {
         self.buckets.iter().rposition(|count| *count > 0).map_or(0, |index| self.upper(index))
     }

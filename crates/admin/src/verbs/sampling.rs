@@ -2,22 +2,44 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What to sample.
+/// Samples what the node does for a while; the answer comes when the while is over.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SampleRequest {
-    /// Of this keyspace; None: of all.
+    /// The keyspace; None: all.
     pub keyspace: Option<String>,
-    /// Of this table; None: of all.
+    /// The table of the keyspace; None: all.
     pub table: Option<String>,
-    /// For how long.
+    /// How long the sampling takes.
     pub duration_millis: u64,
-    /// Items kept for each table and sampler.
+    /// How many items are kept for each table and sampler; more make the counts exacter.
     pub capacity: usize,
-    /// Items told of for each sampler.
+    /// How many items are answered for each sampler.
     pub count: usize,
-    /// Names of samplers.
+    /// Names of samplers, see [`SAMPLERS`].
     pub samplers: Vec<String>,
 }
+
+/// Samples again and again, each time after an interval, and writes the samples into the log.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ScheduleSampling {
+    /// What is sampled each time.
+    pub sample: SampleRequest,
+    /// From the beginning of one time to the beginning of the next; at least the duration of a sample.
+    pub interval_millis: u64,
+}
+
+/// Ends the job of a table, or of a keyspace; without both all jobs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StopSampling {
+    /// The keyspace that the job was begun with.
+    pub keyspace: Option<String>,
+    /// The table that the job was begun with.
+    pub table: Option<String>,
+}
+
+/// Asks which tables are sampled again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetSamplingJobs {}
 
 /// A sampled item.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -26,7 +48,7 @@ pub struct Sample {
     pub table: String,
     /// The partition's key, or a statement.
     pub value: String,
-    /// How often, or how much.
+    /// How often the item was seen, or how much it took.
     pub count: u64,
     /// The count is at most this much too high.
     pub error: u64,
@@ -35,11 +57,11 @@ pub struct Sample {
 /// The top of each sampler, by the sampler's name.
 pub type Samples = Vec<(String, Vec<Sample>)>;
 
-/// A sampler, for users.
+/// A sampler as nodetool shows it.
 pub struct SamplerInfo {
     /// Its name.
     pub name: &'static str,
-    /// What it says.
+    /// The title of its table.
     title: &'static str,
     columns: &'static [Column],
 }
@@ -53,7 +75,7 @@ enum Column {
 
 const FREQUENCY: &[Column] = &[Column::Table, Column::Value("Partition"), Column::Count("Count"), Column::Error];
 
-/// All of them, in the order in which they are shown.
+/// All samplers, in the order in which they are shown.
 pub const SAMPLERS: &[SamplerInfo] = &[
     SamplerInfo { name: "READS", title: "Frequency of reads by partition", columns: FREQUENCY },
     SamplerInfo { name: "WRITES", title: "Frequency of writes by partition", columns: FREQUENCY },

@@ -1,12 +1,25 @@
-//! Figures of requests, pools, connections, memory and the commit log.
+//! Figures for monitoring: tables, requests, pools, connections, memory and the commit log.
 
-use std::sync::atomic::Ordering;
-
-use admin::model::{ClientLatencies, CommitLogMetrics, HistogramData, NodeMetrics, PoolStats};
+use admin::histogram::HistogramData;
+use admin::verbs::{
+    ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables, NodeMetrics, PoolStats,
+    TableStats,
+};
+use admin::{Functions, Result};
+use cluster::operations::{caches, commit_log, compaction, state, tables};
 use metrics::Histogram;
 
-use super::{NodeAdmin, process};
 use native::{Counter, WorkerStats};
+
+use super::{NodeAdmin, process, table_stats};
+
+pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
+    functions.add(tables_stats).add(client_latencies).add(pools).add(metrics);
+}
+
+fn tables_stats(admin: &NodeAdmin, _: &GetTables) -> Result<Vec<TableStats>> {
+    Ok(table_stats::all(admin.cluster()))
+}
 
 fn data(histogram: &Histogram) -> HistogramData {
     histogram.snapshot().into()
@@ -18,25 +31,27 @@ fn sum(mut one: HistogramData, other: &HistogramData) -> HistogramData {
     one
 }
 
-pub(super) fn client_latencies(admin: &NodeAdmin) -> ClientLatencies {
+fn client_latencies(admin: &NodeAdmin, _: &GetClientLatencies) -> Result<ClientLatencies> {
     let requests = &admin.services.requests;
-    ClientLatencies {
+    Ok(ClientLatencies {
         read: data(&requests.read),
         range: data(&requests.range),
         write: sum(data(&requests.write), &data(&requests.batch)),
         ..ClientLatencies::default()
-    }
+    })
 }
 
-/// What there is instead of Cassandra's stages, under their names.
-pub(super) fn pools(admin: &NodeAdmin) -> Vec<PoolStats> {
-    let (engine, requests) = (admin.engine(), &admin.services.requests);
+/// What there is instead of Cassandra's stages, under the names of these stages.
+fn pools(admin: &NodeAdmin, _: &GetPools) -> Result<Vec<PoolStats>> {
+    let (node, requests) = (admin.cluster(), &admin.services.requests);
     let count = |histogram: &Histogram| histogram.snapshot().count();
     let reads = count(&requests.read) + count(&requests.range);
     let writes = count(&requests.write) + count(&requests.batch);
-    let pending_compactions: u64 = super::compaction::stats(admin).pending.iter().map(|(_, _, count)| count).sum();
-    let flushes = engine.tables().iter().map(|store| store.metrics.flushes.get()).sum();
-    let flushing = engine.tables().iter().map(|store| store.view().flushing.len() as u64).sum();
+    let compactions = compaction::figures(node, 0);
+    let pending_compactions: u64 = compactions.pending.iter().map(|(_, _, count)| count).sum();
+    let stores = tables::all(node);
+    let flushes = stores.iter().map(|store| store.metrics.flushes.get()).sum();
+    let flushing = stores.iter().map(|store| store.view().flushing.len() as u64).sum();
     let pool = |name: &str, active: u64, pending: u64, completed: u64| PoolStats {
         name: name.to_owned(),
         active,
@@ -46,31 +61,26 @@ pub(super) fn pools(admin: &NodeAdmin) -> Vec<PoolStats> {
         all_time_blocked: 0,
     };
     let worked = |counter: fn(&WorkerStats) -> &Counter| total(admin, counter);
-    vec![
-        pool("MutationStage", 0, engine.log.stats().waiting, writes),
+    Ok(vec![
+        pool("MutationStage", 0, commit_log::stats(node).waiting, writes),
         pool("ReadStage", 0, 0, reads),
-        pool(
-            "CompactionExecutor",
-            engine.compactions.running().len() as u64,
-            pending_compactions,
-            engine.compactions.completed.load(Ordering::Relaxed),
-        ),
-        pool("MemtableFlushWriter", flushing, engine.flusher.pending() as u64, flushes),
+        pool("CompactionExecutor", compaction::running(node).len() as u64, pending_compactions, compactions.completed),
+        pool("MemtableFlushWriter", flushing, state::pending_flushes(node) as u64, flushes),
         PoolStats {
             all_time_blocked: worked(|worker| &worker.overloaded),
             ..pool("Native-Transport-Requests", 0, 0, worked(|worker| &worker.requests))
         },
-    ]
+    ])
 }
 
 fn total(admin: &NodeAdmin, counter: fn(&WorkerStats) -> &Counter) -> u64 {
     admin.transport.worker_stats().iter().map(|worker| counter(worker).get()).sum()
 }
 
-pub(super) fn metrics(admin: &NodeAdmin) -> NodeMetrics {
+fn metrics(admin: &NodeAdmin, _: &GetMetrics) -> Result<NodeMetrics> {
     let services = &admin.services;
     let (prepared, evicted) = services.prepared.count_and_evicted();
-    NodeMetrics {
+    Ok(NodeMetrics {
         connections: admin.transport.connections().len() as u64,
         connections_total: total(admin, |worker| &worker.accepted),
         requests: requests(admin),
@@ -82,7 +92,7 @@ pub(super) fn metrics(admin: &NodeAdmin) -> NodeMetrics {
         commitlog: commitlog(admin),
         memory: memory(admin),
         cpu_millis: process::usage(&services.node.env).cpu_millis,
-    }
+    })
 }
 
 fn requests(admin: &NodeAdmin) -> Vec<(String, u64)> {
@@ -115,21 +125,20 @@ fn errors(admin: &NodeAdmin) -> Vec<(String, u64)> {
 }
 
 fn commitlog(admin: &NodeAdmin) -> CommitLogMetrics {
-    let stats = admin.engine().log.stats();
+    let stats = commit_log::stats(admin.cluster());
     CommitLogMetrics {
         size: stats.size,
         segments: stats.segments,
         syncs: stats.syncs,
         pending: stats.waiting,
-        waiting_on_commit: data(&admin.engine().waiting_on_commit),
+        waiting_on_commit: data(commit_log::waiting_on_commit(admin.cluster())),
     }
 }
 
 fn memory(admin: &NodeAdmin) -> Vec<(String, u64)> {
-    let (services, engine) = (&admin.services, admin.engine());
-    let (memtables, memtables_max) = engine.memory.usage();
-    let caches = [&engine.caches.chunks.usage(), &engine.caches.keys.usage(), &engine.caches.rows.usage()];
-    let [chunks, keys, rows] = caches;
+    let (services, node) = (&admin.services, admin.cluster());
+    let (memtables, memtables_max) = state::memtable_bytes(node);
+    let caches::CacheUsages { chunks, keys, rows } = caches::usages(node);
     let (prepared, prepared_max) = services.prepared.usage();
     [
         ("resident", process::usage(&services.node.env).resident),
@@ -148,7 +157,7 @@ fn memory(admin: &NodeAdmin) -> Vec<(String, u64)> {
         ("requests_in_flight_max", admin.memory.in_flight),
         ("results", admin.services.results.share.used() as u64),
         ("results_max", admin.memory.results),
-        ("commitlog_pending", engine.log.stats().pending_bytes),
+        ("commitlog_pending", commit_log::stats(node).pending_bytes),
     ]
     .map(|(name, bytes)| (name.to_owned(), bytes))
     .to_vec()

@@ -1,0 +1,117 @@
+//! The verbs of the admin API: the table of all of them, and beneath, a file a family, their requests and answers.
+//!
+//! Requests and answers are plain values that travel as JSON. Sizes are bytes, latencies microseconds, times milliseconds since 1970, unless
+//! a name says otherwise. How a verb is added stands in CONTRIBUTING.md.
+
+use crate::verb::{Effect, Verb};
+
+mod caches;
+mod compaction;
+mod monitoring;
+mod node;
+mod sampling;
+mod settings;
+mod snapshots;
+mod sstables;
+mod tables;
+
+pub use caches::{CacheChange, CacheInfo, CacheKind};
+pub use compaction::{
+    Compact, CompactRequest, CompactionHistoryEntry, CompactionStats, GetCompactionHistory, GetCompactions,
+    RunningCompaction, SetCompactionThroughput, SetConcurrentCompactors, StopRequest,
+};
+pub use monitoring::{
+    ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables, NodeMetrics, PoolStats,
+    ReplayMetrics, TableStats,
+};
+pub use node::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};
+pub use sampling::{
+    GetSamplingJobs, SAMPLERS, Sample, SampleRequest, SamplerInfo, Samples, ScheduleSampling, StopSampling,
+};
+pub use settings::{
+    GetLoggingLevels, GetTimeout, GetTraceProbability, SetLoggingLevel, SetTimeout, SetTraceProbability, TimeoutKind,
+};
+pub use snapshots::{ClearSnapshots, GetSnapshots, SnapshotInfo, SnapshotRequest};
+pub use sstables::{
+    GetEndpoints, GetSSTables, GetTombstones, ImportRequest, RebuildIndexes, Refresh, SSTableOutcome, SSTableRequest,
+    SSTableWork, SSTablesOfKey,
+};
+pub use tables::{
+    Flush, GetAutoCompaction, GetCompactionThresholds, SetAutoCompaction, SetCompactionThresholds, TableSelection,
+};
+
+macro_rules! verbs {
+    ($($request:ty => $answer:ty, $name:literal, $effect:ident;)*) => {
+        $(impl Verb for $request {
+            type Answer = $answer;
+            const NAME: &'static str = $name;
+            const EFFECT: Effect = Effect::$effect;
+        })*
+
+        /// The names of all verbs.
+        pub const NAMES: &[&str] = &[$($name),*];
+    };
+}
+
+verbs! {
+    // request => answer, name, effect
+    GetNode => NodeInfo, "node", Reads;
+    GetKeyspaces => Vec<KeyspaceInfo>, "keyspaces", Reads;
+    GetTokenFile => Option<String>, "token_file", Reads;
+    Drain => (), "drain", Changes;
+    TransportChange => (), "change_transport", Changes;
+
+    GetTables => Vec<TableStats>, "tables", Reads;
+    GetClientLatencies => ClientLatencies, "client_latencies", Reads;
+    GetPools => Vec<PoolStats>, "pools", Reads;
+    GetMetrics => NodeMetrics, "metrics", Reads;
+
+    Flush => (), "flush", Changes;
+    // keyspace, table, whether the table is compacted by itself
+    GetAutoCompaction => Vec<(String, String, bool)>, "auto_compaction", Reads;
+    SetAutoCompaction => (), "set_auto_compaction", Changes;
+    // least and greatest number of SSTables
+    GetCompactionThresholds => (u32, u32), "compaction_thresholds", Reads;
+    SetCompactionThresholds => (), "set_compaction_thresholds", Changes;
+
+    GetCompactions => CompactionStats, "compactions", Reads;
+    GetCompactionHistory => Vec<CompactionHistoryEntry>, "compaction_history", Reads;
+    CompactRequest => (), "compact", Changes;
+    StopRequest => (), "stop", Changes;
+    SetConcurrentCompactors => (), "set_concurrent_compactors", Changes;
+    SetCompactionThroughput => (), "set_compaction_throughput", Changes;
+
+    // addresses of the replicas
+    GetEndpoints => Vec<String>, "endpoints", Reads;
+    GetSSTables => SSTablesOfKey, "sstables", Reads;
+    // a text for each SSTable
+    GetTombstones => Vec<String>, "tombstones", Reads;
+    // the directories that could not be imported
+    ImportRequest => Vec<String>, "import", Changes;
+    Refresh => (), "refresh", Changes;
+    RebuildIndexes => (), "rebuild_indexes", Changes;
+    SSTableRequest => SSTableOutcome, "work_on_sstables", Changes;
+
+    GetSnapshots => Vec<SnapshotInfo>, "snapshots", Reads;
+    SnapshotRequest => (), "take_snapshot", Changes;
+    ClearSnapshots => (), "clear_snapshots", Changes;
+
+    CacheChange => (), "change_caches", Changes;
+
+    GetTraceProbability => f64, "trace_probability", Reads;
+    SetTraceProbability => (), "set_trace_probability", Changes;
+    // milliseconds
+    GetTimeout => u64, "timeout", Reads;
+    SetTimeout => (), "set_timeout", Changes;
+    // loggers with their levels, the root first
+    GetLoggingLevels => Vec<(String, String)>, "logging_levels", Reads;
+    SetLoggingLevel => (), "set_logging_level", Changes;
+
+    SampleRequest => Samples, "sample", Changes;
+    // false: the tables are being sampled already
+    ScheduleSampling => bool, "schedule_sampling", Changes;
+    // false: there is no such job
+    StopSampling => bool, "stop_sampling", Changes;
+    // keyspaces and tables that are sampled again and again
+    GetSamplingJobs => Vec<(String, String)>, "sampling_jobs", Reads;
+}

@@ -1,0 +1,200 @@
+//! Figures for monitoring: tables, requests, pools, the process. Read by nodetool and by [`crate::prometheus`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::HistogramData;
+
+/// Asks for the figures of all stored tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetTables {}
+
+/// Asks for the latencies of clients' requests since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetClientLatencies {}
+
+/// Asks for the pools of work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetPools {}
+
+/// Asks for the figures that no verb of nodetool shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetMetrics {}
+
+/// Figures of a table; counters and histograms since the start.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct TableStats {
+    /// Keyspace.
+    pub keyspace: String,
+    /// Table.
+    pub table: String,
+    /// Number of SSTables.
+    pub sstable_count: u64,
+    /// SSTables of an older format version.
+    pub old_sstable_count: u64,
+    /// Bytes of the largest SSTable.
+    pub max_sstable_size: u64,
+    /// With LeveledCompactionStrategy for each level: number of SSTables, their bytes, the bytes that the level should have at most.
+    pub levels: Vec<(u64, u64, u64)>,
+    /// With TimeWindowCompactionStrategy: size and unit of a window as the schema has them, and the longest span of write timestamps in one
+    /// SSTable in milliseconds.
+    pub time_window: Option<(Option<String>, Option<String>, u64)>,
+    /// Bytes of live SSTables.
+    pub space_used_live: u64,
+    /// Bytes of all SSTables, with obsolete ones that are still read.
+    pub space_used_total: u64,
+    /// Bytes that only snapshots keep.
+    pub space_used_by_snapshots: u64,
+    /// Compressed size divided by uncompressed size; -1: no SSTable is compressed.
+    pub compression_ratio: f64,
+    /// Estimate of the partitions in SSTables and memtables.
+    pub estimated_partitions: u64,
+    /// Cells (operations) in memtables.
+    pub memtable_cells: u64,
+    /// Bytes in memtables.
+    pub memtable_data_size: u64,
+    /// Flushes since the start.
+    pub memtable_switch_count: u64,
+    /// Sets of memtables that are being flushed.
+    pub pending_flushes: u64,
+    /// Compactions that should run.
+    pub pending_compactions: u64,
+    /// Latency of reads of partitions.
+    pub read_latency: HistogramData,
+    /// Latency of writes.
+    pub write_latency: HistogramData,
+    /// Latency of reads of ranges.
+    pub range_latency: HistogramData,
+    /// SSTables that a read touched.
+    pub sstables_per_read: HistogramData,
+    /// Live rows that a read found.
+    pub live_rows_per_read: HistogramData,
+    /// Tombstones that a read passed.
+    pub tombstones_per_read: HistogramData,
+    /// Reads that passed more tombstones than `tombstone_warn_threshold`.
+    pub tombstone_warnings: u64,
+    /// Reads that failed because they passed more tombstones than `tombstone_failure_threshold`.
+    pub tombstone_failures: u64,
+    /// Sizes of the partitions in SSTables.
+    pub partition_size: HistogramData,
+    /// Numbers of cells of the partitions in SSTables.
+    pub cell_count: HistogramData,
+    /// Share of data that is repaired, per cent.
+    pub percent_repaired: f64,
+    /// Bytes of repaired data, uncompressed.
+    pub bytes_repaired: u64,
+    /// Bytes of unrepaired data, uncompressed.
+    pub bytes_unrepaired: u64,
+    /// Bytes of data in pending repairs, uncompressed.
+    pub bytes_pending_repair: u64,
+    /// Lookups that a bloom filter let pass although the SSTable did not have the partition.
+    pub bloom_filter_false_positives: u64,
+    /// Share of false positives among the lookups that bloom filters let pass, 0 to 1.
+    pub bloom_filter_false_ratio: f64,
+    /// Bytes of bloom filters on disk.
+    pub bloom_filter_space_used: u64,
+    /// Bytes of bloom filters in memory.
+    pub bloom_filter_memory: u64,
+    /// Bytes of compression metadata in memory.
+    pub compression_metadata_memory: u64,
+    /// Bytes of the smallest partition.
+    pub min_partition_size: u64,
+    /// Bytes of the largest partition.
+    pub max_partition_size: u64,
+    /// Mean bytes of a partition.
+    pub mean_partition_size: u64,
+    /// Share of tombstones that compaction may purge, 0 to 1.
+    pub droppable_tombstone_ratio: f64,
+    /// Bytes flushed since the start.
+    pub bytes_flushed: u64,
+    /// Bytes that compactions wrote since the start.
+    pub bytes_compacted: u64,
+}
+
+/// Latencies of clients' requests since the start.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ClientLatencies {
+    /// SELECT of partitions.
+    pub read: HistogramData,
+    /// INSERT, UPDATE, DELETE, BATCH.
+    pub write: HistogramData,
+    /// SELECT of ranges.
+    pub range: HistogramData,
+    /// Serial reads.
+    pub cas_read: HistogramData,
+    /// Conditional writes.
+    pub cas_write: HistogramData,
+    /// View updates.
+    pub view_write: HistogramData,
+}
+
+/// A pool of work.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PoolStats {
+    /// Its name.
+    pub name: String,
+    /// Tasks at work.
+    pub active: u64,
+    /// Tasks that wait.
+    pub pending: u64,
+    /// Tasks done since the start.
+    pub completed: u64,
+    /// Tasks that are refused entry at present.
+    pub blocked: u64,
+    /// Tasks that were refused entry since the start.
+    pub all_time_blocked: u64,
+}
+
+/// Figures for monitoring that no verb shows.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct NodeMetrics {
+    /// Clients that are connected.
+    pub connections: u64,
+    /// Connections since the start.
+    pub connections_total: u64,
+    /// Requests since the start, by opcode.
+    pub requests: Vec<(String, u64)>,
+    /// Errors answered, by name.
+    pub errors: Vec<(String, u64)>,
+    /// Bytes received from clients.
+    pub received_bytes: u64,
+    /// Bytes sent to clients.
+    pub sent_bytes: u64,
+    /// Prepared statements in the cache.
+    pub prepared_statements: u64,
+    /// Prepared statements that were evicted.
+    pub prepared_statements_evicted: u64,
+    /// Figures of the commit log since the start.
+    pub commitlog: CommitLogMetrics,
+    /// Bytes of memory by the name of what holds them.
+    pub memory: Vec<(String, u64)>,
+    /// Milliseconds of CPU used by the process.
+    pub cpu_millis: u64,
+}
+
+/// Figures of the commit log since the start.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CommitLogMetrics {
+    /// Bytes of its segments.
+    pub size: u64,
+    /// Number of segments.
+    pub segments: u64,
+    /// Syncs done.
+    pub syncs: u64,
+    /// Records that wait for a sync.
+    pub pending: u64,
+    /// How long writes waited for a sync.
+    pub waiting_on_commit: HistogramData,
+}
+
+/// How far the replay of the commit log is, at a start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReplayMetrics {
+    /// Whether the records of the schema are replayed, which come before all others.
+    pub is_schema: bool,
+    /// Bytes of segments that were read so far.
+    pub done: u64,
+    /// Bytes of all segments.
+    pub total: u64,
+    /// Records that were read so far.
+    pub records: u64,
+}

@@ -1,0 +1,41 @@
+//! Snapshots of tables: list, take and clear, over `cluster::operations::snapshots`.
+
+use admin::verbs::{ClearSnapshots, GetSnapshots, SnapshotInfo, SnapshotRequest};
+use admin::{Functions, Result};
+use cluster::operations::tables::{self, Selection};
+use cluster::operations::{self, snapshots};
+
+use super::{NodeAdmin, of_operation, wait};
+
+pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
+    functions.add(list).add(take).add(clear);
+}
+
+fn list(admin: &NodeAdmin, _: &GetSnapshots) -> Result<Vec<SnapshotInfo>> {
+    let found = snapshots::list(admin.cluster()).map_err(of_operation)?;
+    let shown = found.into_iter().map(|snapshot| SnapshotInfo {
+        name: snapshot.tag,
+        keyspace: snapshot.keyspace,
+        table: snapshot.table,
+        true_size: snapshot.true_size,
+        size_on_disk: snapshot.size,
+        created_at: snapshot.created_at,
+    });
+    Ok(shown.collect())
+}
+
+fn take(admin: &NodeAdmin, request: &SnapshotRequest) -> Result<()> {
+    let node = admin.cluster();
+    let stores = match request.tables.is_empty() {
+        true => tables::selected(node, Selection { keyspaces: &request.keyspaces, tables: &[] }),
+        false => {
+            let named = request.tables.iter().map(|(keyspace, table)| tables::named(node, keyspace, table));
+            named.collect::<operations::Result<_>>()
+        }
+    };
+    wait(snapshots::take(node, &request.name, &stores.map_err(of_operation)?, request.skip_flush))
+}
+
+fn clear(admin: &NodeAdmin, request: &ClearSnapshots) -> Result<()> {
+    snapshots::clear(admin.cluster(), request.name.as_deref(), &request.keyspaces).map_err(of_operation)
+}
