@@ -180,8 +180,8 @@ impl Act {
     }
 }
 
-/// On what: `DataResource.toString`.
-enum Target<'a> {
+/// What a change is about. Named in refusals as `DataResource.toString` does.
+enum SchemaObject<'a> {
     Keyspace,
     AllTables,
     Table(&'a str),
@@ -195,15 +195,17 @@ fn keyspace_of<'a>(name: &'a QualifiedName<'_>, context: &'a DdlContext) -> Resu
 }
 
 /// Refuses changes of built-in keyspaces, and names that no keyspace may have.
-fn check_changeable(keyspace: &str, act: Act, target: Target<'_>) -> Result<(), CqlError> {
+fn check_changeable(keyspace: &str, act: Act, target: SchemaObject<'_>) -> Result<(), CqlError> {
     if system::is_local_keyspace(keyspace) || system::VIRTUAL_KEYSPACES.contains(&keyspace) {
         return Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
     }
-    if system::REPLICATED_KEYSPACES.contains(&keyspace) && !(act == Act::Alter && matches!(target, Target::Keyspace)) {
+    if system::REPLICATED_KEYSPACES.contains(&keyspace)
+        && !(act == Act::Alter && matches!(target, SchemaObject::Keyspace))
+    {
         let on = match target {
-            Target::Keyspace => format!("<keyspace {keyspace}>"),
-            Target::AllTables => format!("<all tables in {keyspace}>"),
-            Target::Table(table) => format!("<table {keyspace}.{table}>"),
+            SchemaObject::Keyspace => format!("<keyspace {keyspace}>"),
+            SchemaObject::AllTables => format!("<all tables in {keyspace}>"),
+            SchemaObject::Table(table) => format!("<table {keyspace}.{table}>"),
         };
         return Err(CqlError::Unauthorized(format!("Cannot {} {on}", act.name())));
     }

@@ -16,8 +16,8 @@ use types::CqlType;
 
 use super::create_table::has_unfrozen_fields;
 use super::{
-    Act, Changed, DdlContext, Target, check_changeable, compact, compatible, event, keyspace_of, masks, properties,
-    refused, type_name,
+    Act, Changed, DdlContext, SchemaObject, check_changeable, compact, compatible, event, keyspace_of, masks,
+    properties, refused, type_name,
 };
 use crate::ast::{AlterTable, ColumnDefinition, Ident, Property, TableAlteration};
 use crate::error::CqlError;
@@ -25,7 +25,7 @@ use crate::result::{SchemaChangeKind, SchemaTarget};
 
 pub(super) fn alter(alter: &AlterTable<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&alter.name, context)?, alter.name.name.as_str());
-    check_changeable(keyspace_name, Act::Alter, Target::Table(name))?;
+    check_changeable(keyspace_name, Act::Alter, SchemaObject::Table(name))?;
     match &alter.alteration {
         TableAlteration::MaskColumn { mask, .. } => masks::check_enabled(std::iter::once(mask), context)?,
         TableAlteration::Add { columns, .. } => {

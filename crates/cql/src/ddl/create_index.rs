@@ -11,7 +11,7 @@ use schema::ident::maybe_quote;
 use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, Schema, TableKind, TableMetadata};
 use types::CqlType;
 
-use super::{Act, Changed, DdlContext, Target, check_changeable, event, is_word, properties, refused};
+use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, event, is_word, properties, refused};
 use crate::ast::{CreateIndex, IndexTarget, IndexTargetKind};
 use crate::context::find_column;
 use crate::coordinator::LEGACY_INDEX;
@@ -31,7 +31,7 @@ pub(super) fn create(create: &CreateIndex<'_>, context: &DdlContext, schema: &Sc
     let keyspace_name = super::keyspace_of(&create.table, context)?;
     let table_name = create.table.name.as_str();
     let class = class(create, context)?;
-    check_changeable(keyspace_name, Act::Alter, Target::Table(table_name))?;
+    check_changeable(keyspace_name, Act::Alter, SchemaObject::Table(table_name))?;
     check_attributes(create, class.as_deref())?;
     let Some(keyspace) = schema.keyspace(keyspace_name) else {
         return invalid(format!("Keyspace '{keyspace_name}' doesn't exist"));

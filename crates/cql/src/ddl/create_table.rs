@@ -13,8 +13,8 @@ use schema::{ColumnKind, KeyspaceMetadata, Options, Schema, TableFlags, TableKin
 use types::CqlType;
 
 use super::{
-    Act, Changed, DdlContext, Target, check_changeable, compact, event, existing_keyspace, is_word, keyspace_of, masks,
-    properties, refused, type_name,
+    Act, Changed, DdlContext, SchemaObject, check_changeable, compact, event, existing_keyspace, is_word, keyspace_of,
+    masks, properties, refused, type_name,
 };
 use crate::ast::{CreateTable, Ident, PrimaryKey};
 use crate::error::CqlError;
@@ -26,7 +26,7 @@ const TABLE_NAME_SIZE_MAX: usize = 222;
 pub(super) fn create(create: &CreateTable<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
     let primary_key = check_form(create)?;
-    check_changeable(keyspace_name, Act::Create, Target::AllTables)?;
+    check_changeable(keyspace_name, Act::Create, SchemaObject::AllTables)?;
     let keyspace = existing_keyspace(schema, keyspace_name)?;
     if keyspace.tables.contains_key(name) {
         if create.if_not_exists {

@@ -4,14 +4,14 @@
 
 use schema::{KeyspaceMetadata, Schema, TableKind};
 
-use super::{Act, Changed, DdlContext, Target, check_changeable, event, keyspace_of};
+use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, event, keyspace_of};
 use crate::ast::{DropKeyspace, DropNamed};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
 pub(super) fn keyspace(drop: &DropKeyspace<'_>, schema: &Schema) -> Result<Changed, CqlError> {
     let name = drop.name.as_str();
-    check_changeable(name, Act::Drop, Target::Keyspace)?;
+    check_changeable(name, Act::Drop, SchemaObject::Keyspace)?;
     if schema.keyspace(name).is_none() {
         if drop.if_exists {
             return Ok(None);
@@ -24,7 +24,7 @@ pub(super) fn keyspace(drop: &DropKeyspace<'_>, schema: &Schema) -> Result<Chang
 
 pub(super) fn table(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
-    check_changeable(keyspace, Act::Drop, Target::Table(name))?;
+    check_changeable(keyspace, Act::Drop, SchemaObject::Table(name))?;
     let Some(table) = schema.table(keyspace, name) else {
         if drop.if_exists {
             return Ok(None);
@@ -50,7 +50,7 @@ pub(super) fn table(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema)
 
 pub(super) fn user_type(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
-    check_changeable(keyspace, Act::Drop, Target::AllTables)?;
+    check_changeable(keyspace, Act::Drop, SchemaObject::AllTables)?;
     let before = match schema.keyspace(keyspace) {
         Some(before) if before.user_types.contains_key(name) => before,
         _ if drop.if_exists => return Ok(None),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schema::rows_form::SchemaTable;
 use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata, system};
 
-use super::{Act, Changed, DdlContext, Target, check_changeable, event, keyspace_of};
+use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, event, keyspace_of};
 use crate::ast::{DropNamed, DropTrigger};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
@@ -28,7 +28,7 @@ pub(super) fn index(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema)
         }
         return Err(CqlError::invalid(format!("Index '{keyspace_name}.{name}' doesn't exist'")));
     };
-    check_changeable(keyspace_name, Act::Alter, Target::Table(&table.name))?;
+    check_changeable(keyspace_name, Act::Alter, SchemaObject::Table(&table.name))?;
     let mut altered = TableMetadata::clone(table);
     altered.indexes.remove(name);
     Ok(Some(with_table(schema, keyspace, altered)))
@@ -36,7 +36,7 @@ pub(super) fn index(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema)
 
 pub(super) fn view(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
-    check_changeable(keyspace_name, Act::Alter, Target::AllTables)?;
+    check_changeable(keyspace_name, Act::Alter, SchemaObject::AllTables)?;
     let keyspace = schema.keyspace(keyspace_name);
     let is_view = |keyspace: &&Arc<KeyspaceMetadata>| {
         keyspace.tables.get(name).is_some_and(|table| table.kind == TableKind::View)
@@ -56,7 +56,7 @@ pub(super) fn view(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) 
 pub(super) fn trigger(drop: &DropTrigger<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, table_name) = (keyspace_of(&drop.table, context)?, drop.table.name.as_str());
     let name = drop.name.as_str();
-    check_changeable(keyspace_name, Act::Alter, Target::Table(table_name))?;
+    check_changeable(keyspace_name, Act::Alter, SchemaObject::Table(table_name))?;
     let found = schema.keyspace(keyspace_name).and_then(|keyspace| {
         let table = keyspace.tables.get(table_name)?;
         table.triggers().any(|trigger| trigger == name).then_some((keyspace, table))

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use schema::replication::keyspace_params;
 use schema::{KeyspaceMetadata, Options, Schema, system};
 
-use super::{Act, Changed, DdlContext, Target, check_changeable, check_keyspace_name, event, properties, refused};
+use super::{
+    Act, Changed, DdlContext, SchemaObject, check_changeable, check_keyspace_name, event, properties, refused,
+};
 use crate::ast::{AlterKeyspace, CreateKeyspace};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
@@ -51,7 +53,7 @@ pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: 
 
 pub(super) fn alter(alter: &AlterKeyspace<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let name = alter.name.as_str();
-    check_changeable(name, Act::Alter, Target::Keyspace)?;
+    check_changeable(name, Act::Alter, SchemaObject::Keyspace)?;
     let options = properties::options(&alter.properties)?;
     check_options(&options)?;
     let Some(before) = schema.keyspace(name) else {

@@ -8,14 +8,16 @@ use schema::{KeyspaceMetadata, Schema, TableMetadata};
 use types::UserType;
 use types::ident::qualified;
 
-use super::{Act, Changed, DdlContext, Target, check_changeable, event, existing_keyspace, keyspace_of, type_name};
+use super::{
+    Act, Changed, DdlContext, SchemaObject, check_changeable, event, existing_keyspace, keyspace_of, type_name,
+};
 use crate::ast::{AlterType, CreateType, Ident, TypeAlteration, TypeName};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
 pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
-    check_changeable(keyspace_name, Act::Create, Target::AllTables)?;
+    check_changeable(keyspace_name, Act::Create, SchemaObject::AllTables)?;
     let keyspace = existing_keyspace(schema, keyspace_name)?;
     if keyspace.user_types.contains_key(name) {
         if create.if_not_exists {
@@ -54,7 +56,7 @@ fn check_field_type(ty: &TypeName<'_>) -> Result<(), CqlError> {
 
 pub(super) fn alter(alter: &AlterType<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&alter.name, context)?, alter.name.name.as_str());
-    check_changeable(keyspace_name, Act::Alter, Target::AllTables)?;
+    check_changeable(keyspace_name, Act::Alter, SchemaObject::AllTables)?;
     let found = schema.keyspace(keyspace_name).and_then(|keyspace| Some((keyspace, keyspace.user_types.get(name)?)));
     let Some((keyspace, udt)) = found else {
         if alter.if_exists {

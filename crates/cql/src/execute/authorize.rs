@@ -84,7 +84,7 @@ pub(super) fn change(
     access: &Access,
     schema: &Schema,
 ) -> Result<(), CqlError> {
-    let here = Target { keyspace, access };
+    let here = Asked { keyspace, access };
     match statement {
         Statement::CreateKeyspace(_) => {
             access.check_login()?;
@@ -114,12 +114,12 @@ fn superusers(access: &Access, message: &str) -> Result<(), CqlError> {
     if access.is_super { Ok(()) } else { Err(CqlError::Unauthorized(message.to_owned())) }
 }
 
-struct Target<'a> {
+struct Asked<'a> {
     keyspace: Option<&'a str>,
     access: &'a Access,
 }
 
-impl Target<'_> {
+impl Asked<'_> {
     fn keyspace(&self, permission: Permission, keyspace: &str) -> Result<(), CqlError> {
         self.check(permission, Resource::Keyspace(keyspace.to_owned()))
     }

@@ -186,15 +186,15 @@ pub(crate) async fn execute_all<C: Coordinator>(
 /// by one, n rows of a partition in no order would cost n².
 #[derive(Default)]
 struct Gathered {
-    places: Vec<Place>,
+    places: Vec<KeyUpdates>,
     /// Of a key in each keyspace where it was named.
     by_key: BTreeMap<Bytes, Vec<usize>>,
 }
 
-/// Of one key in one keyspace: the updates of each table, at least one.
-struct Place(Vec<Vec<PartitionUpdate>>);
+/// The updates of one key in one keyspace: for each table at least one.
+struct KeyUpdates(Vec<Vec<PartitionUpdate>>);
 
-impl Place {
+impl KeyUpdates {
     fn update(&self) -> Option<&PartitionUpdate> {
         self.0.first()?.first()
     }
@@ -231,7 +231,7 @@ impl Gathered {
             None => self.by_key.entry(update.key.key.clone()).or_default(),
         };
         let same_keyspace = |index: &&usize| {
-            let named = self.places.get(**index).and_then(Place::update);
+            let named = self.places.get(**index).and_then(KeyUpdates::update);
             named.is_some_and(|named| named.table.keyspace == update.table.keyspace)
         };
         let index = of_key.iter().find(same_keyspace).copied().unwrap_or(self.places.len());
@@ -239,13 +239,13 @@ impl Gathered {
             Some(place) => place.add(update),
             None => {
                 of_key.push(index);
-                self.places.push(Place(vec![vec![update]]));
+                self.places.push(KeyUpdates(vec![vec![update]]));
             }
         }
     }
 
     fn mutations(self) -> Vec<Mutation> {
-        self.places.into_iter().filter_map(Place::mutation).collect()
+        self.places.into_iter().filter_map(KeyUpdates::mutation).collect()
     }
 }
 

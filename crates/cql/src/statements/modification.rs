@@ -5,6 +5,8 @@
 //! Agrees with `org.apache.cassandra.cql3.statements.{ModificationStatement,UpdateStatement,DeleteStatement}` and
 //! `cql3.{Attributes,UpdateParameters}`.
 
+mod apply;
+mod assign;
 mod existing;
 mod indexed;
 mod operation;
@@ -269,19 +271,19 @@ impl ModificationPlan {
     }
 
     /// What of each partition the statement is about.
-    fn target(&self, bindings: &Bindings<'_>) -> Result<Target, CqlError> {
+    fn target(&self, bindings: &Bindings<'_>) -> Result<Extent, CqlError> {
         let width = self.restrictions.clustering_width();
         let all = self.table.clustering.len();
         if self.kind == StatementKind::Delete && self.operations.is_empty() && self.static_operations.is_empty() {
             if width == 0 {
-                return Ok(if all == 0 { Target::Partition } else { Target::WholePartition });
+                return Ok(if all == 0 { Extent::Partition } else { Extent::WholePartition });
             }
             if width < all || self.restrictions.has_clustering_slice() {
-                return Ok(Target::Ranges(self.restrictions.slices(&self.table, bindings)?));
+                return Ok(Extent::Ranges(self.restrictions.slices(&self.table, bindings)?));
             }
             let rows = self.restrictions.clusterings(&self.table, bindings)?;
             rows.iter().try_for_each(|clustering| self.check_dense(clustering))?;
-            return Ok(Target::Rows(rows));
+            return Ok(Extent::Rows(rows));
         }
         if self.restrictions.has_clustering_slice()
             || (!self.operations.is_empty() && self.kind == StatementKind::Delete && width < all)
@@ -289,14 +291,14 @@ impl ModificationPlan {
             return Err(CqlError::invalid("Range deletions are not supported for specific columns"));
         }
         if width < all && !(self.table.flags.dense && width > 0) {
-            return Ok(Target::StaticOnly);
+            return Ok(Extent::StaticOnly);
         }
         let mut rows = self.restrictions.clusterings(&self.table, bindings)?;
         for clustering in &mut rows {
             self.check_dense(clustering)?;
             clustering.resize(all, None);
         }
-        Ok(Target::Rows(rows))
+        Ok(Extent::Rows(rows))
     }
 
     /// Where the only clustering column of a compact table is the name of a cell, it may not be empty.
@@ -312,32 +314,32 @@ impl ModificationPlan {
     fn fill(
         &self,
         update: &mut PartitionUpdate,
-        target: &Target,
+        target: &Extent,
         bindings: &Bindings<'_>,
         time: &WriteTime,
         existing: &ExistingRows,
     ) -> Result<(), CqlError> {
         match target {
-            Target::Partition | Target::WholePartition => {
+            Extent::Partition | Extent::WholePartition => {
                 if self.kind == StatementKind::Delete {
                     update.deletion = time.deletion();
                     return Ok(());
                 }
             }
-            Target::Ranges(slices) => {
+            Extent::Ranges(slices) => {
                 update.range_deletions.extend(slices.0.iter().cloned().map(|slice| (slice, time.deletion())));
                 return Ok(());
             }
-            Target::Rows(clusterings) => {
+            Extent::Rows(clusterings) => {
                 for clustering in clusterings {
                     keys::check_clustering(clustering)?;
                     self.add_row(update, clustering.clone(), bindings, time, existing)?;
                 }
             }
-            Target::StaticOnly => {}
+            Extent::StaticOnly => {}
         }
         // as in Cassandra once for each row that is named: counters and lists show it
-        let times = if let Target::Rows(rows) = target { rows.len() } else { 1 };
+        let times = if let Extent::Rows(rows) = target { rows.len() } else { 1 };
         let times = if self.static_operations.is_empty() { 0 } else { times };
         for _ in 0..times {
             let mut row = Row::new(ClusteringValues::new());
@@ -406,7 +408,7 @@ impl ModificationPlan {
 }
 
 /// What of a partition is changed.
-enum Target {
+enum Extent {
     /// All of it: there are no clustering columns, and one row.
     Partition,
     /// All of it.
@@ -419,7 +421,7 @@ enum Target {
     StaticOnly,
 }
 
-impl Target {
+impl Extent {
     fn is_nothing(&self) -> bool {
         match self {
             Self::Ranges(slices) => slices.0.is_empty(),

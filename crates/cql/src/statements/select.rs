@@ -21,7 +21,7 @@ pub(crate) use plan::prepare;
 use crate::context::Bindings;
 use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::CqlError;
-use crate::guardrails::Query;
+use crate::guardrails::{Query, QueryGuards};
 use crate::keys;
 use crate::options::{Limits, QueryOptions};
 use crate::paging::{PagingState, UNLIMITED};
@@ -119,6 +119,84 @@ enum Partitions {
     Range(PartitionRange),
 }
 
+/// What a request asks for, with its values bound.
+struct Wanted {
+    /// None: no partition can have what is asked for.
+    partitions: Option<Partitions>,
+    /// The rows of each partition; none where `partitions` has none.
+    slices: Slices,
+    /// LIMIT.
+    limit: u32,
+    /// Rows a page; None: all at once.
+    page_size: Option<u32>,
+    /// There may be something to read: rows, or static columns without a row.
+    reads: bool,
+}
+
+impl Wanted {
+    /// The LIMIT is evaluated before anything else, so that what is wrong with it is said first.
+    fn of(plan: &SelectPlan, options: &QueryOptions, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
+        let limit = limit_value(plan.limit.as_ref(), bindings)?;
+        let partitions = match &plan.restrictions.partition {
+            PartitionRestriction::Keys(_) => {
+                Some(Partitions::Keys(plan.restrictions.unchecked_keys(&plan.table, bindings)?))
+            }
+            _ => plan.restrictions.range(&plan.table, bindings)?.map(Partitions::Range),
+        };
+        let asks_for_none = match &partitions {
+            None => true,
+            Some(Partitions::Keys(keys)) => keys.is_empty(),
+            Some(Partitions::Range(_)) => false,
+        };
+        // where no partition is asked for nothing is said of rows
+        let slices = if asks_for_none { Slices::none() } else { plan.restrictions.slices(&plan.table, bindings)? };
+        let reads_statics = !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice());
+        let reads = !asks_for_none && (!slices.0.is_empty() || reads_statics);
+        let page_size = options.page_size.filter(|size| *size > 0);
+        Ok(Self { partitions, slices, limit, page_size, reads })
+    }
+
+    fn keys(&self) -> Option<&[DecoratedKey]> {
+        match &self.partitions {
+            Some(Partitions::Keys(keys)) => Some(keys),
+            _ => None,
+        }
+    }
+
+    /// Refuses keys that no partition can have, and pages of rows that are sorted after they were read.
+    fn check(&self, plan: &SelectPlan) -> Result<(), CqlError> {
+        if self.reads {
+            self.keys().unwrap_or_default().iter().try_for_each(|key| keys::check(&key.key))?;
+        }
+        if self.is_paged(plan) && !plan.post_order.is_empty() {
+            return Err(CqlError::invalid(
+                "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove \
+                 the ORDER BY or the IN and sort client side, or disable paging for this query",
+            ));
+        }
+        Ok(())
+    }
+
+    fn is_paged(&self, plan: &SelectPlan) -> bool {
+        self.page_size.is_some() && (plan.aggregates() || self.reads)
+    }
+
+    /// Asks the guardrails of keys, rows and pages.
+    fn guard(&self, plan: &SelectPlan, query: &QueryGuards, warnings: &mut Vec<String>) -> Result<(), CqlError> {
+        if let Some(keys) = self.keys().filter(|_| plan.restrictions.key_in) {
+            query.check_keys(&plan.table.name, keys.len(), warnings)?;
+        }
+        if plan.restrictions.names_rows_by_in(&plan.table) {
+            query.check_product("clustering key", self.slices.0.len(), warnings)?;
+        }
+        let is_page = |size: &u32| self.is_paged(plan) && (plan.aggregates() || *size < self.limit);
+        match self.page_size.filter(is_page) {
+            Some(size) => query.check_page_size(&plan.table.name, size, warnings),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Executes a SELECT: one page of it. `unmasks`: what columns hold is shown in spite of their masks.
 pub(crate) async fn execute<C: Coordinator>(
     plan: &SelectPlan,
@@ -131,65 +209,30 @@ pub(crate) async fn execute<C: Coordinator>(
         return Err(CqlError::invalid("ANY ConsistencyLevel is only supported for writes"));
     }
     let bindings = Bindings { values, sources: coordinator };
-    let page_size = options.page_size.filter(|size| *size > 0);
-    let mut guarded = Vec::new();
-    if let Some(guardrails) = &options.guardrails {
-        guardrails.query.check(&plan.query(options), &mut guarded)?;
+    let guards = options.guardrails.as_ref().map(|guardrails| &guardrails.query);
+    let mut answer_warnings = Vec::new();
+    if let Some(query) = guards {
+        query.check(&plan.query(options), &mut answer_warnings)?;
     }
-    // before anything else: what is wrong with it is said first
-    let user_limit = limit_value(plan.limit.as_ref(), &bindings)?;
-    let partitions = match &plan.restrictions.partition {
-        PartitionRestriction::Keys(_) => {
-            Some(Partitions::Keys(plan.restrictions.unchecked_keys(&plan.table, &bindings)?))
-        }
-        _ => plan.restrictions.range(&plan.table, &bindings)?.map(Partitions::Range),
-    };
-    // where no partition is asked for nothing is said of rows
-    let slices = match &partitions {
-        None => Slices::none(),
-        Some(Partitions::Keys(keys)) if keys.is_empty() => Slices::none(),
-        Some(_) => plan.restrictions.slices(&plan.table, &bindings)?,
-    };
-    // without a row there may be static columns to read
-    let reads = match &partitions {
-        None => false,
-        Some(Partitions::Keys(keys)) if keys.is_empty() => false,
-        Some(_) => !slices.0.is_empty() || !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice()),
-    };
-    if let (true, Some(Partitions::Keys(keys))) = (reads, &partitions) {
-        keys.iter().try_for_each(|key| keys::check(&key.key))?;
-    }
-    let is_paged = page_size.is_some() && (plan.aggregates() || reads);
-    if is_paged && !plan.post_order.is_empty() {
-        return Err(CqlError::invalid(
-            "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove \
-             the ORDER BY or the IN and sort client side, or disable paging for this query",
-        ));
-    }
-    if let Some(guardrails) = &options.guardrails {
-        if let Some(Partitions::Keys(keys)) = partitions.as_ref().filter(|_| plan.restrictions.key_in) {
-            guardrails.query.check_keys(&plan.table.name, keys.len(), &mut guarded)?;
-        }
-        if plan.restrictions.names_rows_by_in(&plan.table) {
-            guardrails.query.check_product("clustering key", slices.0.len(), &mut guarded)?;
-        }
-        if let Some(size) = page_size.filter(|size| is_paged && (plan.aggregates() || *size < user_limit)) {
-            guardrails.query.check_page_size(&plan.table.name, size, &mut guarded)?;
-        }
+    let wanted = Wanted::of(plan, options, &bindings)?;
+    wanted.check(plan)?;
+    if let Some(query) = guards {
+        wanted.guard(plan, query, &mut answer_warnings)?;
     }
     let now = request_seconds(options, coordinator);
     let selection = plan.shown(unmasks || !options.limits.switches.masking);
-    let mut job = job(plan, selection, &bindings, options, page_size, now, !slices.0.is_empty())?;
-    if let Some(Partitions::Keys(keys)) = &partitions {
+    let mut job = job(plan, selection, &bindings, options, wanted.page_size, now, !wanted.slices.0.is_empty())?;
+    if let Some(keys) = wanted.keys() {
         job.single_key = keys.len() == 1;
         job.last_key = keys.last().map(|key| key.key.clone());
     }
-    let commands = match partitions {
-        None => Vec::new(),
-        Some(_) if slices.0.is_empty() || job.remaining == 0 => Vec::new(),
-        Some(partitions) => commands(plan, partitions, &slices, &job),
-    };
     job.results = coordinator.results().cloned();
+    let commands = match wanted.partitions {
+        Some(partitions) if !wanted.slices.0.is_empty() && job.remaining > 0 => {
+            commands(plan, partitions, &wanted.slices, &job)
+        }
+        _ => Vec::new(),
+    };
     let job = Arc::new(job);
     let page = if commands.is_empty() && !plan.aggregates_everything() {
         plan.empty()
@@ -198,12 +241,12 @@ pub(crate) async fn execute<C: Coordinator>(
         let job = Arc::clone(&job);
         coordinator.read(commands, &read_options, move |stream| page::build(&job, stream)).await?
     };
-    guarded.extend(warnings(plan));
+    answer_warnings.extend(warnings(plan));
     for scanned in &page.scanned {
         let command = command_text::of(plan, &scanned.key, &bindings, options, &job)?;
         let warning = of_tombstones(scanned, &command);
         coordinator.tombstones_passed(&plan.table, &warning);
-        guarded.push(warning);
+        answer_warnings.push(warning);
     }
     let result = CqlResult::Rows(ResultSet {
         metadata: Arc::clone(&plan.metadata),
@@ -211,7 +254,7 @@ pub(crate) async fn execute<C: Coordinator>(
         row_count: page.row_count,
         paging_state: page.paging_state.map(|state| state.encode()),
     });
-    Ok(Answer { result, warnings: guarded })
+    Ok(Answer { result, warnings: answer_warnings })
 }
 
 fn warnings(plan: &SelectPlan) -> Vec<String> {

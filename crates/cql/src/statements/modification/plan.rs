@@ -9,9 +9,10 @@ use schema::index::definition::IndexDefinition;
 use schema::{ColumnKind, ColumnMetadata, Schema, TableKind, TableMetadata};
 use types::CqlType;
 
-use super::operation::Target;
+use super::assign::{assign, field_index, set_value};
+use super::operation::TypedColumn;
 use super::{ModificationPlan, Operation};
-use crate::ast::{self, AssignmentOperation, Deletion, InsertSource, JsonValue};
+use crate::ast::{self, Deletion, InsertSource, JsonValue};
 use crate::context::{Preparing, Receiver, find_column};
 use crate::error::CqlError;
 use crate::restrictions::{self, Restrictions, StatementKind};
@@ -167,7 +168,7 @@ fn prepare_insert_json(
         if column.is_primary_key() {
             keys.push((column, term));
         } else if column.is_complex() {
-            operations.add(column, Operation::SetComplex(target(column), term));
+            operations.add(column, Operation::SetComplex(TypedColumn::from(column), term));
         } else {
             operations.add(column, Operation::Set(column.id, term));
         }
@@ -264,148 +265,6 @@ fn lacks_compact_value(table: &TableMetadata, operations: &Operations) -> bool {
     operations.regulars.is_empty() && table.compact_value().is_some_and(is_wanted)
 }
 
-fn set_value(
-    preparing: &mut Preparing<'_>,
-    column: &ColumnMetadata,
-    value: &ast::Term<'_>,
-) -> Result<Operation, CqlError> {
-    let term = terms::prepare(preparing, value, &Receiver::column(column))?;
-    if column.ty.is_counter() {
-        return invalid(format!(
-            "Cannot set the value of counter column {} (counters can only be incremented/decremented, not set)",
-            column.name
-        ));
-    }
-    if column.is_complex() {
-        return Ok(Operation::SetComplex(target(column), term));
-    }
-    Ok(Operation::Set(column.id, term))
-}
-
-fn target(column: &ColumnMetadata) -> Target {
-    Target { id: column.id, ty: column.ty.clone() }
-}
-
-fn shown(column: &ColumnMetadata, operation: &AssignmentOperation<'_>) -> String {
-    let name = &column.name;
-    match operation {
-        AssignmentOperation::Set(term) => format!("{name} = {term}"),
-        AssignmentOperation::Add(term) => format!("{name} = {name} + {term}"),
-        AssignmentOperation::Subtract(term) => format!("{name} = {name} - {term}"),
-        AssignmentOperation::Prepend(term) => format!("{name} = {term} - {name}"),
-        AssignmentOperation::SetElement(key, term) => format!("{name}[{key}] = {term}"),
-        AssignmentOperation::SetField(field, term) => format!("{name}.{field} = {term}"),
-    }
-}
-
-fn assign(
-    preparing: &mut Preparing<'_>,
-    column: &ColumnMetadata,
-    operation: &AssignmentOperation<'_>,
-    is_conditional: bool,
-) -> Result<Operation, CqlError> {
-    let wrong = |what: &str| {
-        invalid(format!("Invalid operation ({}) for {what} column {}", shown(column, operation), column.name))
-    };
-    match operation {
-        AssignmentOperation::Set(term) => set_value(preparing, column, term),
-        AssignmentOperation::Add(term) => match &column.ty {
-            CqlType::Tuple(_) | CqlType::Udt(..) => wrong("tuple"),
-            CqlType::Counter => {
-                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
-                Ok(Operation::Increment(column.id, term))
-            }
-            ty if is_conditional && (types::number::is_numeric(ty) || matches!(ty, CqlType::Text | CqlType::Ascii)) => {
-                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
-                Ok(Operation::AddValue(target(column), term))
-            }
-            ty if is_conditional && !ty.is_collection() => invalid(format!(
-                "Invalid operation ({}) for non-numeric and non-text type {}",
-                shown(column, operation),
-                column.name
-            )),
-            ty if !ty.is_collection() => wrong("non counter"),
-            ty if !ty.is_multi_cell() => wrong("frozen collection"),
-            ty => {
-                let prepared = terms::prepare(preparing, term, &Receiver::column(column));
-                let prepared = match ty {
-                    CqlType::Map { .. } => prepared.map_err(|_| {
-                        CqlError::invalid(format!("Value for a map addition has to be a map, but was: '{term}'"))
-                    }),
-                    _ => prepared,
-                };
-                Ok(Operation::Add(target(column), prepared?))
-            }
-        },
-        AssignmentOperation::Subtract(term) => match &column.ty {
-            CqlType::Counter => {
-                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
-                Ok(Operation::Decrement(column.id, term))
-            }
-            ty if !ty.is_collection() => wrong("non counter"),
-            ty if !ty.is_multi_cell() => wrong("frozen collection"),
-            CqlType::List { .. } => {
-                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
-                Ok(Operation::DiscardFromList(column.id, term))
-            }
-            CqlType::Map { key, .. } => {
-                // what is taken from a map is a set of its keys
-                let keys = CqlType::Set { element: Arc::clone(key), frozen: false };
-                let receiver = Receiver::new(column.name.clone(), keys);
-                let prepared = terms::prepare(preparing, term, &receiver).map_err(|_| {
-                    CqlError::invalid(format!("Value for a map substraction has to be a set, but was: '{term}'"))
-                })?;
-                Ok(Operation::Discard(target(column), prepared))
-            }
-            _ => {
-                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
-                Ok(Operation::Discard(target(column), term))
-            }
-        },
-        AssignmentOperation::Prepend(term) => match &column.ty {
-            CqlType::List { frozen: true, .. } => wrong("frozen list"),
-            CqlType::List { .. } => {
-                let term = terms::prepare(preparing, term, &Receiver::column(column))?;
-                Ok(Operation::Prepend(target(column), term))
-            }
-            _ => wrong("non list"),
-        },
-        AssignmentOperation::SetElement(key, term) => match &column.ty {
-            ty if !ty.is_collection() => wrong("non collection"),
-            ty if !ty.is_multi_cell() => wrong("frozen collection"),
-            CqlType::List { element, .. } => {
-                let index = Receiver::new(format!("idx({})", column.name), CqlType::Int);
-                let value = Receiver::new(format!("value({})", column.name), (**element).clone());
-                let index = terms::prepare(preparing, key, &index)?;
-                Ok(Operation::SetIndex(column.id, index, terms::prepare(preparing, term, &value)?))
-            }
-            CqlType::Map { key: key_type, value, .. } => {
-                let key_receiver = Receiver::new(format!("key({})", column.name), (**key_type).clone());
-                let value_receiver = Receiver::new(format!("value({})", column.name), (**value).clone());
-                let key = terms::prepare(preparing, key, &key_receiver)?;
-                Ok(Operation::SetKey(column.id, key, terms::prepare(preparing, term, &value_receiver)?))
-            }
-            _ => wrong("set"),
-        },
-        AssignmentOperation::SetField(field, term) => match &column.ty {
-            CqlType::Udt(_, true) => wrong("frozen UDT"),
-            CqlType::Udt(udt, _) => {
-                let index = field_index(column, udt, field)?;
-                let receiver = terms::field_receiver(&column.name, udt, index);
-                Ok(Operation::SetField(column.id, index, terms::prepare(preparing, term, &receiver)?))
-            }
-            _ => wrong("non-UDT"),
-        },
-    }
-}
-
-fn field_index(column: &ColumnMetadata, udt: &types::UserType, field: &ast::Ident<'_>) -> Result<usize, CqlError> {
-    udt.fields
-        .iter()
-        .position(|(name, _)| name == field.as_str())
-        .ok_or_else(|| CqlError::invalid(format!("UDT column {} does not have a field named {field}", column.name)))
-}
-
 fn delete_part(
     preparing: &mut Preparing<'_>,
     column: &ColumnMetadata,
@@ -425,11 +284,11 @@ fn delete_part(
                 }
                 CqlType::Set { element, .. } => {
                     let term = terms::prepare(preparing, key, &receiver("value", element))?;
-                    Ok(Operation::DeleteKey(target(column), term))
+                    Ok(Operation::DeleteKey(TypedColumn::from(column), term))
                 }
                 CqlType::Map { key: key_type, .. } => {
                     let term = terms::prepare(preparing, key, &receiver("key", key_type))?;
-                    Ok(Operation::DeleteKey(target(column), term))
+                    Ok(Operation::DeleteKey(TypedColumn::from(column), term))
                 }
                 _ => {
                     let term = terms::prepare(preparing, key, &receiver("idx", &CqlType::Int))?;

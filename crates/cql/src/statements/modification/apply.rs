@@ -1,0 +1,323 @@
+//! Applying the operations of a statement to a row that is being written.
+//!
+//! Agrees with the `execute` methods of the `Operation` classes in `org.apache.cassandra.cql3.{Constants,Lists,Sets,Maps,UserTypes}`.
+
+use bytes::Bytes;
+use rows::{ColumnData, Row};
+use schema::{ColumnId, TableMetadata};
+use types::{CqlType, number, timeuuid};
+
+use super::operation::TypedColumn;
+use super::{Operation, WriteTime, cell};
+use crate::context::Bindings;
+use crate::error::CqlError;
+use crate::terms::Term;
+use crate::values::{self, BoundValue};
+
+impl Operation {
+    /// Writes what the operation does into `row`. `before` is the row as it is, for operations that read it
+    /// ([`Operation::requires_read`]).
+    pub fn apply(
+        &self,
+        row: &mut Row,
+        table: &TableMetadata,
+        bindings: &Bindings<'_>,
+        time: &WriteTime,
+        before: Option<&Row>,
+    ) -> Result<(), CqlError> {
+        let mut writer = Writer { row, table, bindings, time, before };
+        match self {
+            Self::Set(column, value) => writer.set(*column, value),
+            Self::SetComplex(column, value) => writer.set_complex(column, value),
+            Self::Increment(column, by) => writer.increment(*column, by),
+            Self::Decrement(column, by) => writer.decrement(*column, by),
+            Self::AddValue(column, value) => writer.add_value(column, value),
+            Self::Add(column, elements) => writer.add(column, elements),
+            Self::Prepend(column, elements) => writer.prepend(column, elements),
+            Self::DiscardFromList(column, elements) => writer.discard_from_list(*column, elements),
+            Self::Discard(column, elements) => writer.discard(column, elements),
+            Self::SetKey(column, key, value) => {
+                let key = map_key(key, bindings)?;
+                writer.set_part(*column, key, value)
+            }
+            Self::SetIndex(column, index, value) => writer.set_index(*column, index, value),
+            Self::SetField(column, field, value) => writer.set_part(*column, values::field_path(*field), value),
+            Self::Delete(column, is_complex) => {
+                writer.delete(*column, *is_complex);
+                Ok(())
+            }
+            Self::DeleteKey(column, key) => writer.delete_key(column, key),
+            Self::DeleteIndex(column, index) => writer.delete_index(*column, index),
+            Self::DeleteField(column, field) => {
+                writer.put(*column, values::field_path(*field), None);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A row that is being written, and what it is written with.
+struct Writer<'a> {
+    row: &'a mut Row,
+    table: &'a TableMetadata,
+    bindings: &'a Bindings<'a>,
+    time: &'a WriteTime,
+    /// The row as it is; None where no operation of the statement reads, or the row is not there.
+    before: Option<&'a Row>,
+}
+
+impl Writer<'_> {
+    /// A cell of a column of many cells; without a value a tombstone.
+    fn put(&mut self, column: ColumnId, path: Bytes, value: Option<Bytes>) {
+        self.row.add_complex_cell(self.table, cell(column, Some(path), value, self.time));
+    }
+
+    fn set(&mut self, column: ColumnId, value: &Term) -> Result<(), CqlError> {
+        match value.eval(self.bindings)? {
+            BoundValue::Bytes(value) => self.row.add_cell(cell(column, None, Some(value), self.time)),
+            BoundValue::Null => self.row.add_cell(cell(column, None, None, self.time)),
+            BoundValue::Unset => {}
+        }
+        Ok(())
+    }
+
+    fn set_complex(&mut self, column: &TypedColumn, value: &Term) -> Result<(), CqlError> {
+        match value.eval(self.bindings)? {
+            BoundValue::Unset => Ok(()),
+            value => {
+                self.row.add_complex_deletion(column.id, self.time.overwrite());
+                match value {
+                    BoundValue::Bytes(bytes) => self.add_elements(column, &bytes),
+                    BoundValue::Null | BoundValue::Unset => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn increment(&mut self, column: ColumnId, by: &Term) -> Result<(), CqlError> {
+        if let Some(increment) = increment(by, self.bindings)? {
+            self.row.add_increment(column, self.time.timestamp, increment);
+        }
+        Ok(())
+    }
+
+    fn decrement(&mut self, column: ColumnId, by: &Term) -> Result<(), CqlError> {
+        let Some(decrement) = increment(by, self.bindings)? else { return Ok(()) };
+        let increment = decrement.checked_neg().ok_or_else(|| {
+            CqlError::invalid(format!(
+                "The negation of {decrement} overflows supported counter precision (signed 8 bytes integer)"
+            ))
+        })?;
+        self.row.add_increment(column, self.time.timestamp, increment);
+        Ok(())
+    }
+
+    fn add_value(&mut self, column: &TypedColumn, value: &Term) -> Result<(), CqlError> {
+        if let Some(ColumnData::Simple(old)) = self.before.and_then(|row| row.column(column.id)) {
+            let sum = add_values(&column.ty, &old.value, value, self.bindings)?;
+            self.row.add_cell(cell(column.id, None, Some(sum), self.time));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, column: &TypedColumn, elements: &Term) -> Result<(), CqlError> {
+        match elements.eval(self.bindings)? {
+            BoundValue::Bytes(bytes) => self.add_elements(column, &bytes),
+            BoundValue::Null | BoundValue::Unset => Ok(()),
+        }
+    }
+
+    /// Adds the elements of a serialized collection, or the fields of a user type, as cells.
+    fn add_elements(&mut self, column: &TypedColumn, bytes: &Bytes) -> Result<(), CqlError> {
+        let id = column.id;
+        match &column.ty {
+            CqlType::Map { .. } => {
+                for (key, value) in values::split_map(bytes)? {
+                    self.put(id, key, Some(value));
+                }
+            }
+            CqlType::Set { .. } => {
+                for element in values::split_list(bytes)? {
+                    self.put(id, element, Some(Bytes::new()));
+                }
+            }
+            CqlType::Udt(udt, _) => {
+                for (at, field) in values::split_tuple(bytes)?.into_iter().take(udt.fields.len()).enumerate() {
+                    if let Some(value) = field {
+                        self.put(id, values::field_path(at), Some(value));
+                    }
+                }
+            }
+            _ => {
+                for element in values::split_list(bytes)? {
+                    let path = Bytes::copy_from_slice(&self.bindings.sources.timeuuid());
+                    self.put(id, path, Some(element));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn prepend(&mut self, column: &TypedColumn, elements: &Term) -> Result<(), CqlError> {
+        if let BoundValue::Bytes(bytes) = elements.eval(self.bindings)? {
+            for (value, path) in prepended(values::split_list(&bytes)?, self.bindings) {
+                self.put(column.id, path, Some(value));
+            }
+        }
+        Ok(())
+    }
+
+    fn discard_from_list(&mut self, column: ColumnId, elements: &Term) -> Result<(), CqlError> {
+        if let BoundValue::Bytes(bytes) = elements.eval(self.bindings)? {
+            let unwanted = values::split_list(&bytes)?;
+            for found in list_cells(self.before, column).iter().filter(|found| unwanted.contains(&found.value)) {
+                self.put(column, found.path.clone().unwrap_or_default(), None);
+            }
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, column: &TypedColumn, elements: &Term) -> Result<(), CqlError> {
+        if let BoundValue::Bytes(bytes) = elements.eval(self.bindings)? {
+            for path in values::split_list(&bytes)? {
+                self.put(column.id, path, None);
+            }
+        }
+        Ok(())
+    }
+
+    /// An element of a map or a list, or a field of a user type.
+    fn set_part(&mut self, column: ColumnId, path: Bytes, value: &Term) -> Result<(), CqlError> {
+        match value.eval(self.bindings)? {
+            BoundValue::Bytes(value) => self.put(column, path, Some(value)),
+            BoundValue::Null => self.put(column, path, None),
+            BoundValue::Unset => {}
+        }
+        Ok(())
+    }
+
+    fn set_index(&mut self, column: ColumnId, index: &Term, value: &Term) -> Result<(), CqlError> {
+        let index = match index.eval(self.bindings)? {
+            BoundValue::Bytes(bytes) => bytes,
+            BoundValue::Null => return Err(CqlError::invalid("Invalid null value for list index")),
+            BoundValue::Unset => return Err(CqlError::invalid("Invalid unset value for list index")),
+        };
+        // what is wrong with the value is said before what is wrong with the index
+        let evaluated = value.eval(self.bindings)?;
+        let path = path_at(self.before, column, &index, "Attempted to set an element on a list which is null")?;
+        match evaluated {
+            BoundValue::Bytes(value) => self.put(column, path, Some(value)),
+            BoundValue::Null => self.put(column, path, None),
+            BoundValue::Unset => {}
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, column: ColumnId, is_complex: bool) {
+        if is_complex {
+            self.row.add_complex_deletion(column, self.time.deletion());
+        } else {
+            self.row.add_cell(cell(column, None, None, self.time));
+        }
+    }
+
+    fn delete_key(&mut self, column: &TypedColumn, key: &Term) -> Result<(), CqlError> {
+        let path = if matches!(column.ty, CqlType::Set { .. }) {
+            set_element(key, self.bindings)?
+        } else {
+            map_key(key, self.bindings)?
+        };
+        self.put(column.id, path, None);
+        Ok(())
+    }
+
+    fn delete_index(&mut self, column: ColumnId, index: &Term) -> Result<(), CqlError> {
+        let index = match index.eval(self.bindings)? {
+            BoundValue::Bytes(bytes) => bytes,
+            BoundValue::Null => return Err(CqlError::invalid("Invalid null value for list index")),
+            BoundValue::Unset => return Ok(()),
+        };
+        let path = path_at(self.before, column, &index, "Attempted to delete an element from a list which is null")?;
+        self.put(column, path, None);
+        Ok(())
+    }
+}
+
+/// The sum of two numbers, or two texts as one.
+fn add_values(ty: &CqlType, old: &Bytes, term: &Term, bindings: &Bindings<'_>) -> Result<Bytes, CqlError> {
+    let BoundValue::Bytes(more) = term.eval(bindings)? else {
+        return Err(CqlError::invalid("Invalid null or unset value for an addition"));
+    };
+    let sum = number::calculate(number::Operator::Add, (ty, old), (ty, &more));
+    let sum = sum.map_err(|error| CqlError::invalid(error.to_string()))?;
+    Ok(sum.map_or_else(|| old.clone(), Bytes::from))
+}
+
+/// By how much a counter grows; None: not at all.
+fn increment(term: &Term, bindings: &Bindings<'_>) -> Result<Option<i64>, CqlError> {
+    match term.eval(bindings)? {
+        BoundValue::Bytes(bytes) => match <[u8; 8]>::try_from(bytes.as_ref()) {
+            Ok(bytes) => Ok(Some(i64::from_be_bytes(bytes))),
+            Err(_) => Err(CqlError::invalid("Invalid empty value for counter increment")),
+        },
+        BoundValue::Null => Err(CqlError::invalid("Invalid null value for counter increment")),
+        BoundValue::Unset => Ok(None),
+    }
+}
+
+fn map_key(key: &Term, bindings: &Bindings<'_>) -> Result<Bytes, CqlError> {
+    match key.eval(bindings)? {
+        BoundValue::Bytes(bytes) => Ok(bytes),
+        BoundValue::Null => Err(CqlError::invalid("Invalid null map key")),
+        BoundValue::Unset => Err(CqlError::invalid("Invalid unset map key")),
+    }
+}
+
+fn set_element(element: &Term, bindings: &Bindings<'_>) -> Result<Bytes, CqlError> {
+    match element.eval(bindings)? {
+        BoundValue::Bytes(bytes) => Ok(bytes),
+        BoundValue::Null | BoundValue::Unset => Err(CqlError::invalid("Invalid null set element")),
+    }
+}
+
+/// Elements to prepend with their paths: clocks that run backwards from the reference of [`timeuuid`], so that what is
+/// prepended later sorts earlier. A time UUID is never given twice, so neither is its mirror image; the elements of one
+/// statement share it and are told apart, in their order, by its last bytes.
+fn prepended(elements: Vec<Bytes>, bindings: &Bindings<'_>) -> Vec<(Bytes, Bytes)> {
+    const TICKS_PER_MILLI: i64 = 10_000;
+    let uuid = bindings.sources.timeuuid();
+    let reference = timeuuid::LIST_REFERENCE_MILLIS * TICKS_PER_MILLI;
+    let mirrored = reference - (timeuuid::unix_ticks(&uuid) - reference);
+    let path = |at: usize| {
+        // clock sequence and first bytes of the node stay: they tell nodes apart
+        let place = split_seven(u32::try_from(at).unwrap_or(u32::MAX));
+        let low = [uuid[8], uuid[9], uuid[10] & 0x7f, uuid[11] & 0x7f, place[0], place[1], place[2], place[3]];
+        Bytes::copy_from_slice(&timeuuid::from_parts(mirrored, u64::from_be_bytes(low)))
+    };
+    elements.into_iter().enumerate().map(|(at, element)| (element, path(at))).collect()
+}
+
+/// 28 bits in four bytes of seven: so that signed bytes order as the number does.
+fn split_seven(number: u32) -> [u8; 4] {
+    [21, 14, 7, 0].map(|shift| u8::try_from((number >> shift) & 0x7f).expect("seven bits"))
+}
+
+/// The cells of a list in the row as it is.
+fn list_cells(before: Option<&Row>, id: ColumnId) -> &[rows::Cell] {
+    match before.and_then(|row| row.column(id)) {
+        Some(ColumnData::Complex(complex)) => &complex.cells,
+        _ => &[],
+    }
+}
+
+/// The path of the element at an index.
+fn path_at(before: Option<&Row>, id: ColumnId, index: &Bytes, when_null: &str) -> Result<Bytes, CqlError> {
+    let cells = list_cells(before, id);
+    let index = <[u8; 4]>::try_from(index.as_ref()).map_or(0, i32::from_be_bytes);
+    if cells.is_empty() {
+        return Err(CqlError::invalid(when_null));
+    }
+    let found = usize::try_from(index).ok().and_then(|index| cells.get(index));
+    let out = || CqlError::invalid(format!("List index {index} out of bound, list has size {}", cells.len()));
+    Ok(found.ok_or_else(out)?.path.clone().unwrap_or_default())
+}
