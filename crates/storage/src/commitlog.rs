@@ -30,6 +30,7 @@ mod format;
 pub mod fuzzing;
 mod load;
 mod pending;
+pub(crate) mod progress;
 mod reader;
 mod replay;
 mod segments;
@@ -47,12 +48,12 @@ use std::time::Duration;
 use env::{Env, Next, Wake};
 use schema::TableId;
 
-pub use crate::replay_progress::ReplayProgress;
 pub use archive::{ArchiveOptions, COMMAND_TIME_MAX};
 pub use captured::CaptureOptions;
 pub use durable::WaitDurable;
 pub use entries::Entries;
 pub use form::Compression;
+pub use progress::ReplayProgress;
 pub use replay::Replay;
 
 use captured::Capture;

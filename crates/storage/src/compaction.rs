@@ -5,17 +5,15 @@
 //! changes in one step: the new SSTables are complete and synced before the old ones go, and a transaction log on disk finishes or undoes
 //! what a crash interrupts.
 
-pub mod auto;
 pub mod choice;
-pub mod kind;
 pub mod operation;
-pub mod output;
 pub mod progress;
 pub mod purge;
 pub(crate) mod relevel;
 pub(crate) mod room;
 pub(crate) mod run;
 pub(crate) mod shadow;
-pub mod strategy;
 pub(crate) mod task;
 pub mod worker;
+
+pub use crate::strategy::{self, kind};

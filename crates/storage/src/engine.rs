@@ -18,7 +18,6 @@ use tokio::sync::oneshot;
 use crate::caches::Caches;
 use crate::caches::keeper::Keeper;
 use crate::commitlog::CommitLog;
-use crate::compaction::kind::Kind;
 use crate::compaction::operation::{Ended, Operation, Work};
 use crate::compaction::progress::Compactions;
 use crate::compaction::worker::Compactor;
@@ -30,8 +29,9 @@ use crate::memory::MemtableMemory;
 use crate::options::EngineOptions;
 use crate::read::explain::Observation;
 use crate::shards::Shards;
+use crate::strategy::kind::Kind;
 use crate::table::TableStore;
-use crate::view::FlushSet;
+use crate::table::view::FlushSet;
 use crate::write::{self, Applied};
 
 /// The storage of a node.

@@ -24,6 +24,7 @@ use crate::error::StorageError;
 use crate::guardrails::PartitionGuards;
 use crate::inherited::Inherited;
 use crate::options::FlushCompression;
+pub use crate::table::Opened;
 use crate::table::{LeftOut, TableStore};
 
 pub use sstable::SSTable;
@@ -32,17 +33,6 @@ pub use sstable::txn_log::{Operation, Transaction};
 
 /// Chunks of a flush that is not compressed.
 const NOOP_CHUNK_LENGTH: usize = 4 << 10;
-
-/// What was found of a table on disk.
-#[derive(Default)]
-pub struct Opened {
-    /// Its SSTables.
-    pub sstables: Vec<Arc<SSTable>>,
-    /// The greatest sequence number seen.
-    pub last_sequence: u64,
-    /// SSTables that cannot be opened.
-    pub left_out: Vec<LeftOut>,
-}
 
 /// Opens the SSTables in a table's directories. What a crash left half done is settled first, or, where nothing may be written, passed over.
 /// A damaged file set is named in the log and left out: what becomes of that is the caller's matter. No file is removed that no

@@ -14,16 +14,16 @@ use rows::codec::EncodingStatsCollector;
 use rows::{MergeStream, PartitionStream};
 use schema::TableMetadata;
 
-use crate::compaction::strategy::Strategy;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files;
 use crate::inherited::Inherited;
-use crate::memtable::Memtable;
-use crate::memtable::read::MemtableStream;
 use crate::outputs::Outputs;
+use crate::strategy::Strategy;
 use crate::table::TableStore;
-use crate::view::FlushSet;
+use crate::table::memtable::Memtable;
+use crate::table::memtable::read::MemtableStream;
+use crate::table::view::FlushSet;
 
 /// Writes the memtables of a table out at a start, where nothing is written to them and the log has all that they hold; later the flusher does
 /// it ([`Engine::flush`]), which waits for the log. Gives what the last of them became, nothing if they were empty.

@@ -18,7 +18,7 @@ use crate::commitlog::{LogError, WaitDurable};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
-use crate::view::FlushSet;
+use crate::table::view::FlushSet;
 use crate::{flush, schema_tables};
 
 /// Pause before a failed flush is tried again.

@@ -19,25 +19,23 @@ pub mod inherited;
 pub mod layout;
 pub mod log_intervals;
 pub mod memory;
-pub mod memtable;
 pub mod metrics;
 pub mod options;
 mod outputs;
 mod read;
 mod recovery;
-mod replay_progress;
 mod restore_point;
 pub mod schema_change;
 mod schema_tables;
 pub mod scrub;
 pub mod shards;
 pub mod snapshot;
+pub mod strategy;
 pub mod table;
 pub mod tombstones;
 pub mod truncate;
 mod truncation_records;
 pub mod verify;
-pub mod view;
 pub mod write;
 
 pub use engine::Engine;
@@ -45,7 +43,7 @@ pub use error::StorageError;
 pub use options::{DiskFailurePolicy, EngineOptions};
 pub use read::explain::Observation;
 pub use recovery::{Recovered, open};
-pub use table::{LeftOut, TableStore};
+pub use table::{LeftOut, TableStore, memtable, view};
 
 #[cfg(test)]
 mod tests;

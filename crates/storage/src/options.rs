@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use schema::{Schema, TableId};
 use sstable::Version;
 
-use crate::caches::keeper::SavedCaches;
 use crate::commitlog;
 use crate::guardrails::PartitionGuards;
 
@@ -28,6 +28,23 @@ pub enum FlushCompression {
     Fast,
     /// As the table says.
     Table,
+}
+
+/// Where, and how often, what is hot is saved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SavedCaches {
+    /// `saved_caches_directory`.
+    pub directory: PathBuf,
+    /// `key_cache_save_period`: of keys and chunks; None: they are not saved by time.
+    pub keys_period: Option<Duration>,
+    /// `row_cache_save_period`.
+    pub rows_period: Option<Duration>,
+    /// `key_cache_keys_to_save`.
+    pub keys_to_save: u64,
+    /// `row_cache_keys_to_save`.
+    pub rows_to_save: u64,
+    /// `cache_load_timeout`.
+    pub load_timeout: Duration,
 }
 
 /// The engine's settings.

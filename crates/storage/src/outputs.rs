@@ -9,11 +9,11 @@ use rows::PartitionStream;
 use sstable::{Descriptor, SSTable, SSTableWriter};
 use types::Token;
 
-use crate::compaction::output::{Output, Splitter};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::{self, NewSSTable, PendingPartition, Transaction};
 use crate::inherited::Inherited;
+use crate::strategy::output::{Output, Splitter};
 use crate::table::TableStore;
 
 /// SSTables under way.

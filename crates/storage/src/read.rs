@@ -20,10 +20,10 @@ use types::DecoratedKey;
 
 use sstable::{KeyHash, SSTable};
 
-use crate::memtable::Memtable;
-use crate::memtable::read::MemtableStream;
 use crate::table::TableStore;
-use crate::view::View;
+use crate::table::memtable::Memtable;
+use crate::table::memtable::read::MemtableStream;
+use crate::table::view::View;
 use watch::{Unwatched, Watch};
 
 /// The stream of what a command asks for.

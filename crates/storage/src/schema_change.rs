@@ -12,9 +12,9 @@ use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata};
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::index::IndexStore;
 use crate::table::TableStore;
-use crate::view::View;
+use crate::table::indexes::IndexStore;
+use crate::table::view::View;
 use crate::{index, recovery, schema_tables, write};
 
 /// Microseconds between two changes at least: a row that replaces another deletes it one microsecond before.

@@ -1,6 +1,11 @@
 //! A table's state on this node: its directory, its view, its locks and counters. What is done to a table is elsewhere:
 //! write, read, flush, compaction, snapshot, truncate each have a module that takes a [`TableStore`].
 
+pub mod entries;
+pub mod indexes;
+pub mod memtable;
+pub mod view;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,16 +19,14 @@ use sstable::{Descriptor, SSTable, SSTableId};
 
 use crate::caches::Caches;
 use crate::commitlog::LogPosition;
-use crate::compaction::auto::{AutoCompaction, FlushSize, Thresholds};
-use crate::compaction::strategy::Memory;
-use crate::files::Opened;
-use crate::index::IndexStore;
 use crate::inherited::RepairState;
-use crate::memtable::Memtable;
 use crate::metrics::TableMetrics;
 use crate::shards::Shards;
-use crate::truncation_records::{self, Truncation};
-use crate::view::{FlushSet, View};
+use crate::strategy::Memory;
+use crate::strategy::auto::{AutoCompaction, FlushSize, Thresholds};
+use indexes::IndexStore;
+use memtable::Memtable;
+use view::{FlushSet, View};
 
 /// A table's state on this node.
 pub struct TableStore {
@@ -71,6 +74,29 @@ pub struct TableStore {
     /// How large flushes are.
     pub flush_size: FlushSize,
 }
+
+/// What was found of a table on disk.
+#[derive(Default)]
+pub struct Opened {
+    /// Its SSTables.
+    pub sstables: Vec<Arc<SSTable>>,
+    /// The greatest sequence number seen.
+    pub last_sequence: u64,
+    /// SSTables that cannot be opened.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What is recorded of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Truncation {
+    /// What the log has of the table up to here is not replayed.
+    pub(crate) position: LogPosition,
+    /// When it was truncated, milliseconds; the smallest value, as in Cassandra: it never was.
+    pub(crate) at_millis: i64,
+}
+
+/// Of a table that was never truncated.
+pub(crate) const NEVER: i64 = i64::MIN;
 
 /// An SSTable that could not be opened: what it holds does not show, nor does what it deletes stay away.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -155,7 +181,7 @@ impl TableStore {
     /// When the table was truncated last, milliseconds since 1970; None: never.
     pub fn truncated_at_millis(&self) -> Option<i64> {
         let truncation = *self.truncation.lock().expect("no panic inside");
-        truncation.map(|truncation| truncation.at_millis).filter(|millis| *millis != truncation_records::NEVER)
+        truncation.map(|truncation| truncation.at_millis).filter(|millis| *millis != NEVER)
     }
 
     /// The log position of the last record that the memtables of a shard hold; None: nothing of it was logged.

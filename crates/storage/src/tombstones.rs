@@ -13,7 +13,7 @@ use types::DecoratedKey;
 
 use crate::compaction::purge::may_purge;
 use crate::table::TableStore;
-use crate::view::View;
+use crate::table::view::View;
 
 /// What lies beside one SSTable. Memtables are one source: the last.
 struct Beside<'a> {

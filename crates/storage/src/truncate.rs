@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::memtable::Memtable;
 use crate::table::TableStore;
+use crate::table::memtable::Memtable;
+use crate::table::view::FlushSet;
 use crate::truncation_records::Truncation;
-use crate::view::FlushSet;
 use crate::{layout, snapshot, truncation_records};
 
 /// Records that a table is being truncated: what the log has of it up to `position` is not replayed. The caller waits until the returned

@@ -18,6 +18,7 @@ use types::DecoratedKey;
 use crate::commitlog::LogPosition;
 use crate::error::StorageError;
 use crate::table::TableStore;
+pub(crate) use crate::table::{NEVER, Truncation};
 
 const COLUMN: &str = "truncated_at";
 
@@ -25,18 +26,6 @@ const COLUMN: &str = "truncated_at";
 pub(crate) fn is_here(table: &TableMetadata) -> bool {
     table.keyspace == "system" && table.name == "local"
 }
-
-/// What is recorded of a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Truncation {
-    /// What the log has of the table up to here is not replayed.
-    pub(crate) position: LogPosition,
-    /// When it was truncated, milliseconds; the smallest value, as in Cassandra: it never was.
-    pub(crate) at_millis: i64,
-}
-
-/// Of a table that was never truncated.
-pub(crate) const NEVER: i64 = i64::MIN;
 
 /// The mutation of `system.local` that records a truncation.
 pub(crate) fn mutation(

@@ -15,9 +15,9 @@ use smallvec::SmallVec;
 
 use crate::commitlog::{CommitLog, DirtyKey, Entries, LogError, LogPosition};
 use crate::error::StorageError;
-use crate::memtable::{EncodedRows, Memtable, WriteGuard};
 use crate::schema_tables;
 use crate::table::TableStore;
+use crate::table::memtable::{EncodedRows, Memtable, WriteGuard};
 
 /// Rows of a mutation from this size on are encoded for the memtable before any door is entered.
 const LARGE_RECORD: usize = 256 << 10;

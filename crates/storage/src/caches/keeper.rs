@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -22,6 +21,7 @@ use super::saved::{self, Hot, Kind, SAVED_FILE_MAX};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::SSTable;
+pub use crate::options::SavedCaches;
 use crate::table::TableStore;
 
 /// Bytes of chunks a second that are read again after a start: a tenth or so of what a disk gives.
@@ -30,23 +30,6 @@ pub const LOAD_BYTES_PER_SECOND: u64 = 64 << 20;
 const LOAD_STEP_BYTES: u64 = 4 << 20;
 /// A key is counted as so many bytes: reading it again reads an index, or a block or two.
 const KEY_BYTES: u64 = 16 << 10;
-
-/// Where, and how often, what is hot is saved.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SavedCaches {
-    /// `saved_caches_directory`.
-    pub directory: PathBuf,
-    /// `key_cache_save_period`: of keys and chunks; None: they are not saved by time.
-    pub keys_period: Option<Duration>,
-    /// `row_cache_save_period`.
-    pub rows_period: Option<Duration>,
-    /// `key_cache_keys_to_save`.
-    pub keys_to_save: u64,
-    /// `row_cache_keys_to_save`.
-    pub rows_to_save: u64,
-    /// `cache_load_timeout`.
-    pub load_timeout: Duration,
-}
 
 /// What the keeper has to do, besides what is in the caches.
 #[derive(Default)]

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use sstable::{Component, SSTable};
 
-use super::kind::Kind;
 use super::operation::{Item, Operation, Work};
 use super::progress::Compactions;
 use super::purge::{gc_before, is_whole, may_purge, memtable_min_timestamp};
-use super::strategy::leveled::{self, LEVELS};
-use super::strategy::{Candidate, Memory, State, Strategy};
 use super::task::Start;
 use crate::inherited::{RepairState, by_repair_state};
+use crate::strategy::kind::Kind;
+use crate::strategy::leveled::{self, LEVELS};
+use crate::strategy::{Candidate, Memory, State, Strategy};
+use crate::table::view::View;
 use crate::table::{Changes, TableStore};
-use crate::view::View;
 
 /// More SSTables in level 0 than these are shown as too many, as in Cassandra's `tablestats`.
 const L0_MAX: u64 = 4;
@@ -228,7 +228,7 @@ pub(super) fn take_for(store: &TableStore, operation: &Operation, compactions: &
         Work::Major { split } => {
             let seen = Seen::new(store, &changes, &view);
             let of_group = |group: &Group| {
-                let item = |choice: super::strategy::Choice| {
+                let item = |choice: crate::strategy::Choice| {
                     let inputs = choice.inputs.iter().filter_map(|index| group.sstables.get(*index).cloned());
                     Item { output: Some(choice.output), ..Item::of(inputs.collect()) }
                 };

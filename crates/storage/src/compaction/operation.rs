@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use types::DecoratedKey;
 
-use super::kind::Kind;
-use super::output::Output;
 use crate::error::StorageError;
 use crate::files::SSTable;
+use crate::strategy::kind::Kind;
+use crate::strategy::output::Output;
 use crate::table::LeftOut;
 
 /// Which SSTables it is for.

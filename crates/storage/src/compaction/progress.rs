@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use schema::TableId;
 
-use super::kind::Kind;
+use crate::strategy::kind::Kind;
 
 /// Finished compactions that are remembered; the oldest is forgotten.
 const HISTORY_MAX: usize = 1000;

@@ -13,10 +13,10 @@ use sstable::{KeyHash, SSTable};
 use types::{DecoratedKey, Token};
 
 use super::choice::candidate;
-use super::strategy::{Candidate, State, expired, only_purges_repaired};
-use crate::memtable::Memtable;
+use crate::strategy::{Candidate, State, expired, only_purges_repaired};
 use crate::table::TableStore;
-use crate::view::View;
+use crate::table::memtable::Memtable;
+use crate::table::view::View;
 
 /// Tombstones from before may go, seconds.
 pub fn gc_before(table: &TableMetadata, now: u32) -> u32 {

@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 use sstable::SSTable;
 
 use super::operation::Work;
-use super::output::Output;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::strategy::output::Output;
 use crate::table::TableStore;
 
 /// There must be room for so many bytes.

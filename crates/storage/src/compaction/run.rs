@@ -18,11 +18,9 @@ use sstable::{SSTable, SSTableStream};
 
 use super::choice::unmark;
 use super::operation::{Item, Work};
-use super::output::Output;
 use super::purge::{fully_expired, gc_before, is_whole, max_purgeable, may_purge};
 use super::room;
 use super::shadow;
-use super::strategy::options::read_bool;
 use super::task::{Outcome, Task, Written};
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
@@ -32,6 +30,8 @@ use crate::index::compacted::ShadowedEntries;
 use crate::inherited::Inherited;
 use crate::log_intervals;
 use crate::outputs::{OutputPartition, Outputs};
+use crate::strategy::options::read_bool;
+use crate::strategy::output::Output;
 use crate::table::TableStore;
 
 /// Bytes written in one slice of work.

@@ -7,9 +7,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use super::choice::{suspect, unmark};
-use super::kind::Kind;
 use super::operation::{Item, Work};
-use super::output::Output;
 use super::progress::{Finished, Running};
 use super::relevel::Relevel;
 use super::run::Merge;
@@ -17,6 +15,8 @@ use crate::commitlog::{LogPosition, WaitDurable};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::scrub::Scrub;
+use crate::strategy::kind::Kind;
+use crate::strategy::output::Output;
 use crate::table::TableStore;
 use crate::verify::Verification;
 

@@ -19,13 +19,14 @@ use env::{Next, Wake};
 use rows::{PartitionHead, PartitionStream, Unfiltered};
 use tokio::sync::oneshot;
 
-use super::entries::{self, Change, Entry};
-use super::{IndexStore, built};
-use crate::compaction::kind::Kind;
+use super::built;
 use crate::compaction::progress::Running;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::strategy::kind::Kind;
 use crate::table::TableStore;
+use crate::table::entries::{self, Change, Entry};
+use crate::table::indexes::IndexStore;
 
 /// Rows of a slice of work.
 const SLICE_ROWS: usize = 1024;

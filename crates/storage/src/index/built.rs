@@ -12,10 +12,10 @@ use rows::{DeletionTime, Liveness, Mutation, PartitionUpdate, Row};
 use schema::Schema;
 use types::DecoratedKey;
 
-use super::IndexStore;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
+use crate::table::indexes::IndexStore;
 
 const TABLE: &str = "IndexInfo";
 

@@ -10,9 +10,9 @@ use rows::Row;
 use rows::merge::RowObserver;
 use types::DecoratedKey;
 
-use super::IndexStore;
-use super::entries::{self, Change, Entry};
 use crate::table::TableStore;
+use crate::table::entries::{self, Change, Entry};
+use crate::table::indexes::IndexStore;
 
 /// Watches a merge of the base's SSTables.
 pub struct ShadowedEntries {

@@ -24,10 +24,10 @@ use rows::{
 use schema::index::definition::{IndexDefinition, IndexPart};
 use types::{CqlType, DecoratedKey};
 
-use super::IndexStore;
-use super::entries::{self, Entry};
 use crate::read::explain::Observation;
 use crate::table::TableStore;
+use crate::table::entries::{self, Entry};
+use crate::table::indexes::IndexStore;
 
 /// Most entries whose rows are read together.
 pub const BATCH_ENTRIES: usize = 256;

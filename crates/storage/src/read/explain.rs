@@ -19,10 +19,10 @@ use sstable::{SSTable, SSTableStream};
 
 use super::watch::Watch;
 use super::{DELETED, OLDER, exclusion, hash_of, is_by_names, is_deleted, read_watched, row_cache};
-use crate::memtable::Memtable;
-use crate::memtable::read::MemtableStream;
 use crate::table::TableStore;
-use crate::view::View;
+use crate::table::memtable::Memtable;
+use crate::table::memtable::read::MemtableStream;
+use crate::table::view::View;
 
 /// Why an SSTable that is read is read.
 const MAY_HOLD: &str = "it may hold rows of the answer";

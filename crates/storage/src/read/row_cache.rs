@@ -24,7 +24,7 @@ use super::watch::{Unwatched, Watch};
 use super::{budget, exclusion, in_memtables};
 use crate::caches::rows::{CachedPartition, Form, rows_wanted};
 use crate::table::TableStore;
-use crate::view::View;
+use crate::table::view::View;
 
 /// Why an SSTable is left out.
 pub(super) const IN_CACHE: &str = "the row cache has what it holds of the partition";

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rows::{PartitionStream, ReadCommand, ReadContext, ReadError};
 use sstable::SSTable;
 
-use crate::memtable::Memtable;
-use crate::view::View;
+use crate::table::memtable::Memtable;
+use crate::table::view::View;
 
 /// Somebody who looks on.
 pub(super) trait Watch {

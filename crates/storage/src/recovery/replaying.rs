@@ -17,12 +17,12 @@ use types::Token;
 use super::Recovery;
 use super::round::{List, Round};
 use super::target::{self, Target};
+use crate::commitlog::progress::Follower;
 use crate::commitlog::{CommitLog, DirtyKey, LogPosition, Replay};
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::memtable::Memtable;
-use crate::replay_progress::Follower;
 use crate::table::TableStore;
+use crate::table::memtable::Memtable;
 
 /// Bytes of records of a round, and one record more; less where memtables may hold little.
 const ROUND_BYTES: usize = 4 << 20;

@@ -17,8 +17,8 @@ use sstable::Version;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, int};
-use crate::caches::keeper::SavedCaches;
 use crate::caches::saved::Kind;
+use crate::options::SavedCaches;
 use crate::{Engine, EngineOptions, TableStore, schema_change};
 
 const TABLE: TableId = TableId([7; 16]);

@@ -23,7 +23,7 @@ use sstable::Component;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, delete_range, delete_row, die};
-use crate::index::entries::{Entry, composite};
+use crate::table::entries::{Entry, composite};
 use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change};
 
 const ID: TableId = TableId([7; 16]);
@@ -314,7 +314,7 @@ fn values_of(table: &TableMetadata, index: &str, all: &[(Place, Row)]) -> BTreeM
     for (place, row) in all.iter().filter(|(place, _)| !place.1.is_empty()) {
         let path = |cell: &Cell| cell.path.clone().unwrap_or_default();
         let own: BTreeSet<Bytes> = match index {
-            "by_k" => std::iter::once(crate::index::entries::component(&place.0, 0).expect("two")).collect(),
+            "by_k" => std::iter::once(crate::table::entries::component(&place.0, 0).expect("two")).collect(),
             "by_c" => std::iter::once(place.1[0].clone()).collect(),
             "by_d" => std::iter::once(place.1[1].clone()).collect(),
             "by_s" => statics

@@ -19,8 +19,8 @@ use sstable::Component;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{int, keyspace, number};
-use crate::compaction::kind::Kind;
 use crate::compaction::operation::{Operation, Work};
+use crate::strategy::kind::Kind;
 use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change, truncate};
 
 const HOST: [u8; 16] = [3; 16];

@@ -27,8 +27,8 @@ use types::{CqlType, DecoratedKey};
 use super::common::{self, delete_range, delete_row, die, int, number};
 use super::seeds::each;
 use crate::compaction::choice;
-use crate::compaction::kind::Kind;
 use crate::compaction::operation::{Operation, Work};
+use crate::strategy::kind::Kind;
 use crate::{Engine, EngineOptions, TableStore, commitlog, schema_change};
 
 const ID: TableId = TableId([7; 16]);

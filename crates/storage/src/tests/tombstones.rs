@@ -13,8 +13,8 @@ use sstable::{Component, SSTable, Statistics};
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, delete_range, delete_row, int};
-use crate::compaction::kind::Kind;
 use crate::compaction::operation::{Operation, Work};
+use crate::strategy::kind::Kind;
 use crate::{Engine, EngineOptions, TableStore, schema_change, tombstones};
 
 const ID: TableId = TableId([8; 16]);

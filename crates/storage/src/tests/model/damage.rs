@@ -6,8 +6,8 @@
 use sstable::Component;
 
 use super::*;
-use crate::compaction::kind::Kind;
 use crate::compaction::operation::{Ended, Work};
+use crate::strategy::kind::Kind;
 use crate::{scrub, snapshot, verify};
 
 const SCRUB: scrub::Options = scrub::Options { skip_corrupted: false, validate: true };

@@ -7,8 +7,8 @@ use env::Disk;
 use sstable::{Component, Descriptor, SSTableId};
 
 use super::*;
-use crate::compaction::kind::Kind;
 use crate::compaction::operation::{Ended, Operation, Work};
+use crate::strategy::kind::Kind;
 use crate::table::TableStore;
 use crate::{files, import, snapshot, verify};
 

@@ -2,7 +2,7 @@
 //!
 //! Pure: the row that the memtable had, the row that it has now; out come rows of the hidden table. A value that is replaced takes its entry
 //! with it, at its own timestamp, so that the same value written later has an entry all the same. What a range or partition deletion shadows
-//! is not looked for: those entries stay and are stale ([`super::search`] finds them). See docs/notes/0006-indexes.md.
+//! is not looked for: those entries stay and are stale ([`crate::index::search`] finds them). See docs/notes/0006-indexes.md.
 //! Agrees with `org.apache.cassandra.index.internal.CassandraIndex.indexerFor` and `index.SecondaryIndexManager.WriteTimeTransaction`.
 
 use bytes::Bytes;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use schema::TableMetadata;
 
-use super::strategy::options::read;
-use super::strategy::{Strategy, is_enabled};
+use super::options::read;
+use super::{Strategy, is_enabled};
 
 /// Whether a table's strategy may choose by itself: as the schema says (`enabled`), or as an operator said since.
 #[derive(Default)]

@@ -7,9 +7,12 @@
 //! Options are those of the schema, which has checked them; what cannot be read keeps its default. Agrees with
 //! `org.apache.cassandra.db.compaction.{AbstractCompactionStrategy,CompactionStrategyManager}`.
 
+pub mod auto;
 pub mod expired;
+pub mod kind;
 pub mod leveled;
 pub mod options;
+pub mod output;
 pub mod overlaps;
 pub mod shards;
 pub mod size_tiered;
@@ -24,10 +27,10 @@ use std::collections::BTreeMap;
 
 use types::Token;
 
-use super::kind::Kind;
-use super::output::Output;
+use kind::Kind;
 use leveled::{LEVELS, LeveledOptions};
 use options::{CommonOptions, read_bool};
+use output::Output;
 use size_tiered::SizeTieredOptions;
 use time_window::TimeWindowOptions;
 use unified::UnifiedOptions;

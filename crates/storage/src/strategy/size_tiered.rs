@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use super::options::{CommonOptions, read};
 use super::tombstones::worth_dropping;
 use super::{Candidate, Choice, State};
-use crate::compaction::output::Output;
+use crate::strategy::output::Output;
 
 /// Options of the strategy, with Cassandra's defaults.
 #[derive(Clone, Copy, PartialEq, Debug)]

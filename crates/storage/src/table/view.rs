@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::files::SSTable;
 use rows::{PartitionRange, ReadCommand};
 use schema::TableMetadata;
+use sstable::SSTable;
 use types::DecoratedKey;
 
 use crate::commitlog::LogPosition;
-use crate::index::IndexStore;
-use crate::memtable::Memtable;
 use crate::shards::Shards;
+use crate::table::indexes::IndexStore;
+use crate::table::memtable::Memtable;
 
 /// Memtables that are frozen and on their way into one SSTable, in token order.
 pub struct FlushSet {

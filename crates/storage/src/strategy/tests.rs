@@ -178,20 +178,20 @@ fn check(name: &str, text: &str) {
 
 #[test]
 fn size_tiered_choices() {
-    check("size_tiered.txt", include_str!("../../../testdata/compaction/size_tiered.txt"));
+    check("size_tiered.txt", include_str!("../../testdata/compaction/size_tiered.txt"));
 }
 
 #[test]
 fn leveled_choices() {
-    check("leveled.txt", include_str!("../../../testdata/compaction/leveled.txt"));
+    check("leveled.txt", include_str!("../../testdata/compaction/leveled.txt"));
 }
 
 #[test]
 fn time_window_choices() {
-    check("time_window.txt", include_str!("../../../testdata/compaction/time_window.txt"));
+    check("time_window.txt", include_str!("../../testdata/compaction/time_window.txt"));
 }
 
 #[test]
 fn unified_choices() {
-    check("unified.txt", include_str!("../../../testdata/compaction/unified.txt"));
+    check("unified.txt", include_str!("../../testdata/compaction/unified.txt"));
 }

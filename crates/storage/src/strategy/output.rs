@@ -5,7 +5,7 @@
 
 use types::Token;
 
-use super::strategy::shards;
+use super::shards;
 
 /// The smallest part that is still halved (`SplittingSizeTieredCompactionWriter`).
 const HALF_MIN: u64 = 50_000_000;

@@ -20,7 +20,7 @@ use super::options::{read, read_bytes, read_share};
 use super::overlaps::{Inclusion, buckets, sections};
 use super::shards::{self, Sharding};
 use super::{Candidate, Choice, Memory, State};
-use crate::compaction::output::Output;
+use crate::strategy::output::Output;
 
 /// Levels at most: enough for any disk.
 const LEVELS_MAX: usize = 64;

@@ -16,7 +16,7 @@ use super::options::read;
 use super::size_tiered::{SizeTieredOptions, largest_full_bucket};
 use super::tombstones::worth_dropping;
 use super::{Candidate, Choice, Memory, State};
-use crate::compaction::output::Output;
+use crate::strategy::output::Output;
 
 /// Options of the strategy, with Cassandra's defaults.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -25,8 +25,8 @@ use schema::TableMetadata;
 use types::DecoratedKey;
 
 use crate::commitlog::{Appended, LogPosition};
-use crate::index::entries::{self, Change, Entry};
-use crate::index::{Attached, IndexStore};
+use crate::table::entries::{self, Change, Entry};
+use crate::table::indexes::{Attached, IndexStore};
 use arena::Arena;
 pub use partition::{EncodedRows, MemtablePartition};
 
@@ -116,7 +116,7 @@ impl WriteGuard<'_> {
             // a door inside a door, always in this order; frozen only together
             let mut guard = WriteGuard { memtable, contents: memtable.enter() };
             for entry in &found {
-                added += guard.apply(&crate::index::update(&index.definition, entry), None);
+                added += guard.apply(&crate::table::indexes::update(&index.definition, entry), None);
             }
         }
         added

@@ -12,8 +12,8 @@ use stdx::block_map::{BLOCK_MAX, Part};
 use types::DecoratedKey;
 
 use super::{SliceCursor, turn};
-use crate::memtable::Memtable;
-use crate::memtable::partition::{KeptRow, MemtablePartition};
+use crate::table::memtable::Memtable;
+use crate::table::memtable::partition::{KeptRow, MemtablePartition};
 
 /// Rows, cuts and blocks of them that are looked at in one entry through the door.
 const LOOKS_MAX: usize = 256;

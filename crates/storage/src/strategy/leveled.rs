@@ -23,7 +23,7 @@ use super::options::{read, read_bool};
 use super::size_tiered::{SizeTieredOptions, largest_full_bucket};
 use super::tombstones::worth_dropping;
 use super::{Candidate, Choice, Memory, State};
-use crate::compaction::output::Output;
+use crate::strategy::output::Output;
 
 /// L0 to L8.
 pub const LEVELS: usize = 9;

@@ -1,0 +1,97 @@
+//! Indexes as part of a table's state: each is a hidden table whose memtables hang on those of its base.
+//!
+//! Here is what the memtables and the view of a base need of an index. How an index is opened, built and read is in `crate::index`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use env::Env;
+use rows::PartitionUpdate;
+use schema::index::definition::IndexDefinition;
+
+use super::TableStore;
+use super::entries::Entry;
+use super::memtable::Memtable;
+
+/// An index on this node.
+pub struct IndexStore {
+    /// What it is made of, by the base's present schema.
+    pub definition: Arc<IndexDefinition>,
+    /// The hidden table.
+    pub store: Arc<TableStore>,
+    /// What outlives a change of the schema.
+    pub state: Arc<IndexState>,
+}
+
+/// Whether an index is complete, and what was noted about it.
+#[derive(Default)]
+pub struct IndexState {
+    built: AtomicBool,
+    /// Entries found stale and taken away.
+    pub stale_removed: AtomicU64,
+}
+
+impl IndexState {
+    /// Everything in the base has its entry.
+    pub fn is_built(&self) -> bool {
+        self.built.load(Ordering::Acquire)
+    }
+
+    /// Everything has, or does not any more.
+    pub fn set_built(&self, built: bool) {
+        self.built.store(built, Ordering::Release);
+    }
+}
+
+impl IndexStore {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// About how many rows a value has: the measure by which one of several indexes is chosen. Agrees with
+    /// `ColumnFamilyStore.getMeanRowCount`.
+    pub fn mean_row_count(&self) -> u64 {
+        let view = self.store.view();
+        let stats = view.sstables.iter().map(|sstable| &sstable.statistics().stats);
+        let (rows, partitions) =
+            stats.fold((0, 0), |(rows, count), stats| (rows + stats.total_rows, count + stats.partition_sizes.count()));
+        rows.checked_div(partitions).unwrap_or(0)
+    }
+
+    /// Applies entries that no write of the base brings: of a build, deletions of stale ones. `shard` is the base's. Gives the bytes by
+    /// which memtables grew.
+    pub fn apply(&self, shard: usize, entries: &[Entry]) -> usize {
+        if entries.is_empty() {
+            return 0;
+        }
+        loop {
+            let view = self.store.view();
+            let Some(memtable) = view.active.get(shard) else { return 0 };
+            if let Ok(mut guard) = memtable.enter_to_write() {
+                return entries.iter().map(|entry| guard.apply(&update(&self.definition, entry), None)).sum();
+            }
+            if self.store.is_closed() || self.store.dropped.load(Ordering::Acquire) {
+                // no memtables come after those that were frozen when the index or its table went
+                return 0;
+            }
+            // the new memtables are in the view before the old ones are frozen: the next look finds them
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// An entry as an update of the hidden table.
+pub(crate) fn update(definition: &IndexDefinition, entry: &Entry) -> PartitionUpdate {
+    let mut update = PartitionUpdate::new(Arc::clone(&definition.table), entry.key.clone());
+    update.rows.push(entry.row.clone());
+    update
+}
+
+/// What hangs on a memtable of the base: the memtables of its indexes, and the clock by which entries expire.
+pub struct Attached {
+    /// The clock.
+    pub env: Env,
+    /// An index and the memtable that has its entries of this shard.
+    pub indexes: Vec<(Arc<IndexStore>, Arc<Memtable>)>,
+}
