@@ -1,6 +1,6 @@
 //! What parsing and planning cost: statements with literals, as QUERY brings them, planned over and over.
 //!
-//! `cargo run --release -p server --example plan_cost [TIMES]` prints nanoseconds for each. Where time is noisy, count instructions:
+//! `cargo run --release -p bench-parts --example plan_cost [TIMES]` prints nanoseconds for each. Where time is noisy, count instructions:
 //! the difference of two runs under `valgrind --tool=callgrind` with different TIMES, divided by the difference of TIMES.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a program that measures

@@ -1,15 +1,12 @@
 //! What reads of parts of a partition cost the engine, without protocol and CQL, by the partition's width and by where its rows are.
 //!
-//! `cargo run --release -p storage --example slices -- [widths [version [column_index_size [only]]]]`, for instance `1000,100000,10000000 da 4096`;
+//! `cargo run --release -p bench-parts --example slices -- [widths [version [column_index_size [only]]]]`, for instance `1000,100000,10000000 da 4096`;
 //! `only`: the queries whose names contain it. CPU microseconds of this thread for each query, chunks warm. Each query runs inline
 //! first and again in the background where it must, as in the server; `again` says how many in a hundred did. What comes is checked:
 //! with a width of 100000000 that is the test of a partition beyond 2 GB.
 
 // It measures itself.
 #![allow(clippy::disallowed_methods)]
-
-#[path = "shared/bench_engine.rs"]
-mod bench_engine;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -158,7 +155,7 @@ impl Bench {
             ..EngineOptions::beneath(directory)
         };
         let tables = (0..30u8).map(|number| table(&format!("t{number}"), number + 10));
-        let engine = bench_engine::open(&env, options, tables);
+        let engine = bench_parts::open(&env, options, tables);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { engine, runtime, directory: directory.to_owned(), version, block }
     }

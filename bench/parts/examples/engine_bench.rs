@@ -1,10 +1,7 @@
 //! Bare cost of the engine, without protocol and CQL: writes into memtables and log, point reads and slices from memtables and
 //! from SSTables. Prints CPU-bound rates; run it under `perf stat` or callgrind for instructions.
 //!
-//! `cargo run --release -p storage --example engine_bench -- [ROWS]`
-
-#[path = "shared/bench_engine.rs"]
-mod bench_engine;
+//! `cargo run --release -p bench-parts --example engine_bench -- [ROWS]`
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -148,7 +145,7 @@ fn main() {
         tombstone_warn_threshold: 1000,
         ..EngineOptions::beneath(&directory)
     };
-    let engine = bench_engine::open(&env, options, [table()]);
+    let engine = bench_parts::open(&env, options, [table()]);
     let table = engine.schema().table("bench", "t").cloned().expect("it was just made");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let bench = Bench { env, engine, table, runtime };

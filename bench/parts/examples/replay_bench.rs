@@ -1,10 +1,7 @@
 //! What it costs to open an engine on a commit log that nobody flushed: writes rows until the log has so many bytes, drops the engine as the
 //! death of the process would, and opens it again, a few times.
 //!
-//! `cargo run --profile quick -p storage --example replay_bench -- [MEBIBYTES [VALUE_BYTES [ROWS_A_PARTITION]]]`
-
-#[path = "shared/bench_engine.rs"]
-mod bench_engine;
+//! `cargo run --profile quick -p bench-parts --example replay_bench -- [MEBIBYTES [VALUE_BYTES [ROWS_A_PARTITION]]]`
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,7 +98,7 @@ fn main() {
     let (mebibytes, value_bytes, rows_a_partition) = (argument(1, 100), argument(2, 128), argument(3, 1));
     let directory = std::env::temp_dir().join(format!("helenus-replay-bench-{}", std::process::id()));
     let env = env::real::env();
-    let engine = bench_engine::open(&env, options(&directory), [table()]);
+    let engine = bench_parts::open(&env, options(&directory), [table()]);
     let table = engine.schema().table("bench", "t").cloned().expect("it was just made");
     let value = Bytes::from((0..value_bytes).map(|index| (index * 7) as u8).collect::<Vec<u8>>());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

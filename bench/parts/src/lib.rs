@@ -1,4 +1,5 @@
-//! The engine that the programs of this directory measure: tables of keyspace `bench` in a directory of its own. Each includes this file.
+//! The engine that the programs in `examples/` measure: tables of keyspace `bench` in a directory of
+//! its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -4,12 +4,9 @@
 //! of a read that returns the one live row behind them all, forward and reversed, from the memtable, from an SSTable, and from both
 //! (every second tombstone in each); and the time of a slice that holds ten of them.
 //!
-//! `cargo run --release -p storage --example tombstones -- [KIND|all] [ORDER|all] [N]...`
+//! `cargo run --release -p bench-parts --example tombstones -- [KIND|all] [ORDER|all] [N]...`
 //!
 //! Instructions: run it under callgrind with `--toggle-collect='*read_through*'`.
-
-#[path = "shared/bench_engine.rs"]
-mod bench_engine;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -85,7 +82,7 @@ impl Bench {
             chunk_cache_bytes: 512 << 20,
             ..EngineOptions::beneath(directory)
         };
-        let engine = bench_engine::open(&env, options, [table()]);
+        let engine = bench_parts::open(&env, options, [table()]);
         let table = engine.schema().table("bench", "t").cloned().expect("it was just made");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let now = env.clock.now_micros();

@@ -2,13 +2,10 @@
 //! thread. Prints CPU seconds of the process, seconds of the clock and MB (10^6 bytes) a CPU second, of Data.db as stored and as it is
 //! before compression.
 //!
-//! `cargo run --profile quick -p storage --example compact_files -- DIRECTORY [SCRATCH] [VERSION]`
+//! `cargo run --profile quick -p bench-parts --example compact_files -- DIRECTORY [SCRATCH] [VERSION]`
 //!
-//! DIRECTORY holds SSTables of `bench.events` as the example `write_table` of crate sstable writes them. SCRATCH (made anew, and left
+//! DIRECTORY holds SSTables of `bench.events` as the example `write_table` writes them. SCRATCH (made anew, and left
 //! with the result for `helenus sstable verify`) must be on the same file system if links are wanted.
-
-#[path = "shared/bench_engine.rs"]
-mod bench_engine;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -59,7 +56,7 @@ fn main() {
     let env = env::real::env();
     let _ = env.disk.remove_dir_all(&scratch);
     let options = EngineOptions { sstable_version: version, ..EngineOptions::beneath(&scratch) };
-    let engine = bench_engine::open(&env, options, [table()]);
+    let engine = bench_parts::open(&env, options, [table()]);
     let store = engine.table(ID).expect("the table is open");
     store.auto_compaction.set(false);
     let sources = import::Options {

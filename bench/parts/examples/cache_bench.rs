@@ -1,10 +1,7 @@
 //! What misses and scans cost: point reads with data three times the chunk cache and with all of it in, the row cache, a scan from a file that the
 //! kernel does not have. CPU time and system calls from the kernel's files; resident memory against the caches' own accounts.
 //!
-//! `cargo run --profile quick -p storage --example cache_bench -- [PARTITIONS] [da|nb]`
-
-#[path = "shared/bench_engine.rs"]
-mod bench_engine;
+//! `cargo run --profile quick -p bench-parts --example cache_bench -- [PARTITIONS] [da|nb]`
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -162,7 +159,7 @@ fn main() {
         sstable_version: version,
         ..EngineOptions::beneath(&directory)
     };
-    let engine = bench_engine::open(&env, options, [table()]);
+    let engine = bench_parts::open(&env, options, [table()]);
     let store = engine.table(TableId([9; 16])).expect("it was just made");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     fill(&env, &engine, &store, keys, &runtime);
