@@ -3,27 +3,27 @@
 //! Bodies are slices of the buffer. What a client claims beyond the limit is not stored but thrown
 //! away as it comes.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 use protocol::frame::{HEADER_SIZE, Header, HeaderError, decode_header};
 use protocol::segment::decode::{EnvelopeJoiner, Joined};
 use protocol::segment::{SegmentDecoder, SegmentFormat};
 use protocol::{DecodeError, ProtocolVersion};
+use transport::Found;
 use transport::limits::LARGE_BODY;
 
-/// What is at the start of the buffer.
+/// An envelope that is not decoded.
 #[derive(Debug)]
-pub(crate) enum Frame {
-    /// Not enough for anything: more has to be read.
-    Nothing,
-    /// The beginning of an envelope with a large body, to be read on after [`Framing::admit`] or
-    /// thrown away with [`Framing::pass_over`].
-    Large(Header),
-    /// A whole envelope, its body still compressed if its flag says so.
-    Envelope(Header, Bytes),
-    /// An envelope over the limit; its body is being thrown away.
+pub(crate) enum Unusable {
+    /// It is over the limit; its body is being thrown away.
     TooLarge(Header),
     /// Bytes that can only be answered by closing.
     Broken(HeaderError),
+}
+
+impl From<HeaderError> for Unusable {
+    fn from(error: HeaderError) -> Self {
+        Self::Broken(error)
+    }
 }
 
 /// The largest requests that are taken of a client.
@@ -123,57 +123,59 @@ impl Framing {
         (HEADER_SIZE + length.min(limit)).saturating_sub(buffer.len())
     }
 
-    /// Takes what is at the start of the buffer.
-    pub fn next(&mut self, buffer: &mut BytesMut) -> Frame {
-        let found = match self.segments {
+    /// Takes what is at the start of the buffer. The body of a message is still compressed if its
+    /// flag says so.
+    #[inline]
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, Unusable> {
+        match self.segments {
             None => self.next_bare(buffer),
             Some(_) => self.next_segmented(buffer),
-        };
-        if matches!(found, Ok(Frame::Envelope(..))) {
-            self.admitted = false;
         }
-        found.unwrap_or_else(Frame::Broken)
     }
 
-    fn next_bare(&mut self, buffer: &mut BytesMut) -> Result<Frame, HeaderError> {
+    fn next_bare(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, Unusable> {
         if self.discard > 0 {
             let gone = self.discard.min(buffer.len());
             buffer.advance(gone);
             self.discard -= gone;
         }
         let Some(header) = decode_header(buffer)? else {
-            return Ok(Frame::Nothing);
+            return Ok(Found::Nothing);
         };
         let size = header.body_size as usize;
         if HEADER_SIZE + size > self.sizes.frame_max {
             self.discard(&header, buffer);
-            return Ok(Frame::TooLarge(header));
+            return Err(Unusable::TooLarge(header));
         }
         if buffer.len() < HEADER_SIZE + size {
             let is_large = size >= LARGE_BODY && !self.admitted;
-            return Ok(if is_large { Frame::Large(header) } else { Frame::Nothing });
+            return Ok(if is_large { Found::Large(header) } else { Found::Nothing });
         }
+        self.admitted = false;
         buffer.advance(HEADER_SIZE);
-        Ok(Frame::Envelope(header, buffer.split_to(size).freeze()))
+        Ok(Found::Message(header, buffer.split_to(size).freeze()))
     }
 
-    fn next_segmented(&mut self, buffer: &mut BytesMut) -> Result<Frame, HeaderError> {
+    fn next_segmented(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, Unusable> {
         let Some((decoder, joiner)) = &mut self.segments else {
-            return Ok(Frame::Nothing);
+            return Ok(Found::Nothing);
         };
         loop {
             match joiner.next_envelope()? {
-                Some(Joined::Envelope(header, body)) => return Ok(Frame::Envelope(header, body)),
-                Some(Joined::TooLarge(header)) => return Ok(Frame::TooLarge(header)),
+                Some(Joined::Envelope(header, body)) => {
+                    self.admitted = false;
+                    return Ok(Found::Message(header, body));
+                }
+                Some(Joined::TooLarge(header)) => return Err(Unusable::TooLarge(header)),
                 None => {}
             }
             let cut = joiner.cut().filter(|header| header.body_size as usize >= LARGE_BODY && !self.admitted);
             if let Some(header) = cut {
-                return Ok(Frame::Large(header));
+                return Ok(Found::Large(header));
             }
             match decoder.next(buffer).map_err(|error| broken_segment(error.into()))? {
                 Some(segment) => joiner.push(segment)?,
-                None => return Ok(Frame::Nothing),
+                None => return Ok(Found::Nothing),
             }
         }
     }

@@ -3,6 +3,9 @@
 //! Finds envelopes ([`crate::framing`]), decodes them, answers what belongs to the connection itself
 //! ([`handshake`]), gives everything else to the handler, and encodes the answers.
 //!
+//! The methods that each request passes are `#[inline]`: they are small, and stand in another crate
+//! than the connection that calls them.
+//!
 //! What must hold: before STARTUP each envelope is answered in its own version, afterwards all of
 //! them in the version of STARTUP; a request goes to the handler only when the connection is ready.
 
@@ -23,7 +26,7 @@ use transport::{Found, Opened, Output, Received, Refusal, ServerLimits, Service,
 
 use crate::authenticator::Authenticator;
 use crate::details::Native;
-use crate::framing::{Frame, Framing, Sizes};
+use crate::framing::{Framing, Sizes, Unusable};
 use crate::handler::{Handled, RequestHandler};
 use crate::limits::{COMPRESSED_APART, PARSED_MAX, PARSED_TIMES, UNKNOWN_FRAME_SIZE_MAX, VALUE_TIMES};
 
@@ -113,6 +116,7 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
     }
 
     /// Appends a response on a connection whose version is known.
+    #[inline]
     fn push(&mut self, response: &ResponseEnvelope, out: &mut Output) {
         let version = self.version.unwrap_or(ProtocolVersion::CURRENT);
         self.push_as(response, version, out);
@@ -120,6 +124,7 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
 
     /// Appends a response in this version. Pages of many rows are copied slice by slice; a page that
     /// is compressed has to be encoded at once, and stands apart.
+    #[inline]
     fn push_as(&mut self, response: &ResponseEnvelope, version: ProtocolVersion, out: &mut Output) {
         let compression = self.compression;
         if compression.is_none() {
@@ -140,6 +145,7 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
         self.push_as(&ResponseEnvelope::new(to.stream, error), version, out);
     }
 
+    #[inline]
     fn decode(&self, header: &Header, body: &Bytes) -> Result<RequestEnvelope, DecodeError> {
         if let Some(version) = self.version.filter(|version| *version != header.version) {
             let got = header.version;
@@ -165,6 +171,24 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
         }
         Received::Refused
     }
+
+    /// An envelope that cannot be decoded, or may not: it is answered.
+    #[cold]
+    fn refuse_unusable(&mut self, unusable: &Unusable, out: &mut Output) -> Found<Header> {
+        match unusable {
+            Unusable::TooLarge(header) => {
+                let text = self.framing.too_large(header);
+                self.push_error(address(header), ErrorMessage::invalid(text), out);
+                Found::Refused
+            }
+            Unusable::Broken(refused) => {
+                let error = &refused.error;
+                tracing::debug!(peer = %self.opened.peer, %error, "connection closed: broken frame");
+                out.append(|buffer| encode_header_error(buffer, refused));
+                Found::Broken
+            }
+        }
+    }
 }
 
 impl<H, M, F> Session for NativeSession<H, M>
@@ -181,29 +205,17 @@ where
     type Last = H::Last;
     type Running = F;
 
+    #[inline]
     fn next(&mut self, buffer: &mut BytesMut, out: &mut Output) -> Found<Header> {
-        match self.framing.next(buffer) {
-            Frame::Nothing => Found::Nothing,
-            Frame::Large(header) => Found::Large(header),
-            Frame::Envelope(header, body) => Found::Message(header, body),
-            Frame::TooLarge(header) => {
-                let text = self.framing.too_large(&header);
-                self.push_error(address(&header), ErrorMessage::invalid(text), out);
-                Found::Refused
-            }
-            Frame::Broken(refused) => {
-                let error = &refused.error;
-                tracing::debug!(peer = %self.opened.peer, %error, "connection closed: broken frame");
-                out.append(|buffer| encode_header_error(buffer, &refused));
-                Found::Broken
-            }
-        }
+        self.framing.next(buffer).unwrap_or_else(|unusable| self.refuse_unusable(&unusable, out))
     }
 
+    #[inline]
     fn missing(&self, buffer: &BytesMut) -> usize {
         self.framing.missing(buffer)
     }
 
+    #[inline]
     fn body_size(&self, header: &Header) -> usize {
         header.body_size as usize
     }
@@ -217,6 +229,7 @@ where
     }
 
     /// What a body claims is believed as far as the decoder will take it.
+    #[inline]
     fn decoded_size(&self, header: &Header, body: &Bytes) -> usize {
         let is_compressed = header.flags & flags::COMPRESSED != 0 && !header.version.has_segments();
         let claimed = self.compression.filter(|_| is_compressed).map(|agreed| agreed.decompressed_size(body));
@@ -224,6 +237,7 @@ where
         taken.map_or(body.len(), |size| size.max(body.len()))
     }
 
+    #[inline]
     fn receive(&mut self, header: &Header, body: Bytes, out: &mut Output) -> Received<RequestEnvelope> {
         let envelope = match self.decode(header, &body) {
             Ok(envelope) => envelope,
@@ -239,6 +253,7 @@ where
         }
     }
 
+    #[inline]
     fn weight(&self, request: &RequestEnvelope, size: usize) -> usize {
         let parsed = match request.request {
             Request::Query(_) | Request::Prepare(_) => (size * PARSED_TIMES).min(PARSED_MAX),
@@ -247,19 +262,23 @@ where
         if size >= LARGE_BODY { size * VALUE_TIMES + parsed } else { size + parsed }
     }
 
+    #[inline]
     fn execute(&mut self, request: RequestEnvelope, received: Instant) -> F {
         let client = self.client.clone().expect("a request goes to the handler of a ready connection");
         (self.make)(client, request, received)
     }
 
+    #[inline]
     fn id_of_header(&self, header: &Header) -> Address {
         address(header)
     }
 
+    #[inline]
     fn id(&self, request: &RequestEnvelope) -> Address {
         Address { stream: request.stream, version: request.version }
     }
 
+    #[inline]
     fn answer(&mut self, id: Address, mut response: ResponseEnvelope, out: &mut Output) {
         response.stream = id.stream;
         self.push(&response, out);
@@ -273,14 +292,17 @@ where
         self.push(&ResponseEnvelope::new(-1, Response::Event(Box::new(event.clone()))), out);
     }
 
+    #[inline]
     fn poll(&mut self, context: &mut Context<'_>, out: &mut Output) -> bool {
         self.poll_login(context, out)
     }
 
+    #[inline]
     fn is_waiting(&self) -> bool {
         self.login.is_begun()
     }
 
+    #[inline]
     fn throws_on_overload(&self) -> bool {
         self.throw_on_overload
     }
