@@ -15,6 +15,8 @@ pub struct Settings {
     pub snapshots: Vec<SnapshotInfo>,
     pub throughput: u64,
     pub token_file: Option<String>,
+    /// The ring; None: this node alone.
+    pub ring: Option<RingInfo>,
     pub without_auto_compaction: Vec<String>,
 }
 
@@ -31,6 +33,7 @@ pub fn functions() -> Functions<FakeNode> {
     let mut functions = Functions::default();
     functions
         .add(|node: &FakeNode, _: &GetNode| node.node())
+        .add(|node: &FakeNode, get: &GetRing| node.ring(get))
         .add(|node: &FakeNode, _: &GetKeyspaces| node.keyspaces())
         .add(|node: &FakeNode, _: &GetTokenFile| Ok(node.0.lock().expect("no panic inside").token_file.clone()))
         .add(|node: &FakeNode, _: &Drain| node.called("drain".to_owned()))
@@ -208,8 +211,28 @@ fn entry(
     }
 }
 
+/// The endpoint of the node in a ring of its own.
+pub fn endpoint(node: NodeInfo) -> EndpointInfo {
+    EndpointInfo {
+        address: node.address,
+        storage_port: node.storage_port,
+        rpc_address: node.rpc_address,
+        native_port: node.native_port,
+        host_id: node.host_id,
+        data_center: node.data_center,
+        rack: node.rack,
+        is_up: true,
+        state: EndpointState::Normal,
+        load: Some(node.load),
+        release_version: Some(node.release_version),
+        schema_version: Some(node.schema_version),
+        tokens: node.tokens,
+        owns: Some(1.0),
+    }
+}
+
 impl FakeNode {
-    fn node(&self) -> Result<NodeInfo> {
+    pub fn node(&self) -> Result<NodeInfo> {
         Ok(NodeInfo {
             host_id: "3cba1d95-7197-4a36-adab-d6f7139b492b".to_owned(),
             cluster_name: "Test Cluster".to_owned(),
@@ -227,6 +250,7 @@ impl FakeNode {
             native_transport_active: true,
             mode: "NORMAL".to_owned(),
             schema_version: "ae161058-45b9-3f9a-a388-15618625d21f".to_owned(),
+            sstable_version: "bti-da".to_owned(),
             load: 151_265,
             uncompressed_load: 230_738,
             generation: 1_795_253_870,
@@ -243,6 +267,18 @@ impl FakeNode {
             tokens: TOKENS.to_vec(),
             bootstrap_state: "COMPLETED".to_owned(),
         })
+    }
+
+    fn ring(&self, get: &GetRing) -> Result<RingInfo> {
+        self.called(format!("ring {:?}", get.keyspace))?;
+        if let Some(ring) = &self.0.lock().expect("no panic inside").ring {
+            return Ok(ring.clone());
+        }
+        let node = self.node()?;
+        let starts = node.tokens.last().into_iter().chain(&node.tokens);
+        let range = |(start, end): (&i64, &i64)| RangeInfo { start: *start, end: *end, replicas: vec![0] };
+        let ranges = starts.zip(&node.tokens).map(range).collect();
+        Ok(RingInfo { endpoints: vec![endpoint(node)], note: None, ranges })
     }
 
     fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {

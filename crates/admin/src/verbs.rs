@@ -9,6 +9,7 @@ mod caches;
 mod compaction;
 mod monitoring;
 mod node;
+mod ring;
 mod sampling;
 mod settings;
 mod snapshots;
@@ -25,6 +26,7 @@ pub use monitoring::{
     ReplayMetrics, TableStats,
 };
 pub use node::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};
+pub use ring::{EndpointInfo, EndpointState, GetRing, RangeInfo, RingInfo};
 pub use sampling::{
     GetSamplingJobs, SAMPLERS, Sample, SampleRequest, SamplerInfo, Samples, ScheduleSampling, StopSampling,
 };
@@ -57,6 +59,7 @@ verbs! {
     // request => answer, name, effect
     GetNode => NodeInfo, "node", Reads;
     GetKeyspaces => Vec<KeyspaceInfo>, "keyspaces", Reads;
+    GetRing => RingInfo, "ring", Reads;
     GetTokenFile => Option<String>, "token_file", Reads;
     Drain => (), "drain", Changes;
     TransportChange => (), "change_transport", Changes;

@@ -12,6 +12,7 @@ pub mod caches;
 pub mod commit_log;
 pub mod compaction;
 pub mod partition;
+pub mod ring;
 pub mod snapshots;
 pub mod sstables;
 pub mod state;

@@ -10,6 +10,7 @@ mod compaction;
 mod monitoring;
 mod node;
 mod process;
+mod ring;
 mod sampling;
 mod settings;
 mod snapshots;
@@ -74,6 +75,7 @@ fn functions() -> Functions<NodeAdmin> {
         compaction::add_to,
         monitoring::add_to,
         node::add_to,
+        ring::add_to,
         sampling::add_to,
         settings::add_to,
         snapshots::add_to,

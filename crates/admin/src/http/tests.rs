@@ -80,7 +80,7 @@ fn requests_and_answers_arrive() {
     served.both(&GetMetrics {});
     served.both(&GetCompactionHistory {});
     served.both(&GetTimeout { kind: TimeoutKind::CasContention });
-    served.both(&GetEndpoints { keyspace: keyspace.clone(), table, key: "1:ä&b=%".to_owned() });
+    served.both(&GetEndpoints { keyspace: keyspace.clone(), table, key: "1:ä&b=%".to_owned(), with_port: false });
     let tables = TableSelection { keyspaces: vec![keyspace], tables: Vec::new() };
     served.both(&GetAutoCompaction { tables: tables.clone() });
     served.both(&SetAutoCompaction { tables: tables.clone(), on: false });

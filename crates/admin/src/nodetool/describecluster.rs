@@ -1,7 +1,14 @@
-//! `nodetool describecluster`: name, snitch, partitioner, schema versions, keyspaces. One node as yet.
+//! `nodetool describecluster`: name, snitch, partitioner, schema versions, numbers of nodes, keyspaces.
+//! Agrees with `org.apache.cassandra.tools.nodetool.DescribeCluster`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
 
 use crate::nodetool::{Context, Outcome};
-use crate::verbs::{GetKeyspaces, GetNode};
+use crate::verbs::{EndpointInfo, EndpointState, GetKeyspaces, GetNode, GetRing, RingInfo};
+
+/// What Cassandra shows instead of the schema version of nodes that do not answer.
+const UNREACHABLE: &str = "UNREACHABLE";
 
 #[derive(clap::Args)]
 pub struct Args {}
@@ -10,14 +17,24 @@ impl Args {
     pub fn run(self, context: &mut Context<'_>) -> Outcome {
         let node = context.api.ask(&GetNode {})?;
         let keyspaces = context.api.ask(&GetKeyspaces {})?;
+        let ring = context.api.ask(&GetRing { keyspace: None })?;
         let out = &mut *context.out;
         writeln!(out, "Cluster Information:\n\tName: {}", node.cluster_name)?;
         writeln!(out, "\tSnitch: {}\n\tDynamicEndPointSnitch: enabled", node.snitch)?;
-        writeln!(out, "\tPartitioner: {}", node.partitioner)?;
-        writeln!(out, "\tSchema versions:\n\t\t{}: [{}]\n", node.schema_version, node.address)?;
-        writeln!(out, "Stats for all nodes:\n\tLive: 1\n\tJoining: 0\n\tMoving: 0\n\tLeaving: 0\n\tUnreachable: 0")?;
-        writeln!(out, "\nData Centers: \n\t{} #Nodes: 1 #Down: 0", node.data_center)?;
-        writeln!(out, "\nDatabase versions:\n\t{}: [{}:{}]\n", node.release_version, node.address, node.storage_port)?;
+        writeln!(out, "\tPartitioner: {}\n\tSchema versions:", node.partitioner)?;
+        let schema_version = |endpoint: &EndpointInfo| {
+            let known = endpoint.schema_version.clone().filter(|_| endpoint.is_up);
+            known.unwrap_or_else(|| UNREACHABLE.to_owned())
+        };
+        for (version, names) in grouped(&ring, context.print_port, schema_version) {
+            writeln!(out, "\t\t{version}: [{}]\n", names.join(", "))?;
+        }
+        print_numbers(&ring, out)?;
+        writeln!(out, "\nDatabase versions:")?;
+        let release = |endpoint: &EndpointInfo| endpoint.release_version.clone().unwrap_or_default();
+        for (version, names) in grouped(&ring, true, release) {
+            writeln!(out, "\t{version}: [{}]\n", names.join(", "))?;
+        }
         writeln!(out, "Keyspaces:")?;
         for keyspace in keyspaces {
             let options: Vec<String> =
@@ -25,6 +42,33 @@ impl Args {
             let options = options.join(", ");
             writeln!(out, "\t{} -> Replication class: {} {{{options}}}", keyspace.name, keyspace.replication_class)?;
         }
-        Ok(())
+        match &ring.note {
+            Some(note) => Ok(writeln!(out, "\nNote: {note}")?),
+            None => Ok(()),
+        }
     }
+}
+
+/// The names of endpoints by something that they have.
+fn grouped(ring: &RingInfo, print_port: bool, by: impl Fn(&EndpointInfo) -> String) -> BTreeMap<String, Vec<String>> {
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for endpoint in &ring.endpoints {
+        groups.entry(by(endpoint)).or_default().push(endpoint.name(print_port));
+    }
+    groups
+}
+
+fn print_numbers(ring: &RingInfo, out: &mut dyn Write) -> io::Result<()> {
+    let down = |endpoints: &[&EndpointInfo]| endpoints.iter().filter(|endpoint| !endpoint.is_up).count();
+    let all: Vec<&EndpointInfo> = ring.endpoints.iter().collect();
+    let in_state = |state| all.iter().filter(|endpoint| endpoint.state == state).count();
+    writeln!(out, "Stats for all nodes:\n\tLive: {}", all.len() - down(&all))?;
+    writeln!(out, "\tJoining: {}", in_state(EndpointState::Joining))?;
+    writeln!(out, "\tMoving: {}", in_state(EndpointState::Moving))?;
+    writeln!(out, "\tLeaving: {}", in_state(EndpointState::Leaving))?;
+    writeln!(out, "\tUnreachable: {}\n\nData Centers: ", down(&all))?;
+    for (name, endpoints) in ring.by_data_center() {
+        writeln!(out, "\t{name} #Nodes: {} #Down: {}", endpoints.len(), down(&endpoints))?;
+    }
+    Ok(())
 }

@@ -16,7 +16,7 @@ impl Args {
         };
         check_table(context, keyspace, table)?;
         let (keyspace, table, key) = (keyspace.clone(), table.clone(), key.clone());
-        let request = GetEndpoints { keyspace, table, key };
+        let request = GetEndpoints { keyspace, table, key, with_port: context.print_port };
         for endpoint in context.api.ask(&request)? {
             writeln!(context.out, "{endpoint}")?;
         }

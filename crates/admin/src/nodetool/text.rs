@@ -25,12 +25,21 @@ impl Table {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
 
+    /// The widths of columns that several tables share.
+    pub fn widths_of(tables: &[Self]) -> Vec<usize> {
+        let rows = || tables.iter().flat_map(|table| &table.rows);
+        let columns = rows().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| rows().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+        (0..columns).map(|column| width(column).unwrap_or(0)).collect()
+    }
+
     /// Writes all rows.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width =
-            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-        let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+        self.print_in(&Self::widths_of(std::slice::from_ref(self)), out)
+    }
+
+    /// Writes all rows in columns of these widths.
+    pub fn print_in(&self, widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
         for row in &self.rows {
             let cell = |column: usize| row.get(column).map_or("", String::as_str);
             let cells: Vec<String> =

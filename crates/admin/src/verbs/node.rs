@@ -67,6 +67,8 @@ pub struct NodeInfo {
     pub mode: String,
     /// Version of the schema, a UUID with dashes.
     pub schema_version: String,
+    /// Format and version of new SSTables: `bti-da`.
+    pub sstable_version: String,
     /// Bytes of live SSTables.
     pub load: u64,
     /// Bytes of the rows in live SSTables without compression.

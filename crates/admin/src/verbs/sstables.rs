@@ -11,6 +11,9 @@ pub struct GetEndpoints {
     pub table: String,
     /// The partition key as CQL writes it without quotes, components separated by colons.
     pub key: String,
+    /// Whether addresses are followed by their storage ports.
+    #[serde(default)]
+    pub with_port: bool,
 }
 
 /// Asks for the data files that hold a partition.

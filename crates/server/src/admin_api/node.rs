@@ -28,6 +28,7 @@ fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
     let caches = caches::usages(node);
     let serving = admin.transport.is_serving();
     let state = state::state(node);
+    let version = state::options(node).sstable_version;
     let mode = match state {
         StorageState::Serving => "NORMAL",
         StorageState::Draining => "DRAINING",
@@ -51,6 +52,7 @@ fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
         native_transport_active: serving,
         mode: mode.to_owned(),
         schema_version: uuid_text(&services.node.schema().version),
+        sstable_version: format!("{}-{}", version.format().name(), version.name()),
         load: loads.0,
         uncompressed_load: loads.1,
         generation: i64::from(identity.generation),

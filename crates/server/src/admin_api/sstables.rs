@@ -3,27 +3,19 @@
 use std::path::PathBuf;
 
 use admin::verbs::{
-    GetEndpoints, GetSSTables, GetTombstones, ImportRequest, RebuildIndexes, Refresh, SSTableOutcome, SSTableRequest,
-    SSTableWork, SSTablesOfKey,
+    GetSSTables, GetTombstones, ImportRequest, RebuildIndexes, Refresh, SSTableOutcome, SSTableRequest, SSTableWork,
+    SSTablesOfKey,
 };
 use admin::{Functions, Result};
+use cluster::operations::partition;
 use cluster::operations::sstables::{self, ImportOptions, ScrubOptions, VerifyOptions, Work};
 use cluster::operations::tables::Selection;
-use cluster::operations::{partition, tables};
 
 use super::{NodeAdmin, invalid, of_operation, wait};
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
-    functions.add(endpoints).add(of_key).add(tombstones);
+    functions.add(of_key).add(tombstones);
     functions.add(import).add(refresh).add(rebuild_indexes).add(work);
-}
-
-/// This node, which has everything.
-fn endpoints(admin: &NodeAdmin, request: &GetEndpoints) -> Result<Vec<String>> {
-    let node = admin.cluster();
-    let table = tables::metadata(node, &request.keyspace, &request.table).map_err(of_operation)?;
-    partition::parse_key(&table, &request.key).map_err(of_operation)?;
-    Ok(vec![node.identity.broadcast.ip().to_string()])
 }
 
 fn of_key(admin: &NodeAdmin, request: &GetSSTables) -> Result<SSTablesOfKey> {

@@ -1,0 +1,77 @@
+//! The ring: endpoints, tokens, shares of the data, replicas.
+
+use admin::verbs::{EndpointInfo, EndpointState, GetEndpoints, GetRing, RangeInfo, RingInfo};
+use admin::{Functions, Result};
+use cluster::clock::uuid_text;
+use cluster::identity::RELEASE_VERSION;
+use cluster::operations::ring::{ownership, snapshot};
+use cluster::operations::{partition, tables};
+use ring::{Endpoint, EndpointId, Ring, State};
+
+use super::{NodeAdmin, of_operation, table_stats};
+
+pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
+    functions.add(ring).add(endpoints);
+}
+
+fn ring(admin: &NodeAdmin, request: &GetRing) -> Result<RingInfo> {
+    let ring = snapshot(admin.cluster());
+    let schema = admin.cluster().schema();
+    let shares = ownership(&ring, &schema, request.keyspace.as_deref()).map_err(of_operation)?;
+    // ids of endpoints in the order of their addresses
+    let mut ids: Vec<EndpointId> = (0u32..).map(EndpointId).take(ring.endpoints().len()).collect();
+    ids.sort_by_key(|id| ring.endpoint(*id).address);
+    let info = |id: &EndpointId| {
+        let owns = shares.as_ref().ok().and_then(|shares| shares.get(id.index())).copied();
+        EndpointInfo { owns, ..endpoint(admin, &ring, *id) }
+    };
+    let position = |id: &EndpointId| ids.iter().position(|known| known == id);
+    let placement = request.keyspace.as_deref().and_then(|keyspace| ring.placement(keyspace));
+    let ranges = placement.into_iter().flat_map(|placement| placement.ranges()).map(|(start, end, replicas)| {
+        RangeInfo { start: start.0, end: end.0, replicas: replicas.iter().filter_map(position).collect() }
+    });
+    Ok(RingInfo { ranges: ranges.collect(), endpoints: ids.iter().map(info).collect(), note: shares.err() })
+}
+
+/// An endpoint without its share. Load and versions of other nodes are not known here.
+fn endpoint(admin: &NodeAdmin, ring: &Ring, id: EndpointId) -> EndpointInfo {
+    let endpoint: &Endpoint = ring.endpoint(id);
+    let is_local = id == ring.local_id();
+    let load = || tables::all(admin.cluster()).iter().map(|store| table_stats::load(store).0).sum();
+    let native_port = if is_local { admin.transport.address().port() } else { endpoint.native.port() };
+    EndpointInfo {
+        address: endpoint.address.ip().to_string(),
+        storage_port: endpoint.address.port(),
+        rpc_address: endpoint.native.ip().to_string(),
+        native_port,
+        host_id: uuid_text(&endpoint.host_id),
+        data_center: endpoint.data_center.clone(),
+        rack: endpoint.rack.clone(),
+        is_up: endpoint.is_up,
+        state: match endpoint.state {
+            State::Normal => EndpointState::Normal,
+            State::Joining => EndpointState::Joining,
+            State::Leaving => EndpointState::Leaving,
+            State::Moving => EndpointState::Moving,
+        },
+        load: is_local.then(load),
+        release_version: is_local.then(|| RELEASE_VERSION.to_owned()),
+        schema_version: is_local.then(|| uuid_text(&admin.cluster().schema().version)),
+        tokens: endpoint.tokens.iter().map(|token| token.0).collect(),
+        owns: None,
+    }
+}
+
+/// The addresses of the replicas of a partition, the primary replica first.
+fn endpoints(admin: &NodeAdmin, request: &GetEndpoints) -> Result<Vec<String>> {
+    let node = admin.cluster();
+    let table = tables::metadata(node, &request.keyspace, &request.table).map_err(of_operation)?;
+    let key = partition::parse_key(&table, &request.key).map_err(of_operation)?;
+    let ring = snapshot(node);
+    let replicas = ring.placement(&request.keyspace).map_or(&[][..], |placement| placement.natural(key.token));
+    let name = |id: &EndpointId| {
+        let address = ring.endpoint(*id).address;
+        if request.with_port { address.to_string() } else { address.ip().to_string() }
+    };
+    Ok(replicas.iter().map(name).collect())
+}
