@@ -1,4 +1,6 @@
-//! What preparing carries along (schema, keyspace, bind markers) and what evaluating needs (bound values, clocks).
+//! State of the two phases of a statement: `Preparing` collects bind markers and looks up names
+//! while a statement is prepared; `Bindings` holds the values and clocks with which its terms are
+//! evaluated.
 
 mod calls;
 
@@ -15,50 +17,51 @@ use crate::sources::Sources;
 use crate::values::BoundValue;
 pub(crate) use calls::{Calls, Found};
 
-/// What a value is meant for: the name in error messages and bind variables, and the type.
+/// The place a value is given to: its type, and the name that error messages and bind variables
+/// show.
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     /// Column, `value(l)`, `[limit]`, …
     pub name: String,
-    /// Its type.
+    /// The type that the value must have.
     pub ty: CqlType,
-    /// It is this column of the partition key.
+    /// Position of the column in the partition key; None if the place is no column of it.
     pub key: Option<usize>,
 }
 
 impl Receiver {
-    /// Of a name and a type.
+    /// A receiver that is no column of the partition key.
     pub fn new(name: impl Into<String>, ty: CqlType) -> Self {
         Self { name: name.into(), ty, key: None }
     }
 
-    /// A column.
+    /// The receiver for the value of a column.
     pub fn column(column: &ColumnMetadata) -> Self {
         let key = (column.kind == ColumnKind::PartitionKey).then_some(column.position);
         Self { key, ..Self::new(column.name.clone(), column.ty.clone()) }
     }
 }
 
-/// Preparing one statement.
+/// The state of preparing one statement.
 pub(crate) struct Preparing<'a> {
     /// The schema.
     pub schema: &'a Arc<Schema>,
     /// Keyspace of the table; user types and functions are looked up there.
     pub keyspace: Arc<str>,
-    /// Table that bind variables are said to belong to.
+    /// The table that the metadata of bind variables names.
     pub table: Arc<str>,
-    /// Names of the markers as parsed.
+    /// Name of each bind marker; None for `?`.
     names: Vec<Option<String>>,
-    /// What is known of each marker.
+    /// Metadata of each bind marker; None until the marker was prepared.
     specs: Vec<Option<ColumnSpec>>,
-    /// The column of the partition key that each marker stands for.
+    /// For each bind marker the position of the partition key column that it is the value of.
     keys: Vec<Option<usize>>,
-    /// Functions that calls within the term at hand were found to mean.
+    /// The functions already resolved for calls within the term that is being prepared.
     pub calls: Calls,
 }
 
 impl<'a> Preparing<'a> {
-    /// With the markers of a parsed statement.
+    /// The state at the beginning, with the bind markers of a parsed statement.
     pub fn new(schema: &'a Arc<Schema>, markers: &[Option<ast::Ident<'_>>]) -> Self {
         let names = markers.iter().map(|marker| marker.as_ref().map(|name| name.as_str().to_owned())).collect();
         let (keyspace, table) = (Arc::from(""), Arc::from(""));
@@ -66,12 +69,12 @@ impl<'a> Preparing<'a> {
         Self { schema, keyspace, table, names, specs, keys: vec![None; markers.len()], calls: Calls::default() }
     }
 
-    /// Where functions are looked for.
+    /// The keyspace and table in which function names are resolved.
     pub fn scope(&self) -> Scope<'_> {
         Scope { schema: self.schema, keyspace: &self.keyspace, table: &self.table }
     }
 
-    /// The statement is about this table from here on.
+    /// Names that follow belong to this table.
     pub fn enter(&mut self, table: &TableMetadata) {
         if *self.keyspace != *table.keyspace {
             self.keyspace = Arc::from(table.keyspace.as_str());
@@ -81,7 +84,7 @@ impl<'a> Preparing<'a> {
         }
     }
 
-    /// A marker stands for a value of the receiver.
+    /// Records that a bind marker is a value for the receiver, and returns the marker's index.
     pub fn bind(&mut self, marker: &ast::BindMarker<'_>, receiver: &Receiver) -> u16 {
         let index = usize::from(marker.index);
         let name = self.names.get(index).and_then(|name| name.as_deref()).unwrap_or(&receiver.name);
@@ -98,8 +101,9 @@ impl<'a> Preparing<'a> {
         marker.index
     }
 
-    /// For each column of a partition key the last marker that stands for it alone; empty if one has none, or if markers
-    /// belong to several tables (or to a batch as a whole).
+    /// For each column of the partition key the index of the last bind marker that is its value, so
+    /// that drivers can compute the routing key. Empty if a column has no marker, or if the markers
+    /// belong to several tables.
     pub fn key_markers(&self, columns: usize) -> Arc<[u16]> {
         let one_table = self.specs.windows(2).all(|pair| match (&pair[0], &pair[1]) {
             (Some(a), Some(b)) => a.table == b.table && a.keyspace == b.keyspace,
@@ -113,23 +117,23 @@ impl<'a> Preparing<'a> {
         (0..columns).map(last).collect::<Option<Vec<_>>>().unwrap_or_default().into()
     }
 
-    /// The bind variables in order.
+    /// The metadata of all bind markers, in the order of their indexes.
     pub fn into_bind_variables(self) -> Result<Arc<[ColumnSpec]>, CqlError> {
         let missing = || CqlError::Server("a bind marker was not prepared".into());
         self.specs.into_iter().map(|spec| spec.ok_or_else(missing)).collect()
     }
 
-    /// The table of a name. `keyspace` is the current one.
+    /// Looks up a table. `keyspace` is that of the connection or request, for unqualified names.
     pub fn table(&self, name: &ast::QualifiedName<'_>, keyspace: Option<&str>) -> Result<Arc<TableMetadata>, CqlError> {
         find_table(self.schema, name, keyspace)
     }
 }
 
-/// What is said when no keyspace is given nor set.
+/// The error message for an unqualified name without a current keyspace.
 pub(crate) const NO_KEYSPACE: &str =
     "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename";
 
-/// The table of a name.
+/// Looks up a table. `keyspace` is that of the connection or request, for unqualified names.
 pub(crate) fn find_table(
     schema: &Schema,
     name: &ast::QualifiedName<'_>,
@@ -142,7 +146,7 @@ pub(crate) fn find_table(
     found.tables.get(table).cloned().ok_or_else(|| CqlError::invalid(format!("table {table} does not exist")))
 }
 
-/// A column of a table by name.
+/// Looks up a column. Hidden columns of compact tables are not found.
 pub(crate) fn find_column<'t>(table: &'t TableMetadata, name: &str) -> Result<&'t ColumnMetadata, CqlError> {
     table.column_by_name(name).filter(|column| !table.is_hidden(column)).ok_or_else(|| {
         let name = types::ident::maybe_quote(name);
@@ -150,17 +154,17 @@ pub(crate) fn find_column<'t>(table: &'t TableMetadata, name: &str) -> Result<&'
     })
 }
 
-/// What terms are evaluated with.
+/// The values and clocks with which terms are evaluated.
 #[derive(Clone, Copy)]
 pub(crate) struct Bindings<'a> {
-    /// Bound values.
+    /// The bound values, by the index of the bind marker.
     pub values: &'a [BoundValue],
     /// Clocks and ids.
     pub sources: &'a dyn Sources,
 }
 
 impl Bindings<'_> {
-    /// A bound value.
+    /// The bound value of a marker.
     pub fn value(&self, index: u16) -> Result<&BoundValue, CqlError> {
         self.values.get(usize::from(index)).ok_or_else(|| {
             CqlError::invalid("There were fewer values bound than the statement has bind variables".to_owned())

@@ -1,7 +1,8 @@
-//! What the execution of statements needs from the node: the schema, clocks, writes, reads. The border between CQL and
-//! everything that stores: a node of one, later a ring.
+//! The interface between CQL and the node: the schema, clocks, reads and writes that executing a
+//! statement needs. The server implements it.
 //!
-//! Must hold: no statement assumes that data is local; a mutation and a read command are plain values.
+//! Must hold: no statement assumes that data is on this node. Mutations and read commands are plain
+//! values that could be sent to another node.
 
 mod cas;
 
@@ -25,50 +26,53 @@ pub use cas::CasPartition;
 /// `default_secondary_index` of Cassandra 5.0: an index without USING is of this kind.
 pub const LEGACY_INDEX: &str = "legacy_local_table";
 
-/// What goes along with a write.
+/// Options of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WriteOptions {
-    /// How many replicas must have it.
+    /// How many replicas must acknowledge the write.
     pub consistency: Consistency,
-    /// The mutations belong to a logged batch of more than one partition: all of them happen, or none.
+    /// The mutations belong to a logged batch of more than one partition: after a crash either all
+    /// of them are applied or none.
     pub logged_batch: bool,
-    /// They are what a batch makes of its statements.
+    /// The kind of the batch that the mutations come from; None: they do not come from a batch.
     pub batch: Option<BatchKind>,
-    /// The mutations are of counters: what they hold are increments, to be added to what is there (`rows::counter`).
+    /// The mutations are of counter tables: their cells are increments to be added to the stored
+    /// counts (`rows::counter`).
     pub counters: bool,
 }
 
-/// What goes along with a read.
+/// Options of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReadOptions {
     /// How many replicas must answer.
     pub consistency: Consistency,
 }
 
-/// A conditional write of one partition.
+/// A conditional write to one partition.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CasRequest {
-    /// What must be known to decide. Of one key.
+    /// The read that the decision is based on; its range is one key.
     pub command: ReadCommand,
-    /// The first live row says enough.
+    /// The decision needs no more than the first live row.
     pub first_row_only: bool,
     /// tombstone_failure_threshold
     pub tombstone_failure: u64,
-    /// SERIAL or LOCAL_SERIAL: how many replicas must agree.
+    /// SERIAL or LOCAL_SERIAL: which replicas must agree on the decision.
     pub serial: Consistency,
-    /// How many replicas must have what is written.
+    /// How many replicas must acknowledge the write that follows.
     pub commit: Consistency,
 }
 
-/// A change of the schema: a function of the schema as it is when the change has its turn.
-/// Gives the new schema and what is told to clients; None when there is nothing to change (`IF NOT EXISTS`).
+/// A change of the schema, as a function from the schema in force when the change is its turn to
+/// the new schema and the event for clients. The function returns None if there is nothing to
+/// change, as with `IF NOT EXISTS`.
 pub struct SchemaChange {
-    /// The function. May be called more than once.
+    /// The function. It may be called more than once, if the schema changes in between.
     #[allow(clippy::type_complexity)]
     pub apply: Box<dyn Fn(&Schema) -> Result<Option<(Schema, SchemaEvent)>, CqlError> + Send + Sync>,
 }
 
-/// The cluster, as far as schema statements and DESCRIBE CLUSTER know it.
+/// The facts about the cluster that schema statements and DESCRIBE CLUSTER need.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterInfo {
     /// cluster_name
@@ -81,14 +85,15 @@ pub struct ClusterInfo {
     pub data_centers: Vec<String>,
     /// `default_secondary_index`; None where `default_secondary_index_enabled` is off.
     pub default_index: Option<String>,
-    /// `default_compaction`: what a table gets that is created without, as it is stored.
+    /// `default_compaction`: the compaction options of a table that is created without any, as they
+    /// are stored in the schema.
     pub default_compaction: Arc<BTreeMap<String, String>>,
     /// Tokens, each with the node it belongs to as `/address:port`.
     pub ring: Vec<(i64, String)>,
 }
 
 impl Default for ClusterInfo {
-    /// What a node without configuration is in.
+    /// The cluster of a node without configuration.
     fn default() -> Self {
         Self {
             name: "Test Cluster".to_owned(),
@@ -104,55 +109,61 @@ impl Default for ClusterInfo {
 
 /// The node, as statements see it.
 pub trait Coordinator {
-    /// The schema of this moment.
+    /// The schema in force.
     fn schema(&self) -> Arc<Schema>;
 
-    /// Clock for write timestamps, microseconds since 1970. Never the same twice in a row, never going back.
+    /// The clock for write timestamps, in microseconds since 1970. Each call returns more than the
+    /// one before.
     fn now_micros(&self) -> i64;
 
-    /// Clock for expiry and deletion times, seconds since 1970.
+    /// The clock for expiry and deletion times, in seconds since 1970.
     fn now_seconds(&self) -> u32 {
         u32::try_from(self.now_micros() / 1_000_000).unwrap_or(0)
     }
 
-    /// A time UUID never given before, at the present time.
+    /// A new time UUID of the present time; no two calls return the same.
     fn next_timeuuid(&self) -> [u8; 16];
 
     /// A random (version 4) UUID.
     fn random_uuid(&self) -> [u8; 16];
 
-    /// The cluster it is in.
+    /// The cluster that this node belongs to.
     fn cluster(&self) -> ClusterInfo {
         ClusterInfo::default()
     }
 
-    /// Roles and permissions as they are now. Where nobody has to log in they are not kept.
+    /// The present roles and permissions; empty on a node where nobody has to log in.
     fn roles(&self) -> Arc<Roles> {
         Arc::default()
     }
 
-    /// The hash of a password, as `system_auth.roles` holds it. It takes a tenth of a second of CPU: not on this thread.
+    /// Hashes a password as `system_auth.roles` holds it. Hashing takes a tenth of a second of CPU,
+    /// so it must not run on the calling thread.
     fn hash_password(&self, _password: String) -> impl Future<Output = Result<String, CqlError>> {
         std::future::ready(Err(CqlError::unsupported("Passwords are")))
     }
 
-    /// Applies mutations; durable as configured when it returns.
+    /// Applies mutations. When the future completes they are as durable as the commit log is
+    /// configured to make them.
     fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> impl Future<Output = Result<(), CqlError>>;
 
-    /// Reads, decides and writes as one step: of several on a partition each sees what the one before it wrote. `decide` is given what
-    /// is there and the timestamp to write with, which is greater than all that was read; it may be called again with another.
-    /// None: nothing is written. An ordinary write in between is not kept out.
+    /// Reads a partition, calls `decide` and writes what it returns, as one step: of several
+    /// conditional writes to a partition each sees what the one before it wrote. `decide` gets the
+    /// rows and the timestamp to write with, which is greater than every timestamp that was read.
+    /// It may be called again with other values; if it returns None nothing is written. Ordinary
+    /// writes may come in between.
     fn compare_and_set<F>(&self, request: CasRequest, decide: F) -> impl Future<Output = Result<(), CqlError>>
     where
         F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>;
 
-    /// The memory that results may take until they are sent. None: it is not counted.
+    /// The memory that results may take until they are sent; None: results are not counted.
     fn results(&self) -> Option<&Arc<Share>> {
         None
     }
 
-    /// Builds something from the stream of a read. Several commands (of one table) are read one after the other, as one stream.
-    /// `build` may be run again from scratch: first it runs on the worker, and in the background when that would wait.
+    /// Reads rows and hands them to `build` as one stream; several commands, which must be of one
+    /// table, follow each other in it. `build` runs on the worker first. If that would wait for the
+    /// disk it is abandoned and runs again from the beginning on another thread.
     fn read<T, F>(
         &self,
         commands: Vec<ReadCommand>,
@@ -163,7 +174,8 @@ pub trait Coordinator {
         T: Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static;
 
-    /// A read of the table passed many tombstones: `warning` says so to the client.
+    /// Tells the node that a read of the table passed many tombstones. `warning` is what the client
+    /// is told.
     fn tombstones_passed(&self, _table: &TableMetadata, _warning: &str) {}
 
     /// What [`Coordinator::read`] would take, for EXPLAIN: no data is read.
@@ -213,7 +225,8 @@ pub trait Coordinator {
         None
     }
 
-    /// Changes the schema; stored, published and in force when it returns. None: there was nothing to change.
+    /// Changes the schema. When the future completes the change is durable and in force. None:
+    /// there was nothing to change.
     fn change_schema(&self, change: SchemaChange) -> impl Future<Output = Result<Option<SchemaEvent>, CqlError>>;
 
     /// Drops all data of a table.

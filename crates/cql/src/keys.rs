@@ -1,4 +1,4 @@
-//! Serialized partition keys.
+//! Serialized partition keys: composing, taking apart, limits.
 //!
 //! Agrees with `org.apache.cassandra.db.marshal.CompositeType.build`, `cql3.Validation.validateKey` and
 //! `db.ClusteringPrefix.validate`.
@@ -9,10 +9,11 @@ use stdx::Cursor;
 
 use crate::error::CqlError;
 
-/// The longest key.
+/// The longest partition key, in bytes.
 pub(crate) const MAX_KEY: usize = 65_535;
 
-/// One component is the key itself; several are `u16 length, bytes, 0` each.
+/// Composes a key. One component is the key itself; of several, each is written as `u16 length,
+/// bytes, 0`.
 pub(crate) fn compose(components: &[Bytes]) -> Result<Bytes, CqlError> {
     if let [only] = components {
         return Ok(only.clone());
@@ -33,7 +34,7 @@ fn too_long(length: usize) -> CqlError {
     CqlError::invalid(format!("Key length of {length} is longer than maximum of {MAX_KEY}"))
 }
 
-/// Refuses what cannot be a key.
+/// Refuses keys that are empty or too long.
 pub(crate) fn check(key: &[u8]) -> Result<(), CqlError> {
     if key.is_empty() {
         return Err(CqlError::invalid("Key may not be empty"));
@@ -44,7 +45,7 @@ pub(crate) fn check(key: &[u8]) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// Refuses a clustering whose values are longer, together, than a key may be.
+/// Refuses a clustering whose values together are longer than a key may be.
 pub(crate) fn check_clustering(values: &[Option<Bytes>]) -> Result<(), CqlError> {
     match values.iter().flatten().map(Bytes::len).sum() {
         length if length > MAX_KEY => Err(too_long(length)),
@@ -52,10 +53,10 @@ pub(crate) fn check_clustering(values: &[Option<Bytes>]) -> Result<(), CqlError>
     }
 }
 
-/// Components of a key.
+/// The components of a key.
 pub(crate) type Components = SmallVec<[Bytes; 2]>;
 
-/// Takes a key apart. A key that is no composite gives what can be read of it.
+/// Takes a key apart. Of a malformed composite the components before the fault are returned.
 pub(crate) fn decompose(key: &Bytes, columns: usize) -> Components {
     let mut components = Components::new();
     if columns == 1 {

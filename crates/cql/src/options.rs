@@ -1,4 +1,5 @@
-//! What a request gives besides statement and values, what a connection remembers, and limits of the configuration.
+//! The options of a request, the state of a connection, and the limits of the configuration that
+//! statements need.
 //!
 //! Agrees with `org.apache.cassandra.cql3.QueryOptions` and the part of `service.ClientState` that statements need.
 
@@ -26,12 +27,12 @@ pub struct Limits {
     pub tombstone_warn: u64,
     /// tombstone_failure_threshold.
     pub tombstone_failure: u64,
-    /// What changes of the schema go by.
+    /// Switches for statements on the schema.
     pub switches: Switches,
 }
 
 impl Default for Limits {
-    /// What cassandra.yaml of 5.0 says.
+    /// The defaults of Cassandra 5.0.
     fn default() -> Self {
         Self {
             batch_size_warn: 5 << 10,
@@ -44,40 +45,41 @@ impl Default for Limits {
     }
 }
 
-/// What a request gives besides statement and values.
+/// The options of a request: everything besides statement and values.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct QueryOptions {
-    /// Consistency of the data.
+    /// Consistency level of the read or write.
     pub consistency: Consistency,
-    /// Consistency of lightweight transactions; None: SERIAL.
+    /// Consistency level of conditional statements; None: SERIAL.
     pub serial_consistency: Option<Consistency>,
-    /// Rows a page; None or 0: all at once.
+    /// Most rows of a page; None or 0: the answer is not paged.
     pub page_size: Option<u32>,
-    /// Where the page starts.
+    /// The paging state that the previous page ended with.
     pub paging_state: Option<Bytes>,
-    /// Write timestamp, microseconds, of the client.
+    /// The client's write timestamp, in microseconds.
     pub timestamp: Option<i64>,
-    /// Clock of the client, seconds, for expiry.
+    /// The client's present time, in seconds, for expiry.
     pub now_in_seconds: Option<u32>,
-    /// 3, 4 or 5.
+    /// Version of the native protocol: 3, 4 or 5.
     pub protocol_version: u8,
-    /// From the node's configuration.
+    /// The limits of the node's configuration.
     pub limits: Limits,
-    /// The guardrails that bind this client; None: none do.
+    /// The guardrails that apply to this client; None: none apply.
     pub guardrails: Option<Arc<Guardrails>>,
 }
 
-/// What a connection remembers between requests.
+/// The state of a connection between its requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClientState {
-    /// Set by USE.
+    /// The current keyspace, set by USE.
     pub keyspace: Option<String>,
-    /// Who has logged in, and what he may do now; None: nobody has to.
+    /// The user and his present permissions; None: nobody has to log in.
     pub access: Option<Arc<Access>>,
 }
 
 impl ClientState {
-    /// The permission is held on the table or what is above it. Allocates nothing.
+    /// The client has the permission on the table, its keyspace or all keyspaces. Checking
+    /// allocates nothing.
     pub fn has_table_permission(&self, permission: Permission, table: &TableMetadata) -> bool {
         self.access.as_ref().is_none_or(|access| access.has_on_table(permission, table))
     }

@@ -1,4 +1,5 @@
-//! Paging states: where the next page of a SELECT starts. Cassandra's layout, so that a state survives a change of node.
+//! Paging states: the position where the next page of a SELECT starts. The bytes have Cassandra's
+//! layout, so that a client may continue on another node.
 //!
 //! Native protocol specification §8; `org.apache.cassandra.service.pager.PagingState`.
 
@@ -9,15 +10,15 @@ use stdx::Cursor;
 
 use crate::error::CqlError;
 
-/// "No limit" as Cassandra writes it.
+/// Cassandra's number for "no limit".
 pub(crate) const UNLIMITED: u32 = i32::MAX as u32;
 
-/// Where the next page starts.
+/// The position where the next page starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PagingState {
-    /// Key of the last partition; None where the statement names only one.
+    /// Key of the last partition of the page; None if the statement names only one.
     pub key: Option<Bytes>,
-    /// Clustering of the last row; None between partitions.
+    /// Clustering of the last row of the page; None if the page ended with a partition.
     pub row: Option<ClusteringValues>,
     /// Rows left of the statement's LIMIT.
     pub remaining: u32,
@@ -25,11 +26,11 @@ pub(crate) struct PagingState {
     pub remaining_in_partition: u32,
 }
 
-/// Clustering columns whose presence bits share a header.
+/// Number of clustering columns whose bits share one header.
 const HEADER_COLUMNS: usize = 32;
 
 impl PagingState {
-    /// Serializes.
+    /// The bytes for the client.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         stdx::put_vbytes(&mut out, self.key.as_deref().unwrap_or_default());
@@ -43,7 +44,7 @@ impl PagingState {
         out
     }
 
-    /// Reads what a client sent back, for a table whose rows are ordered so.
+    /// Decodes the bytes that a client sent back. `comparator` is that of the table.
     pub fn decode(bytes: &[u8], comparator: &ClusteringComparator) -> Result<Self, CqlError> {
         let is_sound = |state: &Self| {
             let values = state.row.iter().flatten().zip(comparator.columns.iter());
@@ -71,7 +72,8 @@ impl PagingState {
     }
 }
 
-/// A header of two bits a column (1: empty, 2: null) before every 32 columns, then the values that are there.
+/// Layout: before every 32 columns a header of two bits a column (1: empty, 2: null), then the
+/// values of the other columns.
 fn encode_clustering(values: &[Option<Bytes>], out: &mut Vec<u8>) {
     for group in values.chunks(HEADER_COLUMNS) {
         let mut header = 0u64;

@@ -1,4 +1,5 @@
-//! Preparing: from text and schema to a plan that execution can follow without parsing or looking up names.
+//! Preparing a statement: parsing its text, looking up its names in the schema, making a plan.
+//! Executing the plan neither parses nor looks up names.
 //!
 //! Agrees with `org.apache.cassandra.cql3.QueryProcessor.prepare` and `CQLStatement.Raw.prepare`.
 
@@ -21,25 +22,28 @@ use crate::statements::select::{self, SelectPlan};
 use crate::values::BoundValue;
 pub(crate) use explained::ExplainPlan;
 
-/// A statement ready to be executed. Belongs to the schema it was prepared against: see [`Prepared::is_outdated`].
+/// A statement that can be executed. It holds the tables of the schema it was prepared against:
+/// [`Prepared::is_outdated`] says whether they have changed since.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The text.
+    /// The text of the statement.
     pub query: Arc<str>,
-    /// The keyspace that unqualified names were looked up in.
+    /// The keyspace in which unqualified names were looked up.
     pub keyspace: Option<Arc<str>>,
-    /// Every table is named with its keyspace: the connection's is of no account.
+    /// Every table is named with its keyspace, so that the statement means the same in every
+    /// keyspace.
     pub qualified: bool,
     /// The bind variables.
     pub bind_variables: Arc<[ColumnSpec]>,
-    /// For each component of the partition key the last bind variable that is compared with it; empty if one has none.
+    /// For each column of the partition key the index of the last bind variable that is its value;
+    /// empty if a column has none. Drivers compute the routing key from them.
     pub partition_key_bind_indexes: Arc<[u16]>,
-    /// The columns of the result; empty for what gives no rows.
+    /// The columns of the result; empty for statements without rows.
     pub result_metadata: Arc<ResultMetadata>,
     pub(crate) plan: Plan,
 }
 
-/// What is to be done.
+/// What executing the statement does.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // a plan is made once and not moved about
 pub(crate) enum Plan {
@@ -55,17 +59,19 @@ pub(crate) enum Plan {
     Truncate(Arc<TableMetadata>),
     /// EXPLAIN
     Explain(Box<ExplainPlan>),
-    /// Statements on the schema, and DESCRIBE: looked at again when they are executed.
+    /// Statements on the schema or on roles, and DESCRIBE. They are parsed again when they are
+    /// executed.
     Other,
 }
 
 impl Prepared {
-    /// MD5 of keyspace and text, of a qualified statement of its text only: the id that drivers are given.
+    /// The id that drivers are given: the MD5 of keyspace and text; of a qualified statement, of
+    /// the text alone.
     pub fn id(&self) -> [u8; 16] {
         statement_id(&self.query, self.keyspace.as_deref().filter(|_| !self.qualified))
     }
 
-    /// As many values are given as the statement has bind variables.
+    /// Checks that there are as many values as the statement has bind variables.
     pub(crate) fn check_count(&self, values: &[BoundValue]) -> Result<(), CqlError> {
         if self.bind_variables.len() == values.len() {
             return Ok(());
@@ -87,14 +93,10 @@ impl Prepared {
             )),
         }
     }
-
-    /// May be in a BATCH message.
-    pub fn is_modification(&self) -> bool {
-        matches!(self.plan, Plan::Modification(_))
-    }
 }
 
-/// The id of a prepared statement: MD5 of keyspace and text. Statements that are executed once need none.
+/// The id of a prepared statement: the MD5 of keyspace and text. It is computed on demand, because
+/// statements that are executed once need none.
 pub fn statement_id(query: &str, keyspace: Option<&str>) -> [u8; 16] {
     let mut hash = Md5::new();
     hash.update(keyspace.unwrap_or_default().as_bytes());
@@ -102,7 +104,7 @@ pub fn statement_id(query: &str, keyspace: Option<&str>) -> [u8; 16] {
     hash.finalize().into()
 }
 
-/// Prepares one statement. `keyspace` is the connection's, or the request's.
+/// Prepares one statement. `keyspace` is that of the connection or request, for unqualified names.
 pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Prepared, CqlError> {
     let parsed = parse(query).map_err(|error| CqlError::Syntax(error.to_string()))?;
     let mut preparing = Preparing::new(schema, &parsed.bind_markers);
@@ -160,7 +162,7 @@ fn validated(plan: ModificationPlan) -> Result<ModificationPlan, CqlError> {
     Ok(plan)
 }
 
-/// Whether it means the same in every keyspace.
+/// Every table of the statement is named with its keyspace.
 fn is_qualified(statement: &Statement<'_>) -> bool {
     let modification = |statement: &Modification<'_>| match statement {
         Modification::Insert(insert) => insert.table.keyspace.is_some(),
@@ -179,7 +181,8 @@ fn is_qualified(statement: &Statement<'_>) -> bool {
     }
 }
 
-/// How many columns the partition key of the one table has that a statement reads or changes.
+/// Number of partition key columns of the table that the statement reads or changes; None unless it
+/// is a single table.
 fn key_columns(plan: &Plan) -> Option<usize> {
     let table = match plan {
         Plan::Select(plan) => &plan.table,

@@ -1,10 +1,11 @@
 //! Clocks and ids that functions ask for.
 //!
-//! The coordinator of a statement has them; constants and pure functions are evaluated without.
+//! The coordinator of a statement implements them. Constants and pure functions are evaluated with
+//! [`NoSources`].
 
 /// Clocks and ids for functions like `now()`.
 pub(crate) trait Sources {
-    /// Microseconds since 1970.
+    /// The present time, in microseconds since 1970.
     fn micros(&self) -> i64;
     /// A new time UUID.
     fn timeuuid(&self) -> [u8; 16];
@@ -12,7 +13,7 @@ pub(crate) trait Sources {
     fn uuid(&self) -> [u8; 16];
 }
 
-/// For what asks no clock: constants, pure functions.
+/// The sources of terms that need none: constants and pure functions.
 pub(crate) struct NoSources;
 
 impl Sources for NoSources {

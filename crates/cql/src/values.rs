@@ -15,25 +15,25 @@ use crate::error::CqlError;
 /// A bound value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BoundValue {
-    /// Serialized.
+    /// A serialized value.
     Bytes(Bytes),
     /// null
     Null,
-    /// Not set: the column is left as it is.
+    /// No value: the column stays as it is.
     Unset,
 }
 
-/// Bytes that are no value of their type.
+/// The error for bytes that are no value of their type.
 pub(crate) fn malformed(what: &str) -> CqlError {
     CqlError::invalid(format!("Not enough bytes to read a {what}"))
 }
 
-/// The part of `whole` that `part`, a slice of it, covers: without a copy.
+/// `part`, which must be a slice of `whole`, as shared bytes, without a copy.
 fn share(whole: &Bytes, part: &[u8]) -> Bytes {
     if part.is_empty() { Bytes::new() } else { whole.slice_ref(part) }
 }
 
-/// Elements of a serialized list or set; null elements are refused.
+/// The elements of a serialized list or set; null elements are refused.
 pub(crate) fn split_list(value: &Bytes) -> Result<Vec<Bytes>, CqlError> {
     let mut cursor = Cursor::new(value);
     let count = cursor.i32().map_err(|_| malformed("list"))?;
@@ -49,7 +49,7 @@ pub(crate) fn split_list(value: &Bytes) -> Result<Vec<Bytes>, CqlError> {
     Ok(elements)
 }
 
-/// Entries of a serialized map.
+/// The entries of a serialized map; nulls are refused.
 pub(crate) fn split_map(value: &Bytes) -> Result<Vec<(Bytes, Bytes)>, CqlError> {
     let mut cursor = Cursor::new(value);
     let count = cursor.i32().map_err(|_| malformed("map"))?;
@@ -68,7 +68,7 @@ pub(crate) fn split_map(value: &Bytes) -> Result<Vec<(Bytes, Bytes)>, CqlError> 
     Ok(entries)
 }
 
-/// Fields of a serialized tuple or user type; trailing ones may be missing.
+/// The fields of a serialized tuple or user type; trailing fields may be missing.
 pub(crate) fn split_tuple(value: &Bytes) -> Result<Vec<Option<Bytes>>, CqlError> {
     let mut cursor = Cursor::new(value);
     let mut fields = Vec::new();
@@ -105,16 +105,17 @@ pub(crate) fn pack_vector(element: &CqlType, elements: &[Bytes]) -> Bytes {
     collection::build_vector(element, elements).into()
 }
 
-/// Orders the elements of a set and drops doubles.
+/// Sorts the elements of a set and drops duplicates.
 pub(crate) fn sort_set(element: &CqlType, elements: &mut Vec<Bytes>) {
     elements.sort_by(|a, b| types::compare(element, a, b));
     elements.dedup_by(|a, b| types::compare(element, a, b) == Ordering::Equal);
 }
 
-/// Orders the entries of a map; of two with one key the later stays.
+/// Sorts the entries of a map; of two entries with the same key the later one stays.
 pub(crate) fn sort_map(key: &CqlType, entries: &mut Vec<(Bytes, Bytes)>) {
     entries.sort_by(|a, b| types::compare(key, &a.0, &b.0));
-    // the sort is stable: the later of two equal keys is the second; dedup keeps the first, so it takes the second's value
+    // the sort is stable, so the later of two equal keys is the second; dedup keeps the first
+    // entry, which therefore takes the value of the second
     entries.dedup_by(|later, kept| {
         let same = types::compare(key, &later.0, &kept.0) == Ordering::Equal;
         if same {
@@ -124,7 +125,9 @@ pub(crate) fn sort_map(key: &CqlType, entries: &mut Vec<(Bytes, Bytes)>) {
     });
 }
 
-/// A bound set or map with its elements in order, each once: a client may send them in any. Those in collections too. A value that is in order already is handed back as it is.
+/// A bound value with the elements of its sets and maps sorted and each once, also inside of other
+/// collections, because a client may send them in any order. A value that is sorted already is
+/// returned without a copy.
 pub(crate) fn in_order(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
     match ty {
         CqlType::Set { element, .. } => {
@@ -153,7 +156,8 @@ pub(crate) fn in_order(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
     }
 }
 
-/// Collections in it are put in order. What tuples, user types and vectors hold is left as it is, as Cassandra leaves it.
+/// Values of the type are sorted by [`in_order`]. Tuples, user types and vectors are left as they
+/// are, as in Cassandra.
 fn is_ordered(ty: &CqlType) -> bool {
     match ty {
         CqlType::Set { .. } | CqlType::Map { .. } => true,
@@ -169,7 +173,8 @@ fn inner_order(ty: &CqlType, values: Vec<Bytes>) -> Result<Vec<Bytes>, CqlError>
     values.iter().map(|value| in_order(ty, value)).collect()
 }
 
-/// Appends the value of a column to a result row: `[int]` length and bytes, -1 where there is none.
+/// Appends the value of a column to a result row: `[int]` length and bytes; length -1 if there is
+/// no value.
 pub(crate) fn put_column(out: &mut Vec<u8>, ty: &CqlType, data: Option<&ColumnData>) {
     match data {
         None => stdx::put_i32(out, -1),
@@ -189,7 +194,7 @@ pub(crate) fn put_column(out: &mut Vec<u8>, ty: &CqlType, data: Option<&ColumnDa
     }
 }
 
-/// The value of a column as its own bytes.
+/// The serialized value of a column.
 pub(crate) fn column_value(ty: &CqlType, data: Option<&ColumnData>) -> Option<Bytes> {
     match data? {
         ColumnData::Simple(cell) if *ty == CqlType::Counter => {

@@ -1,4 +1,4 @@
-//! What a conditional statement sees of a partition, and the time at which it writes.
+//! The rows of a partition that a conditional statement decides by, and the timestamp of its write.
 //!
 //! Agrees in role with the read of `org.apache.cassandra.service.StorageProxy.cas` and with the ballots of `service.paxos`.
 
@@ -13,19 +13,19 @@ use rows::{
 use super::CasRequest;
 use crate::error::CqlError;
 
-/// What is there: only the columns that were asked for.
+/// The rows of a partition, with the requested columns only.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CasPartition {
-    /// The static row, if it has live cells.
+    /// The static row; None if it has no live cell.
     pub static_row: Option<Row>,
     /// Live rows in clustering order.
     pub rows: Vec<Row>,
-    /// Greatest timestamp of all that was passed, deletions included.
+    /// The greatest timestamp of anything the read passed, deletions included.
     newest: i64,
 }
 
 impl CasPartition {
-    /// Reads it.
+    /// Reads the partition.
     pub fn read(stream: &mut dyn PartitionStream, request: &CasRequest) -> Result<Self, CqlError> {
         let mut timed = Timed { stream, newest: NO_TIMESTAMP };
         let command = &request.command;
@@ -36,7 +36,8 @@ impl CasPartition {
             static_row = partition.static_row;
             while let Some(row) = live.next_row()? {
                 let row = only_asked_for(row, &command.columns);
-                // a row that only other columns keep alive is none
+                // the row is alive only by columns that were not requested: Cassandra does not
+                // count it
                 if row.liveness.is_empty() && row.columns.is_empty() {
                     continue;
                 }
@@ -50,7 +51,8 @@ impl CasPartition {
         Ok(Self { static_row, rows, newest: timed.newest })
     }
 
-    /// When to write: now, or later than all that is there. Deletions come one before the rest, so two steps later.
+    /// The timestamp to write with: now, or later than everything that was read. It is two steps
+    /// later, because the deletions of a statement are written one step before its values.
     pub fn timestamp(&self, now: i64) -> i64 {
         now.max(self.newest.saturating_add(2))
     }
@@ -61,7 +63,7 @@ fn only_asked_for(mut row: Row, columns: &ColumnFilter) -> Row {
     row
 }
 
-/// A stream that knows the greatest timestamp of what has passed.
+/// A stream that keeps the greatest timestamp of everything that passes through it.
 struct Timed<'a> {
     stream: &'a mut dyn PartitionStream,
     newest: i64,

@@ -1,4 +1,5 @@
-//! BATCH: the statements' updates joined per partition, so that each partition is one mutation.
+//! BATCH: the updates of all statements are merged by partition, so that each partition gets one
+//! mutation.
 //!
 //! Agrees with `org.apache.cassandra.cql3.statements.{BatchStatement,BatchUpdatesCollector}`, messages included.
 
@@ -26,11 +27,11 @@ use crate::values::BoundValue;
 /// A prepared BATCH.
 #[derive(Debug)]
 pub(crate) struct BatchPlan {
-    /// Logged, unlogged, counter.
+    /// The kind of the batch.
     pub kind: BatchKind,
-    /// USING TIMESTAMP of the whole.
+    /// USING TIMESTAMP of the batch.
     pub timestamp: Option<Term>,
-    /// Its statements.
+    /// The statements of the batch.
     pub statements: Vec<ModificationPlan>,
 }
 
@@ -64,7 +65,8 @@ pub(crate) fn prepare(
     Ok(BatchPlan { kind: batch.kind, timestamp, statements })
 }
 
-/// What may stand together in a batch, then what each of its statements may not have.
+/// Refuses statements that may not stand together in a batch, then clauses that its statements may
+/// not have.
 fn validate<'p>(
     kind: BatchKind,
     has_timestamp: bool,
@@ -182,12 +184,13 @@ pub(crate) async fn execute_all<C: Coordinator>(
     Ok(Answer { result: CqlResult::Void, warnings })
 }
 
-/// Updates by keyspace, key and table, in the order in which they were first named. They are merged at the end, all at once: merged one
-/// by one, n rows of a partition in no order would cost n².
+/// Updates by keyspace, key and table, in the order in which the statements name them first. They
+/// are merged at the end, all at once: merging one by one would take n² steps for n rows of a
+/// partition in random order.
 #[derive(Default)]
 struct Gathered {
     places: Vec<KeyUpdates>,
-    /// Of a key in each keyspace where it was named.
+    /// For each key the indexes in `places` of its updates, one for each keyspace.
     by_key: BTreeMap<Bytes, Vec<usize>>,
 }
 
@@ -291,13 +294,14 @@ fn warn_of_partitions(mutations: &[Mutation], limits: &Limits, warnings: &mut Ve
     }
 }
 
-/// Bytes of data, as Cassandra counts them for its thresholds: `PartitionUpdate.dataSize` and what it adds up.
+/// Size of an update in bytes, as Cassandra counts it for the thresholds of batches
+/// (`PartitionUpdate.dataSize`).
 fn update_size(update: &PartitionUpdate) -> usize {
     const TIMESTAMP: usize = 8;
     const EXPIRY: usize = 4 + 8;
     const DELETION: usize = 12;
     const ROW_DELETION: usize = DELETION + 1;
-    /// A static row is counted even where there is none.
+    /// Bytes that Cassandra counts for a static row, even where there is none.
     const NO_STATIC_ROW: usize = TIMESTAMP + ROW_DELETION;
     const RANGE: usize = 8 + 4;
     let clustering = |values: &ClusteringValues| -> usize { values.iter().flatten().map(Bytes::len).sum() };

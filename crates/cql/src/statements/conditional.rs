@@ -1,7 +1,9 @@
-//! Conditional statements, single or in a batch: what is read, what must hold of it, what is written then, what is answered.
+//! Conditional statements, single or in a batch: what is read, which conditions must hold, what is
+//! written if they do, and what is answered.
 //!
-//! All of one partition. The coordinator reads, asks [`Request::decide`] and writes as one step. Columns are read as Cassandra does: it
-//! shows in what a statement that was not applied answers.
+//! All statements are of one partition. The coordinator reads it, calls [`Request::decide`] and
+//! writes, as one step. The columns that are read are those that Cassandra reads, because a
+//! statement that was not applied answers with them.
 //! Agrees with `org.apache.cassandra.cql3.statements.{CQL3CasRequest,ModificationStatement,BatchStatement}`, messages included.
 
 mod answer;
@@ -22,7 +24,8 @@ use types::Consistency;
 /// A statement with its values.
 pub(crate) type Bound<'a> = (&'a ModificationPlan, &'a [BoundValue]);
 
-/// Executes conditional statements: all of them, or none. `is_batch`: rows that were not as wanted are answered with their keys.
+/// Executes conditional statements: all of them are applied, or none. `is_batch`: the answer names
+/// rows whose conditions failed by their keys.
 pub(crate) async fn execute<C: Coordinator>(
     statements: &[Bound<'_>],
     is_batch: bool,

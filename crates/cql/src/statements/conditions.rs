@@ -1,4 +1,4 @@
-//! IF: the conditions of a statement, prepared, and with the values of a request.
+//! IF: the prepared conditions of a statement, and binding them to the values of a request.
 //!
 //! Agrees with `org.apache.cassandra.cql3.conditions`, messages included.
 
@@ -18,16 +18,16 @@ use crate::terms::Term;
 use crate::values;
 use crate::values::BoundValue;
 
-/// When a statement is carried out.
+/// The condition under which a statement is applied.
 #[derive(Clone, Debug)]
 pub(crate) enum Conditions {
-    /// Always: it is no conditional statement.
+    /// No IF.
     None,
     /// IF NOT EXISTS
     NotExists,
     /// IF EXISTS
     Exists,
-    /// IF column …, in the order of the statement.
+    /// IF with conditions on columns, in the order of the statement.
     Columns(Vec<ColumnCondition>),
 }
 
@@ -36,24 +36,24 @@ pub(crate) enum Conditions {
 pub(crate) struct ColumnCondition {
     /// The column.
     pub column: ColumnMetadata,
-    /// What of it.
+    /// The part of the column that is compared.
     pub part: Part,
-    /// What must hold.
+    /// The comparison.
     pub test: Test,
 }
 
-/// What of a column is compared.
+/// The part of a column that is compared.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    /// All.
+    /// The whole column.
     Whole,
     /// `m[k]`, `l[i]`
     Element(Term),
-    /// `u.f`, by position.
+    /// `u.f`, by the position of the field.
     Field(usize),
 }
 
-/// What must hold.
+/// A comparison.
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
     /// `= t`, `CONTAINS t` …
@@ -68,20 +68,20 @@ pub(crate) struct BoundCondition {
     column: ColumnMetadata,
     part: BoundPart,
     operator: Operator,
-    /// One of them must answer the operator.
+    /// The condition holds if the operator is true for one of these.
     values: Vec<Option<Bytes>>,
 }
 
 #[derive(Clone, Debug)]
 enum BoundPart {
     Whole,
-    /// None: null.
+    /// The value; None: null.
     Element(Option<Bytes>),
     Field(usize),
 }
 
 impl Conditions {
-    /// There are none.
+    /// The statement has no conditions.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
@@ -93,19 +93,19 @@ impl Conditions {
         }
     }
 
-    /// Conditions on static columns, or on the others.
+    /// The conditions on static columns, or those on all others.
     pub fn of(&self, is_static: bool) -> impl Iterator<Item = &ColumnCondition> {
         self.columns().iter().filter(move |condition| condition.column.is_static() == is_static)
     }
 
-    /// Some column that is not static is looked at.
+    /// Some condition is on a column that is not static.
     pub fn applies_to_regular(&self) -> bool {
         self.of(false).next().is_some()
     }
 }
 
 impl ColumnCondition {
-    /// With the values of a request.
+    /// A copy with its terms evaluated.
     pub fn bind(&self, bindings: &Bindings<'_>) -> Result<BoundCondition, CqlError> {
         let unset = || CqlError::invalid("Invalid 'unset' value in condition");
         let part = match &self.part {

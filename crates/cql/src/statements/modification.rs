@@ -1,7 +1,9 @@
-//! INSERT, UPDATE, DELETE: planning, and turning a plan with bound values into mutations.
+//! INSERT, UPDATE and DELETE: their plan, and executing it, which turns bound values into
+//! mutations.
 //!
-//! A plan holds column ids and prepared terms: executing looks up no name. The usual statement (every key column by `=`,
-//! simple columns) is a straight line from bound values to one row.
+//! A plan holds column ids and prepared terms, so that execution looks up no name. The usual
+//! statement, with `=` on every key column and columns of one cell, goes straight from the bound
+//! values to one row.
 //! Agrees with `org.apache.cassandra.cql3.statements.{ModificationStatement,UpdateStatement,DeleteStatement}` and
 //! `cql3.{Attributes,UpdateParameters}`.
 
@@ -40,19 +42,20 @@ use crate::statements::conditions::Conditions;
 use crate::terms::Term;
 use crate::values::BoundValue;
 
-/// The longest TTL: 20 years.
+/// The longest TTL, in seconds: 20 years.
 pub(crate) const MAX_TTL: i32 = 20 * 365 * 24 * 60 * 60;
-/// The latest local deletion time that is written: what expires later expires then.
+/// The latest local deletion time that is written, in seconds since 1970. Cells that would expire
+/// later expire then.
 const MAX_DELETION_TIME: i64 = u32::MAX as i64 - 1;
 
 /// A prepared INSERT, UPDATE or DELETE.
 #[derive(Debug)]
 pub(crate) struct ModificationPlan {
-    /// Its table.
+    /// The table.
     pub table: Arc<TableMetadata>,
-    /// Which statement.
+    /// The statement: INSERT, UPDATE or DELETE.
     pub kind: StatementKind,
-    /// Which partitions and rows.
+    /// The prepared WHERE: partitions and rows.
     pub restrictions: Restrictions,
     /// Changes of static columns, by column id.
     pub static_operations: Vec<Operation>,
@@ -62,30 +65,30 @@ pub(crate) struct ModificationPlan {
     pub timestamp: Option<Term>,
     /// USING TTL
     pub ttl: Option<Term>,
-    /// Some operation looks at what is there (list elements by index or value).
+    /// Some operation reads the row before it writes (list elements by index or by value).
     pub requires_read: bool,
     /// IF
     pub conditions: Conditions,
-    /// An INSERT gives no value to the one value column of a compact table, which is all that a row of it is: it is refused when
-    /// it is executed.
+    /// The statement is an INSERT without a value for the only value column of a compact table.
+    /// Such a row would have no cell, so the statement is refused when it is executed.
     pub lacks_compact_value: bool,
-    /// Indexes whose values have a greatest length.
+    /// The indexes on the table, for their limits on the length of values.
     pub indexes: Arc<[IndexDefinition]>,
 }
 
-/// What a statement writes with: its time and how long what it writes lives.
+/// The timestamp and TTL that a statement writes with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteTime {
-    /// Microseconds.
+    /// Write timestamp, in microseconds.
     pub timestamp: i64,
-    /// Seconds to live.
+    /// TTL in seconds; 0: no expiry.
     pub ttl: u32,
-    /// The clock, seconds.
+    /// The present time, in seconds since 1970.
     pub now: u32,
 }
 
 impl WriteTime {
-    /// When what is written now expires.
+    /// The local deletion time of a cell with the TTL.
     pub fn expiration(&self) -> u32 {
         if self.ttl == NO_TTL {
             return NO_DELETION_TIME;
@@ -94,12 +97,13 @@ impl WriteTime {
         u32::try_from(end).expect("it was capped")
     }
 
-    /// A deletion now.
+    /// A deletion at the timestamp of the statement.
     pub fn deletion(&self) -> DeletionTime {
         DeletionTime::new(self.timestamp, self.now)
     }
 
-    /// A deletion of what was before an assignment of now.
+    /// The deletion of the former content of a column that is assigned: one step before the
+    /// timestamp of the statement.
     pub fn overwrite(&self) -> DeletionTime {
         DeletionTime::new(self.timestamp.saturating_sub(1), self.now)
     }
@@ -113,7 +117,7 @@ impl WriteTime {
     }
 }
 
-/// A value to write, or nothing.
+/// A cell with a value, or a tombstone if there is none.
 pub(crate) fn cell(column: schema::ColumnId, path: Option<Bytes>, value: Option<Bytes>, time: &WriteTime) -> Cell {
     match value {
         Some(value) => Cell {
@@ -129,12 +133,13 @@ pub(crate) fn cell(column: schema::ColumnId, path: Option<Bytes>, value: Option<
 }
 
 impl ModificationPlan {
-    /// A statement that gives its own timestamp.
+    /// The statement has USING TIMESTAMP.
     pub fn sets_timestamp(&self) -> bool {
         self.timestamp.is_some()
     }
 
-    /// What conditions cannot stand with, said of each statement of a batch before anything is said of the batch.
+    /// Refuses combinations with IF. In a batch this is checked for each statement before the batch
+    /// as a whole is.
     fn check_conditions(self) -> Result<Self, CqlError> {
         if self.conditions.is_none() {
             return Ok(self);
@@ -148,7 +153,7 @@ impl ModificationPlan {
         Ok(self)
     }
 
-    /// What a statement may not have, whatever its parts are.
+    /// Refuses combinations of clauses that no statement may have.
     pub fn validate(&self) -> Result<(), CqlError> {
         let refuse = |what: &str| Err(CqlError::invalid(what));
         if self.table.is_counter() && self.timestamp.is_some() {
@@ -169,18 +174,18 @@ impl ModificationPlan {
         Ok(())
     }
 
-    /// Rows, and not only static columns, are changed.
+    /// The statement changes rows, not only static columns.
     pub fn changes_rows(&self) -> bool {
         self.table.clustering.is_empty() || self.restrictions.restricts_clustering
     }
 
-    /// Nothing but static columns is changed or looked at, and no row is named.
+    /// The statement writes and compares static columns only, and its WHERE names no row.
     pub fn applies_only_to_static(&self) -> bool {
         let changes_only_static = !self.static_operations.is_empty() && self.operations.is_empty();
         changes_only_static && !self.conditions.applies_to_regular() && !self.restrictions.restricts_clustering
     }
 
-    /// The time to write with. `default`: the request's timestamp, or the clock's.
+    /// The timestamp and TTL to write with. `default` is the request's timestamp, or the clock's.
     fn write_time(&self, bindings: &Bindings<'_>, default: i64, now: u32) -> Result<WriteTime, CqlError> {
         let timestamp = match &self.timestamp {
             None => default,
@@ -209,7 +214,7 @@ impl ModificationPlan {
             BoundValue::Bytes(bytes) => <[u8; 4]>::try_from(bytes.as_ref())
                 .map(i32::from_be_bytes)
                 .map_err(|_| CqlError::invalid("Invalid TTL value"))?,
-            // as in Cassandra: null is no TTL at all, unset the table's
+            // as in Cassandra: null means no TTL, unset means the default of the table
             BoundValue::Null => 0,
             BoundValue::Unset => default,
         };
@@ -222,8 +227,8 @@ impl ModificationPlan {
         Ok(u32::try_from(value).expect("it is not negative"))
     }
 
-    /// The updates that the statement makes, one for each partition. `default`: the request's timestamp, or the clock's.
-    /// IN () selects nothing: then nothing else is looked at.
+    /// The updates that the statement makes, one for each partition. `default` is the request's
+    /// timestamp, or the clock's. With an empty IN there are none, and nothing else is evaluated.
     pub fn updates(
         &self,
         bindings: &Bindings<'_>,
@@ -234,7 +239,8 @@ impl ModificationPlan {
         self.updates_with(bindings, existing, || self.write_time(bindings, default, now))
     }
 
-    /// The updates, written at a time whatever the statement says: that of the transaction which it is part of.
+    /// The updates, written at the timestamp of the conditional transaction that the statement is
+    /// part of.
     pub fn updates_at(
         &self,
         bindings: &Bindings<'_>,
@@ -270,7 +276,7 @@ impl ModificationPlan {
         Ok(updates)
     }
 
-    /// What of each partition the statement is about.
+    /// The part of each partition that the statement changes.
     fn target(&self, bindings: &Bindings<'_>) -> Result<Extent, CqlError> {
         let width = self.restrictions.clustering_width();
         let all = self.table.clustering.len();
@@ -301,7 +307,8 @@ impl ModificationPlan {
         Ok(Extent::Rows(rows))
     }
 
-    /// Where the only clustering column of a compact table is the name of a cell, it may not be empty.
+    /// Refuses an empty value of the only clustering column of a compact table, because it is the
+    /// name of a cell there.
     fn check_dense(&self, clustering: &ClusteringValues) -> Result<(), CqlError> {
         let is_empty = |value: &Option<Bytes>| value.as_ref().is_none_or(Bytes::is_empty);
         if self.table.flags.dense && !self.table.flags.compound && clustering.first().is_none_or(is_empty) {
@@ -338,7 +345,8 @@ impl ModificationPlan {
             }
             Extent::StaticOnly => {}
         }
-        // as in Cassandra once for each row that is named: counters and lists show it
+        // as in Cassandra, operations on static columns are applied once for each row that is
+        // named; counters and lists show it
         let times = if let Extent::Rows(rows) = target { rows.len() } else { 1 };
         let times = if self.static_operations.is_empty() { 0 } else { times };
         for _ in 0..times {
@@ -371,7 +379,7 @@ impl ModificationPlan {
         let changes_nothing = self.operations.is_empty() && self.static_operations.is_empty();
         match (self.kind, self.table.compact_value()) {
             (StatementKind::Insert, None) => row.liveness = time.liveness(),
-            // a row of a compact table is its one cell
+            // rows of compact tables have no liveness: they are their cells
             (StatementKind::Insert, Some(value)) if changes_nothing && value.ty == CqlType::Empty => {
                 row.add_cell(cell(value.id, None, Some(Bytes::new()), time));
             }
@@ -407,17 +415,17 @@ impl ModificationPlan {
     }
 }
 
-/// What of a partition is changed.
+/// The part of a partition that a statement changes.
 enum Extent {
-    /// All of it: there are no clustering columns, and one row.
+    /// The only row of a table without clustering columns.
     Partition,
-    /// All of it.
+    /// The whole partition, static row included.
     WholePartition,
     /// The rows in ranges.
     Ranges(Slices),
-    /// Rows.
+    /// The rows of these clusterings.
     Rows(Vec<ClusteringValues>),
-    /// The static row.
+    /// Only the static row.
     StaticOnly,
 }
 
@@ -431,12 +439,12 @@ impl Extent {
     }
 }
 
-/// The default write timestamp of a request.
+/// The write timestamp of a request: the client's, or the clock's.
 pub(crate) fn default_timestamp<C: Coordinator>(options: &QueryOptions, coordinator: &C) -> i64 {
     options.timestamp.unwrap_or_else(|| coordinator.now_micros())
 }
 
-/// The clock of a request, seconds.
+/// The present time of a request, in seconds: the client's, or the clock's.
 pub(crate) fn request_seconds<C: Coordinator>(options: &QueryOptions, coordinator: &C) -> u32 {
     options.now_in_seconds.unwrap_or_else(|| coordinator.now_seconds())
 }
@@ -455,14 +463,14 @@ pub(crate) async fn execute<C: Coordinator>(
     Ok(Answer { result: CqlResult::Void, warnings })
 }
 
-/// Asks the guardrails that bind the client about the levels of a request.
+/// Checks the guardrails on the consistency levels of a write.
 pub(crate) fn guard_levels(options: &QueryOptions, warnings: &mut Vec<String>) -> Result<(), CqlError> {
     let Some(guardrails) = &options.guardrails else { return Ok(()) };
     let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
     guardrails.write.check_levels(options.consistency, serial, warnings)
 }
 
-/// Asks the guardrails that bind the client about a statement.
+/// Checks the guardrails on a statement.
 pub(crate) fn guard<C: Coordinator>(
     plan: &ModificationPlan,
     bindings: &Bindings<'_>,
@@ -482,7 +490,7 @@ pub(crate) fn guard<C: Coordinator>(
     guard_products(plan, bindings, &guardrails.query, warnings)
 }
 
-/// What IN relations multiply to, as for reads.
+/// Checks the guardrails on the product of IN relations, as for reads.
 fn guard_products(
     plan: &ModificationPlan,
     bindings: &Bindings<'_>,
@@ -502,7 +510,7 @@ fn guard_products(
     Ok(())
 }
 
-/// Asks the guardrails that bind the client about what is to be written.
+/// Checks the guardrails on the values to be written.
 pub(crate) fn guard_update(
     update: &PartitionUpdate,
     options: &QueryOptions,
@@ -544,7 +552,8 @@ async fn write<C: Coordinator>(
     Ok(warnings)
 }
 
-/// SERIAL consistency is for lightweight transactions; counters are read before they are written.
+/// Refuses consistency levels that a write cannot have: SERIAL is for conditional statements, and
+/// ANY does not work for counters, which are read before they are written.
 pub(crate) fn check_consistency<'p>(
     consistency: Consistency,
     plans: impl IntoIterator<Item = &'p ModificationPlan>,

@@ -1,4 +1,5 @@
-//! SELECT: from a plan and bound values to read commands, and from what they read to a page of rows.
+//! Executing a SELECT: the plan and the bound values become read commands; what they read becomes a
+//! page of rows.
 //!
 //! Agrees with `org.apache.cassandra.cql3.statements.SelectStatement` and `service.pager`.
 
@@ -36,19 +37,20 @@ use page::{Job, Page};
 /// A prepared SELECT.
 #[derive(Debug)]
 pub(crate) struct SelectPlan {
-    /// Its table.
+    /// The table.
     pub table: Arc<TableMetadata>,
-    /// What is shown.
+    /// The selected columns and expressions.
     pub selection: Arc<Selection>,
-    /// What is shown to those who may not see masked columns; None: the table has none.
+    /// The selection for users without the UNMASK permission; None: no column of the table is
+    /// masked.
     pub masked: Option<Arc<Selection>>,
-    /// Names of the masked columns that WHERE says something of.
+    /// Names of the masked columns that WHERE restricts.
     pub masked_in_where: Vec<String>,
-    /// Which columns are read.
+    /// The columns that are read.
     pub columns: ColumnFilter,
-    /// Of those the ones that the statement names; none for `*`.
+    /// The columns among them that the statement names; empty for `*`.
     pub named: Arc<[ColumnId]>,
-    /// Which partitions and rows.
+    /// The prepared WHERE.
     pub restrictions: Restrictions,
     /// Columns of the result.
     pub metadata: Arc<ResultMetadata>,
@@ -62,7 +64,8 @@ pub(crate) struct SelectPlan {
     pub group_by: Option<GroupBy>,
     /// Rows in the reversed order of the table.
     pub reversed: bool,
-    /// Rows of several partitions are put in the order of these; true: descending.
+    /// Columns by which the rows of several partitions are sorted after they were read, with `true`
+    /// for descending.
     pub post_order: Vec<(Column, bool)>,
     /// LIMIT
     pub limit: Option<Term>,
@@ -93,12 +96,12 @@ impl SelectPlan {
         self.group_by.is_none() && !self.selection.aggregates.is_empty()
     }
 
-    /// The selection, or where columns are masked what it shows of them.
+    /// The selection for a client: with masks unless `unmasks`.
     fn shown(&self, unmasks: bool) -> &Arc<Selection> {
         self.masked.as_ref().filter(|_| !unmasks).unwrap_or(&self.selection)
     }
 
-    /// What guardrails are told.
+    /// The description of the statement that guardrails check.
     fn query(&self, options: &QueryOptions) -> Query<'_> {
         Query {
             keyspace: &self.table.keyspace,
@@ -113,28 +116,29 @@ impl SelectPlan {
     }
 }
 
-/// Which partitions a request is about.
+/// The partitions that a request reads.
 enum Partitions {
     Keys(Vec<DecoratedKey>),
     Range(PartitionRange),
 }
 
-/// What a request asks for, with its values bound.
+/// What a request reads, computed from the plan and the bound values.
 struct Wanted {
-    /// None: no partition can have what is asked for.
+    /// None: the restrictions exclude every partition.
     partitions: Option<Partitions>,
-    /// The rows of each partition; none where `partitions` has none.
+    /// The rows that are read of each partition; empty if `partitions` is None.
     slices: Slices,
     /// LIMIT.
     limit: u32,
     /// Rows a page; None: all at once.
     page_size: Option<u32>,
-    /// There may be something to read: rows, or static columns without a row.
+    /// The read may find something: rows, or the static columns of a partition without rows.
     reads: bool,
 }
 
 impl Wanted {
-    /// The LIMIT is evaluated before anything else, so that what is wrong with it is said first.
+    /// Evaluates the restrictions. LIMIT is evaluated first, so that errors come in Cassandra's
+    /// order.
     fn of(plan: &SelectPlan, options: &QueryOptions, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
         let limit = limit_value(plan.limit.as_ref(), bindings)?;
         let partitions = match &plan.restrictions.partition {
@@ -148,7 +152,8 @@ impl Wanted {
             Some(Partitions::Keys(keys)) => keys.is_empty(),
             Some(Partitions::Range(_)) => false,
         };
-        // where no partition is asked for nothing is said of rows
+        // without a partition the clustering restrictions are not evaluated, so errors in them do
+        // not show
         let slices = if asks_for_none { Slices::none() } else { plan.restrictions.slices(&plan.table, bindings)? };
         let reads_statics = !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice());
         let reads = !asks_for_none && (!slices.0.is_empty() || reads_statics);
@@ -163,7 +168,7 @@ impl Wanted {
         }
     }
 
-    /// Refuses keys that no partition can have, and pages of rows that are sorted after they were read.
+    /// Refuses invalid partition keys, and paging of rows that are sorted after they were read.
     fn check(&self, plan: &SelectPlan) -> Result<(), CqlError> {
         if self.reads {
             self.keys().unwrap_or_default().iter().try_for_each(|key| keys::check(&key.key))?;
@@ -181,7 +186,7 @@ impl Wanted {
         self.page_size.is_some() && (plan.aggregates() || self.reads)
     }
 
-    /// Asks the guardrails of keys, rows and pages.
+    /// Checks the guardrails on keys, IN products and page sizes.
     fn guard(&self, plan: &SelectPlan, query: &QueryGuards, warnings: &mut Vec<String>) -> Result<(), CqlError> {
         if let Some(keys) = self.keys().filter(|_| plan.restrictions.key_in) {
             query.check_keys(&plan.table.name, keys.len(), warnings)?;
@@ -197,7 +202,8 @@ impl Wanted {
     }
 }
 
-/// Executes a SELECT: one page of it. `unmasks`: what columns hold is shown in spite of their masks.
+/// Executes a SELECT and returns one page of its rows. `unmasks`: the client sees masked columns in
+/// clear.
 pub(crate) async fn execute<C: Coordinator>(
     plan: &SelectPlan,
     values: &[BoundValue],
@@ -278,7 +284,8 @@ fn of_tombstones(scanned: &Scanned, command: &str) -> String {
     )
 }
 
-/// What is counted of tombstones: nothing of the node's own tables, which no user changes.
+/// The thresholds for tombstones. There are none for the node's own tables, because no user writes
+/// them.
 fn tombstone_limits(plan: &SelectPlan, limits: &Limits) -> TombstoneLimits {
     if schema::system::is_local_keyspace(&plan.table.keyspace) {
         return TombstoneLimits::NONE;
@@ -333,10 +340,10 @@ fn job(
     })
 }
 
-/// The commands that read a page, in order.
+/// The read commands of a page, in the order of the answer.
 fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Job) -> Vec<ReadCommand> {
     let is_filtered = !job.row_filters.is_empty() || !job.partition_filters.is_empty();
-    // rows that a static compact table hides are not to be counted
+    // the read does not count the rows of a static compact table, because some are hidden
     let hint = if is_filtered || job.aggregates || plan.table.is_static_compact() {
         u32::MAX
     } else if job.post_order.is_empty() {
@@ -362,7 +369,8 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
             let mut commands = Vec::with_capacity(keys.len());
             let mut keys = keys.into_iter();
             if let Some(state) = resume {
-                // the key where the last page ended; a statement of one key does not name it
+                // skip to the key where the last page ended; the paging state of a statement with
+                // one key has no key
                 let is_wanted = |key: &DecoratedKey| match &state.key {
                     Some(wanted) => *wanted == key.key,
                     None => job.single_key,
@@ -406,7 +414,7 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
     }
 }
 
-/// What of the slices comes after a row in the order of the statement.
+/// The parts of the slices behind a row, in the order of the statement.
 fn after(plan: &SelectPlan, slices: &Slices, row: &ClusteringValues) -> Slices {
     let comparator = &plan.table.comparator;
     let cut = |slice: &Slice| {

@@ -1,4 +1,5 @@
-//! What a conditional statement answers: whether it was applied and, where not, what is there instead.
+//! The answer of a conditional statement: whether it was applied and, if not, the rows whose
+//! conditions failed.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use crate::selection::{Column, RowView};
 
 const APPLIED: &str = "[applied]";
 
-/// The answer. `seen`: what was there, where a condition did not hold; None: it was applied.
+/// The answer. `seen`: the rows that were read, if a condition failed; None: the statement was
+/// applied.
 pub(super) fn of(request: &Request<'_>, seen: Option<&CasPartition>, now: u32) -> Result<CqlResult, CqlError> {
     let table = request.table;
     let keyspace: Arc<str> = Arc::from(table.keyspace.as_str());

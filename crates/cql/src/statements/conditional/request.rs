@@ -19,26 +19,26 @@ use crate::sources::Sources;
 use crate::statements::conditions::{BoundCondition, Conditions};
 use crate::statements::modification::{ExistingRows, ModificationPlan};
 
-/// What must hold of one row.
+/// The conditions on one row.
 enum RowConditions {
     NotExists,
     Exists,
     Columns(Vec<BoundCondition>),
 }
 
-/// What is asked of one partition.
+/// The conditions and changes of all statements, which are of one partition.
 pub(super) struct Request<'a> {
     pub table: &'a Arc<TableMetadata>,
     pub key: DecoratedKey,
-    /// Columns that are answered when a condition does not hold; None: all.
+    /// The columns of the answer when a condition fails; None: all columns.
     pub shown: Option<Vec<&'a ColumnMetadata>>,
     statements: &'a [Bound<'a>],
     of_static: Option<RowConditions>,
-    /// In clustering order.
+    /// The conditions by row, in clustering order.
     of_rows: Vec<(ClusteringValues, RowConditions)>,
-    /// Static columns are changed by a statement with conditions.
+    /// A statement with conditions changes static columns.
     changes_static: bool,
-    /// Rows are changed.
+    /// A statement changes rows.
     changes_rows: bool,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Request<'a> {
 
     fn empty(statements: &'a [Bound<'a>], plan: &'a ModificationPlan, key: DecoratedKey, is_batch: bool) -> Self {
         let table = &plan.table;
-        // in a batch it must be seen which row is meant
+        // in a batch the answer shows the keys, so that each row can be recognised
         let keys = if is_batch { table.partition_key.iter().chain(&table.clustering).collect() } else { Vec::new() };
         Self {
             table,
@@ -128,7 +128,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The conditions of a row, or where they would be put. None: the static row.
+    /// The index of the conditions of a row, or the index where they belong. None stands for the
+    /// static row.
     fn place(&mut self, row: Option<&ClusteringValues>) -> Result<&mut RowConditions, usize> {
         match row {
             None => self.of_static.as_mut().ok_or(0),
@@ -171,12 +172,13 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// No condition is on a row: one live row tells whether there is a partition at all.
+    /// No condition is on a row, so that the first live row suffices to know whether the partition
+    /// exists.
     pub fn looks_at_static_only(&self) -> bool {
         self.of_rows.is_empty()
     }
 
-    /// What is read.
+    /// The read command for the conditions.
     pub fn command(&self, now: u32) -> ReadCommand {
         let comparator = &self.table.comparator;
         let (slices, rows) = if self.looks_at_static_only() {
@@ -197,7 +199,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Static columns and others are read all where such are changed, else those that conditions are on.
+    /// The columns to read: all static (or regular) columns if statements change such columns,
+    /// otherwise those that conditions compare.
     fn columns(&self) -> Arc<[ColumnId]> {
         let all =
             |wanted: bool, list: &'a [ColumnMetadata]| list.iter().filter(move |_| wanted).map(|column| column.id);
@@ -215,7 +218,7 @@ impl<'a> Request<'a> {
         ids.into()
     }
 
-    /// Every condition holds.
+    /// Whether every condition holds.
     pub fn holds(&self, partition: &CasPartition) -> Result<bool, CqlError> {
         let of_static = self.of_static.iter().map(|conditions| (partition.static_row.as_ref(), conditions));
         let of_rows = self.of_rows.iter().map(|(clustering, conditions)| {
@@ -242,7 +245,8 @@ impl<'a> Request<'a> {
         Ok(true)
     }
 
-    /// The changes of all statements at one time. What they delete they delete just before, so that what they write stays.
+    /// The changes of all statements, at one timestamp. Deletions get the timestamp one step
+    /// before, so that they do not delete what the same transaction writes.
     pub fn update(
         &self,
         partition: CasPartition,

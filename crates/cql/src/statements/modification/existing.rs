@@ -1,4 +1,5 @@
-//! Reading before writing: the rows whose lists are changed by index or by value.
+//! Reading before writing: the rows in which a statement changes list elements by index or by
+//! value.
 //!
 //! Agrees with `org.apache.cassandra.cql3.statements.ModificationStatement.readRequiredLists`.
 
@@ -17,19 +18,19 @@ use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::CqlError;
 use crate::options::QueryOptions;
 
-/// Live rows as they were before the statement.
+/// The live rows of the partitions that a statement changes, as they are before it.
 #[derive(Default, Debug)]
 pub(crate) struct ExistingRows {
     rows: Vec<(DecoratedKey, Option<Row>, Vec<Row>)>,
 }
 
 impl ExistingRows {
-    /// Those of one partition.
+    /// The rows of one partition.
     pub fn of_partition(key: DecoratedKey, static_row: Option<Row>, rows: Vec<Row>) -> Self {
         Self { rows: vec![(key, static_row, rows)] }
     }
 
-    /// The row of a clustering; the static row for None.
+    /// The row with a clustering; for None the static row.
     pub fn row(&self, key: &DecoratedKey, clustering: Option<&ClusteringValues>) -> Option<&Row> {
         let (_, static_row, rows) = self.rows.iter().find(|(found, ..)| found == key)?;
         match clustering {
@@ -39,7 +40,8 @@ impl ExistingRows {
     }
 }
 
-/// A row as it is once what the statement has written to it so far is there: what an operation of the statement sees.
+/// The row that an operation sees: the row before the statement, with the writes of the statement's
+/// earlier operations.
 pub(super) fn with_pending(before: Option<&Row>, pending: &Row, table: &TableMetadata, now: u32) -> Row {
     let mut row = before.cloned().unwrap_or_else(|| Row::new(pending.clustering.clone()));
     row.merge(pending.clone(), table);
@@ -55,7 +57,7 @@ pub(super) fn with_pending(before: Option<&Row>, pending: &Row, table: &TableMet
     row
 }
 
-/// Reads what a statement must look at.
+/// Reads the rows that the operations of a statement need.
 pub(crate) async fn read<C: Coordinator>(
     plan: &ModificationPlan,
     bindings: &Bindings<'_>,

@@ -1,4 +1,5 @@
-//! Values of indexed columns have a greatest length: each is a partition key of the index's hidden table.
+//! The limit on the length of values of indexed columns. Each value is a partition key of the
+//! hidden table of its index.
 //!
 //! Agrees with `org.apache.cassandra.index.internal.CassandraIndex.validate`.
 
@@ -10,9 +11,9 @@ use schema::index::definition::{IndexDefinition, IndexPart};
 use crate::error::CqlError;
 use crate::keys;
 
-/// A value of so many bytes is too long.
+/// Values of this many bytes or more are refused.
 const VALUE_SIZE_END: usize = u16::MAX as usize;
-/// Bytes that a key and a value take together as an entry, besides their own.
+/// Bytes of an entry of a map index besides those of key and value.
 const ENTRY_OVERHEAD: usize = 6;
 
 /// Refuses an update with a value that an index cannot hold.

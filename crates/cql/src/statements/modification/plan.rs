@@ -26,7 +26,7 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 fn check_table(schema: &Schema, table: &TableMetadata) -> Result<(), CqlError> {
     match table.kind {
         TableKind::View => return invalid("Cannot directly modify a materialized view"),
-        // what may be changed of a virtual table is for the table to say
+        // a virtual table refuses changes itself
         TableKind::Regular | TableKind::Index | TableKind::Virtual => {}
     }
     crate::statements::check_dependents(schema, table)
@@ -70,7 +70,8 @@ impl Operations {
         using: (Option<Term>, Option<Term>),
         conditions: Conditions,
     ) -> Result<ModificationPlan, CqlError> {
-        // the order of cells in rows; the sort is stable: changes of one column stay in their order
+        // cells stand in rows in this order; the sort is stable, so that changes of one column keep
+        // theirs
         self.statics.sort_by_key(Operation::column);
         self.regulars.sort_by_key(Operation::column);
         let requires_read = self.statics.iter().chain(&self.regulars).any(Operation::requires_read);
@@ -141,7 +142,8 @@ pub(crate) fn prepare_insert(
     Ok(ModificationPlan { lacks_compact_value, ..plan })
 }
 
-/// Prepares an INSERT JSON: an INSERT of every column that it does not leave as it is.
+/// Prepares an INSERT JSON. It sets every column of the table, except those that DEFAULT UNSET
+/// leaves as they are.
 fn prepare_insert_json(
     preparing: &mut Preparing<'_>,
     insert: &ast::Insert<'_>,
@@ -240,7 +242,7 @@ pub(crate) fn prepare_delete(
     Ok(plan)
 }
 
-/// A conditional DELETE is of one row, or of static columns.
+/// Refuses a conditional DELETE of more than one row, unless it deletes static columns only.
 fn check_conditional_delete(plan: &ModificationPlan) -> Result<(), CqlError> {
     const NEEDS_KEY: &str =
         "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
@@ -259,7 +261,8 @@ fn check_conditional_delete(plan: &ModificationPlan) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// A row of a compact table is its one value: an INSERT must give it, unless the table has none but its key.
+/// Whether an INSERT lacks the value of the only value column of a compact table, without which the
+/// row would not exist.
 fn lacks_compact_value(table: &TableMetadata, operations: &Operations) -> bool {
     let is_wanted = |value: &ColumnMetadata| !table.is_static_compact() && value.ty != CqlType::Empty;
     operations.regulars.is_empty() && table.compact_value().is_some_and(is_wanted)

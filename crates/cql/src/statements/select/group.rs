@@ -1,4 +1,5 @@
-//! GROUP BY: by a prefix of the primary key, the last of it perhaps by a function of it.
+//! GROUP BY: groups are made by a prefix of the primary key; of its last column a function may be
+//! taken.
 //!
 //! Agrees with `SelectStatement.RawStatement.getAggregationSpecFactory` and `db.aggregation.GroupMaker`, messages included.
 
@@ -12,16 +13,17 @@ use crate::error::CqlError;
 use crate::restrictions::Restrictions;
 use crate::selection::{self, Column, RowView, Selector};
 
-/// What rows are grouped by.
+/// The expressions of GROUP BY.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupBy {
-    /// The partition key and this many clustering columns have the same values in all rows of a group.
+    /// The rows of a group have the same partition key and the same values in this many clustering
+    /// columns.
     pub prefix: usize,
-    /// And so has this function of the clustering column behind them.
+    /// A function of the next clustering column, which has the same value for all rows of a group.
     pub function: Option<Selector>,
 }
 
-/// What the rows of a group have in common, besides the partition.
+/// The values that the rows of a group have in common, without the partition key.
 #[derive(Clone, Debug)]
 pub(super) struct GroupKey {
     prefix: ClusteringValues,
@@ -29,21 +31,22 @@ pub(super) struct GroupKey {
 }
 
 impl GroupKey {
-    /// Whether a row with the other key goes into the group. Values that compare as equal are one (`1.0` and `1.00`).
+    /// A row with the other key belongs to the same group. Values that compare as equal, such as
+    /// the decimals `1.0` and `1.00`, are the same here.
     pub(super) fn is_same(&self, other: &Self, comparator: &ClusteringComparator) -> bool {
         comparator.compare_values(&self.prefix, &other.prefix).is_eq() && self.function == other.function
     }
 }
 
 impl GroupBy {
-    /// The group of a row.
+    /// The group key of a row.
     pub(super) fn key(&self, clustering: &ClusteringValues, row: &RowView<'_>) -> Result<GroupKey, CqlError> {
         let prefix = clustering.iter().take(self.prefix).cloned().collect();
         let function = self.function.as_ref().map(|function| function.value(row)).transpose()?.flatten();
         Ok(GroupKey { prefix, function })
     }
 
-    /// With its terms evaluated.
+    /// A copy with its terms evaluated.
     pub fn bind(&self, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
         let mut bound = self.clone();
         if let Some(function) = &mut bound.function {
@@ -60,7 +63,7 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 const ORDER: &str =
     "Group by currently only support groups of columns following their declared order in the PRIMARY KEY";
 
-/// Prepares GROUP BY. None: there is none.
+/// Prepares GROUP BY. None: the statement has none.
 pub(super) fn prepare(
     preparing: &mut Preparing<'_>,
     table: &TableMetadata,

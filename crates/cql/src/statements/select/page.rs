@@ -1,6 +1,8 @@
-//! Building a page from the stream of a read: rows straight into wire form, groups, limits, the state for the next page.
+//! Building one page of a SELECT from the stream of a read. Rows are encoded straight into wire
+//! form; groups, limits and the paging state of the next page are kept on the way.
 //!
-//! Pure: the same stream gives the same page, so that a coordinator may run it again from scratch.
+//! The builder has no side effects: the same stream gives the same page, so that a coordinator may
+//! abandon a read and start again.
 //! Agrees with `SelectStatement.processPartition`, `selection.ResultSetBuilder` and `service.pager.AbstractQueryPager`.
 
 use std::cmp::Ordering;
@@ -19,7 +21,7 @@ use crate::restrictions::BoundFilter;
 use crate::selection::{AggregateState, Column, OwnedRow, RowView, Selection};
 use crate::statements::select::group::{GroupBy, GroupKey};
 
-/// Everything that building a page needs.
+/// The input of building a page, except for the stream.
 pub(super) struct Job {
     pub table: Arc<TableMetadata>,
     pub indexes: Vec<IndexSearch>,
@@ -29,51 +31,52 @@ pub(super) struct Job {
     pub row_filters: Vec<BoundFilter>,
     pub group_by: Option<GroupBy>,
     pub aggregates: bool,
-    /// SELECT DISTINCT: the first row stands for its partition, and is all that aggregates get of it.
+    /// SELECT DISTINCT: aggregates are given only the first row of each partition.
     pub distinct: bool,
     pub post_order: Vec<(Column, bool)>,
     pub shows_static_only: bool,
     pub per_partition: u32,
-    /// Rows left of the LIMIT.
+    /// Rows left until the LIMIT of the statement.
     pub remaining: u32,
-    /// Rows of a page; None: all at once.
+    /// Most rows of the page; None: the answer is not paged.
     pub page: Option<u32>,
-    /// Where the page starts.
+    /// The state that the previous page ended with; None for the first page.
     pub resume: Option<PagingState>,
-    /// Key of the last partition, where keys are given: after it there is nothing.
+    /// The last of the keys that the statement names; None if it names none. A page that ends with
+    /// this partition is the last.
     pub last_key: Option<Bytes>,
-    /// The statement names one key.
+    /// The statement names one key, so that paging states need not carry it.
     pub single_key: bool,
     pub now: u32,
     pub tombstones: TombstoneLimits,
-    /// What large pages are counted in.
+    /// The memory for results, which large pages are counted in; None: not counted.
     pub results: Option<Arc<Share>>,
 }
 
 impl Job {
-    /// Rows that the page can have.
+    /// The most rows that the page can have.
     pub fn row_limit(&self) -> u32 {
         self.page.map_or(self.remaining, |page| page.min(self.remaining))
     }
 }
 
-/// A page.
+/// A finished page.
 pub(super) struct Page {
     pub rows: Bytes,
     pub row_count: u32,
     pub paging_state: Option<PagingState>,
-    /// What has passed more tombstones than it is warned of.
+    /// Partitions or ranges whose tombstones passed the warning threshold.
     pub scanned: Vec<Scanned>,
 }
 
-/// The last row that was shown.
+/// The position of the last row of the page.
 struct Mark {
     key: Bytes,
     row: Option<ClusteringValues>,
     left_in_partition: u32,
 }
 
-/// A group of rows that is being gathered.
+/// A group of GROUP BY whose rows are being aggregated.
 struct Group {
     first: OwnedRow,
     key: Bytes,
@@ -91,28 +94,30 @@ struct Builder<'j> {
     group: Option<Group>,
     sorted: Vec<(Vec<Option<Bytes>>, Vec<u8>)>,
     sorted_bytes: usize,
-    /// Bytes up to which it need not look whether it has room.
+    /// Size of the page, in bytes, up to which the memory for results has been asked already.
     room: usize,
-    /// Of the memory for results.
+    /// The page's part of the memory for results; None while the page is small.
     taken: Option<Taken>,
 }
 
-/// Room that a page begins with: a row of the usual size.
+/// Bytes that are allocated for a new page: a row of the usual size.
 const FIRST_BYTES: usize = 256;
 
-/// A page that has reached this many bytes ends, however few rows it has.
+/// A paged answer ends its page at this many bytes, however few rows it has.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// The most bytes of a result: what a frame can carry, less room for its head. A statement that would give more is refused.
+/// The most bytes of a result: what a frame can carry, less room for its head. A statement with a
+/// larger result is refused.
 const RESULT_BYTES_MAX: usize = 255 << 20;
 
-/// A page is counted in the memory for results from this size on, and in steps of it.
+/// Pages are counted in the memory for results from this size on, in steps of this size.
 const COUNTED_BYTES: usize = 64 << 10;
 
-/// A page being built is refused when results together take this many times what they may: others wait before it comes to that.
+/// A page is refused when all results together take more than the memory for results times this
+/// factor. Requests are held back earlier; the factor ends those that have begun.
 const RESULTS_OVER: usize = 2;
 
-/// Rows that are counted in the memory for results until nobody needs them.
+/// Encoded rows that are counted in the memory for results until the response is sent.
 struct Counted {
     rows: Vec<u8>,
     _taken: Taken,
@@ -124,7 +129,7 @@ impl AsRef<[u8]> for Counted {
     }
 }
 
-/// What to do after a row.
+/// How the builder goes on after a row.
 #[derive(PartialEq)]
 enum Next {
     Row,
@@ -177,7 +182,8 @@ impl Builder<'_> {
             return Ok(Next::Partition);
         }
         if job.table.is_static_compact() {
-            // the partition is the row; what else it holds, CQL does not show
+            // in a static compact table each partition is one row; the other cells are not visible
+            // to CQL
             let is_shown = whole.static_row.is_some() && job.row_filters.iter().all(|filter| filter.holds(&whole));
             return if is_shown { self.static_only(&whole, &partition.key.key) } else { Ok(Next::Partition) };
         }
@@ -197,7 +203,7 @@ impl Builder<'_> {
         if !has_rows && partition.static_row.is_some() && job.shows_static_only && resumed.is_none() {
             return self.static_only(&whole, &partition.key.key);
         }
-        // a group does not reach over the end of a partition
+        // groups end with their partition
         if job.group_by.is_some() && self.end_group()? == Next::Stop {
             return Ok(Next::Stop);
         }
@@ -275,7 +281,8 @@ impl Builder<'_> {
         Ok(Next::Row)
     }
 
-    /// Shows the group that is being gathered, if there is one.
+    /// Ends the group whose rows are being aggregated, if there is one, and adds its row to the
+    /// page.
     fn end_group(&mut self) -> Result<Next, CqlError> {
         let Some(group) = self.group.take() else { return Ok(Next::Row) };
         let values: Result<Vec<_>, _> = self
@@ -318,7 +325,7 @@ impl Builder<'_> {
         if size > self.room { self.more_room(size) } else { Ok(()) }
     }
 
-    /// The page is larger than it was known to be.
+    /// Counts a page that has grown beyond `room`.
     fn more_room(&mut self, size: usize) -> Result<(), CqlError> {
         if size > RESULT_BYTES_MAX {
             return Err(CqlError::invalid(format!(
@@ -339,7 +346,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The page ends here: it has its rows, or enough bytes.
+    /// The page has its rows, or as many bytes as a page may have.
     fn is_full(&self) -> bool {
         self.count >= self.limit || (self.job.page.is_some() && self.out.len() >= PAGE_BYTES)
     }
@@ -375,7 +382,7 @@ impl Builder<'_> {
         Ok(Page { rows, row_count: self.count, paging_state, scanned })
     }
 
-    /// Aggregates of no rows are a row all the same.
+    /// Aggregates without GROUP BY give one row even where there are no rows to aggregate.
     fn show_nothing(&mut self) -> Result<(), CqlError> {
         let state = AggregateState::default();
         let values: Result<Vec<_>, _> =
