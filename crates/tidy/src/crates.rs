@@ -15,6 +15,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("segments", "stdx"),
     ("internode", "stdx segments"),
     ("gossip", "internode"),
+    ("links", "env internode"),
     ("protocol", "stdx types segments"),
     ("cql", "stdx types schema rows"),
     ("sstable", "stdx env types schema rows"),

@@ -1,0 +1,67 @@
+//! Both sides of the handshake over a connection.
+
+use std::io;
+
+use bytes::BytesMut;
+use env::Stream;
+use internode::version::VersionRange;
+use internode::{Accept, Initiate, InternodeError, MessagingVersion};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// The most bytes of a handshake's message.
+const MESSAGE_SIZE_MAX: usize = 64;
+
+pub(crate) fn bad(error: InternodeError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// Reads until a message of the handshake is whole; what follows it stays in `input`.
+async fn read<T>(
+    stream: &mut dyn Stream,
+    input: &mut BytesMut,
+    decode: fn(&[u8]) -> Result<Option<(T, usize)>, InternodeError>,
+) -> io::Result<T> {
+    loop {
+        if let Some((message, size)) = decode(input).map_err(bad)? {
+            let _ = input.split_to(size);
+            return Ok(message);
+        }
+        if input.len() > MESSAGE_SIZE_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the handshake does not end"));
+        }
+        if stream.read_buf(input).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+/// The opener's side. Gives the version of what follows, and the peer's highest.
+pub(crate) async fn open(stream: &mut dyn Stream, initiate: &Initiate) -> io::Result<(MessagingVersion, i32)> {
+    stream.write_all(&initiate.encode()).await?;
+    stream.flush().await?;
+    let accept = read(stream, &mut BytesMut::with_capacity(MESSAGE_SIZE_MAX), Accept::decode).await?;
+    Ok((initiate.versions.accept(accept.version).map_err(bad)?, accept.max))
+}
+
+/// The acceptor's side. Gives what the peer wants and the version of what follows; bytes behind the handshake stay in `input`.
+pub(crate) async fn accept(
+    stream: &mut dyn Stream,
+    input: &mut BytesMut,
+    versions: VersionRange,
+) -> io::Result<(Initiate, MessagingVersion)> {
+    let initiate = read(stream, input, Initiate::decode).await?;
+    let version = versions.choose(initiate.versions);
+    let accept = Accept { max: i32::from(versions.max), version: i32::from(version) };
+    // sent in any case: an opener that is refused reads what we speak
+    stream.write_all(&accept.encode()).await?;
+    stream.flush().await?;
+    if !versions.meets(initiate.versions) {
+        let VersionRange { min, max } = initiate.versions;
+        let text = format!(
+            "the peer speaks messaging versions {min} to {max}, this node {} to {}",
+            versions.min, versions.max
+        );
+        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+    }
+    Ok((initiate, versions.accept(i32::from(version)).map_err(bad)?))
+}

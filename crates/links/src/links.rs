@@ -1,0 +1,191 @@
+//! [`Links`]: the thread on which all links of a node live, and the way to it from other threads.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use env::{Env, Joinable, MakeLocal};
+use internode::handshake::LARGE_MESSAGE_SIZE;
+use internode::version::VersionRange;
+use internode::{Envelope, Framing, LinkType, MessagingVersion, Priority};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::inbound;
+use crate::limits::PEERS_MAX;
+#[cfg(doc)]
+use crate::limits::RESERVE_SIZE_MAX;
+use crate::outbound::Outbound;
+use crate::queue::{Queue, Refused, Reserve};
+
+/// Links that wait to be opened. The thread opens them at once.
+const OPENING_MAX: usize = PEERS_MAX * 3;
+
+/// How this node speaks to others.
+#[derive(Clone, Debug)]
+pub struct LinkOptions {
+    /// The address at which peers connect (`listen_address`, `storage_port`); port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The address by which peers know this node (`broadcast_address`, `storage_port`).
+    pub local: SocketAddr,
+    /// The version of the ring (`storage_compatibility_mode`).
+    pub version: MessagingVersion,
+    /// How our own links are framed (`internode_compression`).
+    pub framing: Framing,
+    /// Bytes that may wait on all outbound links beyond the room of each: [`RESERVE_SIZE_MAX`].
+    pub reserve: usize,
+}
+
+impl LinkOptions {
+    pub(crate) fn versions(&self) -> VersionRange {
+        VersionRange::of_messages(self.version)
+    }
+}
+
+/// The other end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// Its broadcast address, from the handshake.
+    pub address: SocketAddr,
+    /// The version of what is sent on this link.
+    pub version: MessagingVersion,
+    /// The highest version that it speaks.
+    pub max: i32,
+}
+
+/// Takes what comes. Called on the thread of links: it must not wait.
+pub trait Receiver: Send + Sync {
+    /// A link to or from a peer is open.
+    fn connected(&self, _peer: &Peer) {}
+
+    /// A message has come. It may be expired: the receiver looks.
+    fn received(&self, from: &Peer, link: LinkType, message: Envelope);
+}
+
+type Queues = Mutex<HashMap<(SocketAddr, LinkType), Arc<Queue>>>;
+
+/// All links of this node. Dropping it closes them and ends their thread.
+pub struct Links {
+    address: SocketAddr,
+    queues: Queues,
+    reserve: Arc<Reserve>,
+    opening: Option<mpsc::Sender<(SocketAddr, LinkType, Arc<Queue>)>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<Box<dyn Joinable>>,
+}
+
+impl Links {
+    /// Listens, and takes messages to send from now on.
+    pub fn start(env: &Env, options: LinkOptions, receiver: Arc<dyn Receiver>) -> io::Result<Self> {
+        let (opening, to_open) = mpsc::channel(OPENING_MAX);
+        let (stop, stopped) = oneshot::channel();
+        let (tell, told) = std::sync::mpsc::channel();
+        let reserve = Arc::new(Reserve::new(options.reserve));
+        let of_thread = env.clone();
+        let make: MakeLocal = Box::new(move || Box::pin(run(of_thread, options, receiver, to_open, stopped, tell)));
+        let thread = env.tasks.spawn_local_worker("links", make);
+        let address =
+            told.recv().unwrap_or_else(|_| Err(io::Error::other("the thread of links ended at its start")))?;
+        Ok(Self {
+            address,
+            queues: Queues::default(),
+            reserve,
+            opening: Some(opening),
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Puts a message into the queue to a peer, on the link that its size and verb belong on.
+    pub fn send(&self, to: SocketAddr, message: Envelope) -> Result<(), Refused> {
+        let link = match message.payload.len() {
+            size if size > LARGE_MESSAGE_SIZE => LinkType::Large,
+            _ if message.header.verb.priority() == Priority::P0 => LinkType::Urgent,
+            _ => LinkType::Small,
+        };
+        self.send_on(to, link, message)
+    }
+
+    /// The same on a link of the caller's choice: the answer to PING_REQ goes on the link that was asked about.
+    pub fn send_on(&self, to: SocketAddr, link: LinkType, message: Envelope) -> Result<(), Refused> {
+        self.queue(to, link)?.push(message)
+    }
+
+    fn queue(&self, to: SocketAddr, link: LinkType) -> Result<Arc<Queue>, Refused> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = queues.get(&(to, link)) {
+            return Ok(Arc::clone(queue));
+        }
+        if queues.len() >= PEERS_MAX * LinkType::MESSAGING.len() {
+            return Err(Refused::TooManyPeers);
+        }
+        let queue = Arc::new(Queue::new(Arc::clone(&self.reserve)));
+        let opening = self.opening.as_ref().ok_or(Refused::Ended)?;
+        opening.try_send((to, link, Arc::clone(&queue))).map_err(|_| Refused::Ended)?;
+        queues.insert((to, link), Arc::clone(&queue));
+        Ok(queue)
+    }
+
+    /// Closes the links to a peer, and gives up what waits for it: it has left the ring.
+    pub fn forget(&self, peer: SocketAddr) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        for link in LinkType::MESSAGING {
+            if let Some(queue) = queues.remove(&(peer, link)) {
+                queue.end();
+            }
+        }
+    }
+
+    /// Messages and bytes that wait for a peer on a link.
+    pub fn waiting(&self, peer: SocketAddr, link: LinkType) -> (usize, usize) {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.get(&(peer, link)).map_or((0, 0), |queue| queue.waiting())
+    }
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        self.opening = None;
+        for queue in self.queues.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            queue.end();
+        }
+        drop(self.stop.take());
+        if let Some(Err(panic)) = self.thread.take().map(Joinable::join) {
+            tracing::error!(panic, "the thread of links had panicked");
+        }
+    }
+}
+
+async fn run(
+    env: Env,
+    options: LinkOptions,
+    receiver: Arc<dyn Receiver>,
+    mut to_open: mpsc::Receiver<(SocketAddr, LinkType, Arc<Queue>)>,
+    mut stopped: oneshot::Receiver<()>,
+    tell: std::sync::mpsc::Sender<io::Result<SocketAddr>>,
+) {
+    let bound = env.network.bind(options.listen, false).and_then(|listener| Ok((listener.local_address()?, listener)));
+    let listener = match bound {
+        Ok((address, listener)) => {
+            drop(tell.send(Ok(address)));
+            listener
+        }
+        Err(error) => return drop(tell.send(Err(error))),
+    };
+    tokio::task::spawn_local(inbound::serve(env.clone(), options.clone(), listener, receiver.clone()));
+    loop {
+        tokio::select! {
+            _ = &mut stopped => return,
+            next = to_open.recv() => {
+                let Some((to, link, queue)) = next else { return };
+                let (env, options, receiver) = (env.clone(), options.clone(), receiver.clone());
+                tokio::task::spawn_local(Outbound { env, options, to, link, queue, receiver }.run());
+            }
+        }
+    }
+}

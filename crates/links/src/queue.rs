@@ -1,0 +1,217 @@
+//! The queue of one outbound link: bounded in bytes, emptied by the link's task, filled from any thread.
+//!
+//! Each queue has room of its own ([`QUEUE_SIZE_MAX`]); what goes beyond it is taken from a [`Reserve`] that all queues of the
+//! node share, so that one peer that cannot be reached does not take the room of the others.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use internode::Envelope;
+use tokio::sync::Notify;
+
+use crate::limits::QUEUE_SIZE_MAX;
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// The link's queue is full: the peer is too slow, or cannot be reached.
+    Full,
+    /// Links to further peers are not opened.
+    TooManyPeers,
+    /// The node ends.
+    Ended,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the queue to the peer is full",
+            Self::TooManyPeers => "there are links to too many peers",
+            Self::Ended => "the node ends",
+        })
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// What has happened to the messages of a link (`nodetool netstats`, `system_views.internode_outbound`).
+#[derive(Default, Debug)]
+pub struct Counts {
+    /// Messages written to the socket.
+    pub sent: AtomicU64,
+    /// Their bytes, without frames.
+    pub sent_bytes: AtomicU64,
+    /// Messages that were too old when their turn came.
+    pub expired: AtomicU64,
+    /// Messages that found the queue full.
+    pub overloaded: AtomicU64,
+    /// Messages that were being written when the connection ended. They may have arrived.
+    pub lost: AtomicU64,
+    /// Connections made.
+    pub connected: AtomicU64,
+    /// Attempts that failed.
+    pub failed: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn add(counter: &AtomicU64, count: usize) {
+        counter.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that all queues may hold beyond their own room.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    left: AtomicUsize,
+}
+
+impl Reserve {
+    pub(crate) fn new(size: usize) -> Self {
+        Self { left: AtomicUsize::new(size) }
+    }
+
+    fn take(&self, size: usize) -> bool {
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size)).is_ok()
+    }
+
+    fn give_back(&self, size: usize) {
+        self.left.fetch_add(size, Ordering::Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct Waiting {
+    messages: VecDeque<Envelope>,
+    /// Bytes of them.
+    bytes: usize,
+    ended: bool,
+}
+
+impl Waiting {
+    /// Bytes of the reserve that are held.
+    fn borrowed(&self) -> usize {
+        self.bytes.saturating_sub(QUEUE_SIZE_MAX)
+    }
+}
+
+/// The queue.
+pub(crate) struct Queue {
+    waiting: Mutex<Waiting>,
+    filled: Notify,
+    reserve: Arc<Reserve>,
+    pub(crate) counts: Counts,
+}
+
+/// Bytes that a message is charged: its payload, and room for its header.
+fn charge(message: &Envelope) -> usize {
+    message.payload.len() + 64
+}
+
+impl Queue {
+    pub(crate) fn new(reserve: Arc<Reserve>) -> Self {
+        Self { waiting: Mutex::default(), filled: Notify::new(), reserve, counts: Counts::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends a message, if the queue or the reserve has room for it.
+    pub(crate) fn push(&self, message: Envelope) -> Result<(), Refused> {
+        let size = charge(&message);
+        let mut waiting = self.lock();
+        if waiting.ended {
+            return Err(Refused::Ended);
+        }
+        let before = waiting.borrowed();
+        let beyond = (waiting.bytes + size).saturating_sub(QUEUE_SIZE_MAX) - before;
+        if !self.reserve.take(beyond) {
+            Counts::add(&self.counts.overloaded, 1);
+            return Err(Refused::Full);
+        }
+        waiting.bytes += size;
+        waiting.messages.push_back(message);
+        drop(waiting);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// Takes messages of about `size_max` bytes, at least one if there is one that is not expired.
+    pub(crate) fn take(&self, size_max: usize, now_millis: i64) -> Vec<Envelope> {
+        let mut waiting = self.lock();
+        let before = waiting.borrowed();
+        let (mut taken, mut size, mut expired) = (Vec::new(), 0, 0);
+        while let Some(message) = waiting.messages.pop_front() {
+            let charged = charge(&message);
+            if message.header.is_expired(now_millis) {
+                waiting.bytes -= charged;
+                expired += 1;
+                continue;
+            }
+            if !taken.is_empty() && size + charged > size_max {
+                waiting.messages.push_front(message);
+                break;
+            }
+            waiting.bytes -= charged;
+            size += charged;
+            taken.push(message);
+        }
+        assert!(!waiting.messages.is_empty() || waiting.bytes == 0, "an empty queue is charged nothing");
+        self.reserve.give_back(before - waiting.borrowed());
+        drop(waiting);
+        Counts::add(&self.counts.expired, expired);
+        taken
+    }
+
+    /// Drops what is too old, and says whether anything is left.
+    pub(crate) fn has_fresh(&self, now_millis: i64) -> bool {
+        let mut waiting = self.lock();
+        let borrowed = waiting.borrowed();
+        let Waiting { messages, bytes, .. } = &mut *waiting;
+        let before = messages.len();
+        messages.retain(|message| {
+            let fresh = !message.header.is_expired(now_millis);
+            *bytes -= if fresh { 0 } else { charge(message) };
+            fresh
+        });
+        let (left, expired) = (messages.len(), before - messages.len());
+        self.reserve.give_back(borrowed - waiting.borrowed());
+        drop(waiting);
+        Counts::add(&self.counts.expired, expired);
+        left > 0
+    }
+
+    /// Completes when something waits, or the queue has ended: then it gives false.
+    pub(crate) async fn filled(&self) -> bool {
+        loop {
+            let notified = self.filled.notified();
+            {
+                let waiting = self.lock();
+                if waiting.ended {
+                    return false;
+                }
+                if !waiting.messages.is_empty() {
+                    return true;
+                }
+            }
+            notified.await;
+        }
+    }
+
+    /// Takes nothing any more, and gives up what waits.
+    pub(crate) fn end(&self) {
+        let mut waiting = self.lock();
+        self.reserve.give_back(waiting.borrowed());
+        *waiting = Waiting { ended: true, ..Waiting::default() };
+        drop(waiting);
+        self.filled.notify_one();
+    }
+
+    /// Messages and bytes that wait.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let waiting = self.lock();
+        (waiting.messages.len(), waiting.bytes)
+    }
+}
