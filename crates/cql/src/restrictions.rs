@@ -1,8 +1,9 @@
-//! WHERE clauses: which partitions, which rows of them, and what is filtered.
+//! WHERE clauses: the partitions, the rows of each, and the filters.
 //!
-//! [`prepare`] sorts the relations of a statement into restrictions of the partition key, of leading clustering columns, and
-//! filters; [`Restrictions::keys`] and [`Restrictions::slices`] give what they mean for bound values.
-//! Agrees with `org.apache.cassandra.cql3.restrictions`, its messages included.
+//! [`prepare`] sorts the relations of a statement into restrictions of the partition key,
+//! restrictions of leading clustering columns, and filters. [`Restrictions::keys`] and
+//! [`Restrictions::slices`] evaluate them with bound values. Agrees with
+//! `org.apache.cassandra.cql3.restrictions`, messages included.
 
 mod build;
 mod filter;
@@ -27,7 +28,7 @@ use crate::terms::Term;
 use crate::values::BoundValue;
 use crate::{keys, values};
 
-/// The sort of statement that a WHERE belongs to.
+/// The kind of statement that a WHERE belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StatementKind {
     /// SELECT
@@ -41,7 +42,7 @@ pub(crate) enum StatementKind {
 }
 
 impl StatementKind {
-    /// As in messages.
+    /// The name in error messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Select => "SELECT",
@@ -55,38 +56,39 @@ impl StatementKind {
 /// The right side of IN.
 #[derive(Clone, Debug)]
 pub(crate) enum InTerms {
-    /// Each by itself.
+    /// A term for each value.
     List(Vec<Term>),
     /// A bound list.
     Bind(Term),
 }
 
-/// A value for one or more clustering columns.
+/// A value for one or several clustering columns.
 #[derive(Clone, Debug)]
 pub(crate) enum RowTerm {
-    /// One for each.
+    /// A term for each column.
     Columns(Vec<Term>),
     /// A bound tuple.
     Tuple(Term),
 }
 
-/// The rows for which leading clustering columns have values.
+/// The right side of IN on clustering columns.
 #[derive(Clone, Debug)]
 pub(crate) enum RowTerms {
     /// Each by itself.
     List(Vec<RowTerm>),
-    /// A bound list of tuples, or of values of one column.
+    /// A bound list of tuples, or of values if it is of one column.
     Bind(Term),
 }
 
-/// How a clustering column, or some that follow each other, are restricted.
+/// The comparison of one clustering column, or of several that follow each other.
 #[derive(Clone, Debug)]
 pub(crate) enum ClusteringTest {
     /// `=`
     Eq(RowTerm),
     /// `IN`
     In(RowTerms),
-    /// `<`, `<=`, `>`, `>=`; the flag: inclusive. The two ends may name more or fewer columns.
+    /// `<`, `<=`, `>`, `>=`. The flags say whether an end is inclusive. The ends may be of
+    /// different numbers of columns.
     Slice {
         /// `>`
         lower: Option<(RowTerm, bool)>,
@@ -95,20 +97,20 @@ pub(crate) enum ClusteringTest {
     },
 }
 
-/// A restriction of clustering columns.
+/// A restriction on clustering columns.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusteringRestriction {
     /// Position of the first column.
     pub first: usize,
-    /// How many columns (of the longer end).
+    /// Number of columns; of a slice, those of the longer end.
     pub width: usize,
-    /// How.
+    /// The comparison.
     pub test: ClusteringTest,
-    /// It was written with parentheses.
+    /// The relation has parentheses: `(a, b) > (1, 2)`.
     pub multi: bool,
 }
 
-/// How a column of the partition key is restricted.
+/// The comparison of a column of the partition key.
 #[derive(Clone, Debug)]
 pub(crate) enum KeyTest {
     /// `=`
@@ -117,17 +119,17 @@ pub(crate) enum KeyTest {
     In(InTerms),
 }
 
-/// One end of a range of tokens; the flag: inclusive.
+/// One end of a range of tokens; the flag says whether it is inclusive. None: no end.
 pub(crate) type TokenBound = Option<(Term, bool)>;
 
-/// Which partitions.
+/// The partitions that a WHERE selects.
 #[derive(Clone, Debug)]
 pub(crate) enum PartitionRestriction {
-    /// All.
+    /// All partitions.
     All,
-    /// Those of which every key column has one of some values.
+    /// The partitions named by `=` or IN on every key column.
     Keys(Vec<KeyTest>),
-    /// Those whose token lies in a range.
+    /// The partitions whose token lies in a range.
     Token {
         /// `>`
         lower: TokenBound,
@@ -139,29 +141,29 @@ pub(crate) enum PartitionRestriction {
 /// A prepared WHERE.
 #[derive(Clone, Debug)]
 pub(crate) struct Restrictions {
-    /// Which partitions.
+    /// The partitions.
     pub partition: PartitionRestriction,
-    /// Where partitions are given by their keys: the tokens that these must have besides, from and to.
+    /// The range in which the tokens of partitions must lie that are named by their keys.
     pub key_tokens: Option<(TokenBound, TokenBound)>,
-    /// Which rows: restrictions of leading clustering columns, in order.
+    /// The restrictions on leading clustering columns, in the order of the columns.
     pub clustering: Vec<ClusteringRestriction>,
-    /// What else must hold of a row.
+    /// The filters: conditions on rows that were read.
     pub filters: Vec<Filter>,
-    /// The partition key is restricted by an IN.
+    /// A column of the partition key is restricted by IN.
     pub key_in: bool,
-    /// Something is said of the partition key, if only by a filter.
+    /// The partition key is restricted, if only by a filter or token().
     pub restricts_key: bool,
-    /// It is a range of partitions of which rows are left out, and ALLOW FILTERING was not given.
+    /// Rows have to be filtered, and the statement lacks ALLOW FILTERING.
     pub lacks_allow_filtering: bool,
-    /// Some clustering column is restricted, whether or not by a filter.
+    /// A clustering column is restricted, if only by a filter.
     pub restricts_clustering: bool,
-    /// Some regular column is restricted.
+    /// A regular column is restricted.
     pub restricts_regular: bool,
-    /// For each clustering column: it is restricted by `=`.
+    /// For each clustering column whether it is restricted by `=`.
     pub equal_clustering: Vec<bool>,
-    /// Only static columns are restricted besides the key.
+    /// Among the columns that are not in the primary key only static ones are restricted.
     pub only_static_filters: bool,
-    /// Secondary indexes that can find the rows; empty: none is used.
+    /// The secondary indexes that can find the rows; empty: none is used.
     pub indexes: Vec<IndexCandidate>,
     /// A secondary index is used.
     pub uses_index: bool,
@@ -175,7 +177,7 @@ fn key_value(value: BoundValue, name: &str) -> Result<Bytes, CqlError> {
     }
 }
 
-/// The values of an IN. Null in a bound list counts as a mistake.
+/// Evaluates the values of an IN. A null in a bound list is refused.
 pub(crate) fn in_values(terms: &InTerms, name: &str, bindings: &Bindings<'_>) -> Result<Vec<Bytes>, CqlError> {
     match terms {
         InTerms::List(terms) => terms.iter().map(|term| key_value(term.eval(bindings)?, name)).collect(),
@@ -200,7 +202,7 @@ fn token(value: &[u8]) -> Result<Token, CqlError> {
     Ok(Token(i64::from_be_bytes(token)))
 }
 
-/// Whether a token lies in a range; one that ends before it starts goes round the ring.
+/// Whether a token lies in a range. A range that ends before it starts wraps around the ring.
 fn is_between(token: Token, lower: Option<(Token, bool)>, upper: Option<(Token, bool)>) -> bool {
     let above = lower.is_none_or(|(from, inclusive)| token > from || (inclusive && token == from));
     let below = upper.is_none_or(|(to, inclusive)| token < to || (inclusive && token == to));
@@ -211,17 +213,17 @@ fn is_between(token: Token, lower: Option<(Token, bool)>, upper: Option<(Token, 
 }
 
 impl Restrictions {
-    /// Partitions are named by their keys.
+    /// The partitions are named by their keys.
     pub fn names_keys(&self) -> bool {
         matches!(self.partition, PartitionRestriction::Keys(_))
     }
 
-    /// The partition is given by its key.
+    /// The partitions are a range or all partitions; they are not named by their keys.
     pub fn is_key_range(&self) -> bool {
         !matches!(self.partition, PartitionRestriction::Keys(_))
     }
 
-    /// A column of the partition key is restricted by `=`.
+    /// Whether a column of the partition key is restricted by `=`.
     pub fn is_key_equal(&self, position: usize) -> bool {
         match &self.partition {
             PartitionRestriction::Keys(tests) => matches!(tests.get(position), Some(KeyTest::Eq(_))),
@@ -229,19 +231,20 @@ impl Restrictions {
         }
     }
 
-    /// A partition without rows is shown by its static columns.
+    /// A partition without rows is part of the answer, by its static columns.
     pub fn shows_static_only(&self) -> bool {
         !self.restricts_clustering && !self.restricts_regular
     }
 
-    /// The keys that are asked for, in the order of their columns' values, each once; none too long or empty.
+    /// The keys of the partitions, in the order of the values of their columns, each once. Keys
+    /// that are empty or too long are refused.
     pub fn keys(&self, table: &TableMetadata, bindings: &Bindings<'_>) -> Result<Vec<DecoratedKey>, CqlError> {
         let keys = self.unchecked_keys(table, bindings)?;
         keys.iter().try_for_each(|key| keys::check(&key.key))?;
         Ok(keys)
     }
 
-    /// The same, with keys that are to be checked when they are used.
+    /// As [`Self::keys`], without the check of each key, which is left to the caller.
     pub fn unchecked_keys(
         &self,
         table: &TableMetadata,
@@ -277,7 +280,7 @@ impl Restrictions {
                 KeyTest::In(terms) => {
                     let mut values = in_values(terms, &column.name, bindings)?;
                     values.sort_by(|a, b| types::compare(&column.ty, a, b));
-                    // of equal ones (1 and 1.0 of a decimal) the first
+                    // of values that compare as equal (the decimals 1 and 1.0) the first stays
                     values.dedup_by(|later, first| types::compare(&column.ty, later, first).is_eq());
                     check_combinations(combinations.len(), values.len())?;
                     combinations = product(&combinations, &values);
@@ -290,7 +293,7 @@ impl Restrictions {
         combinations.into_iter().map(|combination| Ok(table.decorate(keys::compose(&combination)?))).collect()
     }
 
-    /// The range of partitions that is asked for; None: none can be in it. Not for [`PartitionRestriction::Keys`].
+    /// The range of partitions; None: it is empty. Not for [`PartitionRestriction::Keys`].
     pub fn range(&self, table: &TableMetadata, bindings: &Bindings<'_>) -> Result<Option<PartitionRange>, CqlError> {
         let PartitionRestriction::Token { lower, upper } = &self.partition else {
             return Ok(Some(PartitionRange::all()));
@@ -302,7 +305,7 @@ impl Restrictions {
                 return Ok(RingBound::Key { key: DecoratedKey::new(value), inclusive: *inclusive });
             }
             match token(&value)? {
-                // the smallest token is where the ring starts and where it ends
+                // the smallest token is both the beginning and the end of the ring
                 Token::MIN => Ok(RingBound::Open),
                 token => Ok(RingBound::Token { token, inclusive: *inclusive }),
             }
@@ -319,12 +322,12 @@ impl Restrictions {
         Ok(Some(PartitionRange::Range { start, end }))
     }
 
-    /// What secondary indexes are asked for.
+    /// The searches for secondary indexes.
     pub fn searches(&self, bindings: &Bindings<'_>) -> Result<Vec<IndexSearch>, CqlError> {
         self.indexes.iter().map(|candidate| candidate.bind(bindings)).collect()
     }
 
-    /// The rows that are asked for in each partition.
+    /// The slices of rows that are read of each partition.
     pub fn slices(&self, table: &TableMetadata, bindings: &Bindings<'_>) -> Result<Slices, CqlError> {
         if self.clustering.is_empty() {
             return Ok(Slices::all());
@@ -332,7 +335,8 @@ impl Restrictions {
         slices::build(self, table, bindings)
     }
 
-    /// The clusterings that are asked for, where every clustering column is restricted by `=` or `IN`: in order, each once.
+    /// The clusterings of the rows, in order and each once, if every clustering column is
+    /// restricted by `=` or `IN`.
     pub fn clusterings(
         &self,
         table: &TableMetadata,
@@ -341,32 +345,33 @@ impl Restrictions {
         slices::clusterings(self, table, bindings)
     }
 
-    /// No clustering column is restricted otherwise than by `=` or `IN`.
+    /// Some clustering column is restricted by a range.
     pub fn has_clustering_slice(&self) -> bool {
         self.clustering.iter().any(|restriction| matches!(restriction.test, ClusteringTest::Slice { .. }))
     }
 
-    /// Some clustering column is restricted by IN.
+    /// A clustering column is restricted by IN.
     pub fn has_clustering_in(&self) -> bool {
         self.clustering.iter().any(|restriction| matches!(restriction.test, ClusteringTest::In(_)))
     }
 
-    /// Whole rows are named, some of them by IN.
+    /// Every clustering column is restricted by `=` or IN, at least one of them by IN.
     pub fn names_rows_by_in(&self, table: &TableMetadata) -> bool {
         self.has_clustering_in() && !self.has_clustering_slice() && self.clustering_width() == table.clustering.len()
     }
 
-    /// How many leading clustering columns have values.
+    /// Number of leading clustering columns that are restricted by `=` or IN.
     pub fn clustering_width(&self) -> usize {
         self.clustering.iter().map(|restriction| restriction.width).sum()
     }
 }
 
-/// The most partitions, and the most rows of each, that the IN lists of a statement may select together. More are refused:
-/// a few hundred bytes of CQL would fill the memory.
+/// The most partitions, and the most rows of each, that the IN lists of a statement may name. More
+/// are refused, because their product grows so fast that a few hundred bytes of CQL would fill the
+/// memory.
 pub(crate) const COMBINATIONS_MAX: usize = 1 << 18;
 
-/// Refuses lists whose product is too large.
+/// Refuses IN lists whose product is too large.
 fn check_combinations(so_far: usize, more: usize) -> Result<(), CqlError> {
     match so_far.checked_mul(more) {
         Some(count) if count <= COMBINATIONS_MAX => Ok(()),

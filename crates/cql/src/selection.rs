@@ -1,4 +1,5 @@
-//! What a SELECT shows of each row: selectors, prepared once and then evaluated row by row, straight into wire form.
+//! The select clause: selectors are prepared once and evaluated for each row, straight into wire
+//! form.
 //!
 //! Agrees with `org.apache.cassandra.cql3.selection`.
 
@@ -33,58 +34,59 @@ use crate::terms::Term;
 use crate::values;
 use crate::values::BoundValue;
 
-/// Something that has a value for each row.
+/// An expression with a value for each row.
 #[derive(Clone, Debug)]
 pub(crate) enum Selector {
     /// A column.
     Column(Column),
     /// A constant or a bound value.
     Term(Term),
-    /// `writetime(c)` and the like, of a column or of a part of it.
+    /// `writetime`, `maxwritetime` or `ttl` of a column or a part of one.
     Attribute(CellAttribute, Box<Stamped>),
-    /// A function of others.
+    /// A call of a function.
     Call(Arc<Function>, Vec<Selector>),
-    /// An id of its own for each row.
+    /// `uuid()` or `now()`: an id of its own for each row.
     Fresh(Fresh),
     /// A field of a user type.
     Field(Box<Selector>, usize),
-    /// An element of a map or set of a type.
+    /// An element of a map or set; the type is that of the collection.
     Element(CqlType, Box<Selector>, Box<Selector>),
-    /// The elements of a map or set between two.
+    /// The elements of a map or set between two keys.
     Slice(CqlType, Box<Selector>, Option<Box<Selector>>, Option<Box<Selector>>),
-    /// A tuple or user type of others.
+    /// A tuple or a value of a user type.
     Tuple(Vec<Selector>),
-    /// A list of others.
+    /// A list.
     List(Vec<Selector>),
-    /// A set of others, of elements of a type.
+    /// A set; the type is that of its elements.
     Set(CqlType, Vec<Selector>),
-    /// A map of others, with keys of a type.
+    /// A map; the type is that of its keys.
     Map(CqlType, Vec<(Selector, Selector)>),
-    /// A vector of others, of elements of a type.
+    /// A vector; the type is that of its elements.
     Vector(CqlType, Vec<Selector>),
-    /// The value of an aggregate, by its place in [`Selection::aggregates`].
+    /// The value of an aggregate, by its index in [`Selection::aggregates`].
     Aggregate(usize),
 }
 
 /// A prepared select clause.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
-    /// One for each column of the result.
+    /// The selectors, one for each column of the result.
     pub selectors: Vec<Selector>,
-    /// Names and types of the result's columns.
+    /// Names and types of the columns of the result.
     pub names: Vec<(String, CqlType)>,
-    /// Aggregates that selectors refer to.
+    /// The aggregates that selectors refer to.
     pub aggregates: Vec<Aggregate>,
-    /// Static and regular columns that are looked at, sorted.
+    /// The static and regular columns that selectors read, sorted.
     pub fetched: Arc<[ColumnId]>,
-    /// Columns that are looked at, for the checks of DISTINCT.
+    /// All columns that selectors read, for the checks of DISTINCT.
     pub requested: Vec<Column>,
-    /// Some selector depends on bound values or the time.
+    /// Some selector depends on bound values or clocks, so that it must be bound for each request.
     pub has_terms: bool,
 }
 
 impl Selection {
-    /// The same with its terms evaluated: what background threads can use.
+    /// A copy with its terms evaluated. It needs no bound values, so that another thread can use
+    /// it.
     pub fn bind(&self, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
         let mut bound = self.clone();
         for selector in &mut bound.selectors {
@@ -98,7 +100,7 @@ impl Selection {
         Ok(bound)
     }
 
-    /// Columns that rows are grouped or filtered by are fetched too.
+    /// Adds columns to those that are read, for grouping or filtering.
     pub fn fetch(&mut self, columns: impl Iterator<Item = ColumnId>) {
         let mut ids: Vec<_> = self.fetched.iter().copied().chain(columns).collect();
         ids.sort_unstable();
@@ -106,7 +108,7 @@ impl Selection {
         self.fetched = ids.into();
     }
 
-    /// Appends a row as one JSON text.
+    /// Appends a row of the result as one JSON text.
     pub fn put_json(&self, out: &mut Vec<u8>, row: &RowView<'_>) -> Result<(), CqlError> {
         let mut json = String::from("{");
         for (at, (selector, (name, ty))) in self.selectors.iter().zip(&self.names).enumerate() {
@@ -125,7 +127,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Appends a row.
+    /// Appends a row of the result.
     pub fn put(&self, out: &mut Vec<u8>, row: &RowView<'_>) -> Result<(), CqlError> {
         for selector in &self.selectors {
             selector.put(out, row)?;
@@ -135,7 +137,7 @@ impl Selection {
 }
 
 impl Selector {
-    /// Its terms evaluated, and what hangs on nothing else.
+    /// A copy with its terms evaluated, and with calls evaluated that depend on terms only.
     pub fn bind(&mut self, bindings: &Bindings<'_>) -> Result<(), CqlError> {
         match self {
             Self::Term(term) => *term = Term::Constant(term.eval_option(bindings)?),
@@ -180,7 +182,7 @@ impl Selector {
         Ok(())
     }
 
-    /// The same as [`Self::bind`], where a value must be set: the argument of a function.
+    /// As [`Self::bind`], for the argument of a function, which must not be unset.
     fn bind_argument(&mut self, bindings: &Bindings<'_>, function: &Function) -> Result<(), CqlError> {
         if let Self::Term(term) = self
             && term.eval(bindings)? == BoundValue::Unset
@@ -193,7 +195,7 @@ impl Selector {
         self.bind(bindings)
     }
 
-    /// The same as [`Self::bind`], where there must be a value: a key in a collection.
+    /// As [`Self::bind`], for the key of a collection, which must be neither null nor unset.
     fn bind_key(&mut self, bindings: &Bindings<'_>, what: &str) -> Result<(), CqlError> {
         if let Self::Term(term) = self {
             let is = match term.eval(bindings)? {
@@ -208,7 +210,7 @@ impl Selector {
         self.bind(bindings)
     }
 
-    /// The value that it has for every row, once it is bound. None: it hangs on the row.
+    /// The value of a bound selector that is the same for every row; None: it depends on the row.
     fn constant(&self) -> Option<Option<Bytes>> {
         match self {
             Self::Term(Term::Constant(value)) => Some(value.clone()),
@@ -216,7 +218,7 @@ impl Selector {
         }
     }
 
-    /// Appends its value: `[int]` length and bytes.
+    /// Appends the value for a row: `[int]` length and bytes.
     fn put(&self, out: &mut Vec<u8>, row: &RowView<'_>) -> Result<(), CqlError> {
         match self {
             Self::Column(column) => row.put(out, column),
@@ -234,7 +236,7 @@ impl Selector {
         Ok(())
     }
 
-    /// Its value.
+    /// The value for a row; None: null.
     pub fn value(&self, row: &RowView<'_>) -> Result<Option<Bytes>, CqlError> {
         Ok(match self {
             Self::Column(column) => row.value(column),
@@ -282,12 +284,13 @@ impl Selector {
     }
 }
 
-/// The arguments of a call.
+/// Evaluates the arguments of a call.
 fn values_of(arguments: &[Selector], row: &RowView<'_>) -> Result<Values, CqlError> {
     arguments.iter().map(|argument| argument.value(row)).collect()
 }
 
-/// A column's name as JSON: names with capitals are quoted inside, so that they are told from those without.
+/// The name of a column as a JSON key. Names with capitals are quoted inside of the key, as in
+/// Cassandra.
 fn json_name(name: &str) -> String {
     let quoted = if name.to_lowercase() == name { name.to_owned() } else { format!("\"{name}\"") };
     types::json::to_json(&CqlType::Text, quoted.as_bytes())
@@ -314,7 +317,8 @@ fn element(ty: &CqlType, value: &Bytes, wanted: &Bytes) -> Result<Option<Bytes>,
     })
 }
 
-/// The part of a collection between two keys. None: nothing of one that is not frozen, which is null as everywhere.
+/// The part of a collection between two keys. None: an empty part of a collection that is not
+/// frozen, which is null.
 fn slice(ty: &CqlType, value: &Bytes, from: Option<Bytes>, to: Option<Bytes>) -> Result<Option<Bytes>, CqlError> {
     let within = |ty: &CqlType, found: &Bytes| {
         from.as_ref().is_none_or(|from| types::compare(ty, found, from).is_ge())

@@ -1,4 +1,5 @@
-//! Terms: values that need no row. Prepared against a receiver (which gives their type), evaluated with bound values.
+//! Terms: expressions whose value does not depend on a row. A term is prepared for a receiver,
+//! which determines its type, and evaluated with the bound values of a request.
 //!
 //! Agrees with `org.apache.cassandra.cql3.{Term,Constants,Lists,Sets,Maps,Tuples,UserTypes,Vectors,TypeCast}`.
 
@@ -27,24 +28,24 @@ use crate::{scalar, values};
 /// A prepared term.
 #[derive(Clone, Debug)]
 pub(crate) enum Term {
-    /// Known.
+    /// A value that is known when the statement is prepared; None: null.
     Constant(Option<Bytes>),
-    /// A bound value, checked against its type.
+    /// A bound value. Evaluating checks it against the type.
     Bind {
-        /// Which.
+        /// Index of the bind marker.
         index: u16,
-        /// Its type.
+        /// The type that the value must have.
         ty: CqlType,
     },
-    /// A composite with parts that are not known yet.
+    /// A composite value with parts that are known only when it is evaluated.
     Composite(Box<Composite>),
     /// A column of a bound JSON object.
     Json(Box<JsonColumn>),
-    /// A function of terms.
+    /// A call of a function.
     Call {
         /// The function.
         function: Arc<Function>,
-        /// Its arguments.
+        /// The arguments.
         arguments: Vec<Term>,
     },
 }
@@ -70,12 +71,12 @@ impl Term {
     /// null
     pub const NULL: Self = Self::Constant(None);
 
-    /// Nothing in it depends on bound values or on the time.
+    /// The value depends neither on bound values nor on clocks.
     pub fn is_constant(&self) -> bool {
         matches!(self, Self::Constant(_))
     }
 
-    /// Evaluates. A marker inside a composite cannot be unset.
+    /// Evaluates the term. A bind marker inside of a composite cannot be unset.
     pub fn eval(&self, bindings: &Bindings<'_>) -> Result<BoundValue, CqlError> {
         match self {
             Self::Constant(Some(value)) => Ok(BoundValue::Bytes(value.clone())),
@@ -108,7 +109,7 @@ impl Term {
         }
     }
 
-    /// Evaluates where null and unset are the same: nothing.
+    /// Evaluates the term where null and unset mean the same; None for both.
     pub fn eval_option(&self, bindings: &Bindings<'_>) -> Result<Option<Bytes>, CqlError> {
         Ok(match self.eval(bindings)? {
             BoundValue::Bytes(bytes) => Some(bytes),
@@ -117,7 +118,7 @@ impl Term {
     }
 }
 
-/// A value of a collection: null is refused, None is unset.
+/// Evaluates an element of a collection. Null is refused; None means unset.
 fn element(term: &Term, bindings: &Bindings<'_>) -> Result<Option<Bytes>, CqlError> {
     match term.eval(bindings)? {
         BoundValue::Bytes(bytes) => Ok(Some(bytes)),

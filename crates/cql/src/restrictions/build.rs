@@ -1,4 +1,4 @@
-//! Sorting relations into restrictions, and refusing what cannot be done.
+//! Sorting relations into restrictions, and refusing combinations that cannot be executed.
 //!
 //! Agrees with `org.apache.cassandra.cql3.restrictions.StatementRestrictions`, its messages included.
 
@@ -17,7 +17,7 @@ use crate::error::CqlError;
 use crate::selection::Column;
 use crate::terms::Term;
 
-/// What is said when rows must be passed that are not asked for.
+/// The error for statements that have to filter rows without ALLOW FILTERING.
 pub(crate) const REQUIRES_ALLOW_FILTERING: &str = "Cannot execute this query as it might involve data filtering \
 and thus may have unpredictable performance. If you want to execute this query despite the performance \
 unpredictability, use ALLOW FILTERING";
@@ -26,7 +26,7 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-/// How a column of the partition key is restricted, while relations are being gathered.
+/// The restrictions on a column of the partition key, while relations are being sorted.
 pub(super) enum KeyPart {
     Eq(Term),
     In(InTerms),
@@ -47,7 +47,8 @@ struct Builder<'t> {
     index_use: IndexUse,
 }
 
-/// Prepares the WHERE of a statement. `only_static`: it reads or changes static columns only.
+/// Prepares the WHERE of a statement. `only_static`: the statement reads or changes static columns
+/// only.
 pub(crate) fn prepare(
     preparing: &mut Preparing<'_>,
     kind: StatementKind,
@@ -72,7 +73,7 @@ pub(crate) fn prepare(
     builder.finish(only_static)
 }
 
-/// Restrictions of an INSERT: each given key column by a term.
+/// The restrictions of an INSERT, which gives a term for each key column.
 pub(crate) fn of_insert(
     table: &TableMetadata,
     keys: Vec<(&ColumnMetadata, Term)>,
@@ -169,7 +170,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// A clustering column that is restricted already cannot contain anything besides.
+    /// Refuses CONTAINS on a clustering column that is restricted otherwise.
     fn check_contains(&self, column: &ColumnMetadata) -> Result<(), CqlError> {
         let at = column.position;
         let known = self.clustering.iter().find(|other| (other.first..other.first + other.width).contains(&at));
@@ -243,7 +244,7 @@ impl<'t> Builder<'t> {
         let overlaps = |other: &ClusteringRestriction| other.first < first + width && first < other.first + other.width;
         let mut known = self.clustering.iter().enumerate().filter(|(_, other)| overlaps(other)).map(|(at, _)| at);
         let first_known = known.next();
-        // a range over several columns meets all that are restricted already
+        // a range over several columns may overlap with several restrictions
         let second = known.next().map_or(Ok(()), |second| self.cannot_join(second));
         let Some(at) = first_known else {
             self.check_neighbours(first, &test)?;
@@ -277,7 +278,7 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    /// Why a range that starts before a restricted column cannot reach over it.
+    /// The error for a range over several columns that overlaps with another restriction.
     fn cannot_join(&self, at: usize) -> Result<(), CqlError> {
         let other = &self.clustering[at];
         let name = &self.table.clustering[other.first].name;
@@ -310,7 +311,7 @@ impl<'t> Builder<'t> {
     }
 
     fn finish(mut self, only_static: bool) -> Result<Restrictions, CqlError> {
-        // where the whole key is given too, the token only leaves out keys
+        // if the whole key is given too, the token only excludes keys
         let on_token = self.token.is_some() && !self.are_keys_given();
         if self.kind == StatementKind::Select {
             self.index_use = indexes::of(&Clause {
@@ -370,8 +371,8 @@ impl<'t> Builder<'t> {
         })
     }
 
-    /// Most virtual tables are filtered without being asked to, as long as leading clustering columns are restricted; so far, too, where an
-    /// index may do.
+    /// Filtering needs no ALLOW FILTERING: most virtual tables are filtered implicitly, and an
+    /// index may answer the restrictions.
     fn filters_freely(&self) -> bool {
         self.allow_filtering || self.table.filters_implicitly() || self.index_use.has_index
     }
@@ -386,7 +387,8 @@ impl<'t> Builder<'t> {
         equal
     }
 
-    /// Every column of the partition key is restricted by `=` or IN. Of virtual tables a token stands for the key, and counts.
+    /// Every column of the partition key is restricted by `=` or IN. Not so if a virtual table is
+    /// restricted by token(), because the token is the key itself there.
     fn are_keys_given(&self) -> bool {
         self.keys.iter().all(is_plain) && !(self.token.is_some() && self.table.is_virtual())
     }
@@ -464,7 +466,7 @@ impl<'t> Builder<'t> {
             let restricted = |position: usize| all.iter().any(|r| (r.first..r.first + r.width).contains(&position));
             let missing: Vec<_> =
                 table.clustering.iter().filter(|c| !restricted(c.position)).map(|c| c.name.as_str()).collect();
-            // the last components of a compact table's clustering may be absent
+            // in a compact table the last components of a clustering may be missing
             let may_miss = only_static || (table.is_compact() && !all.is_empty());
             if !may_miss && !missing.is_empty() {
                 return invalid(format!("Some clustering keys are missing: {}", missing.join(", ")));
@@ -499,7 +501,8 @@ impl<'t> Builder<'t> {
         Ok(leading)
     }
 
-    /// After a range nothing can be restricted, unless by filtering; said of the relation that comes second in the statement.
+    /// Refuses restrictions behind a range, which only filtering could apply. The message names the
+    /// column of the later relation.
     fn check_neighbours(&self, first: usize, test: &ClusteringTest) -> Result<(), CqlError> {
         let Some(last) = self.clustering.last().filter(|_| !self.allow_filtering) else { return Ok(()) };
         let name = |position: usize| &self.table.clustering[position].name;

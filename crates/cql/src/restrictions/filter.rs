@@ -1,4 +1,4 @@
-//! Conditions on rows that are found but not asked for by their place: ALLOW FILTERING.
+//! Filters: conditions that are checked on each row after it was read (ALLOW FILTERING).
 //!
 //! Agrees with `org.apache.cassandra.db.filter.RowFilter` and `cql3.Operator.isSatisfiedBy`.
 
@@ -19,13 +19,13 @@ use crate::values::BoundValue;
 pub(crate) struct Filter {
     /// The column's name.
     pub name: String,
-    /// Where its value is.
+    /// The place of its value in a row.
     pub column: Column,
-    /// What must hold.
+    /// The comparison.
     pub test: FilterTest,
 }
 
-/// What must hold of a value.
+/// The comparison of a filter.
 #[derive(Clone, Debug)]
 pub(crate) enum FilterTest {
     /// `=`, `<`, …
@@ -40,7 +40,7 @@ pub(crate) enum FilterTest {
     Entry(Term, Term),
 }
 
-/// A filter with its values.
+/// A filter with its terms evaluated.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundFilter {
     column: Column,
@@ -57,7 +57,7 @@ enum BoundTest {
 }
 
 impl Filter {
-    /// With the values of a request.
+    /// A copy with its terms evaluated.
     pub fn bind(&self, bindings: &Bindings<'_>) -> Result<BoundFilter, CqlError> {
         let value = |term: &Term| match term.eval(bindings)? {
             BoundValue::Bytes(bytes) => Ok(bytes),
@@ -82,7 +82,8 @@ impl Filter {
     }
 }
 
-/// The values of an IN; a null among them, or what is not set, is equal to nothing.
+/// Evaluates the values of an IN. Null and unset terms are left out, because they equal nothing; a
+/// null in a bound list is refused.
 fn filter_values(terms: &InTerms, name: &str, bindings: &Bindings<'_>) -> Result<Vec<Bytes>, CqlError> {
     let InTerms::List(terms) = terms else { return in_values(terms, name, bindings) };
     let mut values = Vec::with_capacity(terms.len());
@@ -96,12 +97,12 @@ fn filter_values(terms: &InTerms, name: &str, bindings: &Bindings<'_>) -> Result
 }
 
 impl BoundFilter {
-    /// The column is the same for all rows of a partition.
+    /// The column has the same value for all rows of a partition.
     pub fn is_of_partition(&self) -> bool {
         matches!(self.column, Column::PartitionKey { .. } | Column::Static { .. })
     }
 
-    /// Holds for a row. A column without a value satisfies nothing.
+    /// Whether the filter holds for a row. It does not for a row without a value in the column.
     pub fn holds(&self, row: &RowView<'_>) -> bool {
         let Some(found) = row.value(&self.column) else { return false };
         let ty = self.column.ty();
@@ -135,7 +136,7 @@ impl BoundFilter {
     }
 }
 
-/// A map has the key.
+/// Whether a map has the key.
 pub(crate) fn contains_key(ty: &CqlType, found: &Bytes, key: &Bytes) -> bool {
     match ty {
         CqlType::Map { key: key_type, .. } => values::split_map(found)
@@ -144,7 +145,7 @@ pub(crate) fn contains_key(ty: &CqlType, found: &Bytes, key: &Bytes) -> bool {
     }
 }
 
-/// A collection has the value: an element, or the value of an entry.
+/// Whether a collection has the value, as an element or as the value of an entry.
 pub(crate) fn contains(ty: &CqlType, found: &Bytes, value: &Bytes) -> bool {
     match ty {
         CqlType::List { element, .. } | CqlType::Set { element, .. } => values::split_list(found)

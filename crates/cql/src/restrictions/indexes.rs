@@ -1,8 +1,11 @@
-//! Which secondary indexes may answer a WHERE, and whether what they leave has to be filtered.
+//! The secondary indexes that can answer a WHERE, and whether the rows they find have to be
+//! filtered.
 //!
-//! An index answers one restriction; every other one filters what it gives, which a statement must allow. All indexes that could answer go with
-//! the read: whoever reads takes the most selective. Agrees with the use of `hasSupportingIndex`, `needsFiltering` and
-//! `usesSecondaryIndexing` in `org.apache.cassandra.cql3.restrictions.{StatementRestrictions,IndexRestrictions}`.
+//! An index answers one restriction. The others filter the rows that the index finds, which needs
+//! ALLOW FILTERING. The read command names all indexes that could answer; the replica uses the most
+//! selective. Agrees with the use of `hasSupportingIndex`, `needsFiltering` and
+//! `usesSecondaryIndexing` in
+//! `org.apache.cassandra.cql3.restrictions.{StatementRestrictions,IndexRestrictions}`.
 
 use std::sync::Arc;
 
@@ -20,21 +23,21 @@ use crate::keys;
 use crate::terms::Term;
 use crate::values::BoundValue;
 
-/// Longest value that can be looked for.
+/// The longest value that can be searched for, in bytes.
 const VALUE_SIZE_MAX: usize = u16::MAX as usize;
 
-/// An index that can answer a restriction, and the value that it is asked for.
+/// An index that can answer a restriction, and the value to search for.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexCandidate {
     name: Arc<str>,
     column: String,
     value: Term,
-    /// The value is the second half of an entry; this is its key.
+    /// For an index on the entries of a map: the key of the entry, whose value is `value`.
     entry_key: Option<Term>,
 }
 
 impl IndexCandidate {
-    /// With the values of a request.
+    /// The search, with its terms evaluated.
     pub fn bind(&self, bindings: &Bindings<'_>) -> Result<IndexSearch, CqlError> {
         let eval = |term: &Term| match term.eval(bindings)? {
             BoundValue::Bytes(bytes) => Ok(bytes),
@@ -63,11 +66,12 @@ enum Part {
 struct Restricted {
     part: Part,
     candidates: Vec<IndexCandidate>,
-    /// No index answers it alone: several CONTAINS of one column, several columns.
+    /// An index cannot answer the restriction alone: it is several CONTAINS on one column, or a
+    /// comparison of several columns.
     always_filters: bool,
 }
 
-/// What is known of a WHERE before its restrictions are sorted.
+/// The parts of a WHERE from which the use of indexes is decided.
 pub(super) struct Clause<'a> {
     pub table: &'a TableMetadata,
     pub keys: &'a [Option<KeyPart>],
@@ -77,22 +81,23 @@ pub(super) struct Clause<'a> {
     pub others: &'a [(&'a ColumnMetadata, FilterTest)],
 }
 
-/// What comes of it.
+/// The decision.
 #[derive(Default)]
 pub(super) struct IndexUse {
-    /// Some restriction could be answered by an index: what else there is may be written, if filtering is allowed.
+    /// Some restriction could be answered by an index. Then other restrictions are allowed, if
+    /// filtering is.
     pub has_index: bool,
     /// An index is used.
     pub uses: bool,
-    /// Some column of the key is restricted by IN.
+    /// A column of the partition key is restricted by IN.
     pub key_in: bool,
-    /// Those that can.
+    /// The indexes that can answer.
     pub candidates: Vec<IndexCandidate>,
-    /// Rows that an index or a range gives have to be filtered.
+    /// The rows that an index or a range finds have to be filtered.
     pub needs_filtering: bool,
 }
 
-/// Decides.
+/// Decides which indexes are used.
 pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     let definitions: Vec<IndexDefinition> =
         clause.table.indexes.values().filter_map(|index| IndexDefinition::of(clause.table, index, false)).collect();
@@ -134,7 +139,7 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     IndexUse { has_index, uses, key_in, candidates, needs_filtering: (is_range || uses) && must_filter }
 }
 
-/// Some clustering column is restricted behind one that is not, or behind a range.
+/// Whether a clustering column is restricted behind one that is not, or behind a range.
 fn has_gap(clustering: &[ClusteringRestriction]) -> bool {
     let mut position = 0;
     for restriction in clustering {
@@ -178,7 +183,7 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
             }
             _ => Vec::new(),
         };
-        // of several columns an index has one
+        // an index is on one column, so it cannot answer a comparison of several
         found.push(Restricted { part: Part::Clustering, candidates, always_filters: restriction.width > 1 });
     }
     if clause.clustering_contains {

@@ -1,4 +1,4 @@
-//! One relation of a WHERE: its columns looked up, its terms prepared.
+//! Preparing one relation of a WHERE: looking up its columns and preparing its terms.
 //!
 //! Agrees with `org.apache.cassandra.cql3.{SingleColumnRelation,MultiColumnRelation,TokenRelation}`.
 
@@ -166,12 +166,12 @@ fn check_collection(column: &ColumnMetadata, operator: &str, legal: bool) -> Res
     Ok(())
 }
 
-/// What the right side of an operator on a column is.
+/// The receiver for the right side of an operator on a column.
 fn column_receiver(column: &ColumnMetadata, operator: Operator) -> Result<Receiver, CqlError> {
     let (name, ty) = (&column.name, &column.ty);
     let element = |part: &str, ty: &Arc<CqlType>| Ok(Receiver::new(format!("{part}({name})"), (**ty).clone()));
     match operator {
-        // Cassandra takes the type of a descending column for no collection
+        // as in Cassandra, a descending column does not count as a collection
         Operator::ContainsKey => match ty {
             CqlType::Map { key, .. } if !column.reversed => element("key", key),
             _ => invalid(format!("Cannot use CONTAINS KEY on non-map column {name}")),
@@ -275,13 +275,13 @@ fn prepare_token<'t>(
     if !matches!(operator, Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte) {
         return invalid(format!("{} cannot be used with the token function", operator.symbol()));
     }
-    // a virtual table's token is the key itself
+    // in a virtual table the token is the key itself
     let ty = if table.is_virtual() { table.partition_key_type.clone() } else { CqlType::BigInt };
     let receiver = Receiver::new("partition key token", ty);
     Ok(Prepared::Token(operator, terms::prepare(preparing, value, &receiver)?))
 }
 
-/// Clustering columns in parentheses: they must follow each other.
+/// Position and number of clustering columns in parentheses, which must follow each other.
 fn tuple_columns(
     table: &TableMetadata,
     names: &[ast::Ident<'_>],

@@ -1,4 +1,4 @@
-//! From clustering restrictions and bound values to slices.
+//! Evaluating the restrictions on clustering columns: the slices of rows that they select.
 //!
 //! Agrees with `org.apache.cassandra.cql3.restrictions.ClusteringColumnRestrictions.{valuesAsClustering,boundsAsClustering}`.
 
@@ -13,10 +13,10 @@ use crate::error::CqlError;
 use crate::values;
 use crate::values::BoundValue;
 
-/// Values of columns that follow each other.
+/// The values of clustering columns that follow each other.
 type RowValues = SmallVec<[Bytes; 2]>;
 
-/// The slices of a partition that the restrictions ask for.
+/// The slices that the restrictions select in each partition.
 pub(super) fn build(
     restrictions: &Restrictions,
     table: &TableMetadata,
@@ -41,7 +41,7 @@ pub(super) fn build(
     Ok(Slices::normalized(slices, &table.comparator))
 }
 
-/// The clusterings (or leading parts of them) that `=` and `IN` give.
+/// The clusterings, or their leading parts, that `=` and `IN` select.
 pub(super) fn clusterings(
     restrictions: &Restrictions,
     table: &TableMetadata,
@@ -50,7 +50,7 @@ pub(super) fn clusterings(
     let mut prefixes = vec![ClusteringValues::new()];
     for restriction in &restrictions.clustering {
         extend(&mut prefixes, restriction, table, bindings)?;
-        // after an empty IN nothing else is looked at
+        // after an empty IN the other restrictions are not evaluated
         if prefixes.is_empty() {
             break;
         }
@@ -114,7 +114,7 @@ fn required(
     }
 }
 
-/// The words hang on the kind of the restriction.
+/// The error for a null or unset value; its words depend on the kind of the restriction.
 fn null_value(restriction: &ClusteringRestriction, table: &TableMetadata, position: usize) -> CqlError {
     let name = column_name(table, position);
     CqlError::invalid(match restriction.test {
@@ -189,7 +189,7 @@ fn in_rows(
     }
 }
 
-/// Values and inclusiveness of one end of a slice. A null lies before every value.
+/// The values of one end of a slice, and whether it is inclusive. A null sorts before every value.
 type End = Option<(Vec<Option<Bytes>>, bool)>;
 
 fn end(
@@ -209,7 +209,7 @@ fn end(
     Ok(Some((values.into_iter().map(Some).collect(), *inclusive)))
 }
 
-/// The rows of each prefix that lie between two ends which start at a column.
+/// The slices of each prefix between two ends, which begin at column `first`.
 fn ranges(
     comparator: &ClusteringComparator,
     first: usize,
@@ -246,8 +246,8 @@ fn with(prefix: &ClusteringValues, values: &[Option<Bytes>]) -> ClusteringValues
     prefix.iter().cloned().chain(values.iter().cloned()).collect()
 }
 
-/// The rows with a prefix whose next columns are, as a tuple, above (or below) values. Where all those columns have
-/// one order that is one slice; where orders are mixed, one for each column.
+/// The slices of a prefix whose next columns are, as a tuple, greater (or less) than values. If all
+/// those columns have the same order it is one slice, otherwise one for each column.
 fn beyond(
     comparator: &ClusteringComparator,
     first: usize,
@@ -286,7 +286,8 @@ mod tests {
         numbers.iter().map(|number| Some(Bytes::copy_from_slice(&number.to_be_bytes()))).collect()
     }
 
-    /// Every row of a small space lies in the slices exactly when the comparison of tuples says so.
+    /// Every row of a small space lies in the slices exactly if the comparison of tuples holds for
+    /// it.
     #[test]
     fn slices_mean_what_the_comparison_of_tuples_means() {
         for orders in 0..4u8 {

@@ -8,11 +8,11 @@ use crate::context::Bindings;
 use crate::error::CqlError;
 use crate::terms::Term;
 
-/// Values of an IN that are shown; of more the number is.
+/// The most values of an IN that are shown; of longer lists the number of values is shown.
 const VALUES_SHOWN: usize = 3;
 
 impl Filter {
-    /// The condition with its values, as it would stand in a WHERE.
+    /// The condition with its values, as it could stand in a WHERE.
     pub fn text(&self, bindings: &Bindings<'_>) -> Result<String, CqlError> {
         let ty = self.column.ty();
         let literal = |ty: &CqlType, term: &Term| {

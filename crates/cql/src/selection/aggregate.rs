@@ -13,15 +13,15 @@ use crate::functions::{self, AggregateKind};
 /// An aggregate of a select clause.
 #[derive(Clone, Debug)]
 pub(crate) struct Aggregate {
-    /// Which.
+    /// The function.
     pub kind: AggregateKind,
-    /// Of what; None: of rows.
+    /// The argument; None: rows are counted.
     pub argument: Option<Selector>,
-    /// Type of the argument, which is that of the value but for counts.
+    /// The type of the argument. It is the type of the value too, except for counts.
     pub ty: CqlType,
 }
 
-/// What an aggregate has seen of a group.
+/// The state of an aggregate over the rows of a group so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AggregateState {
     count: i64,
@@ -30,7 +30,7 @@ pub(crate) struct AggregateState {
 }
 
 impl Aggregate {
-    /// Takes a row in.
+    /// Adds a row to the state.
     pub fn add(&self, state: &mut AggregateState, row: &RowView<'_>) -> Result<(), CqlError> {
         let Some(argument) = &self.argument else {
             state.count += 1;
@@ -56,7 +56,7 @@ impl Aggregate {
         Ok(())
     }
 
-    /// The value of a group.
+    /// The value for the group.
     pub fn finish(&self, state: &AggregateState) -> Result<Option<Bytes>, CqlError> {
         match self.kind {
             AggregateKind::CountRows | AggregateKind::Count => {
@@ -73,7 +73,7 @@ impl Aggregate {
         }
     }
 
-    /// A total of no values.
+    /// The sum or average of no values.
     fn total(&self) -> Result<Total, CqlError> {
         let total = match self.kind {
             AggregateKind::Avg => Total::average(&self.ty),

@@ -1,26 +1,29 @@
-//! `uuid()` and `now()` in a select clause: another id for each row, and the same one when the page is built again.
+//! `uuid()` and `now()` in a select clause. Each row gets an id of its own, and the same id when
+//! the page is built again.
 //!
-//! One id is asked for when the statement is bound; the others follow from it and from the row's key. So they need no randomness where
-//! pages are built, which may happen twice, on another thread. Those of `now()` have the time of the first.
-//! Cassandra asks anew for each row (`ScalarFunctionSelector`).
+//! One id is asked for when the statement is bound; the ids of rows are computed from it and the
+//! row's key. A page may be built twice, on different threads, and must be the same both times, so
+//! building it asks for no random numbers. The ids of `now()` all have the time of the first.
+//! Cassandra asks for a new id for each row (`ScalarFunctionSelector`).
 
 use bytes::Bytes;
 use md5::{Digest, Md5};
 
 use super::RowView;
 
-/// What ids of rows are made from.
+/// The id from which the ids of rows are computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fresh {
     first: [u8; 16],
     is_time: bool,
 }
 
-/// Bytes of a time UUID that say the time; behind them stand clock sequence and node.
+/// Number of bytes at the beginning of a time UUID that hold the time; clock sequence and node
+/// follow.
 const TIME_BYTES: usize = 8;
 
 impl Fresh {
-    /// From the first id. None: it is none.
+    /// From the first id; None: the bytes are no UUID.
     pub fn new(first: &[u8]) -> Option<Self> {
         let first: [u8; 16] = first.try_into().ok()?;
         Some(Self { first, is_time: types::timeuuid::is_timeuuid(&first) })
@@ -39,7 +42,7 @@ impl Fresh {
         let mut id: [u8; 16] = digest.finalize().into();
         if self.is_time {
             id[..TIME_BYTES].copy_from_slice(&self.first[..TIME_BYTES]);
-            // a node that is no machine's address
+            // the multicast bit marks a node id that is no address of a machine
             id[10] |= 1;
         } else {
             id[6] = (id[6] & 0x0f) | 0x40;

@@ -1,4 +1,5 @@
-//! The mask of a column: a masking function with all its arguments but the first, which is the column's value.
+//! The mask of a column: a masking function and its arguments after the first, which is the value
+//! of the column.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.masking.ColumnMask`, messages included.
 
@@ -17,7 +18,8 @@ use crate::functions::{Argument, Function, Scope, TypeArgument, is_masking, null
 use crate::scalar::type_name;
 use crate::terms::{self, TermArgument};
 
-/// The column as an argument, which messages call by the class of its type.
+/// The column as an argument of the masking function. Error messages show it as the class of its
+/// type.
 struct MaskedColumn<'a>(&'a CqlType);
 
 impl Argument for MaskedColumn<'_> {
@@ -44,7 +46,8 @@ pub(crate) struct Mask {
 }
 
 impl Mask {
-    /// From `MASKED WITH name(arguments)` of a column of a type in a table that `preparing` has entered.
+    /// Prepares `MASKED WITH name(arguments)` for a column. `preparing` must have entered the
+    /// table.
     ///
     /// Errors: there is no such function, it is not one that masks, or it does not give values of the column's type.
     pub fn prepare(
@@ -108,8 +111,8 @@ impl Mask {
         Ok(Self { function, arguments: values })
     }
 
-    /// From what the schema remembers of it. Values of a column whose mask is none of the functions here (in Cassandra it may be one of
-    /// the user's) are shown as null: more than the mask would show is never shown.
+    /// From the mask in the schema. If its function does not exist here (in Cassandra it may be a
+    /// function of the user), values are shown as null, which never shows more than the mask would.
     pub fn restore(mask: &ColumnMask, ty: &CqlType) -> Self {
         Self::find(mask, ty).unwrap_or_else(|| Self { function: Arc::new(null_of(ty)), arguments: Vec::new() })
     }
@@ -124,7 +127,7 @@ impl Mask {
             .then(|| Self { function, arguments: mask.arguments.clone() })
     }
 
-    /// What the schema remembers of it.
+    /// The mask as the schema stores it.
     pub fn definition(&self) -> ColumnMask {
         ColumnMask {
             keyspace: "system".to_owned(),
@@ -134,7 +137,7 @@ impl Mask {
         }
     }
 
-    /// What is shown in place of a column.
+    /// The selector that stands for the column in a masked selection.
     pub fn of_column(&self, column: Column) -> Selector {
         let rest = self.arguments.iter().map(|value| Selector::Term(terms::Term::Constant(value.clone())));
         let arguments = std::iter::once(Selector::Column(column)).chain(rest).collect();

@@ -1,6 +1,8 @@
-//! What a SELECT shows to those who may not see masked columns: the same selectors, with a mask wherever such a column is looked at.
+//! The selection for users without the UNMASK permission: the same selectors, with a mask around
+//! every column that is masked.
 //!
-//! Rows are found, grouped and sorted by what is stored: only what is shown is masked. Times of writes are not.
+//! Only the result is masked. Rows are found, grouped and sorted by the stored values, and write
+//! times are not masked.
 //! Agrees with `org.apache.cassandra.cql3.selection.SimpleSelector`.
 
 use schema::TableMetadata;
@@ -13,7 +15,7 @@ use super::{Column, Selection, Selector};
 type Masks = Vec<(Column, Mask)>;
 
 impl Selection {
-    /// With the masks of the table's columns.
+    /// The masks of the columns of a table.
     pub fn masked(&self, table: &TableMetadata) -> Self {
         let masks: Masks = table
             .masks
@@ -60,7 +62,7 @@ fn cover(selector: &mut Selector, masks: &Masks) {
     }
 }
 
-/// The part of a collection that times are asked of is looked for in what is shown of it.
+/// In `writetime(c[k])` the element is looked for in the masked value of the collection.
 fn cover_parts(stamped: &mut Stamped, masks: &Masks) {
     match stamped {
         Stamped::Column(_) => {}

@@ -1,7 +1,8 @@
-//! What is selected with its columns and functions looked up, before it is made for a type.
+//! The tree of a selected expression with its columns and functions resolved; the step between the
+//! syntax tree and selectors.
 //!
-//! First the functions are chosen, from the inside to the outside, each by the types of its arguments; then selectors are made,
-//! from the outside to the inside, each for the type that is expected of it.
+//! Functions are resolved from the inside to the outside, each by the types of its arguments. Then
+//! selectors are made from the outside to the inside, each for the type that is expected of it.
 //! Agrees with `org.apache.cassandra.cql3.selection.Selectable`: its `prepare`, `getExactTypeIfKnown`, `testAssignment`.
 
 use std::sync::Arc;
@@ -16,15 +17,15 @@ use crate::fit::{self, Fit, fit_all, fit_type};
 use crate::functions::{self, Argument, Function};
 use crate::terms::{self, TermArgument};
 
-/// Something selected.
+/// A selected expression.
 pub(super) enum Node<'t, 'a> {
     /// A column.
     Column(&'t ColumnMetadata),
     /// A constant, null or a bind marker.
     Term(Term<'a>),
-    /// `writetime` and the like: of which column, of what of it.
+    /// `writetime`, `maxwritetime` or `ttl`: the column, and the part of it.
     Attribute(CellAttribute, &'t ColumnMetadata, Box<Node<'t, 'a>>),
-    /// A call, a sign or an operator.
+    /// A call, including the sign and operators.
     Call(Arc<Function>, Vec<Node<'t, 'a>>),
     /// `CAST(x AS t)`
     Cast(Box<Node<'t, 'a>>, NativeType),
@@ -36,7 +37,7 @@ pub(super) enum Node<'t, 'a> {
     Slice(Box<Node<'t, 'a>>, Option<&'t Term<'a>>, Option<&'t Term<'a>>),
     /// `(t)x`, with the type as written
     Hint(String, CqlType, Box<Node<'t, 'a>>),
-    /// `(a, b)`, or only parentheses.
+    /// `(a, b)`: a tuple, or an expression in parentheses.
     Tuple(Vec<Node<'t, 'a>>),
     /// `[a, b]`
     Array(Vec<Node<'t, 'a>>),
@@ -46,15 +47,15 @@ pub(super) enum Node<'t, 'a> {
     MapOrUserType(Vec<(Key<'t, 'a>, Node<'t, 'a>)>),
 }
 
-/// What stands before a colon.
+/// The key of a pair in `{a: b}`.
 pub(super) enum Key<'t, 'a> {
-    /// A name: of a column, or of a field.
+    /// A name, which may be that of a column or of a field.
     Name(&'t ast::Ident<'a>),
-    /// Anything else.
+    /// Any other expression.
     Node(Node<'t, 'a>),
 }
 
-/// Where names are looked up.
+/// The table and the statement in which names are looked up.
 #[derive(Clone, Copy)]
 pub(super) struct Lookup<'p, 's, 't> {
     /// The statement.
@@ -63,7 +64,7 @@ pub(super) struct Lookup<'p, 's, 't> {
     pub table: &'t TableMetadata,
 }
 
-/// A node as argument of a function that is looked for.
+/// A node as the argument of a function that is being resolved.
 struct NodeArgument<'p, 's, 't, 'n, 'a> {
     lookup: Lookup<'p, 's, 't>,
     node: &'n Node<'t, 'a>,
@@ -95,7 +96,7 @@ impl Argument for NodeArgument<'_, '_, '_, '_, '_> {
 }
 
 impl<'t, 'a> Lookup<'_, '_, 't> {
-    /// Looks up columns and functions.
+    /// Resolves the columns and functions of an expression.
     pub fn node(self, selectable: &'t Selectable<'a>) -> Result<Node<'t, 'a>, CqlError> {
         let boxed = |of: &'t Selectable<'a>| self.node(of).map(Box::new);
         let all = |parts: &'t [Selectable<'a>]| parts.iter().map(|part| self.node(part)).collect::<Result<Vec<_>, _>>();
@@ -110,7 +111,7 @@ impl<'t, 'a> Lookup<'_, '_, 't> {
             Selectable::Function(name, arguments) => {
                 let mut arguments = all(arguments)?;
                 let mut function = name.name.as_str();
-                // count(1) is another spelling of count(*)
+                // count(1) means count(*)
                 if function == "count"
                     && name.keyspace().is_none_or(|keyspace| keyspace == "system")
                     && matches!(arguments.as_slice(), [Node::Term(Term::Literal(_))])
@@ -160,7 +161,7 @@ impl<'t, 'a> Lookup<'_, '_, 't> {
         }
     }
 
-    /// The column that a `writetime` is of.
+    /// The column of a `writetime`.
     fn column_of(self, selectable: &Selectable<'_>) -> Result<&'t ColumnMetadata, CqlError> {
         match selectable {
             Selectable::Column(name) => find_column(self.table, name.as_str()),
@@ -169,7 +170,7 @@ impl<'t, 'a> Lookup<'_, '_, 't> {
         }
     }
 
-    /// A type in the name of a result column: user types have their keyspace.
+    /// A type as the names of result columns show it: user types with their keyspace.
     fn hint_text(self, name: &ast::TypeName<'_>) -> String {
         match name {
             ast::TypeName::User(user) if user.keyspace().is_none() => format!("{}.{user}", self.preparing.keyspace),
@@ -179,12 +180,12 @@ impl<'t, 'a> Lookup<'_, '_, 't> {
 }
 
 impl<'t, 'a> Node<'t, 'a> {
-    /// The type that it has whatever is expected.
+    /// The type that the expression has whatever is expected of it.
     pub fn exact_type(&self, lookup: Lookup<'_, '_, 't>) -> Option<CqlType> {
         self.own_type(lookup, &|node| node.exact_type(lookup), |types| types.next())
     }
 
-    /// A type that it can be taken for.
+    /// The type that the expression is given where nothing says which.
     pub fn compatible_type(&self, lookup: Lookup<'_, '_, 't>) -> Option<CqlType> {
         match self {
             Self::Term(term) => terms::compatible_type(lookup.preparing, term),
@@ -214,7 +215,7 @@ impl<'t, 'a> Node<'t, 'a> {
             Self::Element(inner, _) => element_type(&exact(inner)?),
             Self::Slice(inner, ..) => exact(inner).filter(CqlType::is_collection),
             Self::Hint(_, ty, _) => Some(ty.clone()),
-            // of one it cannot be told whether it is a tuple
+            // a tuple of one cannot be told from an expression in parentheses
             Self::Tuple(parts) if parts.len() == 1 => None,
             Self::Tuple(parts) => Some(CqlType::Tuple(parts.iter().map(of).collect::<Option<Vec<_>>>()?.into())),
             Self::Array(parts) => {
@@ -229,7 +230,7 @@ impl<'t, 'a> Node<'t, 'a> {
         }
     }
 
-    /// How well it can be given to something of a type.
+    /// How well the value can be given to something of the type.
     pub fn fit(&self, lookup: Lookup<'_, '_, 't>, ty: &CqlType) -> Fit {
         let all = |parts: &[Self], ty: &CqlType| fit_all(parts.iter().map(|part| part.fit(lookup, ty)));
         let weak = |fits: bool| if fits { Fit::Weak } else { Fit::No };
@@ -264,7 +265,7 @@ impl<'t, 'a> Node<'t, 'a> {
         }
     }
 
-    /// As messages show it.
+    /// The expression as error messages show it.
     pub fn text(&self) -> String {
         let list = |parts: &[Self]| parts.iter().map(Self::text).collect::<Vec<_>>().join(", ");
         match self {
@@ -322,7 +323,7 @@ pub(super) fn slice_text(of: &str, from: Option<&Term<'_>>, to: Option<&Term<'_>
     format!("{of}[{}..{}]", end(from), end(to))
 }
 
-/// The type of an element of a collection as it is selected by its key.
+/// The type of an element of a collection.
 pub(super) fn element_type(ty: &CqlType) -> Option<CqlType> {
     match ty {
         CqlType::Map { value: of, .. } | CqlType::Set { element: of, .. } => Some((**of).clone()),
@@ -330,7 +331,7 @@ pub(super) fn element_type(ty: &CqlType) -> Option<CqlType> {
     }
 }
 
-/// The type of a `writetime` or `ttl`; `of_many`: of something that is stored cell by cell.
+/// The type of a `writetime` or `ttl`: a list if its argument has many cells (`of_many`).
 pub(super) fn attribute_type(attribute: CellAttribute, of_many: bool) -> CqlType {
     let single = match attribute {
         CellAttribute::Ttl => CqlType::Int,

@@ -1,4 +1,4 @@
-//! One row as selectors and filters see it: its key, its clustering, the partition's static row, its cells.
+//! A row as selectors and filters see it: partition key, clustering, static row and cells.
 
 use bytes::Bytes;
 use rows::{ColumnData, Row};
@@ -7,7 +7,7 @@ use types::CqlType;
 
 use crate::values;
 
-/// Where a column's value is.
+/// The place of a column's value in a row.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs)]
 pub(crate) enum Column {
@@ -18,7 +18,7 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// Of a table's column.
+    /// The place of a column of a table.
     pub fn of(column: &ColumnMetadata) -> Self {
         let (position, id, ty) = (column.position, column.id, column.ty.clone());
         match column.kind {
@@ -29,7 +29,7 @@ impl Column {
         }
     }
 
-    /// Its type.
+    /// The type of the column.
     pub fn ty(&self) -> &CqlType {
         match self {
             Self::PartitionKey { ty, .. }
@@ -39,7 +39,7 @@ impl Column {
         }
     }
 
-    /// The id under which it is fetched; None for key columns.
+    /// The id of a static or regular column; None for key columns.
     pub fn id(&self) -> Option<ColumnId> {
         match self {
             Self::Static { id, .. } | Self::Regular { id, .. } => Some(*id),
@@ -48,25 +48,25 @@ impl Column {
     }
 }
 
-/// A row that lives as long as what it was read from.
+/// A row that borrows from the stream it is read from.
 #[derive(Clone, Copy)]
 pub(crate) struct RowView<'a> {
-    /// Components of the partition key.
+    /// The components of the partition key.
     pub key: &'a [Bytes],
-    /// Clustering values; empty for a partition that has its static row only.
+    /// The clustering; empty for a partition that has only its static row.
     pub clustering: &'a [Option<Bytes>],
-    /// The partition's static row.
+    /// The static row of the partition.
     pub static_row: Option<&'a Row>,
-    /// The row; None for a partition that has its static row only.
+    /// The row; None for a partition that has only its static row.
     pub row: Option<&'a Row>,
-    /// The clock of the request, seconds.
+    /// The present time of the request, in seconds.
     pub now: u32,
-    /// Values of aggregates, where a group is shown.
+    /// The values of aggregates, if the row stands for a group.
     pub aggregates: &'a [Option<Bytes>],
 }
 
 impl RowView<'_> {
-    /// The cells of a column that is no key.
+    /// The cells of a static or regular column.
     pub(super) fn data(&self, column: &Column) -> Option<&ColumnData> {
         match column {
             Column::Static { id, .. } => self.static_row.and_then(|row| row.column(*id)),
@@ -75,7 +75,7 @@ impl RowView<'_> {
         }
     }
 
-    /// Appends a column's value in wire form.
+    /// Appends the value of a column in wire form.
     #[inline]
     pub fn put(&self, out: &mut Vec<u8>, column: &Column) {
         match column {
@@ -89,7 +89,7 @@ impl RowView<'_> {
         }
     }
 
-    /// A column's value.
+    /// The value of a column.
     pub fn value(&self, column: &Column) -> Option<Bytes> {
         match column {
             Column::PartitionKey { position, .. } => self.key.get(*position).cloned(),
@@ -98,7 +98,7 @@ impl RowView<'_> {
         }
     }
 
-    /// A copy that outlives what it was read from.
+    /// A copy that borrows nothing.
     pub fn to_owned_row(self) -> OwnedRow {
         OwnedRow {
             key: self.key.to_vec(),
@@ -110,7 +110,7 @@ impl RowView<'_> {
     }
 }
 
-/// The first row of a group.
+/// A row that borrows nothing: the first of a group.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedRow {
     key: Vec<Bytes>,
@@ -121,7 +121,7 @@ pub(crate) struct OwnedRow {
 }
 
 impl OwnedRow {
-    /// As selectors see it, with the values of aggregates.
+    /// The row for selectors, with the values of aggregates.
     pub fn view<'a>(&'a self, aggregates: &'a [Option<Bytes>]) -> RowView<'a> {
         RowView {
             key: &self.key,

@@ -10,7 +10,7 @@ use crate::context::Preparing;
 use crate::fit::{Fit, fit_all, fit_type};
 use crate::functions::Argument;
 
-/// A term as argument of a function that is looked for.
+/// A term as the argument of a function that is being resolved.
 pub(crate) struct TermArgument<'a, 's, 't> {
     /// The statement.
     pub preparing: &'a Preparing<'s>,
@@ -36,7 +36,7 @@ impl Argument for TermArgument<'_, '_, '_> {
     }
 }
 
-/// The term can be given to a receiver of the type.
+/// Whether the term can be given to a receiver of the type.
 pub(crate) fn is_assignable(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType) -> bool {
     fit(preparing, term, ty) != Fit::No
 }
@@ -46,7 +46,7 @@ pub(crate) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType)
     let weak = |fits: bool| if fits { Fit::Weak } else { Fit::No };
     match term {
         ast::Term::Literal(literal) if !literal_fits(literal.kind, ty) => Fit::No,
-        // the usual elements of a vector: without looking at their digits
+        // the usual elements of a vector; a shortcut that does not look at their digits
         ast::Term::Literal(literal) if literal.kind == LiteralKind::Float && *ty == CqlType::Float => Fit::Weak,
         ast::Term::Literal(literal) if preferred_type(literal) == *ty => Fit::Exact,
         ast::Term::Literal(_) => Fit::Weak,
@@ -87,7 +87,7 @@ pub(crate) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType)
             _ => Fit::No,
         },
         ast::Term::TypeHint(name, _) => match resolve_type(preparing, name) {
-            // what is stored cell by cell and what is frozen are not the same here
+            // a frozen collection and one of many cells do not fit each other here
             Ok(hint) if hint.is_collection() && hint.is_multi_cell() != ty.is_multi_cell() => Fit::No,
             Ok(hint) => fit_type(ty, &hint),
             Err(_) => Fit::No,
@@ -98,10 +98,10 @@ pub(crate) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType)
     }
 }
 
-/// A constant of the kind may stand for a value of the type.
+/// Whether a constant of the kind can be a value of the type.
 pub(crate) fn literal_fits(kind: LiteralKind, ty: &CqlType) -> bool {
     use CqlType as T;
-    // not looked at more closely: the text must do
+    // every constant is accepted here; preparing the term parses its text as the type
     if matches!(ty, T::Custom(_) | T::Tuple(_)) {
         return true;
     }
@@ -128,7 +128,7 @@ pub(crate) fn literal_fits(kind: LiteralKind, ty: &CqlType) -> bool {
         LiteralKind::Float => matches!(ty, T::Decimal | T::Double | T::Float),
         LiteralKind::Uuid => matches!(ty, T::Uuid | T::TimeUuid),
         LiteralKind::Boolean => *ty == T::Boolean,
-        // a tinyint too, which is what Cassandra takes them for
+        // tinyint as well, because Cassandra's preferred type of hexadecimal digits is tinyint
         LiteralKind::Hex => matches!(ty, T::Blob | T::TinyInt),
         LiteralKind::Duration => *ty == T::Duration,
     }

@@ -1,4 +1,5 @@
-//! Calls among terms: functions, operators, the sign, casts. All are functions of a name with arguments.
+//! Calls: functions, operators, the sign and casts. All of them are resolved as functions with a
+//! name and arguments.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.FunctionCall.Raw`, messages included.
 
@@ -23,7 +24,7 @@ struct Call<'t, 'a> {
     keyspace: Option<&'t str>,
     name: Cow<'t, str>,
     arguments: SmallVec<[&'t ast::Term<'a>; 4]>,
-    /// The operator, if it is one.
+    /// The operator, if the call is written as one; it is part of error messages.
     symbol: Option<char>,
 }
 
@@ -66,7 +67,8 @@ impl<'t, 'a> Call<'t, 'a> {
     }
 }
 
-/// The function that a call means where its value is for something of a type. None: there is none of its name.
+/// Resolves the function of a call. `receiver` is the type that the value is for, if it is known.
+/// None: there is no function of the name.
 fn function(preparing: &Preparing<'_>, term: &ast::Term<'_>, receiver: Option<&CqlType>) -> Found {
     if let Some(found) = preparing.calls.get(term, receiver) {
         return found;
@@ -81,12 +83,13 @@ fn function(preparing: &Preparing<'_>, term: &ast::Term<'_>, receiver: Option<&C
     found
 }
 
-/// The type of a call's value, if the function is known without what it is for.
+/// The type of the value of a call, if the function can be resolved without a receiver.
 pub(super) fn return_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
     function(preparing, term, None).ok().flatten().map(|function| function.returns.clone())
 }
 
-/// How well a call's value can be given to a receiver of a type. Where the call itself is wrong, that is said later and better.
+/// How well the value of a call can be given to a receiver of a type. Errors in the call itself are
+/// not reported here, because preparing it gives the better message.
 pub(super) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType) -> Fit {
     match function(preparing, term, Some(ty)) {
         Ok(Some(function)) if functions::is_made(function.name()) => Fit::Weak,
@@ -115,7 +118,7 @@ fn prepare_known(preparing: &mut Preparing<'_>, term: &ast::Term<'_>, receiver: 
     if chosen.aggregate().is_some() {
         return Err(CqlError::invalid("Aggregation function are not supported in the where clause"));
     }
-    // a collection that a function makes is frozen; where cells are stored one by one it does not go
+    // functions return frozen collections, which cannot be assigned to a column of many cells
     let is_frozen = receiver.ty.is_multi_cell() && !chosen.returns.is_multi_cell();
     if is_frozen || !is_value_compatible(&receiver.ty, &chosen.returns) {
         let what = match call.symbol {
@@ -137,7 +140,8 @@ fn prepare_known(preparing: &mut Preparing<'_>, term: &ast::Term<'_>, receiver: 
     Ok(fold(chosen, arguments))
 }
 
-/// A pure function of constants is a constant; unless it fails, which it shall do when it is executed.
+/// Evaluates a call of a pure function with constant arguments. If that fails the call is kept, so
+/// that the error comes when the statement is executed.
 fn fold(function: Arc<Function>, arguments: Vec<Term>) -> Term {
     let constant = function.is_pure() && arguments.iter().all(Term::is_constant);
     let term = Term::Call { function, arguments };

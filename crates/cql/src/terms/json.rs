@@ -1,4 +1,4 @@
-//! The values of an INSERT JSON: columns taken from a JSON object.
+//! INSERT JSON: the values of columns, taken from a JSON object.
 //!
 //! Agrees with `org.apache.cassandra.cql3.Json`, its messages included.
 
@@ -17,29 +17,29 @@ use crate::values::BoundValue;
 /// A column of a bound JSON object.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonColumn {
-    /// Which bound value.
+    /// Index of the bind marker.
     index: u16,
     name: String,
     ty: CqlType,
-    /// The columns that the object may have.
+    /// The columns that the object may name.
     columns: Arc<[String]>,
     default_unset: bool,
 }
 
-/// The text of a JSON object, or the bound value that holds it, for a table of these columns.
+/// The source of the values of an INSERT JSON: the text of the object, or the bind marker for it.
 pub(crate) struct JsonSource<'a> {
-    /// The text, where the statement gives it.
+    /// The object in the text of the statement.
     pub literal: Option<&'a str>,
-    /// The bound value otherwise.
+    /// A bind marker for the object.
     pub index: u16,
     /// Names of the table's columns.
     pub columns: Arc<[String]>,
-    /// Columns that are not named stay as they are.
+    /// DEFAULT UNSET: columns that the object does not name stay as they are.
     pub default_unset: bool,
 }
 
 impl JsonSource<'_> {
-    /// The term for a column; None: it is left as it is.
+    /// The term for the value of a column; None: the column stays as it is.
     pub fn term(&self, column: &ColumnMetadata) -> Result<Option<Term>, CqlError> {
         let Some(text) = self.literal else {
             return Ok(Some(Term::Json(Box::new(JsonColumn {
@@ -59,7 +59,7 @@ impl JsonSource<'_> {
 }
 
 impl JsonColumn {
-    /// The column's value in the bound object.
+    /// Evaluates the value of the column in the bound object.
     pub fn eval(&self, bindings: &Bindings<'_>) -> Result<BoundValue, CqlError> {
         let BoundValue::Bytes(bytes) = bindings.value(self.index)? else {
             return Err(CqlError::invalid("Got null for INSERT JSON values"));
@@ -73,7 +73,8 @@ impl JsonColumn {
     }
 }
 
-/// A column's value in an object: the outer None says that it is not named, the inner that it is null.
+/// The value of a column in an object. The outer None: the object does not name the column; the
+/// inner None: null.
 fn value(text: &str, columns: &[String], name: &str, ty: &CqlType) -> Result<Option<Option<Bytes>>, CqlError> {
     let members = match json::parse(text) {
         Ok(Json::Object(members)) => members,

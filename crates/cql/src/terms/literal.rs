@@ -1,4 +1,4 @@
-//! Preparing terms against their receiver.
+//! Preparing terms for their receiver.
 //!
 //! Agrees with the `prepare` methods of Cassandra's `Term.Raw` classes, their messages included.
 
@@ -65,14 +65,14 @@ fn prepare_literal(literal: &ast::Literal<'_>, receiver: &Receiver) -> Result<Te
         _ => &literal.text,
     };
     let value = scalar::parse_text(ty, text)?;
-    // the bytes of a type given by its class are taken as they are
+    // for a type that is given by its class the bytes are used as they are
     if literal.kind == ast::LiteralKind::Hex && !matches!(receiver.ty, CqlType::Custom(_)) {
         scalar::validate(&receiver.ty, &value)?;
     }
     Ok(Term::Constant(Some(value)))
 }
 
-/// A composite whose parts are all known is known itself.
+/// Makes a constant of a composite if all its parts are constants.
 fn fold(composite: Composite, constant: bool) -> Result<Term, CqlError> {
     let term = Term::Composite(Box::new(composite));
     if !constant {
@@ -199,7 +199,7 @@ fn prepare_map(
     fold(Composite::Map((**key).clone(), terms), constant)
 }
 
-/// The receiver of a field of a user type.
+/// The receiver for a field of a user type.
 pub(crate) fn field_receiver(receiver: &str, udt: &UserType, field: usize) -> Receiver {
     let (name, ty) = &udt.fields[field];
     Receiver::new(format!("{receiver}.{name}"), ty.clone())
@@ -247,7 +247,7 @@ fn prepare_tuple(
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
     let CqlType::Tuple(types) = &receiver.ty else {
-        // one element in parentheses: the parser cannot tell it from a tuple
+        // an expression in parentheses, which the parser cannot tell from a tuple of one
         if let [term] = fields {
             return prepare(preparing, term, receiver);
         }

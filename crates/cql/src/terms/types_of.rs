@@ -1,4 +1,4 @@
-//! Types: of names as written, and of terms as far as they have one by themselves.
+//! The types that names in a statement mean, and the types of terms without a receiver.
 //!
 //! Agrees with `org.apache.cassandra.cql3.CQL3Type.Raw.prepare`, `Term.Raw.getExactTypeIfKnown` and `getCompatibleTypeIfKnown`.
 
@@ -12,7 +12,8 @@ use crate::context::Preparing;
 use crate::error::CqlError;
 use crate::fit::{Fit, fit_type, native_type};
 
-/// The type that a name in a statement on data means (a hint or a cast). Parts of it are frozen or not as written.
+/// Resolves the type named by a type hint or a cast. Inner types are frozen only if they are
+/// written so.
 pub(crate) fn resolve_type(preparing: &Preparing<'_>, name: &TypeName<'_>) -> Result<CqlType, CqlError> {
     let resolve = |name: &TypeName<'_>| resolve_type(preparing, name);
     Ok(match name {
@@ -49,7 +50,7 @@ pub(crate) fn resolve_type(preparing: &Preparing<'_>, name: &TypeName<'_>) -> Re
     })
 }
 
-/// The type of a term, where it has one without a receiver.
+/// The type of a term that does not depend on a receiver; None: it does.
 pub(crate) fn exact_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
     let of = |term: &ast::Term<'_>| exact_type(preparing, term);
     match term {
@@ -72,12 +73,12 @@ pub(crate) fn exact_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Opt
     }
 }
 
-/// A type that a term can be taken for where nothing says which: of constants the usual one.
+/// The type that a term is given where no receiver says which; for constants their preferred type.
 pub(crate) fn compatible_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
     let of = |term: &ast::Term<'_>| compatible_type(preparing, term);
     match term {
         ast::Term::Literal(literal) => Some(preferred_type(literal)),
-        // of `[…]` it cannot be told whether it is a list or a vector
+        // `[…]` may be a list or a vector, so it has none
         ast::Term::Set(elements) => common_type(elements.iter().filter_map(of)).map(set_of),
         ast::Term::Map(entries) => {
             let key = common_type(entries.iter().filter_map(|(key, _)| of(key)))?;
@@ -88,7 +89,7 @@ pub(crate) fn compatible_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -
     }
 }
 
-/// Of some types the one to which values of all the others can be given.
+/// The type among these to which values of all the others can be given.
 pub(crate) fn common_type(types: impl Iterator<Item = CqlType>) -> Option<CqlType> {
     let types: Vec<_> = types.collect();
     types.iter().find(|ty| types.iter().all(|other| fit_type(ty, other) != Fit::No)).cloned()
@@ -106,7 +107,7 @@ fn map_of(key: CqlType, value: CqlType) -> CqlType {
     CqlType::Map { key: Arc::new(key), value: Arc::new(value), frozen: true }
 }
 
-/// The type that a constant is taken for. That of hexadecimal digits is tinyint in Cassandra.
+/// The preferred type of a constant. As in Cassandra it is tinyint for hexadecimal digits.
 pub(crate) fn preferred_type(literal: &ast::Literal<'_>) -> CqlType {
     let text = literal.text.as_ref();
     match literal.kind {
@@ -127,10 +128,10 @@ pub(crate) fn preferred_type(literal: &ast::Literal<'_>) -> CqlType {
     }
 }
 
-/// No double prints with more significant digits than this (Java shows 17, of some numbers 18).
+/// More significant digits than the text of any double has (Java prints 17, for some numbers 18).
 const DOUBLE_DIGITS_MAX: usize = 20;
 
-/// Digits of the mantissa without the zeros at both ends.
+/// The number of digits in the mantissa, without zeros at both ends.
 fn significant_digits(text: &str) -> usize {
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     let digits = || mantissa.bytes().filter(u8::is_ascii_digit);
@@ -139,7 +140,7 @@ fn significant_digits(text: &str) -> usize {
     digits().count().saturating_sub(zeros_before + zeros_behind)
 }
 
-/// The number that the text says is one that a double prints as.
+/// Whether a double prints as the text, so that the constant is a double and no decimal.
 fn is_double(text: &str) -> bool {
     if significant_digits(text) > DOUBLE_DIGITS_MAX {
         return false;
