@@ -89,7 +89,7 @@ fn write(env: &Env, path: &Path, micros: i64) -> io::Result<()> {
 mod tests {
     use env::sim::{DATA, Sim};
     use storage::EngineOptions;
-    use storage::caches::keeper::SavedCaches;
+    use storage::options::SavedCaches;
 
     use super::*;
 

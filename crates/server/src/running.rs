@@ -17,8 +17,8 @@ use config::{Config, DiskFailurePolicy, SSTableFormat};
 use env::Env;
 use protocol::response::{Event, StatusChange};
 use sstable::Version;
-use storage::caches::keeper::SavedCaches;
 use storage::options::FlushCompression;
+use storage::options::SavedCaches;
 use storage::{Engine, EngineOptions, StorageError};
 
 use crate::admin_api::{NodeAdmin, SetLevel};

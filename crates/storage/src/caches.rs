@@ -4,12 +4,11 @@
 //! node runs ([`Caches::set_capacities`]); the chunks have the rest.
 //!
 //! Chunks and places are found by the number that a file has in this process: what is kept of a removed SSTable cannot be found, and
-//! goes when its last handle does, at once where that is little work, else in a background task ([`keeper`]).
+//! goes when its last handle does, at once where that is little work, else in a background task (`crate::keeper`).
 //! Counters have no cache: an increment reads what it adds to, from memtables and chunks.
 
 pub mod chunks;
 mod counted;
-pub mod keeper;
 pub mod keys;
 mod partition_key;
 pub mod rows;
@@ -71,7 +70,7 @@ pub struct Caches {
     changes: Mutex<()>,
     /// Files whose entries are still to be taken out.
     gone: Mutex<Vec<u64>>,
-    keeper: OnceLock<Wake>,
+    pub(crate) keeper: OnceLock<Wake>,
 }
 
 impl Caches {
@@ -127,7 +126,7 @@ impl Caches {
         }
     }
 
-    fn wake_keeper(&self) {
+    pub(crate) fn wake_keeper(&self) {
         if let Some(wake) = self.keeper.get() {
             wake.wake();
         }

@@ -1,19 +1,17 @@
 //! Compaction: several SSTables of a table become few, and what nothing needs any more is left out.
 //!
 //! A [`strategy`] is a function from the table's state to a choice, which [`choice`] asks for and marks; an operator asks for an
-//! [`operation`]. [`worker`] has both carried out, [`task`] by task: [`run`] writes SSTables, `crate::verify` reads them. The set of files
+//! [`operation`]. `crate::compactor` has both carried out, [`task`] by task: [`run`] writes SSTables, `crate::verify` reads them. The set of files
 //! changes in one step: the new SSTables are complete and synced before the old ones go, and a transaction log on disk finishes or undoes
 //! what a crash interrupts.
 
 pub mod choice;
-pub mod operation;
-pub mod progress;
 pub mod purge;
 pub(crate) mod relevel;
 pub(crate) mod room;
 pub(crate) mod run;
 pub(crate) mod shadow;
 pub(crate) mod task;
-pub mod worker;
 
+pub use crate::requests::{operations as operation, progress};
 pub use crate::strategy::{self, kind};

@@ -14,53 +14,22 @@
 //! An index has step 4 only: its memtables went with its base's. Retries end with the process; files that are left then lie in a directory
 //! that no table of the schema has.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use env::{Instant, Next, Wake};
-use schema::TableKind;
+use env::Next;
 
-use crate::engine::Engine;
+use crate::engine::{self, Engine};
 use crate::error::StorageError;
+use crate::requests::drops::{Dropped, Dropper, Stage};
 use crate::table::TableStore;
-use crate::{flush, flusher, snapshot, truncate};
+use crate::{flush, snapshot, truncate};
 
 /// Pause before a table that could not be removed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
-
-/// Told once, when the first try has ended.
-pub type Done = Box<dyn FnOnce(Result<(), StorageError>) + Send>;
-
-type Flush = Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>;
-
-/// The next step of a table.
-enum Stage {
-    Flush(Option<Flush>),
-    Release,
-    Snapshot,
-    Files,
-}
-
-/// A dropped table.
-struct Dropped {
-    store: Arc<TableStore>,
-    stage: Stage,
-    /// It failed before, and is not tried again until then.
-    again_at: Option<Instant>,
-    done: Option<Done>,
-}
-
-/// Dropped tables whose files are there, and the task that removes them. As many as were dropped: each was a table before.
-#[derive(Default)]
-pub struct Dropper {
-    queue: Mutex<VecDeque<Dropped>>,
-    wake: Mutex<Option<Wake>>,
-}
 
 impl Dropper {
     /// Registers the task.
@@ -74,29 +43,10 @@ impl Dropper {
             Some(engine.env.tasks.background("drop", Box::new(step)));
     }
 
-    /// Has a table removed that the schema has no more, durably. `done` is told of the end of the first try.
-    pub fn request(&self, store: &Arc<TableStore>, done: Option<Done>) {
-        let stage = if store.table().kind == TableKind::Index { Stage::Files } else { Stage::Flush(None) };
-        let dropped = Dropped { store: Arc::clone(store), stage, again_at: None, done };
-        self.queue.lock().expect("no panic inside").push_back(dropped);
-        self.wake();
-    }
-
-    /// How many tables wait.
-    pub fn pending(&self) -> usize {
-        self.queue.lock().expect("no panic inside").len()
-    }
-
-    fn wake(&self) {
-        if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
-            wake.wake();
-        }
-    }
-
     /// Does for each table what can be done now.
     fn step(&self, engine: &Arc<Engine>) -> Next {
         let now = engine.env.now();
-        let waker = flusher::waker(engine, |engine| engine.dropper.wake());
+        let waker = engine::waker(engine, |engine| engine.dropper.wake());
         let mut context = Context::from_waker(&waker);
         for _ in 0..self.pending() {
             if engine.is_stopped() {

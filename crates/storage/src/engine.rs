@@ -1,38 +1,34 @@
 //! The engine: tables, commit log, budgets and background tasks of this node, and the schema that says which tables there are.
 //!
-//! It stays thin: what is done with these parts lives beside it (write, read, flush, compaction, recovery, schema_tables, snapshot).
+//! It knows none of what is done with these parts: that lies in modules above it (write, query, flush, compactor, recovery, schema_change,
+//! lifecycle, …), which take the engine. What they have running in the background keeps its state in [`crate::requests`].
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::task::Waker;
 
 use arc_swap::ArcSwap;
 use env::{Env, Lock};
-use rows::report::CommandReport;
-use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError};
-use schema::system::is_local_keyspace;
 use schema::{Schema, TableId};
 use tokio::sync::oneshot;
 
 use crate::caches::Caches;
-use crate::caches::keeper::Keeper;
 use crate::commitlog::CommitLog;
-use crate::compaction::operation::{Ended, Operation, Work};
-use crate::compaction::progress::Compactions;
-use crate::compaction::worker::Compactor;
-use crate::drops::Dropper;
 use crate::error::StorageError;
-use crate::flusher::Flusher;
-use crate::index::build::IndexBuilder;
 use crate::memory::MemtableMemory;
 use crate::options::EngineOptions;
-use crate::read::explain::Observation;
+use crate::requests::drops::Dropper;
+use crate::requests::flushes::Flusher;
+use crate::requests::index_builds::IndexBuilder;
+use crate::requests::operations::{Compactor, Ended, Operation, Work};
+use crate::requests::progress::Compactions;
+use crate::requests::saving::Keeper;
 use crate::shards::Shards;
 use crate::strategy::kind::Kind;
 use crate::table::TableStore;
 use crate::table::view::FlushSet;
-use crate::write::{self, Applied};
 
 /// The storage of a node.
 pub struct Engine {
@@ -68,8 +64,8 @@ pub struct Engine {
     pub(crate) schema_changes: Mutex<()>,
     /// The last timestamp of rows that the engine writes itself: schema, truncations, built indexes.
     last_timestamp: AtomicI64,
-    draining: AtomicBool,
-    stopped: AtomicBool,
+    pub(crate) draining: AtomicBool,
+    pub(crate) stopped: AtomicBool,
     compaction_rate: AtomicU64,
     host_id: OnceLock<[u8; 16]>,
     /// Held while the process lives; None: read-only.
@@ -119,15 +115,6 @@ impl Engine {
         engine
     }
 
-    /// Starts the background work.
-    pub(crate) fn start(self: &Arc<Self>) {
-        Flusher::start(self);
-        Dropper::start(self);
-        Compactor::start(self);
-        IndexBuilder::start(self);
-        Keeper::start(self);
-    }
-
     /// The schema at this moment.
     pub fn schema(&self) -> Arc<Schema> {
         self.schema.load_full()
@@ -159,23 +146,6 @@ impl Engine {
         self.tables.load().values().cloned().collect()
     }
 
-    /// Applies mutations as one step: all in the commit log side by side, all in memtables. Durable once [`CommitLog::wait_durable`]
-    /// completes for the position. `durable_writes = false` of a keyspace leaves the log out.
-    pub fn apply(&self, mutations: &[Mutation]) -> Result<Applied, StorageError> {
-        if self.draining.load(Ordering::Acquire) {
-            return Err(StorageError::WritesStopped { why: "the node is draining".into() });
-        }
-        if self.options.read_only && !mutations.iter().all(is_of_the_node) {
-            return Err(StorageError::ReadOnly);
-        }
-        let applied = write::apply(mutations, &self.log, self.is_logged(mutations), |update| self.store_of(update))?;
-        self.memory.take(applied.added);
-        if applied.added > 0 && self.memory.wants_flush() {
-            self.flush_largest();
-        }
-        Ok(applied)
-    }
-
     /// A timestamp for rows that the engine writes itself: the wall clock's, and where that stands or was set back, `step` microseconds
     /// after the last.
     pub(crate) fn next_timestamp(&self, step: i64) -> i64 {
@@ -195,23 +165,6 @@ impl Engine {
         self.last_timestamp.fetch_max(micros, Ordering::Relaxed);
     }
 
-    fn store_of(&self, update: &PartitionUpdate) -> Result<Arc<TableStore>, StorageError> {
-        self.table(update.table.id).ok_or_else(|| StorageError::UnknownTable {
-            table: format!("{}.{}", update.table.keyspace, update.table.name),
-        })
-    }
-
-    fn is_logged(&self, mutations: &[Mutation]) -> bool {
-        if self.options.read_only {
-            return false;
-        }
-        let schema = self.schema.load();
-        mutations
-            .iter()
-            .flat_map(|mutation| &mutation.updates)
-            .any(|update| schema.keyspace(&update.table.keyspace).is_none_or(|keyspace| keyspace.durable_writes))
-    }
-
     /// Waits as the memtables' budget and the log's demand; a write calls it first.
     pub async fn admit(&self) {
         if !self.memory.is_relaxed() {
@@ -219,43 +172,6 @@ impl Engine {
         }
         if !self.log.is_light() {
             self.log.admit().await;
-        }
-    }
-
-    /// The stream of what a command asks for.
-    pub fn read(&self, command: &ReadCommand, context: &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> {
-        match self.table(command.table.id) {
-            Some(store) if command.indexes.is_empty() => crate::read::read(&store, command, context),
-            Some(store) => crate::index::search::search(&store, command, context, !self.options.read_only, None),
-            // dropped since the statement was planned: there is nothing
-            None => Ok(Box::new(rows::stream::EmptyStream)),
-        }
-    }
-
-    /// What reading a command would take: which sources, and why. Reads filters and indexes, which may wait for the disk, and no data.
-    /// Of a read by an index: what reading its entries would take. None: the table is not there any more.
-    pub fn explain(&self, command: &ReadCommand) -> Result<Option<CommandReport>, ReadError> {
-        let plan = |store: Arc<TableStore>| match command.indexes.is_empty() {
-            true => crate::read::explain::plan(&store, command),
-            false => crate::index::search::plan(&store, command),
-        };
-        self.table(command.table.id).map(plan).transpose()
-    }
-
-    /// As [`Engine::read`], with somebody who looks on.
-    pub fn read_observed(
-        &self,
-        command: &ReadCommand,
-        context: &ReadContext,
-        observation: &Observation,
-    ) -> Result<Box<dyn PartitionStream>, ReadError> {
-        match self.table(command.table.id) {
-            Some(store) if command.indexes.is_empty() => observation.open(&store, command, context),
-            Some(store) => {
-                let (removes, observation) = (!self.options.read_only, Some(observation.clone()));
-                crate::index::search::search(&store, command, context, removes, observation)
-            }
-            None => Ok(Box::new(rows::stream::EmptyStream)),
         }
     }
 
@@ -312,36 +228,6 @@ impl Engine {
         ended(receiver)
     }
 
-    /// Refuses writes from now on, flushes everything, syncs the log and removes its segments: a start from here, of this node or of a
-    /// Cassandra on the same SSTables, has nothing to replay.
-    pub async fn drain(&self) -> Result<(), StorageError> {
-        if self.is_stopped() {
-            return Ok(());
-        }
-        self.draining.store(true, Ordering::Release);
-        if self.options.read_only {
-            self.stopped.store(true, Ordering::Release);
-            return Ok(());
-        }
-        for store in self.tables() {
-            if store.view().memtable_size() > 0 {
-                self.flush(&store).await?;
-            }
-        }
-        // who waits for a sync is answered; what was appended is durable or was reported as not
-        self.log.sync().await.map_err(StorageError::from)?;
-        let ended = self.env.blocking("commitlog-end", self.log.ending()).await;
-        ended.unwrap_or_else(|_| self.log.end()).map_err(StorageError::from)?;
-        self.keeper.save_all(self);
-        self.stopped.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    /// Reads again, in the background, what was hot when the caches were saved last. For when the node is ready.
-    pub fn load_caches(&self) {
-        self.keeper.load(self);
-    }
-
     /// Draining, or drained.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
@@ -379,15 +265,28 @@ impl Engine {
     }
 }
 
-/// What the node itself notes: who it is, traces. Where nothing may be written it stays in memory.
-fn is_of_the_node(mutation: &Mutation) -> bool {
-    let of_the_node = |keyspace: &str| is_local_keyspace(keyspace) || keyspace == "system_traces";
-    mutation.updates.iter().all(|update| of_the_node(&update.table.keyspace))
-}
-
 async fn ended<T>(receiver: oneshot::Receiver<Result<T, StorageError>>) -> Result<T, StorageError> {
     match receiver.await {
         Ok(result) => result,
         Err(_) => Err(StorageError::Refused { why: "the node is shutting down".into() }),
     }
+}
+
+/// Wakes one of the engine's background tasks, which waits for a future.
+struct Waking {
+    engine: Weak<Engine>,
+    wake: fn(&Engine),
+}
+
+impl std::task::Wake for Waking {
+    fn wake(self: Arc<Self>) {
+        if let Some(engine) = self.engine.upgrade() {
+            (self.wake)(&engine);
+        }
+    }
+}
+
+/// The waker of a background task; `wake` has it make a step.
+pub(crate) fn waker(engine: &Arc<Engine>, wake: fn(&Engine)) -> Waker {
+    Waker::from(Arc::new(Waking { engine: Arc::downgrade(engine), wake }))
 }

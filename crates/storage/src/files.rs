@@ -115,7 +115,7 @@ pub(crate) fn begin(engine: &Engine, store: &TableStore, operation: Operation) -
         return Err(StorageError::ReadOnly);
     }
     settle_pending(store)?;
-    crate::recovery::make_directories(engine, store)?;
+    crate::directories::make_directories(engine, store)?;
     let node_and_sequence = engine.env.random.next_u64();
     let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), node_and_sequence);
     let version = version(engine);

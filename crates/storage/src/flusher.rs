@@ -5,75 +5,21 @@
 //! otherwise survive a death in the one table that was flushed in that moment, and be lost in the others. A log that has failed will not have it;
 //! then schema tables are not flushed any more, since what was acknowledged of them is in the log.
 
-use std::collections::VecDeque;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, Weak};
-use std::task::{Context, Waker};
+use std::sync::{Arc, Weak};
+use std::task::Context;
 use std::time::Duration;
 
-use env::{Instant, Next, Wake};
-use tokio::sync::oneshot;
+use env::Next;
 
-use crate::commitlog::{LogError, WaitDurable};
-use crate::engine::Engine;
+use crate::commitlog::LogError;
+use crate::engine::{self, Engine};
 use crate::error::StorageError;
-use crate::table::TableStore;
+use crate::requests::flushes::{Flusher, Request};
 use crate::table::view::FlushSet;
 use crate::{flush, schema_tables};
 
 /// Pause before a failed flush is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// Told when a flush has ended.
-pub type Done = oneshot::Sender<Result<(), StorageError>>;
-
-struct Request {
-    store: Arc<TableStore>,
-    /// Memtables whose flush failed before; None: those that are active when the request has its turn.
-    set: Option<Arc<FlushSet>>,
-    done: Vec<Done>,
-    /// Not before; None: at once.
-    again_at: Option<Instant>,
-    /// Not before the log has what is in the memtables.
-    logged: Option<WaitDurable>,
-}
-
-impl Request {
-    fn new(store: &Arc<TableStore>, set: Option<Arc<FlushSet>>, done: Option<Done>) -> Self {
-        Self { store: Arc::clone(store), set, done: done.into_iter().collect(), again_at: None, logged: None }
-    }
-
-    fn is_due(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
-        self.again_at.is_none_or(|at| at <= now)
-            && self.logged.as_mut().is_none_or(|logged| Pin::new(logged).poll(context).is_ready())
-    }
-}
-
-/// Wakes one of the engine's background tasks, which waits for a future.
-struct Waking {
-    engine: Weak<Engine>,
-    wake: fn(&Engine),
-}
-
-impl std::task::Wake for Waking {
-    fn wake(self: Arc<Self>) {
-        if let Some(engine) = self.engine.upgrade() {
-            (self.wake)(&engine);
-        }
-    }
-}
-
-/// The waker of a background task; `wake` has it make a step.
-pub(crate) fn waker(engine: &Arc<Engine>, wake: fn(&Engine)) -> Waker {
-    Waker::from(Arc::new(Waking { engine: Arc::downgrade(engine), wake }))
-}
-
-/// Requests to flush, in order; at most one of a table waits.
-#[derive(Default)]
-pub struct Flusher {
-    queue: Mutex<VecDeque<Request>>,
-    wake: Mutex<Option<Wake>>,
-}
 
 impl Flusher {
     /// Registers the task.
@@ -88,39 +34,10 @@ impl Flusher {
         *engine.flusher.wake.lock().expect("no panic inside") = Some(wake);
     }
 
-    /// Asks for a flush of a table; `done` is told of its end.
-    pub fn request(&self, store: &Arc<TableStore>, done: Option<Done>) {
-        let mut queue = self.queue.lock().expect("no panic inside");
-        let waiting = queue.iter_mut().find(|request| request.set.is_none() && Arc::ptr_eq(&request.store, store));
-        match waiting {
-            Some(request) => request.done.extend(done),
-            None => queue.push_back(Request::new(store, None, done)),
-        }
-        drop(queue);
-        self.wake();
-    }
-
-    fn wake(&self) {
-        if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
-            wake.wake();
-        }
-    }
-
-    /// Asks for frozen memtables of a table to be written out; `done` is told of its end.
-    pub fn request_set(&self, store: &Arc<TableStore>, set: Arc<FlushSet>, done: Option<Done>) {
-        self.queue.lock().expect("no panic inside").push_back(Request::new(store, Some(set), done));
-        self.wake();
-    }
-
-    /// How many tables wait.
-    pub fn pending(&self) -> usize {
-        self.queue.lock().expect("no panic inside").len()
-    }
-
     /// The first request whose time has come; otherwise when to come again.
     fn next(&self, engine: &Arc<Engine>) -> Result<Request, Next> {
         let now = engine.env.now();
-        let waker = waker(engine, |engine| engine.flusher.wake());
+        let waker = engine::waker(engine, |engine| engine.flusher.wake());
         let mut context = Context::from_waker(&waker);
         let mut queue = self.queue.lock().expect("no panic inside");
         let due = queue.iter_mut().position(|request| request.is_due(now, &mut context));

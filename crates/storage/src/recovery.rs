@@ -15,9 +15,8 @@ mod round;
 mod target;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use env::{Env, Lock, Part};
 use schema::system::is_system_keyspace;
@@ -28,12 +27,12 @@ use crate::commitlog::{CommitLog, LogError};
 use crate::engine::{Engine, Parts};
 use crate::error::StorageError;
 use crate::log_intervals::Interval;
-use crate::options::{DiskFailurePolicy, EngineOptions};
+use crate::options::EngineOptions;
 use crate::restore_point::{self, Filter};
 use crate::shards::Shards;
 use crate::table::TableStore;
 use crate::truncation_records::Truncation;
-use crate::{files, index, layout, log_intervals, schema_tables, truncation_records};
+use crate::{log_intervals, opening, schema_tables, truncation_records};
 
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";
@@ -154,7 +153,7 @@ impl Recovery<'_> {
         let (env, options, cache) = (self.env, self.options, &self.cache);
         let open = |opening: &mut [Opening<'_>]| {
             for (table, opened) in opening {
-                *opened = Some(open_table(env, options, cache, table));
+                *opened = Some(opening::open_table(env, options, cache, table));
             }
         };
         let parts = opening.chunks_mut(TABLES_A_PART).map(|part| Box::new(move || open(part)) as Part<'_>).collect();
@@ -209,95 +208,4 @@ impl Recovery<'_> {
             None => Ok(loaded),
         }
     }
-}
-
-/// Opens a table: what a crash left half done is settled, its SSTables are opened.
-pub(crate) fn open_table(
-    env: &Env,
-    options: &EngineOptions,
-    cache: &Arc<Caches>,
-    table: &Arc<TableMetadata>,
-) -> Result<Arc<TableStore>, StorageError> {
-    let directories = layout::table_directories(options, table);
-    let opened = files::open_all(env, &directories, table, cache, options.read_only)?;
-    let shards = Shards::at_least(options.shards);
-    let indexes = index::open_all(env, options, cache, &directories, table, &[])?;
-    let store = Arc::new(TableStore::new(
-        env.clone(),
-        directories,
-        shards,
-        Arc::clone(table),
-        opened,
-        indexes,
-        Arc::clone(cache),
-    ));
-    check_left_out(options, &store)?;
-    Ok(store)
-}
-
-/// What is done about SSTables that cannot be opened: see docs/notes/0005-corrupt-sstables-at-start.md.
-pub(crate) fn check_left_out(options: &EngineOptions, store: &TableStore) -> Result<(), StorageError> {
-    let left_out = store.left_out();
-    let Some(first) = left_out.first() else { return Ok(()) };
-    if options.disk_failure_policy == DiskFailurePolicy::Stop {
-        let why = format!(
-            "{} SSTables of {} cannot be opened, the first: {}. Without them what they hold would be missing, and what they delete would be \
-             back. Take them to another place, mend them offline (helenus sstable salvage), or start with disk_failure_policy: ignore and \
-             run nodetool scrub {}",
-            left_out.len(),
-            store.name(),
-            first.why,
-            store.name().replace('.', " "),
-        );
-        return Err(StorageError::Refused { why });
-    }
-    tracing::error!(
-        table = store.name(),
-        count = left_out.len(),
-        "the table is served without SSTables that cannot be opened, until nodetool scrub: rows are missing, deleted ones may be back"
-    );
-    Ok(())
-}
-
-/// Makes a table's directories and those between them and the data directory, durably. One that was there and is gone is an error: what
-/// was written to another in its place would be hidden when it comes back. So is the keyspace's, when tables of it were there, and the table's
-/// where it is an index's that is made.
-pub(crate) fn make_directories(engine: &Engine, store: &TableStore) -> Result<(), StorageError> {
-    let (env, options) = (&engine.env, &engine.options);
-    let roots = || options.data_directories.iter().chain(&options.system_directory);
-    let others = engine.tables.load();
-    let was_there = |above: &Path| {
-        let is_it = |directory: &PathBuf| directory == above || directory.parent() == Some(above);
-        let placed = |other: &TableStore| {
-            let mut places = other.directories.iter().zip(&other.placed);
-            places.any(|(directory, placed)| is_it(directory) && placed.load(Ordering::Relaxed))
-        };
-        others.values().any(|other| placed(other))
-    };
-    for (directory, placed) in store.directories.iter().zip(&store.placed) {
-        if env.disk.exists(directory) {
-            placed.store(true, Ordering::Relaxed);
-            continue;
-        }
-        if placed.load(Ordering::Relaxed) {
-            return Err(is_gone(directory));
-        }
-        let above = directory.parent().filter(|above| was_there(above));
-        let root = above.or_else(|| roots().find(|root| directory.starts_with(root)).map(PathBuf::as_path));
-        let made = match root {
-            Some(root) => env.disk.create_dir_below(root, directory),
-            None => env.disk.create_dir_durable(directory),
-        };
-        made.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => is_gone(root.unwrap_or(directory)),
-            _ => StorageError::io(directory, &error),
-        })?;
-        placed.store(true, Ordering::Relaxed);
-    }
-    Ok(())
-}
-
-fn is_gone(directory: &Path) -> StorageError {
-    let message = "the directory is gone (is its disk mounted?)".to_owned();
-    StorageError::Io { path: directory.to_owned(), message }
 }

@@ -15,7 +15,7 @@ use crate::error::StorageError;
 use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 use crate::table::view::View;
-use crate::{index, recovery, schema_tables, write};
+use crate::{directories, index, opening, schema_tables, write};
 
 /// Microseconds between two changes at least: a row that replaces another deletes it one microsecond before.
 const CHANGE_STEP: i64 = 2;
@@ -81,13 +81,13 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
             (Some(old), Some(_)) if Arc::ptr_eq(old, table) || old == table => {}
             (_, Some(store)) => {
                 let open = &store.view().indexes;
-                let indexes = index::open_all(env, options, caches, &store.directories, table, open)?;
+                let indexes = opening::open_indexes(env, options, caches, &store.directories, table, open)?;
                 let (store, table) = (Arc::clone(store), Arc::clone(table));
                 prepared.altered.push(Altered { store, table, indexes });
             }
             (_, None) => {
-                let store = recovery::open_table(env, options, caches, table)?;
-                recovery::make_directories(engine, &store)?;
+                let store = opening::open_table(env, options, caches, table)?;
+                directories::make_directories(engine, &store)?;
                 prepared.new.push(store);
             }
         }

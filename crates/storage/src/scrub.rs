@@ -17,7 +17,6 @@ use sstable::salvage::{SalvageReport, SalvageStream};
 use sstable::{Component, Descriptor, SSTable, SSTableWriter};
 
 use crate::commitlog::LogPosition;
-use crate::compaction::operation::Item;
 use crate::compaction::task::{Outcome, Task};
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -25,6 +24,8 @@ use crate::files::{self, NewSSTable, PendingPartition, Transaction};
 use crate::import::reset_statistics;
 use crate::inherited::Inherited;
 use crate::log_intervals;
+use crate::requests::operations::Item;
+pub use crate::requests::operations::ScrubOptions as Options;
 use crate::table::TableStore;
 
 /// Bytes written in one slice of work.
@@ -33,15 +34,6 @@ const SLICE_BYTES: u64 = 1 << 20;
 const SLICE_UNFILTEREDS: usize = 16 * 1024;
 /// Lost places of an SSTable that are told one by one.
 const LOST_TOLD_MAX: usize = 100;
-
-/// How it is done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// Also where counters get lost.
-    pub skip_corrupted: bool,
-    /// Look at values.
-    pub validate: bool,
-}
 
 /// Takes a snapshot of a table's SSTables, those that could not be opened included; gives its name.
 pub fn snapshot(engine: &Engine, store: &Arc<TableStore>) -> Result<String, StorageError> {

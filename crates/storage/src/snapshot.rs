@@ -53,7 +53,7 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
     if tag.is_empty() || tag.contains(['/', '\\']) || tag == "." || tag == ".." {
         return Err(StorageError::Refused { why: format!("'{tag}' is no name for a snapshot") });
     }
-    crate::recovery::make_directories(engine, store)?;
+    crate::directories::make_directories(engine, store)?;
     let target = make_directory(engine, &store.directory, tag)?;
     let io = |error: std::io::Error| StorageError::io(&target, &error);
     // while the links are made no compaction may take the files away

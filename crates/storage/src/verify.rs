@@ -13,25 +13,13 @@ use rows::ReadError;
 use sstable::verify::{Depth, Verifier};
 use sstable::{Component, Descriptor, SSTable};
 
-use crate::compaction::operation::Item;
 use crate::compaction::task::{Outcome, Task};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files;
+use crate::requests::operations::Item;
+pub use crate::requests::operations::VerifyOptions as Options;
 use crate::table::TableStore;
-
-/// What is looked at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Options {
-    /// Every row.
-    pub extended: bool,
-    /// An SSTable of another version than that which is written is an error.
-    pub check_version: bool,
-    /// A corrupt SSTable does not count as repaired any more.
-    pub mutate_repair_status: bool,
-    /// Neither digest nor rows.
-    pub quick: bool,
-}
 
 /// An SSTable being verified.
 pub struct Verification {

@@ -7,13 +7,16 @@
 //! 4. The position of the last record is given to the caller, who waits until it is durable as configured.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rows::codec::encode_mutation;
 use rows::{Mutation, PartitionUpdate, Row};
 use schema::TableMetadata;
+use schema::system::is_local_keyspace;
 use smallvec::SmallVec;
 
 use crate::commitlog::{CommitLog, DirtyKey, Entries, LogError, LogPosition};
+use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::schema_tables;
 use crate::table::TableStore;
@@ -36,6 +39,48 @@ pub struct Applied {
     pub position: Option<LogPosition>,
     /// Bytes by which memtables grew.
     pub added: usize,
+}
+
+impl Engine {
+    /// Applies mutations as one step: all in the commit log side by side, all in memtables. Durable once [`CommitLog::wait_durable`]
+    /// completes for the position. `durable_writes = false` of a keyspace leaves the log out.
+    pub fn apply(&self, mutations: &[Mutation]) -> Result<Applied, StorageError> {
+        if self.draining.load(Ordering::Acquire) {
+            return Err(StorageError::WritesStopped { why: "the node is draining".into() });
+        }
+        if self.options.read_only && !mutations.iter().all(is_of_the_node) {
+            return Err(StorageError::ReadOnly);
+        }
+        let applied = apply(mutations, &self.log, self.is_logged(mutations), |update| self.store_of(update))?;
+        self.memory.take(applied.added);
+        if applied.added > 0 && self.memory.wants_flush() {
+            self.flush_largest();
+        }
+        Ok(applied)
+    }
+
+    fn store_of(&self, update: &PartitionUpdate) -> Result<Arc<TableStore>, StorageError> {
+        self.table(update.table.id).ok_or_else(|| StorageError::UnknownTable {
+            table: format!("{}.{}", update.table.keyspace, update.table.name),
+        })
+    }
+
+    fn is_logged(&self, mutations: &[Mutation]) -> bool {
+        if self.options.read_only {
+            return false;
+        }
+        let schema = self.schema.load();
+        mutations
+            .iter()
+            .flat_map(|mutation| &mutation.updates)
+            .any(|update| schema.keyspace(&update.table.keyspace).is_none_or(|keyspace| keyspace.durable_writes))
+    }
+}
+
+/// What the node itself notes: who it is, traces. Where nothing may be written it stays in memory.
+fn is_of_the_node(mutation: &Mutation) -> bool {
+    let of_the_node = |keyspace: &str| is_local_keyspace(keyspace) || keyspace == "system_traces";
+    mutation.updates.iter().all(|update| of_the_node(&update.table.keyspace))
 }
 
 /// Applies mutations as one step. `store_of` finds the table of each update. `durable`: false leaves the commit log out.

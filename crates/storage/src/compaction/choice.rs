@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use sstable::{Component, SSTable};
 
-use super::operation::{Item, Operation, Work};
-use super::progress::Compactions;
 use super::purge::{gc_before, is_whole, may_purge, memtable_min_timestamp};
 use super::task::Start;
 use crate::inherited::{RepairState, by_repair_state};
+use crate::requests::operations::{Item, Operation, Work};
+use crate::requests::progress::Compactions;
 use crate::strategy::kind::Kind;
 use crate::strategy::leveled::{self, LEVELS};
 use crate::strategy::{Candidate, Memory, State, Strategy};
@@ -197,7 +197,7 @@ fn mark(changes: &mut Changes, inputs: &[Arc<SSTable>]) {
 }
 
 /// Whether an operation may have the SSTables that it is for.
-pub(super) enum Taken {
+pub(crate) enum Taken {
     /// It has them now: in parts that are worked on together.
     Items(Vec<Item>),
     /// Compactions that a strategy chose were asked to end.
@@ -207,7 +207,7 @@ pub(super) enum Taken {
 }
 
 /// Takes what an operation is for.
-pub(super) fn take_for(store: &TableStore, operation: &Operation, compactions: &Compactions) -> Taken {
+pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &Compactions) -> Taken {
     let mut changes = store.changes();
     let view = store.view();
     if !changes.compacting.is_empty() {
@@ -266,7 +266,7 @@ pub fn unmark(store: &TableStore, inputs: &[Arc<SSTable>]) {
 }
 
 /// Notes that an SSTable cannot be read: no strategy chooses it again. Scrub and restart take the note away.
-pub(super) fn suspect(store: &TableStore, inputs: &[Arc<SSTable>], damaged: &std::path::Path) {
+pub(crate) fn suspect(store: &TableStore, inputs: &[Arc<SSTable>], damaged: &std::path::Path) {
     let named = damaged.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_damaged = |sstable: &&Arc<SSTable>| named.starts_with(&format!("{}-", sstable.descriptor().prefix()));
     let found: Vec<_> = inputs.iter().filter(is_damaged).map(|sstable| sstable.descriptor().id).collect();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use sstable::{Component, SSTable};
 
-use super::operation::Item;
 use super::task::{Outcome, Task};
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::requests::operations::Item;
 use crate::table::TableStore;
 
 /// The change under way.

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 
 use sstable::SSTable;
 
-use super::operation::Work;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::requests::operations::Work;
 use crate::strategy::output::Output;
 use crate::table::TableStore;
 

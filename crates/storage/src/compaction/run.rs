@@ -17,7 +17,6 @@ use schema::TableMetadata;
 use sstable::{SSTable, SSTableStream};
 
 use super::choice::unmark;
-use super::operation::{Item, Work};
 use super::purge::{fully_expired, gc_before, is_whole, max_purgeable, may_purge};
 use super::room;
 use super::shadow;
@@ -30,6 +29,7 @@ use crate::index::compacted::ShadowedEntries;
 use crate::inherited::Inherited;
 use crate::log_intervals;
 use crate::outputs::{OutputPartition, Outputs};
+use crate::requests::operations::{Item, Work};
 use crate::strategy::options::read_bool;
 use crate::strategy::output::Output;
 use crate::table::TableStore;

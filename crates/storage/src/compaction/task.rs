@@ -1,24 +1,13 @@
-//! A task of the compactor: something that is done to some SSTables, a slice of work at a time.
+//! A task of the compactor: something that is done to some SSTables, a slice of work at a time. Who runs it is `crate::compactor`.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
 
-use super::choice::{suspect, unmark};
-use super::operation::{Item, Work};
-use super::progress::{Finished, Running};
-use super::relevel::Relevel;
-use super::run::Merge;
-use crate::commitlog::{LogPosition, WaitDurable};
+use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::scrub::Scrub;
+use crate::requests::operations::{Item, Work};
 use crate::strategy::kind::Kind;
-use crate::strategy::output::Output;
 use crate::table::TableStore;
-use crate::verify::Verification;
 
 /// What a task does.
 pub trait Task: Send {
@@ -54,38 +43,6 @@ pub struct Written {
     pub merged: Vec<(u32, u64)>,
 }
 
-/// A task under way, and what it holds.
-pub struct Active {
-    /// The table.
-    pub store: Arc<TableStore>,
-    /// The operation that it is part of; None: a strategy chose it.
-    pub operation: Option<u64>,
-    item: Item,
-    progress: Arc<Running>,
-    task: Box<dyn Task>,
-    stage: Stage,
-}
-
-/// How far a task is.
-enum Stage {
-    /// There may be more to advance.
-    Working,
-    /// Nothing is left of its SSTables, and a flush writes what the log has of the table up to this position and memtables hold.
-    Flushing(LogPosition, Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>),
-    /// Waits until it is durable that the log has nothing to say about the table.
-    Recording(WaitDurable),
-}
-
-/// What became of a slice of work.
-pub enum Advanced {
-    /// Something was done: bytes that count against the throughput.
-    Worked(u64),
-    /// Nothing can be done yet.
-    Waits,
-    /// Nothing is left to do.
-    Ended,
-}
-
 /// What is to be begun.
 pub struct Start {
     /// The table.
@@ -98,157 +55,4 @@ pub struct Start {
     pub work: Work,
     /// To what; marked.
     pub item: Item,
-}
-
-impl Active {
-    /// Begins; after an error the inputs are free again.
-    pub fn start(engine: &Arc<Engine>, start: Start) -> Result<Self, StorageError> {
-        let Start { store, operation, kind, work, mut item } = start;
-        let opened: Result<Box<dyn Task>, StorageError> = match work {
-            Work::Chosen | Work::Major { .. } | Work::Named | Work::Rewrite | Work::GarbageCollect { .. } => {
-                match relevels(&item) {
-                    Some(level) => Relevel::open(&store, &item, level).map(|task| Box::new(task) as _),
-                    None => Merge::open(engine, &store, &mut item, work).map(|task| Box::new(task) as _),
-                }
-            }
-            Work::Verify(options) => Verification::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
-            Work::Scrub(options) => Scrub::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
-        };
-        let task = opened.inspect_err(|error| {
-            note_damage(&store, &item, error);
-            unmark(&store, &item.sstables);
-        })?;
-        let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), engine.env.random.next_u64());
-        let table = store.table();
-        let progress = engine.compactions.begin(Running {
-            id,
-            table_id: table.id,
-            keyspace: table.keyspace.clone(),
-            table: table.name.clone(),
-            kind,
-            automatic: operation.is_none(),
-            sstables: item.sstables.len() + usize::from(item.left_out.is_some()),
-            total: item.sstables.iter().map(|sstable| sstable.stored_length()).sum(),
-            done: Default::default(),
-            stop: Default::default(),
-        });
-        Ok(Self { store, operation, item, progress, task, stage: Stage::Working })
-    }
-
-    /// Somebody wants it to end, or the table is dropped, or the index whose table it is.
-    pub fn is_stopped(&self) -> bool {
-        self.progress.stop.load(Ordering::Relaxed) || self.store.dropped.load(Ordering::Acquire)
-    }
-
-    /// Does a slice of the work.
-    pub fn advance(&mut self, engine: &Engine) -> Result<Advanced, StorageError> {
-        if self.is_stopped() || engine.is_stopped() {
-            let (running, store) = (&self.progress, self.store.name());
-            let done = running.done.load(Ordering::Relaxed);
-            let why =
-                format!("Compaction interrupted: {}({done} / {} bytes)@{store}", running.kind.name(), running.total);
-            return Err(StorageError::Refused { why });
-        }
-        if let Stage::Working = self.stage {
-            if let Some(bytes) = self.task.advance()? {
-                self.progress.done.fetch_add(bytes, Ordering::Relaxed);
-                return Ok(Advanced::Worked(bytes));
-            }
-            // the hidden table of an index has nothing in the log
-            let purged = self.task.purged_log().filter(|_| engine.table(self.store.id).is_some());
-            match purged {
-                None => return Ok(Advanced::Ended),
-                Some(position) if crate::truncate::is_in_memtables(&self.store, position) => {
-                    self.stage = Stage::Flushing(position, Box::pin(engine.flush(&self.store)));
-                }
-                Some(position) => self.record(engine, position)?,
-            }
-        }
-        self.await_record(engine)
-    }
-
-    fn record(&mut self, engine: &Engine, purged: LogPosition) -> Result<(), StorageError> {
-        crate::truncate::record_purged(engine, &self.store, purged)?;
-        self.stage = Stage::Recording(engine.log.sync());
-        Ok(())
-    }
-
-    /// Whether what was purged is recorded, and that durable. Nobody is woken: the worker asks again.
-    fn await_record(&mut self, engine: &Engine) -> Result<Advanced, StorageError> {
-        let mut context = Context::from_waker(Waker::noop());
-        loop {
-            match &mut self.stage {
-                Stage::Working => return Ok(Advanced::Ended),
-                Stage::Flushing(position, flush) => {
-                    let position = *position;
-                    match flush.as_mut().poll(&mut context) {
-                        Poll::Pending => return Ok(Advanced::Waits),
-                        Poll::Ready(flushed) => flushed?,
-                    }
-                    self.record(engine, position)?;
-                }
-                Stage::Recording(recorded) => {
-                    return match Pin::new(recorded).poll(&mut context) {
-                        Poll::Pending => Ok(Advanced::Waits),
-                        Poll::Ready(durable) => durable.map(|()| Advanced::Ended).map_err(StorageError::from),
-                    };
-                }
-            }
-        }
-    }
-
-    /// Makes what was done count; gives what is worth telling the operator.
-    pub fn finish(self, engine: &Arc<Engine>) -> Result<Vec<String>, StorageError> {
-        let Self { store, item, progress, task, .. } = self;
-        let result = task.finish(engine);
-        unmark(&store, &item.sstables);
-        match result {
-            Ok(outcome) => {
-                let finished = outcome.written.map(|written| Finished {
-                    id: progress.id,
-                    keyspace: progress.keyspace.clone(),
-                    table: progress.table.clone(),
-                    at_millis: engine.env.clock.now_micros() / 1000,
-                    bytes_in: progress.total,
-                    bytes_out: written.bytes,
-                    kind: progress.kind,
-                    merged: written.merged,
-                });
-                if let Some(finished) = &finished {
-                    store.metrics.bytes_compacted.add(finished.bytes_out);
-                }
-                engine.compactions.ended(&progress, finished);
-                Ok(outcome.lines)
-            }
-            Err(error) => {
-                engine.compactions.aborted(&progress);
-                Err(error)
-            }
-        }
-    }
-
-    /// Leaves everything as it was, after an error.
-    pub fn abandon(self, engine: &Engine, error: &StorageError) {
-        note_damage(&self.store, &self.item, error);
-        self.task.abandon();
-        unmark(&self.store, &self.item.sstables);
-        engine.compactions.aborted(&self.progress);
-    }
-}
-
-/// The level that an item's SSTable goes to as it is. Statistics of old versions are not written: it is compacted instead.
-fn relevels(item: &Item) -> Option<u32> {
-    match (item.output, item.sstables.as_slice()) {
-        (Some(Output::LevelOnly { level }), [single]) => {
-            let version = single.descriptor().version;
-            version.has_repair_sessions_and_checksums().then_some(level)
-        }
-        _ => None,
-    }
-}
-
-fn note_damage(store: &TableStore, item: &Item, error: &StorageError) {
-    if let StorageError::Corrupt(corruption) = error {
-        suspect(store, &item.sstables, &corruption.path);
-    }
 }

@@ -8,21 +8,21 @@
 //! An index that is made again (`nodetool rebuild_index`) answers queries meanwhile.
 //! Agrees with `CassandraIndex.buildBlocking` and `CollatedViewIndexBuilder`.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use env::{Next, Wake};
+use env::Next;
 use rows::{PartitionHead, PartitionStream, Unfiltered};
 use tokio::sync::oneshot;
 
 use super::built;
-use crate::compaction::progress::Running;
-use crate::engine::Engine;
+use crate::engine::{self, Engine};
 use crate::error::StorageError;
+use crate::requests::index_builds::{IndexBuilder, Request};
+use crate::requests::progress::Running;
 use crate::strategy::kind::Kind;
 use crate::table::TableStore;
 use crate::table::entries::{self, Change, Entry};
@@ -34,21 +34,6 @@ const SLICE_ROWS: usize = 1024;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Pause before a build that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
-
-type Done = oneshot::Sender<Result<(), StorageError>>;
-
-struct Request {
-    base: Arc<TableStore>,
-    index: String,
-    done: Option<Done>,
-}
-
-/// Builds that were asked for, in order, and the task that does them.
-#[derive(Default)]
-pub struct IndexBuilder {
-    queue: Mutex<VecDeque<Request>>,
-    wake: Mutex<Option<Wake>>,
-}
 
 /// A build under way.
 struct Build {
@@ -80,11 +65,6 @@ impl IndexBuilder {
         *engine.index_builder.wake.lock().expect("no panic inside") = Some(wake);
     }
 
-    /// Asks for an index to be made.
-    pub fn request(&self, base: &Arc<TableStore>, index: &str) {
-        self.push(Request { base: Arc::clone(base), index: index.to_owned(), done: None });
-    }
-
     /// Asks for an index to be made again; completes when it is.
     pub fn rebuild(
         &self,
@@ -98,22 +78,6 @@ impl IndexBuilder {
         Ok(async move {
             receiver.await.unwrap_or_else(|_| Err(StorageError::Refused { why: "the node is shutting down".into() }))
         })
-    }
-
-    /// How many wait.
-    pub fn pending(&self) -> usize {
-        self.queue.lock().expect("no panic inside").len()
-    }
-
-    fn push(&self, request: Request) {
-        self.queue.lock().expect("no panic inside").push_back(request);
-        self.wake();
-    }
-
-    fn wake(&self) {
-        if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
-            wake.wake();
-        }
     }
 }
 
@@ -266,7 +230,7 @@ impl Build {
             return Poll::Ready(Ok(()));
         }
         let flush = self.flush.get_or_insert_with(|| Box::pin(engine.flush(&self.request.base)));
-        let waker = crate::flusher::waker(engine, |engine| engine.index_builder.wake());
+        let waker = engine::waker(engine, |engine| engine.index_builder.wake());
         flush.as_mut().poll(&mut Context::from_waker(&waker))
     }
 

@@ -1,23 +1,26 @@
-//! The compactor: background tasks, each of which carries out one [`Task`](super::task::Task) after the other, a slice of work at a
+//! The compactor: background tasks, each of which carries out one [`Task`](crate::compaction::task::Task) after the other, a slice of work at a
 //! time, so that throttling is a pause between slices.
 //!
 //! What an operator asks for comes before what a strategy would choose. An operation begins when it has marked its SSTables; it stops
 //! compactions of the table that a strategy chose, waits for them, and is refused while another operation has SSTables of the table.
 //! Agrees with `CompactionManager.parallelAllSSTableOperation` and `ColumnFamilyStore.runWithCompactionsDisabled`.
 
+mod active;
+
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use env::{Next, Wake};
 
-use super::choice::{Taken, choose_and_mark, take_for, unmark};
-use super::operation::{Done, Ended, Item, Operation, Status};
-use super::task::{Active, Advanced, Start};
+use crate::compaction::choice::{Taken, choose_and_mark, take_for, unmark};
+use crate::compaction::task::Start;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::requests::operations::{Compactor, Ended, Status, UnderWay};
 use crate::table::TableStore;
+use active::{Active, Advanced};
 
 /// Pause after a compaction that failed, before the next is chosen.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
@@ -25,19 +28,6 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 const CONCURRENCY_MAX: usize = 64;
 /// A shorter pause is not made: it is added to the next.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
-
-/// An operation that was asked for.
-struct UnderWay {
-    id: u64,
-    store: Arc<TableStore>,
-    operation: Operation,
-    /// What is still to be worked on; None: nothing is marked yet.
-    items: Option<VecDeque<Item>>,
-    running: usize,
-    failure: Option<StorageError>,
-    lines: Vec<String>,
-    done: Done,
-}
 
 impl UnderWay {
     fn has_room(&self) -> bool {
@@ -74,27 +64,6 @@ impl UnderWay {
     }
 }
 
-#[derive(Default)]
-struct Queue {
-    operations: Vec<UnderWay>,
-    last_id: u64,
-}
-
-/// Operations that were asked for, in order, and the tasks that carry them out.
-#[derive(Default)]
-pub struct Compactor {
-    queue: Mutex<Queue>,
-    wakes: Mutex<Vec<Wake>>,
-    /// Looks for work now and then.
-    looking: Mutex<Option<Wake>>,
-    /// How many of the tasks may have work at a time (`concurrent_compactors`).
-    concurrency: AtomicUsize,
-    /// Until when, nanoseconds of the monotonic clock, the throughput is used up: all tasks together keep to it.
-    paced_until: AtomicU64,
-    /// The table behind the one that was compacted last: all have their turn.
-    turn: AtomicUsize,
-}
-
 impl Compactor {
     /// Registers the tasks.
     pub fn start(engine: &Arc<Engine>) {
@@ -114,11 +83,6 @@ impl Compactor {
         let wake = engine.env.tasks.background("compaction-check", Box::new(step));
         wake.wake();
         *self.looking.lock().expect("no panic inside") = Some(wake);
-    }
-
-    /// How many compactions may run at a time.
-    pub fn concurrency(&self) -> usize {
-        self.concurrency.load(Ordering::Relaxed)
     }
 
     /// Changes it. Those that run beyond it come to their end.
@@ -148,11 +112,6 @@ impl Compactor {
         Duration::from_nanos(until(paced.unwrap_or(now)).saturating_sub(now))
     }
 
-    /// Something changed: look for work.
-    pub fn wake(&self) {
-        self.wakes.lock().expect("no panic inside").iter().for_each(Wake::wake);
-    }
-
     /// SSTables are free: an operation may have waited for them.
     fn wake_for_waiting(&self) {
         let queue = self.queue.lock().expect("no panic inside");
@@ -161,17 +120,6 @@ impl Compactor {
         if waits {
             self.wake();
         }
-    }
-
-    /// Asks for an operation; `done` is told of its end.
-    pub fn request(&self, store: &Arc<TableStore>, operation: Operation, done: Done) {
-        let mut queue = self.queue.lock().expect("no panic inside");
-        queue.last_id += 1;
-        let (id, store) = (queue.last_id, Arc::clone(store));
-        let lines = Vec::new();
-        queue.operations.push(UnderWay { id, store, operation, items: None, running: 0, failure: None, lines, done });
-        drop(queue);
-        self.wake();
     }
 
     /// The next part of an operation; begins operations that can be begun.

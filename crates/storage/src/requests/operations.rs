@@ -1,16 +1,18 @@
 //! What an operator may ask of the compactor: something done to each SSTable of a table, or to all of them together.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use env::Wake;
 use tokio::sync::oneshot;
 use types::DecoratedKey;
 
 use crate::error::StorageError;
-use crate::files::SSTable;
 use crate::strategy::kind::Kind;
 use crate::strategy::output::Output;
-use crate::table::LeftOut;
+use crate::table::{LeftOut, TableStore};
+use sstable::SSTable;
 
 /// Which SSTables it is for.
 pub type Select = Box<dyn Fn(&SSTable) -> bool + Send>;
@@ -56,26 +58,48 @@ pub enum Work {
         cells: bool,
     },
     /// Each is read, those that could not be opened as well.
-    Verify(crate::verify::Options),
+    Verify(VerifyOptions),
     /// Each is written again as far as it can be read, those that could not be opened as well.
-    Scrub(crate::scrub::Options),
+    Scrub(ScrubOptions),
 }
 
 impl Work {
     /// The failure of one SSTable does not end the others'.
-    pub(super) fn goes_on(self) -> bool {
+    pub(crate) fn goes_on(self) -> bool {
         matches!(self, Self::Verify(_))
     }
 
     /// It is also for SSTables that could not be opened.
-    pub(super) fn takes_left_out(self) -> bool {
+    pub(crate) fn takes_left_out(self) -> bool {
         matches!(self, Self::Verify(_) | Self::Scrub(_))
     }
 
     /// Tombstones may be left out that nothing needs any more.
-    pub(super) fn purges(self) -> bool {
+    pub(crate) fn purges(self) -> bool {
         matches!(self, Self::Chosen | Self::Major { .. } | Self::Named | Self::GarbageCollect { .. })
     }
+}
+
+/// How SSTables are scrubbed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScrubOptions {
+    /// Also where counters get lost.
+    pub skip_corrupted: bool,
+    /// Look at values.
+    pub validate: bool,
+}
+
+/// What is looked at when SSTables are verified.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VerifyOptions {
+    /// Every row.
+    pub extended: bool,
+    /// An SSTable of another version than that which is written is an error.
+    pub check_version: bool,
+    /// A corrupt SSTable does not count as repaired any more.
+    pub mutate_repair_status: bool,
+    /// Neither digest nor rows.
+    pub quick: bool,
 }
 
 /// SSTables that are worked on together.
@@ -120,3 +144,60 @@ pub struct Ended {
 
 /// Told when an operation has ended.
 pub type Done = oneshot::Sender<Result<Ended, StorageError>>;
+
+/// An operation that was asked for.
+pub(crate) struct UnderWay {
+    pub(crate) id: u64,
+    pub(crate) store: Arc<TableStore>,
+    pub(crate) operation: Operation,
+    /// What is still to be worked on; None: nothing is marked yet.
+    pub(crate) items: Option<VecDeque<Item>>,
+    pub(crate) running: usize,
+    pub(crate) failure: Option<StorageError>,
+    pub(crate) lines: Vec<String>,
+    pub(crate) done: Done,
+}
+
+#[derive(Default)]
+pub(crate) struct Queue {
+    pub(crate) operations: Vec<UnderWay>,
+    pub(crate) last_id: u64,
+}
+
+/// Operations that were asked for, in order, and the tasks that carry them out.
+#[derive(Default)]
+pub struct Compactor {
+    pub(crate) queue: Mutex<Queue>,
+    pub(crate) wakes: Mutex<Vec<Wake>>,
+    /// Looks for work now and then.
+    pub(crate) looking: Mutex<Option<Wake>>,
+    /// How many of the tasks may have work at a time (`concurrent_compactors`).
+    pub(crate) concurrency: AtomicUsize,
+    /// Until when, nanoseconds of the monotonic clock, the throughput is used up: all tasks together keep to it.
+    pub(crate) paced_until: AtomicU64,
+    /// The table behind the one that was compacted last: all have their turn.
+    pub(crate) turn: AtomicUsize,
+}
+
+impl Compactor {
+    /// How many compactions may run at a time.
+    pub fn concurrency(&self) -> usize {
+        self.concurrency.load(Ordering::Relaxed)
+    }
+
+    /// Something changed: look for work.
+    pub fn wake(&self) {
+        self.wakes.lock().expect("no panic inside").iter().for_each(Wake::wake);
+    }
+
+    /// Asks for an operation; `done` is told of its end.
+    pub fn request(&self, store: &Arc<TableStore>, operation: Operation, done: Done) {
+        let mut queue = self.queue.lock().expect("no panic inside");
+        queue.last_id += 1;
+        let (id, store) = (queue.last_id, Arc::clone(store));
+        let lines = Vec::new();
+        queue.operations.push(UnderWay { id, store, operation, items: None, running: 0, failure: None, lines, done });
+        drop(queue);
+        self.wake();
+    }
+}

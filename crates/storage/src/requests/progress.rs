@@ -126,7 +126,7 @@ impl Compactions {
         self.stop(|running| running.id == id);
     }
 
-    pub(super) fn stop(&self, which: impl Fn(&Running) -> bool) {
+    pub(crate) fn stop(&self, which: impl Fn(&Running) -> bool) {
         let running = self.running.lock().expect("no panic inside");
         running.iter().filter(|running| which(running)).for_each(|running| running.stop.store(true, Ordering::Relaxed));
     }

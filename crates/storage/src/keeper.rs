@@ -7,9 +7,8 @@
 //! Agrees in role with `org.apache.cassandra.cache.AutoSavingCache`.
 
 use std::collections::BTreeMap;
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,12 +16,13 @@ use env::{Instant, Next};
 use schema::TableId;
 use types::DecoratedKey;
 
-use super::saved::{self, Hot, Kind, SAVED_FILE_MAX};
+use crate::caches::saved::{self, Hot, Kind, SAVED_FILE_MAX};
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::files::SSTable;
-pub use crate::options::SavedCaches;
+use crate::options::SavedCaches;
+use crate::requests::saving::{Keeper, Loading};
 use crate::table::TableStore;
+use sstable::SSTable;
 
 /// Bytes of chunks a second that are read again after a start: a tenth or so of what a disk gives.
 pub const LOAD_BYTES_PER_SECOND: u64 = 64 << 20;
@@ -30,28 +30,6 @@ pub const LOAD_BYTES_PER_SECOND: u64 = 64 << 20;
 const LOAD_STEP_BYTES: u64 = 4 << 20;
 /// A key is counted as so many bytes: reading it again reads an index, or a block or two.
 const KEY_BYTES: u64 = 16 << 10;
-
-/// What the keeper has to do, besides what is in the caches.
-#[derive(Default)]
-pub struct Keeper {
-    load: AtomicBool,
-    keys_to_save: AtomicU64,
-    rows_to_save: AtomicU64,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    keys_saved: Option<Instant>,
-    rows_saved: Option<Instant>,
-    loading: Option<Loading>,
-}
-
-struct Loading {
-    begun: Instant,
-    todo: VecDeque<(Kind, Hot)>,
-    loaded: u64,
-}
 
 impl Keeper {
     /// Registers the task.
@@ -73,17 +51,6 @@ impl Keeper {
     pub(crate) fn load(&self, engine: &Engine) {
         self.load.store(true, Ordering::Release);
         engine.caches.wake_keeper();
-    }
-
-    /// How many keys, and how many rows' keys, are saved at most.
-    pub fn keys_to_save(&self) -> (u64, u64) {
-        (self.keys_to_save.load(Ordering::Relaxed), self.rows_to_save.load(Ordering::Relaxed))
-    }
-
-    /// Changes it.
-    pub fn set_keys_to_save(&self, keys: u64, rows: u64) {
-        self.keys_to_save.store(keys, Ordering::Relaxed);
-        self.rows_to_save.store(rows, Ordering::Relaxed);
     }
 
     fn step(&self, engine: &Engine) -> Next {

@@ -1,0 +1,127 @@
+//! Opening a table and its indexes: what lies in their directories becomes a [`TableStore`].
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use env::Env;
+use schema::TableMetadata;
+use schema::index::definition::IndexDefinition;
+use sstable::Version;
+
+use crate::caches::Caches;
+use crate::error::StorageError;
+use crate::options::{DiskFailurePolicy, EngineOptions};
+use crate::shards::Shards;
+use crate::table::TableStore;
+use crate::table::indexes::IndexStore;
+use crate::{files, layout};
+
+/// Opens a table: what a crash left half done is settled, its SSTables are opened.
+pub(crate) fn open_table(
+    env: &Env,
+    options: &EngineOptions,
+    cache: &Arc<Caches>,
+    table: &Arc<TableMetadata>,
+) -> Result<Arc<TableStore>, StorageError> {
+    let directories = layout::table_directories(options, table);
+    let opened = files::open_all(env, &directories, table, cache, options.read_only)?;
+    let shards = Shards::at_least(options.shards);
+    let indexes = open_indexes(env, options, cache, &directories, table, &[])?;
+    let store = Arc::new(TableStore::new(
+        env.clone(),
+        directories,
+        shards,
+        Arc::clone(table),
+        opened,
+        indexes,
+        Arc::clone(cache),
+    ));
+    check_left_out(options, &store)?;
+    Ok(store)
+}
+
+/// What is done about SSTables that cannot be opened: see docs/notes/0005-corrupt-sstables-at-start.md.
+pub(crate) fn check_left_out(options: &EngineOptions, store: &TableStore) -> Result<(), StorageError> {
+    let left_out = store.left_out();
+    let Some(first) = left_out.first() else { return Ok(()) };
+    if options.disk_failure_policy == DiskFailurePolicy::Stop {
+        let why = format!(
+            "{} SSTables of {} cannot be opened, the first: {}. Without them what they hold would be missing, and what they delete would be \
+             back. Take them to another place, mend them offline (helenus sstable salvage), or start with disk_failure_policy: ignore and \
+             run nodetool scrub {}",
+            left_out.len(),
+            store.name(),
+            first.why,
+            store.name().replace('.', " "),
+        );
+        return Err(StorageError::Refused { why });
+    }
+    tracing::error!(
+        table = store.name(),
+        count = left_out.len(),
+        "the table is served without SSTables that cannot be opened, until nodetool scrub: rows are missing, deleted ones may be back"
+    );
+    Ok(())
+}
+
+/// The definitions of a table's indexes that this node keeps up, by name.
+pub fn definitions(table: &TableMetadata, version: Version) -> Vec<Arc<IndexDefinition>> {
+    let compatible = version == Version::NB;
+    let of = |index| IndexDefinition::of(table, index, compatible).map(Arc::new);
+    table.indexes.values().filter_map(of).collect()
+}
+
+/// Opens the hidden table of an index, which lies beneath its base's directories.
+fn open_index(
+    env: &Env,
+    options: &EngineOptions,
+    cache: &Arc<Caches>,
+    base: &[PathBuf],
+    definition: Arc<IndexDefinition>,
+) -> Result<Arc<IndexStore>, StorageError> {
+    let folder = format!(".{}", definition.name);
+    let directories: Vec<PathBuf> = base.iter().map(|directory| directory.join(&folder)).collect();
+    let opened = files::open_all(env, &directories, &definition.table, cache, options.read_only)?;
+    let shards = Shards::at_least(options.shards);
+    let store = TableStore::new(
+        env.clone(),
+        directories,
+        shards,
+        Arc::clone(&definition.table),
+        opened,
+        Vec::new(),
+        Arc::clone(cache),
+    );
+    check_left_out(options, &store)?;
+    Ok(Arc::new(IndexStore { definition, store: Arc::new(store), state: Arc::default() }))
+}
+
+/// The indexes of a table by its schema: those that are open stay open, others are opened.
+pub fn open_indexes(
+    env: &Env,
+    options: &EngineOptions,
+    cache: &Arc<Caches>,
+    directories: &[PathBuf],
+    table: &TableMetadata,
+    open: &[Arc<IndexStore>],
+) -> Result<Vec<Arc<IndexStore>>, StorageError> {
+    if table.indexes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known: HashMap<&str, &Arc<IndexStore>> = open.iter().map(|index| (index.name(), index)).collect();
+    let mut indexes = Vec::new();
+    for definition in definitions(table, options.sstable_version) {
+        let same = known.get(&*definition.name).filter(|old| {
+            old.definition.part == definition.part && old.definition.column.name == definition.column.name
+        });
+        indexes.push(match same {
+            Some(old) => {
+                let (store, state) = (Arc::clone(&old.store), Arc::clone(&old.state));
+                Arc::new(IndexStore { definition, store, state })
+            }
+            None => open_index(env, options, cache, directories, definition)?,
+        });
+    }
+    Ok(indexes)
+}

@@ -1,0 +1,61 @@
+//! What is asked of the dropper (`crate::drops`): tables that the schema has no more, to be taken off the disk.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use env::{Instant, Wake};
+use schema::TableKind;
+
+use crate::error::StorageError;
+use crate::table::TableStore;
+
+/// Told once, when the first try has ended.
+pub type Done = Box<dyn FnOnce(Result<(), StorageError>) + Send>;
+
+pub(crate) type Flush = Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>;
+
+/// The next step of a table.
+pub(crate) enum Stage {
+    Flush(Option<Flush>),
+    Release,
+    Snapshot,
+    Files,
+}
+
+/// A dropped table.
+pub(crate) struct Dropped {
+    pub(crate) store: Arc<TableStore>,
+    pub(crate) stage: Stage,
+    /// It failed before, and is not tried again until then.
+    pub(crate) again_at: Option<Instant>,
+    pub(crate) done: Option<Done>,
+}
+
+/// Dropped tables whose files are there, and the task that removes them. As many as were dropped: each was a table before.
+#[derive(Default)]
+pub struct Dropper {
+    pub(crate) queue: Mutex<VecDeque<Dropped>>,
+    pub(crate) wake: Mutex<Option<Wake>>,
+}
+
+impl Dropper {
+    /// Has a table removed that the schema has no more, durably. `done` is told of the end of the first try.
+    pub fn request(&self, store: &Arc<TableStore>, done: Option<Done>) {
+        let stage = if store.table().kind == TableKind::Index { Stage::Files } else { Stage::Flush(None) };
+        let dropped = Dropped { store: Arc::clone(store), stage, again_at: None, done };
+        self.queue.lock().expect("no panic inside").push_back(dropped);
+        self.wake();
+    }
+
+    /// How many tables wait.
+    pub fn pending(&self) -> usize {
+        self.queue.lock().expect("no panic inside").len()
+    }
+
+    pub(crate) fn wake(&self) {
+        if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
+            wake.wake();
+        }
+    }
+}

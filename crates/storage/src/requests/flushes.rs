@@ -1,0 +1,77 @@
+//! What is asked of the flusher (`crate::flusher`): tables, or memtables that are frozen, to be written out.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::Context;
+
+use env::{Instant, Wake};
+use tokio::sync::oneshot;
+
+use crate::commitlog::WaitDurable;
+use crate::error::StorageError;
+use crate::table::TableStore;
+use crate::table::view::FlushSet;
+
+/// Told when a flush has ended.
+pub type Done = oneshot::Sender<Result<(), StorageError>>;
+
+pub(crate) struct Request {
+    pub(crate) store: Arc<TableStore>,
+    /// Memtables whose flush failed before; None: those that are active when the request has its turn.
+    pub(crate) set: Option<Arc<FlushSet>>,
+    pub(crate) done: Vec<Done>,
+    /// Not before; None: at once.
+    pub(crate) again_at: Option<Instant>,
+    /// Not before the log has what is in the memtables.
+    pub(crate) logged: Option<WaitDurable>,
+}
+
+impl Request {
+    fn new(store: &Arc<TableStore>, set: Option<Arc<FlushSet>>, done: Option<Done>) -> Self {
+        Self { store: Arc::clone(store), set, done: done.into_iter().collect(), again_at: None, logged: None }
+    }
+
+    pub(crate) fn is_due(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+        self.again_at.is_none_or(|at| at <= now)
+            && self.logged.as_mut().is_none_or(|logged| Pin::new(logged).poll(context).is_ready())
+    }
+}
+
+/// Requests to flush, in order; at most one of a table waits.
+#[derive(Default)]
+pub struct Flusher {
+    pub(crate) queue: Mutex<VecDeque<Request>>,
+    pub(crate) wake: Mutex<Option<Wake>>,
+}
+
+impl Flusher {
+    /// Asks for a flush of a table; `done` is told of its end.
+    pub fn request(&self, store: &Arc<TableStore>, done: Option<Done>) {
+        let mut queue = self.queue.lock().expect("no panic inside");
+        let waiting = queue.iter_mut().find(|request| request.set.is_none() && Arc::ptr_eq(&request.store, store));
+        match waiting {
+            Some(request) => request.done.extend(done),
+            None => queue.push_back(Request::new(store, None, done)),
+        }
+        drop(queue);
+        self.wake();
+    }
+
+    pub(crate) fn wake(&self) {
+        if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
+            wake.wake();
+        }
+    }
+
+    /// Asks for frozen memtables of a table to be written out; `done` is told of its end.
+    pub fn request_set(&self, store: &Arc<TableStore>, set: Arc<FlushSet>, done: Option<Done>) {
+        self.queue.lock().expect("no panic inside").push_back(Request::new(store, Some(set), done));
+        self.wake();
+    }
+
+    /// How many tables wait.
+    pub fn pending(&self) -> usize {
+        self.queue.lock().expect("no panic inside").len()
+    }
+}

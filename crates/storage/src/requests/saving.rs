@@ -1,0 +1,44 @@
+//! What is asked of the keeper of the caches (`crate::keeper`), and how far it is.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use env::Instant;
+
+use crate::caches::saved::{Hot, Kind};
+
+/// What the keeper has to do, besides what is in the caches.
+#[derive(Default)]
+pub struct Keeper {
+    pub(crate) load: AtomicBool,
+    keys_to_save: AtomicU64,
+    rows_to_save: AtomicU64,
+    pub(crate) state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) keys_saved: Option<Instant>,
+    pub(crate) rows_saved: Option<Instant>,
+    pub(crate) loading: Option<Loading>,
+}
+
+pub(crate) struct Loading {
+    pub(crate) begun: Instant,
+    pub(crate) todo: VecDeque<(Kind, Hot)>,
+    pub(crate) loaded: u64,
+}
+
+impl Keeper {
+    /// How many keys, and how many rows' keys, are saved at most.
+    pub fn keys_to_save(&self) -> (u64, u64) {
+        (self.keys_to_save.load(Ordering::Relaxed), self.rows_to_save.load(Ordering::Relaxed))
+    }
+
+    /// Changes it.
+    pub fn set_keys_to_save(&self, keys: u64, rows: u64) {
+        self.keys_to_save.store(keys, Ordering::Relaxed);
+        self.rows_to_save.store(rows, Ordering::Relaxed);
+    }
+}
