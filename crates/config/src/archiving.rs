@@ -1,19 +1,21 @@
-//! `commitlog_archiving.properties`: where full segments of the commit log go, and what a start restores.
+//! `commitlog_archiving.properties`: where full segments of the commit log are copied, and what a
+//! start restores.
 //!
-//! The file stands beside cassandra.yaml; reading it is the caller's. Agrees with `CommitLogArchiver`, with one exception: a command is cut
-//! into words before names are put into it, so that a path may have spaces.
+//! The file stands beside cassandra.yaml; the caller reads it. Agrees with `CommitLogArchiver`,
+//! with one exception: a command is split into words before names are inserted, so that a path may
+//! have spaces.
 
 use std::collections::BTreeMap;
 
-/// Where the file is, beside cassandra.yaml.
+/// The name of the file, beside cassandra.yaml.
 pub const ARCHIVING_FILE: &str = "commitlog_archiving.properties";
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Archiving {
-    /// archive_command, by words; empty: nothing is archived
+    /// archive_command, split into words; empty: nothing is archived
     pub archive_command: Vec<String>,
-    /// restore_command, by words
+    /// restore_command, split into words
     pub restore_command: Vec<String>,
     /// restore_directories; empty: nothing is restored
     pub restore_directories: Vec<String>,
@@ -28,7 +30,7 @@ pub struct Archiving {
 const MICROS_A_SECOND: i64 = 1_000_000;
 
 impl Archiving {
-    /// Reads the file's text. Err: what is wrong with it.
+    /// Reads the text of the file. Err: a sentence that says what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         let properties = properties(text);
         let value = |name: &str| properties.get(name).map(String::as_str).filter(|value| !value.is_empty());
@@ -71,7 +73,8 @@ fn position(text: &str) -> Result<(u64, u32), String> {
     parts.ok_or_else(|| format!("snapshot_commitlog_position: '{text}' is not <segment>,<position>"))
 }
 
-/// `yyyy:MM:dd HH:mm:ss`, with milliseconds or microseconds behind a point, in GMT.
+/// Microseconds since 1970 of `yyyy:MM:dd HH:mm:ss`, with milliseconds or microseconds behind a
+/// point, in GMT.
 fn point_in_time(text: &str) -> Result<i64, String> {
     let wrong =
         || format!("restore_point_in_time: '{text}' is no time of the form yyyy:MM:dd HH:mm:ss[.SSS[SSS]] (GMT)");
@@ -90,7 +93,7 @@ fn point_in_time(text: &str) -> Result<i64, String> {
     Ok((((days * 24 + hour) * 60 + minute) * 60 + second) * MICROS_A_SECOND + micros)
 }
 
-/// Numbers of so many digits, with colons between them.
+/// Reads numbers of the given lengths with colons between them.
 fn numbers<const N: usize>(text: &str, digits: [usize; N]) -> Option<[i64; N]> {
     let mut parts = text.split(':');
     let mut read = [0; N];
@@ -116,7 +119,7 @@ fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(of_years - 719_162 + lengths.iter().take(before).sum::<i64>() + day - 1)
 }
 
-/// Names and values of a properties file of Java: comments, lines that go on in the next, escapes.
+/// The names and values of a properties file of Java: comments, continued lines, escapes.
 fn properties(text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut lines = text.lines().map(|line| line.trim_start_matches(BLANK));
@@ -137,7 +140,8 @@ fn properties(text: &str) -> BTreeMap<String, String> {
 
 const BLANK: [char; 3] = [' ', '\t', '\u{c}'];
 
-/// The name ends at the first blank, `=` or `:` that is not escaped; around one of the latter blanks do not count.
+/// Splits a line. The name ends at the first blank, `=` or `:` that is not escaped; blanks around
+/// `=` and `:` do not count.
 fn name_and_value(line: &str) -> (&str, &str) {
     let mut is_escaped = false;
     let end = line.find(|letter: char| {

@@ -1,21 +1,21 @@
-//! Who may do what: the classes of authentication and authorization (`AuthConfig.applyAuth`).
+//! The classes of authentication and authorization (`AuthConfig.applyAuth`).
 //!
-//! How long roles, permissions and credentials may be kept without looking again (`roles_validity` and its like) is accepted at every
-//! value: what is kept follows each write at once.
+//! The times for which roles, permissions and credentials may be cached (`roles_validity` and the
+//! like) are accepted at every value, because the node's cache follows each write at once.
 
 use crate::reader::Reader;
 use crate::value::short_class;
 
-/// Who may do what.
+/// Whether users log in, and what is checked for them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Auth {
-    /// authenticator: PasswordAuthenticator
+    /// Whether users have to log in (authenticator: PasswordAuthenticator)
     pub authenticates: bool,
-    /// authorizer: CassandraAuthorizer
+    /// Whether permissions are checked (authorizer: CassandraAuthorizer)
     pub authorizes: bool,
-    /// network_authorizer: CassandraNetworkAuthorizer
+    /// Whether access to datacenters is checked (network_authorizer: CassandraNetworkAuthorizer)
     pub restricts_datacenters: bool,
-    /// native_transport_max_auth_threads: passwords that are hashed at a time
+    /// native_transport_max_auth_threads: most passwords that are hashed at a time
     pub threads: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn auth(reader: &mut Reader<'_>) -> Auth {
     auth
 }
 
-/// Whether the class is the second of those that there are, by its name with or without package.
+/// Whether the class is the second of the two that exist, by its name with or without package.
 fn is_second(reader: &mut Reader<'_>, key: &str, classes: [&str; 2]) -> bool {
     let text = reader.text(key).unwrap_or_default();
     let is_of_auth = text == short_class(&text) || text.starts_with("org.apache.cassandra.auth.");

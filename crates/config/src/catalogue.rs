@@ -1,4 +1,4 @@
-//! All keys that Cassandra knows, and what we make of each. The list is `catalogue.txt`.
+//! All keys that Cassandra knows, and how each is treated. The list is `catalogue.txt`.
 
 use std::sync::OnceLock;
 
@@ -9,19 +9,19 @@ const TEXT: &str = include_str!("catalogue.txt");
 /// A key.
 #[derive(Debug)]
 pub struct Key {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Of what form its values are.
+    /// The form of its values.
     pub kind: Kind,
-    /// What we make of it.
+    /// How its values are treated.
     pub treatment: Treatment,
     /// The default as text; empty: null.
     pub default: &'static str,
-    /// Names of earlier versions, with the unit of their plain numbers.
+    /// Names in earlier versions, each with the unit of its plain numbers.
     pub old: Vec<(&'static str, OldUnit)>,
 }
 
-/// The form of values.
+/// The form of a key's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// true, false
@@ -30,43 +30,43 @@ pub enum Kind {
     Int,
     /// A number.
     Double,
-    /// Words.
+    /// Any text.
     Text,
     /// A class name, alone or with parameters.
     Class,
     /// A list.
     List,
-    /// Named sub-keys.
+    /// A map of named sub-keys.
     Map,
-    /// A duration, with the least unit.
+    /// A duration, with the smallest unit that is allowed.
     Duration(&'static str),
-    /// A size, with the least unit.
+    /// A size, with the smallest unit that is allowed.
     Size(&'static str),
     /// A rate.
     Rate,
 }
 
-/// What we make of a key.
+/// How a key is treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Treatment {
     /// It is honoured.
     Use,
-    /// It has no meaning here: accepted at every value.
+    /// It has no meaning for this program and is accepted at every value.
     Any,
-    /// Accepted only at the value that says what we do.
+    /// It is accepted only at the value that describes what the program does.
     Same,
 }
 
-/// The unit of an old name's plain numbers; empty: values of the new form.
+/// The unit of the plain numbers of an old name; empty: values have the present form.
 pub type OldUnit = &'static str;
 
-/// The keys in the order of their names.
+/// All keys, ordered by name.
 pub fn keys() -> &'static [Key] {
     static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
     KEYS.get_or_init(|| TEXT.lines().filter(|line| !line.starts_with("--")).map(read).collect())
 }
 
-/// A key by its name or an old one, with the old one's unit.
+/// Finds a key by its name or an old name; the second part is the unit of the old name.
 pub fn find(name: &str) -> Option<(&'static Key, Option<OldUnit>)> {
     if let Some(key) = keys().iter().find(|key| key.name == name) {
         let same_name = key.old.iter().find(|(old, _)| *old == name).map(|(_, unit)| *unit);
@@ -78,14 +78,14 @@ pub fn find(name: &str) -> Option<(&'static Key, Option<OldUnit>)> {
     })
 }
 
-/// The known name most like this one, when it is near enough to be a slip.
+/// The known name most similar to this one, if it is similar enough to be a typing error.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let names = keys().iter().flat_map(|key| std::iter::once(key.name).chain(key.old.iter().map(|(old, _)| *old)));
     let (distance, nearest) = names.map(|known| (distance(name, known), known)).min()?;
     (distance <= 1 + name.len() / 6).then_some(nearest)
 }
 
-/// Letters to insert, delete or change to make one word the other.
+/// Number of letters to insert, delete or change to turn one word into the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -139,7 +139,8 @@ fn kind(text: &'static str) -> Kind {
     }
 }
 
-/// How many of the smallest unit (nanoseconds, bytes, bytes a second) one of an old name's plain numbers is.
+/// How many of the smallest unit (nanoseconds, bytes, bytes a second) a plain number of an old name
+/// counts.
 pub(crate) fn old_factor(unit: OldUnit) -> u64 {
     match unit {
         "MiB/s" => 1 << 20,

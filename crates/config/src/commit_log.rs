@@ -1,4 +1,4 @@
-//! The commit log's keys: `commitlog_*`, `cdc_*`, `commit_failure_policy`.
+//! The keys of the commit log: `commitlog_*`, `cdc_*`, `commit_failure_policy`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub struct CommitLog {
     pub sync: CommitLogSync,
     /// commitlog_segment_size in bytes
     pub segment_size: u64,
-    /// commitlog_total_space in bytes; None: from the disk
+    /// commitlog_total_space in bytes; None: derived from the size of the disk
     pub total_space: Option<u64>,
     /// max_mutation_size in bytes
     pub max_mutation_size: u64,
@@ -28,7 +28,7 @@ pub struct CommitLog {
     pub archiving: Option<Archiving>,
 }
 
-/// A class by its name as it is written, with its parameters.
+/// A class with its parameters; the name as it is written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClassOptions {
     /// class_name
@@ -46,32 +46,33 @@ pub struct Cdc {
     pub total_space: Option<u64>,
     /// cdc_free_space_check_interval
     pub check_interval: Duration,
-    /// cdc_block_writes: writes to tables with cdc are refused when the space is used up; else the oldest segments go
+    /// cdc_block_writes: when the space is used up, writes to tables with cdc are refused; false:
+    /// the oldest segments are removed
     pub block_writes: bool,
 }
 
-/// When a write is acknowledged.
+/// The moment at which a write is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitLogSync {
-    /// When its log record is on disk; writes that arrive together share a sync.
+    /// When its record is on disk. Writes that arrive together share a sync.
     Batch,
-    /// As batch, but a sync waits this long for company.
+    /// As batch, but a sync waits this long for further writes.
     Group(Duration),
-    /// At once; the log is synced this often.
+    /// At once. The log is synced periodically.
     Periodic {
         /// commitlog_sync_period
         period: Duration,
-        /// periodic_commitlog_sync_lag_block: writes wait when the last sync is older
+        /// periodic_commitlog_sync_lag_block: writes wait if the last sync is older
         lag_block: Duration,
     },
 }
 
-/// What a failing commit log does to the node.
+/// The reaction of the node to a failure of the commit log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitFailurePolicy {
-    /// Shut down gossip and clients, stay for tools.
+    /// Stop gossip and clients, stay reachable for tools.
     Stop,
-    /// Stop the log, keep serving reads.
+    /// Stop the log, go on serving reads.
     StopCommit,
     /// Let the writes fail.
     Ignore,
@@ -110,7 +111,8 @@ pub(crate) fn commitlog(reader: &mut Reader<'_>) -> CommitLog {
     }
 }
 
-/// Segments are written through the kernel's page cache, which is what all modes but `direct` mean. What Cassandra refuses is refused.
+/// Checks commitlog_disk_access_mode. Segments are written through the kernel's page cache, as in
+/// all modes but `direct`. Values that Cassandra refuses are refused.
 fn check_access_mode(reader: &mut Reader<'_>, is_compressed: bool) {
     const KEY: &str = "commitlog_disk_access_mode";
     let mode = reader.text(KEY).unwrap_or_default();

@@ -1,39 +1,40 @@
-//! `client_encryption_options`: whether and how connections of clients are encrypted (`EncryptionOptions`, `PEMBasedSslContextFactory`).
+//! `client_encryption_options`: whether and how connections of clients are encrypted
+//! (`EncryptionOptions`, `PEMBasedSslContextFactory`).
 //!
-//! Keys and certificates are PEM, in the text or in files; keystores of Java are refused with what makes PEM of them. Every sub-key is
-//! honoured or refused by name.
+//! Keys and certificates are PEM, given as text or as files. Java keystores are refused with a hint
+//! how to convert them to PEM. Every sub-key is honoured or refused by name.
 
 use serde_json::{Map, Value as Json};
 
 use crate::value::short_class;
 
-/// How connections of clients are encrypted.
+/// The encryption of client connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientEncryption {
-    /// Connections without are served too, on the same port.
+    /// Whether connections without encryption are served too, on the same port.
     pub optional: bool,
-    /// The private key and the certificates of this node, its own first.
+    /// The private key and the certificates of this node, its own certificate first.
     pub identity: Pem,
-    /// Who signs the certificates of clients.
+    /// The certificates that sign those of clients; None: not given.
     pub trusted: Option<Pem>,
-    /// Clients must show a certificate.
+    /// Whether clients must present a certificate.
     pub require_client_auth: bool,
-    /// TLSv1.2, TLSv1.3; empty: both.
+    /// The accepted versions, TLSv1.2 and TLSv1.3; empty: both.
     pub protocols: Vec<String>,
-    /// By their registered names; empty: all that there are.
+    /// The cipher suites by their registered names; empty: all that the library has.
     pub cipher_suites: Vec<String>,
 }
 
-/// Text of keys and certificates.
+/// Keys and certificates in PEM form.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Pem {
-    /// In a file.
+    /// The path of a file.
     File(String),
-    /// Here.
+    /// The text itself.
     Text(String),
 }
 
-/// A key is a secret: it is not printed.
+/// A key is a secret, so it is not printed.
 impl std::fmt::Debug for Pem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -43,7 +44,7 @@ impl std::fmt::Debug for Pem {
     }
 }
 
-/// Sub-keys that are looked at, and those that mean nothing for PEM.
+/// The sub-keys that are honoured, and those without meaning for PEM.
 const KNOWN: [&str; 14] = [
     "accepted_protocols",
     "algorithm",
@@ -64,7 +65,7 @@ const KNOWN: [&str; 14] = [
 const KEYSTORES: &str = "keystores of Java (JKS, PKCS12) are not read; say ssl_context_factory: {class_name: \
      PEMBasedSslContextFactory} and give PEM, which `openssl pkcs12 -in KEYSTORE -nodes` makes of a PKCS12 one";
 
-/// None: connections are not encrypted. Err: what cannot be honoured.
+/// Reads the sub-keys. None: connections are not encrypted. Err: a sub-key that cannot be honoured.
 pub(crate) fn client_encryption(map: &Map<String, Json>) -> Result<Option<ClientEncryption>, String> {
     let optional = flag(map, "optional")?.unwrap_or(false);
     if !optional && !flag(map, "enabled")?.unwrap_or(false) {
@@ -118,7 +119,7 @@ fn pem_parameters(map: &Map<String, Json>) -> Result<Option<Map<String, Json>>, 
     }
 }
 
-/// `protocol: TLS` is any; `accepted_protocols` goes before it.
+/// The accepted versions. `protocol: TLS` means any; `accepted_protocols` takes precedence.
 fn protocols(map: &Map<String, Json>) -> Result<Vec<String>, String> {
     let mut asked = list(map, "accepted_protocols")?;
     if asked.is_empty() {

@@ -1,11 +1,11 @@
-//! What is wrong with a configuration: every problem at once, each with its key.
+//! The error of a configuration: all problems together, each with its key.
 
 use std::fmt;
 
-/// A configuration that cannot be started with.
+/// A configuration with which the node cannot start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// One line a problem, the key first.
+    /// A line for each problem, beginning with the key.
     pub problems: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! The fields of [`Config`] from checked values, and the rules between them (`DatabaseDescriptor.applyAll`).
+//! Fills the fields of [`Config`] from checked values and applies the rules between them
+//! (`DatabaseDescriptor.applyAll`).
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,7 +18,7 @@ use crate::{
 
 /// Most tokens of a node.
 const NUM_TOKENS_MAX: i64 = 1536;
-/// Timeouts below are raised to this (`LOWEST_ACCEPTED_TIMEOUT`).
+/// Shorter timeouts are raised to this one (`LOWEST_ACCEPTED_TIMEOUT`).
 const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 
 pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
@@ -150,7 +151,8 @@ fn memtable(reader: &mut Reader<'_>) -> Memtable {
     Memtable { space, cleanup_threshold }
 }
 
-/// What a table gets that is created without `compaction`: what cassandra_latest.yaml of 5.0 says.
+/// The compaction of tables that are created without `compaction`: the value of
+/// cassandra_latest.yaml of 5.0.
 pub(crate) const DEFAULT_COMPACTION: (&str, [(&str, &str); 5]) = (
     "UnifiedCompactionStrategy",
     [
@@ -264,8 +266,9 @@ impl Reader<'_> {
         directories
     }
 
-    /// Agrees with `BigFormat`'s and `BtiFormat`'s choice of their newest version; where no format is named and the mode does not allow bti,
-    /// it is big, as in Cassandra.
+    /// The format and version of new SSTables. Agrees with the choice of the newest version by
+    /// `BigFormat` and `BtiFormat`. If no format is named and the mode does not allow bti, it is
+    /// big, as in Cassandra.
     fn sstable_format(&mut self) -> SSTableFormat {
         let is_4 =
             self.one_of("storage_compatibility_mode", &[("CASSANDRA_4", true), ("UPGRADING", false), ("NONE", false)]);

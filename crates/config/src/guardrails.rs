@@ -1,7 +1,7 @@
-//! Values of guardrail keys, by name: thresholds, switches, lists of words.
+//! The values of guardrail keys, by name: thresholds, switches, lists of words.
 //!
-//! Agrees with `org.apache.cassandra.config.GuardrailsOptions`: a threshold of -1 or null is off, the one that refuses lies behind the
-//! one that warns.
+//! Agrees with `org.apache.cassandra.config.GuardrailsOptions`: a threshold of -1 or null is off,
+//! and the threshold that refuses lies beyond the one that warns.
 
 use serde_json::Value as Json;
 
@@ -10,9 +10,9 @@ use crate::catalogue::{self, Kind};
 use crate::load::Values;
 use crate::value::{Value, What};
 
-/// Guardrails for which less is worse.
+/// Guardrails that are violated by smaller values.
 const MINIMA: &[&str] = &["minimum_replication_factor"];
-/// What is no guardrail of this kind though its name ends like one.
+/// Keys that end like guardrails of this kind but are none.
 const OTHERS: &[&str] = &["batch_size", "tombstone", "gc", "unlogged_batch_across_partitions"];
 const NANOS_PER_MICRO: u64 = 1_000;
 
@@ -26,12 +26,12 @@ impl Config {
         (one("warn"), one("fail"))
     }
 
-    /// A switch.
+    /// The value of a switch.
     pub fn switch(&self, name: &str) -> bool {
         catalogue::find(name).is_some_and(|(key, _)| self.value(key).what == What::Bool(true))
     }
 
-    /// A list of words.
+    /// The words of a list.
     pub fn words(&self, name: &str) -> Vec<String> {
         let value = catalogue::find(name).map(|(key, _)| self.value(key).what);
         let Some(What::Json(Json::Array(items))) = value else { return Vec::new() };
@@ -51,7 +51,7 @@ fn number(kind: Kind, value: &Value) -> Option<i64> {
     (number > 0).then_some(number)
 }
 
-/// Thresholds that contradict each other.
+/// Problems of thresholds that contradict each other.
 pub(crate) fn problems(values: &Values) -> Vec<String> {
     let given = |name: &str| {
         let (key, _) = catalogue::find(name)?;

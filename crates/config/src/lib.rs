@@ -1,11 +1,15 @@
-//! The configuration: cassandra.yaml keys, their forms and limits, and what we make of each.
+//! The configuration: the keys of cassandra.yaml, their forms and limits, and how each is treated.
 //!
-//! [`Config::load`] takes the text of a file and `key=value` settings; reading the file is the caller's. All keys of Cassandra 5.0.8 are
-//! known (`catalogue.txt`): honoured ones become fields of [`Config`], others are accepted where they ask for nothing else than what
-//! we do and refused by name where they do. Agrees with `org.apache.cassandra.config.{Config, DatabaseDescriptor}`.
+//! [`Config::load`] takes the text of a file and `key=value` settings; the caller reads the file.
+//! All keys of Cassandra 5.0.8 are known (`catalogue.txt`). Honoured keys become fields of
+//! [`Config`]. Other keys are accepted if they ask for nothing else than what the program does, and
+//! refused by name if they do. Agrees with `org.apache.cassandra.config.{Config,
+//! DatabaseDescriptor}`.
 //!
-//! Defaults are Cassandra's, with these exceptions: acknowledged writes are on disk (`commitlog_sync: batch`), `num_tokens` is 16,
-//! addresses are 127.0.0.1, `sstable.selected_format` is bti (where the mode allows it) and `storage_compatibility_mode` NONE.
+//! Defaults are Cassandra's, with these exceptions: acknowledged writes are on disk
+//! (`commitlog_sync: batch`), `num_tokens` is 16, addresses are 127.0.0.1,
+//! `sstable.selected_format` is bti (if the mode allows it) and `storage_compatibility_mode` is
+//! NONE.
 
 mod archiving;
 mod auth;
@@ -39,15 +43,16 @@ pub struct Config {
     pub cluster_name: String,
     /// num_tokens, 1 to 1536
     pub num_tokens: u32,
-    /// initial_token, as many as num_tokens when there are any
+    /// initial_token; empty, or as many as num_tokens
     pub initial_tokens: Vec<i64>,
     /// data_file_directories; empty: not set
     pub data_file_directories: Vec<String>,
-    /// local_system_data_file_directory: where `system` and `system_schema` lie; None: in the first data directory
+    /// local_system_data_file_directory: where `system` and `system_schema` lie; None: in the first
+    /// data directory
     pub local_system_data_file_directory: Option<String>,
     /// saved_caches_directory; None: `saved_caches` beside the commit log
     pub saved_caches_directory: Option<String>,
-    /// hints_directory: left as it is, a node alone has no hints
+    /// hints_directory; not used yet, because a single node has no hints
     pub hints_directory: Option<String>,
     /// sstable.selected_format and storage_compatibility_mode
     pub sstable: SSTableFormat,
@@ -63,17 +68,17 @@ pub struct Config {
     pub rpc_address: IpAddr,
     /// broadcast_rpc_address, or the rpc address
     pub broadcast_rpc_address: IpAddr,
-    /// storage_port: only shown, nothing listens on it yet
+    /// storage_port; only shown, because nothing listens on it yet
     pub storage_port: u16,
     /// Client connections.
     pub native_transport: NativeTransport,
-    /// Who may do what.
+    /// Whether users log in, and what is checked for them.
     pub auth: Auth,
     /// client_encryption_options; None: connections are not encrypted
     pub client_encryption: Option<ClientEncryption>,
-    /// How long requests may take.
+    /// The timeouts of requests.
     pub timeouts: Timeouts,
-    /// Memory of memtables.
+    /// The memory of memtables.
     pub memtable: Memtable,
     /// The commit log.
     pub commitlog: CommitLog,
@@ -81,9 +86,10 @@ pub struct Config {
     pub batchlog_replay_throttle: Option<u64>,
     /// Compaction.
     pub compaction: Compaction,
-    /// column_index_size in bytes: the granularity of the row index; None: 4 KiB for bti, 64 KiB for big
+    /// column_index_size in bytes: the granularity of the row index; None: 4 KiB for bti, 64 KiB
+    /// for big
     pub column_index_size: Option<u64>,
-    /// Sizes of caches, and what is saved of them.
+    /// The sizes of caches, and what is saved of them.
     pub caches: Caches,
     /// flush_compression
     pub flush_compression: FlushCompression,
@@ -97,9 +103,9 @@ pub struct Config {
     pub prepared_statements_cache_size: Option<u64>,
     /// max_value_size in bytes
     pub max_value_size: u64,
-    /// Warnings and refusals of single requests.
+    /// The thresholds at which single requests are warned of or refused.
     pub thresholds: Thresholds,
-    /// What changes of the schema are allowed.
+    /// The schema changes that are allowed.
     pub schema: SchemaSwitches,
     values: load::Values,
 }
@@ -115,7 +121,8 @@ pub struct NativeTransport {
     pub keepalive: bool,
     /// native_transport_max_frame_size in bytes
     pub max_frame_size: u64,
-    /// native_transport_max_message_size in bytes; None: as much as a mutation may have, if requests in flight may
+    /// native_transport_max_message_size in bytes; None: the smaller of the limits of a mutation
+    /// and of requests in flight
     pub max_message_size: Option<u64>,
     /// native_transport_max_concurrent_connections; None: no limit
     pub max_concurrent_connections: Option<u64>,
@@ -125,7 +132,7 @@ pub struct NativeTransport {
     pub max_request_data_in_flight: Option<u64>,
     /// native_transport_max_request_data_in_flight_per_ip in bytes; None: from the memory budget
     pub max_request_data_in_flight_per_ip: Option<u64>,
-    /// native_transport_idle_timeout; None: connections may be idle for ever
+    /// native_transport_idle_timeout; None: connections may stay idle without limit
     pub idle_timeout: Option<Duration>,
     /// native_transport_allow_older_protocols
     pub allow_older_protocols: bool,
@@ -133,7 +140,7 @@ pub struct NativeTransport {
     pub throw_on_overload: bool,
 }
 
-/// How long requests may take. `nodetool settimeout` changes them while the node runs.
+/// The timeouts of requests. `nodetool settimeout` changes them while the node runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timeouts {
     /// request_timeout
@@ -150,22 +157,22 @@ pub struct Timeouts {
     pub cas_contention: Duration,
     /// truncate_request_timeout
     pub truncate: Duration,
-    /// native_transport_timeout: from the arrival of a request on
+    /// native_transport_timeout, counted from the arrival of the request
     pub native_transport: Duration,
     /// slow_query_log_timeout; None: nothing is logged
     pub slow_query_log: Option<Duration>,
 }
 
-/// Sizes of caches, and what is saved of them.
+/// The sizes of caches, and what is saved of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caches {
     /// file_cache_size in bytes: the chunk cache; None: from the memory budget
     pub file_size: Option<u64>,
     /// key_cache_size in bytes; None: from the memory budget
     pub key_size: Option<u64>,
-    /// row_cache_size in bytes; 0: there is none
+    /// row_cache_size in bytes; 0: there is no row cache
     pub row_size: u64,
-    /// key_cache_save_period, of chunks too; None: they are not saved
+    /// key_cache_save_period, also used for chunks; None: keys are not saved
     pub key_save_period: Option<Duration>,
     /// row_cache_save_period; None: it is not saved
     pub row_save_period: Option<Duration>,
@@ -177,16 +184,18 @@ pub struct Caches {
     pub load_timeout: Duration,
 }
 
-/// Memory of memtables.
+/// The memory of memtables.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Memtable {
-    /// memtable_heap_space and memtable_offheap_space together, in bytes: we have one pool; None: from the memory budget
+    /// The sum of memtable_heap_space and memtable_offheap_space in bytes, because there is one
+    /// pool; None: from the memory budget
     pub space: Option<u64>,
-    /// memtable_cleanup_threshold: the largest memtable is flushed when this share is used
+    /// memtable_cleanup_threshold: the used share of the space at which the largest memtable is
+    /// flushed
     pub cleanup_threshold: Option<f64>,
 }
 
-/// What new SSTables are: the version that the two keys choose.
+/// The format and version of new SSTables, which two keys select.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SSTableFormat {
     /// big, for Cassandra 4.x: `nb`.
@@ -197,14 +206,14 @@ pub enum SSTableFormat {
     Bti,
 }
 
-/// What a failing disk does to the node.
+/// The reaction of the node to a failing disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DiskFailurePolicy {
-    /// Answer from what is left.
+    /// Answer from the data that is left.
     BestEffort,
-    /// Shut down clients, stay for tools.
+    /// Stop clients, stay reachable for tools.
     Stop,
-    /// As stop, for single-SSTable errors too.
+    /// As stop, also for errors of a single SSTable.
     StopParanoid,
     /// Let requests fail.
     Ignore,
@@ -232,11 +241,12 @@ pub struct Compaction {
     pub throughput: Option<u64>,
     /// autocompaction_on_startup_enabled
     pub on_startup: bool,
-    /// default_compaction: the strategy, as `class`, and its options, of a table that is created without
+    /// default_compaction: the strategy, as `class`, and its options, of a table that is created
+    /// without
     pub default: BTreeMap<String, String>,
 }
 
-/// Warnings and refusals of single requests.
+/// The thresholds at which single requests are warned of or refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Thresholds {
     /// tombstone_warn_threshold; None: never
@@ -251,7 +261,7 @@ pub struct Thresholds {
     pub unlogged_batch_across_partitions_warn: u64,
 }
 
-/// What changes of the schema are allowed.
+/// The schema changes that are allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchemaSwitches {
     /// drop_compact_storage_enabled: `ALTER TABLE … DROP COMPACT STORAGE`
@@ -261,17 +271,18 @@ pub struct SchemaSwitches {
 }
 
 impl Config {
-    /// Reads a cassandra.yaml's text and `key=value` settings. `lenient`: unknown and unhonoured keys are noted, not refused.
+    /// Reads the text of a cassandra.yaml and `key=value` settings. `lenient`: unknown and
+    /// unhonoured keys are noted instead of refused.
     pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Self, ConfigError> {
         fields::build(load::load(yaml, sets, lenient)?)
     }
 
-    /// A file or a setting gives a value for a key.
+    /// Whether the file or a setting gives a value for the key.
     pub fn is_set(&self, name: &str) -> bool {
         self.values.by_name.get(name).is_some_and(|value| value.what != value::What::Null)
     }
 
-    /// What was passed over or has no effect here, for the log.
+    /// Notes for the log: keys that were ignored or have no effect.
     pub fn notes(&self) -> &[String] {
         &self.values.notes
     }

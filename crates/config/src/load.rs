@@ -1,7 +1,8 @@
-//! From cassandra.yaml and `--set key=value` to checked values by name.
+//! Reads cassandra.yaml and `--set key=value` into checked values by name.
 //!
-//! Order: defaults, then the file, then `--set` in their order. Three kinds of refusal, all named: a key that Cassandra does not
-//! know, a key that we do not honour at another value than ours, a value of the wrong form. `lenient` turns the first two into notes.
+//! The order is defaults, file, `--set` in their order. Three things are refused by name: a key
+//! that Cassandra does not know, a key that is not honoured at another value than ours, a value of
+//! the wrong form. `lenient` turns the first two into notes.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +15,16 @@ use crate::value::Value;
 /// See [`Loader::fill_in_sync_period`].
 const SYNC_PERIOD: &str = "10000ms";
 
-/// Checked values by key name; keys that nobody set are missing.
+/// Checked values by the name of the key; keys that are not set are missing.
 #[derive(Default, Debug)]
 pub struct Values {
-    /// By current name.
+    /// The values by the present name of the key.
     pub by_name: BTreeMap<&'static str, Value>,
-    /// What a lenient load passed over, and what was accepted without effect.
+    /// Keys that a lenient load ignored, and keys that were accepted without effect.
     pub notes: Vec<String>,
 }
 
-/// Reads a file's text and the settings of the command line.
+/// Reads the text of a file and the settings of the command line.
 pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Values, ConfigError> {
     let mut loader = Loader { values: Values::default(), problems: Vec::new(), lenient };
     match yaml.map(parse_yaml) {
@@ -57,7 +58,7 @@ struct Loader {
 }
 
 impl Loader {
-    /// `key=value`; `key.sub=value` sets one sub-key.
+    /// Takes `key=value`; `key.sub=value` sets one sub-key.
     fn take_set(&mut self, set: &str) {
         let Some((name, text)) = set.split_once('=') else {
             self.problems.push(format!("--set {set}: must be key=value"));
@@ -106,8 +107,9 @@ impl Loader {
         }
     }
 
-    /// `commitlog_sync: periodic` alone means the period that Cassandra's own cassandra.yaml gives.
-    /// Cassandra asks for the period to be written down; a period of zero is refused here as there.
+    /// `commitlog_sync: periodic` without a period gets the period of Cassandra's own
+    /// cassandra.yaml. Cassandra demands that the period be given; a period of zero is refused, as
+    /// in Cassandra.
     fn fill_in_sync_period(&mut self) {
         let is_periodic = self.values.by_name.get("commitlog_sync").is_some_and(|sync| sync.text == "periodic");
         if is_periodic && !self.values.by_name.contains_key("commitlog_sync_period") {
@@ -124,14 +126,16 @@ impl Loader {
     }
 }
 
-/// The value equals our behaviour: the default, nothing, or a feature that is switched off.
+/// Whether the value asks for nothing else than what the program does: it is the default, null, or
+/// a feature that is switched off.
 fn says_what_we_do(key: &Key, value: &Value, json: &Json) -> bool {
     let default = Value::of_default(key).expect("defaults are checked by a test");
     let nothing = Value { what: crate::value::What::Null, text: String::new() };
     value.is_same(&default) || value.is_same(&nothing) || (key.kind == Kind::Map && is_switched_off(json))
 }
 
-/// `enabled: false`, or encryption that encrypts nothing. Anything else beside a switch that is off says nothing.
+/// Whether a map has `enabled: false`, or is encryption that encrypts nothing. Other sub-keys
+/// beside a switch that is off have no effect.
 fn is_switched_off(json: &Json) -> bool {
     let is_off = |name: &str| match json.get(name) {
         None => true,

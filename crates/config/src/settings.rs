@@ -1,6 +1,8 @@
-//! The rows of `system_views.settings`: every key with its value, old names in their units, sub-keys with a dot.
+//! The rows of `system_views.settings`: each key with its value, old names in their units, sub-keys
+//! behind a dot.
 //!
-//! Sub-keys that nobody gives are listed in `settings.txt`. Agrees with `org.apache.cassandra.db.virtual.SettingsTable`.
+//! Sub-keys that nobody sets are listed in `settings.txt`. Agrees with
+//! `org.apache.cassandra.db.virtual.SettingsTable`.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +14,15 @@ use crate::secrets::{REDACTED, is_secret, java_text};
 use crate::value::{Value, What};
 
 const SUB_KEYS: &str = include_str!("settings.txt");
-/// Classes that are also shown by their key alone, as 4.0 did.
+/// Classes that are also shown under the key alone, as 4.0 did.
 const PLAIN_CLASSES: &[&str] =
     &["authenticator", "authorizer", "internode_authenticator", "network_authorizer", "role_manager"];
-/// Durations whose old name shows -1 for null.
+/// Durations for which the old name shows -1 instead of null.
 const MINUS_ONE: &[&str] = &["credentials_update_interval", "permissions_update_interval", "roles_update_interval"];
 
 type Rows = BTreeMap<String, Option<String>>;
 
-/// Name and value of every setting, by name. None: null.
+/// Names and values of all settings, ordered by name. None: null.
 pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
     let mut rows = sub_keys();
     for key in catalogue::keys() {
@@ -52,7 +54,7 @@ pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
     rows.into_iter().collect()
 }
 
-/// As a map of Java writes itself.
+/// Parameters in the text form of a Java map.
 fn parameters(given: Vec<(String, String)>) -> String {
     let shown = |(name, value): (String, String)| match is_secret(&name) {
         true => format!("{name}={REDACTED}"),
@@ -69,7 +71,7 @@ fn text_of(key: &Key, value: &Value) -> String {
     }
 }
 
-/// The sub-keys as they are when none is given.
+/// The sub-keys with the values that they have if nobody sets them.
 fn sub_keys() -> Rows {
     let mut rows = Rows::new();
     for line in SUB_KEYS.lines().filter(|line| !line.starts_with("--")) {
@@ -113,7 +115,7 @@ fn has_sub_keys(name: &str, rows: &Rows) -> bool {
 fn old_form(key: &Key, value: &Value, unit: OldUnit) -> Option<String> {
     match &value.what {
         What::Null => MINUS_ONE.contains(&key.name).then(|| "-1".to_owned()),
-        // the one that was a number with a fraction
+        // the only one whose old form had a fraction
         What::Quantity(quantity) if key.name == "commitlog_sync_group_window" => {
             Some(format!("{:?}", *quantity as f64 / old_factor(unit) as f64))
         }

@@ -1,4 +1,4 @@
-//! Configurations as people write them.
+//! Tests of configurations as people write them.
 
 use std::time::Duration;
 
@@ -213,7 +213,7 @@ fn lenient_notes_and_goes_on() {
     );
 }
 
-/// The keys that a stock file of 5.0 sets, with their values, but for `storage_compatibility_mode: CASSANDRA_4`.
+/// The keys and values of a stock file of 5.0, without `storage_compatibility_mode: CASSANDRA_4`.
 const STOCK: &str = "
 cluster_name: 'Test Cluster'
 num_tokens: 16

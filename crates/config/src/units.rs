@@ -1,9 +1,11 @@
-//! Durations, sizes and rates with their units, as cassandra.yaml writes them: `10ms`, `32MiB`, `64MiB/s`.
+//! Durations, sizes and rates with units, as cassandra.yaml writes them: `10ms`, `32MiB`,
+//! `64MiB/s`.
 //!
-//! Agrees with `org.apache.cassandra.config.DurationSpec`, `DataStorageSpec` and `DataRateSpec`: case matters, no fractions for
-//! durations and sizes, no value below the least unit of a key.
+//! Agrees with `org.apache.cassandra.config.DurationSpec`, `DataStorageSpec` and `DataRateSpec`:
+//! case matters, durations and sizes have no fractions, and no value is below the smallest unit of
+//! its key.
 
-/// Units of time with their nanoseconds, least first.
+/// Units of time and their nanoseconds, smallest first.
 pub const TIME: &[(&str, u64)] = &[
     ("ns", 1),
     ("us", 1_000),
@@ -13,12 +15,13 @@ pub const TIME: &[(&str, u64)] = &[
     ("h", 3_600_000_000_000),
     ("d", 86_400_000_000_000),
 ];
-/// Units of data with their bytes, least first.
+/// Units of data and their bytes, smallest first.
 pub const DATA: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
-/// Units of rate with their bytes a second, least first.
+/// Units of rates and their bytes a second, smallest first.
 pub const RATE: &[(&str, u64)] = &[("B/s", 1), ("KiB/s", 1 << 10), ("MiB/s", 1 << 20)];
 
-/// Reads a number with one of the units, none of them below `least`, in the smallest unit.
+/// Reads a number with one of the units, none smaller than `least`. The result counts the smallest
+/// unit of the list.
 pub fn parse(text: &str, units: &[(&str, u64)], least: &str) -> Result<u64, String> {
     let from = units.iter().position(|(unit, _)| *unit == least).unwrap_or(0);
     let accepted: Vec<&str> = units[from..].iter().map(|(unit, _)| *unit).collect();
@@ -35,7 +38,7 @@ pub fn parse(text: &str, units: &[(&str, u64)], least: &str) -> Result<u64, Stri
     }
 }
 
-/// Reads a rate; Cassandra takes fractions here.
+/// Reads a rate in bytes a second; Cassandra allows fractions here.
 pub fn parse_rate(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();

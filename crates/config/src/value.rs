@@ -1,4 +1,4 @@
-//! A value of a key, checked for its form.
+//! The value of a key, checked for its form.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use crate::catalogue::{Key, Kind, OldUnit, Treatment, old_factor};
 use crate::secrets::redacted;
 use crate::units::{self, DATA, TIME};
 
-/// A value in its form, and as it was written.
+/// A value, interpreted and as it was written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Value {
-    /// What it says.
+    /// The interpreted value.
     pub what: What,
     /// How it was written, without the secrets of lists and maps; `settings` shows it.
     pub text: String,
@@ -20,7 +20,7 @@ pub struct Value {
 /// What a value says.
 #[derive(Clone, PartialEq)]
 pub enum What {
-    /// Nothing: the default.
+    /// null, which means the default
     Null,
     /// bool
     Bool(bool),
@@ -60,7 +60,8 @@ impl Value {
         }
     }
 
-    /// A value as it stands in the file. `old`: the name was an old one, whose plain numbers have this unit.
+    /// Reads a value of the file. `old`: the key was given under an old name, whose plain numbers
+    /// have this unit.
     pub fn read(key: &Key, json: &Json, old: Option<OldUnit>) -> Result<Self, String> {
         if json.is_null() {
             return Ok(Self { what: What::Null, text: String::new() });
@@ -109,7 +110,7 @@ impl Value {
         Ok(Self { what, text: text.to_owned() })
     }
 
-    /// Old names: `-1` stands for "not set", as their converters have it.
+    /// Reads the number of an old name; `-1` means "not set", as in Cassandra's converters.
     fn of_old_number(key: &Key, number: f64, unit: OldUnit) -> Result<Self, String> {
         if number < 0.0 {
             return Ok(Self { what: What::Null, text: String::new() });
@@ -122,7 +123,7 @@ impl Value {
         Ok(Self { what: What::Quantity(quantity), text })
     }
 
-    /// Says the same as another value; class names count without their package.
+    /// Whether both mean the same; class names are compared without their package.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.what, &other.what) {
             (What::Text(a), What::Text(b)) => short_class(a) == short_class(b),
@@ -157,11 +158,11 @@ fn class_name(key: &Key, map: &serde_json::Map<String, Json>) -> Result<Value, S
 }
 
 impl Value {
-    /// The parameters that a class is given.
+    /// The parameters of a class.
     pub fn parameters(&self) -> Vec<(String, String)> {
         let What::Json(Json::Object(class)) = &self.what else { return Vec::new() };
         let given = match class.get("parameters") {
-            // parameters are also written as a list of one map
+            // parameters may also be written as a list of one map
             Some(Json::Array(items)) => items.first(),
             other => other,
         };

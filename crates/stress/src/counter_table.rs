@@ -1,4 +1,4 @@
-//! The table `counter1` of cassandra-stress: `counter_write` and `counter_read` of it.
+//! The table `counter1` of cassandra-stress, with `counter_write` and `counter_read`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::settings::Settings;
 use crate::standard::{each_column, key};
 use crate::workload::{Operation, Try, count_rows, one_by_one};
 
-/// `counter_write`.
+/// The operation `counter_write`.
 pub struct Add {
     session: Arc<Session>,
     statement: PreparedStatement,
@@ -53,7 +53,7 @@ impl Operation for Add {
     }
 }
 
-/// `counter_read`.
+/// The operation `counter_read`.
 pub struct Get {
     session: Arc<Session>,
     statement: PreparedStatement,

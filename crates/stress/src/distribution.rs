@@ -1,7 +1,8 @@
-//! Distributions of whole numbers: `FIXED(1)`, `UNIFORM(1..10)`, `~EXP(1..1000)`; the texts and meanings of cassandra-stress
-//! (org.apache.cassandra.stress.settings.OptionDistribution).
+//! Distributions of whole numbers: `FIXED(1)`, `UNIFORM(1..10)`, `~EXP(1..1000)`, with the texts
+//! and meanings of cassandra-stress (org.apache.cassandra.stress.settings.OptionDistribution).
 //!
-//! A draw takes its randomness from the caller, so that what it gives follows from a seed. Every draw lies within the bounds.
+//! The caller supplies the randomness of a draw, so the result follows from a seed. Every draw lies
+//! within the bounds.
 
 mod ratio;
 
@@ -13,13 +14,14 @@ use rand_distr::{Distribution as _, Exp, Normal, Weibull};
 use crate::{Error, Result};
 pub use ratio::Ratio;
 
-/// One of the distributions over whole numbers, bounds included.
+/// A distribution over whole numbers, bounds included.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     shape: Shape,
     min: i64,
     max: i64,
-    /// `~`: what would be drawn most often is drawn least.
+    /// Whether the distribution is inverted (`~`): numbers that would be drawn most often are drawn
+    /// least.
     inverted: bool,
 }
 
@@ -30,29 +32,30 @@ enum Shape {
     Exponential(Exp<f64>),
     Gaussian(Normal<f64>),
     Extreme(Weibull<f64>),
-    /// Within each of so many parts of the range the chance is the same.
+    /// Extreme, in this many parts of the range; within a part all numbers have the same chance.
     QuantizedExtreme(Weibull<f64>, i64),
-    /// One after the other, by the number of the draw.
+    /// The numbers in order, by the number of the draw.
     Sequence,
 }
 
 impl Distribution {
-    /// Always the same number.
+    /// Gives the same number always.
     pub const fn fixed(value: i64) -> Self {
         Self { shape: Shape::Fixed, min: value, max: value, inverted: false }
     }
 
-    /// Every number from `min` to `max` alike.
+    /// Gives every number from `min` to `max` with the same chance.
     pub const fn uniform(min: i64, max: i64) -> Self {
         Self { shape: Shape::Uniform, min, max, inverted: false }
     }
 
-    /// A bell over the range, whose edges are three standard deviations from its middle.
+    /// A normal distribution whose mean is the middle of the range and whose edges are three
+    /// standard deviations away.
     pub fn gaussian(min: i64, max: i64) -> Result<Self> {
         Self::of("gaussian", &[&format!("{min}..{max}")])
     }
 
-    /// Reads `NAME(PARAMETERS)`, with `~` before it for the inverted one.
+    /// Reads `NAME(PARAMETERS)`; `~` before it inverts the distribution.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = || -> Error {
             format!("'{text}' is no distribution; one looks like FIXED(1), UNIFORM(1..10), GAUSSIAN(1..10), EXP(1..10), EXTREME(1..10,2), ~EXP(1..10)").into()
@@ -74,7 +77,7 @@ impl Distribution {
         let (min, max) = parse_range(range)?;
         let width = (max - min) as f64;
         let number = |text: &&str| text.parse::<f64>().map_err(|_| format!("'{text}' is no number"));
-        // a chance of about one in the range for its far end, less skewed by the square root
+        // a chance of about one in the range for its far end; the square root makes it less skewed
         let far = 1.0 / width.max(1.0).sqrt();
         let weibull = |shape: f64| Weibull::new(width.max(1.0) / (-far.ln()).powf(1.0 / shape), shape);
         let shape = match (name, rest) {
@@ -99,17 +102,17 @@ impl Distribution {
         Ok(Self { shape, min, max, inverted: false })
     }
 
-    /// Smallest number that is drawn.
+    /// Smallest number that can be drawn.
     pub fn min(&self) -> i64 {
         self.min
     }
 
-    /// Largest number that is drawn.
+    /// Greatest number that can be drawn.
     pub fn max(&self) -> i64 {
         self.max
     }
 
-    /// The draw of this number: only a sequence asks for it, the others ask `random`.
+    /// Draws a number. Only a sequence uses the `number` of the draw, the others use `random`.
     pub fn draw(&self, number: u64, random: &mut impl Rng) -> i64 {
         let drawn = match &self.shape {
             Shape::Fixed => self.min,
@@ -125,7 +128,7 @@ impl Distribution {
         if self.inverted { self.max - (drawn - self.min) } else { drawn }
     }
 
-    /// A draw for which `seed` stands: the same each time.
+    /// Draws the number that belongs to `seed`, the same one each time.
     pub fn draw_of(&self, seed: u64) -> i64 {
         match self.shape {
             Shape::Fixed => self.min,
@@ -143,7 +146,7 @@ impl Distribution {
         random.random_range(begin..=(begin + size - 1).min(self.max))
     }
 
-    /// What `print` shows: how often each of ten parts of the range came.
+    /// The text of `print`: how often each of ten parts of the range was drawn.
     pub fn histogram(&self, draws: u64) -> String {
         const PARTS: usize = 10;
         let mut random = rand::rngs::SmallRng::seed_from_u64(0);
@@ -162,7 +165,7 @@ impl Distribution {
     }
 }
 
-/// A count with k, m or b (thousand, million, milliard) behind it.
+/// Reads a count with k, m or b (thousand, million, milliard) behind it.
 pub fn parse_count(text: &str) -> Result<i64> {
     let lower = text.trim().to_ascii_lowercase();
     let (digits, factor) = match lower.as_bytes().last() {
@@ -175,7 +178,7 @@ pub fn parse_count(text: &str) -> Result<i64> {
     number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too large").into())
 }
 
-/// `a..b`, the smaller first.
+/// Reads `a..b`, the smaller number first.
 pub fn parse_range(text: &str) -> Result<(i64, i64)> {
     let (from, to) = text.split_once("..").ok_or_else(|| format!("'{text}' is no range such as 1..10"))?;
     let (from, to) = (parse_count(from)?, parse_count(to)?);

@@ -1,4 +1,4 @@
-//! What `help` says: an overview, and a text for each command and option.
+//! The text of `help`: an overview, and a text for each command and option.
 
 const OVERVIEW: &str = "\
 helenus stress COMMAND [words] [-option words]...   loads a cluster and measures it, as cassandra-stress does
@@ -34,7 +34,7 @@ Options
   helenus stress mixed ratio(write=1,read=3) duration=60s -rate threads=64 fixed=20000/s -graph file=report.html
 ";
 
-/// Of all commands that load.
+/// Help for the words that all loading commands share.
 const COMMAND: &str = "\
 n=N             so many operations (k, m and b stand for thousand, million, milliard)
 duration=TIME   for so long: 30s, 5m, 1h

@@ -1,13 +1,16 @@
-//! `helenus stress`: loads a cluster and says what it did, with the commands and options of cassandra-stress.
+//! `helenus stress`: puts load on a cluster and reports the result, with the commands and options
+//! of cassandra-stress.
 //!
-//! It stands outside of the house: a client program that speaks through a driver to whatever node it is given, Helenus or Cassandra, so that
-//! a comparison can be repeated by anybody. Command line → [`settings`]; what is asked of the cluster → [`workload`]; who asks how fast →
-//! [`run`]; what it measured → [`measure`] and [`report`].
+//! It is a client program outside of the server and speaks through a driver to whatever node it is
+//! given, Helenus or Cassandra, so that anybody can repeat a comparison. The command line is in
+//! [`settings`], the requests in [`workload`], their pace in [`run`], the measurements in
+//! [`measure`] and [`report`].
 //!
-//! What must hold: an operation's values follow from its seed alone, so that a later `read` meets what a `write` wrote; with `-rate fixed=`
-//! latency counts from when an operation should have begun (no coordinated omission); nothing grows with the number of operations.
+//! Invariants: the values of an operation follow from its seed alone, so that a later `read` meets
+//! what a `write` wrote; with `-rate fixed=` latency counts from the moment at which an operation
+//! should have begun (no coordinated omission); no memory grows with the number of operations.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a client program beside the server: it has clock, threads and files of its own
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a client program beside the server, with a clock, threads and files of its own
 
 mod counter_table;
 mod distribution;
@@ -29,11 +32,12 @@ use std::process::ExitCode;
 
 use settings::{Settings, Wanted};
 
-/// What went wrong, as a sentence for the user.
+/// An error, as a sentence for the user.
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
-/// Runs the command of `arguments` (what stands behind `helenus stress`). Exit codes: 0 done, 1 the load failed, 2 wrong usage.
+/// Runs the command of `arguments` (the words behind `helenus stress`). Exit codes: 0 done, 1 the
+/// load failed, 2 wrong usage.
 pub fn run(arguments: &[String]) -> ExitCode {
     let settings = match Settings::parse(arguments) {
         Ok(Wanted::Load(settings)) => settings,

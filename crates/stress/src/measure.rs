@@ -1,6 +1,7 @@
-//! What operations took: histograms by kind, of the time since the last line and of the whole run.
+//! The times of operations: histograms by kind, for the last interval and for the whole run.
 //!
-//! Two times are kept: *service*, from when the request was sent, and *response*, from when it should have been. They differ with `-rate fixed=` only.
+//! Two times are kept: *service*, from the moment at which the request was sent, and *response*,
+//! from the moment at which it should have been sent. They differ with `-rate fixed=` only.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,14 +11,15 @@ use hdrhistogram::Histogram;
 
 use crate::workload::Done;
 
-/// Longest time that is told apart: an hour, in microseconds.
+/// Longest time that is told apart, microseconds: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
-/// Histograms of one kind of operation, so that threads seldom wait for one another.
+/// Number of histograms for one kind of operation; several, so that threads seldom wait for each
+/// other.
 const SHARDS: usize = 16;
-/// Points of the series that a run keeps; beyond it every second one goes.
+/// Most points of a series. When there are more, every second one is dropped.
 const MOST_POINTS: usize = 10_000;
 
-/// An empty histogram of microseconds, three digits.
+/// An empty histogram of microseconds with three significant digits.
 fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_US, 3).expect("bounds and digits that the histogram takes")
 }
@@ -28,24 +30,24 @@ pub struct Tally {
     pub operations: u64,
     pub partitions: u64,
     pub rows: u64,
-    /// Operations that failed in all their tries.
+    /// Operations that failed in all their attempts.
     pub errors: u64,
-    /// Tries beyond the first of an operation.
+    /// Attempts beyond the first one of an operation.
     pub retries: u64,
-    /// Microseconds since each should have begun.
+    /// Microseconds since each operation should have begun.
     pub response: Histogram<u64>,
-    /// Microseconds since each was sent.
+    /// Microseconds since each request was sent.
     pub service: Histogram<u64>,
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// An empty tally.
     pub fn new() -> Self {
         let (response, service) = (histogram(), histogram());
         Self { operations: 0, partitions: 0, rows: 0, errors: 0, retries: 0, response, service }
     }
 
-    /// Takes in another.
+    /// Adds another tally.
     pub fn add(&mut self, other: &Self) {
         self.operations += other.operations;
         self.partitions += other.partitions;
@@ -64,7 +66,7 @@ impl Tally {
     }
 }
 
-/// Where the threads of a run write down what one kind of operation took.
+/// Records the times of one kind of operation for all threads of a run.
 pub struct Meter {
     pub name: String,
     shards: Vec<Mutex<Tally>>,
@@ -72,18 +74,19 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// For operations of this name.
+    /// A meter for operations of this name.
     pub fn new(name: &str) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::new(Tally::new())).collect();
         Self { name: name.to_owned(), shards, next: AtomicU64::new(0) }
     }
 
-    /// A thread's place.
+    /// The index of a thread's histogram.
     pub fn place(&self) -> usize {
         self.next.fetch_add(1, Ordering::Relaxed) as usize % SHARDS
     }
 
-    /// An operation has ended, after so many tries beyond the first; without `done` it has failed.
+    /// Records the end of an operation and its number of attempts beyond the first. `done` is None
+    /// if it failed.
     pub fn record(&self, place: usize, response: Duration, service: Duration, done: Option<&Done>, retries: u64) {
         let mut tally = self.shards[place].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         tally.operations += 1;
@@ -99,7 +102,7 @@ impl Meter {
         }
     }
 
-    /// What came since the last call.
+    /// Takes the tally since the last call.
     pub fn take(&self) -> Tally {
         let mut all = Tally::new();
         for shard in &self.shards {
@@ -111,10 +114,10 @@ impl Meter {
     }
 }
 
-/// Figures of some seconds.
+/// The figures of an interval.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 pub struct Figures {
-    /// Seconds since the run began, at the end of these.
+    /// Seconds from the beginning of the run to the end of the interval.
     pub at: f64,
     pub operations: u64,
     pub partitions: u64,
@@ -133,7 +136,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Of a tally over so many seconds.
+    /// The figures of a tally over this many seconds.
     pub fn of(tally: &Tally, at: f64, seconds: f64) -> Self {
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let millis = |quantile| tally.response.value_at_quantile(quantile) as f64 / 1000.0;
@@ -157,17 +160,17 @@ impl Figures {
     }
 }
 
-/// Figures over time, all kinds together: bounded, whatever the run takes.
+/// Figures of all kinds over time. Bounded, however long the run is.
 #[derive(Default)]
 pub struct Series {
     pub points: Vec<Figures>,
-    /// One of so many lines is kept.
+    /// One interval of this many is kept.
     stride: usize,
     seen: usize,
 }
 
 impl Series {
-    /// One more.
+    /// Adds the figures of an interval.
     pub fn push(&mut self, figures: Figures) {
         if self.points.len() == MOST_POINTS {
             let mut number = 0;
@@ -184,7 +187,7 @@ impl Series {
     }
 }
 
-/// How far the mean of some rates is from being certain: its standard error, as a part of it.
+/// The uncertainty of the mean of several rates: its standard error divided by the mean.
 #[derive(Default)]
 pub struct Uncertainty {
     count: usize,
@@ -193,7 +196,7 @@ pub struct Uncertainty {
 }
 
 impl Uncertainty {
-    /// One more rate.
+    /// Adds a rate.
     pub fn push(&mut self, rate: f64) {
         self.count += 1;
         let distance = rate - self.mean;
@@ -201,13 +204,13 @@ impl Uncertainty {
         self.squares += distance * (rate - self.mean);
     }
 
-    /// Standard error over mean; not a number below two rates.
+    /// Standard error divided by mean; NaN for fewer than two rates.
     pub fn value(&self) -> f64 {
         let variance = self.squares / (self.count as f64 - 1.0);
         (variance / self.count as f64).sqrt() / self.mean
     }
 
-    /// Certain enough, or measured often enough.
+    /// Whether the mean is certain enough, or was measured often enough.
     pub fn is_enough(&self, wanted: f64, (at_least, at_most): (usize, usize)) -> bool {
         self.count >= at_most || (self.count >= at_least && self.value() < wanted)
     }
@@ -218,8 +221,9 @@ mod tests {
     use super::*;
     use crate::pace::Pace;
 
-    /// One thread asks a server 1,000 times a second; it answers in 1 ms, but once only after a second. What should have been asked meanwhile
-    /// is asked as fast as it goes.
+    /// One thread asks a server 1,000 times a second. It answers in 1 ms, but once only after a
+    /// second. The requests that should have been sent meanwhile are sent as fast as possible
+    /// afterwards.
     #[test]
     fn a_stall_counts_for_all_that_should_have_been_asked_meanwhile() {
         let (pace, meter) = (Pace::new(1000.0), Meter::new("READ"));
@@ -238,7 +242,8 @@ mod tests {
         // sent one after the other: 999 of 1,000 took a millisecond, and the stall is one of 4,000
         assert_eq!(millis(&tally.service, 0.999), 1);
         assert_eq!(millis(&tally.service, 1.0), 1000);
-        // 2,000 are late, each half a millisecond less than the one before: half of all, by half a second on average
+        // 2,000 are late, each half a millisecond less than the one before: half of all, by half a
+        // second on average
         assert!((495..=505).contains(&millis(&tally.response, 0.75)), "{}", millis(&tally.response, 0.75));
         assert!((975..=985).contains(&millis(&tally.response, 0.99)), "{}", millis(&tally.response, 0.99));
         assert!((245.0..=255.0).contains(&(tally.response.mean() / 1000.0)), "{}", tally.response.mean());

@@ -1,9 +1,9 @@
-//! When operations should begin.
+//! The moments at which operations should begin.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Moments at which operations should begin, at equal distances.
+/// Moments at equal distances at which operations should begin.
 pub struct Pace {
     begin: Instant,
     distance: Duration,
@@ -11,12 +11,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// So many a second, from now on.
+    /// This many moments a second, from now on.
     pub fn new(per_second: f64) -> Self {
         Self { begin: Instant::now(), distance: Duration::from_secs_f64(1.0 / per_second), next: AtomicU64::new(0) }
     }
 
-    /// When the next one should begin.
+    /// The next moment.
     pub fn next(&self) -> Instant {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let nanos = (self.distance.as_nanos() as u64).saturating_mul(number);

@@ -1,4 +1,5 @@
-//! `user`: a profile in YAML says which table, how its values are spread, and which queries are asked (org.apache.cassandra.stress.StressProfile).
+//! `user`: a profile in YAML describes a table, the distribution of its values, and the queries
+//! (org.apache.cassandra.stress.StressProfile).
 
 mod insert;
 mod query;
@@ -23,21 +24,23 @@ use crate::workload::{Operation, Workload};
 use rows::{Level, Rows};
 use yaml::{ColumnSpec, Profile};
 
-/// Bytes of a text when its column says nothing, elements of a collection, and how many different values a column has.
+/// Default of the bytes of a text, of the elements of a collection, and of the number of different
+/// values of a column.
 const SIZE: Distribution = Distribution::uniform(4, 8);
 const POPULATION: Distribution = Distribution::uniform(1, 100_000_000_000);
 
-/// Rows of a partition that are made at once; larger ones are drawn from row by row.
+/// Most rows of a partition that are generated at once; from larger partitions rows are drawn one
+/// by one.
 const ROWS_MAX: usize = 1_000_000;
 
-/// A profile with its table as the cluster has it.
+/// A profile with its table as the cluster describes it.
 struct Loaded {
     profile: Profile,
     table: Table,
     rows: Arc<Rows>,
 }
 
-/// Makes the schemas and prepares the operations; the tables too.
+/// Creates the schemas and prepares the operations; also returns the tables.
 pub async fn prepare(
     session: &Arc<Session>,
     settings: &Settings,
@@ -56,7 +59,7 @@ pub async fn prepare(
     let mut operations: Vec<(Arc<dyn Operation>, f64)> = Vec::new();
     for (name, weight) in parts {
         let (profile, operation) = find(&loaded, name)?;
-        // names of queries without their keyspace are of this one
+        // queries that name no keyspace use this one
         session.use_keyspace(&profile.profile.keyspace, true).await?;
         operations.push((profile.operation(session, settings, name, operation).await?, *weight));
     }
@@ -64,7 +67,7 @@ pub async fn prepare(
     Ok((Workload::new(operations, settings.load.streak.clone()), tables))
 }
 
-/// The profile that `name` means and the operation in it: the first profile where none is named.
+/// The profile and the operation that `name` means; the first profile if it names none.
 fn find<'a>(loaded: &'a [Loaded], name: &'a str) -> Result<(&'a Loaded, &'a str)> {
     let named = loaded.iter().find_map(|loaded| {
         let operation = name.strip_prefix(loaded.profile.name().as_str())?.strip_prefix('.')?;
@@ -120,13 +123,13 @@ async fn create(session: &Session, profile: &Profile) -> Result<()> {
     Ok(())
 }
 
-/// What was to be made exists.
+/// Whether the error says that the element exists already.
 fn is_there(error: &ExecutionError) -> bool {
     use scylla::errors::{DbError, RequestAttemptError};
     matches!(error, ExecutionError::LastAttemptError(RequestAttemptError::DbError(DbError::AlreadyExists { .. }, _)))
 }
 
-/// The table as the cluster has it.
+/// The table as the cluster describes it.
 pub struct Table {
     /// Keyspace and table, quoted.
     pub name: String,
@@ -212,7 +215,7 @@ impl Table {
     }
 }
 
-/// Types of columns, as a statement that reads them all says.
+/// The types of columns, taken from the metadata of a statement that reads all of them.
 async fn types(session: &Session, table: &str) -> Result<HashMap<String, ColumnType<'static>>> {
     let statement = session.prepare(format!("SELECT * FROM {table}")).await?;
     let columns = statement.get_current_result_set_col_specs();

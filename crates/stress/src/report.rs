@@ -1,4 +1,5 @@
-//! What is told: a line for each interval, results at the end, files that were asked for.
+//! The output of a run: a line for each interval, results at the end, and the files that were asked
+//! for.
 
 mod html;
 mod kept;
@@ -19,20 +20,20 @@ use crate::settings::Settings;
 use crate::settings::output::{Graph, Output};
 use kept::Kept;
 
-/// A run that is over.
+/// A run that has ended.
 pub struct Finished {
     pub threads: usize,
     pub seconds: f64,
-    /// Of each kind of operation.
+    /// Each kind of operation with its tally and figures.
     pub kinds: Vec<(String, Tally, Figures)>,
     pub total: Figures,
-    /// All kinds.
+    /// The tally of all kinds together.
     pub tally: Tally,
     pub series: Series,
 }
 
 impl Finished {
-    /// Sums up.
+    /// Computes the results.
     pub fn new(threads: usize, seconds: f64, kinds: Vec<(String, Tally)>, series: Series) -> Self {
         let mut tally = Tally::new();
         for (_, kind) in &kinds {
@@ -45,7 +46,7 @@ impl Finished {
     }
 }
 
-/// Where things are told.
+/// The destinations of the output.
 pub struct Reports {
     file: Option<BufWriter<File>>,
     hdr: Option<(BufWriter<File>, Instant)>,
@@ -54,15 +55,15 @@ pub struct Reports {
     summary: bool,
     fixed: bool,
     header: Option<std::time::Duration>,
-    /// When the header was shown.
+    /// The time at which the header was printed last.
     shown: Instant,
     server: Server,
-    /// The command line, without the password.
+    /// The command line without the password.
     line: String,
     operation: String,
 }
 
-/// The line above those of the intervals.
+/// The line above the lines of intervals.
 fn header() -> String {
     format!(
         "{:<10}{:>10},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>8},{:>7},{:>9},{:>7}",
@@ -84,7 +85,7 @@ fn header() -> String {
 }
 
 impl Reports {
-    /// Opens the files of the command line; says what is going to be done with which server.
+    /// Opens the files of the command line, and prints what will be done with which server.
     pub fn new(settings: &Settings, server: Server) -> Result<Self> {
         let output = &settings.output;
         let mut reports = Self::open(settings, output, server)?;
@@ -135,7 +136,7 @@ impl Reports {
         })
     }
 
-    /// A line of text.
+    /// Prints a line of text.
     pub fn say(&mut self, text: &str) -> Result<()> {
         println!("{text}");
         if let Some(file) = &mut self.file {
@@ -144,7 +145,7 @@ impl Reports {
         Ok(())
     }
 
-    /// A run begins.
+    /// Prints the beginning of a run.
     pub fn begin(&mut self, settings: &Settings, threads: usize) -> Result<()> {
         let how_long = match (settings.load.count, settings.load.duration) {
             (Some(count), _) => format!("for {count} operations"),
@@ -156,7 +157,7 @@ impl Reports {
         self.say(&header())
     }
 
-    /// An interval of a run.
+    /// Prints the line of an interval.
     pub fn line(&mut self, kind: &str, operations: u64, figures: &Figures, uncertainty: &Uncertainty) -> Result<()> {
         if self.header.is_some_and(|every| self.shown.elapsed() >= every) {
             self.shown = Instant::now();
@@ -169,11 +170,11 @@ impl Reports {
         ))
     }
 
-    /// The same for the log of histograms, in microseconds.
+    /// Writes the interval to the log of histograms, in microseconds.
     pub fn interval(&mut self, from: Instant, to: Instant, times: &Histogram<u64>) -> Result<()> {
         let Some((file, begun)) = &mut self.hdr else { return Ok(()) };
         let mut serializer = V2DeflateSerializer::new();
-        // the header stands already: what the builder writes again is thrown away
+        // the header is written already, so the builder's second one is dropped
         let mut line = Vec::new();
         let mut log = IntervalLogWriterBuilder::new()
             .with_max_value_divisor(1000.0)
@@ -186,7 +187,7 @@ impl Reports {
         Ok(())
     }
 
-    /// A run is over.
+    /// Prints the results of a run.
     pub fn finished(&mut self, run: &Finished) -> Result<()> {
         if !self.summary {
             return Ok(());
@@ -234,7 +235,7 @@ impl Reports {
         lines.into_iter().try_for_each(|line| self.say(&line))
     }
 
-    /// All runs are over; `word` says how.
+    /// Prints the end of all runs; `word` says how they ended.
     pub fn end(&mut self, runs: &[Finished], word: &str) -> Result<()> {
         if runs.len() > 1 {
             self.say("   threads      op/s      mean       med       .95       .99      .999       max  errors")?;
@@ -266,7 +267,7 @@ impl Reports {
         self.say(word)
     }
 
-    /// Puts the runs beside those that the report has, if it is there.
+    /// Adds the runs to the report, beside those that it has.
     fn draw(&self, graph: &Graph, runs: &[Finished]) -> Result<()> {
         let mut all = match std::fs::read_to_string(&graph.file) {
             Ok(page) => kept::read(&page)?,

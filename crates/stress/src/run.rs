@@ -1,4 +1,4 @@
-//! Runs: so many operations under way, until it is enough.
+//! Runs: a number of concurrent operations until the end of the run.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,16 +18,17 @@ use crate::settings::output::Level;
 use crate::workload::{Done, Next, Operation, Streak, Workload};
 use crate::{Error, Result, counter_table, profile, session, standard};
 
-/// Operations of a warm-up: a quarter of the run, no more than these.
+/// Most operations of a warm-up, which has a quarter of the run's.
 const WARM_UP: u64 = 50_000;
-/// Runs in a row that must not be faster for the search to end.
+/// Number of runs in a row without a gain after which the search for the best number of threads
+/// ends.
 const NO_FASTER: usize = 3;
-/// Pause between runs that write, so that one does not pay for the other.
+/// Pause between runs that write, so that one run does not slow down the next.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Pause before the same operation is tried again.
+/// Pause before an operation is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Does all that the command line asks for.
+/// Runs everything that the command line asks for.
 pub async fn all(settings: Settings) -> Result<()> {
     let session = Arc::new(session::connect(&settings).await?);
     let mut reports = Reports::new(&settings, session::server(&session).await?)?;
@@ -66,7 +67,7 @@ pub async fn all(settings: Settings) -> Result<()> {
     reports.end(&runs, "END")
 }
 
-/// Schema and statements; the tables that are loaded.
+/// Creates the schema and prepares statements; also returns the tables that are loaded.
 async fn prepare(session: &Arc<Session>, settings: &Settings) -> Result<(Workload, Vec<String>)> {
     if let Command::User(files, parts) = &settings.load.command {
         return profile::prepare(session, settings, files, parts).await;
@@ -112,7 +113,7 @@ async fn warm_up(settings: &Settings, workload: &Arc<Workload>, reports: &mut Re
     load.wait().await
 }
 
-/// No faster on average over the last runs.
+/// Whether the last runs were on average no faster than those before.
 fn is_saturated(runs: &[Finished]) -> bool {
     let Some(first) = runs.len().checked_sub(NO_FASTER + 1) else { return false };
     let gain: f64 =
@@ -120,7 +121,7 @@ fn is_saturated(runs: &[Finished]) -> bool {
     gain / NO_FASTER as f64 <= 0.0
 }
 
-/// One run, and why it ended before its time, if it did.
+/// One run; also the reason why it ended early, if it did.
 async fn one(
     settings: &Settings,
     workload: &Arc<Workload>,
@@ -157,7 +158,7 @@ async fn one(
         }
         let figures = Figures::of(&together, at, seconds);
         let so_far: u64 = totals.iter().map(|(_, total)| total.operations).sum();
-        // the last piece of a run is short: it says little about the rate
+        // the last interval of a run is short and says little about the rate
         if !is_over {
             uncertainty.push(figures.per_second);
         }
@@ -178,12 +179,12 @@ async fn one(
     Ok((finished, failure))
 }
 
-/// Operations under way.
+/// The operations of a run.
 struct Load {
     meters: Vec<Arc<Meter>>,
     tasks: JoinSet<Result<()>>,
     source: Arc<Source>,
-    /// The first one.
+    /// The first failure.
     failure: Option<Error>,
 }
 
@@ -217,7 +218,8 @@ impl Load {
         Self { meters, tasks, source, failure: None }
     }
 
-    /// Until all have ended; the first failure ends the others. May be given up and begun again.
+    /// Waits until all operations have ended; the first failure ends the others. Waiting may be
+    /// given up and begun again.
     async fn wait(&mut self) -> Result<()> {
         while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended.map_err(Into::into).and_then(|ended| ended) {
@@ -229,7 +231,7 @@ impl Load {
     }
 }
 
-/// One operation after the other.
+/// Executes one operation after the other.
 struct Worker {
     workload: Arc<Workload>,
     source: Arc<Source>,
@@ -250,7 +252,7 @@ impl Worker {
             let intended = self.pace.as_ref().map(|pace| pace.next());
             if let Some(intended) = intended {
                 tokio::time::sleep_until(intended.into()).await;
-                // a long wait may have outlived the run
+                // the run may have ended during a long wait
                 if self.source.is_stopped() {
                     operation.ended(&next.visits);
                     return Ok(());
@@ -281,7 +283,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Tries until it is done; how many tries more than one it took.
+    /// Tries an operation until it succeeds. Also returns the number of attempts beyond the first.
     async fn attempt(&self, operation: &Arc<dyn Operation>, next: &Next) -> (Result<Done>, u64) {
         for retries in 0..u64::from(self.tries) - 1 {
             match operation.run(&next.visits, next.draw).await {

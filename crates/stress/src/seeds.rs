@@ -1,7 +1,9 @@
-//! Which partitions operations are about: seeds, given out to all threads until it is enough (org.apache.cassandra.stress.generate.SeedManager).
+//! The partitions of operations: seeds, which all threads take from one source until it ends
+//! (org.apache.cassandra.stress.generate.SeedManager).
 //!
-//! What must hold: a seed's place in the sequence (for drawn seeds the operation's number) decides it and all that is left to chance, so that two
-//! runs of the same line ask for the same, whichever thread does it.
+//! Invariant: the position of a seed in the sequence (for drawn seeds, the number of the operation)
+//! determines the seed and everything random about it. So two runs of the same command line ask for
+//! the same data, whichever threads do it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,27 +16,27 @@ use crate::distribution::Distribution;
 use crate::settings::population::Population;
 use crate::value::mix;
 
-/// A partition that an operation is about.
+/// A partition for an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
     pub seed: u64,
-    /// Of the operation, counted from 0.
+    /// The number of the operation, counted from 0.
     pub number: u64,
-    /// The seed's place in the sequence of those that are written.
+    /// The position of the seed in the sequence of written seeds.
     pub place: u64,
-    /// Which of the parts that the partition is written in, and how many there are.
+    /// The part of the partition that is written, and the number of parts.
     pub part: u64,
     pub parts: u64,
 }
 
 impl Visit {
-    /// What is left to chance: the same for the same place of the sequence, whichever operation gets it.
+    /// The random number of the operation: the same for the same position of the sequence.
     pub fn draw(&self) -> u64 {
         mix(mix(self.place) ^ self.part)
     }
 }
 
-/// Numbers and seeds of operations.
+/// Gives out the numbers and seeds of operations.
 pub struct Source {
     population: Population,
     numbers: AtomicU64,
@@ -45,7 +47,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Gives out `limit` numbers, or goes on until it is stopped.
+    /// Gives out `limit` numbers; None: until it is stopped.
     pub fn new(population: Population, limit: Option<u64>) -> Self {
         let zero = || AtomicU64::new(0);
         let limit = limit.unwrap_or(u64::MAX);
@@ -53,7 +55,7 @@ impl Source {
         Self { population, numbers, limit, places, stopped: AtomicBool::new(false), written }
     }
 
-    /// One operation more may be done: its number.
+    /// The number of the next operation; None: there is none.
     pub fn permit(&self) -> Option<u64> {
         if self.is_stopped() {
             return None;
@@ -62,7 +64,7 @@ impl Source {
         (number < self.limit).then_some(number)
     }
 
-    /// The partition of the operation of this number; none once a sequence that does not wrap is over.
+    /// The partition of an operation; None once a sequence that does not wrap has ended.
     pub fn visit(&self, number: u64, is_write: bool) -> Option<Visit> {
         let (seed, place) = match &self.population {
             Population::Sequence { first, last, wrap, lookback } => {
@@ -80,25 +82,26 @@ impl Source {
         Some(Visit { seed: seed as u64, number, place, part: 0, parts: 1 })
     }
 
-    /// A partition has been written.
+    /// Records that a partition has been written.
     pub fn wrote(&self, visit: &Visit) {
         if matches!(self.population, Population::Sequence { lookback: Some(_), .. }) {
             self.written.add(visit.place);
         }
     }
 
-    /// No more.
+    /// Ends the source.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was stopped before its end.
+    /// Whether the source was stopped before its end.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 }
 
-/// How far the sequence has been written without a gap. What waits behind a gap is bounded by the operations under way.
+/// How far the sequence has been written without a gap. The operations in flight bound what waits
+/// behind a gap.
 #[derive(Default)]
 struct Written {
     count: AtomicU64,
@@ -116,7 +119,7 @@ impl Written {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    /// A place so many writes ago; of those that are there, when there are not so many.
+    /// The position a number of writes ago; if there were fewer, one of those.
     fn before(&self, lookback: &Distribution, number: u64) -> u64 {
         let count = self.count.load(Ordering::Relaxed);
         let back = lookback.draw_of(mix(number)).max(0) as u64;
@@ -163,7 +166,7 @@ mod tests {
     fn a_read_looks_back_at_what_has_been_written() {
         let source = Source::new(sequence(101, 200, true, Some("FIXED(2)")), None);
         let writes: Vec<Visit> = (0..10).filter_map(|number| source.visit(number, true)).collect();
-        // all but the eighth have ended: seven stand without a gap
+        // all but the eighth have ended, so seven stand without a gap
         writes.iter().filter(|visit| visit.seed != 108).for_each(|visit| source.wrote(visit));
         assert_eq!(next(&source, false), Some(106));
         writes.iter().filter(|visit| visit.seed == 108).for_each(|visit| source.wrote(visit));

@@ -1,4 +1,4 @@
-//! The driver's session.
+//! The session of the driver.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::settings::Settings;
 use crate::settings::connection::{Compression, Connection};
 use crate::tunnel::Tunnel;
 
-/// Longest wait for an answer: an operation that has none by then has failed.
+/// Longest wait for an answer; an operation without one by then has failed.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What answers: name and version.
+/// Name and version of the server.
 #[derive(Clone, serde::Serialize)]
 pub struct Server {
     pub cluster: String,
     pub version: String,
 }
 
-/// Asks the node that is connected to.
+/// Asks the connected node for its name and version.
 pub async fn server(session: &Session) -> Result<Server> {
     let query = "SELECT cluster_name, release_version FROM system.local";
     let answer = session.query_unpaged(query, ()).await?.into_rows_result()?;
@@ -37,7 +37,7 @@ pub async fn server(session: &Session) -> Result<Server> {
     Ok(Server { cluster, version })
 }
 
-/// Connects. Tries are counted by us, so that the driver makes none of its own.
+/// Connects. The driver retries nothing, because this program counts the attempts.
 pub async fn connect(settings: &Settings) -> Result<Session> {
     let connection = &settings.connection;
     let hosts: Vec<String> = connection.hosts.iter().map(|host| address(host, connection.port)).collect();
@@ -76,7 +76,7 @@ async fn resolve(hosts: &[String]) -> Result<Vec<SocketAddr>> {
     Ok(nodes)
 }
 
-/// Nodes of the command line and no others.
+/// Allows the nodes of the command line and no others.
 struct Only {
     nodes: Vec<SocketAddr>,
 }
@@ -89,7 +89,7 @@ impl HostFilter for Only {
 
 fn address(host: &str, port: u16) -> String {
     match host.rsplit_once(':') {
-        // host:port, but not an IPv6 address as it stands
+        // host:port, but not an IPv6 address without brackets
         Some((before, after)) if after.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']')) => {
             host.to_owned()
         }
@@ -100,7 +100,7 @@ fn address(host: &str, port: u16) -> String {
 
 fn unreachable(connection: &Connection, error: &dyn std::error::Error) -> String {
     let hosts = connection.hosts.join(", ");
-    // with version 1.3 of TLS a node refuses who shows no certificate only after the handshake
+    // in version 1.3 of TLS, a node refuses a client without certificate only after the handshake
     let hint = match &connection.transport {
         Some(transport) if transport.identity.is_none() => {
             " (a node that wants a certificate needs -transport keystore=)"

@@ -1,4 +1,5 @@
-//! The command line: `COMMAND words… -group words…`, as cassandra-stress has it; every word is either understood or refused by name.
+//! The command line, `COMMAND words… -group words…`, as in cassandra-stress. Every word is either
+//! understood or refused by name.
 
 pub mod columns;
 pub mod command;
@@ -28,17 +29,17 @@ use schema::Schema;
 use token_ranges::TokenRanges;
 use words::Words;
 
-/// Options of cassandra-stress that are refused, and why.
+/// Options of cassandra-stress that are refused, and the reasons.
 const REFUSED: [(&str, &str); 4] = [
     ("-jmx", "nothing is asked of JMX, which Helenus does not have: the lines have no gc columns"),
     ("-sendto", "there is no stress daemon; start this program where it is wanted"),
     ("-sample", "nothing is sampled: histograms hold every operation"),
     ("-key", "it is -pop by now"),
 ];
-/// Those that are known.
+/// Options that are known.
 const KNOWN: &str = "-rate -pop -col -insert -tokenrange -schema -node -port -mode -transport -credentials-file -log -reporting -graph -errors";
 
-/// Everything that the command line says.
+/// The content of the command line.
 pub struct Settings {
     pub load: Load,
     pub rate: Rate,
@@ -50,30 +51,30 @@ pub struct Settings {
     pub connection: Connection,
     pub output: Output,
     pub errors: Errors,
-    /// All of it as it was given, but for the password.
+    /// The whole command line without the password.
     pub line: String,
 }
 
-/// What is to be done.
+/// The action that is asked for.
 pub enum Wanted {
     Load(Box<Settings>),
-    /// Help, on this word.
+    /// Print help on this word; None: the overview.
     Help(Option<String>),
-    /// The version.
+    /// Print the version.
     Version,
-    /// Show what a distribution draws, so many times.
+    /// Print what a distribution draws, this many times.
     Print(Distribution, u64),
 }
 
-/// What a failed operation means.
+/// The handling of failed operations.
 pub struct Errors {
-    /// Tries besides the first.
+    /// Attempts besides the first.
     pub retries: u32,
-    /// Go on when all tries have failed.
+    /// Whether to continue when all attempts of an operation have failed.
     pub ignore: bool,
-    /// A read has to give what a write of the same seed wrote.
+    /// Whether a read must return what a write of the same seed wrote.
     pub validate: bool,
-    /// Columns of types that no values are made for are left out.
+    /// Whether columns of types that cannot be generated are left out.
     pub skip_columns: bool,
 }
 
@@ -138,7 +139,7 @@ impl Settings {
         Ok(Wanted::Load(Box::new(settings)))
     }
 
-    /// Writes data.
+    /// Whether the command writes data.
     pub fn writes(&self) -> bool {
         !matches!(self.load.command, Command::Read | Command::CounterRead)
     }
@@ -166,7 +167,7 @@ fn print(words: &[String]) -> Result<Wanted> {
     Ok(Wanted::Print(Distribution::parse(&distribution)?, draws as u64))
 }
 
-/// The command line again, without the password.
+/// The command line without the password.
 fn line(arguments: &[String]) -> String {
     let word = |word: &String| match word.get(.."password=".len()) {
         Some(head) if head.eq_ignore_ascii_case("password=") => format!("{head}***"),
@@ -175,7 +176,8 @@ fn line(arguments: &[String]) -> String {
     arguments.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Words by the option before them; those of the command stand under "". A bracket that is open takes the next argument too.
+/// Words by the option before them; the words of the command are under "". An open bracket takes
+/// the next argument too.
 fn groups(arguments: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut name = String::new();

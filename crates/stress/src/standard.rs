@@ -1,4 +1,5 @@
-//! The table `standard1` of cassandra-stress: a key of ten bytes and some columns of blobs; `write` and `read` of it.
+//! The table `standard1` of cassandra-stress, a key of ten bytes and some columns of blobs, with
+//! `write` and `read`.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::settings::columns::Columns;
 use crate::value::{Generator, mix};
 use crate::workload::{Operation, Try, one_by_one};
 
-/// Makes the keyspace and both tables of ours, where they are not there yet.
+/// Creates the keyspace and both tables, if they do not exist.
 pub async fn create(session: &Session, settings: &Settings) -> Result<()> {
     let schema = &settings.schema;
     let keyspace =
@@ -33,7 +34,7 @@ pub async fn create(session: &Session, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// The key of a seed: so many hexadecimal digits, as text.
+/// The key of a seed: `size` hexadecimal digits, as text.
 pub fn key(seed: u64, size: usize) -> CqlValue {
     let mut digits = Vec::with_capacity(size + 16);
     let mut state = seed;
@@ -45,12 +46,12 @@ pub fn key(seed: u64, size: usize) -> CqlValue {
     CqlValue::Blob(digits)
 }
 
-/// Columns' names as CQL wants them, with something behind each.
+/// Names of columns as CQL text, each followed by the text of `behind`.
 pub fn each_column(columns: &Columns, behind: impl Fn(&str) -> String) -> String {
     columns.names.iter().map(|name| behind(&format!("\"{name}\""))).collect::<Vec<_>>().join(", ")
 }
 
-/// Values of the columns, for a seed.
+/// The values of the columns for a seed.
 struct Values {
     generators: Vec<Generator>,
 }
@@ -69,7 +70,7 @@ impl Values {
     }
 }
 
-/// `write`.
+/// The operation `write`.
 pub struct Write {
     session: Arc<Session>,
     statement: PreparedStatement,
@@ -110,13 +111,13 @@ impl Operation for Write {
     }
 }
 
-/// `read`.
+/// The operation `read`.
 pub struct Read {
     session: Arc<Session>,
     statement: PreparedStatement,
-    /// What must come, unless nobody looks.
+    /// The values that must be returned; None: they are not checked.
     values: Option<Values>,
-    /// The columns' names in the order in which they are wanted.
+    /// The names of the columns in the expected order.
     names: Vec<String>,
     key_size: usize,
 }

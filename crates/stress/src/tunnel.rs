@@ -1,10 +1,13 @@
-//! TLS to the nodes: a socket of this machine for each node, and behind it the encrypted connection.
+//! TLS to the nodes: a local socket for each node, and behind it the encrypted connection.
 //!
-//! The driver speaks plainly to a door on the loopback interface; each connection through it is one TLS connection to the node. The driver's own
-//! TLS would bring a second cryptographic library, built from C, into the program. What it costs: each request and each answer is copied once
-//! more and passes two more system calls. While the tool runs, whoever may open sockets of this machine may use the doors.
+//! The driver speaks without encryption to a listener on the loopback interface; each connection
+//! that it accepts becomes one TLS connection to the node. The driver's own TLS would bring a
+//! second cryptographic library, built from C, into the program. The cost: each request and answer
+//! is copied once more and passes two more system calls. While the tool runs, every local user who
+//! may open sockets can use the listeners.
 //!
-//! As with cassandra-stress, a node's certificate has to be signed by one that is trusted, whatever name stands in it.
+//! As in cassandra-stress, a node's certificate must be signed by a trusted one; the name in it is
+//! not checked.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -28,12 +31,12 @@ use tokio_rustls::TlsConnector;
 use crate::Result;
 use crate::settings::transport::{Transport, Version};
 
-/// Doors to nodes.
+/// The listeners for nodes.
 pub struct Tunnel {
     connector: TlsConnector,
-    /// The port that nodes listen on.
+    /// The port on which nodes listen.
     port: u16,
-    /// By node.
+    /// The address of the listener for each node.
     doors: Mutex<HashMap<SocketAddr, SocketAddr>>,
 }
 
@@ -44,7 +47,7 @@ impl Tunnel {
         Ok(Self { connector, port, doors: Mutex::default() })
     }
 
-    /// The door to a node. The first connection is tried here, so that what is wrong with it is said.
+    /// The listener for a node. The first connection is opened here, so that an error is reported.
     pub async fn reach(&self, node: SocketAddr) -> Result<SocketAddr> {
         connect(&self.connector, node).await.map_err(|error| format!("TLS with {node}: {error}"))?;
         Ok(self.door(node).await?)
@@ -63,13 +66,13 @@ impl Tunnel {
     }
 }
 
-/// Lets connections through, until the program ends.
+/// Forwards connections until the program ends.
 async fn stand(listener: TcpListener, connector: TlsConnector, node: SocketAddr) {
     while let Ok((mut inside, _)) = listener.accept().await {
         let connector = connector.clone();
         tokio::spawn(async move {
             let _ = inside.set_nodelay(true);
-            // what goes wrong ends the connection, which is what the driver sees
+            // an error ends the connection, which the driver sees
             if let Ok(mut outside) = connect(&connector, node).await {
                 let _ = tokio::io::copy_bidirectional(&mut inside, &mut outside).await;
             }
@@ -98,7 +101,8 @@ impl AddressTranslator for Tunnel {
     {
         let ip = peer.untranslated_address().ip();
         Box::pin(async move {
-            // the port in it is the door's: nodes listen on the one that was given with them, or on the one for all
+            // the port is the listener's; nodes listen on the port given with them, or on the
+            // common one
             let named = self.doors.lock().await.keys().find(|node| node.ip() == ip).copied();
             let node = named.unwrap_or(SocketAddr::new(ip, self.port));
             self.door(node).await.map_err(|error| TranslationError::IoError(Arc::new(error)))
@@ -155,7 +159,7 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     })
 }
 
-/// Verifies the chain of a certificate, and not for which name it is.
+/// Verifies the chain of a certificate, but not its name.
 #[derive(Debug)]
 struct AnyName {
     chain: Arc<WebPkiServerVerifier>,
@@ -171,7 +175,7 @@ impl ServerCertVerifier for AnyName {
         now: UnixTime,
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
         match self.chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // the name is looked at last: the chain is good
+            // the name is checked last, so the chain is good
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

@@ -1,4 +1,4 @@
-//! Values of any CQL type, each from a number: the same number gives the same value.
+//! Values of any CQL type, generated from numbers: the same number gives the same value.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,17 +12,19 @@ use scylla::value::{
 use crate::distribution::Distribution;
 use crate::{Error, Result};
 
-/// Elements of a collection, and bytes of what is inside of it, when the size is meant for the whole.
+/// Number of elements of a collection, and of bytes of its elements, if the given size is meant for
+/// the whole.
 const INNER_SIZE: Distribution = Distribution::uniform(4, 8);
 /// 1970-01-01 as a CQL date.
 const EPOCH_DATE: u32 = 1 << 31;
-/// Days and milliseconds that generated dates and times are spread over: about 30 years from 1995.
+/// Days and milliseconds over which generated dates and times are spread: about 30 years from 1995.
 const DAYS: i64 = 11_000;
 const FIRST_DAY: i64 = 9_131;
 const DAY_MILLIS: i64 = 86_400_000;
 const DAY_NANOS: i64 = 86_400_000_000_000;
 
-/// Mixes a number well (the finisher of SplitMix64): neighbours become strangers.
+/// Mixes the bits of a number (the finisher of SplitMix64), so that neighbouring numbers give
+/// unrelated results.
 pub fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -30,12 +32,12 @@ pub fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A number as a share: at least 0, below 1.
+/// A share for a number: at least 0, below 1.
 pub fn unit(number: u64) -> f64 {
     (mix(number) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// A number that equal values share.
+/// A hash of a value; equal values have the same.
 pub fn hash(value: &CqlValue) -> u64 {
     let of = |bytes: &[u8]| {
         bytes.chunks(8).fold(mix(bytes.len() as u64), |hash, chunk| {
@@ -55,19 +57,19 @@ pub fn hash(value: &CqlValue) -> u64 {
     }
 }
 
-/// Makes the values of one column.
+/// Generates the values of one column.
 pub struct Generator {
     cql_type: ColumnType<'static>,
-    /// Bytes of texts and blobs, elements of collections.
+    /// Number of bytes of texts and blobs, and of elements of collections.
     size: Distribution,
-    /// Which of its values: so many different ones there are.
+    /// Selects one of the column's different values.
     population: Distribution,
-    /// Keeps columns apart.
+    /// Makes the values of columns differ.
     salt: u64,
 }
 
 impl Generator {
-    /// For a column of this name and type; a type that cannot be made is refused.
+    /// A generator for a column of this name and type; a type that cannot be generated is refused.
     pub fn new(
         name: &str,
         cql_type: ColumnType<'static>,
@@ -130,7 +132,7 @@ fn of_type(cql_type: &ColumnType<'_>, size: usize, random: &mut SmallRng) -> Cql
                 .map(|(name, part)| (name.to_string(), Some(inner(part, random))))
                 .collect(),
         },
-        // refused by `check`
+        // `check` refuses these
         _ => CqlValue::Empty,
     }
 }
@@ -177,7 +179,7 @@ fn bytes(size: usize, random: &mut SmallRng) -> Vec<u8> {
     bytes
 }
 
-/// Letters and digits, six bits each.
+/// Letters and digits, from six bits each.
 fn text(size: usize, random: &mut SmallRng) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     bytes(size, random).iter().map(|byte| char::from(LETTERS[usize::from(byte & 63)])).collect()

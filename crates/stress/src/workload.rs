@@ -1,4 +1,4 @@
-//! What is asked of the cluster: operations, each with its weight.
+//! The workload: operations, each with its weight.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,59 +15,60 @@ use crate::Result;
 use crate::distribution::Distribution;
 use crate::seeds::{Source, Visit};
 
-/// What an operation was for.
+/// The result of an operation.
 pub struct Done {
     pub partitions: u64,
     pub rows: u64,
 }
 
-/// One try of an operation, under way.
+/// One attempt of an operation, in progress.
 pub type Try<'a> = Pin<Box<dyn Future<Output = Result<Done>> + Send + 'a>>;
 
 /// A kind of operation.
 pub trait Operation: Send + Sync {
-    /// Its name in results.
+    /// The name in results.
     fn name(&self) -> &str;
 
-    /// It changes what its partitions hold.
+    /// Whether it changes the content of its partitions.
     fn is_write(&self) -> bool {
         false
     }
 
-    /// A run begins: what is remembered of the one before is forgotten.
+    /// Called when a run begins; forgets what it remembers of the run before.
     fn begin(&self) {}
 
-    /// The partitions that the next one is about; none when nothing is left to do.
+    /// The partitions of the next operation; None: nothing is left to do.
     fn next(&self, source: &Source) -> Option<Vec<Visit>> {
         Some(vec![source.visit(source.permit()?, self.is_write())?])
     }
 
-    /// Asks for these partitions. `draw` decides what is left to chance: the same for each try of an operation.
+    /// Executes an operation on these partitions. `draw` decides everything random and is the same
+    /// for each attempt.
     fn run<'a>(&'a self, visits: &'a [Visit], draw: u64) -> Try<'a>;
 
-    /// It has ended, well or not.
+    /// Called when an operation has ended, successfully or not.
     fn ended(&self, visits: &[Visit]) {
         let _ = visits;
     }
 }
 
-/// An operation with all that is random about it decided.
+/// An operation whose random choices are made.
 pub struct Next {
-    /// Its place in the workload.
+    /// The index of its kind in the workload.
     pub kind: usize,
     pub visits: Vec<Visit>,
     pub draw: u64,
 }
 
-/// Kinds of operations and how often each is wanted.
+/// The kinds of operations and their weights.
 pub struct Workload {
     pub operations: Vec<Arc<dyn Operation>>,
     weights: Vec<f64>,
-    /// How many of one kind a thread does before it draws again.
+    /// How many operations of one kind a thread executes before it draws again.
     streak: Distribution,
 }
 
-/// Where a thread stands: the kind it is at, and how many more of it.
+/// The state of a thread: its present kind, and how many more of that kind.
 #[derive(Default)]
 pub struct Streak {
     kind: usize,
@@ -75,13 +76,13 @@ pub struct Streak {
 }
 
 impl Workload {
-    /// Operations with their weights.
+    /// A workload of operations with weights.
     pub fn new(parts: Vec<(Arc<dyn Operation>, f64)>, streak: Distribution) -> Self {
         let (operations, weights) = parts.into_iter().unzip();
         Self { operations, weights, streak }
     }
 
-    /// The next operation of a thread; none once nothing is left.
+    /// The next operation of a thread; None: nothing is left.
     pub fn next(&self, source: &Source, streak: &mut Streak, random: &mut SmallRng) -> Option<Next> {
         if streak.left <= 0 {
             *streak = Streak { kind: self.draw(random), left: self.streak.draw(0, random).max(1) };
@@ -102,7 +103,7 @@ impl Workload {
     }
 }
 
-/// A try that asks for one partition after the other; each gives its rows.
+/// An attempt that reads one partition after the other; each read returns a number of rows.
 pub fn one_by_one<'a, F>(visits: &'a [Visit], ask: impl Fn(u64) -> F + Send + 'a) -> Try<'a>
 where
     F: Future<Output = Result<u64>> + Send + 'a,
@@ -116,7 +117,7 @@ where
     })
 }
 
-/// Asks for all pages; gives the number of rows.
+/// Reads all pages and returns the number of rows.
 pub async fn count_rows(session: &Session, statement: &PreparedStatement, values: impl SerializeRow) -> Result<u64> {
     let (mut rows, mut page) = (0, PagingState::start());
     loop {

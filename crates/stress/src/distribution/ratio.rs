@@ -1,9 +1,10 @@
-//! `FIXED(1)/5`: a distribution over a number (org.apache.cassandra.stress.settings.OptionRatioDistribution).
+//! Shares as `FIXED(1)/5`: a distribution divided by a number
+//! (org.apache.cassandra.stress.settings.OptionRatioDistribution).
 
 use super::{Distribution, parse_count};
 use crate::Result;
 
-/// A share between 0 and 1 that is drawn.
+/// A share between 0 and 1, drawn at random.
 #[derive(Clone)]
 pub struct Ratio {
     of: Distribution,
@@ -11,10 +12,10 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// All, each time.
+    /// Always the whole.
     pub const ALL: Self = Self { of: Distribution::fixed(1), over: 1.0 };
 
-    /// Reads the text.
+    /// Reads the text form.
     pub fn parse(text: &str) -> Result<Self> {
         let (of, over) = text.rsplit_once('/').ok_or_else(|| format!("'{text}' is no share such as FIXED(1)/5"))?;
         let over = parse_count(over)?;
@@ -24,12 +25,12 @@ impl Ratio {
         Ok(Self { of: Distribution::parse(of.trim())?, over: over as f64 })
     }
 
-    /// A share between 0 and 1.
+    /// Draws a share between 0 and 1.
     pub fn draw(&self, seed: u64) -> f64 {
         (self.of.draw_of(seed) as f64 / self.over).clamp(0.0, 1.0)
     }
 
-    /// The smallest share that is drawn.
+    /// The smallest share that can be drawn.
     pub fn min(&self) -> f64 {
         (self.of.min() as f64 / self.over).clamp(0.0, 1.0)
     }

@@ -1,5 +1,6 @@
-//! `insert`: rows of some partitions in a batch (org.apache.cassandra.stress.operations.userdefined.SchemaInsert). With `-insert visits=` a
-//! partition is written in so many parts; between two of them it waits among others.
+//! `insert`: rows of some partitions in a batch
+//! (org.apache.cassandra.stress.operations.userdefined.SchemaInsert). With `-insert visits=` a
+//! partition is written in several parts and waits among others between two of them.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,14 +20,14 @@ use crate::settings::insert::Insert as Settings;
 use crate::value::{mix, unit};
 use crate::workload::{Done, Operation, Try};
 
-/// Statements that a batch may have: the protocol counts them in 16 bits.
+/// Most statements of a batch, because the protocol counts them in 16 bits.
 const BATCH_MAX: usize = 65_535;
 
 pub struct Insert {
     name: String,
     session: Arc<Session>,
     statement: PreparedStatement,
-    /// Columns in the order of the statement's markers.
+    /// The columns in the order of the statement's markers.
     places: Vec<Place>,
     rows: Arc<Rows>,
     partitions: Distribution,
@@ -34,11 +35,12 @@ pub struct Insert {
     batch: BatchType,
     visits: Distribution,
     revisit: Distribution,
-    /// Partly written partitions: as many as `revisit` can name, and those under way.
+    /// Partly written partitions: as many as `revisit` can select, and those that are being
+    /// written.
     waiting: Mutex<Vec<Visit>>,
 }
 
-/// What may be said in the profile and, before it, on the command line.
+/// The share of rows, from the command line or else from the profile.
 pub fn select(settings: &Settings, profile: &Profile) -> Result<Ratio> {
     Ok(match (&settings.select, &profile.insert.select) {
         (Some(ratio), _) => ratio.clone(),
@@ -79,7 +81,7 @@ impl Insert {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A partition that waits, or a new one.
+    /// The next partition: one that waits, or a new one.
     fn visit(&self, source: &Source, number: u64) -> Option<Visit> {
         if self.visits.max() > 1 {
             let mut waiting = self.waiting();
@@ -92,7 +94,7 @@ impl Insert {
         Some(Visit { parts: self.visits.draw_of(mix(visit.seed)).max(1) as u64, ..visit })
     }
 
-    /// The rows of a partition that this insert has.
+    /// The rows of a partition that this insert writes.
     fn chosen(&self, partition: &super::rows::Partition, visit: &Visit) -> Vec<Row> {
         let draw = visit.draw();
         let share = self.select.draw(mix(draw ^ partition.id));
@@ -107,12 +109,13 @@ impl Insert {
             return part.to_vec();
         }
         let chosen: Vec<Row> = part.iter().filter(|row| unit(draw ^ row.id) < share).cloned().collect();
-        // one at least: an insert of nothing would be none
+        // at least one row, because an insert of nothing would not be an insert
         if chosen.is_empty() { part.iter().take(1).cloned().collect() } else { chosen }
     }
 
     async fn insert(&self, visits: &[Visit]) -> Result<Done> {
-        // seeds that give the same key have the same rows: in one batch, at one time, a list would get its elements twice
+        // seeds that give the same key have the same rows; in one batch, at one timestamp, a list
+        // would get its elements twice
         let (mut values, mut seen) = (Vec::new(), HashSet::new());
         for visit in visits {
             let partition = self.rows.partition(visit.seed);
@@ -182,7 +185,7 @@ impl Operation for Insert {
     }
 }
 
-/// INSERT of all columns, or for counters the UPDATE that adds to them.
+/// The INSERT of all columns; for counters, the UPDATE that adds to them.
 fn text(table: &Table, rows: &Rows) -> String {
     let quoted = |name: &str| format!("\"{name}\"");
     let keys = rows.partition_key.iter().map(|(name, _)| name).chain(rows.levels.iter().map(|level| &level.name));

@@ -1,4 +1,4 @@
-//! A query of the profile.
+//! A query of a profile.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ pub struct Query {
     name: String,
     session: Arc<Session>,
     statement: PreparedStatement,
-    /// Columns in the order of the statement's markers.
+    /// The columns in the order of the statement's markers.
     places: Vec<Place>,
     fields: Fields,
     rows: Arc<Rows>,
 }
 
 impl Query {
-    /// Prepares the statement. Markers take their values from the columns that they are compared with.
+    /// Prepares the statement. A marker takes the value of the column that it is compared with.
     pub async fn new(
         name: String,
         session: &Arc<Session>,

@@ -1,8 +1,10 @@
-//! The rows of a partition, from its seed: so many values of the first clustering column, within each so many of the second, and so on
+//! The rows of a partition, generated from its seed: a number of values of the first clustering
+//! column, within each a number of values of the second, and so on
 //! (org.apache.cassandra.stress.generate.PartitionIterator).
 //!
-//! What must hold: what a partition holds follows from its key alone, and a row's cells from its key and clustering alone. So two seeds that
-//! give the same key (a small `population`) write the same rows, and a row can be judged by whoever reads it.
+//! Invariants: the content of a partition follows from its key alone, and the cells of a row from
+//! its key and clustering alone. So two seeds that give the same key (with a small `population`)
+//! write the same rows, and any reader can check a row.
 
 use std::collections::HashSet;
 
@@ -15,11 +17,11 @@ use crate::value::{Generator, hash, mix, unit};
 pub struct Level {
     pub name: String,
     pub generator: Generator,
-    /// How many within one of the level before.
+    /// Number of values within one value of the level before.
     pub count: Distribution,
 }
 
-/// How rows are made.
+/// The generator of rows.
 pub struct Rows {
     pub partition_key: Vec<(String, Generator)>,
     pub levels: Vec<Level>,
@@ -29,20 +31,20 @@ pub struct Rows {
     pub population: Ratio,
 }
 
-/// A partition: its key, and the number that all it holds follows from.
+/// A partition: its key, and the number from which its content follows.
 pub struct Partition {
     pub key: Vec<CqlValue>,
     pub id: u64,
 }
 
-/// A row: its clustering, and the number that its cells follow from.
+/// A row: its clustering, and the number from which its cells follow.
 #[derive(Clone)]
 pub struct Row {
     clustering: Vec<CqlValue>,
     pub id: u64,
 }
 
-/// Where a column's values are.
+/// The source of a column's values.
 #[derive(Clone, Copy)]
 pub enum Place {
     Key(usize),
@@ -51,12 +53,12 @@ pub enum Place {
     Regular(usize),
 }
 
-/// The seed of the child of this number.
+/// The seed of a child by its number.
 fn child(parent: u64, number: u64) -> u64 {
     mix(mix(parent) ^ number)
 }
 
-/// The number of what has this value within something else.
+/// The number of the element that has this value within its parent.
 pub fn id_within(parent: u64, value: &CqlValue) -> u64 {
     mix(parent ^ hash(value))
 }
@@ -69,7 +71,7 @@ impl Rows {
         Partition { key, id }
     }
 
-    /// How many rows there may be.
+    /// Greatest number of rows.
     pub fn most(&self) -> f64 {
         self.levels.iter().map(|level| level.count.max() as f64).product()
     }
@@ -84,7 +86,7 @@ impl Rows {
         Row { clustering: row.clustering.iter().cloned().chain([value]).collect(), id }
     }
 
-    /// All rows of a partition, up to `most`; each clustering once.
+    /// All rows of a partition, at most `most`, each clustering once.
     pub fn all(&self, partition: &Partition, most: usize) -> Vec<Row> {
         let mut rows = vec![Row { clustering: Vec::new(), id: partition.id }];
         for level in 0..self.levels.len() {
@@ -95,7 +97,7 @@ impl Rows {
         rows
     }
 
-    /// One row of a partition, as `draw` wants it.
+    /// The row of a partition that `draw` selects.
     pub fn one(&self, partition: &Partition, draw: u64) -> Row {
         let mut row = Row { clustering: Vec::new(), id: partition.id };
         for level in 0..self.levels.len() {
@@ -105,7 +107,7 @@ impl Rows {
         row
     }
 
-    /// Where a column is; none where the table has no such column.
+    /// The source of a column's values; None if the table has no such column.
     pub fn place(&self, column: &str) -> Option<Place> {
         let at = |columns: &[(String, Generator)]| columns.iter().position(|(name, _)| name == column);
         at(&self.partition_key)
@@ -115,7 +117,7 @@ impl Rows {
             .or_else(|| at(&self.regular).map(Place::Regular))
     }
 
-    /// The row's value in a column, whether an insert would have it or not.
+    /// The value of a column in a row, whether an insert writes it or not.
     pub fn value(&self, partition: &Partition, row: &Row, place: Place) -> CqlValue {
         match place {
             Place::Key(at) => partition.key[at].clone(),
@@ -125,7 +127,7 @@ impl Rows {
         }
     }
 
-    /// The row's value in a column; none in one that is left out of this row.
+    /// The value of a column in a row; None if the row has none.
     pub fn cell(&self, partition: &Partition, row: &Row, place: Place) -> Option<CqlValue> {
         let is_there = match place {
             Place::Regular(at) => unit(child(row.id, at as u64)) < self.population.draw(row.id),

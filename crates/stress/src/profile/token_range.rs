@@ -1,5 +1,6 @@
-//! `token_range_queries`: all that lies in each range of the ring, page by page (org.apache.cassandra.stress.operations.userdefined.TokenRangeQuery).
-//! An operation is one page; ranges that are begun go before new ones.
+//! `token_range_queries`: reads everything in each range of the ring, page by page
+//! (org.apache.cassandra.stress.operations.userdefined.TokenRangeQuery). An operation is one page;
+//! ranges that are begun come before new ones.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,24 +27,24 @@ pub struct TokenRange {
 
 #[derive(Default)]
 struct State {
-    /// The first is next.
+    /// Ranges that are not begun; the first is next.
     new: VecDeque<(i64, i64)>,
     begun: Vec<Begun>,
-    /// Those of which a page is being asked for, by the operation's number.
+    /// Ranges of which a page is being read, by the number of the operation.
     under_way: HashMap<u64, Begun>,
 }
 
-/// A range of which some pages have come, or none yet.
+/// A range that is being read.
 #[derive(Clone)]
 struct Begun {
     range: (i64, i64),
     page: PagingState,
-    /// The token of its last row: a partition that goes on is no new one.
+    /// The token of its last row. A partition that continues on the next page is not counted again.
     last: Option<i64>,
 }
 
 impl TokenRange {
-    /// Prepares the statement; reads the ring.
+    /// Prepares the statement and reads the ring.
     pub async fn new(
         name: String,
         session: &Arc<Session>,
@@ -112,7 +113,7 @@ impl Operation for TokenRange {
             state.new.extend(&self.ranges);
         }
         let fresh = |range| Begun { range, page: PagingState::start(), last: None };
-        // whoever asks for a page goes on with its range afterwards: who finds none here may end
+        // an operation continues with its range afterwards, so one that finds none here may end
         let begun = state.begun.pop().or_else(|| state.new.pop_front().map(fresh))?;
         let Some(number) = source.permit() else {
             state.begun.push(begun);
@@ -128,13 +129,13 @@ impl Operation for TokenRange {
 
     fn ended(&self, visits: &[Visit]) {
         let mut state = self.state();
-        // one that failed is asked for again
+        // a page that failed is read again
         let failed: Vec<Begun> = visits.iter().filter_map(|visit| state.under_way.remove(&visit.number)).collect();
         state.begun.extend(failed);
     }
 }
 
-/// Tokens of all nodes, in order.
+/// The tokens of all nodes, ascending.
 async fn ring(session: &Session) -> Result<Vec<i64>> {
     let mut tokens = HashSet::new();
     for table in ["local", "peers"] {
@@ -152,7 +153,8 @@ async fn ring(session: &Session) -> Result<Vec<i64>> {
     Ok(tokens)
 }
 
-/// The ranges between tokens, each without its start, and of each so many parts. The one around the end of the ring is two.
+/// The ranges between tokens, without their starts, each split into `parts`. The range that crosses
+/// the end of the ring becomes two.
 fn split(tokens: &[i64], parts: u64) -> Vec<(i64, i64)> {
     let mut edges: Vec<i64> = [i64::MIN].into_iter().chain(tokens.iter().copied()).chain([i64::MAX]).collect();
     edges.dedup();

@@ -1,5 +1,6 @@
-//! `validate`: reads a partition and compares it, row by row and cell by cell, with what inserts of its seed have written
-//! (org.apache.cassandra.stress.operations.userdefined.ValidatingSchemaQuery, without its slices).
+//! `validate`: reads a partition and compares it, row by row and cell by cell, with what inserts of
+//! its seed have written (org.apache.cassandra.stress.operations.userdefined.ValidatingSchemaQuery,
+//! without its slices).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -21,10 +22,10 @@ pub struct Validate {
     name: String,
     session: Arc<Session>,
     statement: PreparedStatement,
-    /// Columns in the order of the answer.
+    /// The columns in the order of the answer.
     places: Vec<Place>,
     rows: Arc<Rows>,
-    /// Every row must be there; else those that are there must be right.
+    /// Whether every row must be present; false: the rows that are present must be right.
     complete: bool,
 }
 
@@ -107,7 +108,8 @@ impl Validate {
     }
 }
 
-/// The value as a node gives it back: sets and maps in order and each key once; none for what is the same as nothing.
+/// The form in which a node returns the value: sets and maps in order, each key once. None for
+/// values that equal no value.
 fn canonical(value: &CqlValue) -> Option<String> {
     let text = |value: &CqlValue| canonical(value).unwrap_or_default();
     match value {

@@ -1,4 +1,5 @@
-//! The file: the keys of cassandra-stress's profiles; a key that is not understood is refused by name.
+//! The file of a profile, with the keys of cassandra-stress; a key that is not understood is
+//! refused by name.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use crate::Result;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// What operations are called by where there are several profiles; the keyspace and the table when nothing is said.
+    /// The name of the profile, which its operations carry if there are several profiles; None:
+    /// keyspace and table.
     specname: Option<String>,
     pub keyspace: String,
     #[serde(default)]
@@ -30,27 +32,27 @@ pub struct Profile {
     token_range_queries: BTreeMap<String, TokenRangeSpec>,
 }
 
-/// How a column's values are spread.
+/// The distribution of a column's values.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnSpec {
     pub name: String,
-    /// Bytes, or elements.
+    /// Number of bytes, or of elements.
     pub size: Option<String>,
-    /// How many different values there are.
+    /// Number of different values.
     pub population: Option<String>,
-    /// Of a clustering column: how many within what stands before it.
+    /// For a clustering column: number of values within one value of the columns before.
     pub cluster: Option<String>,
 }
 
-/// What an insert is.
+/// The insert operation.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub struct InsertSpec {
-    /// Partitions in one.
+    /// Number of partitions in one insert.
     pub partitions: Option<String>,
     pub batchtype: Option<String>,
-    /// Share of a partition's rows in one.
+    /// Share of a partition's rows in one insert.
     pub select: Option<String>,
     /// Share of a row's columns that have a value.
     #[serde(rename = "row-population")]
@@ -62,18 +64,18 @@ pub struct InsertSpec {
 #[serde(deny_unknown_fields)]
 pub struct QuerySpec {
     pub cql: String,
-    /// Where the values for `?` come from: one row of the partition, or a row for each.
+    /// The source of the values for `?`: one row of the partition, or a row for each.
     #[serde(default)]
     pub fields: Fields,
 }
 
-/// Pages of all that lies in a range of tokens.
+/// A query that reads pages of a range of tokens.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRangeSpec {
-    /// `*`, or some with commas between.
+    /// `*`, or names with commas between them.
     pub columns: String,
-    /// Rows.
+    /// Rows of a page.
     #[serde(default = "page_size")]
     pub page_size: i32,
 }
@@ -82,7 +84,7 @@ fn page_size() -> i32 {
     5000
 }
 
-/// See [`QuerySpec::fields`].
+/// The source of a query's values; see [`QuerySpec::fields`].
 #[derive(Deserialize, Default, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fields {
     #[serde(rename = "samerow", alias = "SAMEROW")]
@@ -105,22 +107,22 @@ impl Profile {
         Ok(profile)
     }
 
-    /// What its operations are called by.
+    /// The name under which its operations are selected.
     pub fn name(&self) -> String {
         self.specname.clone().unwrap_or_else(|| format!("{}.{}", self.keyspace, self.table)).to_ascii_lowercase()
     }
 
-    /// The query over ranges of tokens of this name, in small letters.
+    /// The query over ranges of tokens with this name, in lower case.
     pub fn token_range_query(&self, name: &str) -> Option<&TokenRangeSpec> {
         self.token_range_queries.get(name)
     }
 
-    /// The query of this name, in small letters.
+    /// The query with this name, in lower case.
     pub fn query(&self, name: &str) -> Option<&QuerySpec> {
         self.queries.get(name)
     }
 
-    /// Names of all operations.
+    /// The names of all operations.
     pub fn query_names(&self) -> String {
         let queries = self.queries.keys().chain(self.token_range_queries.keys()).map(String::as_str);
         ["insert", "validate"].into_iter().chain(queries).collect::<Vec<_>>().join(", ")

@@ -1,5 +1,6 @@
-//! A page with plots: rate and latencies over time, latency by percentile. One file, nothing loaded from elsewhere; it holds the figures of its
-//! runs, so that the next run is drawn beside them.
+//! A page with plots: rate and latencies over time, latency by percentile. It is one file and loads
+//! nothing else. It contains the figures of its runs, so that the next run can be drawn beside
+//! them.
 
 use std::fmt::Write as _;
 
@@ -17,7 +18,7 @@ struct Line {
     points: Vec<(f64, f64)>,
 }
 
-/// The page for these runs; `text_of_runs` goes into it as it is.
+/// The page for these runs; `text_of_runs` is inserted unchanged.
 pub fn page(title: &str, runs: &[Kept], text_of_runs: &str) -> Result<String> {
     let each_run = |of: &dyn Fn(&Figures) -> f64| -> Vec<Line> {
         let points = |run: &Kept| run.points.iter().map(|point| (point.at, of(point))).collect();
@@ -74,7 +75,7 @@ fn table(text: &mut String, runs: &[Kept]) {
     text.push_str("</table>\n");
 }
 
-/// An SVG of these lines; their names are escaped by the library.
+/// An SVG of these lines; the library escapes their names.
 fn plot(lines: &[Line], x_label: &str, y_label: &str) -> Result<String> {
     let mut svg = String::new();
     {

@@ -1,4 +1,4 @@
-//! Runs as they stand in an HTML report, so that later ones can be put beside them.
+//! Runs as an HTML report stores them, so that later runs can be drawn beside them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use super::percentiles::{self, Point};
 use crate::Result;
 use crate::measure::Figures;
 
-/// What stands before and behind the runs in the page.
+/// The text before and behind the runs in the page.
 const BEGIN: &str = "<script type=\"application/json\" id=\"runs\">";
 const END: &str = "</script>";
-/// Runs that a page holds.
+/// Most runs of a page.
 const RUNS_MAX: usize = 200;
 
 /// A run.
@@ -29,7 +29,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Of a run that is over.
+    /// The stored form of a run that has ended.
     pub fn new(run: &Finished, revision: &str, operation: &str, server: &str) -> Self {
         Self {
             revision: revision.to_owned(),
@@ -44,13 +44,13 @@ impl Kept {
         }
     }
 
-    /// What it is called in the page.
+    /// The name of the run in the page.
     pub fn name(&self) -> String {
         format!("{}: {}, {} threads", self.revision, self.operation, self.threads)
     }
 }
 
-/// The runs of a page that was written before.
+/// Reads the runs of a page.
 pub fn read(page: &str) -> Result<Vec<Kept>> {
     let (_, rest) =
         page.split_once(BEGIN).ok_or("there is another file of this name, which is no report of this tool")?;
@@ -58,10 +58,10 @@ pub fn read(page: &str) -> Result<Vec<Kept>> {
     Ok(serde_json::from_str(text)?)
 }
 
-/// The runs as they stand in a page; of too many the first ones go.
+/// The runs as the page stores them; if there are too many, the first ones are dropped.
 pub fn write(runs: &mut Vec<Kept>) -> Result<String> {
     runs.drain(..runs.len().saturating_sub(RUNS_MAX));
-    // no text of a user's can end the element
+    // a user's text cannot end the element
     Ok(format!("{BEGIN}{}{END}\n", serde_json::to_string(runs)?.replace('<', "\\u003c")))
 }
 

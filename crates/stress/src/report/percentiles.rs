@@ -1,26 +1,26 @@
-//! The curve of a histogram: what share of operations took no longer than what.
+//! The curve of a histogram: the share of operations up to each time.
 
 use crate::measure::Tally;
 
 /// A point of the curve.
 #[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub struct Point {
-    /// 99.9, for instance.
+    /// The percentile, 99.9 for instance.
     pub percentile: f64,
-    /// Operations that took longer, one of so many: 1000 for 99.9.
+    /// One of this many operations took longer: 1000 for 99.9.
     pub one_of: f64,
-    /// From when it should have begun.
+    /// Time since the operation should have begun, milliseconds.
     pub response_ms: f64,
-    /// From when it was sent.
+    /// Time since the request was sent, milliseconds.
     pub service_ms: f64,
 }
 
-/// Points a decade of the curve's far end.
+/// Points for each decade of the curve's far end.
 const A_DECADE: f64 = 8.0;
-/// One operation of so many at its end.
+/// The curve ends at one operation of this many.
 const RAREST: f64 = 1_000_000.0;
 
-/// The curve of a tally, as far as its operations reach.
+/// The curve of a tally, as far as its number of operations allows.
 pub fn of(tally: &Tally) -> Vec<Point> {
     let millis =
         |histogram: &hdrhistogram::Histogram<u64>, quantile| histogram.value_at_quantile(quantile) as f64 / 1000.0;

@@ -1,28 +1,28 @@
-//! Columns of the tables `standard1` and `counter1`.
+//! The columns of the tables `standard1` and `counter1`.
 
 use super::words::Words;
 use crate::Result;
 use crate::distribution::Distribution;
 
-/// `-col`.
+/// The option `-col`.
 pub struct Columns {
-    /// Columns of the table, and of each operation.
+    /// Number of columns of the table and of each operation.
     pub count: usize,
     /// Bytes of a value.
     pub size: Distribution,
-    /// Names, instead of C0, C1, …
+    /// Names of columns in place of C0, C1, …
     pub names: Vec<String>,
-    /// Every write has this timestamp, in microseconds.
+    /// Timestamp of every write, microseconds; None: the present time.
     pub timestamp: Option<i64>,
-    /// Reads ask for the whole row, not for columns by name.
+    /// Whether reads ask for the whole row instead of columns by name.
     pub slice: bool,
 }
 
-/// Most columns that a table of ours gets.
+/// Most columns of a table that this program creates.
 const MOST: i64 = 10_000;
 
 impl Columns {
-    /// Reads the words of `-col`: five columns of 34 bytes when nothing is said.
+    /// Reads the words of `-col`. The default is five columns of 34 bytes.
     pub fn parse(mut words: Words) -> Result<Self> {
         let count = words.value("n=").map_or(Ok(Distribution::fixed(5)), |text| Distribution::parse(&text))?;
         let size = words.value("size=").map_or(Ok(Distribution::fixed(34)), |text| Distribution::parse(&text))?;

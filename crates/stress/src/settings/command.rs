@@ -1,4 +1,4 @@
-//! What is asked of the cluster, how often and how long.
+//! The command: the requests, and how many or for how long.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,48 +9,50 @@ use super::words::Words;
 use crate::Result;
 use crate::distribution::{Distribution, parse_count};
 
-/// Bytes of a key when nothing is said.
+/// Default of the bytes of a key.
 const DEFAULT_KEY_SIZE: usize = 10;
-/// A key of CQL may have so many bytes.
+/// Most bytes of a key in CQL.
 const KEY_SIZE_MAX: i64 = 65_535;
 
-/// Kinds of load, by the names that cassandra-stress has for them.
+/// Kinds of load, with the names of cassandra-stress.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     Write,
     Read,
     CounterWrite,
     CounterRead,
-    /// Kinds with their weights.
+    /// Several kinds with their weights.
     Mixed(Vec<(Command, f64)>),
-    /// Profiles in YAML, and operations (`insert` or a query's name, behind the profile's and a dot where there are several) with their weights.
+    /// Profiles in YAML, and operations with their weights. An operation is `insert` or the name of
+    /// a query, behind the profile's name and a dot if there are several profiles.
     User(Vec<PathBuf>, Vec<(String, f64)>),
 }
 
 /// The command and its words.
 pub struct Load {
     pub command: Command,
-    /// Operations to do.
+    /// Number of operations; None: not limited.
     pub count: Option<u64>,
-    /// Time to go on for.
+    /// Duration of the run; None: not limited.
     pub duration: Option<Duration>,
-    /// Neither count nor time: until the rate's standard error is below this part of the rate.
+    /// If neither count nor duration is given, the run ends when the standard error of the rate is
+    /// below this part of the rate.
     pub uncertainty: f64,
-    /// Measurements of the rate before it may be found certain, and after which it is enough.
+    /// Fewest measurements before the rate may be certain, and most measurements.
     pub measurements: (usize, usize),
     pub consistency: Consistency,
     pub serial: Consistency,
     pub warm_up: bool,
     pub truncate: Truncate,
-    /// Of a mix: how many of one kind a thread does before it draws again.
+    /// For a mix: how many operations of one kind a thread executes before it draws again.
     pub streak: Distribution,
     /// Bytes of a key of standard1 and counter1.
     pub key_size: usize,
-    /// What is added to a counter.
+    /// The number that is added to a counter.
     pub add: Distribution,
 }
 
-/// When tables are emptied.
+/// When tables are truncated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Truncate {
     Never,
@@ -107,12 +109,12 @@ impl Load {
         Ok(Self { key_size: key_size as usize, add, ..self })
     }
 
-    /// The tables are a profile's.
+    /// Whether the tables are those of a profile.
     pub fn is_user(&self) -> bool {
         matches!(self.command, Command::User(..))
     }
 
-    /// Nothing is read.
+    /// Whether the command reads nothing.
     pub fn only_writes(&self) -> bool {
         match &self.command {
             Command::Write | Command::CounterWrite => true,

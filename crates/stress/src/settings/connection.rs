@@ -1,14 +1,14 @@
-//! Where the cluster is and how to speak to it.
+//! The address of the cluster and the kind of connection.
 
 use super::credentials::Credentials;
 use super::transport::Transport;
 use super::words::Words;
 use crate::Result;
 
-/// `-node`, `-port`, `-mode`, `-transport`, `-credentials-file`.
+/// The options `-node`, `-port`, `-mode`, `-transport`, `-credentials-file`.
 pub struct Connection {
     pub hosts: Vec<String>,
-    /// Only these nodes, not those that they know.
+    /// Whether only these nodes are used, and not others that they know.
     pub whitelist: bool,
     pub datacenter: Option<String>,
     pub port: u16,
@@ -16,7 +16,7 @@ pub struct Connection {
     /// Connections to each node.
     pub connections: usize,
     pub compression: Option<Compression>,
-    /// None: unencrypted.
+    /// The encryption; None: connections are not encrypted.
     pub transport: Option<Transport>,
 }
 
@@ -27,7 +27,7 @@ pub enum Compression {
     Snappy,
 }
 
-/// Connections to a node when nothing is said: as the Java driver in cassandra-stress.
+/// Default of the connections to a node, as for the Java driver in cassandra-stress.
 const CONNECTIONS: usize = 8;
 
 impl Connection {
@@ -56,7 +56,7 @@ impl Connection {
     }
 }
 
-/// Hosts, whether only they, and the data centre.
+/// The hosts, whether only they are used, and the data centre.
 fn nodes(mut node: Words) -> Result<(Vec<String>, bool, Option<String>)> {
     let (whitelist, datacenter) = (node.flag("whitelist"), node.value("datacenter="));
     let file = node.value("file=");
@@ -81,7 +81,7 @@ fn nodes(mut node: Words) -> Result<(Vec<String>, bool, Option<String>)> {
     Ok((hosts, whitelist, datacenter))
 }
 
-/// Name and password: those of the command line go before those of the file.
+/// Name and password. Those of the command line take precedence over those of the file.
 fn login(mode: &mut Words, file: Credentials) -> Result<Option<(String, String)>> {
     if let Some(provider) = mode.value("auth-provider=")
         && provider.rsplit('.').next() != Some("PlainTextAuthProvider")
@@ -96,7 +96,7 @@ fn login(mode: &mut Words, file: Credentials) -> Result<Option<(String, String)>
     }
 }
 
-/// The words of which one choice is left.
+/// Reads the words that leave one choice only.
 fn protocol(mode: &mut Words) -> Result<()> {
     match mode.value("protocolVersion=").as_deref() {
         None | Some("4" | "NEWEST_SUPPORTED") => {}
@@ -107,7 +107,7 @@ fn protocol(mode: &mut Words) -> Result<()> {
     mode.refuse("maxPending=", "-rate threads= bounds what is under way; requests beyond it are not begun")?;
     mode.refuse("port=", "-port native= is the port")?;
     mode.refuse("simplenative", "there is one client here, which is the driver's")?;
-    // statements are prepared whether this stands there or not; the other two say what has been the only way for long
+    // statements are always prepared; the other two name what has long been the only protocol
     for word in ["prepared", "native", "cql3"] {
         mode.flag(word);
     }

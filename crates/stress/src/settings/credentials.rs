@@ -1,9 +1,9 @@
-//! A file with names and passwords, so that they stand on no command line.
+//! A file with names and passwords, which keeps them off the command line.
 
 use super::words::Words;
 use crate::Result;
 
-/// `-credentials-file`: of the keys that cassandra-stress has for it, those that mean something here.
+/// `-credentials-file`, with the keys of cassandra-stress that have a meaning here.
 #[derive(Default)]
 pub struct Credentials {
     pub user: Option<String>,
@@ -11,7 +11,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Reads the file that the words name: lines of `key=value` or `key: value`, as Java's properties.
+    /// Reads the file that the words name: lines of `key=value` or `key: value`, as in Java's
+    /// properties.
     pub fn parse(mut words: Words) -> Result<Self> {
         match words.rest().as_slice() {
             [] => Ok(Self::default()),

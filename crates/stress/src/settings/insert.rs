@@ -1,17 +1,19 @@
-//! How inserts of a profile take partitions apart and put them together; what stands here goes before the profile's own `insert`.
+//! How inserts of a profile split and revisit partitions. These words take precedence over the
+//! profile's own `insert`.
 
 use super::words::Words;
 use crate::Result;
 use crate::distribution::{Distribution, Ratio};
 
-/// Partly written partitions that may wait to be visited again when nothing is said.
+/// Default of the number of partly written partitions that may wait for another visit.
 const REVISIT: Distribution = Distribution::uniform(1, 1_000_000);
 
-/// `-insert`.
+/// The option `-insert`.
 pub struct Insert {
-    /// Inserts that a partition's rows are split into.
+    /// Number of inserts into which the rows of a partition are split.
     pub visits: Distribution,
-    /// Which of the partly written partitions is next: beyond those that wait, a new one is begun. Its largest number bounds how many wait.
+    /// The index of the partly written partition that is next; an index beyond those that wait
+    /// begins a new partition. Its greatest value bounds how many wait.
     pub revisit: Distribution,
     pub partitions: Option<Distribution>,
     pub batch_type: Option<String>,

@@ -1,4 +1,4 @@
-//! What is shown while it runs and what is written when it ends.
+//! The output during a run and at its end.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,33 +6,33 @@ use std::time::Duration;
 use super::words::Words;
 use crate::Result;
 
-/// `-log`, `-reporting` and `-graph`.
+/// The options `-log`, `-reporting` and `-graph`.
 pub struct Output {
-    /// A line so often.
+    /// The time between two lines.
     pub interval: Duration,
-    /// The line above them again so often.
+    /// The time after which the header is printed again; None: never.
     pub header: Option<Duration>,
-    /// No table of results at the end.
+    /// Whether the table of results at the end is left out.
     pub summary: bool,
-    /// No table of settings at the beginning.
+    /// Whether the table of settings at the beginning is left out.
     pub settings: bool,
     pub level: Level,
-    /// The lines go here too.
+    /// A file that gets the lines too.
     pub file: Option<PathBuf>,
-    /// Results and every interval as JSON.
+    /// A file for results and every interval as JSON.
     pub json: Option<PathBuf>,
-    /// An interval log of HdrHistogram.
+    /// A file for an interval log of HdrHistogram.
     pub hdr: Option<PathBuf>,
     pub graph: Option<Graph>,
 }
 
-/// Which failures are told one by one; all are counted.
+/// The failures that are printed one by one; all of them are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Minimal,
-    /// Operations that failed in all their tries.
+    /// Operations that failed in all their attempts.
     Normal,
-    /// Each try that failed.
+    /// Each attempt that failed.
     Verbose,
 }
 
@@ -40,9 +40,9 @@ pub enum Level {
 pub struct Graph {
     pub file: PathBuf,
     pub title: String,
-    /// Names this run in the report, for instance by what was changed.
+    /// The name of this run in the report, for instance the change that it measures.
     pub revision: String,
-    /// What was done, when it is not to be called by the command's name.
+    /// The name of the operation; None: that of the command.
     pub operation: Option<String>,
 }
 
@@ -98,7 +98,8 @@ fn graph_of(words: &mut Words) -> Result<Option<Graph>> {
     }
 }
 
-/// A time: milliseconds with `ms`, minutes with `m`, else seconds. Ten milliseconds at least.
+/// Reads a time: milliseconds with `ms`, minutes with `m`, otherwise seconds; at least ten
+/// milliseconds.
 fn time(text: &str) -> Result<Duration> {
     let (digits, millis) = match (text.strip_suffix("ms"), text.strip_suffix('m'), text.strip_suffix('s')) {
         (Some(digits), ..) => (digits, 1),

@@ -1,30 +1,31 @@
-//! Which seeds operations take: each seed is a partition.
+//! The seeds of operations; each seed is a partition.
 
 use super::command::Load;
 use super::words::Words;
 use crate::Result;
 use crate::distribution::{Distribution, parse_range};
 
-/// Seeds when neither a number of operations nor a population is given.
+/// Number of seeds if neither a number of operations nor a population is given.
 const SEEDS: i64 = 1_000_000;
 
-/// `-pop`.
+/// The option `-pop`.
 #[derive(Clone)]
 pub enum Population {
-    /// One after the other; again from the first after the last, unless it ends there.
+    /// The seeds in order, and from the first again after the last unless the sequence ends there.
     Sequence {
         first: i64,
         last: i64,
         wrap: bool,
-        /// Reads take a seed that was written so many writes ago.
+        /// For reads: how many writes ago the seed was written.
         lookback: Option<Distribution>,
     },
-    /// Drawn.
+    /// Drawn at random.
     Drawn(Distribution),
 }
 
 impl Population {
-    /// Reads the words of `-pop`. Without them a write takes 1 to its count in turn, a read draws from as many.
+    /// Reads the words of `-pop`. By default a write takes 1 to its count in order, and a read
+    /// draws from as many.
     pub fn parse(mut words: Words, load: &Load) -> Result<Self> {
         let sequence = words.value("seq=");
         let drawn = words.value("dist=");

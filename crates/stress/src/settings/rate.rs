@@ -1,26 +1,26 @@
-//! How many at once, and how fast.
+//! The number of concurrent operations, and their rate.
 
 use super::command::{Command, Load};
 use super::words::Words;
 use crate::Result;
 use crate::distribution::parse_count;
 
-/// Writes of a given number run with so many threads when nothing is said.
+/// Default of the threads of a write with a given number of operations.
 const WRITE_THREADS: usize = 200;
 
-/// `-rate`.
+/// The option `-rate`.
 #[derive(Clone)]
 pub struct Rate {
-    /// Operations under way; none given: runs with more and more of them.
+    /// Concurrent operations; None: several runs with more and more of them.
     pub threads: Option<usize>,
-    /// First and last number of those runs.
+    /// First and last number of threads of these runs.
     pub at_least: usize,
     pub at_most: usize,
-    /// End once more threads do not make it faster.
+    /// Whether to end when more threads make it no faster.
     pub auto: bool,
-    /// Operations a second of all threads together.
+    /// Operations a second of all threads together; None: not limited.
     pub per_second: Option<f64>,
-    /// Latency counts from the moment at which an operation should have begun.
+    /// Whether latency counts from the moment at which an operation should have begun.
     pub fixed: bool,
 }
 

@@ -3,19 +3,19 @@
 use super::words::Words;
 use crate::Result;
 
-/// `-schema`.
+/// The option `-schema`.
 pub struct Schema {
     pub keyspace: String,
-    /// A map of CQL.
+    /// The replication as a map of CQL.
     pub replication: String,
-    /// A map of CQL, when given.
+    /// The compaction as a map of CQL; None: the default.
     pub compaction: Option<String>,
-    /// A map of CQL.
+    /// The compression as a map of CQL.
     pub compression: String,
 }
 
 impl Schema {
-    /// Reads the words of `-schema`: keyspace1, one replica, uncompressed when nothing is said.
+    /// Reads the words of `-schema`. The default is keyspace1, one replica, no compression.
     pub fn parse(mut words: Words) -> Result<Self> {
         let keyspace = words.value("keyspace=").unwrap_or_else(|| "keyspace1".to_owned());
         let mut replication = words.list("replication(")?.unwrap_or_default();
@@ -36,7 +36,7 @@ impl Schema {
         for (name, value) in compaction.iter_mut().flatten() {
             match (name.as_str(), value.as_str()) {
                 ("strategy", _) => *name = "class".to_owned(),
-                // the class alone, without its word
+                // the class alone, without the word `class`
                 (class, "") => (*name, *value) = ("class".to_owned(), class.to_owned()),
                 _ => {}
             }

@@ -1,18 +1,18 @@
-//! Which ranges of the ring a profile's `token_range_queries` go through.
+//! The ranges of the ring that a profile's `token_range_queries` read.
 
 use super::words::Words;
 use crate::Result;
 
-/// `-tokenrange`.
+/// The option `-tokenrange`.
 pub struct TokenRanges {
-    /// From the first again after the last; else the run ends there.
+    /// Whether to begin again after the last range; false: the run ends.
     pub wrap: bool,
-    /// Parts of each range between two tokens of the ring.
+    /// Number of parts of each range between two tokens of the ring.
     pub split: u64,
 }
 
 impl TokenRanges {
-    /// Reads the words of `-tokenrange`: each range once and whole when nothing is said.
+    /// Reads the words of `-tokenrange`. By default each range is read once and whole.
     pub fn parse(mut words: Words) -> Result<Self> {
         let split = words.number("split-factor=")?.unwrap_or(1);
         let ranges = Self { wrap: words.flag("wrap"), split: u64::try_from(split)?.max(1) };

@@ -1,18 +1,18 @@
-//! TLS between this tool and the nodes: certificates and keys as PEM files, as the server has them.
+//! TLS between this tool and the nodes; certificates and keys are PEM files, as for the server.
 
 use std::path::PathBuf;
 
 use super::words::Words;
 use crate::Result;
 
-/// `-transport`.
+/// The option `-transport`.
 pub struct Transport {
-    /// Certificates that a node's certificate has to be signed by, one of them.
+    /// The certificates one of which must have signed a node's certificate.
     pub trusted: PathBuf,
-    /// Our own certificate and its key, for nodes that want one.
+    /// The certificate and key of this tool, for nodes that ask for one.
     pub identity: Option<PathBuf>,
     pub version: Version,
-    /// Names of cipher suites; none: what the library offers.
+    /// Names of cipher suites; empty: those of the library.
     pub ciphers: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ pub enum Version {
 }
 
 impl Transport {
-    /// Reads the words of `-transport`; none: no encryption.
+    /// Reads the words of `-transport`. None: connections are not encrypted.
     pub fn parse(mut words: Words) -> Result<Option<Self>> {
         if words.is_empty() {
             return Ok(None);

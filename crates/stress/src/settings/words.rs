@@ -1,13 +1,14 @@
-//! The words of one option: taken one by one by what they begin with; what nobody took is refused, with what would have been taken.
+//! The words of one option. Readers take them one by one by their beginnings; a word that nobody
+//! took is refused, with a list of the words that are known.
 
 use crate::Result;
 use crate::distribution::{Distribution, parse_count};
 
-/// Words that stand behind one option.
+/// The words behind one option.
 pub struct Words {
     group: &'static str,
     words: Vec<String>,
-    /// What was asked for.
+    /// The beginnings that readers have asked for.
     known: Vec<&'static str>,
 }
 
@@ -17,13 +18,13 @@ impl Words {
         Self { group, words, known: Vec::new() }
     }
 
-    /// Takes the word that begins so (in any case of letters), without its beginning.
+    /// Takes the word with this beginning (in any case) and returns the rest of it.
     pub fn value(&mut self, begin: &'static str) -> Option<String> {
         self.known.push(begin);
         self.take(begin)
     }
 
-    /// Refuses the word that begins so: `why` is the rest of the sentence.
+    /// Refuses the word with this beginning; `why` is the rest of the sentence.
     pub fn refuse(&mut self, begin: &'static str, why: &str) -> Result<()> {
         match self.take(begin) {
             Some(rest) => Err(format!("{} {begin}{rest}: {why}", self.group).into()),
@@ -37,14 +38,14 @@ impl Words {
         Some(self.words.remove(at)[begin.len()..].to_owned())
     }
 
-    /// Takes a word that stands for itself.
+    /// Takes a word without a value; returns whether it was there.
     pub fn flag(&mut self, word: &'static str) -> bool {
         self.known.push(word);
         let at = self.words.iter().position(|given| given.eq_ignore_ascii_case(word));
         at.map(|at| self.words.remove(at)).is_some()
     }
 
-    /// Takes `name(a=b,c)`: its parts.
+    /// Takes `name(a=b,c)` and returns its parts.
     pub fn list(&mut self, begin: &'static str) -> Result<Option<Vec<(String, String)>>> {
         let Some(rest) = self.value(begin) else { return Ok(None) };
         let inside = rest.strip_suffix(')').ok_or_else(|| format!("{begin}{rest} does not end with a bracket"))?;
@@ -55,32 +56,32 @@ impl Words {
         Ok(Some(inside.split(',').filter(|text| !text.trim().is_empty()).map(part).collect()))
     }
 
-    /// The number behind a word, with its k, m or b.
+    /// Takes a number, which may end with k, m or b.
     pub fn number(&mut self, begin: &'static str) -> Result<Option<i64>> {
         self.value(begin).map(|text| parse_count(&text)).transpose()
     }
 
-    /// The distribution behind a word.
+    /// Takes a distribution.
     pub fn distribution(&mut self, begin: &'static str) -> Result<Option<Distribution>> {
         self.value(begin).map(|text| Distribution::parse(&text)).transpose()
     }
 
-    /// Takes all that is left.
+    /// Takes all remaining words.
     pub fn rest(&mut self) -> Vec<String> {
         std::mem::take(&mut self.words)
     }
 
-    /// None stand there.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// None may stand there: `why` is the rest of the sentence.
+    /// Refuses any words; `why` is the rest of the sentence.
     pub fn none(self, why: &str) -> Result<()> {
         if self.is_empty() { Ok(()) } else { Err(format!("{} {why}", self.group).into()) }
     }
 
-    /// Nothing may be left.
+    /// Refuses remaining words.
     pub fn end(self) -> Result<()> {
         match self.words.first() {
             None => Ok(()),
