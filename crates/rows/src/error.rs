@@ -12,7 +12,7 @@ pub struct Corruption {
     pub path: PathBuf,
     /// Offset in the file.
     pub offset: u64,
-    /// What was expected, and what was found.
+    /// The expectation, and the bytes that were found.
     pub what: String,
 }
 

@@ -224,7 +224,8 @@ impl<'a> LiveRows<'a> {
     }
 }
 
-/// What a row counts, without changing it: whether it has live data, and its number of tombstones.
+/// The counts of a row, without changing it: whether it has live data, and its number of
+/// tombstones.
 pub fn counted(row: &Row, now: u32) -> (bool, u64) {
     let (mut live, mut dead, mut deleted) = (row.liveness.is_live(now), 0, !row.deletion.is_live());
     deleted |= !live && !row.liveness.is_empty();

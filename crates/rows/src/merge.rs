@@ -12,7 +12,13 @@
 //!    deletions shadow. A row that only one source has also passes unchanged where nothing is
 //!    deleted; for callers that can copy rows ([`MergeStream::passing`]), in its encoded form.
 //!
+//! Invariants of the output, checked in [`check`]: partitions ascend by key; the positions of a
+//! partition ascend (descend if reversed); each range that opens is closed before the partition
+//! ends. A source that breaks them fails the read as corrupt.
+//!
 //! Agrees with `org.apache.cassandra.db.rows.{UnfilteredRowIterators,RangeTombstoneMarker.Merger}`.
+
+mod check;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -21,6 +27,8 @@ use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 use schema::TableMetadata;
 use smallvec::SmallVec;
 use types::DecoratedKey;
+
+use check::OutputCheck;
 
 use crate::range_tombstones::marker_at;
 use crate::{
@@ -60,6 +68,7 @@ pub struct MergeStream {
     counts: Option<Arc<MergeCounts>>,
     observer: Option<Box<dyn RowObserver>>,
     key: Option<DecoratedKey>,
+    check: OutputCheck,
 }
 
 /// Is told of each row that several sources, or a deletion, had a part in.
@@ -114,6 +123,7 @@ impl MergeStream {
             counts: None,
             observer: None,
             key: None,
+            check: OutputCheck::default(),
         }
     }
 
@@ -287,6 +297,10 @@ impl MergeStream {
         merged
     }
 
+    fn check_unfiltered(&mut self, given: Option<&MaybeEncoded>) -> Result<(), ReadError> {
+        given.map_or(Ok(()), |item| self.check.unfiltered(&self.table, item, self.reversed))
+    }
+
     /// The rows of a group, for the observer.
     fn versions(&self, group: &[usize]) -> Vec<Row> {
         if self.observer.is_none() {
@@ -398,6 +412,9 @@ impl PartitionStream for MergeStream {
             self.key.clone_from(&key);
             self.tell(&versions, static_row.as_ref());
         }
+        if let Some(key) = &key {
+            self.check.partition(&self.table, key)?;
+        }
         Ok(key.map(|key| PartitionHead { key, deletion, static_row }))
     }
 
@@ -409,6 +426,7 @@ impl PartitionStream for MergeStream {
         while let Some(first) = self.by_front.first().copied() {
             if self.passes_unchanged(first) {
                 let row = self.sources[first].front.take();
+                self.check_unfiltered(row.as_ref())?;
                 self.advance_first(first)?;
                 return Ok(row);
             }
@@ -422,9 +440,15 @@ impl PartitionStream for MergeStream {
                 self.advance_front(index)?;
             }
             if merged.is_some() {
-                return Ok(merged.map(MaybeEncoded::Decoded));
+                let merged = merged.map(MaybeEncoded::Decoded);
+                self.check_unfiltered(merged.as_ref())?;
+                return Ok(merged);
             }
         }
+        check::end_of_partition(&self.table, !self.open.is_live())?;
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests;

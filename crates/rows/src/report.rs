@@ -117,7 +117,7 @@ pub struct BlockCount {
     pub wanted: u64,
 }
 
-/// What reading a source cost.
+/// The cost of reading a source.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SourceFigures {
     /// Counts of what came out of it.

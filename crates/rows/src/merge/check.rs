@@ -1,0 +1,78 @@
+//! The invariants of a merge's output, checked while it is read.
+//!
+//! - Partitions ascend by key: checked in every build, once a partition.
+//! - Each range that opens is closed before its partition ends: checked in every build, once a
+//!   partition.
+//! - Positions ascend within a partition, or descend if the merge is reversed: checked in builds
+//!   with debug assertions only, because the comparison and the kept clustering cost some 4 % of
+//!   the instructions of a merged slice.
+//!
+//! Files are not trusted, so a violation fails the read as corrupt instead of ending the process.
+
+use std::cmp::Ordering;
+
+use schema::{ClusteringComparator, TableMetadata};
+use types::DecoratedKey;
+
+use crate::error::Corruption;
+use crate::{ClusteringPrefix, MaybeEncoded, ReadError};
+
+/// What the output has had so far.
+#[derive(Default)]
+pub(super) struct OutputCheck {
+    /// The key of the last partition; None before the first.
+    key: Option<DecoratedKey>,
+    /// The last position of the current partition; None before its first, and always None in builds
+    /// without debug assertions.
+    position: Option<ClusteringPrefix>,
+}
+
+impl OutputCheck {
+    /// A partition begins.
+    pub fn partition(&mut self, table: &TableMetadata, key: &DecoratedKey) -> Result<(), ReadError> {
+        self.position = None;
+        if self.key.as_ref().is_some_and(|last| last >= key) {
+            return Err(broken(table, "partitions of a source do not ascend by key"));
+        }
+        self.key = Some(key.clone());
+        Ok(())
+    }
+
+    /// An unfiltered is given.
+    pub fn unfiltered(&mut self, table: &TableMetadata, item: &MaybeEncoded, reversed: bool) -> Result<(), ReadError> {
+        if !cfg!(debug_assertions) {
+            return Ok(());
+        }
+        let position = ClusteringPrefix { kind: item.kind(), values: item.values().clone() };
+        let ascends = |last: &ClusteringPrefix| is_before(last, &position, &table.comparator, reversed);
+        if self.position.as_ref().is_some_and(|last| !ascends(last)) {
+            return Err(broken(table, "rows of a source are out of order"));
+        }
+        self.position = Some(position);
+        Ok(())
+    }
+}
+
+/// The partition ends; `is_open`: a range is open in the output.
+pub(super) fn end_of_partition(table: &TableMetadata, is_open: bool) -> Result<(), ReadError> {
+    if is_open {
+        return Err(broken(table, "a range tombstone of a source is open at the end of its partition"));
+    }
+    Ok(())
+}
+
+fn is_before(
+    last: &ClusteringPrefix,
+    next: &ClusteringPrefix,
+    comparator: &ClusteringComparator,
+    reversed: bool,
+) -> bool {
+    let (first, second) = if reversed { (next, last) } else { (last, next) };
+    first.compare(second, comparator) == Ordering::Less
+}
+
+/// The table stands in place of a file: a merge does not know which of its sources is wrong.
+fn broken(table: &TableMetadata, what: &str) -> ReadError {
+    let path = format!("{}.{}", table.keyspace, table.name).into();
+    Corruption { path, offset: 0, what: what.to_owned() }.into()
+}
