@@ -31,7 +31,7 @@ pub fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("baseline").join(format!("{}.txt", std::env::consts::ARCH))
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Baseline {
     /// The version of the compiler that built the program.

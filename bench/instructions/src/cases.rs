@@ -24,7 +24,7 @@ const BATCH: u64 = 256;
 pub struct Case {
     /// Its name in the baseline.
     pub name: &'static str,
-    /// What is asked.
+    /// The kind of request that is made.
     pub ask: Ask,
     /// The number of the first request.
     pub first: u64,
@@ -34,7 +34,7 @@ pub struct Case {
     pub count: u64,
 }
 
-/// What a case asks.
+/// The request of a case.
 pub enum Ask {
     /// A prepared statement, or an unlogged batch of it.
     Prepared(Request),
@@ -78,13 +78,14 @@ pub fn loads() -> Vec<Case> {
     ]
 }
 
-/// Written after the restart: every tenth row of `mixed` again, so that reads merge memtable and SSTable.
+/// Written after the restart: every tenth row of `mixed` again, so that reads merge memtable and
+/// SSTable.
 pub fn overwrites() -> Case {
     let ask = prepared(insert_wide("mixed"));
     Case { name: "overwrite", ask, first: 0, step: 10, count: 4 * WIDE_ROWS / 10 }
 }
 
-/// What is counted, in this order.
+/// The cases that are counted, in this order.
 pub fn cases() -> Vec<Case> {
     let slice = |table: &str| {
         let statement = format!("SELECT name, at, value FROM guard.{table} WHERE key = ? AND name >= ? LIMIT 100");

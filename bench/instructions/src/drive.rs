@@ -1,9 +1,8 @@
-//! What runs under valgrind: loads the tables, then makes the requests of each case in
-//! [`measured_requests`], which is the only function that valgrind counts.
-//!
-//! Prints a line for each round of each case, the number of requests and the case's name, in the
-//! order in which valgrind writes the counts. Before its rounds a case is run once uncounted, which
-//! fills caches and makes what is made lazily.
+//! The program that runs under valgrind: it loads the tables, then makes the requests of each case
+//! in [`measured_requests`], which is the only function that valgrind counts. Prints a line for
+//! each round of each case, the number of requests and the case's name, in the order in which
+//! valgrind writes the counts. Before its rounds a case is run once uncounted, which fills caches
+//! and makes what is made lazily.
 
 use std::path::Path;
 

@@ -1,7 +1,8 @@
-//! Replication options of a keyspace: their form, their defaults, their checks.
+//! The replication options of a keyspace: their form, defaults and checks.
 //!
-//! Agrees with `org.apache.cassandra.schema.ReplicationParams`, `KeyspaceAttributes` and the `prepareOptions` and
-//! `validateOptions` of the strategies. Which node holds what is decided in `cluster`.
+//! Agrees with `org.apache.cassandra.schema.ReplicationParams`, `KeyspaceAttributes` and the
+//! `prepareOptions` and `validateOptions` of the strategies. `cluster` decides which node holds
+//! which data.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,8 @@ const FACTOR: &str = "replication_factor";
 /// `default_keyspace_rf` of a stock configuration.
 const FACTOR_DEFAULT: &str = "1";
 
-/// `durable_writes` and replication as CREATE or ALTER KEYSPACE ask for them. `previous` is the keyspace before an ALTER;
-/// `datacenters` are those that have nodes.
+/// `durable_writes` and the replication that a CREATE or ALTER KEYSPACE statement asks for.
+/// `previous` is the keyspace before an ALTER; `datacenters` are those that have nodes.
 pub fn keyspace_params(
     keyspace: &str,
     options: &Options,
@@ -39,18 +40,18 @@ pub fn keyspace_params(
 }
 
 impl Replication {
-    /// `LocalStrategy`: of built-in keyspaces only.
+    /// The `LocalStrategy`, which only built-in keyspaces have.
     pub fn local() -> Self {
         Self { class: format!("{PACKAGE}LocalStrategy"), options: BTreeMap::new() }
     }
 
-    /// `SimpleStrategy` with a factor.
+    /// The `SimpleStrategy` with a factor.
     pub fn simple(factor: u32) -> Self {
         let options = BTreeMap::from([(FACTOR.to_owned(), factor.to_string())]);
         Self { class: format!("{PACKAGE}SimpleStrategy"), options }
     }
 
-    /// The replication map of a statement, prepared and checked.
+    /// Checks the replication map of a statement and gives its stored form.
     pub fn from_options(
         keyspace: &str,
         map: &BTreeMap<String, String>,
@@ -87,14 +88,14 @@ impl Replication {
         Ok(Self { class: format!("{PACKAGE}{name}"), options })
     }
 
-    /// As it is stored in `system_schema.keyspaces.replication`.
+    /// The map in `system_schema.keyspaces.replication`.
     pub fn as_map(&self) -> BTreeMap<String, String> {
         let mut map = self.options.clone();
         map.insert("class".to_owned(), self.class.clone());
         map
     }
 
-    /// From the stored map, unchecked.
+    /// Reads the stored map without checking it.
     pub fn from_stored(mut map: BTreeMap<String, String>) -> Option<Self> {
         let class = map.remove("class")?;
         Some(Self { class, options: map })
@@ -105,7 +106,7 @@ impl Replication {
         self.class.strip_prefix(PACKAGE).unwrap_or(&self.class)
     }
 
-    /// Copies of each partition, over all datacenters.
+    /// Number of copies of each partition, over all datacenters.
     pub fn factor(&self) -> u32 {
         let of = |text: &String| text.split('/').next().and_then(|all| all.parse::<u32>().ok()).unwrap_or(0);
         match self.short_class() {
@@ -130,7 +131,8 @@ fn strategy(class: &str) -> Result<&'static str> {
     }
 }
 
-/// `replication_factor` of a NetworkTopologyStrategy stands for every datacenter that is not named.
+/// Applies the `replication_factor` of a NetworkTopologyStrategy to every datacenter that is not
+/// named.
 fn expand_datacenters(
     options: &mut BTreeMap<String, String>,
     previous: &BTreeMap<String, String>,

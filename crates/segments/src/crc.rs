@@ -1,5 +1,6 @@
-//! The two checksums of segments: CRC-24 of the header, and zlib's CRC-32 of the payload, first fed with four fixed bytes so
-//! that a run of zeros does not check itself. Agrees with `org.apache.cassandra.net.Crc`.
+//! The two checksums of segments: CRC-24 of the header, and zlib's CRC-32 of the payload, first fed
+//! with four fixed bytes so that a run of zeros does not check itself. Agrees with
+//! `org.apache.cassandra.net.Crc`.
 
 pub use stdx::crc24::crc24;
 

@@ -1,7 +1,8 @@
 //! Takes segments apart.
 //!
-//! [`SegmentDecoder::next`] finds the segment at the start of the read buffer, checks it and yields its payload. A payload
-//! that is stored shares the buffer. Joining messages that are cut over several segments is left to the protocol above.
+//! [`SegmentDecoder::next`] finds the segment at the start of the read buffer, checks it and yields
+//! its payload. A payload that is stored shares the buffer. Joining messages that are cut over
+//! several segments is left to the protocol above.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -37,8 +38,9 @@ impl SegmentDecoder {
 
     /// The segment at the start of `input`, removed from it; `None` asks for more bytes.
     ///
-    /// After a [`SegmentError::Payload`] or [`SegmentError::NotLz4`] the segment is removed too and its successor can be read;
-    /// after a [`SegmentError::Header`] nobody knows where the next segment begins.
+    /// After a [`SegmentError::Payload`] or [`SegmentError::NotLz4`] the segment is removed too and
+    /// its successor can be read; after a [`SegmentError::Header`] nobody knows where the next
+    /// segment begins.
     pub fn next(&self, input: &mut BytesMut) -> Result<Option<Segment>, SegmentError> {
         let header_size = self.format.header_size();
         let Some(header) = input.get(..header_size) else {
@@ -92,7 +94,8 @@ fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// `size` has 17 bits, so the allocation is bounded. `None`: the payload is not an LZ4 block of that size.
+/// `size` has 17 bits, so the allocation is bounded. `None`: the payload is not an LZ4 block of
+/// that size.
 fn decompress(payload: &[u8], size: usize) -> Option<Bytes> {
     let mut out = vec![0; size];
     match lz4::block::decompress_to_buffer(payload, i32::try_from(size).ok(), &mut out) {

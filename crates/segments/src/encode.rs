@@ -1,7 +1,8 @@
 //! Puts segments together: many small envelopes in one, a large one cut over several.
 //!
-//! Without compression envelopes are written where they will be sent from: the segment's header is left open and filled in
-//! when the next envelope does not fit or the batch ends. With LZ4 they are gathered in a scratch buffer and compressed.
+//! Without compression envelopes are written where they will be sent from: the segment's header is
+//! left open and filled in when the next envelope does not fit or the batch ends. With LZ4 they are
+//! gathered in a scratch buffer and compressed.
 
 use bytes::{BufMut, BytesMut};
 
@@ -65,7 +66,8 @@ impl SegmentEncoder {
         }
     }
 
-    /// Appends a part of an envelope that is cut over segments: at most [`PAYLOAD_SIZE_MAX`] bytes, and nothing else until its last part.
+    /// Appends a part of an envelope that is cut over segments: at most [`PAYLOAD_SIZE_MAX`] bytes,
+    /// and nothing else until its last part.
     pub fn append_part(&mut self, out: &mut BytesMut, part: &[u8]) {
         self.finish(out);
         match self.format {
@@ -92,7 +94,8 @@ impl SegmentEncoder {
         if out.len() - start - header_size <= PAYLOAD_SIZE_MAX {
             return;
         }
-        // it does not fit: take it out again, close what was open before it, and put it into segments of its own
+        // it does not fit: take it out again, close what was open before it, and put it into
+        // segments of its own
         let envelope = out.split_off(envelope_start);
         self.open = None;
         if envelope_start > start + header_size {
@@ -152,7 +155,8 @@ impl SegmentEncoder {
     }
 }
 
-/// Fills in the header that was left open at `start`, and appends the checksum of formats that have one.
+/// Fills in the header that was left open at `start`, and appends the checksum of formats that have
+/// one.
 fn close_plain(format: SegmentFormat, out: &mut BytesMut, start: usize, self_contained: bool) {
     let payload_start = start + format.header_size();
     let size = out.len() - payload_start;

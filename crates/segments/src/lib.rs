@@ -1,17 +1,22 @@
-//! Segments: the checksummed outer layer of version 5 of the native protocol and of links between nodes.
+//! Segments: the checksummed outer layer of version 5 of the native protocol and of links between
+//! nodes.
 //!
 //! ```text
-//! plain:       3 bytes LE: payload length (17 bits), self-contained (1 bit)                              | CRC24 | payload | CRC32
+//! plain:       3 bytes LE: payload length (17 bits), self-contained (1 bit)
+//!              | CRC24 | payload | CRC32
 //! unprotected: as plain, without the CRC32
-//! LZ4:         5 bytes LE: stored length (17 bits), uncompressed length (17 bits), self-contained (1 bit) | CRC24 | payload | CRC32
+//! LZ4:         5 bytes LE: stored length (17 bits), uncompressed length (17 bits),
+//!              self-contained (1 bit) | CRC24 | payload | CRC32
 //! ```
 //!
-//! A self-contained segment holds one or more whole messages. A message that is too large for one segment is cut over
-//! consecutive segments, not self-contained, that hold nothing else. In LZ4 an uncompressed length of 0 says that the payload
-//! is stored as it is. Checksums are written little-endian and cover the bytes as they are sent.
-//! [`decode`] takes segments apart, [`encode`] puts them together. This crate knows nothing of what a message is; both
-//! protocols stand on it. Native protocol specification v5 §2.3; `org.apache.cassandra.net.FrameDecoderCrc`,
-//! `FrameDecoderLZ4`, `FrameDecoderUnprotected`, `FrameEncoderCrc`, `FrameEncoderLZ4`, `FrameEncoderUnprotected`, `Crc`.
+//! A self-contained segment holds one or more whole messages. A message that is too large for one
+//! segment is cut over consecutive segments, not self-contained, that hold nothing else. In LZ4 an
+//! uncompressed length of 0 says that the payload is stored as it is. Checksums are written
+//! little-endian and cover the bytes as they are sent. [`decode`] takes segments apart, [`encode`]
+//! puts them together. This crate knows nothing of what a message is; both protocols stand on it.
+//! Native protocol specification v5 §2.3; `org.apache.cassandra.net.FrameDecoderCrc`,
+//! `FrameDecoderLZ4`, `FrameDecoderUnprotected`, `FrameEncoderCrc`, `FrameEncoderLZ4`,
+//! `FrameEncoderUnprotected`, `Crc`.
 
 use std::fmt;
 
@@ -37,7 +42,8 @@ const LENGTH_MASK: u64 = (1 << LENGTH_BITS) - 1;
 pub enum SegmentFormat {
     /// Stored payloads with a checksum.
     Plain,
-    /// Stored payloads without a checksum: links that carry a stream, and neighbours that ask for it.
+    /// Stored payloads without a checksum: links that carry a stream, and neighbours that ask for
+    /// it.
     Unprotected,
     /// LZ4 payloads.
     Lz4,

@@ -26,7 +26,7 @@ pub type Key = SmallVec<[u8; INLINE_MAX]>;
 /// Most entries of a block.
 pub const BLOCK_MAX: usize = 32;
 
-/// What a map's values must offer: how to keep the sum of a block up to date.
+/// The values of a map: they say how the sum of a block is kept up to date.
 pub trait Value {
     /// The sum over a block's values. After a value has left, the sum may still include it (for
     /// instance a maximum), so a reader treats it as an upper estimate.

@@ -1,11 +1,12 @@
-//! Words that do not stay in the tree, each with what to write instead. Banned calls are in `clippy.toml`.
+//! Words that may not stay in the tree, each with its replacement. Banned calls are in
+//! `clippy.toml`.
 
 use crate::{SourceFile, Tree};
 
 struct Ban {
     word: &'static str,
     instead: &'static str,
-    /// Paths that begin with one of these may have it.
+    /// Files whose paths begin with one of these may contain the word.
     except: &'static [&'static str],
 }
 
@@ -35,10 +36,10 @@ const BANS: [Ban; 8] = [
     },
 ];
 
-/// A TODO says what and why not now in at least this many words.
+/// Fewest words of a TODO, which says what is missing and why.
 const TODO_WORDS_MIN: usize = 4;
 
-/// Files with banned words.
+/// Finds files with banned words.
 pub fn check(tree: &Tree) -> Vec<String> {
     tree.rust().flat_map(check_file).collect()
 }
@@ -64,7 +65,7 @@ fn check_file(file: &SourceFile) -> Vec<String> {
     wrong
 }
 
-/// From where on a file is tests: `#[cfg(test)]`, or all of a test file.
+/// The first line of the tests of a file: `#[cfg(test)]`, or 0 in a test file.
 fn first_test_line(file: &SourceFile) -> usize {
     if file.path.contains("/tests/")
         || file.path.ends_with("/tests.rs")

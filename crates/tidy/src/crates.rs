@@ -1,9 +1,10 @@
-//! Knowledge flows one way: which of our crates each may stand on, and which outside crates stay behind `env`.
-//! Dependencies of tests are free.
+//! Knowledge flows one way: which of our crates each crate may use, and which outside crates only
+//! `env` may use. Dependencies of tests are free.
 
 use crate::Tree;
 
-/// Crate and what it may know. `server` introduces `cql`, `protocol`, `cluster` and `admin` to each other; they do not.
+/// Each crate with the crates that it may use. `cql`, `protocol`, `cluster` and `admin` do not know
+/// each other; `server` introduces them.
 const MAY_KNOW: &[(&str, &str)] = &[
     ("stdx", ""),
     ("metrics", "stdx"),
@@ -38,18 +39,18 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("tidy", ""),
 ];
 
-/// These crates are computation over bytes and values: no socket, clock, thread, random number, file.
+/// Crates that compute over bytes and values only: no socket, clock, thread, random number, file.
 const PURE: &[&str] =
     &["stdx", "types", "ring", "schema", "rows", "segments", "internode", "gossip", "protocol", "cql"];
-/// What reaches outside; `sstable` and above reach it through `env`.
+/// Outside crates that reach the machine; `sstable` and the crates above it reach it through `env`.
 const OUTSIDE: [&str; 9] =
     ["tokio", "socket2", "rustix", "memmap2", "rand", "rand_chacha", "axum", "ureq", "tracing-subscriber"];
-/// Clients, which stand outside of the house.
+/// Client programs, which use none of our crates.
 const OUTSIDE_OF_THE_HOUSE: [&str; 1] = ["stress"];
-/// What only `env` may hold, and who stands outside.
+/// Outside crates that only `env` and client programs may use.
 const ENV_ONLY: [&str; 5] = ["socket2", "rustix", "memmap2", "rand", "rand_chacha"];
 
-/// Dependencies against the direction, and crates that this list does not know.
+/// Finds dependencies against the direction, and crates that the list above lacks.
 pub fn check(tree: &Tree) -> Vec<String> {
     let ours: Vec<&str> = MAY_KNOW.iter().map(|(name, _)| *name).collect();
     let mut wrong = Vec::new();

@@ -1,14 +1,15 @@
-//! The documents exist, the map shows every crate, and nothing names the machine it was written on.
+//! The documents exist, ARCHITECTURE.md mentions every crate, and no text names the machine on
+//! which it was written.
 
 use crate::Tree;
 
-/// What a visitor looks for.
+/// The documents that a visitor looks for.
 const DOCUMENTS: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/compatibility.md", "docs/glossary.md"];
 /// Beginnings of paths that exist on one machine only.
 const PLACES: [&str; 3] = ["/work/", "/root/", "/home/"];
 
-/// Missing documents, crates without a word in ARCHITECTURE.md, and paths of somebody's machine.
+/// Finds missing documents, crates that ARCHITECTURE.md does not mention, and paths of one machine.
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut wrong = Vec::new();
     for name in DOCUMENTS {

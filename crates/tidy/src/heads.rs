@@ -1,11 +1,11 @@
-//! Every Rust file opens with what it is; modules are named by their file.
+//! Every Rust file begins with a head that says what the file is; a module is named by its file.
 
 use crate::Tree;
 
-/// Shorter heads than this say nothing.
+/// A shorter head says nothing.
 const HEAD_CHARACTERS_MIN: usize = 20;
 
-/// Files without a `//!` head, and `mod.rs` files.
+/// Finds files without a `//!` head, and `mod.rs` files.
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut wrong = Vec::new();
     for file in tree.rust() {

@@ -1,13 +1,16 @@
-//! The modules of a crate form layers: what a crate's file or folder in `src/` names by `crate::…` must not lead back to it.
+//! The modules of a crate form layers: the modules that a file or folder in `src/` names by
+//! `crate::…` must not lead back to it.
 //!
-//! Only top-level modules count; inside of one a family may know each other. Tests are left out: they may look anywhere. Names are
-//! found in the text, not by a compiler: `crate::name` and `crate::{name, …}`. `super::` out of a top-level file is not seen.
+//! Only top-level modules count; within one, a family of files may know each other. Tests are left
+//! out: they may use any module. Names are found in the text, not by a compiler: `crate::name` and
+//! `crate::{name, …}`. `super::` out of a top-level file is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{SourceFile, Tree};
 
-/// Crates that still have modules in circles. The list only shrinks: a crate that has none any more is taken out.
+/// Crates that still have modules in circles. The list only shrinks: a crate that has none any more
+/// is taken out.
 const NOT_YET: &[&str] = &["cluster", "rows", "schema", "server", "sstable", "storage"];
 
 /// For each module those that it names.
@@ -66,7 +69,7 @@ fn is_test(path: &str) -> bool {
     path.ends_with("tests.rs") || path.ends_with("test.rs") || path.contains("tests/") || path.contains("testing")
 }
 
-/// What a file says before its tests, without comments.
+/// The source of a file before its tests, without comments.
 fn source(text: &str) -> String {
     let mut tests = text.match_indices("#[cfg(test)]").map(|(at, _)| at);
     let end = tests.find(|at| opens_module(&text[*at..])).unwrap_or(text.len());

@@ -1,6 +1,9 @@
-//! The tree's own rules, as tests: `cargo test -p tidy`. This file reads the tree; each rule has its file, a function from
-//! the tree to what is wrong with it, a line each that names the file and what to do instead. What a compiler can check
-//! is not here: banned calls with their replacements stand in `clippy.toml`, `unsafe` and missing documents in the lints.
+//! The rules of the tree, as tests: `cargo test -p tidy`.
+//!
+//! This file reads the tree. Each rule has a file of its own: a function from the tree to its
+//! findings, a line each, which names the file and says what to do instead. Rules that a compiler
+//! can check are elsewhere: banned calls with their replacements are in `clippy.toml`, `unsafe` and
+//! missing documentation in the lints.
 
 #![allow(clippy::disallowed_methods)] // a tool for the tree at rest: it reads files as any test may
 
@@ -12,31 +15,32 @@ pub mod documents;
 pub mod heads;
 pub mod layers;
 pub mod manifest;
+pub mod prose;
 pub mod size;
 
-/// A file of the tree that the rules look at.
+/// A file that the rules look at.
 pub struct SourceFile {
-    /// Relative to the root, with `/` between names.
+    /// The path relative to the root, with `/` between names.
     pub path: String,
-    /// Its content.
+    /// The content.
     pub text: String,
 }
 
-/// The files of the project, without what is built or fetched.
+/// The files of the project, without built and downloaded ones.
 pub struct Tree {
     /// The directory of the workspace.
     pub root: PathBuf,
-    /// In the order of their paths.
+    /// The files, ordered by path.
     pub files: Vec<SourceFile>,
 }
 
-/// Names of directories that hold nothing written by hand.
+/// Directories without files written by hand.
 const SKIPPED: [&str; 6] = ["target", ".git", ".venv", "node_modules", "testdata", "helenus-data"];
-/// Endings of files that the rules read.
+/// Endings of the files that the rules read.
 const READ: [&str; 7] = ["rs", "toml", "md", "py", "sh", "go", "js"];
 
 impl Tree {
-    /// Reads the workspace that this crate stands in.
+    /// Reads the workspace to which this crate belongs.
     pub fn read() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"))
             .ancestors()
@@ -58,7 +62,7 @@ impl Tree {
         self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
     }
 
-    /// The manifests of the crates in `crates/`, with the crate's name.
+    /// The manifests of the crates in `crates/`, each with the name of its crate.
     pub fn manifests(&self) -> impl Iterator<Item = (&str, &SourceFile)> {
         self.files.iter().filter_map(|file| {
             let name = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;

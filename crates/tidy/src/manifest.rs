@@ -1,11 +1,14 @@
-//! Each dependency says why it is here, once, in the workspace manifest; crates take it from there, and the lints too.
+//! Each dependency has its reason in the workspace manifest; crates take dependencies and lints
+//! from there.
 
 use crate::Tree;
 
-/// Dependencies without a reason or with a version of their own; crates without the workspace's lints.
+/// Finds dependencies without a reason or with a version of their own, and crates without the
+/// workspace's lints.
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut wrong = reasons(tree.text("Cargo.toml").unwrap_or_default());
-    // fuzz/ is a workspace of its own, as cargo-fuzz wants it: no lints and versions to take over
+    // fuzz/ is a workspace of its own, as cargo-fuzz needs it, so it has no lints and versions to
+    // inherit
     let ours = |path: &str| path.ends_with("/Cargo.toml") && !path.starts_with("fuzz/");
     for file in tree.files.iter().filter(|file| ours(&file.path)) {
         if !file.text.contains("[lints]\nworkspace = true") && file.path != "crates/env/Cargo.toml" {
@@ -24,7 +27,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     wrong
 }
 
-/// Lines under `[workspace.dependencies]` that name an outside crate and no reason.
+/// Lines under `[workspace.dependencies]` that name an outside crate without a reason.
 fn reasons(manifest: &str) -> Vec<String> {
     let section = manifest.lines().skip_while(|line| line.trim() != "[workspace.dependencies]").skip(1);
     let lines = section.take_while(|line| !line.starts_with('['));

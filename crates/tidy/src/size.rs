@@ -1,13 +1,13 @@
-//! A file is read in one sitting.
+//! A file is short enough to be read at once.
 
 use crate::Tree;
 
-/// Beyond this a file holds two subjects, or tests that outgrew it; it fails.
+/// A longer file fails: it has two subjects, or tests that should have a file of their own.
 const LINES_MAX: usize = 1200;
-/// Beyond this it is printed.
+/// A longer file is reported without failing.
 const LINES_WARN: usize = 800;
 
-/// Files over the limit; those that come near it are printed.
+/// Finds files over the limit, and prints those that come near it.
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut wrong = Vec::new();
     for file in tree.rust() {

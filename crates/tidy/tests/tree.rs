@@ -1,6 +1,6 @@
 //! One test per rule of the tree.
 
-use tidy::{Tree, banned, crates, documents, heads, layers, manifest, size};
+use tidy::{Tree, banned, crates, documents, heads, layers, manifest, prose, size};
 
 fn clean(wrong: Vec<String>) {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
@@ -39,4 +39,9 @@ fn banned_words_stay_out() {
 #[test]
 fn documents_are_there_and_true() {
     clean(documents::check(&Tree::read()));
+}
+
+#[test]
+fn comments_are_plain_english() {
+    clean(prose::check(&Tree::read()));
 }

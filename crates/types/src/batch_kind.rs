@@ -2,7 +2,8 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.statements.BatchStatement.Type`.
 
-/// What holds the statements of a batch together. The discriminants are the codes of the native protocol.
+/// The kind of a batch: which of its statements happen together. The discriminants are the codes of
+/// the native protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum BatchKind {

@@ -1,9 +1,9 @@
 //! CQL types: encodings, orders, text forms, byte-comparable forms, tokens.
 //!
 //! A value is its serialized bytes, the same in SSTables, commit log, native protocol and partition
-//! keys; a [`CqlType`] says what they mean. The words with which requests are described (consistency
-//! levels, kinds of writes and batches) stand here too, because every crate above shares them. This
-//! crate knows neither tables nor rows and does no I/O.
+//! keys; a [`CqlType`] says what they mean. The words with which requests are described
+//! (consistency levels, kinds of writes and batches) stand here too, because every crate above
+//! shares them. This crate knows neither tables nor rows and does no I/O.
 
 pub mod batch_kind;
 pub mod byte_comparable;

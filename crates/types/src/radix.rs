@@ -1,7 +1,7 @@
 //! Integers of any size from and to decimal digits, in less than quadratic time.
 //!
-//! `num-bigint` converts digit group by digit group, which takes time by the square of the length: a
-//! literal of 4 MB kept a worker busy for 17 s. Here long numbers are halved:
+//! `num-bigint` converts digit group by digit group, which takes time by the square of the length:
+//! a literal of 4 MB kept a worker busy for 17 s. Here long numbers are halved:
 //!
 //! 1. Reading: the upper and the lower half of the digits are read apart, and joined by one
 //!    multiplication with a power of ten.
@@ -9,8 +9,8 @@
 //!    time, so the division is a multiplication with the reciprocal of the power, which Newton's
 //!    iteration finds.
 //!
-//! That is still a second for 4 MB, so [`DIGITS_MAX`] bounds what is read from text. Cassandra has no
-//! such bound (and takes quadratic time). A stored value of any size is printed.
+//! That is still a second for 4 MB, so [`DIGITS_MAX`] bounds what is read from text. Cassandra has
+//! no such bound (and takes quadratic time). A stored value of any size is printed.
 //!
 //! Numbers of at most [`LEAF_DIGITS`] digits go to `num-bigint`, which is faster for these.
 //! Multiplication is Toom-Cook's there, so both ways take about n^1.5.
@@ -28,7 +28,8 @@ const LEAF_DIGITS: usize = 1216;
 /// Divisors of at most this many bits are inverted by a plain division.
 const INVERTED_BITS_MAX: u64 = 4096;
 
-/// An integer of ASCII digits. At least one digit is there, at most [`DIGITS_MAX`], and nothing else.
+/// An integer of ASCII digits. At least one digit is there, at most [`DIGITS_MAX`], and nothing
+/// else.
 pub fn parse(digits: &str) -> BigUint {
     assert!(digits.len() <= DIGITS_MAX, "the length of a number is checked before it is read");
     let powers = powers_of_ten(digits.len());

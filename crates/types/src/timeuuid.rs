@@ -59,12 +59,14 @@ pub fn unix_millis(uuid: &[u8; 16]) -> i64 {
     unix_micros(uuid) / 1000
 }
 
-/// The least time-UUID of a millisecond (`minTimeuuid`); bytes that are none where no time-UUID has the time.
+/// The least time-UUID of a millisecond (`minTimeuuid`); bytes that are none where no time-UUID has
+/// the time.
 pub fn min_of_millis(unix_millis: i64) -> [u8; 16] {
     overwritten(unix_millis.wrapping_mul(TICKS_PER_MILLI), LSB_MIN)
 }
 
-/// The greatest time-UUID of a millisecond (`maxTimeuuid`); bytes that are none where no time-UUID has the time.
+/// The greatest time-UUID of a millisecond (`maxTimeuuid`); bytes that are none where no time-UUID
+/// has the time.
 pub fn max_of_millis(unix_millis: i64) -> [u8; 16] {
     overwritten(unix_millis.wrapping_add(1).wrapping_mul(TICKS_PER_MILLI).wrapping_sub(1), LSB_MAX)
 }

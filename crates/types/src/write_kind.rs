@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// What a write was. Drivers decide by it whether a write that timed out may be sent again.
+/// The kind of a write. Drivers decide by it whether to send a write again that timed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteKind {
     /// Mutations of one partition.

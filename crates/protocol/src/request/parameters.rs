@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! [consistency] flags (u8; u32 from version 5 on), then by flag, in this order:
-//! 0001 values | 0002 skip metadata | 0004 page size | 0008 paging state | 0010 serial consistency | 0020 timestamp
-//! 0040 names for values | 0080 keyspace (v5) | 0100 now in seconds (v5)
+//! 0001 values | 0002 skip metadata | 0004 page size | 0008 paging state
+//! 0010 serial consistency | 0020 timestamp | 0040 names for values
+//! 0080 keyspace (v5) | 0100 now in seconds (v5)
 //! ```
 //! Agrees with `org.apache.cassandra.cql3.QueryOptions`.
 

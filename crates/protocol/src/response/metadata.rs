@@ -52,7 +52,7 @@ fn version_form(version: ProtocolVersion) -> usize {
     }
 }
 
-/// What an answer includes of its metadata.
+/// The parts of the metadata that an answer includes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MetadataFlags<'a> {
     pub skip: bool,

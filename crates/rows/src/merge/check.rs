@@ -17,7 +17,7 @@ use types::DecoratedKey;
 use crate::error::Corruption;
 use crate::{ClusteringPrefix, MaybeEncoded, ReadError};
 
-/// What the output has had so far.
+/// The output so far.
 #[derive(Default)]
 pub(super) struct OutputCheck {
     /// The key of the last partition; None before the first.
