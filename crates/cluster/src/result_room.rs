@@ -20,23 +20,23 @@ const EXPECTED_PART: usize = 4;
 /// Time between two looks whether there is memory again.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The memory, and the door to it.
+/// The memory for large results, and the number of requests that may build one at a time.
 #[derive(Debug)]
 pub struct ResultRoom {
     /// What there is, and what of it is used.
     pub share: Arc<Share>,
-    door: Semaphore,
+    building: Semaphore,
 }
 
 impl ResultRoom {
     /// Room for so many bytes.
     pub fn new(bytes: usize) -> Self {
-        Self { share: Share::new(bytes), door: Semaphore::new(BUILDING_MAX) }
+        Self { share: Share::new(bytes), building: Semaphore::new(BUILDING_MAX) }
     }
 
     /// Waits for its turn, and then for memory. None: that will not come, the node stops.
     pub async fn enter(&self, env: &Env) -> Option<SemaphorePermit<'_>> {
-        let permit = self.door.acquire().await.ok()?;
+        let permit = self.building.acquire().await.ok()?;
         while self.share.is_used_up() {
             env.sleep(LOOK).await;
         }

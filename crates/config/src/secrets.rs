@@ -1,12 +1,14 @@
-//! What of a configuration is secret: passwords, private keys and the paths of key stores, however deep they stand.
+//! The secret parts of a configuration: passwords, private keys and the paths of key stores,
+//! however deep they stand.
 //!
-//! `settings` and debugging output show [`REDACTED`] in their place. Agrees with `@Redacted` on the fields of
-//! `org.apache.cassandra.config.EncryptionOptions` and with the parameters that `SettingsTable` hides; Cassandra shows the
-//! `private_key` of `PEMBasedSslContextFactory`, which is hidden here.
+//! `settings` and debugging output show [`REDACTED`] in their place. Agrees with `@Redacted` on the
+//! fields of `org.apache.cassandra.config.EncryptionOptions` and with the parameters that
+//! `SettingsTable` hides; Cassandra shows the `private_key` of `PEMBasedSslContextFactory`, which
+//! is hidden here.
 
 use serde_json::Value as Json;
 
-/// What is shown instead of a secret, as Cassandra has it.
+/// The text that is shown instead of a secret, as in Cassandra.
 pub const REDACTED: &str = "<REDACTED>";
 
 /// Ends of the names of keys whose values are secret.

@@ -90,7 +90,8 @@ fn sub_keys() -> Rows {
     rows
 }
 
-/// Overlays the sub-keys that the configuration gives. A map whose own sub-keys are listed is taken apart, any other is one value.
+/// Overlays the sub-keys that the configuration gives. A map whose own sub-keys are listed is taken
+/// apart, any other is one value.
 fn given_sub_keys(prefix: &str, map: &Map<String, Json>, rows: &mut Rows) {
     for (name, value) in map {
         let full = format!("{prefix}.{name}");

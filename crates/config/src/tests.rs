@@ -353,7 +353,8 @@ fn settings_show_every_key() {
     assert!(settings.len() > 450);
 }
 
-/// Whoever may read `system_views.settings` sees no private key and no password, however deep it stands in the file.
+/// A reader of `system_views.settings` sees no private key and no password, however deep it stands
+/// in the file.
 #[test]
 fn settings_show_no_secret() {
     let yaml = "

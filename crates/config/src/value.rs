@@ -13,11 +13,11 @@ use crate::units::{self, DATA, TIME};
 pub struct Value {
     /// The interpreted value.
     pub what: What,
-    /// How it was written, without the secrets of lists and maps; `settings` shows it.
+    /// The text as it was written, without the secrets of lists and maps; `settings` shows it.
     pub text: String,
 }
 
-/// What a value says.
+/// An interpreted value.
 #[derive(Clone, PartialEq)]
 pub enum What {
     /// null, which means the default

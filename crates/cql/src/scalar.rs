@@ -1,4 +1,4 @@
-//! The door to crate `types` for what statements need of single values: names, checks, literals.
+//! Functions of crate `types` that statements need for single values: names, checks, literals.
 
 use bytes::Bytes;
 use types::{CqlType, TypeError, literal};

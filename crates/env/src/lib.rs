@@ -1,4 +1,4 @@
-//! The one door to clock, disk, network, randomness and tasks, real and simulated.
+//! The only way to clock, disk, network, randomness and tasks, real and simulated.
 //!
 //! Everything else in Helenus receives an [`Env`] and names nothing of the outside by itself: no `std::fs`, no
 //! `Instant::now`, no `thread::spawn`, no socket, no random number (the workspace's `clippy.toml` refuses them and names the
@@ -10,7 +10,7 @@
 //!
 //! `unsafe` occurs twice in the workspace: the file map in `real/map.rs`, and a call of the allocator in `real/heap.rs`.
 
-// This crate is the door: what is refused elsewhere is what it is made of.
+// This crate is made of the calls that `clippy.toml` refuses in all others.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod clock;

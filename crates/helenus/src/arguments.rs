@@ -72,7 +72,7 @@ pub struct Serve {
     /// Port of metrics and nodetool; on the loopback address.
     #[arg(long, default_value_t = 9180)]
     pub admin_port: u16,
-    /// Doors of each table: a power of two [default: four a core].
+    /// Shards of each table: a power of two [default: four a core].
     #[arg(long)]
     pub shards: Option<usize>,
     /// Memory to use, such as 512M or 4G [default: what the control group or the machine has].

@@ -64,7 +64,7 @@ pub struct EngineOptions {
     pub commitlog_directory: PathBuf,
     /// This node, in the statistics of the SSTables that it writes.
     pub host_id: Option<[u8; 16]>,
-    /// Doors of a table: a power of two.
+    /// Shards of a table: a power of two.
     pub shards: usize,
     /// Bytes that all memtables together may take. At a third of it the largest is flushed, at all of it writers wait.
     pub memtable_bytes: usize,

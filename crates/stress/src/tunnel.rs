@@ -37,32 +37,32 @@ pub struct Tunnel {
     /// The port on which nodes listen.
     port: u16,
     /// The address of the listener for each node.
-    doors: Mutex<HashMap<SocketAddr, SocketAddr>>,
+    listeners: Mutex<HashMap<SocketAddr, SocketAddr>>,
 }
 
 impl Tunnel {
     /// Reads certificates and keys.
     pub fn open(transport: &Transport, port: u16) -> Result<Self> {
         let connector = TlsConnector::from(Arc::new(config(transport)?));
-        Ok(Self { connector, port, doors: Mutex::default() })
+        Ok(Self { connector, port, listeners: Mutex::default() })
     }
 
     /// The listener for a node. The first connection is opened here, so that an error is reported.
     pub async fn reach(&self, node: SocketAddr) -> Result<SocketAddr> {
         connect(&self.connector, node).await.map_err(|error| format!("TLS with {node}: {error}"))?;
-        Ok(self.door(node).await?)
+        Ok(self.listener(node).await?)
     }
 
-    async fn door(&self, node: SocketAddr) -> std::io::Result<SocketAddr> {
-        let mut doors = self.doors.lock().await;
-        if let Some(door) = doors.get(&node) {
-            return Ok(*door);
+    async fn listener(&self, node: SocketAddr) -> std::io::Result<SocketAddr> {
+        let mut listeners = self.listeners.lock().await;
+        if let Some(address) = listeners.get(&node) {
+            return Ok(*address);
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let door = listener.local_addr()?;
+        let address = listener.local_addr()?;
         tokio::spawn(stand(listener, self.connector.clone(), node));
-        doors.insert(node, door);
-        Ok(door)
+        listeners.insert(node, address);
+        Ok(address)
     }
 }
 
@@ -103,9 +103,9 @@ impl AddressTranslator for Tunnel {
         Box::pin(async move {
             // the port is the listener's; nodes listen on the port given with them, or on the
             // common one
-            let named = self.doors.lock().await.keys().find(|node| node.ip() == ip).copied();
+            let named = self.listeners.lock().await.keys().find(|node| node.ip() == ip).copied();
             let node = named.unwrap_or(SocketAddr::new(ip, self.port));
-            self.door(node).await.map_err(|error| TranslationError::IoError(Arc::new(error)))
+            self.listener(node).await.map_err(|error| TranslationError::IoError(Arc::new(error)))
         })
     }
 }

@@ -14,7 +14,7 @@ const COLUMN_MAX: usize = 100;
 
 /// An allowance that exceeds the findings by this number is too high. Not 1, because several
 /// changes that are made side by side would then all change the same line.
-const SLACK: usize = 100;
+const SLACK: usize = 200;
 
 /// Lines `area findings`; an area is a crate, or the first directory outside of `crates/`.
 const ALLOWANCE: &str = include_str!("prose/allowance.txt");
@@ -126,9 +126,9 @@ mod tests {
         let comments = |count: usize| file("crates/old/src/a.rs", &"/// What.\nfn f() {}\n".repeat(count));
         let judged = |count, allowed| judge([comments(count)].iter(), &allowances(allowed));
         assert_eq!(judged(3, "old 3\n"), Vec::<String>::new());
-        assert_eq!(judged(3, "old 102\n"), Vec::<String>::new());
+        assert_eq!(judged(3, "old 202\n"), Vec::<String>::new());
         assert!(judged(4, "old 3\n")[0].starts_with("old: 4 comments"));
-        assert!(judged(3, "old 103\n")[0].contains("write `old 3`"));
+        assert!(judged(3, "old 203\n")[0].contains("write `old 3`"));
         assert!(judged(0, "old 3\n")[0].contains("delete its line"));
         assert_eq!(judged(2, "").len(), 2);
     }
