@@ -47,7 +47,12 @@ fn parse_yaml(text: &str) -> Result<Map<String, Json>, String> {
         Ok(Json::Object(map)) => Ok(map),
         Ok(Json::Null) => Ok(Map::new()),
         Ok(_) => Err("the configuration is not a list of keys and values".to_owned()),
-        Err(error) => Err(format!("the configuration is not YAML: {error}")),
+        // the lines behind the first quote the file, which may have secrets
+        Err(error) => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            Err(format!("the configuration is not YAML: {}", first.trim_start_matches("error: ")))
+        }
     }
 }
 
