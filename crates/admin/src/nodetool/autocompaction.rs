@@ -6,19 +6,19 @@ use crate::nodetool::{Context, Outcome};
 use crate::verbs::{GetAutoCompaction, SetAutoCompaction};
 
 #[derive(clap::Args)]
-pub struct Enable {
+pub(crate) struct Enable {
     /// The keyspace followed by one or many tables
     args: Vec<String>,
 }
 
 #[derive(clap::Args)]
-pub struct Disable {
+pub(crate) struct Disable {
     /// The keyspace followed by one or many tables
     args: Vec<String>,
 }
 
 #[derive(clap::Args)]
-pub struct Status {
+pub(crate) struct Status {
     /// Show auto compaction status for each keyspace/table
     #[arg(short = 'a', long)]
     all: bool,
@@ -31,21 +31,21 @@ fn word(on: bool) -> &'static str {
 }
 
 impl Enable {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let tables = selection(&self.args, context)?;
         Ok(context.api.ask(&SetAutoCompaction { tables, on: true })?)
     }
 }
 
 impl Disable {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let tables = selection(&self.args, context)?;
         Ok(context.api.ask(&SetAutoCompaction { tables, on: false })?)
     }
 }
 
 impl Status {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let tables = selection(&self.args, context)?;
         let states = context.api.ask(&GetAutoCompaction { tables })?;
         if self.all {

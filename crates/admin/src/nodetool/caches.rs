@@ -1,6 +1,6 @@
 //! `nodetool invalidatekeycache`, `invalidaterowcache`, `invalidatecountercache`, `setcachecapacity` and `setcachekeystosave`.
 //!
-//! There is no counter cache: to invalidate it is done at once, and what it is given is told to have no effect.
+//! There is no counter cache: invalidating it does nothing, and a capacity for it is answered with a line that it has no effect.
 
 use crate::nodetool::{Context, Outcome, usage};
 use crate::verbs::{CacheChange, CacheKind, GetNode};
@@ -8,48 +8,48 @@ use crate::verbs::{CacheChange, CacheKind, GetNode};
 const NO_COUNTER_CACHE: &str = "there is no counter cache: its value is ignored";
 
 #[derive(clap::Args)]
-pub struct InvalidateKeys {}
+pub(crate) struct InvalidateKeys {}
 
 #[derive(clap::Args)]
-pub struct InvalidateRows {}
+pub(crate) struct InvalidateRows {}
 
 #[derive(clap::Args)]
-pub struct InvalidateCounters {}
+pub(crate) struct InvalidateCounters {}
 
 #[derive(clap::Args)]
-pub struct Capacity {
+pub(crate) struct Capacity {
     /// Key cache, row cache, and counter cache (in MB)
     #[arg(allow_hyphen_values = true)]
     args: Vec<i32>,
 }
 
 #[derive(clap::Args)]
-pub struct KeysToSave {
+pub(crate) struct KeysToSave {
     /// The number of keys saved by each cache. 0 to disable
     #[arg(allow_hyphen_values = true)]
     args: Vec<i32>,
 }
 
 impl InvalidateKeys {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(context.api.ask(&CacheChange::Invalidate(CacheKind::Keys))?)
     }
 }
 
 impl InvalidateRows {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(context.api.ask(&CacheChange::Invalidate(CacheKind::Rows))?)
     }
 }
 
 impl InvalidateCounters {
-    /// Nothing is cached that could be wrong. A node that is not there is told of all the same.
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    /// There is no counter cache, so nothing is invalidated. The node is asked only so that a node that does not answer is reported.
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(context.api.ask(&GetNode {}).map(drop)?)
     }
 }
 
-/// Values of the three caches, if none is negative.
+/// The arguments for the three caches; None if there are not three or one is negative.
 fn three(args: &[i32]) -> Option<[u64; 3]> {
     let [keys, rows, counters] = args else { return None };
     let value = |value: &i32| u64::try_from(*value).ok();
@@ -64,7 +64,7 @@ fn tell_of_counters(context: &mut Context<'_>, counters: u64) -> Outcome {
 }
 
 impl Capacity {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         if self.args.len() != 3 {
             return usage(
                 "setcachecapacity requires key-cache-capacity, row-cache-capacity, and counter-cache-capacity args.",
@@ -77,7 +77,7 @@ impl Capacity {
 }
 
 impl KeysToSave {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         if self.args.len() != 3 {
             return usage(
                 "setcachekeystosave requires key-cache-keys-to-save, row-cache-keys-to-save, and counter-cache-keys-to-save args.",

@@ -4,7 +4,7 @@ use crate::nodetool::{Context, Outcome, usage};
 use crate::verbs::ClearSnapshots;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Remove the snapshot with a given name
     #[arg(short = 't')]
     name: Option<String>,
@@ -16,7 +16,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let with = match (&self.name, self.all) {
             (None, false) => return usage("Specify snapshot name or --all"),
             (Some(_), true) => return usage("Specify only one of snapshot name or --all"),

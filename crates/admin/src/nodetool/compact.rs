@@ -6,7 +6,7 @@ use crate::nodetool::{Context, Outcome, VerbError};
 use crate::verbs::{Compact, CompactRequest, TableSelection};
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Use -s to not create a single big file
     #[arg(short = 's', long)]
     split_output: bool,
@@ -27,7 +27,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let in_range = !(self.start_token.is_empty() && self.end_token.is_empty());
         let in_part = in_range || !self.partition.is_empty();
         if self.split_output && (self.user_defined || in_part) {

@@ -1,18 +1,18 @@
-//! `nodetool compactionhistory`: ended compactions, newest first.
+//! `nodetool compactionhistory`: compactions that ended, the newest first.
 
 use crate::nodetool::text::{Table, date_time, file_size};
 use crate::nodetool::{Context, Outcome};
 use crate::verbs::GetCompactionHistory;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Display bytes in human readable form, i.e. KiB, MiB, GiB, TiB
     #[arg(short = 'H', long)]
     human_readable: bool,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let mut history = context.api.ask(&GetCompactionHistory {})?;
         if history.is_empty() {
             return Ok(writeln!(context.out, "There is no compaction history")?);

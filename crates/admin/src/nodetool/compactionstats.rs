@@ -1,4 +1,4 @@
-//! `nodetool compactionstats`: what runs, what waits, what was done.
+//! `nodetool compactionstats`: compactions that run, wait and were done.
 
 use crate::nodetool::text::{Table, file_size};
 use crate::nodetool::{Context, Outcome};
@@ -6,14 +6,14 @@ use crate::verbs::{CompactionStats, GetCompactions};
 use schema::ident::java_double;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Display bytes in human readable form, i.e. KiB, MiB, GiB, TiB
     #[arg(short = 'H', long)]
     human_readable: bool,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let stats = context.api.ask(&GetCompactions {})?;
         let mut table = Table::new();
         self.add_summary(&stats, &mut table);

@@ -5,20 +5,20 @@ use crate::nodetool::{Context, Outcome, VerbError, usage};
 use crate::verbs::{GetCompactionThresholds, GetKeyspaces, SetCompactionThresholds};
 
 #[derive(clap::Args)]
-pub struct Get {
+pub(crate) struct Get {
     /// The keyspace with a table
     args: Vec<String>,
 }
 
 #[derive(clap::Args)]
-pub struct Set {
+pub(crate) struct Set {
     /// The keyspace, the table, min and max threshold
     #[arg(allow_hyphen_values = true)]
     args: Vec<String>,
 }
 
 impl Get {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let [keyspace, table] = self.args.as_slice() else {
             return usage("getcompactionthreshold requires ks and cf args");
         };
@@ -31,7 +31,7 @@ impl Get {
 }
 
 impl Set {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let [keyspace, table, min, max] = self.args.as_slice() else {
             return usage("setcompactionthreshold requires ks, cf, min, and max threshold args.");
         };
@@ -61,7 +61,7 @@ fn number(text: &str) -> Result<i32, VerbError> {
     text.parse().map_err(|_| VerbError::Usage(format!("For input string: \"{text}\"")))
 }
 
-/// The table is there.
+/// Refuses a table that does not exist.
 fn check(keyspace: &str, table: &str, context: &Context<'_>) -> Outcome {
     let keyspaces = context.api.ask(&GetKeyspaces {})?;
     let known = keyspaces.iter().find(|known| known.name == *keyspace);

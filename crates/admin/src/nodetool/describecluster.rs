@@ -7,14 +7,14 @@ use std::io::{self, Write};
 use crate::nodetool::{Context, Outcome};
 use crate::verbs::{EndpointInfo, EndpointState, GetKeyspaces, GetNode, GetRing, RingInfo};
 
-/// What Cassandra shows instead of the schema version of nodes that do not answer.
+/// Shown instead of the schema version of nodes that do not answer, as in Cassandra.
 const UNREACHABLE: &str = "UNREACHABLE";
 
 #[derive(clap::Args)]
-pub struct Args {}
+pub(crate) struct Args {}
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let node = context.api.ask(&GetNode {})?;
         let keyspaces = context.api.ask(&GetKeyspaces {})?;
         let ring = context.api.ask(&GetRing { keyspace: None })?;
@@ -49,7 +49,7 @@ impl Args {
     }
 }
 
-/// The names of endpoints by something that they have.
+/// The names of the endpoints, grouped by a property.
 fn grouped(ring: &RingInfo, print_port: bool, by: impl Fn(&EndpointInfo) -> String) -> BTreeMap<String, Vec<String>> {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for endpoint in &ring.endpoints {

@@ -6,13 +6,13 @@ use crate::nodetool::{Context, Outcome};
 use crate::verbs::{EndpointInfo, GetKeyspaces, GetNode, GetRing};
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The keyspace name
     keyspace: String,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let keyspaces = context.api.ask(&GetKeyspaces {})?;
         let schema_version = context.api.ask(&GetNode {})?.schema_version;
         writeln!(context.out, "Schema Version:{schema_version}\nTokenRange: ")?;

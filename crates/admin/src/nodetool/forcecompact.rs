@@ -5,14 +5,14 @@ use crate::nodetool::{Context, Outcome, usage};
 use crate::verbs::{Compact, CompactRequest};
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The keyspace, table, and a list of partition keys ignoring the gc_grace_seconds
     #[arg(allow_hyphen_values = true)]
     args: Vec<String>,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let Some((table, keys)) = self.args.split_at_checked(2).filter(|(_, keys)| !keys.is_empty()) else {
             return usage("forcecompact requires keyspace, table and keys args");
         };

@@ -14,7 +14,7 @@ enum Granularity {
 }
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Granularity of garbage removal. ROW (default) removes deleted partitions and rows, CELL also removes overwritten or deleted cells.
     #[arg(short = 'g', long, value_enum, default_value_t = Granularity::Row)]
     granularity: Granularity,
@@ -27,7 +27,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let work = SSTableWork::GarbageCollect { cells: self.granularity == Granularity::Cell };
         Work { args: &self.args, jobs: Some(self.jobs), work, name: "garbage collection" }.run(context)
     }

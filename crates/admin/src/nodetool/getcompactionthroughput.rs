@@ -5,20 +5,20 @@ use crate::nodetool::{Context, Outcome, VerbError};
 use crate::verbs::{GetCompactions, SetCompactionThroughput};
 
 #[derive(clap::Args)]
-pub struct Get {
+pub(crate) struct Get {
     /// Print throughput as double
     #[arg(short = 'd', long = "precise-mib")]
     precise: bool,
 }
 
 #[derive(clap::Args)]
-pub struct Set {
+pub(crate) struct Set {
     /// Value in MiB per second, 0 to disable throttling
     value: u32,
 }
 
 impl Get {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let rate = context.api.ask(&GetCompactions {})?.throughput as f64 / (1 << 20) as f64;
         if self.precise {
             let rate = schema::ident::java_double(rate);
@@ -33,7 +33,7 @@ impl Get {
 }
 
 impl Set {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(context.api.ask(&SetCompactionThroughput { bytes_per_second: u64::from(self.value) << 20 })?)
     }
 }

@@ -4,13 +4,13 @@ use crate::nodetool::{Context, Outcome, VerbError, usage};
 use crate::verbs::{GetEndpoints, GetKeyspaces};
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The keyspace, the table, and the partition key for which we need to find the endpoint
     args: Vec<String>,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let [keyspace, table, key] = self.args.as_slice() else {
             return usage("getendpoints requires keyspace, table and partition key arguments");
         };

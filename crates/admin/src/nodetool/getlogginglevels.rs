@@ -4,10 +4,10 @@ use crate::nodetool::{Context, Outcome};
 use crate::verbs::{GetLoggingLevels, SetLoggingLevel};
 
 #[derive(clap::Args)]
-pub struct Get {}
+pub(crate) struct Get {}
 
 #[derive(clap::Args)]
-pub struct Set {
+pub(crate) struct Set {
     /// The logger; without one, all go back to the levels of the start
     #[arg(default_value = "")]
     logger: String,
@@ -17,7 +17,7 @@ pub struct Set {
 }
 
 impl Get {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         writeln!(context.out, "\n{:<50}{:>10}", "Logger Name", "Log Level")?;
         for (logger, level) in context.api.ask(&GetLoggingLevels {})? {
             writeln!(context.out, "{logger:<50}{level:>10}")?;
@@ -27,7 +27,7 @@ impl Get {
 }
 
 impl Set {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(context.api.ask(&SetLoggingLevel { logger: self.logger, level: self.level })?)
     }
 }

@@ -5,7 +5,7 @@ use crate::nodetool::{Context, Outcome, usage};
 use crate::verbs::GetSSTables;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Specify the key in hexadecimal string format
     #[arg(long)]
     hex_format: bool,
@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let [keyspace, table, key] = self.args.as_slice() else {
             return usage("getsstables requires ks, cf and key args");
         };

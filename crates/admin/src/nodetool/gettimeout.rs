@@ -5,23 +5,23 @@ use crate::verbs::{GetTimeout, SetTimeout, TimeoutKind};
 
 const TYPES: &str = "read, range, write, counterwrite, cascontention, truncate, internodeconnect, internodeuser, \
                      internodestreaminguser, misc (general rpc_timeout_in_ms)";
-/// Types of Cassandra that are about other nodes.
+/// Timeout types of Cassandra for messages between nodes, which are refused by name.
 const INTERNODE: &[&str] = &["internodeconnect", "internodeuser", "internodestreaminguser"];
 
 #[derive(clap::Args)]
-pub struct Get {
+pub(crate) struct Get {
     /// The timeout type
     args: Vec<String>,
 }
 
 #[derive(clap::Args)]
-pub struct Set {
+pub(crate) struct Set {
     /// The timeout type followed by value in ms
     args: Vec<String>,
 }
 
 impl Get {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let [name] = self.args.as_slice() else {
             return usage(format!("gettimeout requires a timeout type, one of ({TYPES})"));
         };
@@ -31,7 +31,7 @@ impl Get {
 }
 
 impl Set {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let [name, millis] = self.args.as_slice() else {
             return usage(format!(
                 "Timeout type followed by value in ms (0 disables socket streaming timeout). Type should be one of ({TYPES})"

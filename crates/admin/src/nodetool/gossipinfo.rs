@@ -10,14 +10,14 @@ use crate::verbs::{EndpointInfo, EndpointState, GetNode, GetRing, NodeInfo};
 const NET_VERSION: u32 = 13;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Show node domain names instead of IPs
     #[arg(short = 'r', long)]
     resolve_ip: bool,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let node = context.api.ask(&GetNode {})?;
         let ring = context.api.ask(&GetRing { keyspace: None })?;
         for endpoint in &ring.endpoints {

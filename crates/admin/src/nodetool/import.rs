@@ -4,7 +4,7 @@ use crate::nodetool::{Context, EXIT_USAGE, Outcome, VerbError, usage};
 use crate::verbs::ImportRequest;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Keep the level on the new sstables
     #[arg(short = 'l', long)]
     keep_level: bool,
@@ -40,7 +40,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let [keyspace, table, directories @ ..] = self.args.as_slice() else {
             return usage("import requires keyspace, table name and directories");
         };

@@ -1,30 +1,30 @@
 //! `nodetool info` and `nodetool version`: the node itself.
 //!
-//! There is no counter cache: it is shown empty.
+//! There is no counter cache; its line shows an empty one.
 
 use crate::nodetool::text::{decimals, file_size};
 use crate::nodetool::{Context, Outcome};
 use crate::verbs::{CacheInfo, GetNode, NodeInfo};
 
-/// What Cassandra shows by default.
+/// Seconds between two saves of Cassandra's counter cache by default, which its line shows.
 const COUNTER_CACHE_SAVE_PERIOD: u64 = 7200;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Display all tokens
     #[arg(short = 'T', long)]
     tokens: bool,
 }
 
 #[derive(clap::Args)]
-pub struct VersionArgs {
+pub(crate) struct VersionArgs {
     /// Include additional information
     #[arg(short = 'v', long)]
     verbose: bool,
 }
 
 impl VersionArgs {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let node = context.api.ask(&GetNode {})?;
         writeln!(context.out, "ReleaseVersion: {}", node.release_version)?;
         if self.verbose {
@@ -35,7 +35,7 @@ impl VersionArgs {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let node = context.api.ask(&GetNode {})?;
         for (name, value) in self.lines(&node) {
             writeln!(context.out, "{name:<23}: {value}")?;

@@ -5,14 +5,14 @@ use crate::nodetool::{Context, Outcome};
 use crate::verbs::GetSnapshots;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Skip snapshots with TTL
     #[arg(long)]
     no_ttl: bool,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let snapshots = context.api.ask(&GetSnapshots {})?;
         writeln!(context.out, "Snapshot Details: ")?;
         if snapshots.is_empty() {

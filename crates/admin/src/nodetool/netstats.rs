@@ -1,17 +1,17 @@
-//! `nodetool netstats`: streams and messages between nodes. One node has none.
+//! `nodetool netstats`: streams and messages between nodes. A node alone has none, so all figures are 0.
 
 use crate::nodetool::{Context, Outcome};
 use crate::verbs::GetNode;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Display bytes in human readable form
     #[arg(short = 'H', long)]
     human_readable: bool,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let node = context.api.ask(&GetNode {})?;
         let out = &mut *context.out;
         writeln!(out, "Mode: {}\nNot sending any streams.", node.mode)?;

@@ -1,4 +1,4 @@
-//! `nodetool profileload`, which is also `toppartitions`: what is read and written most, and what takes longest, for a while.
+//! `nodetool profileload` and its alias `toppartitions`: samples for a while what is read and written most, and what takes longest.
 
 use std::io;
 
@@ -11,7 +11,7 @@ const DURATION: u64 = 10_000;
 const CAPACITY_MAX: usize = 1024;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The keyspace, column family name, and duration in milliseconds (Default: 10000)
     args: Vec<String>,
     /// Capacity of the sampler, higher for more accuracy (Default: 256)
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let request = self.request()?;
         let of = |name: &Option<String>| name.clone().unwrap_or_else(|| "null".to_owned());
         let (keyspace, table) = (of(&request.keyspace), of(&request.table));
@@ -123,7 +123,7 @@ impl Args {
     }
 }
 
-/// What is not there is said without more words.
+/// A refusal of the node as a line without the hint to `nodetool help`, as Cassandra prints it.
 fn told(error: AdminError) -> VerbError {
     match error {
         AdminError::Invalid(text) => VerbError::Told { text: format!("{text}\n"), code: 1 },
@@ -142,7 +142,7 @@ fn list(context: &mut Context<'_>) -> Outcome {
     Ok(())
 }
 
-/// Agrees with `SamplingManager.formatResult`: samplers one after the other, an empty line between them.
+/// Prints samples: a table for each sampler, with an empty line between them. Agrees with `SamplingManager.formatResult`.
 pub fn print(samples: &Samples, out: &mut dyn io::Write) -> io::Result<()> {
     let mut is_first = true;
     for sampler in SAMPLERS {

@@ -3,14 +3,14 @@
 use crate::nodetool::{Context, Outcome};
 use crate::verbs::GetClientLatencies;
 
-/// What the rows of nodetool's histograms are, in the order of `HistogramData::column`.
+/// Names of the rows of nodetool's histograms, in the order of `HistogramData::column`.
 pub(super) const ROWS: [&str; 7] = ["50%", "75%", "95%", "98%", "99%", "Min", "Max"];
 
 #[derive(clap::Args)]
-pub struct Args {}
+pub(crate) struct Args {}
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let latencies = context.api.ask(&GetClientLatencies {})?;
         let columns = [
             ("Read Latency", latencies.read.column()),

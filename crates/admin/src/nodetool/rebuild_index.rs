@@ -4,13 +4,13 @@ use crate::nodetool::{Context, Outcome, usage};
 use crate::verbs::RebuildIndexes;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The keyspace and table name followed by a list of index names
     args: Vec<String>,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let [keyspace, table, indexes @ ..] = self.args.as_slice() else {
             return usage("rebuild_index requires ks, cf and idx args");
         };

@@ -4,13 +4,13 @@ use crate::nodetool::{Context, Outcome, usage};
 use crate::verbs::Refresh;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The keyspace and table name
     args: Vec<String>,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         writeln!(context.out, "nodetool refresh is deprecated, use nodetool import instead")?;
         let [keyspace, table] = self.args.as_slice() else {
             return usage("refresh requires ks and cf args");

@@ -5,7 +5,7 @@ use crate::nodetool::{Context, Outcome};
 use crate::verbs::SSTableWork;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Number of sstables to relocate simultanously, set to 0 to use all available compaction threads
     #[arg(short = 'j', long, default_value_t = 2)]
     jobs: u32,
@@ -14,7 +14,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let work = SSTableWork::Relocate;
         Work { args: &self.args, jobs: Some(self.jobs), work, name: "relocating sstables" }.run(context)
     }

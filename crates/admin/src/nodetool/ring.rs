@@ -8,7 +8,7 @@ use crate::nodetool::{Context, Outcome};
 use crate::verbs::{EndpointInfo, GetRing, RingInfo};
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Show node domain names instead of IPs
     #[arg(short = 'r', long)]
     resolve_ip: bool,
@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         check_keyspace(self.keyspace.as_deref(), context)?;
         let ring = context.api.ask(&GetRing { keyspace: self.keyspace })?;
         writeln!(context.out)?;

@@ -1,11 +1,12 @@
-//! `nodetool scrub`: SSTables are written again as far as they can be read. What is lost is printed, too: Cassandra only logs it.
+//! `nodetool scrub`: SSTables are written again as far as they can be read. The verb prints what is lost;
+//! Cassandra only logs it.
 
 use crate::nodetool::sstable_work::Work;
 use crate::nodetool::{Context, Outcome};
 use crate::verbs::SSTableWork;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Scrubbed CFs will be snapshotted first, if disableSnapshot is false. (default false)
     #[arg(long)]
     no_snapshot: bool,
@@ -26,7 +27,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let work = SSTableWork::Scrub {
             no_snapshot: self.no_snapshot,
             skip_corrupted: self.skip_corrupted,

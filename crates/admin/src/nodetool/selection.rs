@@ -4,28 +4,28 @@ use crate::nodetool::{Context, Outcome, VerbError, usage};
 use crate::verbs::{self, GetKeyspaces, TableSelection};
 
 #[derive(clap::Args)]
-pub struct Flush {
+pub(crate) struct Flush {
     /// The keyspace followed by one or many tables
     args: Vec<String>,
 }
 
 #[derive(clap::Args)]
-pub struct Drain {}
+pub(crate) struct Drain {}
 
 impl Flush {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let tables = selection(&self.args, context)?;
         Ok(context.api.ask(&verbs::Flush { tables })?)
     }
 }
 
 impl Drain {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(context.api.ask(&verbs::Drain {})?)
     }
 }
 
-/// A keyspace and its tables; without arguments everything.
+/// The keyspace and the tables that the arguments name; without arguments all tables.
 pub(super) fn selection(args: &[String], context: &Context<'_>) -> Result<TableSelection, VerbError> {
     let Some((keyspace, tables)) = args.split_first() else { return Ok(TableSelection::default()) };
     let keyspaces = context.api.ask(&GetKeyspaces {})?;

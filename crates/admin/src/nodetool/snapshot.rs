@@ -4,7 +4,7 @@ use crate::nodetool::{Context, Outcome, VerbError, usage};
 use crate::verbs::SnapshotRequest;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The table name (you must specify one and only one keyspace for using this option)
     #[arg(long, alias = "column-family")]
     table: Option<String>,
@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let name = self.tag.clone().unwrap_or_else(|| context.now_millis.to_string());
         if name.contains('/') {
             return usage("Snapshot name cannot contain /");

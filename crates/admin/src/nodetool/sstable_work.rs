@@ -1,4 +1,4 @@
-//! What the verbs have in common that work on each SSTable of some tables: `upgradesstables`, `recompress_sstables`, `verify`, `scrub`,
+//! The common part of the verbs that work on each SSTable of some tables: `upgradesstables`, `recompress_sstables`, `verify`, `scrub`,
 //! `garbagecollect`, `relocatesstables`. Agrees with `NodeProbe.perform` and `NodeProbe.checkJobs`.
 
 use crate::nodetool::{Context, Outcome, VerbError, usage};
@@ -9,17 +9,17 @@ use crate::verbs::{GetCompactions, GetKeyspaces, SSTableRequest, SSTableWork};
 pub(super) struct Work<'a> {
     /// The keyspace and its tables.
     pub args: &'a [String],
-    /// SSTables at a time.
+    /// How many SSTables are worked on at a time; None: the verb has no such option.
     pub jobs: Option<u32>,
-    /// What is done.
+    /// What is done to each SSTable.
     pub work: SSTableWork,
-    /// What it is called when it was given up.
+    /// What the verb's message calls the work if it was stopped.
     pub name: &'static str,
 }
 
 impl Work<'_> {
-    /// Has it done, keyspace by keyspace. It failed as a whole when a table's SSTables could not be had.
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    /// Asks the node for the work, keyspace by keyspace. Fails if the SSTables of a table were taken by another operation.
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let (keyspaces, tables) = selection(self.args, context)?;
         let mut failed = false;
         for keyspace in keyspaces {
@@ -44,7 +44,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Says how it ended; gives whether that is a failure.
+    /// Prints how the work on a keyspace ended if it did not end well. True: that is a failure of the verb.
     fn report(&self, status: u8, keyspace: &str, context: &mut Context<'_>) -> Result<bool, VerbError> {
         let name = self.name;
         match (status, &self.work) {
@@ -80,7 +80,7 @@ fn check_jobs(jobs: u32, context: &mut Context<'_>) -> Outcome {
     Ok(())
 }
 
-/// A keyspace and its tables; without arguments every keyspace.
+/// The keyspace and the tables that the arguments name; without arguments all keyspaces.
 fn selection<'a>(args: &'a [String], context: &Context<'_>) -> Result<(Vec<String>, &'a [String]), VerbError> {
     let known = context.api.ask(&GetKeyspaces {})?;
     match args.split_first() {

@@ -6,7 +6,7 @@ use crate::nodetool::{Context, EXIT_USAGE, Outcome, VerbError};
 use crate::verbs::{EndpointInfo, GetKeyspaces, GetRing};
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Show node domain names instead of IPs
     #[arg(short = 'r', long)]
     resolve_ip: bool,
@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         check_keyspace(self.keyspace.as_deref(), context)?;
         let ring = context.api.ask(&GetRing { keyspace: self.keyspace })?;
         let data_centers = ring.by_data_center();

@@ -3,7 +3,7 @@
 use crate::nodetool::{Context, Outcome, usage};
 use crate::verbs::StopRequest;
 
-/// `OperationType`.
+/// The kinds of compactions, in the words of Cassandra's `OperationType`.
 const KINDS: &[&str] = &[
     "P0",
     "CLEANUP",
@@ -30,7 +30,7 @@ const KINDS: &[&str] = &[
 ];
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Use -id to stop a compaction by the specified id (compactionstats shows it)
     #[arg(long)]
     compaction_id: Option<String>,
@@ -40,7 +40,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let request = match self.compaction_id {
             Some(id) if !id.is_empty() => StopRequest::Id(id),
             _ if KINDS.contains(&self.compaction_type.as_str()) => StopRequest::Kind(self.compaction_type),

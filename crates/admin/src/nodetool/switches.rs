@@ -5,65 +5,65 @@ use crate::nodetool::{Context, Outcome};
 use crate::verbs::{GetNode, TransportChange};
 
 #[derive(clap::Args)]
-pub struct Binary {}
+pub(crate) struct Binary {}
 
 #[derive(clap::Args)]
-pub struct Gossip {}
+pub(crate) struct Gossip {}
 
 #[derive(clap::Args)]
-pub struct DisableBinary {
+pub(crate) struct DisableBinary {
     /// Interrupt client requests that have already started
     #[arg(short, long)]
     force: bool,
 }
 
 #[derive(clap::Args)]
-pub struct EnableBinary {}
+pub(crate) struct EnableBinary {}
 
 /// Incremental backups are not done.
 #[derive(clap::Args)]
-pub struct Backup {}
+pub(crate) struct Backup {}
 
 /// One node has nobody to keep hints for.
 #[derive(clap::Args)]
-pub struct Handoff {}
+pub(crate) struct Handoff {}
 
 fn word(runs: bool) -> &'static str {
     if runs { "running" } else { "not running" }
 }
 
 impl Binary {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(writeln!(context.out, "{}", word(context.api.ask(&GetNode {})?.native_transport_active))?)
     }
 }
 
 impl DisableBinary {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(context.api.ask(&TransportChange::Close { force: self.force })?)
     }
 }
 
 impl EnableBinary {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(context.api.ask(&TransportChange::Open)?)
     }
 }
 
 impl Gossip {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(writeln!(context.out, "{}", word(context.api.ask(&GetNode {})?.gossip_active))?)
     }
 }
 
 impl Backup {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(writeln!(context.out, "{}", word(false))?)
     }
 }
 
 impl Handoff {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(writeln!(context.out, "Hinted handoff is {}", word(false))?)
     }
 }

@@ -5,13 +5,13 @@ use crate::nodetool::{Context, Outcome, VerbError, usage};
 use crate::verbs::{GetTables, TableStats};
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The keyspace and table name, or keyspace.table
     args: Vec<String>,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let wanted = self.wanted()?;
         let tables = context.api.ask(&GetTables {})?;
         if let Some((keyspace, name)) = &wanted

@@ -10,10 +10,10 @@ use crate::verbs::{GetTables, TableStats};
 mod format;
 mod plain;
 
-pub use format::Format;
+pub(crate) use format::Format;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Ignore the list of tables and display the remaining tables
     #[arg(short = 'i')]
     ignore: bool,
@@ -33,7 +33,7 @@ pub struct Args {
     tables: Vec<String>,
 }
 
-/// Figures of a keyspace, over the tables shown or not.
+/// Figures of a keyspace: sums over all its tables, and the tables that are shown.
 pub(super) struct Keyspace<'a> {
     name: &'a str,
     reads: u64,
@@ -45,7 +45,7 @@ pub(super) struct Keyspace<'a> {
 }
 
 impl Keyspace<'_> {
-    /// Mean in milliseconds; None without requests.
+    /// The mean latency of reads in milliseconds; None without reads.
     fn read_latency(&self) -> Option<f64> {
         (self.reads > 0).then(|| self.read_micros as f64 / self.reads as f64 / 1000.0)
     }
@@ -56,7 +56,7 @@ impl Keyspace<'_> {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let format = Format::read(&self.format)?;
         if self.top > 0 && self.sort.is_empty() {
             return usage("cannot filter top K tables without specifying a sort key.");

@@ -4,29 +4,29 @@
 use std::io::{self, Write};
 
 /// Rows in columns as wide as their widest cell, padded to the end.
-pub struct Table {
+pub(crate) struct Table {
     delimiter: &'static str,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// Columns one blank apart.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { delimiter: " ", rows: Vec::new() }
     }
 
     /// Columns two blanks apart.
-    pub fn wide() -> Self {
+    pub(crate) fn wide() -> Self {
         Self { delimiter: "  ", rows: Vec::new() }
     }
 
     /// Adds a row; rows may differ in length.
-    pub fn add<T: Into<String>>(&mut self, row: impl IntoIterator<Item = T>) {
+    pub(crate) fn add<T: Into<String>>(&mut self, row: impl IntoIterator<Item = T>) {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
 
     /// The widths of columns that several tables share.
-    pub fn widths_of(tables: &[Self]) -> Vec<usize> {
+    pub(crate) fn widths_of(tables: &[Self]) -> Vec<usize> {
         let rows = || tables.iter().flat_map(|table| &table.rows);
         let columns = rows().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| rows().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
@@ -34,12 +34,12 @@ impl Table {
     }
 
     /// Writes all rows.
-    pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         self.print_in(&Self::widths_of(std::slice::from_ref(self)), out)
     }
 
     /// Writes all rows in columns of these widths.
-    pub fn print_in(&self, widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn print_in(&self, widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
         for row in &self.rows {
             let cell = |column: usize| row.get(column).map_or("", String::as_str);
             let cells: Vec<String> =
@@ -50,8 +50,8 @@ impl Table {
     }
 }
 
-/// `147.72 KiB`, `51 MiB`, `0 bytes`: at most two decimals.
-pub fn file_size(bytes: u64) -> String {
+/// A size as `147.72 KiB`, `51 MiB`, `0 bytes`: with at most two decimals.
+pub(crate) fn file_size(bytes: u64) -> String {
     const UNITS: &[(u64, &str)] = &[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match UNITS.iter().find(|(size, _)| bytes >= *size) {
         Some((size, unit)) => {
@@ -62,8 +62,8 @@ pub fn file_size(bytes: u64) -> String {
     }
 }
 
-/// `28.617KiB`, `207B`.
-pub fn memory(bytes: u64) -> String {
+/// A size as `28.617KiB`, `207B`.
+pub(crate) fn memory(bytes: u64) -> String {
     let mut prefix = 0;
     while bytes >> (10 * (prefix + 1)) > 0 && prefix < 6 {
         prefix += 1;
@@ -78,8 +78,8 @@ pub fn memory(bytes: u64) -> String {
     }
 }
 
-/// `2026-11-21T09:44:29.282`: UTC, without fraction when it is zero, as `LocalDateTime` and `Instant` print.
-pub fn date_time(millis: i64) -> String {
+/// A time as `2026-11-21T09:44:29.282` in UTC, without a fraction if it is zero, as Java's `LocalDateTime` and `Instant` print it.
+pub(crate) fn date_time(millis: i64) -> String {
     let (days, millis_of_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
     let (year, month, day) = civil(days);
     let seconds = millis_of_day / 1000;
@@ -104,8 +104,8 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// `12.345`, `NaN`: a number that may not be there, with some decimals.
-pub fn decimals(value: Option<f64>, digits: usize) -> String {
+/// A number with some decimals, as `12.345`; `NaN` for None.
+pub(crate) fn decimals(value: Option<f64>, digits: usize) -> String {
     value.map_or("NaN".to_owned(), |value| format!("{value:.digits$}"))
 }
 

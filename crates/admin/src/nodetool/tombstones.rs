@@ -5,7 +5,7 @@ use crate::nodetool::{Context, Outcome, usage};
 use crate::verbs::GetTombstones;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Partitions with most tombstones that are named of each SSTable
     #[arg(short = 'n', long, default_value_t = 10)]
     top: u32,
@@ -14,7 +14,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let [keyspace, table] = self.args.as_slice() else {
             return usage("tombstones requires keyspace and table name arguments");
         };

@@ -1,4 +1,4 @@
-//! `nodetool tpstats`: pools of work. Messages between nodes, whose drops follow there, one node has none.
+//! `nodetool tpstats`: pools of work. Cassandra prints dropped messages between nodes behind them; a node alone has none.
 
 use serde_json::{Map, Value, json};
 
@@ -8,14 +8,14 @@ use crate::nodetool::{Context, Outcome};
 use crate::verbs::GetPools;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Output format (json, yaml)
     #[arg(short = 'F', long, default_value = "")]
     format: String,
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let format = Format::read(&self.format)?;
         let pools = context.api.ask(&GetPools {})?;
         if format != Format::Plain {

@@ -4,24 +4,24 @@ use crate::nodetool::{Context, Outcome, usage};
 use crate::verbs::{GetTraceProbability, SetTraceProbability};
 
 #[derive(clap::Args)]
-pub struct Get {}
+pub(crate) struct Get {}
 
 #[derive(clap::Args)]
-pub struct Set {
+pub(crate) struct Set {
     /// Trace probability between 0 and 1 (ex: 0.2)
     #[arg(allow_negative_numbers = true)]
     value: f64,
 }
 
 impl Get {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let probability = schema::ident::java_double(context.api.ask(&GetTraceProbability {})?);
         Ok(writeln!(context.out, "Current trace probability: {probability}")?)
     }
 }
 
 impl Set {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         if !(0.0..=1.0).contains(&self.value) {
             return usage("Trace probability must be between 0 and 1");
         }

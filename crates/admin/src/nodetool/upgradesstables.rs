@@ -5,7 +5,7 @@ use crate::nodetool::{Context, Outcome};
 use crate::verbs::SSTableWork;
 
 #[derive(clap::Args)]
-pub struct Upgrade {
+pub(crate) struct Upgrade {
     /// Use -a to include all sstables, even those already on the current version
     #[arg(short = 'a', long)]
     include_all_sstables: bool,
@@ -20,7 +20,7 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let (include_all, max_timestamp) = (self.include_all_sstables, self.max_timestamp);
         let work = SSTableWork::Upgrade { include_all, max_timestamp };
         Work { args: &self.args, jobs: Some(self.jobs), work, name: "upgrading sstables" }.run(context)
@@ -28,7 +28,7 @@ impl Upgrade {
 }
 
 #[derive(clap::Args)]
-pub struct Recompress {
+pub(crate) struct Recompress {
     /// Number of sstables to upgrade simultanously, set to 0 to use all available compaction threads
     #[arg(short = 'j', long, default_value_t = 2)]
     jobs: u32,
@@ -37,7 +37,7 @@ pub struct Recompress {
 }
 
 impl Recompress {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let work = SSTableWork::Recompress;
         Work { args: &self.args, jobs: Some(self.jobs), work, name: "recompressing sstables" }.run(context)
     }

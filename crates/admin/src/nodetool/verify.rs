@@ -5,7 +5,7 @@ use crate::nodetool::{Context, EXIT_USAGE, Outcome, VerbError};
 use crate::verbs::SSTableWork;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Verify each cell data, beyond simply checking sstable checksums
     #[arg(short = 'e', long)]
     extended_verify: bool,
@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub fn run(self, context: &mut Context<'_>) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let refused = match &self {
             Self { force: false, .. } => Some(
                 "verify is disabled unless a [-f|--force] override flag is provided. See CASSANDRA-9947 and \

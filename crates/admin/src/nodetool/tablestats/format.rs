@@ -10,8 +10,8 @@ use crate::verbs::TableStats;
 
 /// How to print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
-    /// For people.
+pub(crate) enum Format {
+    /// Lines for people.
     Plain,
     /// `-F json`
     Json,
@@ -21,7 +21,7 @@ pub enum Format {
 
 impl Format {
     /// The value of `-F`.
-    pub fn read(name: &str) -> Result<Self, VerbError> {
+    pub(crate) fn read(name: &str) -> Result<Self, VerbError> {
         match name {
             "" => Ok(Self::Plain),
             "json" => Ok(Self::Json),
@@ -31,7 +31,7 @@ impl Format {
     }
 
     /// Prints a map.
-    pub fn print(self, value: &Value, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn print(self, value: &Value, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Yaml => {
                 yaml(value, 0, out)?;
@@ -85,23 +85,23 @@ fn yaml_scalar(value: &Value) -> String {
     }
 }
 
-/// Bytes as a number or for people.
-pub fn size(bytes: u64, human: bool) -> String {
+/// A size as a number of bytes or, for people, with a unit.
+pub(crate) fn size(bytes: u64, human: bool) -> String {
     if human { file_size(bytes) } else { bytes.to_string() }
 }
 
-/// Reads over writes; 0 without writes.
-pub fn ratio(reads: u64, writes: u64) -> f64 {
+/// Reads divided by writes; 0 without writes.
+pub(crate) fn ratio(reads: u64, writes: u64) -> f64 {
     if writes == 0 { 0.0 } else { reads as f64 / writes as f64 }
 }
 
-/// A figure as a number; texts that are numbers count too.
-pub fn number(value: &Value) -> f64 {
+/// A figure as a number. A text that is a number is read as one.
+pub(crate) fn number(value: &Value) -> f64 {
     value.as_f64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// SSTables of each level, with the most that there should be where there are more, and their bytes.
-pub fn levels(table: &TableStats, human: bool) -> (Vec<String>, Vec<String>) {
+/// For each level the number of its SSTables, with the greatest number that it should have if it has more, and their bytes.
+pub(crate) fn levels(table: &TableStats, human: bool) -> (Vec<String>, Vec<String>) {
     let count = |(count, _, most): &(u64, u64, u64)| match count > most {
         true => format!("{count}/{most}"),
         false => count.to_string(),
@@ -109,14 +109,14 @@ pub fn levels(table: &TableStats, human: bool) -> (Vec<String>, Vec<String>) {
     (table.levels.iter().map(count).collect(), table.levels.iter().map(|(_, bytes, _)| size(*bytes, human)).collect())
 }
 
-/// The time window strategy's window, and the longest time that an SSTable is of.
-pub fn time_window(table: &TableStats) -> Option<String> {
+/// The window of TimeWindowCompactionStrategy, and the longest span of write timestamps in one SSTable.
+pub(crate) fn time_window(table: &TableStats) -> Option<String> {
     let (count, unit, millis) = table.time_window.as_ref()?;
     let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "null".to_owned());
     Some(format!("{} {}, max duration: {}", word(count), word(unit), duration_words(*millis)))
 }
 
-/// `1 day 2 hours`: without what is zero before the first and after the last of them.
+/// A duration as `1 day 2 hours`, without leading and trailing units that are zero.
 fn duration_words(millis: u64) -> String {
     let seconds = millis / 1000;
     let parts = [
@@ -133,7 +133,7 @@ fn duration_words(millis: u64) -> String {
 }
 
 /// A table's figures under Cassandra's keys.
-pub fn table_json(table: &TableStats, human: bool) -> Value {
+pub(crate) fn table_json(table: &TableStats, human: bool) -> Value {
     let millis = |mean: Option<f64>| decimals(mean.map(|micros| micros / 1000.0), 3);
     let (reads, writes) = (table.read_latency.count(), table.write_latency.count());
     let mut value = json!({

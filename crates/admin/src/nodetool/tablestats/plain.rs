@@ -11,8 +11,8 @@ use crate::verbs::TableStats;
 
 const RULE: &str = "----------------";
 
-/// Tables by keyspace.
-pub fn print(keyspaces: &[Keyspace<'_>], human: bool, out: &mut dyn Write) -> io::Result<()> {
+/// Prints tables by keyspace.
+pub(crate) fn print(keyspaces: &[Keyspace<'_>], human: bool, out: &mut dyn Write) -> io::Result<()> {
     let count: usize = keyspaces.iter().map(|keyspace| keyspace.tables.len()).sum();
     writeln!(out, "Total number of tables: {count}\n{RULE}")?;
     let latency = |mean: Option<f64>| mean.map_or("NaN".to_owned(), java_double);
@@ -31,8 +31,14 @@ pub fn print(keyspaces: &[Keyspace<'_>], human: bool, out: &mut dyn Write) -> io
     Ok(())
 }
 
-/// Tables in a given order, with full names.
-pub fn print_sorted(tables: &[&TableStats], key: &str, top: usize, human: bool, out: &mut dyn Write) -> io::Result<()> {
+/// Prints tables in a given order, with their full names.
+pub(crate) fn print_sorted(
+    tables: &[&TableStats],
+    key: &str,
+    top: usize,
+    human: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let shown = if top == 0 { tables.len() } else { top.min(tables.len()) };
     write!(out, "Total number of tables: {}", tables.len())?;
     if top > 0 {
