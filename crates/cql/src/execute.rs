@@ -1,4 +1,5 @@
-//! Executing a prepared statement: whether the client may, then by the kind of its plan.
+//! Executing a prepared statement: the check of permissions, then what the kind of its plan asks
+//! for.
 //!
 //! Agrees with `org.apache.cassandra.cql3.QueryProcessor.processStatement`.
 
@@ -79,7 +80,7 @@ pub async fn execute_batch<'s, C: Coordinator>(
     batch::execute_all(kind, &plans, timestamp, options, coordinator).await
 }
 
-/// Puts values given by name in the order of the bind variables.
+/// Brings values that were given by name into the order of the bind variables.
 pub fn bind_by_name(prepared: &Prepared, values: &[(&str, BoundValue)]) -> Result<Vec<BoundValue>, CqlError> {
     let value_of = |name: &str| values.iter().find(|(given, _)| *given == name).map(|(_, value)| value.clone());
     prepared

@@ -1,8 +1,9 @@
-//! Native functions: what a function is, and calling it. Each family of them is a file below; together they are the [`table`], in
-//! which [`resolve`] finds the function that a call means, when a statement is prepared.
+//! Native functions: what a function is, and how it is called. Each family is a file in
+//! `functions/` and declares its functions in the [`table`]. When a statement is prepared,
+//! [`resolve`] finds there the function that a call means.
 //!
-//! A function takes its arguments as bytes and appends the bytes of its value: calling allocates nothing but what the function
-//! itself needs. No function panics, whatever bytes it is given.
+//! A function takes serialized arguments and appends its serialized value, so that a call allocates
+//! nothing but what the function itself needs. No function panics, whatever bytes it is given.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.{NativeFunctions,NativeScalarFunction,FunctionCall}`.
 
@@ -43,32 +44,33 @@ use crate::error::CqlError;
 use crate::scalar::type_name;
 use crate::sources::Sources;
 
-/// Arguments of a call, nearly always that few.
+/// The arguments of a call. Nearly all calls have at most four.
 pub(crate) type Values = SmallVec<[Option<Bytes>; 4]>;
 
-/// What a body says: true when it has appended a value, false for null.
+/// The outcome of a call: true if a value was appended, false for null.
 type Outcome = Result<bool, CqlError>;
 
-/// Appends the value for arguments that are all there.
+/// Appends the value; no argument is null.
 type Strict = fn(&Function, &[&[u8]], &mut Vec<u8>) -> Outcome;
 
-/// Appends the value for arguments of which some may be null.
+/// Appends the value; arguments may be null.
 type Raw = fn(&Function, &[Option<&[u8]>], &mut Vec<u8>) -> Outcome;
 
-/// What a function does.
+/// The body of a function.
 #[derive(Clone, Copy, Debug)]
 enum Body {
-    /// Null of any null, and of any argument that is empty where that says nothing.
+    /// Not called, and the value is null, if an argument is null, or empty in a type for which
+    /// empty means null.
     Strict(Strict),
-    /// Sees its arguments as they are.
+    /// Called with every argument, null and empty too.
     Raw(Raw),
-    /// Asks the clock or for a new id: another value each time.
+    /// Asks for the time or a new id, so that each call has another value.
     Source(fn(&dyn Sources, &mut Vec<u8>)),
-    /// Of many rows: see [`crate::selection`].
+    /// An aggregate, which [`crate::selection`] computes.
     Aggregate(AggregateKind),
 }
 
-/// How the name of a result column is made.
+/// The form of the name of a result column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shown {
     /// `system.f(a, b)`
@@ -83,23 +85,24 @@ enum Shown {
     Count,
 }
 
-/// Whether rows in the order of a clustering column are in the order of the function's value: what GROUP BY asks.
+/// Whether the function is monotonic, so that rows in the order of a clustering column are in the
+/// order of its value. GROUP BY needs that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Monotonic {
     No,
     Yes,
-    /// In its first argument, once the others are known.
+    /// Monotonic in its first argument if the others are constants.
     InFirst,
 }
 
-/// A native function with the types of its arguments and of its value.
+/// A native function for certain types of arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
-    /// Its name in the keyspace `system`.
+    /// The name, in the keyspace `system`.
     name: Arc<str>,
-    /// Types of its arguments.
+    /// The types of the arguments.
     pub arguments: Vec<CqlType>,
-    /// Type of its value.
+    /// The type of the value.
     pub returns: CqlType,
     body: Body,
     shown: Shown,
@@ -120,22 +123,22 @@ impl Function {
         Self { monotonic, ..self }
     }
 
-    /// The same under another name.
+    /// A copy with another name.
     fn renamed(&self, name: &str) -> Self {
         Self { name: name.into(), ..self.clone() }
     }
 
-    /// Its name without the keyspace.
+    /// The name without the keyspace.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its name with the keyspace `system`, as messages have it.
+    /// The name with the keyspace, as in messages.
     pub fn full_name(&self) -> String {
         format!("system.{}", self.name)
     }
 
-    /// `system.f : (int) -> text`, as messages have it.
+    /// The signature, as in messages: `system.f : (int) -> text`.
     pub fn signature(&self) -> String {
         let arguments: Vec<_> = self.arguments.iter().map(type_name).collect();
         let name = types::ident::maybe_quote(&self.name);
@@ -153,17 +156,17 @@ impl Function {
         }
     }
 
-    /// The same arguments always give the same value.
+    /// Whether the same arguments always give the same value.
     pub fn is_pure(&self) -> bool {
         !matches!(self.body, Body::Source(_))
     }
 
-    /// Every call gives a new id.
+    /// Whether every call gives a new id.
     pub fn gives_ids(&self) -> bool {
         !self.is_pure() && matches!(self.returns, CqlType::Uuid | CqlType::TimeUuid)
     }
 
-    /// Which aggregate it is, if it is one.
+    /// The kind of aggregate; None: the function is none.
     pub fn aggregate(&self) -> Option<AggregateKind> {
         match self.body {
             Body::Aggregate(kind) => Some(kind),
@@ -171,7 +174,8 @@ impl Function {
         }
     }
 
-    /// Whether groups can be made of its values. `known`: which of its arguments are the same for all rows.
+    /// Whether GROUP BY may use the function. `known` says which of its arguments have the same
+    /// value for all rows.
     pub fn makes_groups(&self, known: &[bool]) -> bool {
         match self.monotonic {
             Monotonic::No => false,
@@ -182,9 +186,9 @@ impl Function {
         }
     }
 
-    /// Calls it: appends its value, or says that it is null.
+    /// Calls the function. It appends the value, or the result is false for null.
     ///
-    /// Errors: what the function refuses. An aggregate has no value of its own and is an error of the server.
+    /// Errors: arguments that the function refuses. Calling an aggregate is an error of the server.
     pub fn call(&self, arguments: &[Option<Bytes>], sources: &dyn Sources, out: &mut Vec<u8>) -> Outcome {
         match self.body {
             Body::Source(body) => {
@@ -209,13 +213,13 @@ impl Function {
         }
     }
 
-    /// Its value as bytes of their own.
+    /// Calls the function and returns the value; None: null.
     pub fn evaluate(&self, arguments: &[Option<Bytes>], sources: &dyn Sources) -> Result<Option<Bytes>, CqlError> {
         let mut out = Vec::new();
         Ok(self.call(arguments, sources, &mut out)?.then(|| out.into()))
     }
 
-    /// What a function says that failed while it was computed.
+    /// The error for a function that failed while it was computed.
     fn failed(&self, message: String) -> CqlError {
         CqlError::FunctionFailure {
             keyspace: "system".into(),
@@ -226,7 +230,7 @@ impl Function {
     }
 }
 
-/// Appends what a calculation of crate `types` gave.
+/// Appends the result of a calculation of the crate `types`.
 fn put(out: &mut Vec<u8>, value: Option<Vec<u8>>) -> Outcome {
     Ok(match value {
         Some(value) => {

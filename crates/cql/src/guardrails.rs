@@ -1,7 +1,8 @@
-//! Guardrails: what the operator allows to ordinary users. Superusers, and everybody where nobody logs in, are exempt.
+//! Guardrails: limits that the operator sets for ordinary users. They do not apply to superusers,
+//! nor on a node where nobody logs in.
 //!
-//! A check ends in nothing, in a warning to the client, or in a refusal. One file a group: changes of the schema, reads, writes. What a
-//! statement is about is known from its plan; without guardrails for the client a request costs one look at an `Option`.
+//! A check passes, adds a warning for the client, or refuses the request. Each group has a file:
+//! changes of the schema, reads, writes. A client without guardrails costs one look at an `Option`.
 //!
 //! Must agree with: `org.apache.cassandra.db.guardrails.Guardrails` and the places that ask it, texts included.
 
@@ -26,11 +27,11 @@ use crate::error::CqlError;
 /// The guardrails of a node's configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Guardrails {
-    /// Of changes of the schema.
+    /// Guardrails of changes of the schema.
     pub schema: SchemaGuards,
-    /// Of reads.
+    /// Guardrails of reads.
     pub query: QueryGuards,
-    /// Of writes.
+    /// Guardrails of writes.
     pub write: WriteGuards,
 }
 

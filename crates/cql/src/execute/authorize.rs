@@ -1,4 +1,4 @@
-//! The check before a statement is executed: which permissions it takes, on what.
+//! The check of permissions before a statement is executed.
 //!
 //! Must agree with: `CQLStatement.authorize` of every statement.
 
@@ -14,7 +14,8 @@ use crate::prepare::{Plan, Prepared};
 use crate::statements::modification::ModificationPlan;
 use crate::statements::select::SelectPlan;
 
-/// Whether the client may execute a statement on data. Statements on schema and roles are looked at where they are executed.
+/// Refuses a statement on data that the client may not execute. Statements on schema and roles are
+/// checked where they are executed.
 pub(super) fn statement<C: Coordinator>(
     prepared: &Prepared,
     client: &ClientState,
@@ -33,14 +34,14 @@ fn of_plan<C: Coordinator>(plan: &Plan, access: &Access, coordinator: &C) -> Res
         Plan::Batch(plan) => plan.statements.iter().try_for_each(|plan| modification(plan, access)),
         Plan::Use(_) => access.check_login(),
         Plan::Truncate(table) => access.check_table(Permission::Modify, table),
-        // who may not do it may not see how it would be done
+        // EXPLAIN takes the permissions of the statement that it explains
         Plan::Explain(plan) => of_plan(&plan.plan, access, coordinator),
         Plan::Other => Ok(()),
     }
 }
 
 fn select<C: Coordinator>(plan: &SelectPlan, access: &Access, coordinator: &C) -> Result<(), CqlError> {
-    // a view is read by who may read its table
+    // reading a view takes the permission to read its base table
     match &plan.table.view {
         None => access.check_table(Permission::Select, &plan.table)?,
         Some(view) => {
@@ -52,7 +53,8 @@ fn select<C: Coordinator>(plan: &SelectPlan, access: &Access, coordinator: &C) -
     if plan.masked_in_where.is_empty() { Ok(()) } else { masked_in_where(plan, access) }
 }
 
-/// What rows are found by can be guessed: who may not see a masked column may not ask for its values either.
+/// Refuses WHERE on masked columns to users who may not see them, because the values could be
+/// guessed from which rows are found.
 fn masked_in_where(plan: &SelectPlan, access: &Access) -> Result<(), CqlError> {
     let table = &plan.table;
     let may = |permission| access.has_on_table(permission, table);
@@ -68,7 +70,8 @@ fn masked_in_where(plan: &SelectPlan, access: &Access) -> Result<(), CqlError> {
     )))
 }
 
-/// INSERT, UPDATE, DELETE. What has conditions tells what is there, as a SELECT does.
+/// Refuses an INSERT, UPDATE or DELETE that the client may not execute. With conditions it takes
+/// SELECT too, because its answer tells what is stored.
 pub(super) fn modification(plan: &ModificationPlan, access: &Access) -> Result<(), CqlError> {
     access.check_table(Permission::Modify, &plan.table)?;
     if plan.conditions.is_none() {
@@ -77,7 +80,8 @@ pub(super) fn modification(plan: &ModificationPlan, access: &Access) -> Result<(
     access.check_table(Permission::Select, &plan.table)
 }
 
-/// Whether the client may execute a statement that changes the schema. `keyspace` is the connection's.
+/// Refuses a change of the schema that the client may not make. `keyspace` is that of the
+/// connection.
 pub(super) fn change(
     statement: &Statement<'_>,
     keyspace: Option<&str>,
@@ -103,9 +107,9 @@ pub(super) fn change(
         Statement::CreateTrigger(_) => {
             superusers(access, "Only superusers are allowed to perform CREATE TRIGGER queries")
         }
-        // the slip is Cassandra's
+        // the misspelling is Cassandra's
         Statement::DropTrigger(_) => superusers(access, "Only superusers are allowed to perfrom DROP TRIGGER queries"),
-        // refused by name, whoever asks
+        // the statement is not supported and is refused for every user
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that is not about data: statements on the schema, and DESCRIBE.
+//! Executing statements on the schema and on roles, and DESCRIBE.
 //!
 //! Agrees with `AlterSchemaStatement.execute` and `DescribeStatement.execute`.
 
@@ -19,7 +19,7 @@ use crate::prepare::Prepared;
 use crate::result::{Answer, CqlResult, SchemaChangeKind, SchemaEvent, SchemaTarget};
 use crate::roles::{self, store};
 
-/// Executes a statement that is neither on data nor a session's.
+/// Executes a statement whose plan is [`Plan::Other`](crate::prepare).
 pub(super) async fn execute<C: Coordinator>(
     prepared: &Prepared,
     options: &QueryOptions,
@@ -27,7 +27,7 @@ pub(super) async fn execute<C: Coordinator>(
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
     let keyspace = prepared.keyspace.as_deref();
-    // DESCRIBE goes by the keyspace in use now, whichever was when it was prepared.
+    // DESCRIBE uses the present keyspace of the connection, not the one in which it was prepared
     let statement = &parse(&prepared.query)?.statement;
     if let Statement::Describe(statement) = statement {
         let keyspace = client.keyspace.as_deref().or(keyspace);
@@ -59,7 +59,7 @@ pub(super) async fn execute<C: Coordinator>(
         follow(event, client, options, coordinator, &before).await?;
     }
     let after = coordinator.schema();
-    // it was not refused: what is left are warnings
+    // the change was not refused, so the guardrails have nothing but warnings left
     let mut warnings = ddl::guard(statement, &context, &before, &after).unwrap_or_default();
     if event.is_some() || !matches!(statement, Statement::CreateKeyspace(_)) {
         warnings.extend(ddl::warnings(statement, &before, &after));
@@ -67,7 +67,8 @@ pub(super) async fn execute<C: Coordinator>(
     Ok(Answer { result: event.map_or(CqlResult::Void, CqlResult::SchemaChange), warnings })
 }
 
-/// Permissions follow the schema: who makes a keyspace or a table has all of them on it, and with the thing they go.
+/// Lets permissions follow the schema: the creator of a keyspace or table gets all permissions on
+/// it, and dropping it revokes every permission on it.
 ///
 /// Agrees with `AlterSchemaStatement.createdResources` and `AuthSchemaChangeListener`.
 async fn follow<C: Coordinator>(
@@ -97,7 +98,7 @@ async fn follow<C: Coordinator>(
     changes.write().await
 }
 
-/// What an event is about, as far as permissions are on it.
+/// The resources that an event is about.
 fn resources_of(event: &SchemaEvent, before: &Schema) -> Vec<Resource> {
     let SchemaEvent { keyspace, name, .. } = event;
     match event.target {
@@ -110,7 +111,7 @@ fn resources_of(event: &SchemaEvent, before: &Schema) -> Vec<Resource> {
             let tables = tables.map(|table| Resource::Table(keyspace.clone(), table.clone()));
             tables.chain(own).chain([Resource::AllTables(keyspace.clone())]).collect()
         }
-        // an index is told of as an update of its table
+        // a change of an index is an update of its table
         SchemaTarget::Table => vec![Resource::Table(keyspace.clone(), name.clone())],
         _ => Vec::new(),
     }

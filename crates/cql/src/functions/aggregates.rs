@@ -1,4 +1,5 @@
-//! Aggregates: count, min, max, sum, avg. Here are their signatures; [`crate::selection`] gathers rows into them.
+//! The signatures of the aggregates count, min, max, sum and avg; [`crate::selection`] computes
+//! them.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.AggregateFcts`.
 
@@ -9,7 +10,7 @@ use super::operations::NUMBERS;
 use super::table::Table;
 use super::{Body, Function, Shown};
 
-/// Which aggregate.
+/// The kind of an aggregate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AggregateKind {
     /// `count(*)`
@@ -47,7 +48,8 @@ pub(super) fn declare(table: &mut Table) {
     }
 }
 
-/// Whether a value replaces the least or greatest so far. Counters are values of 8 bytes here.
+/// Whether a value replaces the minimum or maximum so far. Counters are compared as values of 8
+/// bytes.
 pub(crate) fn wins(kind: AggregateKind, ty: &CqlType, value: &[u8], old: &[u8]) -> bool {
     let ty = if *ty == CqlType::Counter { &CqlType::BigInt } else { ty };
     let order = types::compare(ty, value, old);

@@ -1,4 +1,5 @@
-//! What choosing a function asks of an argument, be it a term, a selected thing or only a type.
+//! The interface between resolving a function and its arguments, which may be terms, selected
+//! expressions or only types.
 //!
 //! Agrees with `org.apache.cassandra.cql3.AssignmentTestable`.
 
@@ -7,29 +8,29 @@ use types::CqlType;
 use crate::fit::{Fit, fit_type};
 use crate::scalar::type_name;
 
-/// An argument of a call that is not prepared yet.
+/// An argument of a call whose function is not resolved yet.
 pub(crate) trait Argument {
-    /// How well it can be given to a parameter of the type.
+    /// How well the argument can be given to a parameter of the type.
     fn fit(&self, ty: &CqlType) -> Fit;
 
-    /// A type it can be taken for where nothing else says which.
+    /// The type of the argument where nothing else says which; None: it has none.
     fn compatible_type(&self) -> Option<CqlType>;
 
-    /// As messages show it.
+    /// The argument as error messages show it.
     fn text(&self) -> String;
 
-    /// It is a bind marker.
+    /// Whether the argument is a bind marker.
     fn is_marker(&self) -> bool {
         false
     }
 
-    /// How many elements it has, if it is written `[…]` in a select clause.
+    /// The number of elements, if the argument is written as `[…]` in a select clause.
     fn array_size(&self) -> Option<u32> {
         None
     }
 }
 
-/// An argument of which the type is known and nothing else: a masked column.
+/// An argument of which only the type is known, as of a masked column.
 pub(crate) struct TypeArgument<'a>(pub &'a CqlType);
 
 impl Argument for TypeArgument<'_> {

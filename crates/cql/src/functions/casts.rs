@@ -9,7 +9,8 @@ use super::{Body, Function, Outcome, Shown, put};
 use crate::ast::NativeType;
 use crate::fit::native_type;
 
-/// The name of the function that casts to a type. There is none for `varchar`, nor for what nothing can be cast to.
+/// The name of the function that casts to a type; None for `varchar` and for types that nothing can
+/// be cast to.
 pub(crate) fn function_name(to: NativeType) -> String {
     format!("cast_as_{}", to.name())
 }
@@ -33,7 +34,7 @@ pub(super) fn declare(table: &mut Table) {
 
 fn cast(function: &Function, arguments: &[&[u8]], out: &mut Vec<u8>) -> Outcome {
     let ([from], [value]) = (function.arguments.as_slice(), arguments) else { return Ok(false) };
-    // an ascii that is cast is the same text
+    // casting an ascii to text changes nothing
     if *from == CqlType::Ascii {
         out.extend_from_slice(value);
         return Ok(true);

@@ -1,4 +1,4 @@
-//! Functions that take arguments of many types: made for the types of a call.
+//! Factories: functions that take arguments of many types are made for the types of a call.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.{FunctionFactory,FunctionParameter}`, messages included.
 
@@ -12,7 +12,7 @@ use crate::error::CqlError;
 use crate::fit::{Fit, fit_type};
 use crate::scalar::type_name;
 
-/// What a factory takes as an argument.
+/// A parameter of a factory.
 #[derive(Debug)]
 pub(super) enum Parameter {
     /// text
@@ -21,18 +21,18 @@ pub(super) enum Parameter {
     Int,
     /// text or ascii
     AnyText,
-    /// Anything; perhaps of the type of what the value is for.
+    /// A value of any type.
     Any {
-        /// Where the argument has no type by itself.
+        /// An argument without a type of its own gets the type that the value of the call is for.
         from_receiver: bool,
     },
-    /// The type of another argument.
+    /// A value of the same type as another argument.
     SameAs {
-        /// Which.
+        /// Index of the other argument.
         index: usize,
-        /// Even where this argument has a type by itself.
+        /// The other argument decides even if this one has a type of its own.
         prefer_other: bool,
-        /// What it is otherwise.
+        /// The parameter that applies if the other argument has no type.
         parameter: &'static Parameter,
     },
     /// A list, set or map.
@@ -45,16 +45,16 @@ pub(super) enum Parameter {
     Map,
     /// A vector of floats.
     Vector,
-    /// May be left out.
+    /// The argument may be missing.
     Optional(&'static Parameter),
 }
 
-/// Makes functions of a name.
+/// A factory for functions of one name.
 #[derive(Debug)]
 pub(super) struct Factory {
     /// The name.
     pub name: &'static str,
-    /// What it takes.
+    /// The parameters.
     pub parameters: &'static [Parameter],
     make: Make,
 }
@@ -68,7 +68,7 @@ impl Factory {
         Self { name, parameters, make }
     }
 
-    /// The function for some arguments.
+    /// Makes the function for the arguments of a call.
     pub fn function(&self, arguments: &[&dyn Argument], receiver: Option<&CqlType>) -> Result<Function, CqlError> {
         let needed = self.parameters.iter().filter(|parameter| !matches!(parameter, Parameter::Optional(_))).count();
         if arguments.len() < needed || arguments.len() > self.parameters.len() {
@@ -91,7 +91,7 @@ impl Factory {
         (self.make)(self, &types, receiver)
     }
 
-    /// The function for arguments of these types.
+    /// Makes the function for arguments of these types.
     #[cfg(test)]
     pub fn of_types(&self, types: &[CqlType], receiver: Option<&CqlType>) -> Result<Function, CqlError> {
         let arguments: Vec<_> = types.iter().map(super::TypeArgument).collect();
@@ -99,7 +99,7 @@ impl Factory {
         self.function(&arguments, receiver)
     }
 
-    /// What is said of a call with more or fewer.
+    /// The error for a call with too many or too few arguments.
     pub fn wrong_number_of_arguments(&self) -> CqlError {
         CqlError::invalid(format!("Invalid number of arguments for function {self}"))
     }
@@ -131,7 +131,7 @@ impl Parameter {
         }
     }
 
-    /// Refuses an argument of a type that does not go.
+    /// Refuses an argument of a wrong type.
     fn check(&self, function: &str, argument: &dyn Argument, ty: &CqlType) -> Result<(), CqlError> {
         let is_numeric = |ty: &CqlType| element_type(ty).is_some_and(number::is_numeric);
         let wanted = match self {
@@ -164,7 +164,7 @@ impl Parameter {
     }
 }
 
-/// As messages show it.
+/// The parameter as error messages show it.
 impl fmt::Display for Factory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "system.{}(", self.name)?;

@@ -1,4 +1,4 @@
-//! `to_json(x)` of any value, `from_json(text)` as whatever is asked for.
+//! `to_json(x)` of a value of any type, and `from_json(text)` for the type that its value is for.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.{ToJsonFct,FromJsonFct}`.
 
@@ -54,7 +54,7 @@ fn from_json(function: &Function, arguments: &[&[u8]], out: &mut Vec<u8>) -> Out
         return Ok(false);
     }
     let value = json::from_json(&function.returns, &parsed).map_err(|error| match error.message() {
-        // no duration is a wrong request there, anywhere inside of the value
+        // as in Cassandra, a malformed duration anywhere inside of the value is an invalid request
         message if message.ends_with(" to a duration") => CqlError::invalid(message),
         message => function.failed(message.to_owned()),
     })?;

@@ -1,5 +1,5 @@
-//! Masking: `mask_null`, `mask_default`, `mask_replace`, `mask_inner`, `mask_outer`, `mask_hash`; and the mask of a column, which is
-//! one of them with all its arguments but the first.
+//! The masking functions: `mask_null`, `mask_default`, `mask_replace`, `mask_inner`, `mask_outer`
+//! and `mask_hash`. `selection::Mask` attaches one of them to a column.
 //!
 //! Agrees with the classes of `org.apache.cassandra.cql3.functions.masking`, messages included.
 
@@ -40,7 +40,8 @@ pub(super) fn declare(table: &mut Table) {
     }));
 }
 
-/// The names of masking functions begin so; no others do.
+/// Whether a function masks. The names of all masking functions, and of no others, begin with
+/// `mask_`.
 pub(crate) fn is_masking(function: &Function) -> bool {
     function.name().starts_with("mask_")
 }
@@ -50,7 +51,7 @@ fn of_its_type(factory: &Factory, types: &[CqlType], body: Raw) -> Result<Functi
     Ok(Function::new(factory.name, types, ty.clone(), Body::Raw(body)))
 }
 
-/// `mask_null` of a type.
+/// `mask_null` for a type.
 pub(crate) fn null_of(ty: &CqlType) -> Function {
     Function::new("mask_null", std::slice::from_ref(ty), ty.clone(), Body::Raw(null))
 }

@@ -22,7 +22,8 @@ pub(super) fn declare(table: &mut Table) {
     }
 }
 
-/// Cassandra's error for what has no logarithm is one of the server; here it is that of a function that failed.
+/// A number without a logarithm is the error of a failed function here; Cassandra answers with a
+/// server error.
 fn apply(math: Math, function: &Function, arguments: &[&[u8]], out: &mut Vec<u8>) -> Outcome {
     let [value] = arguments else { return Ok(false) };
     put(out, number::apply(math, &function.returns, value).map_err(|error| function.failed(error.to_string()))?)

@@ -1,4 +1,4 @@
-//! The operators `+ - * / %` and the sign, as functions `_add` and so on.
+//! The operators `+ - * / %` and the sign, as functions with the names `_add` etc.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.OperationFcts`.
 
@@ -9,7 +9,7 @@ use super::table::Table;
 use super::{Body, Function, Outcome, Shown, put};
 use crate::ast::Arithmetic;
 
-/// The types that are calculated with, in the order in which Cassandra declares them.
+/// The numeric types, in the order in which Cassandra declares operators for them.
 pub(super) static NUMBERS: [CqlType; 9] = [
     CqlType::TinyInt,
     CqlType::SmallInt,
@@ -33,7 +33,7 @@ const OPERATIONS: [(Operator, &str); 5] = [
     (Operator::Modulo, "_modulo"),
 ];
 
-/// The name of the function behind an operator. `_substract` is spelt so in Cassandra.
+/// The name of the function behind an operator. Cassandra spells one of them `_substract`.
 pub(crate) fn function_name(operator: Arithmetic) -> &'static str {
     match operator {
         Arithmetic::Add => "_add",
@@ -44,7 +44,7 @@ pub(crate) fn function_name(operator: Arithmetic) -> &'static str {
     }
 }
 
-/// The operator that a function of this name is.
+/// The operator of a function's name; None: the function is no operator.
 pub(super) fn operator(name: &str) -> Option<Operator> {
     OPERATIONS.iter().find(|(_, function)| *function == name).map(|(operator, _)| *operator)
 }

@@ -1,4 +1,5 @@
-//! Finding the function that a call means, by name, arguments and what its value is for.
+//! Resolving a call: finding the function by its name, its arguments and the type that its value is
+//! for.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.FunctionResolver`, messages included.
 
@@ -13,20 +14,21 @@ use crate::error::CqlError;
 use crate::fit::{Fit, fit_all, fit_type};
 use crate::scalar::type_name;
 
-/// Where a function is looked for.
+/// The place in which the name of a function is resolved.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// The schema.
     pub schema: &'a Schema,
-    /// The table's keyspace.
+    /// The keyspace of the table.
     pub keyspace: &'a str,
-    /// The table: `token` is that of its key.
+    /// The table; `token()` takes the columns of its partition key.
     pub table: &'a str,
 }
 
-/// The function of a name that fits. None: there is none of that name.
+/// Resolves a call. None: there is no function of the name.
 ///
-/// `keyspace` is the one that the call names; `receiver` the type of what the value is for, where that is known.
+/// `keyspace` is the one that the call names; `receiver` is the type that the value is for, if it
+/// is known.
 pub(crate) fn resolve(
     scope: Scope<'_>,
     keyspace: Option<&str>,
@@ -57,7 +59,7 @@ pub(crate) fn resolve(
     }
 }
 
-/// Whether functions of this name are made for their arguments.
+/// Whether functions of this name are made by a factory.
 pub(crate) fn is_made(name: &str) -> bool {
     name == token::NAME || TABLE.factory(name).is_some()
 }
@@ -77,7 +79,7 @@ fn made(
     TABLE.factory(name).map(|factory| factory.function(arguments, receiver)).transpose()
 }
 
-/// The only function of its name says what is wrong with an argument.
+/// The error for an argument of the only function of its name.
 fn check(function: &Function, arguments: &[&dyn Argument]) -> Result<(), CqlError> {
     let name = || function.full_name();
     if function.arguments.len() != arguments.len() {
@@ -101,7 +103,8 @@ fn check(function: &Function, arguments: &[&dyn Argument]) -> Result<(), CqlErro
     Ok(())
 }
 
-/// How well each argument fits each type that was asked about: operators have a signature for every pair of types.
+/// Remembers how well each argument fits each type, because operators have a signature for every
+/// pair of numeric types.
 struct Fits<'a> {
     arguments: &'a [&'a dyn Argument],
     known: Vec<Vec<(&'a CqlType, Fit)>>,
@@ -112,7 +115,7 @@ impl<'a> Fits<'a> {
         Self { arguments, known: arguments.iter().map(|_| Vec::new()).collect() }
     }
 
-    /// How well all of them fit a function.
+    /// How well the arguments fit a function.
     fn of(&mut self, function: &'a Function) -> Fit {
         if function.arguments.len() != self.arguments.len() {
             return Fit::No;

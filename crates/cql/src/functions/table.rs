@@ -1,4 +1,5 @@
-//! All native functions by name. Made once, from what each family declares; looked into when statements are prepared.
+//! The table of all native functions by name. It is made once from the declarations of all
+//! families, and read when statements are prepared.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.NativeFunctions`.
 
@@ -16,7 +17,7 @@ pub(super) struct Table {
     factories: BTreeMap<&'static str, Factory>,
 }
 
-/// What there is.
+/// All native functions.
 pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut table = Table::default();
     casts::declare(&mut table);
@@ -39,7 +40,7 @@ impl Table {
         self.functions.entry(Arc::clone(&function.name)).or_default().push(Arc::new(function));
     }
 
-    /// Adds a function under its name and under one from before 5.0.
+    /// Adds a function under its name and under its name before Cassandra 5.0.
     pub fn add_with_old_name(&mut self, function: Function, old: &str) {
         self.add(function.renamed(old));
         self.add(function);
@@ -60,7 +61,7 @@ impl Table {
         self.factories.get(name)
     }
 
-    /// Every function that is not made by a factory.
+    /// All functions that are not made by a factory.
     #[cfg(test)]
     pub fn all(&self) -> impl Iterator<Item = &Arc<Function>> {
         self.functions.values().flatten()
@@ -73,7 +74,7 @@ impl Table {
     }
 }
 
-/// What is said of CREATE FUNCTION and the like.
+/// The error for CREATE FUNCTION and its relatives.
 pub(crate) fn user_functions_are_refused(statement: &str) -> CqlError {
     CqlError::invalid(format!(
         "{statement} is not supported by this version of Helenus: user-defined functions and aggregates are code in Java, for \

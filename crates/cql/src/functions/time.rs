@@ -1,4 +1,4 @@
-//! Functions of time: now, conversions, `floor`.
+//! Functions of time: `now`, conversions and `floor`.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.TimeFcts` and the floor functions of `cql3.Duration`.
 

@@ -1,4 +1,5 @@
-//! `token(k…)`: the token of a partition key. Its signature is that of the table's key.
+//! `token(k…)`: the token of a partition key. Its parameters are the columns of the table's
+//! partition key.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.TokenFct`.
 
@@ -10,7 +11,7 @@ use super::{Body, Function, Outcome};
 use crate::error::CqlError;
 use crate::keys;
 
-/// Its name.
+/// The name of the function.
 pub(super) const NAME: &str = "token";
 
 /// The function for a table. The token of a virtual table is the key itself.
@@ -22,7 +23,7 @@ pub(super) fn function(table: &TableMetadata) -> Function {
     Function::new(NAME, &types, CqlType::BigInt, Body::Raw(token))
 }
 
-/// The serialized key. None: a part of it is null.
+/// The serialized key; None: a component is null.
 fn key(arguments: &[Option<&[u8]>]) -> Result<Option<Bytes>, CqlError> {
     let values: Option<Vec<_>> = arguments.iter().map(|value| value.map(Bytes::copy_from_slice)).collect();
     values.map(|values| keys::compose(&values)).transpose()

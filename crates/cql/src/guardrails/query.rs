@@ -13,7 +13,7 @@ const FILTERING: Guard = Guard {
     reason: "ALLOW FILTERING can potentially visit all the data in the table and have unpredictable performance.",
 };
 
-/// What of reads is allowed.
+/// The guardrails of reads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueryGuards {
     /// page_size: rows
@@ -44,7 +44,7 @@ impl Default for QueryGuards {
     }
 }
 
-/// What a SELECT asks for, as far as its plan and its request tell.
+/// The parts of a SELECT that are checked before its keys are known.
 pub(crate) struct Query<'q> {
     pub keyspace: &'q str,
     pub consistency: Consistency,
@@ -53,7 +53,7 @@ pub(crate) struct Query<'q> {
 }
 
 impl QueryGuards {
-    /// What can be said before keys are known.
+    /// Checks everything that is known before the keys are.
     pub(crate) fn check(&self, query: &Query<'_>, warnings: &mut Vec<String>) -> Result<(), CqlError> {
         if query.groups {
             ensure(self.group_by, Guard::new("group_by"), "GROUP BY functionality")?;
@@ -65,7 +65,7 @@ impl QueryGuards {
         self.consistency.check("read_consistency_levels", "read consistency levels", &level, warnings)
     }
 
-    /// The rows of a page, of a statement that is read by pages.
+    /// Checks the page size of a paged statement.
     pub(crate) fn check_page_size(&self, table: &str, size: u32, warnings: &mut Vec<String>) -> Result<(), CqlError> {
         let message = |is_warning: bool, threshold: i64| match is_warning {
             true => format!("Query for table {table} with page size {size} exceeds warning threshold of {threshold}."),
@@ -76,7 +76,7 @@ impl QueryGuards {
         self.page_size.at_most(Guard::new("page_size"), i64::from(size), &message, warnings)
     }
 
-    /// The partitions of a statement with IN on the partition key.
+    /// Checks the number of partitions of a statement with IN on the partition key.
     pub(crate) fn check_keys(&self, table: &str, count: usize, warnings: &mut Vec<String>) -> Result<(), CqlError> {
         self.check_product("partition key", count, warnings)?;
         let message = |is_warning: bool, threshold: i64| match is_warning {
@@ -93,7 +93,7 @@ impl QueryGuards {
         self.partition_keys_in_select.at_most(guard, as_number(count), &message, warnings)
     }
 
-    /// What IN relations multiply to.
+    /// Checks the product of IN relations.
     pub(crate) fn check_product(&self, what: &str, size: usize, warnings: &mut Vec<String>) -> Result<(), CqlError> {
         let message = |is_warning: bool, threshold: i64| match is_warning {
             true => format!(

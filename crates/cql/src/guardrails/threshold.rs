@@ -1,23 +1,24 @@
-//! Two thresholds for a number: over the first the client is warned, over the second it is refused.
+//! Two thresholds for a number: beyond the first the client is warned, beyond the second the
+//! request is refused.
 //!
 //! Must agree with: `MaxThreshold` and `MinThreshold`.
 
 use super::worded;
 use crate::error::CqlError;
 
-/// A number to warn of and one to refuse. None: never.
+/// The two thresholds; None: no warning, no refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Threshold {
-    /// From here on the client is warned.
+    /// The threshold of the warning.
     pub warn: Option<i64>,
-    /// From here on the request is refused.
+    /// The threshold of the refusal.
     pub fail: Option<i64>,
 }
 
-/// What is said: whether it is a warning, and the threshold.
+/// Makes the message, from whether it is a warning and the threshold.
 pub(super) type Message<'m> = &'m dyn Fn(bool, i64) -> String;
 
-/// Name of a guardrail, and why it is there.
+/// The name of a guardrail, and the reason that messages give for it.
 #[derive(Clone, Copy)]
 pub(super) struct Guard {
     pub name: &'static str,
@@ -31,12 +32,12 @@ impl Guard {
 }
 
 impl Threshold {
-    /// Neither is set.
+    /// Neither threshold is set.
     pub fn is_off(&self) -> bool {
         self.warn.is_none() && self.fail.is_none()
     }
 
-    /// For a number that may not be greater.
+    /// Checks a number that may not be greater than the thresholds.
     pub(super) fn at_most(
         &self,
         guard: Guard,
@@ -47,7 +48,7 @@ impl Threshold {
         self.check(guard, |threshold| value > threshold, message, warnings)
     }
 
-    /// For a number that may not be less.
+    /// Checks a number that may not be less than the thresholds.
     pub(super) fn at_least(
         &self,
         guard: Guard,
@@ -78,7 +79,7 @@ impl Threshold {
     }
 }
 
-/// The word for which of the two it is.
+/// The word for the threshold in messages.
 pub(super) fn level(is_warning: bool) -> &'static str {
     if is_warning { "warning" } else { "failure" }
 }

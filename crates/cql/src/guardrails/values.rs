@@ -1,23 +1,23 @@
-//! Words that are warned of, passed over or refused: properties of tables, consistency levels.
+//! Lists of words that are warned of, ignored or refused: properties of tables, consistency levels.
 //!
 //! Must agree with: `org.apache.cassandra.db.guardrails.Values`.
 
 use super::worded;
 use crate::error::CqlError;
 
-/// Lists of words.
+/// The three lists.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Values {
-    /// Warned of.
+    /// Words that the client is warned of.
     pub warned: Vec<String>,
-    /// Passed over, with a warning.
+    /// Words that are ignored, with a warning.
     pub ignored: Vec<String>,
-    /// Refused.
+    /// Words that are refused.
     pub disallowed: Vec<String>,
 }
 
 impl Values {
-    /// Checks what a statement says. `what`: the words are of this.
+    /// Checks the words of a statement. `what` names their kind in messages.
     pub(super) fn check(
         &self,
         guard: &str,

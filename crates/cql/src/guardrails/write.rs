@@ -19,7 +19,7 @@ const PAST: Guard = Guard {
     reason: "Timestamps too far in the past can cause writes can be unexpectedly lost",
 };
 
-/// What of writes is allowed.
+/// The guardrails of writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WriteGuards {
     /// user_timestamps_enabled: USING TIMESTAMP
@@ -56,17 +56,18 @@ impl Default for WriteGuards {
     }
 }
 
-/// What one INSERT, UPDATE or DELETE asks for.
+/// The parts of an INSERT, UPDATE or DELETE that are checked.
 pub(crate) struct Write<'w> {
     pub table: &'w TableMetadata,
     /// USING TIMESTAMP, in microseconds.
     pub timestamp: Option<i64>,
-    /// An operation on a list that has to read first, in words.
+    /// The operation on a list that reads before it writes, as messages name it; None: there is
+    /// none.
     pub list_operation: Option<&'static str>,
 }
 
 impl WriteGuards {
-    /// The levels of a request.
+    /// Checks the consistency levels of a request.
     pub(crate) fn check_levels(
         &self,
         level: Consistency,
@@ -80,7 +81,7 @@ impl WriteGuards {
         self.consistency.check("write_consistency_levels", "write consistency levels", &names, warnings)
     }
 
-    /// What a statement says. `now`: the clock in microseconds.
+    /// Checks a statement. `now` is the present time in microseconds.
     pub(crate) fn check(&self, write: &Write<'_>, now: i64, warnings: &mut Vec<String>) -> Result<(), CqlError> {
         if let Some(timestamp) = write.timestamp {
             ensure(self.user_timestamps, Guard::new("user_timestamps"), "User provided timestamps (USING TIMESTAMP)")?;
@@ -126,7 +127,7 @@ impl WriteGuards {
         earliest.at_least(PAST, timestamp, &before, warnings)
     }
 
-    /// What is about to be written.
+    /// Checks an update before it is written.
     pub(crate) fn check_update(&self, update: &PartitionUpdate, warnings: &mut Vec<String>) -> Result<(), CqlError> {
         if self.column_value_size.is_off() && self.collection_size.is_off() && self.items_per_collection.is_off() {
             return Ok(());
@@ -206,7 +207,8 @@ impl WriteGuards {
     }
 }
 
-/// Bytes of a cell as Cassandra counts them: its value and path, its timestamp, time to live and deletion time.
+/// The size of a cell in bytes, as Cassandra counts it: value, path, timestamp, TTL and deletion
+/// time.
 fn cell_size(cell: &Cell) -> usize {
     const TIMES: usize = 8 + 4 + 8;
     cell.value.len() + cell.path.as_ref().map_or(0, |path| path.len()) + TIMES

@@ -1,4 +1,5 @@
-//! `mask_default`: for every type one value that stands for all. Agrees with the `getMaskedValue` of Cassandra's types.
+//! `mask_default`: one fixed value for each type. Agrees with the `getMaskedValue` of Cassandra's
+//! types.
 
 use types::{CqlType, CustomType, Duration, collection, timeuuid};
 
@@ -6,7 +7,7 @@ use super::super::{Function, Outcome};
 use crate::error::CqlError;
 use crate::scalar::type_name;
 
-/// The value that stands for any of the function's type.
+/// Appends the fixed value of the function's type.
 pub(super) fn mask(function: &Function, _: &[Option<&[u8]>], out: &mut Vec<u8>) -> Outcome {
     let Some(value) = masked(&function.returns) else {
         let ty = type_name(&function.returns);
@@ -16,7 +17,7 @@ pub(super) fn mask(function: &Function, _: &[Option<&[u8]>], out: &mut Vec<u8>) 
     Ok(true)
 }
 
-/// None: there is no such value for the type.
+/// The fixed value of a type; None: the type has none.
 fn masked(ty: &CqlType) -> Option<Vec<u8>> {
     use CqlType as T;
     Some(match ty {

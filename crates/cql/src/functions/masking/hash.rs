@@ -1,5 +1,6 @@
-//! `mask_hash`: a digest of the value's bytes. Agrees with `org.apache.cassandra.cql3.functions.masking.HashMaskingFunction`;
-//! of the algorithms that Java knows by name, MD2 is not here.
+//! `mask_hash`: a digest of the serialized value. Agrees with
+//! `org.apache.cassandra.cql3.functions.masking.HashMaskingFunction`, except that MD2 is missing
+//! among the algorithms that Java knows.
 
 use md5::{Digest, Md5};
 use sha1::Sha1;

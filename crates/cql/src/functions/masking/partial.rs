@@ -1,4 +1,5 @@
-//! `mask_inner` and `mask_outer`: a text with its middle or its ends covered. Positions count UTF-16 units, as Java's strings do.
+//! `mask_inner` and `mask_outer`: a text whose middle or whose ends are replaced by a character.
+//! Positions count UTF-16 units, as in Java's strings.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.masking.PartialMaskingFunction`.
 
@@ -7,21 +8,21 @@ use types::CqlType;
 use super::super::{Function, Outcome};
 use crate::error::CqlError;
 
-/// What covers.
+/// The character that replaces others, unless the call names one.
 const PADDING: u16 = b'*' as u16;
 
-/// The types of a call: those after the first are what they must be.
+/// The types of the arguments, which are fixed from the second on.
 pub(super) fn types(given: &[CqlType]) -> Vec<CqlType> {
     let rest = [CqlType::Int, CqlType::Int, CqlType::Text];
     given.iter().take(1).chain(rest.iter()).take(given.len()).cloned().collect()
 }
 
-/// Shows so many characters at the beginning and at the end.
+/// Keeps that many characters at the beginning and at the end, and replaces those between.
 pub(super) fn inner(function: &Function, arguments: &[Option<&[u8]>], out: &mut Vec<u8>) -> Outcome {
     mask(function, arguments, out, |at, begin, end| at >= begin && at <= end)
 }
 
-/// Covers so many characters at the beginning and at the end.
+/// Replaces that many characters at the beginning and at the end.
 pub(super) fn outer(function: &Function, arguments: &[Option<&[u8]>], out: &mut Vec<u8>) -> Outcome {
     mask(function, arguments, out, |at, begin, end| at < begin || at > end)
 }
@@ -39,7 +40,7 @@ fn mask(
     let size = i64::try_from(units.len()).unwrap_or(i64::MAX);
     let (begin, end) = (i64::from(int(begin)), size - 1 - i64::from(int(end)));
     let masked = units.iter().zip(0i64..).map(|(unit, at)| if covers(at, begin, end) { padding } else { *unit });
-    // half of a pair that is left alone prints as '?' in Java
+    // Java prints half of a surrogate pair as '?'
     let text: String = char::decode_utf16(masked).map(|unit| unit.unwrap_or('?')).collect();
     out.extend_from_slice(text.as_bytes());
     Ok(true)
