@@ -54,7 +54,8 @@ pub enum Command {
 /// Options of a node.
 #[derive(Args)]
 pub struct Serve {
-    /// Where everything is kept: a directory of Helenus or of Cassandra, or a snapshot (with --read-only).
+    /// Where everything is kept: a directory of Helenus or of Cassandra, or a snapshot (with
+    /// --read-only).
     #[arg(long, value_name = "DIR", default_value = "helenus-data")]
     pub data_dir: PathBuf,
     /// CREATE statements of tables in a directory without system_schema [default: the schema.cql files in it].

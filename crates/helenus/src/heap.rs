@@ -1,26 +1,29 @@
-//! Keeps the process below `--memory`: what was freed is given back to the system early when little is left.
+//! Keeps the process below `--memory`: memory that was freed goes back to the system early when
+//! little is left.
 //!
-//! The budget counts what is in use. The allocator keeps what was freed for a while, since it is cheaper to use again than to ask for anew;
-//! while large and small requests take turns that is memory twice. So a task of its own looks at what is resident, seldom while
-//! there is room, and lets the allocator return what is free when most of the limit is taken.
+//! The budget counts memory in use. The allocator keeps freed memory for a while, since using it
+//! again is cheaper than asking for more; where large and small requests take turns, the process
+//! then holds memory for both. So a task of its own looks at the resident memory, seldom while
+//! there is room, and has the allocator return what is free when most of the limit is taken.
 
 use std::path::Path;
 use std::time::Duration;
 
 use env::{Env, Next, Wake};
 
-/// Of the limit: from here on freed memory is given back, tenths.
+/// Tenths of the limit from which on freed memory is given back.
 const GIVE_BACK_TENTHS: u64 = 8;
-/// Of the limit: from here on it is looked at often, tenths.
+/// Tenths of the limit from which on the resident memory is looked at often.
 const WATCH_TENTHS: u64 = 6;
-/// Between two looks while there is room.
+/// The time between two looks while there is room.
 const LOOK: Duration = Duration::from_millis(250);
-/// While it is looked at often: so long a load frees a few per cent of the smallest limit.
+/// The time between two looks while it is looked at often. In so long a load frees a few per cent
+/// of the smallest limit.
 const LOOK_OFTEN: Duration = Duration::from_millis(20);
-/// The kernel's file is shorter.
+/// The most bytes that are read of `/proc/self/status`, which is shorter.
 const STATUS_SIZE_MAX: u64 = 64 << 10;
 
-/// Starts the task. It ends when what it gives is dropped.
+/// Starts the task. It ends when the returned value is dropped.
 pub fn keep_below(env: &Env, limit: u64) -> Wake {
     let of_task = env.clone();
     let wake = env.tasks.background("heap", Box::new(move || look(&of_task, limit)));
@@ -39,7 +42,7 @@ fn look(env: &Env, limit: u64) -> Next {
     Next::After(LOOK_OFTEN)
 }
 
-/// Bytes in memory that no file is behind. None: the kernel does not tell.
+/// Resident bytes that are no pages of files. None: the kernel does not tell.
 fn resident(env: &Env) -> Option<u64> {
     let text = env.disk.read_all(Path::new("/proc/self/status"), STATUS_SIZE_MAX).ok()?;
     anonymous(&String::from_utf8(text).ok()?)

@@ -1,5 +1,5 @@
-//! The log: lines on stderr, filtered by `HELENUS_LOG` (`info`, `storage=debug,warn` …), changed by `nodetool setlogginglevel`; the last
-//! of them stay in memory for `system_views.system_logs`.
+//! The log: lines on stderr, filtered by `HELENUS_LOG` (`info`, `storage=debug,warn` …) and by
+//! `nodetool setlogginglevel`. The last lines stay in memory for `system_views.system_logs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt, reload};
 
-/// Starts the log; gives what changes its levels, and its last lines.
+/// Starts the log. Returns the function that changes its levels, and its last lines.
 pub fn to_stderr(env: &Env) -> (Arc<SetLevel>, Arc<LogLines>) {
     let start: fn() -> EnvFilter = || EnvFilter::try_from_env("HELENUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let (filter, handle) = reload::Layer::new(start());
@@ -88,7 +88,8 @@ impl Visit for Text {
     }
 }
 
-/// `org.apache.cassandra` and `root` are everything; of other names the last part counts.
+/// The filter that a logger's name stands for: `org.apache.cassandra` and `root` are everything, of
+/// other names the last part counts.
 fn directive(logger: &str, level: &str) -> String {
     match logger.rsplit('.').next().unwrap_or(logger) {
         "root" | "ROOT" | "cassandra" => level.to_owned(),

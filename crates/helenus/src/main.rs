@@ -1,6 +1,7 @@
 //! The `helenus` program: command line, start, end.
 //!
-//! `helenus serve` is a node ([`serve`]); the other words are tools. Exit codes: 0 done, 1 refused or failed, 2 wrong usage.
+//! `helenus serve` is a node ([`serve`]); the other words are tools. Exit codes: 0 done, 1 refused
+//! or failed, 2 wrong usage.
 
 #![forbid(unsafe_code)]
 

@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::arguments::Serve;
 use crate::{heap, log, unhonoured};
 
-/// A cassandra.yaml is shorter.
+/// The most bytes that a cassandra.yaml may have.
 const CONFIG_SIZE_MAX: u64 = 16 << 20;
 
 /// Serves a node until a signal ends it.
@@ -57,7 +57,7 @@ fn serve(options: Serve) -> Result<(), String> {
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    // signals count from here on: one that comes during the start ends the node after it
+    // a signal that comes during the start ends the node when the start is done
     let mut signals = runtime.block_on(async { Signals::new() }).map_err(|error| error.to_string())?;
     let node = running::start(start).map_err(|error| error.to_string())?;
     tell_ready(&node);
@@ -86,7 +86,7 @@ fn load(env: &Env, options: &Serve) -> Result<Config, String> {
     Ok(config)
 }
 
-/// The file beside cassandra.yaml, where there is one.
+/// `commitlog_archiving.properties` beside cassandra.yaml, where there is one.
 fn archiving(env: &Env, config: &Path) -> Result<Option<Archiving>, String> {
     let path = config.with_file_name(ARCHIVING_FILE);
     if !env.disk.exists(&path) {
@@ -111,10 +111,10 @@ fn read_config(env: &Env, path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", path.display()))
 }
 
-/// The one line on stdout.
+/// Prints the one line on stdout, for whoever waits for the node to be ready.
 fn tell_ready(node: &RunningNode) {
     let mut out = std::io::stdout().lock();
-    // nobody may be listening; the node serves all the same
+    // an error means that nobody reads stdout: the node serves all the same
     let _ = writeln!(out, "helenus ready: CQL on {}", node.address());
     let _ = out.flush();
 }
@@ -137,7 +137,7 @@ impl Signals {
     }
 }
 
-/// Drains; a second signal ends the process at once.
+/// Drains the node. A second signal ends the process at once.
 async fn end(node: RunningNode, signals: &mut Signals) -> Result<(), String> {
     let (sender, drained) = tokio::sync::oneshot::channel();
     let env = node.services.node.env.clone();

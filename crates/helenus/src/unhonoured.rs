@@ -1,9 +1,10 @@
-//! Keys that the configuration understands and the node does not act on yet: refused by name where they ask for something else than
-//! what it does, reported under `--lenient`. The catalogue of `config` refuses those that it has no field for.
+//! Keys that the configuration understands and the node does not act on yet. A value that asks for
+//! something else than the node does is refused by name, or reported under `--lenient`. Keys
+//! without a field are refused by the catalogue of `config`.
 
 use config::{Config, DiskFailurePolicy};
 
-/// The keys, in alphabetical order.
+/// The keys whose values are not honoured, in alphabetical order.
 pub fn keys(config: &Config) -> Vec<&'static str> {
     let default = Config::default();
     let (transport, usual) = (&config.native_transport, &default.native_transport);

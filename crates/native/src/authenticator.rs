@@ -15,7 +15,8 @@ pub type AuthOutcome = Result<Arc<str>, ErrorMessage>;
 
 /// Decides who may connect. Shared by all workers.
 pub trait Authenticator: Send + Sync {
-    /// The class that AUTHENTICATE names; drivers choose their side of the exchange by it. `None` lets everybody in.
+    /// The class that AUTHENTICATE names; drivers choose their side of the exchange by it. `None`
+    /// lets everybody in.
     fn class_name(&self) -> Option<&str>;
 
     /// Judges SASL PLAIN's token. Hashing passwords takes long: it belongs on the blocking pool.

@@ -11,8 +11,8 @@ pub(crate) const PARSED_MAX: usize = 1 << 20;
 /// memtable's row (docs/notes/0011).
 pub(crate) const VALUE_TIMES: usize = 3;
 
-/// A page of this size or more that is compressed whole (versions 3 and 4) stands apart from the out
-/// buffer and counts as a large result, as the page did.
+/// A page of this size or more that is compressed whole (versions 3 and 4) stands apart from the
+/// out buffer and counts as a large result, as the page did.
 pub(crate) const COMPRESSED_APART: usize = 64 << 10;
 
 /// The largest request body of a client that has to log in and has not yet.

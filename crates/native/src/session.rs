@@ -1,7 +1,7 @@
 //! One connection's side of the native protocol.
 //!
-//! Finds envelopes ([`crate::framing`]), decodes them, answers what belongs to the connection itself
-//! ([`handshake`]), gives everything else to the handler, and encodes the answers.
+//! Finds envelopes ([`crate::framing`]), decodes them, answers what belongs to the connection
+//! itself ([`handshake`]), gives everything else to the handler, and encodes the answers.
 //!
 //! The methods that each request passes are `#[inline]`: they are small, and stand in another crate
 //! than the connection that calls them.
@@ -122,8 +122,8 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
         self.push_as(response, version, out);
     }
 
-    /// Appends a response in this version. Pages of many rows are copied slice by slice; a page that
-    /// is compressed has to be encoded at once, and stands apart.
+    /// Appends a response in this version. Pages of many rows are copied slice by slice; a page
+    /// that is compressed has to be encoded at once, and stands apart.
     #[inline]
     fn push_as(&mut self, response: &ResponseEnvelope, version: ProtocolVersion, out: &mut Output) {
         let compression = self.compression;

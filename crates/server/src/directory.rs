@@ -1,4 +1,5 @@
-//! What lies in the directory that a node is started on: Helenus's own layout, a Cassandra node's, or a snapshot. Decided by looking.
+//! Recognises what lies in the directory that a node is started on: Helenus's own layout, that of a
+//! Cassandra node, or a snapshot.
 //!
 //! | what is there | data | commit log |
 //! |---|---|---|
@@ -7,8 +8,8 @@
 //! | `<keyspace>/<table>-<id>/` in it, `system_schema` among them | itself | `../commitlog/` |
 //! | folders of tables without `system_schema`: snapshots, backups, one table | those folders | none |
 //!
-//! Tables without `system_schema` need `schema.cql` files ([`schema_files`]). Keys of the configuration that name directories count before
-//! what is found. Nothing is written here.
+//! Tables without `system_schema` need `schema.cql` files ([`schema_files`]). Where keys of the
+//! configuration name directories, those are taken, whatever is found. Nothing is written here.
 
 mod folders;
 mod schema_files;
@@ -22,24 +23,25 @@ use schema::{Schema, TableId};
 
 use folders::Folder;
 
-/// What was found.
+/// The directories of a node, as they were found.
 #[derive(Debug)]
 pub struct Directories {
     /// One line on what it is, for the log.
     pub what: String,
-    /// `data_file_directories`.
+    /// `data_file_directories`; never empty.
     pub data: Vec<PathBuf>,
-    /// `local_system_data_file_directory`.
+    /// `local_system_data_file_directory`; `None`: system tables lie in the data directories.
     pub system: Option<PathBuf>,
-    /// `commitlog_directory`.
+    /// `commitlog_directory`. It need not be there yet.
     pub commitlog: PathBuf,
-    /// Tables that lie elsewhere than beneath the data directories.
+    /// Tables whose folders have other names than `<keyspace>/<table>-<id>` beneath a data
+    /// directory, and these folders.
     pub places: BTreeMap<TableId, Vec<PathBuf>>,
-    /// The schema of `schema.cql` files.
+    /// The schema of `schema.cql` files, for want of `system_schema`.
     pub schema: Option<Schema>,
 }
 
-/// How the program was told.
+/// What the command line says about directories.
 pub struct Told<'a> {
     /// `--data-dir`
     pub data_dir: &'a Path,
@@ -49,7 +51,7 @@ pub struct Told<'a> {
     pub read_only: bool,
 }
 
-/// Looks at the directory.
+/// Finds the directories of a node. Err: a sentence on what is in the way.
 pub fn recognise(env: &Env, told: &Told<'_>, config: &Config) -> Result<Directories, String> {
     let mut found = find(env, told, config)?;
     if let Some(directory) = &config.commitlog_directory {
@@ -92,7 +94,7 @@ fn find(env: &Env, told: &Told<'_>, config: &Config) -> Result<Directories, Stri
     }
 }
 
-/// A whole node's directories; where a schema is offered it is used for want of `system_schema`.
+/// The directories of a whole node. A schema file is read where there is no `system_schema`.
 fn of_data(
     env: &Env,
     told: &Told<'_>,
@@ -109,7 +111,7 @@ fn of_data(
     Ok(found)
 }
 
-/// Folders of tables: snapshots, backups, copies.
+/// The directories of snapshots, backups or copies: folders of tables without a node around them.
 fn of_tables(env: &Env, told: &Told<'_>, folders: &[Folder]) -> Result<Directories, String> {
     let dir = told.data_dir;
     let regular = folders.iter().all(|folder| folder.is_in_place(dir));
@@ -143,7 +145,7 @@ fn of_tables(env: &Env, told: &Told<'_>, folders: &[Folder]) -> Result<Directori
     Ok(Directories { what, data: vec![dir.to_owned()], system: None, commitlog, places, schema: Some(schema) })
 }
 
-/// The directory above, also of a relative name.
+/// The directory above a path, also above a relative one such as `.`.
 trait CanonicalParent {
     fn canonical_parent(&self) -> PathBuf;
 }

@@ -1,7 +1,9 @@
-//! A whole node in one process: engine, node, native transport. What `helenus serve` and whole-node tests start.
+//! A whole node in one process: engine, node, native transport. `helenus serve` and the tests of
+//! whole nodes start it.
 //!
-//! Order of the start: port looked at, directory locked, schema read, log replayed, identity found, workers listen. The end in
-//! reverse: workers drain, memtables are flushed, the log is synced.
+//! The start: the ports are tried, the directory is locked, the schema is read, the commit log is
+//! replayed, the node's identity is found, the workers listen. The end goes the other way: the
+//! workers drain, memtables are flushed, the log is synced.
 
 use std::fmt;
 use std::io;
@@ -34,34 +36,35 @@ use crate::request::CqlHandler;
 use crate::services::Services;
 use native::{EventHub, Server, ServerLimits, ServerOptions};
 
-/// What needs no flush to be due, expiry and tombstones past gc_grace, is looked for so often. As in Cassandra.
+/// How often compactions are looked for that no flush announces: expired SSTables, and tombstones
+/// past gc_grace. As in Cassandra.
 const COMPACTION_CHECK: Duration = Duration::from_secs(60);
 
 /// What a node is started with besides its configuration.
 pub struct StartOptions {
-    /// The outside.
+    /// Clock, disk, network, threads.
     pub env: Env,
-    /// Data and commit log lie beneath or beside: see [`crate::directory`].
+    /// `--data-dir`. Where data and commit log lie in it says [`crate::directory`].
     pub data_dir: PathBuf,
     /// A file of CREATE statements, for a directory without `system_schema`.
     pub schema_file: Option<PathBuf>,
-    /// Nothing is written.
+    /// Nothing is written to disk; requests that write are refused.
     pub read_only: bool,
     /// cassandra.yaml and `--set`.
     pub config: Config,
     /// Where clients connect; port 0 takes any free one.
     pub listen: SocketAddr,
-    /// Metrics and nodetool; `None`: not at all. Port 0 takes any free one.
+    /// The admin port, for metrics and nodetool; `None`: there is none. Port 0 takes any free one.
     pub admin: Option<SocketAddr>,
-    /// Changes the levels of the log; belongs to the program.
+    /// Changes the levels of the log, which belongs to the program; `None`: they cannot be changed.
     pub set_level: Option<Arc<SetLevel>>,
     /// The last lines of the log; filled by the program.
     pub log: Arc<LogLines>,
-    /// Workers; `None`: one a core.
+    /// How many workers; `None`: one a core.
     pub workers: Option<usize>,
-    /// Shards of a table; `None`: four a core.
+    /// Shards of a table, a power of two; `None`: four a core.
     pub shards: Option<usize>,
-    /// Bytes to use.
+    /// The memory that the node may use, and its shares.
     pub memory: MemoryBudget,
     /// File descriptors that the process may have; `None`: any number.
     pub descriptors: Option<u64>,
@@ -70,21 +73,21 @@ pub struct StartOptions {
 /// Why a node did not start.
 #[derive(Debug)]
 pub enum StartError {
-    /// The client port.
+    /// This address cannot be listened on: the port of clients or the admin port.
     Port(SocketAddr, io::Error),
     /// What was found in the directory cannot be opened.
     Directory(String),
-    /// Directory, log, schema, identity.
+    /// The directory, the log, the schema or the identity.
     Node(NodeError),
-    /// Sizes of caches.
+    /// The configured sizes of the caches are more than the memory leaves them.
     Memory(String),
     /// Keys and certificates of `client_encryption_options`.
     Encryption(String),
     /// The strategy or an option of `default_compaction`.
     DefaultCompaction(String),
-    /// A key of the commit log.
+    /// The value of a key of the commit log.
     CommitLog(String),
-    /// Workers.
+    /// The worker threads.
     Workers(io::Error),
 }
 
@@ -118,7 +121,7 @@ impl From<NodeError> for StartError {
     }
 }
 
-/// A running node. Dropping it is like the death of the process: nothing is flushed.
+/// A running node. Dropping it is like a kill of the process: nothing is flushed.
 pub struct RunningNode {
     /// What its requests share.
     pub services: Arc<Services>,
@@ -193,7 +196,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     if server.address() != listen {
         services.node.set_native_port(server.address().port());
     }
-    // what the ring of drivers knows this node by
+    // drivers know this node by its broadcast address
     let down = SocketAddr::new(services.config.broadcast_rpc_address, server.address().port());
     server.handle().set_farewell(Event::Status(StatusChange::Down, down.ip(), down.port()));
     // nodetool is told the path, and may be started in another directory
@@ -207,7 +210,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     Ok(RunningNode { services, server, ops: ops.transpose()? })
 }
 
-/// Nobody has to log in: that is for this machine only.
+/// Warns where nobody has to log in and other machines can connect.
 fn warn_of_everybody(listen: SocketAddr) {
     if !listen.ip().is_loopback() {
         tracing::warn!(
@@ -217,7 +220,7 @@ fn warn_of_everybody(listen: SocketAddr) {
     }
 }
 
-/// Workers are bound to cores from this number of cores on.
+/// Workers are bound to cores on machines with this many cores or more.
 const PIN_FROM_CORES: usize = 8;
 
 impl RunningNode {
@@ -231,7 +234,8 @@ impl RunningNode {
         self.ops.as_ref().map(Ops::address)
     }
 
-    /// Lets requests in flight end, closes connections, flushes memtables: the next start has nothing to replay.
+    /// Lets requests in flight end, closes connections and flushes memtables, so that the next
+    /// start has nothing to replay.
     pub async fn shutdown(self) -> Result<(), StorageError> {
         self.server.shutdown();
         let node = &self.services.node;
@@ -242,7 +246,8 @@ impl RunningNode {
     }
 }
 
-/// Workers share their port (SO_REUSEPORT), so a second program would not be refused by itself: look before.
+/// Tries the port before anything is opened. Workers share their port (SO_REUSEPORT), so the kernel
+/// would not refuse a second program of the same user.
 fn check_port(env: &Env, listen: SocketAddr) -> Result<(), StartError> {
     if listen.port() == 0 {
         return Ok(());
@@ -278,7 +283,7 @@ fn timeouts(config: &Config) -> Timeouts {
     }
 }
 
-/// A limit of requests as far as the memory can take one that reaches it.
+/// The limit of a request's size that `key` sets, lowered to what the memory has room for.
 fn in_memory(key: &str, bytes: u64, memory: &MemoryBudget) -> u64 {
     let most = memory.request_max();
     if bytes > most {
@@ -290,13 +295,14 @@ fn in_memory(key: &str, bytes: u64, memory: &MemoryBudget) -> u64 {
     bytes.min(most)
 }
 
-/// Client connections take so many eighths of the file descriptors that the process may have. The rest is
-/// for the commit log, flushes, compactions and SSTables, and for connections that are being refused.
+/// Client connections take so many eighths of the file descriptors that the process may have. The
+/// rest is for the commit log, flushes, compactions and SSTables, and for connections that are
+/// being refused.
 const CONNECTION_EIGHTHS: u64 = 3;
 
-/// How many connections there may be: what is configured, and no more than descriptors allow. Beyond
-/// that a connection is told so and closed; without a bound clients that do nothing would use up what
-/// the commit log needs to go on.
+/// How many connections there may be: what is configured, and no more than descriptors allow.
+/// Beyond that a connection is told so and closed; without a bound clients that do nothing would
+/// use up what the commit log needs to go on.
 fn connections_max(configured: Option<u64>, descriptors: Option<u64>) -> Option<u64> {
     let affordable = descriptors.map(|all| all / 8 * CONNECTION_EIGHTHS);
     configured.into_iter().chain(affordable).min()
@@ -318,7 +324,7 @@ fn server_limits(config: &Config, memory: &MemoryBudget, descriptors: Option<u64
         connections_max: count(connections_max(transport.max_concurrent_connections, descriptors)),
         connections_per_ip_max: count(transport.max_concurrent_connections_per_ip),
         idle_timeout: transport.idle_timeout,
-        // a truncation may take longer than any other request
+        // a truncation may take longer than every other request
         request_timeout: config.timeouts.native_transport.max(config.timeouts.truncate + Duration::from_secs(2)),
         ..defaults
     }
@@ -343,7 +349,7 @@ fn engine_options(
         places: found.places,
         offered_schema: found.schema,
         commitlog,
-        // known once the engine is open: the node tells it
+        // found when the engine is open, and set by the node
         host_id: None,
         commitlog_directory: found.commitlog,
         shards,

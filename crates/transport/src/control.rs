@@ -107,7 +107,8 @@ impl<P: Protocol> Control<P> {
         }
     }
 
-    /// Ends the connection. The first verdict stands, but for [`Verdict::Drain`], after which any may follow.
+    /// Ends the connection. The first verdict stands, but for [`Verdict::Drain`], after which any
+    /// may follow.
     pub fn sentence(&self, verdict: Verdict) {
         if matches!(self.verdict.get(), None | Some(Verdict::Drain)) {
             self.verdict.set(Some(verdict));

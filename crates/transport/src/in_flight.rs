@@ -8,8 +8,8 @@
 //! first is polled. Writes that wait for the commit log become durable in the order in which they
 //! went there, so when the head completes, every completed one behind it is popped.
 //!
-//! What must hold: the bytes of a request are counted from [`InFlight::start`] until it comes out of
-//! [`InFlight::poll_finished`]; without requests there are no bytes.
+//! What must hold: the bytes of a request are counted from [`InFlight::start`] until it comes out
+//! of [`InFlight::poll_finished`]; without requests there are no bytes.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -109,7 +109,8 @@ where
     L: Future<Output = R> + Unpin,
     I: Copy + Unpin,
 {
-    /// Polls a new request once. If it waits, its bytes count and it keeps the room of its body; in its last wait it takes neither.
+    /// Polls a new request once. If it waits, its bytes count and it keeps the room of its body; in
+    /// its last wait it takes neither.
     pub fn start(
         &mut self,
         context: &mut Context<'_>,
@@ -171,7 +172,8 @@ where
         Poll::Ready(Finished { id, size, room, outcome })
     }
 
-    /// Marks the requests that started before `limit`, so that they end as timed out; says when the oldest other one started.
+    /// Marks the requests that started before `limit`, so that they end as timed out; says when the
+    /// oldest other one started.
     pub fn expire(&mut self, limit: Instant) -> Option<Instant> {
         let mut oldest = None;
         for waiting in self.waiting.iter_mut() {

@@ -4,9 +4,9 @@
 //! out buffer that has grown, and responses that stand apart ([`Output::append_counted`]).
 //!
 //! Once a session has started segments, messages share them. What the client does not take stays in
-//! the buffer; the connection looks at [`Output::pending`] and stops reading beyond its limit. Large
-//! responses are copied and written in slices, and other connections have their turn in between
-//! ([`large`]).
+//! the buffer; the connection looks at [`Output::pending`] and stops reading beyond its limit.
+//! Large responses are copied and written in slices, and other connections have their turn in
+//! between ([`large`]).
 
 use std::io;
 use std::pin::Pin;

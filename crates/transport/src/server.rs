@@ -143,7 +143,8 @@ impl<P: Protocol> Server<P> {
         }
     }
 
-    /// Stops accepting, lets requests in flight finish within the drain timeout, closes all, and waits for the workers' end.
+    /// Stops accepting, lets requests in flight finish within the drain timeout, closes all, and
+    /// waits for the workers' end.
     pub fn shutdown(mut self) {
         self.phase.send_replace(Phase::Ended);
         for worker in self.workers.drain(..) {
@@ -244,7 +245,8 @@ impl<P: Protocol> ServerHandle<P> {
             Phase::Closed { .. } => {}
             Phase::Ended => return Err(ResumeError::Ended),
         }
-        // workers share the port, so only a listener that does not share finds another program there
+        // workers share the port, so only a listener that does not share finds another program
+        // there
         let probe = self.shared.env.network.bind(self.address, false).map(drop);
         probe.map_err(|error| ResumeError::Bind(self.address, error))?;
         drop(self.shared.take_bind_error());

@@ -1,8 +1,8 @@
 //! What a protocol brings to its connections.
 //!
-//! [`Protocol`] names the types that its workers and connections share; [`Service`] is a worker's part
-//! of the protocol and opens a [`Session`] for each connection. A session is bytes and values: it
-//! finds messages in the read buffer, turns them into requests, makes the futures that execute
+//! [`Protocol`] names the types that its workers and connections share; [`Service`] is a worker's
+//! part of the protocol and opens a [`Session`] for each connection. A session is bytes and values:
+//! it finds messages in the read buffer, turns them into requests, makes the futures that execute
 //! them, and appends their answers to [`Output`]. It never waits, and reads and writes no socket.
 //!
 //! Everything here is resolved when the program is compiled: no call through a table per message.

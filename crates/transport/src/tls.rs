@@ -83,7 +83,8 @@ impl Tls {
         Ok(Self { env: env.clone(), acceptor: TlsAcceptor::from(Arc::new(config)), optional: options.optional })
     }
 
-    /// The connection behind its encryption; with `optional` as it is when the client does not encrypt.
+    /// The connection behind its encryption; with `optional` as it is when the client does not
+    /// encrypt.
     pub(crate) async fn accept(&self, stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
         match self.env.timeout(HANDSHAKE_MAX, self.hand_shake(stream)).await {
             Ok(accepted) => accepted,

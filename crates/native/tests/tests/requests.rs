@@ -21,7 +21,8 @@ fn pipelined_requests_share_reads_and_writes() {
             let answer = client.receive();
             assert_eq!((answer.stream, answer.opcode), (stream, RESULT));
         }
-        // 500 requests of 20 bytes are one or two reads; nothing but their number and the end of a turn may force writes
+        // 500 requests of 20 bytes are one or two reads; nothing but their number and the end of a
+        // turn may force writes
         let (reads, writes) = (stats.reads.get() - reads, stats.writes.get() - writes);
         assert!(reads <= 8, "{reads} reads");
         assert!(writes <= reads + 1 + TURNS_MAX, "{writes} writes for {reads} reads");

@@ -1,7 +1,8 @@
-//! Folders of tables beneath a directory, and what kind of directory that makes it.
+//! Finds the folders of tables beneath a directory, and says what kind of directory it is.
 //!
-//! A table's folder holds files of SSTables or a `schema.cql`. Its names come from its path: `<keyspace>/<table>-<id>`,
-//! `<keyspace>/<table>-<id>/snapshots/<tag>`, or without the id where a backup tool left it out.
+//! A table's folder holds files of SSTables or a `schema.cql`. Its names come from its path:
+//! `<keyspace>/<table>-<id>`, `<keyspace>/<table>-<id>/snapshots/<tag>`, or without the id where a
+//! backup tool left it out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,25 +15,25 @@ const DEPTH_MAX: usize = 6;
 /// More folders than this are not looked at.
 const FOLDERS_MAX: usize = 100_000;
 
-/// What a directory is.
+/// The kinds of directories that a node is started on.
 pub(super) enum Kind {
-    /// Nothing is there yet.
+    /// It is empty, or not there yet.
     Empty,
-    /// `data` lies beneath.
+    /// It has a directory `data` beneath.
     Parent {
-        /// Helenus has been there.
+        /// Helenus has written there before.
         of_helenus: bool,
     },
-    /// A data directory with `system_schema`.
+    /// It is a data directory itself, with `system_schema`.
     Data,
-    /// Folders of tables.
+    /// It has folders of tables, and no `system_schema`.
     Tables(Vec<Folder>),
 }
 
 /// A folder with a table's files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Folder {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// The keyspace, if its path says so.
     pub keyspace: Option<String>,
@@ -40,7 +41,7 @@ pub(super) struct Folder {
     pub table: Option<String>,
     /// The table's id, if its path says so.
     pub id: Option<TableId>,
-    /// The snapshot that it is.
+    /// The tag of the snapshot, if its path says that it is one.
     pub tag: Option<String>,
 }
 
@@ -133,7 +134,8 @@ pub(super) fn tables(env: &Env, dir: &Path) -> Result<Vec<Folder>, String> {
     Ok(found)
 }
 
-/// Several snapshots of one table are several states of it: which is meant must be said.
+/// Refuses several snapshots of one table: they are several states of it, and the operator has to
+/// say which one is meant.
 fn one_tag_each(folders: Vec<Folder>) -> Result<Vec<Folder>, String> {
     let mut tags: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
     for folder in &folders {
@@ -150,7 +152,8 @@ fn one_tag_each(folders: Vec<Folder>) -> Result<Vec<Folder>, String> {
     }
 }
 
-/// The table that a folder is of: by the id in its name, by its names, or because there is only one.
+/// The table that a folder belongs to: by the id in its name, by its names, or because the schema
+/// has only one table.
 pub(super) fn table_of(folder: &Folder, folders: usize, schema: &Schema) -> Option<TableId> {
     if let Some(table) = folder.id.and_then(|id| schema.table_by_id(id)) {
         return Some(table.id);

@@ -1,7 +1,9 @@
-//! The schema from `schema.cql` files: one a table, as snapshots have it, or one for all.
+//! Reads the schema from `schema.cql` files: one file a table, as snapshots have it, or one for
+//! all.
 //!
-//! Types and tables come before indexes and views of other files, so files are read twice: in the second round each statement finds what it
-//! needs. Agrees with what `org.apache.cassandra.db.SchemaCQLHelper` writes.
+//! A statement may need a type or a table of a later file, so files are read twice: in the second
+//! round each statement finds what it needs. Agrees with what
+//! `org.apache.cassandra.db.SchemaCQLHelper` writes.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +13,11 @@ use schema::{Schema, TableId, system};
 
 use super::folders::Folder;
 
-/// A longer file is no schema.
+/// The most bytes that a schema file may have.
 const SCHEMA_SIZE_MAX: u64 = 64 << 20;
 
-/// The schema of some files on top of the built-in one. `folders` give ids to tables that do not say theirs, and the keyspace of names
-/// that have none.
+/// The built-in schema with what the files add. `folders` give an id to a table whose statement has
+/// none, and a keyspace to names that have none.
 pub(super) fn read(env: &Env, files: &[PathBuf], folders: &[Folder]) -> Result<Schema, String> {
     let mut schema = system::schema();
     let mut texts = Vec::with_capacity(files.len());
@@ -24,7 +26,7 @@ pub(super) fn read(env: &Env, files: &[PathBuf], folders: &[Folder]) -> Result<S
         let text = String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", file.display()))?;
         texts.push((file, text));
     }
-    // views first fail for want of their table, which a later file may have
+    // a view fails in the first round where a later file has its table
     for round in [false, true] {
         for (file, text) in &texts {
             let keyspace = keyspace_of(file, text, folders);
@@ -42,7 +44,8 @@ pub(super) fn read(env: &Env, files: &[PathBuf], folders: &[Folder]) -> Result<S
     Ok(schema)
 }
 
-/// The keyspace of names without one: that of the folder, or the one that the text names elsewhere.
+/// The keyspace of names that have none: that of the folder, or the one that the text names
+/// elsewhere.
 fn keyspace_of(file: &Path, text: &str, folders: &[Folder]) -> Option<String> {
     let named = ["CREATE TABLE IF NOT EXISTS ", "CREATE TABLE "].iter().find_map(|words| {
         let rest = &text[text.find(words)? + words.len()..];
@@ -53,7 +56,8 @@ fn keyspace_of(file: &Path, text: &str, folders: &[Folder]) -> Option<String> {
     named.or_else(|| folder.and_then(|folder| folder.keyspace.clone()))
 }
 
-/// The id in a folder's name; else one made of the names, the same at each start.
+/// The table's id: that in the folder's name, else one made of the names, which is the same at each
+/// start.
 fn id_of(keyspace: &str, table: &str, folders: &[Folder]) -> TableId {
     let is_it =
         |folder: &&Folder| folder.keyspace.as_deref() == Some(keyspace) && folder.table.as_deref() == Some(table);

@@ -1,4 +1,5 @@
-//! Directories as people have them, on a real disk: empty files with the right names are enough to be told apart.
+//! Directories as people have them, on a real disk: empty files with the right names are enough to
+//! be told apart.
 
 #![allow(clippy::disallowed_methods)]
 
