@@ -1,4 +1,5 @@
-//! A node that is not there: the figures of the recorded run, for the tests of nodetool and of the HTTP API.
+//! A node that is not there: the figures of the recorded run, for the tests of nodetool and of the
+//! HTTP API.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +7,7 @@ use crate::histogram::tests::of;
 use crate::verb::{AdminError, Functions, Operated, Result};
 use crate::verbs::*;
 
-/// What was asked of it, and what was set.
+/// The calls that were made of the node, and the values that were set.
 #[derive(Default)]
 pub struct Settings {
     pub calls: Vec<String>,
@@ -28,7 +29,7 @@ pub fn fake() -> Arc<Operated<FakeNode>> {
     Arc::new(Operated::new(FakeNode::default(), functions()))
 }
 
-/// What each verb does: the bodies are below.
+/// The functions of all verbs; their bodies are below.
 pub fn functions() -> Functions<FakeNode> {
     let mut functions = Functions::default();
     functions

@@ -1,7 +1,8 @@
-//! A histogram as it travels: counts by bucket. The offsets of the buckets are Cassandra's and do not travel.
+//! A histogram as it travels: counts by bucket. The offsets of the buckets are Cassandra's and do
+//! not travel.
 //!
-//! Agrees with `org.apache.cassandra.utils.EstimatedHistogram`: bucket i holds values above offset i-1 up to offset i, the last bucket
-//! holds values above all offsets.
+//! Agrees with `org.apache.cassandra.utils.EstimatedHistogram`: bucket i holds values above offset
+//! i-1 up to offset i, the last bucket holds values above all offsets.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,9 @@
-//! The admin API over HTTP/1.1: `POST /api/VERB` with the request as JSON, and Prometheus text at `/metrics`.
+//! The admin API over HTTP/1.1: `POST /api/VERB` with the request as JSON, and Prometheus text at
+//! `/metrics`.
 //!
-//! A verb that only reads is also `GET /api/VERB?field=value`. The answer is JSON; a refusal is `{"Invalid": "…"}` (400), `{"Unauthorized": "…"}`
-//! (401, 403), or `{"Failed": "…"}` (500). [`access`] says who may call what.
+//! A verb that only reads is also `GET /api/VERB?field=value`. The answer is JSON; a refusal is
+//! `{"Invalid": "…"}` (400), `{"Unauthorized": "…"}` (401, 403), or `{"Failed": "…"}` (500).
+//! [`access`] says who may call what.
 
 mod access;
 mod client;

@@ -2,7 +2,8 @@
 //!
 //! - [`verb`]: what a verb is: a request, an answer and a function of the node;
 //! - [`verbs`]: all verbs with their requests and answers;
-//! - [`http`]: verbs over HTTP, server and client, with `/metrics` for Prometheus ([`prometheus`]); who may call what;
+//! - [`http`]: verbs over HTTP, server and client, with `/metrics` for Prometheus ([`prometheus`]);
+//!   who may call what;
 //! - [`nodetool`]: `helenus nodetool VERB`, layouts as Cassandra prints them.
 //!
 //! Nothing here knows storage: the functions of the verbs are the server's.

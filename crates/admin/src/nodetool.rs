@@ -1,8 +1,9 @@
 //! `helenus nodetool VERB`: Cassandra's verbs, flags, layouts and exit codes over the admin API.
 //!
-//! A verb is a file of [`nodetool`](self), with its arguments and what it prints, and a line in the table of verbs below; what it asks of the
-//! node are [`crate::verbs`]. Verbs of Cassandra that are not here are refused by name.
-//! Agrees with `org.apache.cassandra.tools.NodeTool` and `tools.nodetool.*`. JMX options (user, password) are accepted without effect.
+//! A verb is a file of [`nodetool`](self), with its arguments and what it prints, and a line in the
+//! table of verbs below; what it asks of the node are [`crate::verbs`]. Verbs of Cassandra that are
+//! not here are refused by name. Agrees with `org.apache.cassandra.tools.NodeTool` and
+//! `tools.nodetool.*`. JMX options (user, password) are accepted without effect.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -75,7 +76,8 @@ struct NodeTool {
     /// Admin port of the node
     #[arg(short = 'p', long, global = true, default_value_t = crate::http::PORT)]
     port: u16,
-    /// File with the token of the node, which verbs need that change something (default: where the node says it is)
+    /// File with the token of the node, which verbs need that change something (default: where the
+    /// node says it is)
     #[arg(long, global = true)]
     token_file: Option<PathBuf>,
     /// Accepted for Cassandra's sake, without effect
@@ -97,8 +99,8 @@ struct NodeTool {
     verb: Verb,
 }
 
-/// Makes the command line's verbs of their table: for each its help, its word if that is not the name in lower case, and its arguments,
-/// whose `run` carries it out.
+/// Makes the command line's verbs of their table: for each its help, its word if that is not the
+/// name in lower case, and its arguments, whose `run` carries it out.
 macro_rules! verbs {
     ($($(#[$attribute:meta])* $name:ident($arguments:ty),)*) => {
         #[derive(Subcommand)]
@@ -214,9 +216,11 @@ verbs! {
     /// A full rebuild of native secondary indexes for a given table
     #[command(name = "rebuild_index")]
     RebuildIndex(rebuild_index::Args),
-    /// Rewrite sstables (for the requested tables) that are not on the current version (thus upgrading them to said current version)
+    /// Rewrite sstables (for the requested tables) that are not on the current version (thus
+    /// upgrading them to said current version)
     Upgradesstables(upgradesstables::Upgrade),
-    /// Rewrite sstables (for the requested tables) that have compression configuration different from the current
+    /// Rewrite sstables (for the requested tables) that have compression configuration different
+    /// from the current
     #[command(name = "recompress_sstables")]
     RecompressSstables(upgradesstables::Recompress),
     /// Verify (check data checksum for) one or more tables
@@ -337,7 +341,7 @@ const REFUSED: &[&str] = &[
     "viewbuildstatus",
 ];
 
-/// What a verb needs besides its arguments.
+/// The context of a verb: the node, the output, the clock.
 pub(crate) struct Context<'a> {
     /// The node that is asked.
     pub api: &'a dyn AdminApi,
@@ -405,7 +409,8 @@ pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn
     }
 }
 
-/// Arguments without Cassandra's options of one dash and several letters. Behind `import`, `-p` is no port.
+/// Arguments without Cassandra's options of one dash and several letters. Behind `import`, `-p` is
+/// no port.
 fn long_forms(args: &[String]) -> Vec<String> {
     let verb = args.iter().position(|arg| arg == "import").unwrap_or(args.len());
     let one = |(place, arg): (usize, &String)| match arg.as_str() {

@@ -1,7 +1,8 @@
-//! `/metrics`: the node's figures in Prometheus' text form (version 0.0.4), named after Cassandra's metrics.
+//! `/metrics`: the node's figures in Prometheus' text form (version 0.0.4), named after Cassandra's
+//! metrics.
 //!
-//! `Table.ReadLatency` becomes `cassandra_table_read_latency_seconds` with labels `keyspace` and `table`; counters end in `_total`.
-//! Histograms have Cassandra's buckets up to the last used one.
+//! `Table.ReadLatency` becomes `cassandra_table_read_latency_seconds` with labels `keyspace` and
+//! `table`; counters end in `_total`. Histograms have Cassandra's buckets up to the last used one.
 
 use std::fmt::Write;
 

@@ -1,8 +1,9 @@
-//! What a verb of the admin API is, and how a call of one travels.
+//! Verbs of the admin API: their types, and how a call of one travels.
 //!
-//! A [`Verb`] is a request type with the type of its answer, a name and an [`Effect`]. The node's side is a set of [`Functions`], one for
-//! each verb; the operator's side is [`AdminApi`], which the node itself ([`Operated`]) and the HTTP client implement, so that nodetool
-//! does not know which of the two it talks to. Values cross as they are inside the process and as JSON over HTTP.
+//! A [`Verb`] is a request type with the type of its answer, a name and an [`Effect`]. The node's
+//! side is a set of [`Functions`], one for each verb; the operator's side is [`AdminApi`], which
+//! the node itself ([`Operated`]) and the HTTP client implement, so that nodetool does not know
+//! which of the two it talks to. Values cross as they are inside the process and as JSON over HTTP.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ pub enum AdminError {
 }
 
 impl AdminError {
-    /// What went wrong, in words.
+    /// The reason in words.
     pub fn message(&self) -> &str {
         match self {
             Self::Invalid(message)
@@ -50,15 +51,17 @@ pub type Result<T> = std::result::Result<T, AdminError>;
 /// Whether a verb changes the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// The verb only reads. Over HTTP it is also a GET whose query string holds the request's fields, and needs no token.
+    /// The verb only reads. Over HTTP it is also a GET whose query string holds the request's
+    /// fields, and needs no token.
     Reads,
-    /// The verb changes something: data, files, settings, or what the node spends its time on. Over HTTP it needs the node's token.
+    /// The verb changes something: data, files, settings, or what the node spends its time on. Over
+    /// HTTP it needs the node's token.
     Changes,
 }
 
 /// A request of the admin API.
 pub trait Verb: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// What the node answers.
+    /// The type of the node's answer.
     type Answer: Serialize + DeserializeOwned + Send + 'static;
     /// The name; over HTTP the path is `/api/NAME`.
     const NAME: &'static str;
@@ -111,7 +114,8 @@ fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
 
 /// A node, seen by its operator. Calls block until the node has done what was asked.
 pub trait AdminApi: Send + Sync {
-    /// Makes a call. The answer has the type that the call's verb names; see [`AdminApi::ask`](trait.AdminApi.html#method.ask).
+    /// Makes a call. The answer has the type that the call's verb names; see
+    /// [`AdminApi::ask`](trait.AdminApi.html#method.ask).
     fn call(&self, call: &Call<'_>) -> Result<Box<dyn Any>>;
 }
 
@@ -135,7 +139,7 @@ type OnValues<N> = dyn Fn(&N, &dyn Any) -> Result<Box<dyn Any>> + Send + Sync;
 /// A verb on JSON.
 type OnJson<N> = dyn Fn(&N, &[u8]) -> Result<String> + Send + Sync;
 
-/// What a verb does, its types erased.
+/// The function of a verb, its types erased.
 struct Function<N> {
     effect: Effect,
     call: Box<OnValues<N>>,

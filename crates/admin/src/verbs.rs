@@ -1,7 +1,9 @@
-//! The verbs of the admin API: the table of all of them, and beneath, a file a family, their requests and answers.
+//! The verbs of the admin API: the table of all of them, and beneath, a file a family, their
+//! requests and answers.
 //!
-//! Requests and answers are plain values that travel as JSON. Sizes are bytes, latencies microseconds, times milliseconds since 1970, unless
-//! a name says otherwise. How a verb is added stands in CONTRIBUTING.md.
+//! Requests and answers are plain values that travel as JSON. Sizes are bytes, latencies
+//! microseconds, times milliseconds since 1970, unless a name says otherwise. How a verb is added
+//! stands in CONTRIBUTING.md.
 
 use crate::verb::{Effect, Verb};
 

@@ -1,10 +1,14 @@
-//! What operators ask of this node and have done to its storage: the verbs behind nodetool, `/metrics` and `system_views`.
+//! The verbs by which operators look into this node's storage and change it: behind nodetool,
+//! `/metrics` and `system_views`.
 //!
-//! One file a family, each of functions that take a [`Node`]. They are the only way from the server to the storage engine beside the verbs
-//! of coordination; the answers are plain values, or tables ([`storage::TableStore`]) whose figures the caller reads. Names and checks agree
-//! with Cassandra's MBeans (`StorageServiceMBean`, `CompactionManagerMBean`, `ColumnFamilyStoreMBean`). Nothing here knows who asks.
+//! One file a family, each of functions that take a [`Node`]. They are the only way from the server
+//! to the storage engine beside the verbs of coordination; the answers are plain values, or tables
+//! ([`storage::TableStore`]) whose figures the caller reads. Names and checks agree with
+//! Cassandra's MBeans (`StorageServiceMBean`, `CompactionManagerMBean`, `ColumnFamilyStoreMBean`).
+//! Nothing here knows who asks.
 //!
-//! Functions that are `async` wait until the work is done; the others may wait for the disk and belong on the blocking pool.
+//! Functions that are `async` wait until the work is done; the others may wait for the disk and
+//! belong on the blocking pool.
 
 use std::fmt;
 

@@ -395,7 +395,8 @@ server_encryption_options:
     assert!(settings.contains(&("default_compaction.parameters".to_owned(), Some("{password=<REDACTED>}".to_owned()))));
 }
 
-/// The error says where, and does not quote the lines around, which the log of a service would keep.
+/// The error says where, and does not quote the lines around, which the log of a service would
+/// keep.
 #[test]
 fn a_file_that_is_no_yaml_is_not_quoted() {
     let broken = "client_encryption_options:\n  keystore_password: s3cr3t\n  enabled: [\nnum_tokens: 1\n";

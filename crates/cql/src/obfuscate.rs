@@ -1,9 +1,12 @@
-//! Statements without their passwords: what may be kept of a statement's text in logs, traces and samples.
+//! Statements without their passwords: what may be kept of a statement's text in logs, traces and
+//! samples.
 //!
-//! Passwords stand in CREATE and ALTER of roles and users only. A statement that parses keeps everything but the strings behind
-//! PASSWORD; of a text that does not parse, everything behind the first `password` goes, as nobody knows where the password stands.
-//! Agrees with `org.apache.cassandra.cql3.PasswordObfuscator`, `QueryEvents.maybeObfuscatePassword` and
-//! `AuditLogManager.obfuscatePasswordInformation`; beyond these, a role's statement that does not parse loses everything behind ROLE or USER.
+//! Passwords stand in CREATE and ALTER of roles and users only. A statement that parses keeps
+//! everything but the strings behind PASSWORD; of a text that does not parse, everything behind the
+//! first `password` goes, as nobody knows where the password stands. Agrees with
+//! `org.apache.cassandra.cql3.PasswordObfuscator`, `QueryEvents.maybeObfuscatePassword` and
+//! `AuditLogManager.obfuscatePasswordInformation`; beyond these, a role's statement that does not
+//! parse loses everything behind ROLE or USER.
 
 use std::borrow::Cow;
 
@@ -17,7 +20,8 @@ const PASSWORD: &str = "password";
 
 /// The text of a statement without passwords.
 ///
-/// Parses the text, but only if it has the word `password` or begins a role's statement; meant for texts that are kept, not for each request.
+/// Parses the text, but only if it has the word `password` or begins a role's statement; meant for
+/// texts that are kept, not for each request.
 pub fn obfuscate(statement: &str) -> Cow<'_, str> {
     let role_statement_end = role_statement_end(statement);
     let password_end = find_password(statement).map(|start| start + PASSWORD.len());
@@ -34,7 +38,8 @@ pub fn obfuscate(statement: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text of a syntax error, which quotes the statement. An error of a statement with a password is not shown at all.
+/// The text of a syntax error, which quotes the statement. An error of a statement with a password
+/// is not shown at all.
 pub fn obfuscate_syntax_error<'e>(statement: &str, message: &'e str) -> &'e str {
     match obfuscate(statement) {
         Cow::Borrowed(_) => message,
@@ -47,7 +52,8 @@ fn find_password(text: &str) -> Option<usize> {
     text.as_bytes().windows(PASSWORD.len()).position(|window| window.eq_ignore_ascii_case(PASSWORD.as_bytes()))
 }
 
-/// Where ROLE or USER ends in `CREATE ROLE`, `CREATE USER`, `ALTER ROLE`, `ALTER USER` at the beginning of a text.
+/// Where ROLE or USER ends in `CREATE ROLE`, `CREATE USER`, `ALTER ROLE`, `ALTER USER` at the
+/// beginning of a text.
 fn role_statement_end(text: &str) -> Option<usize> {
     let mut lexer = Lexer::new(text);
     let (first, second) = (lexer.next_token().ok()?, lexer.next_token().ok()?);

@@ -1,8 +1,8 @@
-//! Counters and histograms with Cassandra's buckets. Every worker writes them, with relaxed atomics and no lock; this crate does not
-//! know who reads them.
+//! Counters and histograms with Cassandra's buckets. Every worker writes them, with relaxed atomics
+//! and no lock; this crate does not know who reads them.
 //!
-//! Histogram offsets are those of `org.apache.cassandra.utils.EstimatedHistogram`: the first is 1, each next one is 1.2 times the
-//! one before, rounded, and at least one more.
+//! Histogram offsets are those of `org.apache.cassandra.utils.EstimatedHistogram`: the first is 1,
+//! each next one is 1.2 times the one before, rounded, and at least one more.
 
 pub mod top;
 
@@ -26,8 +26,8 @@ impl Counter {
     }
 }
 
-/// Buckets of a histogram: 90 up to an offset each, which reach to 25 s in microseconds as Cassandra's latency histograms do, and one for
-/// greater values.
+/// Buckets of a histogram: 90 up to an offset each, which reach to 25 s in microseconds as
+/// Cassandra's latency histograms do, and one for greater values.
 pub const LATENCY_BUCKETS: usize = 91;
 
 /// The first `count` offsets.
@@ -48,7 +48,8 @@ fn latency_offsets() -> &'static [u64] {
     OFFSETS.get_or_init(|| offsets(LATENCY_BUCKETS - 1))
 }
 
-/// How often values fell into each bucket. Bucket i counts values in (offset[i-1], offset[i]]; the last bucket counts greater values.
+/// How often values fell into each bucket. Bucket i counts values in (offset[i-1], offset[i]]; the
+/// last bucket counts greater values.
 #[derive(Debug)]
 pub struct Histogram {
     buckets: [AtomicU64; LATENCY_BUCKETS],
@@ -62,7 +63,8 @@ impl Default for Histogram {
     }
 }
 
-/// The counts of a histogram at one moment. Values that are recorded meanwhile may be in the sum and not yet in the buckets.
+/// The counts of a histogram at one moment. Values that are recorded meanwhile may be in the sum
+/// and not yet in the buckets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     /// Counts by bucket.

@@ -1,8 +1,10 @@
 //! The most frequent and the greatest items of a stream, in bounded memory.
 //!
-//! [`Frequent`] is the space-saving algorithm (Metwally, Agrawal, El Abbadi 2005): there are `capacity` counters; an item without a
-//! counter takes over the smallest one, whose count becomes the item's error. Every item that makes up more than `1 / capacity` of the
-//! stream has a counter, and a count is at most its error too high. The figures agree with `org.apache.cassandra.metrics.FrequencySampler`; [`Greatest`] with `MaxSampler`.
+//! [`Frequent`] is the space-saving algorithm (Metwally, Agrawal, El Abbadi 2005): there are
+//! `capacity` counters; an item without a counter takes over the smallest one, whose count becomes
+//! the item's error. Every item that makes up more than `1 / capacity` of the stream has a counter,
+//! and a count is at most its error too high. The figures agree with
+//! `org.apache.cassandra.metrics.FrequencySampler`; [`Greatest`] with `MaxSampler`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +85,8 @@ impl<T: Ord> PopIfFull<T> for BTreeSet<T> {
 #[derive(Debug)]
 pub struct Greatest<T> {
     capacity: usize,
-    /// Items by value; the second number, which falls with each measurement, keeps equal values apart.
+    /// Items by value; the second number, which falls with each measurement, keeps equal values
+    /// apart.
     order: BTreeMap<(u64, u64), T>,
     number: u64,
 }
@@ -123,7 +126,8 @@ impl<T: Clone> Greatest<T> {
 mod tests {
     use super::*;
 
-    /// Against exact counts of skewed streams: no count is too low, none higher than its error says, and nothing frequent is missing.
+    /// Against exact counts of skewed streams: no count is too low, none higher than its error
+    /// says, and nothing frequent is missing.
     #[test]
     fn space_saving_keeps_what_is_frequent() {
         for (seed, capacity) in [(1_u64, 8_usize), (2, 32), (3, 100)] {

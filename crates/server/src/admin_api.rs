@@ -1,9 +1,11 @@
-//! What an operator asks of the running node and has done: the functions of the verbs in [`admin::verbs`].
+//! The admin API on the running node: the functions of the verbs in
+//! [`admin::verbs`].
 //!
-//! One file a family, each with a function a verb and an `add_to` that names them. Functions translate: requests to
-//! [`cluster::operations`] and answers back; figures of connections, requests and memory are the server's own. They come on threads of the
-//! blocking pool and may block. Names and figures agree with Cassandra's MBeans (`StorageServiceMBean`, `CompactionManagerMBean`,
-//! `org.apache.cassandra.metrics`).
+//! One file a family, each with a function a verb and an `add_to` that names them. Functions
+//! translate: requests to [`cluster::operations`] and answers back; figures of connections,
+//! requests and memory are the server's own. They come on threads of the blocking pool and may
+//! block. Names and figures agree with Cassandra's MBeans (`StorageServiceMBean`,
+//! `CompactionManagerMBean`, `org.apache.cassandra.metrics`).
 
 mod caches;
 mod compaction;
@@ -31,7 +33,8 @@ use native::ServerHandle;
 use crate::memory::MemoryBudget;
 use crate::services::Services;
 
-/// Sets a logger's level; without a level, back to that of the start. Belongs to the program, which owns the log.
+/// Sets a logger's level; without a level, back to that of the start. Belongs to the program, which
+/// owns the log.
 pub type SetLevel = dyn Fn(&str, &str) -> std::result::Result<(), String> + Send + Sync;
 
 /// The parts of a running node that its operator asks.

@@ -1,7 +1,7 @@
 //! The last lines of the log, for `system_views.system_logs`. Agrees with `VirtualTableAppender`.
 //!
-//! The program's log fills the lines; the table reads and clears them. Their number and the length of each are bounded: at [`LINES_MAX`] the
-//! oldest line goes.
+//! The program's log fills the lines; the table reads and clears them. Their number and the length
+//! of each are bounded: at [`LINES_MAX`] the oldest line goes.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

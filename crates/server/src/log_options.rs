@@ -11,17 +11,19 @@ use storage::commitlog::{
     RestorePoint, SyncMode,
 };
 
-/// Bytes of log for each core where `commitlog_total_space` is not set: a disk of 300 MB a second reads them in less than two seconds.
-/// Flushes are asked for earlier if these bytes would take long to replay, see [`REPLAY_NANOS`].
+/// Bytes of log for each core where `commitlog_total_space` is not set: a disk of 300 MB a second
+/// reads them in less than two seconds. Flushes are asked for earlier if these bytes would take
+/// long to replay, see [`REPLAY_NANOS`].
 const LOG_BYTES_A_CORE: u64 = 256 << 20;
 /// The log has no more than this fraction of the disk, as in Cassandra.
 const LOG_SHARE: u64 = 4;
 /// The log has at least this many segments.
 const LOG_SEGMENTS_MIN: u64 = 4;
-/// How long a replay may take where `commitlog_total_space` is not set. Flushes take time and the log grows meanwhile, so this is less than
-/// the time that is wanted.
+/// How long a replay may take where `commitlog_total_space` is not set. Flushes take time and the
+/// log grows meanwhile, so this is less than the time that is wanted.
 const REPLAY_NANOS: u64 = 1_400_000_000;
-/// Time of one core to replay a record in a partition of its own, and to replay 1024 bytes (docs/notes/0012).
+/// Time of one core to replay a record in a partition of its own, and to replay 1024 bytes
+/// (docs/notes/0012).
 const RECORD_NANOS: u64 = 3_700;
 const KIBIBYTE_NANOS: u64 = 1_000;
 /// Replay gains nothing from more cores than this.

@@ -1,7 +1,7 @@
 //! The memory budget: how much memory the node may use, and how it is shared.
 //!
-//! Of the whole, memtables have 25 %, caches 35 %, requests in flight 10 % and large results 10 %; the rest is for compaction and the
-//! kernel's page cache.
+//! Of the whole, memtables have 25 %, caches 35 %, requests in flight 10 % and large results 10 %;
+//! the rest is for compaction and the kernel's page cache.
 
 use std::path::Path;
 
@@ -14,11 +14,12 @@ const KERNEL_FILE_MAX: u64 = 1 << 20;
 /// The cache of prepared statements is at least this, as in Cassandra.
 const PREPARED_MIN: u64 = 10 << 20;
 
-/// The key cache has this fraction of the share of caches where the configuration does not say, and as in Cassandra not more than
-/// 100 MiB.
+/// The key cache has this fraction of the share of caches where the configuration does not say, and
+/// as in Cassandra not more than 100 MiB.
 const KEY_CACHE_SHARE: u64 = 16;
 const KEY_CACHE_MAX: u64 = 100 << 20;
-/// The chunk cache has at least this fraction of the share of caches, whatever the others are given.
+/// The chunk cache has at least this fraction of the share of caches, whatever the others are
+/// given.
 const CHUNKS_SHARE_MIN: u64 = 8;
 
 /// The capacity of each cache in bytes.
@@ -63,13 +64,15 @@ impl MemoryBudget {
         }
     }
 
-    /// The largest request. A value is held up to three times on its way, and once in the memtable (docs/notes/0011).
+    /// The largest request. A value is held up to three times on its way, and once in the memtable
+    /// (docs/notes/0011).
     pub fn request_max(&self) -> u64 {
         self.total / 8
     }
 
-    /// The capacity of each cache: what the configuration says, and for caches of which it says nothing a part of the share of all caches.
-    /// Err: the sum is more than memtables, requests and results leave of the whole.
+    /// The capacity of each cache: what the configuration says, and for caches of which it says
+    /// nothing a part of the share of all caches. Err: the sum is more than memtables, requests and
+    /// results leave of the whole.
     pub fn cache_sizes(&self, config: &config::Caches) -> Result<CacheSizes, String> {
         let keys = config.key_size.unwrap_or((self.caches / KEY_CACHE_SHARE).min(KEY_CACHE_MAX));
         let wanted = keys.saturating_add(config.row_size);

@@ -1,4 +1,5 @@
-//! The ops thread: the admin port, on a runtime of its own, so that a busy worker does not silence it.
+//! The ops thread: the admin port, on a runtime of its own, so that a busy worker does not silence
+//! it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,16 +10,17 @@ use admin::http::{Access, AskReplay, TokenFile};
 use env::{Env, Joinable, Listener};
 use tokio::sync::oneshot;
 
-/// Who answers at the admin port.
+/// The side that answers at the admin port.
 enum Served {
-    /// A node that runs, and the file for the token of those who change something; None: nothing can be changed.
+    /// A node that runs, and the file for the token of those who change something; None: nothing
+    /// can be changed.
     Node(Arc<dyn ServedApi>, Option<TokenFile>),
     /// A node that replays its commit log.
     Start(AskReplay),
 }
 
 impl Served {
-    /// What callers must show to change something, once the port is known.
+    /// The token that callers must show to change something; written once the port is known.
     fn access(&self, env: &Env, port: u16) -> Access {
         match self {
             Served::Node(_, token) => access(env, token.as_ref(), port),
@@ -55,7 +57,8 @@ pub struct Ops {
 }
 
 impl Ops {
-    /// Starts the thread; returns when it listens. The token is written to its file once the port is known.
+    /// Starts the thread; returns when it listens. The token is written to its file once the port
+    /// is known.
     pub fn start(
         env: &Env,
         address: SocketAddr,

@@ -1,8 +1,10 @@
 //! Slow statements in the log: `slow_query_log_timeout`.
 //!
-//! Statements that took longer are gathered by their text for [`INTERVAL`]; then each distinct statement becomes one line with figures, so that
-//! many slow executions make few lines. Cassandra's `db.monitoring.MonitoringTask` does the same with reads, at DEBUG; this log has writes
-//! too. A request that is not slow pays one comparison. Texts come here without passwords ([`cql::obfuscate`]).
+//! Statements that took longer are gathered by their text for [`INTERVAL`]; then each distinct
+//! statement becomes one line with figures, so that many slow executions make few lines.
+//! Cassandra's `db.monitoring.MonitoringTask` does the same with reads, at DEBUG; this log has
+//! writes too. A request that is not slow pays one comparison. Texts come here without passwords
+//! ([`cql::obfuscate`]).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,17 +14,19 @@ use cluster::ReadFigures;
 use env::{Env, Next, Wake};
 use rows::command::ReadStats;
 
-/// Time between the first slow statement and the report. Cassandra's `cassandra.monitoring_report_interval_ms`.
+/// Time between the first slow statement and the report. Cassandra's
+/// `cassandra.monitoring_report_interval_ms`.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Distinct statements of one report. Slow executions of further statements are only counted. Cassandra's `cassandra.monitoring_max_operations`.
+/// Distinct statements of one report. Slow executions of further statements are only counted.
+/// Cassandra's `cassandra.monitoring_max_operations`.
 const STATEMENTS_MAX: usize = 50;
 
 /// Characters of a statement's text; longer texts are cut.
 const TEXT_MAX: usize = 1_000;
 
-/// The slow executions of a statement since the last report. Times are microseconds; rows, tombstones, bytes and SSTables are the sum of
-/// all executions.
+/// The slow executions of a statement since the last report. Times are microseconds; rows,
+/// tombstones, bytes and SSTables are the sum of all executions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Slow {
     count: u64,
@@ -87,7 +91,8 @@ impl SlowLog {
     }
 }
 
-/// The task's step: woken by a slow statement it waits for [`INTERVAL`], then it writes the lines and sleeps.
+/// The task's step: woken by a slow statement it waits for [`INTERVAL`], then it writes the lines
+/// and sleeps.
 fn report(gathered: &Mutex<Gathered>, threshold_micros: u64, is_due: &mut bool) -> Next {
     if !std::mem::replace(is_due, true) {
         return Next::After(INTERVAL);

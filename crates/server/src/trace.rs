@@ -1,7 +1,8 @@
-//! Tracing of requests: what was done and when, kept in `system_traces` for `trace_type_query_ttl`. Texts of statements come here without
-//! passwords.
+//! Tracing of requests: what was done and when, kept in `system_traces` for `trace_type_query_ttl`.
+//! Texts of statements come here without passwords.
 //!
-//! Agrees with `org.apache.cassandra.tracing.{Tracing, TraceKeyspace}`: drivers and cqlsh read the session until it has a duration.
+//! Agrees with `org.apache.cassandra.tracing.{Tracing, TraceKeyspace}`: drivers and cqlsh read the
+//! session until it has a duration.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -36,7 +37,7 @@ struct Event {
     thread: String,
 }
 
-/// What the session's row says of the request.
+/// The request as the session's row shows it.
 pub struct Subject {
     /// As Cassandra names it: `Execute CQL3 query`.
     pub request: &'static str,

@@ -1,9 +1,10 @@
-//! Virtual tables, whose rows are made when they are read: `system_virtual_schema` and `system_views`. One file a table, or a family of tables
-//! that differ by one figure.
+//! Virtual tables, whose rows are made when they are read: `system_virtual_schema` and
+//! `system_views`. One file a table, or a family of tables that differ by one figure.
 //!
-//! Agrees with `org.apache.cassandra.db.virtual`: the same tables and columns (`schema::system`), the same refusals. Tables about things that
-//! this node does not have are listed in [`empty`]. The rows of a table are made for each read and then dropped; no request does extra work
-//! only so that a table can show it.
+//! Agrees with `org.apache.cassandra.db.virtual`: the same tables and columns (`schema::system`),
+//! the same refusals. Tables about things that this node does not have are listed in [`empty`]. The
+//! rows of a table are made for each read and then dropped; no request does extra work only so that
+//! a table can show it.
 
 mod batch_metrics;
 mod cache_keys;
@@ -54,9 +55,9 @@ struct VirtualTable {
 
 /// The changes that a virtual table takes.
 struct Mutable {
-    /// What a DELETE of one partition does; None: it is refused.
+    /// Carries out a DELETE of one partition; None: it is refused.
     delete_partition: Option<DeletePartition>,
-    /// What TRUNCATE does.
+    /// Carries out a TRUNCATE.
     truncate: fn(&Services),
 }
 

@@ -1,10 +1,10 @@
-//! What every verb is given: the machine, and where results and notes go.
+//! The context that every verb is given: the machine, and where results and notes go.
 
 use std::io::Write;
 
 use env::Env;
 
-/// What a verb works with.
+/// The machine and the outputs of a verb.
 pub struct Context<'a> {
     /// The machine.
     pub env: &'a Env,

@@ -1,8 +1,9 @@
 //! `helenus sstable dump`: the content as JSON, byte for byte as Cassandra's sstabledump prints it.
 //!
-//! The columns come from the file's own header, as in sstabledump; with `--schema` the file is read as a table of that schema,
-//! which leaves out dropped columns. Where sstabledump fails (values of composite types, absent clustering values, a boolean of
-//! no bytes), this verb prints hexadecimal digits or null. Agrees with `org.apache.cassandra.tools.{SSTableExport,JsonTransformer}`.
+//! The columns come from the file's own header, as in sstabledump; with `--schema` the file is read
+//! as a table of that schema, which leaves out dropped columns. Where sstabledump fails (values of
+//! composite types, absent clustering values, a boolean of no bytes), this verb prints hexadecimal
+//! digits or null. Agrees with `org.apache.cassandra.tools.{SSTableExport,JsonTransformer}`.
 
 mod internal;
 mod json;
@@ -196,7 +197,8 @@ impl<'a> Dump<'a> {
     }
 }
 
-/// Bytes after which the text so far is written to the output. The text in memory stays a little above this size.
+/// Bytes after which the text so far is written to the output. The text in memory stays a little
+/// above this size.
 const BUFFER: usize = 64 * 1024;
 
 struct Output<'a, 'b> {

@@ -15,7 +15,8 @@ pub const USAGE: u8 = 2;
 /// Why a verb ends early.
 #[derive(Debug)]
 pub struct Failure {
-    /// The line for standard error; empty if nobody is left to read it, because the reader of our output has gone.
+    /// The line for standard error; empty if nobody is left to read it, because the reader of our
+    /// output has gone.
     pub message: String,
     /// The exit code of the program.
     pub code: u8,

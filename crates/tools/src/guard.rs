@@ -9,8 +9,8 @@ use crate::failure::Failure;
 /// The file in a data directory whose lock a running node holds.
 const LOCK_FILE: &str = "helenus.lock";
 
-/// Takes the lock of the data directory above `directory`, if there is a data directory of Helenus; the lock is held until the result is
-/// dropped. Refused while a node holds the lock.
+/// Takes the lock of the data directory above `directory`, if there is a data directory of Helenus;
+/// the lock is held until the result is dropped. Refused while a node holds the lock.
 pub fn lock(env: &Env, directory: &Path) -> Result<Option<Box<dyn Lock>>, Failure> {
     let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     for above in directory.ancestors() {

@@ -1,9 +1,10 @@
 //! `helenus sstable VERB …`: what Cassandra's `sstable*` programs do, on SSTable files at rest.
 //!
-//! One verb a file. Verbs that read work beside a running node; verbs that write refuse a data directory that a running node
-//! holds. New files appear and old files vanish through the transaction log of the table's directory, so that a crash leaves
-//! either the old files or the new ones. Memory does not grow with a partition.
-//! Exit codes: 0 done, 1 refused, failed, or damage found, 2 wrong usage. Errors name file, component and offset.
+//! One verb a file. Verbs that read work beside a running node; verbs that write refuse a data
+//! directory that a running node holds. New files appear and old files vanish through the
+//! transaction log of the table's directory, so that a crash leaves either the old files or the new
+//! ones. Memory does not grow with a partition. Exit codes: 0 done, 1 refused, failed, or damage
+//! found, 2 wrong usage. Errors name file, component and offset.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! `helenus sstable list`: the SSTables of a table, a line each, and the files that its transaction logs hide; with `--txn` the
-//! files as Cassandra's sstableutil lists them.
+//! `helenus sstable list`: the SSTables of a table, a line each, and the files that its transaction
+//! logs hide; with `--txn` the files as Cassandra's sstableutil lists them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,11 +34,11 @@ pub struct Arguments {
 /// Which files `--txn` lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Which {
-    /// Those that count, and those that do not.
+    /// Files that count, and files that do not.
     All,
-    /// Those that do not count.
+    /// Files that do not count.
     Tmp,
-    /// Those that count.
+    /// Files that count.
     Final,
 }
 

@@ -1,4 +1,5 @@
-//! `helenus sstable metadata`: the statistics of an SSTable, without reading its data, as Cassandra's sstablemetadata prints them.
+//! `helenus sstable metadata`: the statistics of an SSTable, without reading its data, as
+//! Cassandra's sstablemetadata prints them.
 //!
 //! Times are UTC. Agrees with `org.apache.cassandra.tools.SSTableMetadataViewer` (without colours).
 
@@ -147,7 +148,8 @@ impl Viewer<'_> {
         );
     }
 
-    /// Prints first and last key. Prints nothing where neither Statistics.db nor the index gives the keys.
+    /// Prints first and last key. Prints nothing where neither Statistics.db nor the index gives
+    /// the keys.
     fn key_range(&mut self, context: &Context<'_>) {
         let stats = &self.statistics.stats;
         let range = if self.descriptor.version.has_key_range() {
@@ -191,7 +193,8 @@ fn quiet(text: String) -> String {
     format!("({text})")
 }
 
-/// The names in the order in which Java's hash map of them iterates, as sstablemetadata prints them.
+/// The names in the order in which Java's hash map of them iterates, as sstablemetadata prints
+/// them.
 fn columns(columns: &[HeaderColumn]) -> String {
     let ordered = java_map_order(columns.iter().map(|column| (column.name.as_str(), column)));
     ordered.iter().map(|column| format!("{}:{}", column.name, column.ty)).collect::<Vec<_>>().join(", ")
@@ -245,7 +248,8 @@ fn intervals(intervals: &[(CommitLogPosition, CommitLogPosition)]) -> String {
 }
 
 fn covered(stats: &Stats, clustering: &[String], version: Version) -> String {
-    // Cassandra makes the slice of two lists of values, and prints one that covers everything as such
+    // Cassandra makes the slice of two lists of values, and prints one that covers everything as
+    // such
     if !version.has_covered_slice() && stats.covered.is_all() {
         return "ALL".to_owned();
     }

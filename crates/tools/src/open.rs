@@ -27,8 +27,8 @@ pub fn compression_info(env: &Env, descriptor: &Descriptor) -> Result<Compressio
     Ok(CompressionInfo::open(&bytes.into(), descriptor.version).map_err(|error| Error::from(error.of(path, 0)))?)
 }
 
-/// Keyspace and table from the directory `<keyspace>/<table>-<id>`, or from the directories above a snapshot. Where the path does not
-/// say, the names are those that sstabledump prints.
+/// Keyspace and table from the directory `<keyspace>/<table>-<id>`, or from the directories above a
+/// snapshot. Where the path does not say, the names are those that sstabledump prints.
 pub fn names_of(directory: &Path) -> (String, String) {
     let text = |path: Option<&Path>| path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     let mut table = directory;

@@ -56,7 +56,8 @@ pub fn run(arguments: &[String], context: &mut Context<'_>) -> u8 {
     }
 }
 
-/// Reports why the command line was not parsed: help is printed to the output, everything else is wrong usage.
+/// Reports why the command line was not parsed: help is printed to the output, everything else is
+/// wrong usage.
 fn explain(error: &clap::Error, context: &mut Context<'_>) -> u8 {
     let text = error.render();
     let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);

@@ -1,5 +1,5 @@
-//! How far a long verb is, on the terminal of standard error: bytes, rate, time left. Nothing is shown if standard error is no
-//! terminal.
+//! How far a long verb is, on the terminal of standard error: bytes, rate, time left. Nothing is
+//! shown if standard error is no terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

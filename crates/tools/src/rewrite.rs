@@ -1,7 +1,8 @@
 //! Writes SSTables again: the part that `upgrade`, `split` and `salvage` share.
 //!
-//! New SSTables appear, and the SSTables that they replace vanish, as one step: through a transaction log in the directory that is
-//! written to. Until the log commits, the new SSTables do not count; a crash leaves the old state.
+//! New SSTables appear, and the SSTables that they replace vanish, as one step: through a
+//! transaction log in the directory that is written to. Until the log commits, the new SSTables do
+//! not count; a crash leaves the old state.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,7 +120,8 @@ pub struct Output<'a> {
     writer: Option<SSTableWriter>,
     /// The SSTables that are complete.
     pub finished: Vec<FinishedSSTable>,
-    /// Deletion and expiration times that the version cannot express and that were moved to the latest that it can.
+    /// Deletion and expiration times that the version cannot express and that were moved to the
+    /// latest that it can.
     pub capped: u64,
 }
 
@@ -142,7 +144,8 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Writes all partitions of a stream. A new SSTable begins at the first partition behind `piece_max` bytes of Data.db.
+    /// Writes all partitions of a stream. A new SSTable begins at the first partition behind
+    /// `piece_max` bytes of Data.db.
     pub fn write_all(
         &mut self,
         stream: &mut dyn Placed,
@@ -226,7 +229,8 @@ impl<'a> Output<'a> {
     /// Gives up: removes the new SSTables and keeps the old ones.
     pub fn abandon(mut self) {
         drop(self.writer.take());
-        // a file that cannot be removed now is removed when a node starts, because the transaction log names it
+        // a file that cannot be removed now is removed when a node starts, because the transaction
+        // log names it
         let _ = self.transaction.settle();
     }
 }

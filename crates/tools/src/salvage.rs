@@ -1,7 +1,8 @@
-//! `helenus sstable salvage`: writes the readable part of a damaged SSTable into a new one, and says what is lost: byte ranges,
-//! partitions, rows, and why. `sstable::salvage` does the reading.
+//! `helenus sstable salvage`: writes the readable part of a damaged SSTable into a new one, and
+//! says what is lost: byte ranges, partitions, rows, and why. `sstable::salvage` does the reading.
 //!
-//! Exit code 1 when something is lost. Agrees in purpose with `org.apache.cassandra.tools.StandaloneScrubber`.
+//! Exit code 1 when something is lost. Agrees in purpose with
+//! `org.apache.cassandra.tools.StandaloneScrubber`.
 
 use std::path::PathBuf;
 
@@ -19,7 +20,8 @@ use crate::rewrite::{Output, Recipe, snapshot};
 use crate::target::Targets;
 use crate::{guard, schema_file};
 
-/// Places of loss that are printed for each SSTable, and keys that are printed for each place, unless all are wanted.
+/// Places of loss that are printed for each SSTable, and keys that are printed for each place,
+/// unless all are wanted.
 const PRINTED_MAX: usize = 20;
 
 /// Write what is readable of damaged SSTables into new ones, and say what is lost.
@@ -40,7 +42,8 @@ pub struct Arguments {
     /// Take no snapshot.
     #[arg(long, requires = "replace")]
     no_snapshot: bool,
-    /// A schema.cql [default: schema.cql beside the files, else the header]; needed when Statistics.db is lost.
+    /// A schema.cql [default: schema.cql beside the files, else the header]; needed when
+    /// Statistics.db is lost.
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
     /// Print every place of loss.
@@ -74,7 +77,8 @@ pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failu
 
 fn read_through(stream: &mut SalvageStream) {
     loop {
-        // a salvage stream never fails: it leaves out what cannot be read and names it in its report
+        // a salvage stream never fails: it leaves out what cannot be read and names it in its
+        // report
         while let Ok(Some(_)) = stream.next_partition() {
             while let Ok(Some(_)) = stream.next_unfiltered() {}
         }

@@ -1,5 +1,5 @@
-//! The schema that files are read by: `--schema FILE`, else a `schema.cql` beside the files (snapshots have one), else the header of
-//! each file.
+//! The schema that files are read by: `--schema FILE`, else a `schema.cql` beside the files
+//! (snapshots have one), else the header of each file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! `helenus sstable split`: cuts an SSTable into pieces of at most a given size of Data.db, between partitions. The pieces replace the
-//! SSTable as one step, after a snapshot of it was taken. Agrees with `org.apache.cassandra.tools.StandaloneSplitter`.
+//! `helenus sstable split`: cuts an SSTable into pieces of at most a given size of Data.db, between
+//! partitions. The pieces replace the SSTable as one step, after a snapshot of it was taken. Agrees
+//! with `org.apache.cassandra.tools.StandaloneSplitter`.
 
 use clap::Args;
 use rows::{ReadContext, ReadMode};
@@ -47,7 +48,8 @@ pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failu
     Ok(DONE)
 }
 
-/// The version of the pieces: the version of the source, or the newest one if the source's cannot be written.
+/// The version of the pieces: the version of the source, or the newest one if the source's cannot
+/// be written.
 fn writable(version: Version) -> Version {
     if version.is_writable() { version } else { Version::DA }
 }
@@ -59,7 +61,8 @@ fn split(
     context: &mut Context<'_>,
 ) -> Result<(), Failure> {
     let mut recipe = Recipe::of(sstable).in_version(writable(descriptor.version));
-    // the bloom filter of a piece is made for its share of the partitions and a little more, as pieces differ
+    // the bloom filter of a piece is made for its share of the partitions and a little more, as
+    // pieces differ
     let pieces = sstable.stored_length().div_ceil(piece_max).max(1);
     recipe.options.estimated_keys = (recipe.options.estimated_keys / pieces * 5).div_ceil(4) + 1;
     let mut output = Output::new(context.env, &descriptor.directory, recipe, descriptor.id)?;

@@ -1,5 +1,6 @@
-//! The SSTables that a verb works on: Data.db files (any component names its SSTable), directories of tables, or `keyspace/table`
-//! beneath a data directory. Files that a transaction log marks as temporary or obsolete are left out.
+//! The SSTables that a verb works on: Data.db files (any component names its SSTable), directories
+//! of tables, or `keyspace/table` beneath a data directory. Files that a transaction log marks as
+//! temporary or obsolete are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -58,7 +59,8 @@ impl Targets {
         }
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if let Some((descriptor, component)) = Descriptor::parse(&directory_of(path), &name) {
-            // the verb itself complains about a missing Data.db; a path that names no SSTable is refused here
+            // the verb itself complains about a missing Data.db; a path that names no SSTable is
+            // refused here
             if env.disk.exists(path) {
                 return Ok(vec![descriptor]);
             }

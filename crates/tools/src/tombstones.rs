@@ -1,7 +1,8 @@
-//! `helenus sstable tombstones`: where the tombstones of SSTables are, when they may go, and why not yet (`rows::tombstone_map`).
+//! `helenus sstable tombstones`: where the tombstones of SSTables are, when they may go, and why
+//! not yet (`rows::tombstone_map`).
 //!
-//! Only the other given SSTables are asked whether they hold older data, so give a whole table. Memtables of a running node are not
-//! seen; `nodetool tombstones` sees them.
+//! Only the other given SSTables are asked whether they hold older data, so give a whole table.
+//! Memtables of a running node are not seen; `nodetool tombstones` sees them.
 
 use clap::Args;
 use rows::dead::Grace;

@@ -1,8 +1,10 @@
-//! `helenus sstable upgrade`: rewrites SSTables in another version, up or down, with the schema's compression and filter if there is a
-//! schema. Level, repaired state, timestamps and origin are kept. In the same directory the new SSTable replaces the source.
+//! `helenus sstable upgrade`: rewrites SSTables in another version, up or down, with the schema's
+//! compression and filter if there is a schema. Level, repaired state, timestamps and origin are
+//! kept. In the same directory the new SSTable replaces the source.
 //!
-//! Versions before `oa` cannot express deletion and expiration times beyond 2038-01-19: these times are moved to that date, as
-//! Cassandra does, and counted. Agrees in purpose with `org.apache.cassandra.tools.StandaloneUpgrader`, which goes up only.
+//! Versions before `oa` cannot express deletion and expiration times beyond 2038-01-19: these times
+//! are moved to that date, as Cassandra does, and counted. Agrees in purpose with
+//! `org.apache.cassandra.tools.StandaloneUpgrader`, which goes up only.
 
 use std::path::PathBuf;
 
@@ -29,8 +31,8 @@ pub struct Arguments {
     /// Write there, and leave the source.
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// A schema.cql: its compression and filter are used, its dropped columns left out [default: schema.cql beside the files, else as
-    /// the files are].
+    /// A schema.cql: its compression and filter are used, its dropped columns left out [default:
+    /// schema.cql beside the files, else as the files are].
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
     /// Also those that have the version already.

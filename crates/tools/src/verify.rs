@@ -1,8 +1,9 @@
-//! `helenus sstable verify`: checks SSTables against their checksums and their components against each other; names file, component
-//! and offset of each damage. The checks are in `sstable::verify`.
+//! `helenus sstable verify`: checks SSTables against their checksums and their components against
+//! each other; names file, component and offset of each damage. The checks are in
+//! `sstable::verify`.
 //!
-//! Exit code 1 when there is damage. Agrees in purpose with `org.apache.cassandra.tools.StandaloneVerifier`, whose `-r` and `-t` need
-//! a node.
+//! Exit code 1 when there is damage. Agrees in purpose with
+//! `org.apache.cassandra.tools.StandaloneVerifier`, whose `-r` and `-t` need a node.
 
 use clap::Args;
 use rows::ReadError;
@@ -23,7 +24,8 @@ const PRINTED_MAX: u64 = 100;
 pub struct Arguments {
     #[command(flatten)]
     targets: Targets,
-    /// Also decode every row, look up every key, and read large partitions backwards by their row index.
+    /// Also decode every row, look up every key, and read large partitions backwards by their row
+    /// index.
     #[arg(short = 'e', long, conflicts_with = "quick")]
     extended: bool,
     /// Components and digest only.

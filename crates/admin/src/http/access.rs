@@ -1,13 +1,15 @@
-//! Who may call what on the admin port.
+//! The checks of a call on the admin port: which callers may call which verbs.
 //!
-//! The port listens on a loopback address, which every program and every browser of the machine reaches. Two checks keep web pages and other
-//! users of the machine from changing the node:
+//! The port listens on a loopback address, which every program and every browser of the machine
+//! reaches. Two checks keep web pages and other users of the machine from changing the node:
 //!
-//! 1. **Host.** A web page can have its own name point to 127.0.0.1 (DNS rebinding) and would then be of the same origin as the port. A browser
-//!    sends the page's name as `Host`, so a request is refused (403) unless `Host` is an IP address or `localhost`: an address is not looked
-//!    up and cannot be rebound. A request without `Host` does not come from a browser.
-//! 2. **Token.** A verb that changes something ([`Effect::Changes`]) needs the header `Authorization: Bearer TOKEN` (401). The token stands in
-//!    a file that only the node's user can read ([`super::TokenFile`]): who can read the file may write the node's data anyway.
+//! 1. **Host.** A web page can have its own name point to 127.0.0.1 (DNS rebinding) and would then
+//!    be of the same origin as the port. A browser sends the page's name as `Host`, so a request is
+//!    refused (403) unless `Host` is an IP address or `localhost`: an address is not looked up and
+//!    cannot be rebound. A request without `Host` does not come from a browser.
+//! 2. **Token.** A verb that changes something ([`Effect::Changes`]) needs the header
+//!    `Authorization: Bearer TOKEN` (401). The token stands in a file that only the node's user can
+//!    read ([`super::TokenFile`]): who can read the file may write the node's data anyway.
 
 use std::net::IpAddr;
 
@@ -18,7 +20,7 @@ use axum::response::{IntoResponse, Json, Response};
 
 use crate::verb::{AdminError, Effect};
 
-/// What a caller must show to change something.
+/// The token that a caller must show to change something.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Access {
     /// The token, in hexadecimal digits.

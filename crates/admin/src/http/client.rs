@@ -24,7 +24,8 @@ pub struct Target {
     pub host: String,
     /// Its admin port.
     pub port: u16,
-    /// The file with the node's token; None: the node says where it is, which helps on the node's machine.
+    /// The file with the node's token; None: the node says where it is, which helps on the node's
+    /// machine.
     pub token_file: Option<PathBuf>,
 }
 

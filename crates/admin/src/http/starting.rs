@@ -1,4 +1,5 @@
-//! The admin port of a node whose start takes long: `/metrics` says how far the replay of the commit log is, everything else answers 503.
+//! The admin port of a node whose start takes long: `/metrics` says how far the replay of the
+//! commit log is, everything else answers 503.
 
 use std::io;
 use std::sync::Arc;

@@ -151,7 +151,8 @@ fn what_changes_something_needs_the_token() {
     assert_eq!(served.calls(), ["drain", "drain"]);
 }
 
-/// Whoever has taken the port of a node that is down may name any file: nothing but a token of this very port is shown to it.
+/// A stranger who has taken the port of a node that is down may name any file: nothing but a token
+/// of this very port is shown to it.
 #[test]
 fn a_stranger_on_the_port_learns_nothing() {
     let served = Served::start();

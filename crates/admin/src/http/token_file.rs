@@ -1,8 +1,11 @@
-//! The file with the token of the admin port, written by the node at each start and read by nodetool.
+//! The file with the token of the admin port, written by the node at each start and read by
+//! nodetool.
 //!
-//! Two lines of text: `helenus admin token of port PORT`, and 64 hexadecimal digits. Only the owner may read the file (0600). The node chooses a new
-//! token at each start. nodetool asks the port where the file is (`token_file`), so nobody has to tell; as a stranger may have taken the
-//! port of a node that is down, and may name the file of another node, nodetool shows a token only to the port that its file names.
+//! Two lines of text: `helenus admin token of port PORT`, and 64 hexadecimal digits. Only the owner
+//! may read the file (0600). The node chooses a new token at each start. nodetool asks the port
+//! where the file is (`token_file`), so nobody has to tell; as a stranger may have taken the port
+//! of a node that is down, and may name the file of another node, nodetool shows a token only to
+//! the port that its file names.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,7 +40,8 @@ impl TokenFile {
         Self { path: data_directory.join(FILE_NAME), token }
     }
 
-    /// Writes the file for the port that the node listens on, in the place of the one of the start before.
+    /// Writes the file for the port that the node listens on, in the place of the one of the start
+    /// before.
     pub fn write(&self, env: &Env, port: u16) -> io::Result<()> {
         let temporary = self.path.with_extension("tmp");
         let mut file = env.disk.create_private(&temporary)?;

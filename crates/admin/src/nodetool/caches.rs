@@ -1,6 +1,8 @@
-//! `nodetool invalidatekeycache`, `invalidaterowcache`, `invalidatecountercache`, `setcachecapacity` and `setcachekeystosave`.
+//! `nodetool invalidatekeycache`, `invalidaterowcache`, `invalidatecountercache`,
+//! `setcachecapacity` and `setcachekeystosave`.
 //!
-//! There is no counter cache: invalidating it does nothing, and a capacity for it is answered with a line that it has no effect.
+//! There is no counter cache: invalidating it does nothing, and a capacity for it is answered with
+//! a line that it has no effect.
 
 use crate::nodetool::{Context, Outcome, usage};
 use crate::verbs::{CacheChange, CacheKind, GetNode};
@@ -43,7 +45,8 @@ impl InvalidateRows {
 }
 
 impl InvalidateCounters {
-    /// There is no counter cache, so nothing is invalidated. The node is asked only so that a node that does not answer is reported.
+    /// There is no counter cache, so nothing is invalidated. The node is asked only so that a node
+    /// that does not answer is reported.
     pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(context.api.ask(&GetNode {}).map(drop)?)
     }

@@ -1,4 +1,5 @@
-//! `nodetool compact`: all SSTables of tables, those of a token range or of a partition, or those that are named.
+//! `nodetool compact`: all SSTables of tables, those of a token range or of a partition, or those
+//! that are named.
 
 use crate::AdminError;
 use crate::nodetool::selection::selection;
@@ -22,7 +23,8 @@ pub(crate) struct Args {
     /// String representation of the partition key
     #[arg(long, default_value = "", allow_hyphen_values = true, hide_default_value = true)]
     partition: String,
-    /// The keyspace followed by one or many tables or list of SSTable data files when using --user-defined
+    /// The keyspace followed by one or many tables or list of SSTable data files when using
+    /// --user-defined
     args: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! `nodetool getcompactionthreshold` and `setcompactionthreshold`: with how many SSTables a table's strategy compacts.
+//! `nodetool getcompactionthreshold` and `setcompactionthreshold`: with how many SSTables a table's
+//! strategy compacts.
 
 use crate::AdminError;
 use crate::nodetool::{Context, Outcome, VerbError, usage};

@@ -1,5 +1,5 @@
-//! `nodetool describecluster`: name, snitch, partitioner, schema versions, numbers of nodes, keyspaces.
-//! Agrees with `org.apache.cassandra.tools.nodetool.DescribeCluster`.
+//! `nodetool describecluster`: name, snitch, partitioner, schema versions, numbers of nodes,
+//! keyspaces. Agrees with `org.apache.cassandra.tools.nodetool.DescribeCluster`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

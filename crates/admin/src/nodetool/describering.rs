@@ -1,5 +1,6 @@
-//! `nodetool describering`: the token ranges of a keyspace with their replicas, in the order of the ring; in Cassandra in that of a hash map.
-//! Agrees with `StorageService.describeRing` and `TokenRange`.
+//! `nodetool describering`: the token ranges of a keyspace with their replicas, in the order of the
+//! ring; in Cassandra in that of a hash map. Agrees with `StorageService.describeRing` and
+//! `TokenRange`.
 
 use crate::AdminError;
 use crate::nodetool::{Context, Outcome};

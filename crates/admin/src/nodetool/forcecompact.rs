@@ -1,4 +1,5 @@
-//! `nodetool forcecompact`: the SSTables of some partitions are compacted, and their tombstones go before gc_grace has ended.
+//! `nodetool forcecompact`: the SSTables of some partitions are compacted, and their tombstones go
+//! before gc_grace has ended.
 
 use crate::nodetool::selection::selection;
 use crate::nodetool::{Context, Outcome, usage};

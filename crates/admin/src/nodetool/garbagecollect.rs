@@ -15,11 +15,13 @@ enum Granularity {
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Granularity of garbage removal. ROW (default) removes deleted partitions and rows, CELL also removes overwritten or deleted cells.
+    /// Granularity of garbage removal. ROW (default) removes deleted partitions and rows, CELL also
+    /// removes overwritten or deleted cells.
     #[arg(short = 'g', long, value_enum, default_value_t = Granularity::Row)]
     granularity: Granularity,
-    /// Number of sstables to cleanup simultanously, set to 0 to use all available compaction threads. Defaults to 1 so that collections of
-    /// newer tables can see the data is deleted and also remove tombstones.
+    /// Number of sstables to cleanup simultanously, set to 0 to use all available compaction
+    /// threads. Defaults to 1 so that collections of newer tables can see the data is deleted and
+    /// also remove tombstones.
     #[arg(short = 'j', long, default_value_t = 1)]
     jobs: u32,
     /// The keyspace followed by one or many tables

@@ -9,7 +9,8 @@ pub(crate) struct Args {
     /// Specify the key in hexadecimal string format
     #[arg(long)]
     hex_format: bool,
-    /// If the table is using leveled compaction the level of each sstable will be included in the output (Default: false)
+    /// If the table is using leveled compaction the level of each sstable will be included in the
+    /// output (Default: false)
     #[arg(short = 'l', long)]
     show_levels: bool,
     /// The keyspace, the table, and the key

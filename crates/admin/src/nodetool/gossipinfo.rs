@@ -1,5 +1,6 @@
-//! `nodetool gossipinfo`: the states of the endpoints. Of this node all states are known, of others what the ring knows.
-//! Agrees with `Gossiper.getAllEndpointStates`; versions are the positions of the states, because nothing is gossiped yet.
+//! `nodetool gossipinfo`: the states of the endpoints. Of this node all states are known, of others
+//! what the ring knows. Agrees with `Gossiper.getAllEndpointStates`; versions are the positions of
+//! the states, because nothing is gossiped yet.
 
 use std::io::{self, Write};
 

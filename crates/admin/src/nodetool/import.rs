@@ -14,7 +14,8 @@ pub(crate) struct Args {
     /// Don't verify new sstables
     #[arg(short = 'v', long)]
     no_verify: bool,
-    /// Don't verify that all tokens in the new sstable are owned by the current node (a node alone owns all)
+    /// Don't verify that all tokens in the new sstable are owned by the current node (a node alone
+    /// owns all)
     #[arg(short = 't', long)]
     no_tokens: bool,
     /// Don't invalidate the row cache when importing (there is none)
@@ -29,7 +30,8 @@ pub(crate) struct Args {
     /// Copy data from source directories instead of moving them (-p behind the verb)
     #[arg(long)]
     copy_data: bool,
-    /// Require existing index components for SSTables with attached indexes (there are no attached indexes)
+    /// Require existing index components for SSTables with attached indexes (there are no attached
+    /// indexes)
     #[arg(long)]
     require_index_components: bool,
     /// Skip SSTable-attached index checksum validation (there are no attached indexes)

@@ -1,4 +1,5 @@
-//! `nodetool netstats`: streams and messages between nodes. A node alone has none, so all figures are 0.
+//! `nodetool netstats`: streams and messages between nodes. A node alone has none, so all figures
+//! are 0.
 
 use crate::nodetool::{Context, Outcome};
 use crate::verbs::GetNode;

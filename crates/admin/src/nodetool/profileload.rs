@@ -1,4 +1,5 @@
-//! `nodetool profileload` and its alias `toppartitions`: samples for a while what is read and written most, and what takes longest.
+//! `nodetool profileload` and its alias `toppartitions`: samples for a while what is read and
+//! written most, and what takes longest.
 
 use std::io;
 
@@ -23,10 +24,12 @@ pub(crate) struct Args {
     /// Comma separated list of samplers to use (Default: all)
     #[arg(short = 'a')]
     samplers: Option<String>,
-    /// Schedule a new job that samples every interval milliseconds (Default: disabled) in the background
+    /// Schedule a new job that samples every interval milliseconds (Default: disabled) in the
+    /// background
     #[arg(short = 'i', long)]
     interval: Option<u64>,
-    /// Stop the scheduled sampling job identified by <keyspace> and <cfname>. Jobs are stopped until the last schedules complete.
+    /// Stop the scheduled sampling job identified by <keyspace> and <cfname>. Jobs are stopped
+    /// until the last schedules complete.
     #[arg(short = 't', long)]
     stop: bool,
     /// List the scheduled sampling jobs
@@ -142,7 +145,8 @@ fn list(context: &mut Context<'_>) -> Outcome {
     Ok(())
 }
 
-/// Prints samples: a table for each sampler, with an empty line between them. Agrees with `SamplingManager.formatResult`.
+/// Prints samples: a table for each sampler, with an empty line between them. Agrees with
+/// `SamplingManager.formatResult`.
 pub fn print(samples: &Samples, out: &mut dyn io::Write) -> io::Result<()> {
     let mut is_first = true;
     for sampler in SAMPLERS {

@@ -6,7 +6,8 @@ use crate::verbs::SSTableWork;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of sstables to relocate simultanously, set to 0 to use all available compaction threads
+    /// Number of sstables to relocate simultanously, set to 0 to use all available compaction
+    /// threads
     #[arg(short = 'j', long, default_value_t = 2)]
     jobs: u32,
     /// The keyspace and table name

@@ -1,4 +1,5 @@
-//! `nodetool ring`: every token with its owner, by data center. Agrees with `org.apache.cassandra.tools.nodetool.Ring`.
+//! `nodetool ring`: every token with its owner, by data center. Agrees with
+//! `org.apache.cassandra.tools.nodetool.Ring`.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! `nodetool scrub`: SSTables are written again as far as they can be read. The verb prints what is lost;
-//! Cassandra only logs it.
+//! `nodetool scrub`: SSTables are written again as far as they can be read. The verb prints what is
+//! lost; Cassandra only logs it.
 
 use crate::nodetool::sstable_work::Work;
 use crate::nodetool::{Context, Outcome};
@@ -16,7 +16,8 @@ pub(crate) struct Args {
     /// Do not validate columns using column validator
     #[arg(short = 'n', long)]
     no_validate: bool,
-    /// Rewrites rows with overflowed expiration date affected by CASSANDRA-14092 with the maximum supported expiration date
+    /// Rewrites rows with overflowed expiration date affected by CASSANDRA-14092 with the maximum
+    /// supported expiration date
     #[arg(short = 'r', long)]
     reinsert_overflowed_ttl: bool,
     /// Number of sstables to scrub simultanously, set to 0 to use all available compaction threads

@@ -1,5 +1,6 @@
-//! The common part of the verbs that work on each SSTable of some tables: `upgradesstables`, `recompress_sstables`, `verify`, `scrub`,
-//! `garbagecollect`, `relocatesstables`. Agrees with `NodeProbe.perform` and `NodeProbe.checkJobs`.
+//! The common part of the verbs that work on each SSTable of some tables: `upgradesstables`,
+//! `recompress_sstables`, `verify`, `scrub`, `garbagecollect`, `relocatesstables`. Agrees with
+//! `NodeProbe.perform` and `NodeProbe.checkJobs`.
 
 use crate::nodetool::{Context, Outcome, VerbError, usage};
 use crate::verb::AdminError;
@@ -11,14 +12,15 @@ pub(super) struct Work<'a> {
     pub args: &'a [String],
     /// How many SSTables are worked on at a time; None: the verb has no such option.
     pub jobs: Option<u32>,
-    /// What is done to each SSTable.
+    /// The work on each SSTable.
     pub work: SSTableWork,
-    /// What the verb's message calls the work if it was stopped.
+    /// The name of the work in the verb's message if it was stopped.
     pub name: &'static str,
 }
 
 impl Work<'_> {
-    /// Asks the node for the work, keyspace by keyspace. Fails if the SSTables of a table were taken by another operation.
+    /// Asks the node for the work, keyspace by keyspace. Fails if the SSTables of a table were
+    /// taken by another operation.
     pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let (keyspaces, tables) = selection(self.args, context)?;
         let mut failed = false;
@@ -44,7 +46,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Prints how the work on a keyspace ended if it did not end well. True: that is a failure of the verb.
+    /// Prints how the work on a keyspace ended if it did not end well. True: that is a failure of
+    /// the verb.
     fn report(&self, status: u8, keyspace: &str, context: &mut Context<'_>) -> Result<bool, VerbError> {
         let name = self.name;
         match (status, &self.work) {

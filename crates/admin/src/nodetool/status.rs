@@ -1,5 +1,6 @@
-//! `nodetool status`: the nodes of each data center. Agrees with `org.apache.cassandra.tools.nodetool.Status`; nodes stand in the order of their
-//! addresses, in Cassandra in that of a hash map.
+//! `nodetool status`: the nodes of each data center. Agrees with
+//! `org.apache.cassandra.tools.nodetool.Status`; nodes stand in the order of their addresses, in
+//! Cassandra in that of a hash map.
 
 use crate::nodetool::text::{Table, file_size};
 use crate::nodetool::{Context, EXIT_USAGE, Outcome, VerbError};

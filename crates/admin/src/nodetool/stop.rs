@@ -34,7 +34,8 @@ pub(crate) struct Args {
     /// Use -id to stop a compaction by the specified id (compactionstats shows it)
     #[arg(long)]
     compaction_id: Option<String>,
-    /// Supported types are COMPACTION, MAJOR_COMPACTION, TOMBSTONE_COMPACTION, SCRUB, UPGRADE_SSTABLES, VERIFY, RELOCATE, GARBAGE_COLLECT
+    /// Supported types are COMPACTION, MAJOR_COMPACTION, TOMBSTONE_COMPACTION, SCRUB,
+    /// UPGRADE_SSTABLES, VERIFY, RELOCATE, GARBAGE_COLLECT
     #[arg(default_value = "UNKNOWN")]
     compaction_type: String,
 }

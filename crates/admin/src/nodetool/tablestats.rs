@@ -1,4 +1,5 @@
-//! `nodetool tablestats`: figures of tables, by keyspace. Agrees with `TableStats`, `TableStatsHolder`, `TableStatsPrinter`.
+//! `nodetool tablestats`: figures of tables, by keyspace. Agrees with `TableStats`,
+//! `TableStatsHolder`, `TableStatsPrinter`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Verbs against the recorded output of Cassandra's nodetool (`testdata/nodetool`), through a node that is not there.
+//! Verbs against the recorded output of Cassandra's nodetool (`testdata/nodetool`), through a node
+//! that is not there.
 //!
 //! Where we differ on purpose, [`with`] says how.
 

@@ -1,5 +1,5 @@
-//! How nodetool writes tables, sizes and times. Agrees with `TableBuilder`, `FileUtils.stringifyFileSize`,
-//! `FBUtilities.prettyPrintMemory` and `java.time`.
+//! How nodetool writes tables, sizes and times. Agrees with `TableBuilder`,
+//! `FileUtils.stringifyFileSize`, `FBUtilities.prettyPrintMemory` and `java.time`.
 
 use std::io::{self, Write};
 
@@ -78,7 +78,8 @@ pub(crate) fn memory(bytes: u64) -> String {
     }
 }
 
-/// A time as `2026-11-21T09:44:29.282` in UTC, without a fraction if it is zero, as Java's `LocalDateTime` and `Instant` print it.
+/// A time as `2026-11-21T09:44:29.282` in UTC, without a fraction if it is zero, as Java's
+/// `LocalDateTime` and `Instant` print it.
 pub(crate) fn date_time(millis: i64) -> String {
     let (days, millis_of_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
     let (year, month, day) = civil(days);

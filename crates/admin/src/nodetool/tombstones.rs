@@ -1,4 +1,5 @@
-//! `nodetool tombstones`: where the tombstones of a table are, when they may go, and why not yet. A verb of our own.
+//! `nodetool tombstones`: where the tombstones of a table are, when they may go, and why not yet. A
+//! verb of our own.
 
 use crate::nodetool::getendpoints::check_table;
 use crate::nodetool::{Context, Outcome, usage};

@@ -1,4 +1,5 @@
-//! `nodetool tpstats`: pools of work. Cassandra prints dropped messages between nodes behind them; a node alone has none.
+//! `nodetool tpstats`: pools of work. Cassandra prints dropped messages between nodes behind them;
+//! a node alone has none.
 
 use serde_json::{Map, Value, json};
 

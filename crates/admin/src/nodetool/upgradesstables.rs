@@ -9,10 +9,12 @@ pub(crate) struct Upgrade {
     /// Use -a to include all sstables, even those already on the current version
     #[arg(short = 'a', long)]
     include_all_sstables: bool,
-    /// Use -t to compact only SSTables that have local creation time _older_ than the given timestamp
+    /// Use -t to compact only SSTables that have local creation time _older_ than the given
+    /// timestamp
     #[arg(short = 't', long, default_value_t = i64::MAX)]
     max_timestamp: i64,
-    /// Number of sstables to upgrade simultanously, set to 0 to use all available compaction threads
+    /// Number of sstables to upgrade simultanously, set to 0 to use all available compaction
+    /// threads
     #[arg(short = 'j', long, default_value_t = 2)]
     jobs: u32,
     /// The keyspace followed by one or many tables
@@ -29,7 +31,8 @@ impl Upgrade {
 
 #[derive(clap::Args)]
 pub(crate) struct Recompress {
-    /// Number of sstables to upgrade simultanously, set to 0 to use all available compaction threads
+    /// Number of sstables to upgrade simultanously, set to 0 to use all available compaction
+    /// threads
     #[arg(short = 'j', long, default_value_t = 2)]
     jobs: u32,
     /// The keyspace followed by one or many tables

@@ -119,7 +119,8 @@ pub enum Compact {
     },
     /// SSTables that hold a partition; the key as CQL writes it without quotes.
     Partition(String),
-    /// SSTables that hold one of these partitions, whose tombstones may be purged before gc_grace_seconds are over.
+    /// SSTables that hold one of these partitions, whose tombstones may be purged before
+    /// gc_grace_seconds are over.
     Keys(Vec<String>),
     /// The SSTables of these data files, together.
     Files(Vec<String>),

@@ -1,4 +1,5 @@
-//! Figures for monitoring: tables, requests, pools, the process. Read by nodetool and by [`crate::prometheus`].
+//! Figures for monitoring: tables, requests, pools, the process. Read by nodetool and by
+//! [`crate::prometheus`].
 
 use serde::{Deserialize, Serialize};
 
@@ -33,10 +34,11 @@ pub struct TableStats {
     pub old_sstable_count: u64,
     /// Bytes of the largest SSTable.
     pub max_sstable_size: u64,
-    /// With LeveledCompactionStrategy for each level: number of SSTables, their bytes, the bytes that the level should have at most.
+    /// With LeveledCompactionStrategy for each level: number of SSTables, their bytes, the bytes
+    /// that the level should have at most.
     pub levels: Vec<(u64, u64, u64)>,
-    /// With TimeWindowCompactionStrategy: size and unit of a window as the schema has them, and the longest span of write timestamps in one
-    /// SSTable in milliseconds.
+    /// With TimeWindowCompactionStrategy: size and unit of a window as the schema has them, and the
+    /// longest span of write timestamps in one SSTable in milliseconds.
     pub time_window: Option<(Option<String>, Option<String>, u64)>,
     /// Bytes of live SSTables.
     pub space_used_live: u64,

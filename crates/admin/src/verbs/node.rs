@@ -12,7 +12,8 @@ pub struct GetNode {}
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetKeyspaces {}
 
-/// Asks for the path of the file with the token that verbs need that change something. None: the node has no such file, and refuses them.
+/// Asks for the path of the file with the token that verbs need that change something. None: the
+/// node has no such file, and refuses them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetTokenFile {}
 
@@ -23,7 +24,8 @@ pub struct Drain {}
 /// Closes the port of the native protocol, or opens it again. The answer comes when that is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TransportChange {
-    /// No client can connect, and connections are closed when their requests in flight are answered.
+    /// No client can connect, and connections are closed when their requests in flight are
+    /// answered.
     Close {
         /// Requests in flight are dropped, not answered.
         force: bool,

@@ -1,11 +1,13 @@
-//! The ring: its endpoints, their tokens, which part of the data each has, and the replicas of each range.
+//! The ring: its endpoints, their tokens, which part of the data each has, and the replicas of each
+//! range.
 
 use serde::{Deserialize, Serialize};
 
 /// Asks for the ring, and for a keyspace where its data lies.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetRing {
-    /// The keyspace; None: ownership is that of the users' keyspaces if all have the same replication, and ranges are left out.
+    /// The keyspace; None: ownership is that of the users' keyspaces if all have the same
+    /// replication, and ranges are left out.
     pub keyspace: Option<String>,
 }
 
@@ -16,7 +18,8 @@ pub struct RingInfo {
     pub endpoints: Vec<EndpointInfo>,
     /// Why the endpoints' share of the data is not known; None: it is known.
     pub note: Option<String>,
-    /// The ranges of the keyspace in the order of the ring, the range that wraps around the end of the ring first.
+    /// The ranges of the keyspace in the order of the ring, the range that wraps around the end of
+    /// the ring first.
     pub ranges: Vec<RangeInfo>,
 }
 
@@ -39,7 +42,7 @@ pub struct EndpointInfo {
     pub rack: String,
     /// Whether the asked node takes it for alive.
     pub is_up: bool,
-    /// What it is doing to the ring.
+    /// Its state: whether it owns its tokens, joins, leaves or moves.
     pub state: EndpointState,
     /// Bytes of its live SSTables; None: not known to the asked node.
     pub load: Option<u64>,
@@ -49,11 +52,12 @@ pub struct EndpointInfo {
     pub schema_version: Option<String>,
     /// Its tokens in ascending order.
     pub tokens: Vec<i64>,
-    /// The share of the data that it has a copy of, 0 to 1; None: not known, see [`RingInfo::note`].
+    /// The share of the data that it has a copy of, 0 to 1; None: not known, see
+    /// [`RingInfo::note`].
     pub owns: Option<f64>,
 }
 
-/// What an endpoint is doing to the ring.
+/// The state of an endpoint in the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum EndpointState {
     /// It owns its tokens.

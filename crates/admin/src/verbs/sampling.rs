@@ -22,9 +22,10 @@ pub struct SampleRequest {
 /// Samples again and again, each time after an interval, and writes the samples into the log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScheduleSampling {
-    /// What is sampled each time.
+    /// The sample that is taken each time.
     pub sample: SampleRequest,
-    /// From the beginning of one time to the beginning of the next; at least the duration of a sample.
+    /// From the beginning of one time to the beginning of the next; at least the duration of a
+    /// sample.
     pub interval_millis: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Settings that an operator reads and changes while the node runs: timeouts, tracing, levels of the log. A restart forgets the changes.
+//! Settings that an operator reads and changes while the node runs: timeouts, tracing, levels of
+//! the log. A restart forgets the changes.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! Snapshots of tables: list, take, clear. The bytes that only a snapshot holds are told apart from the bytes of its files.
+//! Snapshots of tables: list, take, clear. The bytes that only a snapshot holds are told apart from
+//! the bytes of its files.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! SSTables: where a partition and tombstones lie, imports, and work on each SSTable of some tables.
+//! SSTables: where a partition and tombstones lie, imports, and work on each SSTable of some
+//! tables.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,8 @@ pub struct GetSSTables {
     pub keyspace: String,
     /// Table.
     pub table: String,
-    /// The partition key as CQL writes it without quotes, components separated by colons; with `hex` in hexadecimal digits.
+    /// The partition key as CQL writes it without quotes, components separated by colons; with
+    /// `hex` in hexadecimal digits.
     pub key: String,
     /// Whether the key is written in hexadecimal digits.
     #[serde(default)]
@@ -91,11 +93,11 @@ pub struct SSTableRequest {
     pub tables: Vec<String>,
     /// SSTables at a time; 0: as many as there are compactors.
     pub jobs: u32,
-    /// What is done.
+    /// The work on each SSTable.
     pub work: SSTableWork,
 }
 
-/// What is done to SSTables.
+/// A kind of work on SSTables.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SSTableWork {
     /// Each SSTable is written again in the present version.

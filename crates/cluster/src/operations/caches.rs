@@ -5,7 +5,7 @@ pub use storage::caches::Usage;
 use super::{Result, failed};
 use crate::node::Node;
 
-/// What each cache holds and how it was used since the start.
+/// The contents of each cache in figures, and its use since the start.
 #[derive(Clone, Debug)]
 pub struct CacheUsages {
     /// Uncompressed chunks of data files.
@@ -37,7 +37,8 @@ pub fn invalidate_rows(node: &Node) {
     node.engine.caches.rows.clear();
 }
 
-/// Sets what the key cache and the row cache may hold, in bytes; the chunk cache has the rest of the budget.
+/// Sets what the key cache and the row cache may hold, in bytes; the chunk cache has the rest of
+/// the budget.
 pub fn set_capacities(node: &Node, keys: u64, rows: u64) -> Result<()> {
     node.engine.caches.set_capacities(Some(keys), Some(rows)).map_err(failed)
 }

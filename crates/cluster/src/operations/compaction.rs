@@ -1,5 +1,6 @@
 //! Compactions: what runs and waits, what was done, and compactions that an operator asks for.
-//! Agrees with `CompactionManager.performMaximal`, `forceCompactionForTokenRange`, `forceCompactionForKey` and `forceUserDefinedCompaction`.
+//! Agrees with `CompactionManager.performMaximal`, `forceCompactionForTokenRange`,
+//! `forceCompactionForKey` and `forceUserDefinedCompaction`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -47,7 +48,7 @@ pub struct CompactionFigures {
 pub struct RunningCompaction {
     /// Its id, a time UUID.
     pub id: [u8; 16],
-    /// What kind of work it is, in Cassandra's word ("Compaction", "Scrub").
+    /// The kind of work in Cassandra's word ("Compaction", "Scrub").
     pub kind: &'static str,
     /// Keyspace.
     pub keyspace: String,
@@ -69,16 +70,18 @@ pub enum Target<'a> {
         /// The output is split by size.
         split: bool,
     },
-    /// Those with tokens from the first to the last, both included. A last one before the first goes around the ring.
+    /// SSTables with tokens from the first to the last, both included. A last one before the first
+    /// goes around the ring.
     Tokens {
         /// The first token, as text.
         first: &'a str,
         /// The last token, as text.
         last: &'a str,
     },
-    /// Those that hold a partition; the key as [`parse_key`] reads it.
+    /// SSTables that hold a partition; the key as [`parse_key`] reads it.
     Partition(&'a str),
-    /// Those that hold one of these partitions, whose tombstones may be purged before gc_grace_seconds are over.
+    /// SSTables that hold one of these partitions, whose tombstones may be purged before
+    /// gc_grace_seconds are over.
     Keys(&'a [String]),
 }
 
@@ -144,7 +147,8 @@ pub fn set_rate(node: &Node, bytes_per_second: u64) {
     node.engine.set_compaction_rate(bytes_per_second);
 }
 
-/// Asks compactions of a kind to end, by Cassandra's word for the kind; a word that names no kind stops nothing.
+/// Asks compactions of a kind to end, by Cassandra's word for the kind; a word that names no kind
+/// stops nothing.
 pub fn stop_kind(node: &Node, word: &str) {
     Kind::from_word(word).into_iter().for_each(|kind| node.engine.compactions.stop_kind(kind));
     node.engine.compactor.wake();
@@ -176,7 +180,8 @@ pub async fn compact(node: &Node, selection: Selection<'_>, target: Target<'_>) 
     run(node, operations).await
 }
 
-/// Compacts the SSTables of these data files together, table by table. Each text names one file or several, separated by commas.
+/// Compacts the SSTables of these data files together, table by table. Each text names one file or
+/// several, separated by commas.
 pub async fn compact_files(node: &Node, files: &[String]) -> Result<()> {
     let operations = of_files(node, files)?;
     run(node, operations).await
@@ -215,7 +220,8 @@ fn select(store: &TableStore, target: Target<'_>) -> Result<Select> {
         }
         Target::Partition(key) => {
             let key = parse_key(&store.table(), key)?;
-            // an SSTable that cannot be read is compacted too: the compaction reports what is wrong with it
+            // an SSTable that cannot be read is compacted too: the compaction reports what is wrong
+            // with it
             Ok(Box::new(move |sstable| holds(sstable, &key).unwrap_or(true)))
         }
         Target::Keys(_) => {

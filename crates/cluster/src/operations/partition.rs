@@ -20,7 +20,8 @@ pub struct SSTablesOfKey {
     pub files: Vec<(u32, String)>,
 }
 
-/// The SSTables that hold a partition. The key is written as [`parse_key`] reads it, or with `is_hex` in hexadecimal digits.
+/// The SSTables that hold a partition. The key is written as [`parse_key`] reads it, or with
+/// `is_hex` in hexadecimal digits.
 pub fn sstables(node: &Node, keyspace: &str, table: &str, key: &str, is_hex: bool) -> Result<SSTablesOfKey> {
     let metadata = tables::metadata(node, keyspace, table)?;
     let key = if is_hex { metadata.decorate(hex_key(key)?) } else { parse_key(&metadata, key)? };
@@ -38,7 +39,8 @@ pub fn sstables(node: &Node, keyspace: &str, table: &str, key: &str, is_hex: boo
     Ok(SSTablesOfKey { is_leveled, files })
 }
 
-/// For each SSTable of a table a text: where its tombstones are, when they may go and why not yet, with the `top` partitions that have most.
+/// For each SSTable of a table a text: where its tombstones are, when they may go and why not yet,
+/// with the `top` partitions that have most.
 pub fn tombstones(node: &Node, keyspace: &str, table: &str, top: usize) -> Result<Vec<String>> {
     let metadata = tables::metadata(node, keyspace, table)?;
     match tables::of_id(node, metadata.id) {
@@ -47,7 +49,8 @@ pub fn tombstones(node: &Node, keyspace: &str, table: &str, top: usize) -> Resul
     }
 }
 
-/// Whether an SSTable holds a partition. The bloom filter answers "perhaps", the index answers for certain.
+/// Whether an SSTable holds a partition. The bloom filter answers "perhaps", the index answers for
+/// certain.
 pub(super) fn holds(sstable: &SSTable, key: &DecoratedKey) -> std::result::Result<bool, ReadError> {
     if !sstable.may_contain(key, KeyHash::of(&key.key)) {
         return Ok(false);
@@ -64,7 +67,8 @@ fn hex_key(text: &str) -> Result<Bytes> {
     }
 }
 
-/// A partition key as CQL writes its values but without quotes, the components of a composite key separated by colons.
+/// A partition key as CQL writes its values but without quotes, the components of a composite key
+/// separated by colons.
 pub fn parse_key(table: &Arc<TableMetadata>, key: &str) -> Result<DecoratedKey> {
     let types: Vec<&CqlType> = table.partition_key.iter().map(|column| &column.ty).collect();
     let parse = |ty: &CqlType, text: &str| match types::literal::parse_text(ty, text) {

@@ -34,11 +34,12 @@ pub fn snapshot(node: &Node) -> Ring {
     Ring::new(vec![local], ring::EndpointId(0)).with_keyspaces(placed)
 }
 
-/// The share of the data that each endpoint has a copy of, by the endpoint's position; Err: why there is no such share.
+/// The share of the data that each endpoint has a copy of, by the endpoint's position; Err: why
+/// there is no such share.
 pub type Ownership = std::result::Result<Vec<f64>, String>;
 
-/// The share of a keyspace's data that each endpoint has. Without a keyspace the share of the data of all users' keyspaces, which must have
-/// the same replication.
+/// The share of a keyspace's data that each endpoint has. Without a keyspace the share of the data
+/// of all users' keyspaces, which must have the same replication.
 pub fn ownership(ring: &Ring, schema: &Schema, keyspace: Option<&str>) -> Result<Ownership> {
     let placement = match keyspace {
         Some(name) if schema.keyspace(name).is_none() => {

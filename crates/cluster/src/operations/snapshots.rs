@@ -1,4 +1,5 @@
-//! Snapshots of tables: listed, taken, cleared. Agrees with `StorageService.takeSnapshot`, `clearSnapshot` and `getSnapshotDetails`.
+//! Snapshots of tables: listed, taken, cleared. Agrees with `StorageService.takeSnapshot`,
+//! `clearSnapshot` and `getSnapshotDetails`.
 
 use std::sync::Arc;
 
@@ -25,7 +26,8 @@ pub fn of_table(node: &Node, store: &TableStore) -> Result<Vec<Snapshot>> {
     snapshot::list(&node.engine, store).map_err(failed)
 }
 
-/// Takes a snapshot of tables, flushed before unless told otherwise. A name that one of the tables has is refused before any is taken.
+/// Takes a snapshot of tables, flushed before unless told otherwise. A name that one of the tables
+/// has is refused before any is taken.
 pub async fn take(node: &Node, name: &str, stores: &[Arc<TableStore>], skip_flush: bool) -> Result<()> {
     for store in stores {
         if of_table(node, store)?.iter().any(|snapshot| snapshot.tag == name) {
@@ -41,7 +43,8 @@ pub async fn take(node: &Node, name: &str, stores: &[Arc<TableStore>], skip_flus
     Ok(())
 }
 
-/// Removes the snapshot of this name, or with None all snapshots, from the tables of some keyspaces; without keyspaces from all tables.
+/// Removes the snapshot of this name, or with None all snapshots, from the tables of some
+/// keyspaces; without keyspaces from all tables.
 pub fn clear(node: &Node, name: Option<&str>, keyspaces: &[String]) -> Result<()> {
     for store in tables::selected(node, Selection { keyspaces, tables: &[] })? {
         snapshot::clear(&node.engine, &store, name).map_err(failed)?;

@@ -1,5 +1,6 @@
-//! Work on SSTables: imports, rebuilt indexes, and what is done to each SSTable of some tables (upgrade, verify, scrub, garbage collection).
-//! Agrees with the verbs of `StorageServiceMBean` that go through `CompactionManager.parallelAllSSTableOperation`.
+//! Work on SSTables: imports, rebuilt indexes, and what is done to each SSTable of some tables
+//! (upgrade, verify, scrub, garbage collection). Agrees with the verbs of `StorageServiceMBean`
+//! that go through `CompactionManager.parallelAllSSTableOperation`.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ pub use storage::import::Options as ImportOptions;
 pub use storage::scrub::Options as ScrubOptions;
 pub use storage::verify::Options as VerifyOptions;
 
-/// What is done to each SSTable of a table.
+/// A kind of work on each SSTable of a table.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
     /// The SSTable is written again in the present version.
@@ -33,7 +34,7 @@ pub enum Work {
     Verify(VerifyOptions),
     /// The SSTable is written again as far as it can be read.
     Scrub {
-        /// What is left out and looked at.
+        /// How corrupt partitions and values are treated.
         options: ScrubOptions,
         /// The table is not saved in a snapshot first.
         no_snapshot: bool,
@@ -52,7 +53,7 @@ pub enum Work {
 pub struct Outcome {
     /// 0: done; 1: stopped before its end; 2: another operation had the SSTables.
     pub status: u8,
-    /// What is worth telling the operator.
+    /// Lines that are worth telling the operator.
     pub lines: Vec<String>,
 }
 
@@ -72,7 +73,8 @@ pub fn refresh(node: &Node, keyspace: &str, table: &str) -> Result<()> {
     Ok(())
 }
 
-/// Makes indexes of a table again, one after the other. A name that the table does not have is passed over, as in Cassandra.
+/// Makes indexes of a table again, one after the other. A name that the table does not have is
+/// passed over, as in Cassandra.
 pub async fn rebuild_indexes(node: &Node, keyspace: &str, table: &str, names: &[String]) -> Result<()> {
     let store = tables::named(node, keyspace, table)?;
     let view = store.view();
@@ -83,8 +85,9 @@ pub async fn rebuild_indexes(node: &Node, keyspace: &str, table: &str, names: &[
     Ok(())
 }
 
-/// Works on the SSTables of tables, one table after the other, `jobs` SSTables at a time (0: as many as there are compactors).
-/// The status is that of the last table that did not end well. A failed verification does not keep the tables behind it from being verified.
+/// Works on the SSTables of tables, one table after the other, `jobs` SSTables at a time (0: as
+/// many as there are compactors). The status is that of the last table that did not end well. A
+/// failed verification does not keep the tables behind it from being verified.
 pub async fn work(node: &Node, selection: Selection<'_>, jobs: usize, work: Work) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut failures = Vec::new();
@@ -113,7 +116,7 @@ fn worth_telling(kind: Kind, lines: Vec<String>) -> Vec<String> {
     if kind == Kind::Scrub { lines } else { Vec::new() }
 }
 
-/// What is to be done with a table; None: nothing.
+/// The operation on a table; None: there is nothing to do.
 fn operation(node: &Node, store: &Arc<TableStore>, jobs: usize, work: Work) -> Result<Option<Operation>> {
     use storage::compaction::operation::Work as Inner;
     Ok(Some(match work {

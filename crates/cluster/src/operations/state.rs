@@ -1,4 +1,5 @@
-//! The storage as a whole: whether it serves or drains, what memory it takes, with which options it was opened; drain and stop.
+//! The storage as a whole: whether it serves or drains, what memory it takes, with which options it
+//! was opened; drain and stop.
 
 use storage::{EngineOptions, StorageError};
 
@@ -24,7 +25,8 @@ pub fn state(node: &Node) -> StorageState {
     }
 }
 
-/// Refuses writes from now on and flushes all memtables, so that the next start has nothing to replay.
+/// Refuses writes from now on and flushes all memtables, so that the next start has nothing to
+/// replay.
 pub async fn drain(node: &Node) -> Result<(), StorageError> {
     node.engine.drain().await
 }

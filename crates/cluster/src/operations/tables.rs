@@ -1,4 +1,5 @@
-//! Stored tables by name, flushes, and the tables' switches: automatic compaction and compaction thresholds.
+//! Stored tables by name, flushes, and the tables' switches: automatic compaction and compaction
+//! thresholds.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::node::Node;
 pub struct Selection<'a> {
     /// Names of keyspaces; empty: all keyspaces.
     pub keyspaces: &'a [String],
-    /// Names of tables, each of which every one of the keyspaces must have; empty: all tables of the keyspaces.
+    /// Names of tables, each of which every one of the keyspaces must have; empty: all tables of
+    /// the keyspaces.
     pub tables: &'a [String],
 }
 
@@ -35,7 +37,8 @@ pub fn metadata(node: &Node, keyspace: &str, table: &str) -> Result<Arc<TableMet
     }
 }
 
-/// A stored table by its names, where the refusal is that of `StorageService.getValidColumnFamilies`.
+/// A stored table by its names, where the refusal is that of
+/// `StorageService.getValidColumnFamilies`.
 pub fn named(node: &Node, keyspace: &str, table: &str) -> Result<Arc<TableStore>> {
     match node.engine.table_by_name(keyspace, table) {
         Some(store) => Ok(store),
@@ -76,7 +79,8 @@ pub(super) async fn flush_all(node: &Node, stores: &[Arc<TableStore>]) -> Result
     Ok(())
 }
 
-/// Keyspace and name of each table of a selection, in order, and whether its strategy may choose compactions by itself.
+/// Keyspace and name of each table of a selection, in order, and whether its strategy may choose
+/// compactions by itself.
 pub fn auto_compaction(node: &Node, selection: Selection<'_>) -> Result<Vec<(String, String, bool)>> {
     let one = |store: &Arc<TableStore>| {
         let table = store.table();

@@ -1,4 +1,5 @@
-//! Compactions as the admin API has them: what runs, waits and was done, and what an operator has compacted or stopped.
+//! Compactions as the admin API has them: what runs, waits and was done, and what an operator has
+//! compacted or stopped.
 
 use admin::verbs::{
     Compact, CompactRequest, CompactionHistoryEntry, CompactionStats, GetCompactionHistory, GetCompactions,

@@ -41,7 +41,7 @@ fn client_latencies(admin: &NodeAdmin, _: &GetClientLatencies) -> Result<ClientL
     })
 }
 
-/// What there is instead of Cassandra's stages, under the names of these stages.
+/// The pools of work, under the names of the stages of Cassandra that they stand for.
 fn pools(admin: &NodeAdmin, _: &GetPools) -> Result<Vec<PoolStats>> {
     let (node, requests) = (admin.cluster(), &admin.services.requests);
     let count = |histogram: &Histogram| histogram.snapshot().count();

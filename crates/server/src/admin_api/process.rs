@@ -1,4 +1,5 @@
-//! Memory and CPU time of the process, from the kernel's files. Zero where these files do not exist.
+//! Memory and CPU time of the process, from the kernel's files. Zero where these files do not
+//! exist.
 
 use std::path::Path;
 
@@ -34,7 +35,8 @@ fn resident(env: &Env) -> Option<u64> {
 
 fn cpu_millis(env: &Env) -> Option<u64> {
     let text = read(env, "/proc/self/stat")?;
-    // the second field is the name in brackets, which may hold anything; utime and stime are the 14th and 15th
+    // the second field is the name in brackets, which may hold anything; utime and stime are the
+    // 14th and 15th
     let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();
     Some((ticks()? + ticks()?) * 1000 / TICKS_A_SECOND)

@@ -1,5 +1,6 @@
-//! Samples for `nodetool profileload`: a session of `cluster::sampling` for some time, once or as a job again and again.
-//! Agrees with `StorageService.samplePartitions` and `org.apache.cassandra.metrics.SamplingManager`.
+//! Samples for `nodetool profileload`: a session of `cluster::sampling` for some time, once or as a
+//! job again and again. Agrees with `StorageService.samplePartitions` and
+//! `org.apache.cassandra.metrics.SamplingManager`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! SSTables: where partitions and tombstones lie, imports, rebuilt indexes, and work on each SSTable of some tables.
+//! SSTables: where partitions and tombstones lie, imports, rebuilt indexes, and work on each
+//! SSTable of some tables.
 
 use std::path::PathBuf;
 

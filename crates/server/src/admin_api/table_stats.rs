@@ -76,8 +76,8 @@ fn stats(node: &Node, store: &Arc<TableStore>) -> TableStats {
     }
 }
 
-/// With TimeWindowCompactionStrategy: size and unit of a window as the schema has them, and the longest span of write timestamps in one
-/// SSTable, milliseconds.
+/// With TimeWindowCompactionStrategy: size and unit of a window as the schema has them, and the
+/// longest span of write timestamps in one SSTable, milliseconds.
 fn time_window(view: &View) -> Option<(Option<String>, Option<String>, u64)> {
     let options = &view.table.params.compaction;
     if schema::params::compaction::short_class(options) != "TimeWindowCompactionStrategy" {
@@ -125,7 +125,8 @@ fn memtable_counts(view: &View) -> (u64, u64) {
     counts.fold((0, 0), |sum, (partitions, rows)| (sum.0 + partitions as u64, sum.1 + rows as u64))
 }
 
-/// Estimate of the partitions in SSTables. A key in several SSTables counts once, by the sketches of its SSTables.
+/// Estimate of the partitions in SSTables. A key in several SSTables counts once, by the sketches
+/// of its SSTables.
 fn estimated_partitions(view: &View) -> u64 {
     match view.sstables.as_slice() {
         [] => 0,
@@ -139,7 +140,8 @@ fn estimated_partitions(view: &View) -> u64 {
     }
 }
 
-/// Compressed size divided by uncompressed size, over the compressed SSTables; -1: no SSTable is compressed.
+/// Compressed size divided by uncompressed size, over the compressed SSTables; -1: no SSTable is
+/// compressed.
 fn compression_ratio(sstables: &[Arc<SSTable>]) -> f64 {
     let compressed = sstables.iter().filter(|sstable| sstable.statistics().stats.compression_ratio >= 0.0);
     let (stored, length) =

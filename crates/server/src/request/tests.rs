@@ -82,7 +82,8 @@ fn shows(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// Statements with passwords: one that is executed, one that is prepared, one that is no CQL and is quoted by its error.
+/// Statements with passwords: one that is executed, one that is prepared, one that is no CQL and is
+/// quoted by its error.
 #[test]
 fn passwords_are_not_kept() {
     let machine = Machine::new();

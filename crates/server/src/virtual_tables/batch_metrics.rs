@@ -1,4 +1,5 @@
-//! `batch_metrics`: distribution of the number of partitions of batches, by kind. Agrees with `BatchMetricsTable` and `BatchMetrics`.
+//! `batch_metrics`: distribution of the number of partitions of batches, by kind. Agrees with
+//! `BatchMetricsTable` and `BatchMetrics`.
 
 use super::VirtualTable;
 use super::row::VirtualRow;

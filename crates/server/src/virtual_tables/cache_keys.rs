@@ -1,5 +1,6 @@
-//! `*_cache_keys`: the keys in the caches of authentication. There are no such caches, so the tables are empty, and deleting a key from them
-//! has no effect. Agrees with `RolesCacheKeysTable` and its kin.
+//! `*_cache_keys`: the keys in the caches of authentication. There are no such caches, so the
+//! tables are empty, and deleting a key from them has no effect. Agrees with `RolesCacheKeysTable`
+//! and its kin.
 
 use super::{Mutable, VirtualTable};
 

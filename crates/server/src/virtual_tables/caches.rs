@@ -1,4 +1,5 @@
-//! `caches`: the caches of chunks, keys and rows. There is no cache of counters; its row shows an empty one. Agrees with `CachesTable`.
+//! `caches`: the caches of chunks, keys and rows. There is no cache of counters; its row shows an
+//! empty one. Agrees with `CachesTable`.
 //!
 //! Rates are means since the start, not of the last fifteen minutes.
 

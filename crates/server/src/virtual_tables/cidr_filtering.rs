@@ -1,4 +1,5 @@
-//! `cidr_filtering_metrics_*`: logins are not filtered by address, so all figures are 0. Agrees with `CIDRFilteringMetricsTable`.
+//! `cidr_filtering_metrics_*`: logins are not filtered by address, so all figures are 0. Agrees
+//! with `CIDRFilteringMetricsTable`.
 
 use super::VirtualTable;
 use super::row::VirtualRow;

@@ -1,4 +1,5 @@
-//! `clients`: the open connections of clients. Agrees with `ClientsTable`; `hostname` is the address, because names are not looked up.
+//! `clients`: the open connections of clients. Agrees with `ClientsTable`; `hostname` is the
+//! address, because names are not looked up.
 
 use types::CqlType;
 

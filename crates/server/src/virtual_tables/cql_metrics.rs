@@ -1,4 +1,5 @@
-//! `cql_metrics`: numbers of statements that were prepared and executed. Agrees with `CQLMetricsTable`.
+//! `cql_metrics`: numbers of statements that were prepared and executed. Agrees with
+//! `CQLMetricsTable`.
 
 use super::VirtualTable;
 use super::row::VirtualRow;

@@ -1,5 +1,5 @@
-//! Tables that exist so that programs which read them work, but never have rows: this node has no peers, hints, repairs, streams or
-//! storage-attached indexes.
+//! Tables that exist so that programs which read them work, but never have rows: this node has no
+//! peers, hints, repairs, streams or storage-attached indexes.
 
 use super::VirtualTable;
 
@@ -19,7 +19,8 @@ pub(super) const TABLES: &[VirtualTable] = &[
     empty("sai_column_indexes"),
     empty("sai_sstable_index_segments"),
     empty("sai_sstable_indexes"),
-    // most requests end as soon as they are read, so requests are not kept in a place that other requests could read
+    // most requests end as soon as they are read, so requests are not kept in a place that other
+    // requests could read
     empty("queries"),
 ];
 

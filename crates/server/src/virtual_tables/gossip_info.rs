@@ -1,5 +1,6 @@
-//! `gossip_info`: the states of the ring's endpoints. Agrees with `GossipInfoTable`. The versions of the states, which count changes that
-//! were gossiped, are null, because nothing is gossiped yet.
+//! `gossip_info`: the states of the ring's endpoints. Agrees with `GossipInfoTable`. The versions
+//! of the states, which count changes that were gossiped, are null, because nothing is gossiped
+//! yet.
 
 use ::ring::{Endpoint, State};
 use cluster::clock::uuid_text;
@@ -20,7 +21,7 @@ fn rows(services: &Services) -> Vec<VirtualRow> {
     ring.endpoints().iter().map(|endpoint| row(services, endpoint, endpoint == ring.local())).collect()
 }
 
-/// What the ring knows of an endpoint; of this node also what it knows of itself.
+/// The states of an endpoint that the ring knows; for this node all states.
 fn row(services: &Services, endpoint: &Endpoint, is_local: bool) -> VirtualRow {
     let word = match endpoint.state {
         State::Normal => "NORMAL",

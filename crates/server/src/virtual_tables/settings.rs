@@ -1,7 +1,8 @@
-//! `settings`: every key of cassandra.yaml with the value that is in force. Agrees with `SettingsTable`.
+//! `settings`: every key of cassandra.yaml with the value that is in force. Agrees with
+//! `SettingsTable`.
 //!
-//! Names, old names, forms of values and the hiding of secrets are `config`'s. This file overlays values that the start has chosen or
-//! nodetool has changed.
+//! Names, old names, forms of values and the hiding of secrets are `config`'s. This file overlays
+//! values that the start has chosen or nodetool has changed.
 
 use cluster::operations::{caches, compaction, state};
 
@@ -22,7 +23,8 @@ fn rows(services: &Services) -> Vec<VirtualRow> {
     rows.map(|(name, value)| VirtualRow::default().text("name", name).maybe_text("value", value.as_deref())).collect()
 }
 
-/// Keys whose value the configuration leaves open, or that nodetool can change, with the values in force.
+/// Keys whose value the configuration leaves open, or that nodetool can change, with the values in
+/// force.
 fn in_force(services: &Services) -> Vec<(&'static str, String)> {
     let node = &services.node;
     let options = state::options(node);

@@ -1,4 +1,5 @@
-//! `snapshots`: the snapshots on disk. Agrees with `SnapshotsTable`; no snapshot is ephemeral and none expires.
+//! `snapshots`: the snapshots on disk. Agrees with `SnapshotsTable`; no snapshot is ephemeral and
+//! none expires.
 
 use cluster::operations::{snapshots, tables};
 

@@ -1,4 +1,5 @@
-//! `sstable_tasks`: compactions and other work on SSTables that run now. Agrees with `SSTableTasksTable`.
+//! `sstable_tasks`: compactions and other work on SSTables that run now. Agrees with
+//! `SSTableTasksTable`.
 
 use cluster::operations::{compaction, state};
 

@@ -1,7 +1,8 @@
-//! Rows of a virtual table as the stream of a read: partitions in the order of their keys, rows in clustering order, only those that the
-//! command asks for.
+//! Rows of a virtual table as the stream of a read: partitions in the order of their keys, rows in
+//! clustering order, only those that the command asks for.
 //!
-//! Cassandra's virtual tables have a `LocalPartitioner`: not the token but the key itself, by its type, gives the order.
+//! Cassandra's virtual tables have a `LocalPartitioner`: not the token but the key itself, by its
+//! type, gives the order.
 
 use std::cmp::Ordering;
 
@@ -21,7 +22,8 @@ pub(super) struct Partitions {
     rows: std::vec::IntoIter<Row>,
 }
 
-/// The rows that a command asks for, of all rows of its table. `now`: microseconds since 1970. `newest_first`: partitions in reversed order.
+/// The rows that a command asks for, of all rows of its table. `now`: microseconds since 1970.
+/// `newest_first`: partitions in reversed order.
 pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, newest_first: bool, now: i64) -> Partitions {
     let table = &command.table;
     let ty = &table.partition_key_type;

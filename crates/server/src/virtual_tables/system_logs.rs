@@ -1,5 +1,5 @@
-//! `system_logs`: the last lines of the log, newest first. Agrees with `LogMessagesTable`; the lines are kept by
-//! [`crate::log_lines::LogLines`]. TRUNCATE forgets the lines.
+//! `system_logs`: the last lines of the log, newest first. Agrees with `LogMessagesTable`; the
+//! lines are kept by [`crate::log_lines::LogLines`]. TRUNCATE forgets the lines.
 
 use super::row::VirtualRow;
 use super::{Mutable, VirtualTable};

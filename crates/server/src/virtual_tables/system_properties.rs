@@ -1,5 +1,6 @@
-//! `system_properties`: properties of the program. Cassandra shows the properties of its JVM and the environment variables that it knows; a
-//! program without a JVM has few. Agrees with `SystemPropertiesTable` where names are shared.
+//! `system_properties`: properties of the program. Cassandra shows the properties of its JVM and
+//! the environment variables that it knows; a program without a JVM has few. Agrees with
+//! `SystemPropertiesTable` where names are shared.
 
 use cluster::identity::RELEASE_VERSION;
 use cluster::operations::state;

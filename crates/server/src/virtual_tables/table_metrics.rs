@@ -1,8 +1,9 @@
-//! The virtual tables with a row for each stored table: latencies, sizes, tombstones and rows that reads pass. Agrees with
-//! `TableMetricTables`.
+//! The virtual tables with a row for each stored table: latencies, sizes, tombstones and rows that
+//! reads pass. Agrees with `TableMetricTables`.
 //!
-//! Latencies and distributions are those of all requests since the start, not of the last five minutes. With one node the coordinator waits
-//! for nothing but this node, so `coordinator_*` and `local_*` show the same.
+//! Latencies and distributions are those of all requests since the start, not of the last five
+//! minutes. With one node the coordinator waits for nothing but this node, so `coordinator_*` and
+//! `local_*` show the same.
 
 use cluster::operations::tables;
 use metrics::Histogram;

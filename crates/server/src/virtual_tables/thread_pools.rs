@@ -1,7 +1,8 @@
-//! `thread_pools`: what there is instead of Cassandra's stages, under the names of these stages. Agrees with `ThreadPoolsTable`.
+//! `thread_pools`: what there is instead of Cassandra's stages, under the names of these stages.
+//! Agrees with `ThreadPoolsTable`.
 //!
-//! Requests run on the worker that reads them, whose thread is the stage for reads, writes and the native transport. Of all requests only the
-//! one that reads this table is shown as active.
+//! Requests run on the worker that reads them, whose thread is the stage for reads, writes and the
+//! native transport. Of all requests only the one that reads this table is shown as active.
 
 use cluster::operations::{compaction, state, tables};
 

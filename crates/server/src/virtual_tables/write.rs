@@ -1,4 +1,5 @@
-//! Writes to virtual tables. Nearly all are refused. Agrees with `AbstractMutableVirtualTable` and `TruncateStatement`.
+//! Writes to virtual tables. Nearly all are refused. Agrees with `AbstractMutableVirtualTable` and
+//! `TruncateStatement`.
 
 use cql::CqlError;
 use rows::{ColumnData, Mutation, PartitionUpdate, Row};
@@ -33,7 +34,7 @@ fn apply_one(services: &Services, update: &PartitionUpdate) -> Result<(), CqlErr
     Ok(())
 }
 
-/// What a row of an update changes.
+/// The name of the change that a row of an update makes.
 fn change_of(row: &Row) -> &'static str {
     if !row.deletion.is_live() {
         return "Row deletion";

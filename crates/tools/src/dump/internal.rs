@@ -1,4 +1,5 @@
-//! The internal form (`-d`): one line for each row or marker, as the `toString` methods of Cassandra's classes write it.
+//! The internal form (`-d`): one line for each row or marker, as the `toString` methods of
+//! Cassandra's classes write it.
 
 use std::fmt::Write;
 

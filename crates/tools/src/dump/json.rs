@@ -1,8 +1,9 @@
 //! Writes JSON text with the spacing of the library Jackson as sstabledump configures it.
 //!
-//! With lines, nothing stands between tokens. Pretty, each member and element stands on a line of its own, indented by two spaces a
-//! level; in objects or arrays that are switched to compact a space stands instead of the line break. The switch has its effect
-//! when a separator is written, not when an object begins: callers flip it in the order in which JsonTransformer does.
+//! With lines, nothing stands between tokens. Pretty, each member and element stands on a line of
+//! its own, indented by two spaces a level; in objects or arrays that are switched to compact a
+//! space stands instead of the line break. The switch has its effect when a separator is written,
+//! not when an object begins: callers flip it in the order in which JsonTransformer does.
 
 /// JSON text that is being written, with the nesting at its end.
 #[derive(Debug)]
@@ -48,7 +49,8 @@ impl Json {
         }
     }
 
-    /// Writes what stands before a value: nothing for a member, the separator for an element, a line break or a space at the root.
+    /// Writes what stands before a value: nothing for a member, the separator for an element, a
+    /// line break or a space at the root.
     #[inline]
     fn before_value(&mut self) {
         if std::mem::take(&mut self.after_name) {

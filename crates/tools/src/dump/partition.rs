@@ -1,4 +1,5 @@
-//! A partition as JSON: key, deletion, rows with their cells, range tombstones. The order of members is that of JsonTransformer.
+//! A partition as JSON: key, deletion, rows with their cells, range tombstones. The order of
+//! members is that of JsonTransformer.
 
 use rows::{
     Cell, ColumnData, ComplexColumn, DeletionTime, Liveness, PartitionHead, PrefixKind, RangeTombstoneMarker, Row,

@@ -1,8 +1,9 @@
 //! Times as sstabledump prints them: numbers, or ISO 8601 in UTC.
 //!
-//! The date form repeats two mistakes of sstabledump: it cuts seconds towards zero but counts the fraction upwards, so that times before
-//! 1970 with a fraction come out a second late; and it clamps nanoseconds to 64 bits, so that times beyond 2262 have the fraction
-//! .854775807. Agrees with `JsonTransformer.dateString` and `java.time.Instant.toString`.
+//! The date form repeats two mistakes of sstabledump: it cuts seconds towards zero but counts the
+//! fraction upwards, so that times before 1970 with a fraction come out a second late; and it
+//! clamps nanoseconds to 64 bits, so that times beyond 2262 have the fraction .854775807. Agrees
+//! with `JsonTransformer.dateString` and `java.time.Instant.toString`.
 
 use std::fmt::Write;
 

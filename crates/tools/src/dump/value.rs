@@ -1,7 +1,8 @@
-//! Values as JSON. The frequent types are written here directly; all other types are written by `types::json`, whose text for the
-//! frequent types is the same.
+//! Values as JSON. The frequent types are written here directly; all other types are written by
+//! `types::json`, whose text for the frequent types is the same.
 //!
-//! sstabledump prints the first eight bytes of a counter's context as its value, and so does this file.
+//! sstabledump prints the first eight bytes of a counter's context as its value, and so does this
+//! file.
 
 use types::CqlType;
 use types::json::put_json;

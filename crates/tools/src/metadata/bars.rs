@@ -1,4 +1,5 @@
-//! Histograms as bars, as sstablemetadata draws them. Agrees with `org.apache.cassandra.tools.Util.TermHistogram`.
+//! Histograms as bars, as sstablemetadata draws them. Agrees with
+//! `org.apache.cassandra.tools.Util.TermHistogram`.
 
 use std::fmt::Write;
 

@@ -22,7 +22,8 @@ fn julian_or_gregorian(days: i64) -> Date {
     if days >= GREGORIAN_FROM {
         return Date::of_days(days);
     }
-    // days are counted from 1 March of year 0 in the Julian calendar, where every fourth year is a leap year
+    // days are counted from 1 March of year 0 in the Julian calendar, where every fourth year is a
+    // leap year
     let shifted = days + 719_470;
     let (era, day_of_era) = (shifted.div_euclid(1461), shifted.rem_euclid(1461));
     let year_of_era = (day_of_era - day_of_era / 1460) / 365;
@@ -66,7 +67,8 @@ pub fn byte_words(bytes: i64) -> Option<String> {
     }
 }
 
-/// The order in which `java.util.HashMap` gives entries that were put in the order given here: by bucket, then as they came.
+/// The order in which `java.util.HashMap` gives entries that were put in the order given here: by
+/// bucket, then as they came.
 pub fn java_map_order<'a, T>(entries: impl Iterator<Item = (&'a str, T)>) -> Vec<T> {
     let mut entries: Vec<(u32, T)> = entries.map(|(name, value)| (java_hash(name), value)).collect();
     let mut buckets = 16;

@@ -72,7 +72,7 @@ fn sorted_entries(directory: &Path) -> Vec<PathBuf> {
     entries
 }
 
-/// What a verb did.
+/// The result of a verb.
 pub struct Ran {
     pub code: u8,
     pub out: String,

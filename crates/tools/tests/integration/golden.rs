@@ -101,7 +101,8 @@ fn around(text: &str, at: usize) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// Of many keys the estimate lacks the correction by tables that Cassandra's library has: up to a hundredth off.
+/// Of many keys the estimate lacks the correction by tables that Cassandra's library has: up to a
+/// hundredth off.
 fn is_near(found: &str, golden: &str) -> bool {
     let number = |line: &str| line.strip_prefix("Estimated cardinality: ").and_then(|text| text.parse::<f64>().ok());
     matches!((number(found), number(golden)), (Some(found), Some(golden)) if (found / golden - 1.0).abs() < 0.01)

@@ -1,4 +1,5 @@
-//! Verbs that write: what they write reads as what they read, the directory changes as one step, and a running node is left alone.
+//! Verbs that write: what they write reads as what they read, the directory changes as one step,
+//! and a running node is left alone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,7 +88,8 @@ fn an_upgrade_keeps_content_and_statistics() {
             text.lines().filter(stable).map(str::to_owned).collect::<Vec<_>>()
         };
         let (old, new) = (metadata(&data), metadata(&new.path(Component::Data)));
-        // Cassandra's own files say what its sketch and histograms saw before compaction; what is counted anew may differ there
+        // Cassandra's own files say what its sketch and histograms saw before compaction; what is
+        // counted anew may differ there
         let same = old.iter().zip(&new).filter(|(old, new)| old == new).count();
         assert!(same + 8 >= old.len(), "{:?}: {old:#?} {new:#?}", fixture.descriptor);
         for name in ["SSTable Level", "Repaired at", "Minimum timestamp", "Maximum timestamp", "totalRows"] {
@@ -97,7 +99,8 @@ fn an_upgrade_keeps_content_and_statistics() {
     }
 }
 
-/// Up and down through every version that is written: the content stays, but for times that nb has no form for.
+/// Up and down through every version that is written: the content stays, but for times that nb has
+/// no form for.
 #[test]
 fn versions_go_up_and_down() {
     let mut capped = 0;
@@ -138,7 +141,8 @@ fn an_upgrade_in_place_replaces_the_source() {
     assert_eq!(logs(directory.path()), 0);
 }
 
-/// Writes an SSTable like that of `kv_text` with so many partitions of a kilobyte that does not compress.
+/// Writes an SSTable like that of `kv_text` with so many partitions of a kilobyte that does not
+/// compress.
 fn large(directory: &Path, partitions: u32) -> PathBuf {
     let env = env::real::env();
     let like = fixture("kv_text");

@@ -1,4 +1,5 @@
-//! JSON and YAML of nodetool (`-F`). Keys stand in alphabetical order; Cassandra's order is that of a Java hash map.
+//! JSON and YAML of nodetool (`-F`). Keys stand in alphabetical order; Cassandra's order is that of
+//! a Java hash map.
 
 use std::io::{self, Write};
 
@@ -100,7 +101,8 @@ pub(crate) fn number(value: &Value) -> f64 {
     value.as_f64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// For each level the number of its SSTables, with the greatest number that it should have if it has more, and their bytes.
+/// For each level the number of its SSTables, with the greatest number that it should have if it
+/// has more, and their bytes.
 pub(crate) fn levels(table: &TableStats, human: bool) -> (Vec<String>, Vec<String>) {
     let count = |(count, _, most): &(u64, u64, u64)| match count > most {
         true => format!("{count}/{most}"),
@@ -109,7 +111,8 @@ pub(crate) fn levels(table: &TableStats, human: bool) -> (Vec<String>, Vec<Strin
     (table.levels.iter().map(count).collect(), table.levels.iter().map(|(_, bytes, _)| size(*bytes, human)).collect())
 }
 
-/// The window of TimeWindowCompactionStrategy, and the longest span of write timestamps in one SSTable.
+/// The window of TimeWindowCompactionStrategy, and the longest span of write timestamps in one
+/// SSTable.
 pub(crate) fn time_window(table: &TableStats) -> Option<String> {
     let (count, unit, millis) = table.time_window.as_ref()?;
     let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "null".to_owned());
