@@ -24,7 +24,6 @@ use schema::TableMetadata;
 use types::DecoratedKey;
 
 use crate::node::Node;
-use crate::replica::apply::WriteError;
 use crate::system_rows::{self, SystemRow};
 
 pub(crate) use replay::BatchLog;
@@ -33,13 +32,8 @@ pub(crate) use replay::BatchLog;
 const VERSION: i32 = 13;
 
 impl Node {
-    /// Applies the mutations of a logged batch: all of them are durable when it returns, and after a crash all or none are there.
-    pub async fn write_logged_batch(&self, mutations: Vec<Mutation>) -> Result<(), WriteError> {
-        self.write(&self.with_record(mutations)).await
-    }
-
     /// The mutations with the record before them and its removal behind them.
-    fn with_record(&self, mutations: Vec<Mutation>) -> Vec<Mutation> {
+    pub(crate) fn with_record(&self, mutations: Vec<Mutation>) -> Vec<Mutation> {
         let table = self.batches_table();
         let id = self.uuids.next();
         let mut all = Vec::with_capacity(mutations.len() + 2);

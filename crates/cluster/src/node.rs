@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use env::{Env, Wake};
-use schema::Schema;
+use ring::Ring;
+use schema::{Schema, TableId};
 use storage::Engine;
-use types::Consistency;
+use types::Token;
 
 use crate::batchlog::BatchLog;
 use crate::clock::{TimeUuids, WriteClock};
 use crate::error::NodeError;
 use crate::identity::{Identity, IdentityOptions, local_table};
-use crate::replica::forecast::Forecast;
-use crate::replication::{self, Shortage};
+use crate::replica::Replica;
 use crate::sampling::Sampling;
 use crate::stripes::Stripes;
 use crate::system_rows::SystemRow;
-use crate::{clock_mark, compaction_history, size_estimates};
+use crate::{clock_mark, compaction_history, size_estimates, topology};
 
 /// How long requests may take. Changed at run time by `nodetool settimeout`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,8 +71,10 @@ pub struct Node {
     /// Ids.
     pub uuids: TimeUuids,
     timeouts: ArcSwap<Timeouts>,
-    /// Which reads are long.
-    pub(crate) forecast: Arc<Forecast>,
+    /// What it does for coordinators.
+    pub(crate) replica: Replica,
+    /// The ring as it is known now.
+    pub(crate) ring: ArcSwap<Ring>,
     /// Samples of reads and writes, while somebody asks for them.
     pub sampling: Arc<Sampling>,
     /// Of rows in which counters are being incremented.
@@ -98,7 +100,9 @@ impl Node {
         let timeouts = ArcSwap::from_pointee(timeouts);
         let (counter_locks, partition_locks) = (Stripes::default(), Stripes::default());
         let schema_changes = Arc::default();
-        let (forecast, sampling) = (Arc::default(), Arc::default());
+        let sampling = Arc::default();
+        let replica = Replica::new(&engine, &sampling);
+        let ring = ArcSwap::from_pointee(topology::ring_of_one(&identity, &engine.schema()));
         let node = Self {
             engine,
             env,
@@ -108,7 +112,8 @@ impl Node {
             _size_estimates: size_estimates,
             uuids,
             timeouts,
-            forecast,
+            replica,
+            ring,
             sampling,
             counter_locks,
             partition_locks,
@@ -168,11 +173,23 @@ impl Node {
         self.timeouts.store(Arc::new(timeouts));
     }
 
-    /// Whether enough replicas of a keyspace are there. Gives how many the level waits for.
-    pub fn check_level(&self, keyspace: &str, level: Consistency) -> Result<u32, Shortage> {
-        match self.schema().keyspace(keyspace) {
-            Some(keyspace) => replication::check(keyspace, level, &self.identity.data_center),
-            None => Ok(1),
+    /// The shard of a token on this node, and how many shards there are.
+    pub fn shard_of(&self, token: Token) -> (usize, usize) {
+        let shards = self.engine.shards;
+        (shards.of(token), shards.count())
+    }
+
+    /// A read of a table was refused: it passed more tombstones than it may.
+    pub fn count_tombstone_failure(&self, table: TableId) {
+        if let Some(store) = self.engine.table(table) {
+            store.metrics.tombstone_failures.add(1);
+        }
+    }
+
+    /// A read of a table passed so many tombstones that its client is warned.
+    pub fn count_tombstone_warning(&self, table: TableId) {
+        if let Some(store) = self.engine.table(table) {
+            store.metrics.tombstone_warnings.add(1);
         }
     }
 }

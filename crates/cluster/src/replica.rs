@@ -1,5 +1,49 @@
-//! What a node does for a coordinator, be that itself.
+//! What a node does for a coordinator, be that itself: it applies mutations and reads what it has.
+//!
+//! The engine is behind this: a coordinator asks a replica and never the engine. This node is asked by a call,
+//! nothing is serialised. Files: [`apply`] for writes, [`read`] for reads.
 
 pub mod apply;
-pub(crate) mod forecast;
+mod forecast;
 pub mod read;
+
+use std::sync::Arc;
+
+use env::Env;
+use schema::TableMetadata;
+use storage::Engine;
+use storage::commitlog::LogPosition;
+use types::DecoratedKey;
+
+use crate::sampling::Sampling;
+use forecast::Forecast;
+
+/// This node as a replica.
+pub(crate) struct Replica {
+    engine: Arc<Engine>,
+    /// The outside.
+    env: Env,
+    /// Which reads are long.
+    forecast: Arc<Forecast>,
+    /// Samples of reads and writes, while somebody asks for them.
+    sampling: Arc<Sampling>,
+}
+
+impl Replica {
+    /// On an engine.
+    pub fn new(engine: &Arc<Engine>, sampling: &Arc<Sampling>) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            env: engine.env.clone(),
+            forecast: Arc::default(),
+            sampling: Arc::clone(sampling),
+        }
+    }
+
+    /// The log position up to which everything is durable that a read of a partition can have seen; None: nothing
+    /// of it is in memtables.
+    pub fn position_of(&self, table: &TableMetadata, key: &DecoratedKey) -> Option<LogPosition> {
+        let store = self.engine.table(table.id)?;
+        store.last_logged(self.engine.shards.of(key.token))
+    }
+}

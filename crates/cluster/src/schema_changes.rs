@@ -1,4 +1,4 @@
-//! Schema changes and truncation of this node: carried out off the workers, durable when they return.
+//! Schema changes of this node: carried out off the workers, durable when they return.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use storage::table::TableStore;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::node::Node;
-use crate::replica::apply::{WriteError, within};
+use crate::replica::apply::WriteError;
 
 impl Node {
     /// Changes the schema by a function of what it is; stored and in force when it returns. Ok(Err): the function refused.
@@ -27,6 +27,7 @@ impl Node {
             self.engine.log.wait_durable(position).await?;
         }
         self.write_schema_version();
+        self.renew_ring();
         let (indexes, tables): (Vec<_>, Vec<_>) =
             changed.dropped.into_iter().partition(|store| store.table().kind == TableKind::Index);
         // an index that is made again under the same name has its files where these are
@@ -42,15 +43,6 @@ impl Node {
             let alone = Arc::clone(&alone);
             self.engine.dropper.request(store, Some(Box::new(move |_| drop(alone))));
         }
-    }
-
-    /// Drops all data of a table.
-    pub async fn truncate(&self, keyspace: &str, table: &str) -> Result<(), WriteError> {
-        let Some(store) = self.engine.table_by_name(keyspace, table) else {
-            return Err(StorageError::UnknownTable { table: format!("{keyspace}.{table}") }.into());
-        };
-        let truncated = async { Ok(storage::truncate::truncate(&self.engine, &store).await?) };
-        within(&self.env, self.timeouts().truncate, truncated).await.unwrap_or(Err(WriteError::TimedOut))
     }
 }
 

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use rows::ReadError;
-use types::{Consistency, WriteKind};
+use types::{Consistency, ReplicaFailure, WriteKind};
 
 /// Why a statement was refused or failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,19 +28,26 @@ pub enum CqlError {
     WriteTimeout { consistency: Consistency, received: i32, block_for: i32, kind: WriteKind },
     /// 1200.
     ReadTimeout { consistency: Consistency, received: i32, block_for: i32, data_present: bool },
-    /// 1300. `reason`: 0 unknown, 1 too many tombstones, 2 timeout.
+    /// 1300.
     ReadFailure {
         consistency: Consistency,
         received: i32,
         block_for: i32,
-        reason: u16,
+        failures: Vec<ReplicaFailure>,
         data_present: bool,
         message: String,
     },
     /// 1400.
     FunctionFailure { keyspace: String, function: String, argument_types: Vec<String>, message: String },
     /// 1500. `why` follows Cassandra's words, unless it is empty.
-    WriteFailure { consistency: Consistency, received: i32, block_for: i32, reason: u16, kind: WriteKind, why: String },
+    WriteFailure {
+        consistency: Consistency,
+        received: i32,
+        block_for: i32,
+        failures: Vec<ReplicaFailure>,
+        kind: WriteKind,
+        why: String,
+    },
     /// 2000: not CQL.
     Syntax(String),
     /// 2100.
@@ -127,9 +134,9 @@ impl fmt::Display for CqlError {
                 let but = if *data_present { "" } else { " (no data received)" };
                 write!(f, "Operation timed out - received only {received} responses{but}.")
             }
-            Self::WriteFailure { received, why, .. } => {
-                let before = if why.is_empty() { "" } else { ": " };
-                write!(f, "Operation failed - received {received} responses and 1 failures{before}{why}")
+            Self::WriteFailure { received, failures, why, .. } => {
+                let (failures, before) = (failures.len(), if why.is_empty() { "" } else { ": " });
+                write!(f, "Operation failed - received {received} responses and {failures} failures{before}{why}")
             }
             Self::Read(error) => error.fmt(f),
         }

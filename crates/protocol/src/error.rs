@@ -4,24 +4,12 @@
 //! turns a code that a version does not know into its nearest older form, as Cassandra does. Native
 //! protocol specification §9; `ErrorMessage.java`, `ExceptionCode.java`.
 
-use std::net::IpAddr;
-
 use bytes::{BufMut, Bytes, BytesMut};
-use types::{Consistency, WriteKind};
+use types::{Consistency, ReplicaFailure, WriteKind};
 
 use crate::decode_error::DecodeError;
 use crate::version::ProtocolVersion;
 use crate::wire::{put_inet_address, put_short_bytes, put_string, put_string_list};
-
-/// A replica that failed, with the code of the reason: 0 unknown, 1 too many tombstones, 2 timeout,
-/// 3 incompatible schema, 4 read size, 5 node down, 6 index not available, 7 too many indexes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReplicaFailure {
-    /// The address of the replica.
-    pub endpoint: IpAddr,
-    /// The code of the reason.
-    pub reason: u16,
-}
 
 /// An error as a client sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -298,8 +286,8 @@ fn put_failures(out: &mut BytesMut, failures: &[ReplicaFailure], version: Protoc
     out.put_i32(i32::try_from(failures.len()).expect("fewer replicas than that"));
     if version >= ProtocolVersion::V5 {
         for failure in failures {
-            put_inet_address(out, failure.endpoint);
-            out.put_u16(failure.reason);
+            put_inet_address(out, failure.endpoint.ip());
+            out.put_u16(failure.reason.code());
         }
     }
 }

@@ -24,7 +24,7 @@ pub mod wire;
 
 pub use compression::Compression;
 pub use decode_error::DecodeError;
-pub use error::{ErrorKind, ErrorMessage, ReplicaFailure};
+pub use error::{ErrorKind, ErrorMessage};
 pub use opcode::Opcode;
 pub use request::{Request, RequestEnvelope};
 pub use response::{Response, ResponseEnvelope, ResponseExtras};

@@ -10,7 +10,7 @@ use types::Token;
 
 use crate::endpoint::{Endpoint, EndpointId};
 use crate::placement::{Placement, tokens_of};
-use crate::replication::Replication;
+use crate::replication::{Replication, ReplicationError};
 
 /// The ring at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,8 +20,8 @@ pub struct Ring {
     local: EndpointId,
     /// Tokens of the endpoints that own theirs, ascending.
     tokens: Vec<(Token, EndpointId)>,
-    /// Where each keyspace lies, by its name.
-    keyspaces: BTreeMap<String, Arc<Placement>>,
+    /// Where each keyspace lies, by its name; or why that is not known.
+    keyspaces: BTreeMap<String, Result<Arc<Placement>, ReplicationError>>,
 }
 
 impl Ring {
@@ -33,24 +33,30 @@ impl Ring {
     }
 
     /// The same endpoints with these keyspaces and no others.
-    pub fn with_keyspaces(&self, keyspaces: impl IntoIterator<Item = (String, Replication)>) -> Self {
+    pub fn with_keyspaces(
+        &self,
+        keyspaces: impl IntoIterator<Item = (String, Result<Replication, ReplicationError>)>,
+    ) -> Self {
         let mut placements: BTreeMap<Replication, Arc<Placement>> = BTreeMap::new();
-        for placement in self.keyspaces.values() {
+        for placement in self.keyspaces.values().flatten() {
             placements.entry(placement.replication.clone()).or_insert_with(|| Arc::clone(placement));
         }
-        let place = |replication: Replication| {
+        let mut place = |replication: Replication| {
             let made = || Arc::new(Placement::new(replication.clone(), &self.endpoints, self.local));
             Arc::clone(placements.entry(replication.clone()).or_insert_with(made))
         };
-        let mut place = place;
-        let keyspaces = keyspaces.into_iter().map(|(name, replication)| (name, place(replication))).collect();
+        let placed = |(name, replication): (String, Result<_, _>)| (name, replication.map(&mut place));
+        let keyspaces = keyspaces.into_iter().map(placed).collect();
         Self { keyspaces, ..self.clone() }
     }
 
     /// The same keyspaces on these endpoints.
     pub fn with_endpoints(&self, endpoints: Vec<Endpoint>, local: EndpointId) -> Self {
-        let replications = self.keyspaces.iter().map(|(name, placement)| (name.clone(), placement.replication.clone()));
-        Self::new(endpoints, local).with_keyspaces(replications.collect::<Vec<_>>())
+        let replication = |placement: &Arc<Placement>| placement.replication.clone();
+        let replications = self.keyspaces.iter().map(|(name, placement)| {
+            (name.clone(), placement.as_ref().map(replication).map_err(ReplicationError::clone))
+        });
+        Self::new(endpoints, local).with_keyspaces(replications)
     }
 
     /// All endpoints. Their positions are their ids.
@@ -93,9 +99,14 @@ impl Ring {
         &self.tokens
     }
 
-    /// Where a keyspace lies; None: the ring does not know it.
+    /// Where a keyspace lies; None: there is no such keyspace, or its replication cannot be placed.
     pub fn placement(&self, keyspace: &str) -> Option<&Arc<Placement>> {
-        self.keyspaces.get(keyspace)
+        self.placed(keyspace)?.ok()
+    }
+
+    /// Where a keyspace lies, or why that is not known; None: there is no such keyspace.
+    pub fn placed(&self, keyspace: &str) -> Option<Result<&Arc<Placement>, &ReplicationError>> {
+        self.keyspaces.get(keyspace).map(Result::as_ref)
     }
 
     /// The names of the data centres that have endpoints, ascending.

@@ -189,10 +189,13 @@ fn ownership_follows_from_tokens_and_copies() {
 fn a_changed_ring_keeps_its_keyspaces() {
     let ring = Ring::new(two_centers()[..1].to_vec(), EndpointId(0));
     let simple = Replication::Simple { factor: 3 };
-    let keyspaces = ["a", "b"].map(|name| (name.to_owned(), simple.clone()));
+    let keyspaces = ["a", "b"].map(|name| (name.to_owned(), Ok(simple.clone())));
     let ring = ring.with_keyspaces(keyspaces);
     let natural = |ring: &Ring| ring.placement("b").map(|placement| placement.natural(Token(150)).len());
     assert_eq!(natural(&ring), Some(1));
     assert_eq!(natural(&ring.with_endpoints(two_centers(), EndpointId(0))), Some(3));
-    assert_eq!(natural(&ring.with_keyspaces([("a".to_owned(), simple)])), None);
+    assert_eq!(natural(&ring.with_keyspaces([("a".to_owned(), Ok(simple))])), None);
+    let transient = Replication::parse("SimpleStrategy", &[("replication_factor".to_owned(), "3/1".to_owned())].into());
+    let odd = ring.with_keyspaces([("a".to_owned(), transient)]);
+    assert!(odd.placed("a").is_some_and(|placed| placed.is_err()) && odd.placement("a").is_none());
 }

@@ -5,24 +5,24 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use cluster::coordinator::cas::{Cas, CasError};
 use cluster::replica::read::Open;
-use cluster::{Acknowledgement, ReadFigures, ReadOutcome, ReadRequest, WriteError};
+use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
 use cql::auth::Roles;
 use cql::{
     CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent, WriteOptions,
 };
 use rows::command::TraceSink;
 use rows::report::ReadReport;
-use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError};
+use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError};
 use schema::{Schema, TableId, TableMetadata};
 use stdx::Share;
 use storage::Observation;
-use types::{BatchKind, Consistency, DecoratedKey, WriteKind};
+use types::{BatchKind, Consistency, DecoratedKey};
 
 use crate::auth::Auth;
 use crate::errors;
 use crate::events;
-use crate::request::Unacknowledged;
 use crate::services::Services;
 use crate::trace::TraceSession;
 use crate::virtual_tables;
@@ -46,29 +46,19 @@ pub struct RequestCoordinator {
     /// Whoever made it waits for the log in its place, where a write has to.
     pub leaves_wait: bool,
     /// The write that it has left to wait for.
-    pub unacknowledged: Mutex<Option<Unacknowledged>>,
+    pub unacknowledged: Mutex<Option<Acknowledgement>>,
 }
 
 impl RequestCoordinator {
-    fn check(&self, keyspace: &str, consistency: Consistency) -> Result<i32, CqlError> {
-        let required = self
-            .services
-            .node
-            .check_level(keyspace, consistency)
-            .map_err(|shortage| errors::unavailable(consistency, shortage))?;
-        Ok(i32::try_from(required).unwrap_or(i32::MAX))
-    }
-
     /// Says in the trace where mutations go.
     fn describe(&self, mutations: &[Mutation]) {
         if self.trace.is_none() {
             return;
         }
-        let shards = self.services.node.engine.shards;
         for mutation in mutations {
             self.trace(|| "Appending to commitlog".to_owned());
+            let (shard, _) = self.services.node.shard_of(mutation.key.token);
             for update in &mutation.updates {
-                let shard = shards.of(mutation.key.token);
                 self.trace(|| format!("Adding to {} memtable of shard {shard}", update.table.name));
             }
         }
@@ -85,17 +75,15 @@ impl RequestCoordinator {
         histogram.record(mutations.len() as u64);
     }
 
-    /// Writes, and leaves the wait for the log to whoever made this.
-    async fn append(
-        &self,
-        mutations: Vec<Mutation>,
-        unacknowledged: impl FnOnce(Acknowledgement) -> Unacknowledged,
-    ) -> Result<(), WriteError> {
-        let Some(wait) = self.services.node.append(&mutations).await? else { return Ok(()) };
-        let former = self.unacknowledged.lock().expect("no panic inside").replace(unacknowledged(wait));
+    /// The end of a write: its wait is left to whoever made this, or waited for here.
+    async fn acknowledge(&self, wait: Acknowledgement, is_left: bool) -> Result<(), RequestError> {
+        if !is_left {
+            return wait.await;
+        }
+        let former = self.unacknowledged.lock().expect("no panic inside").replace(wait);
         match former {
             None => Ok(()),
-            Some(former) => former.wait.await,
+            Some(former) => former.await,
         }
     }
 
@@ -107,8 +95,8 @@ impl RequestCoordinator {
         }
     }
 
-    /// Refuses reads that cannot be at a level. Gives how many replicas they wait for.
-    fn check_read(&self, commands: &[ReadCommand], consistency: Consistency) -> Result<i32, CqlError> {
+    /// Refuses reads that cannot be at a level, whatever the ring is.
+    fn check_read(&self, commands: &[ReadCommand], consistency: Consistency) -> Result<(), CqlError> {
         if consistency == Consistency::Any {
             return Err(CqlError::invalid("ANY ConsistencyLevel is only supported for writes"));
         }
@@ -120,62 +108,42 @@ impl RequestCoordinator {
         if cluster::replica::read::is_of_range(commands) {
             self.of_range.store(true, Ordering::Relaxed);
         }
-        match commands.first() {
-            Some(command) if !command.table.is_virtual() => self.check(&command.table.keyspace, consistency),
-            _ => Ok(1),
-        }
+        Ok(())
     }
 
-    /// What a conditional statement or a read at SERIAL answers must not be taken back by a power cut.
-    async fn wait_for_what_was_read(
-        &self,
-        table: &TableMetadata,
-        key: &DecoratedKey,
-        consistency: Consistency,
-        block_for: i32,
-    ) -> Result<(), CqlError> {
-        let waited = self.services.node.wait_for_what_was_read(table, key).await;
-        waited.map_err(|error| errors::of_write(error, consistency, block_for, WriteKind::Cas))
-    }
-
-    /// Reads what is there, durable or not.
-    async fn read_now<T, F>(
-        &self,
-        commands: Vec<ReadCommand>,
-        consistency: Consistency,
-        build: F,
-    ) -> Result<T, CqlError>
-    where
-        T: Send + 'static,
-        F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
-    {
-        let block_for = self.check_read(&commands, consistency)?;
+    /// What a read asks the node for.
+    fn read_request(&self, commands: Vec<ReadCommand>) -> ReadRequest {
         let open = match is_virtual(&commands) {
             true => Some(virtual_tables::opener(&self.services)),
             false => self.observing(),
         };
-        let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
-        let table = commands.first().map(|command| command.table.id);
-        let node = &self.services.node;
-        if let Some(command) = commands.first().filter(|_| node.sampling.is_on()) {
+        if let Some(command) = commands.first().filter(|_| self.services.node.sampling.is_on()) {
             let _ = self.sampled.set(Arc::clone(&command.table));
         }
-        let results = Some(Arc::clone(&self.services.results));
-        let request = ReadRequest { commands, trace, open, results };
-        let broadcast = node.identity.broadcast;
-        let read = node.read_told(request, &self.figures, would_block, build).await;
-        read.map_err(|outcome| {
-            self.count_failure(table, &outcome);
-            errors::of_read(outcome, consistency, block_for, broadcast)
-        })
+        let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
+        ReadRequest { commands, trace, open, results: Some(Arc::clone(&self.services.results)) }
     }
 
-    fn count_failure(&self, table: Option<TableId>, outcome: &ReadOutcome<CqlError>) {
-        if let ReadOutcome::Failed(CqlError::Read(ReadError::TooManyTombstones(_))) = outcome
-            && let Some(store) = table.and_then(|table| self.services.node.engine.table(table))
+    /// Reads for a statement that holds the lock of the partition.
+    async fn read_locked<T, F>(&self, command: ReadCommand, level: Consistency, build: F) -> Result<T, CqlError>
+    where
+        T: Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
+    {
+        let table = command.table.id;
+        let request = self.read_request(vec![command]);
+        let read = self.services.node.read_now(request, level, &self.figures, would_block, build).await;
+        read.map_err(|error| self.failed_read(Some(table), error))
+    }
+
+    fn failed_read(&self, table: Option<TableId>, error: FailedRead<CqlError>) -> CqlError {
+        if let FailedRead::Failed { outcome, .. } = &error
+            && let ReadOutcome::Failed(CqlError::Read(ReadError::TooManyTombstones(_))) = outcome
+            && let Some(table) = table
         {
-            store.metrics.tombstone_failures.add(1);
+            self.services.node.count_tombstone_failure(table);
         }
+        errors::of_read(error)
     }
 
     fn trace(&self, line: impl FnOnce() -> String) {
@@ -186,19 +154,7 @@ impl RequestCoordinator {
 
     /// How reads are opened while somebody looks on.
     fn observing(&self) -> Option<Arc<Open>> {
-        let observation = self.observation.get()?.clone();
-        let engine = Arc::clone(&self.services.node.engine);
-        Some(Arc::new(move |command: &ReadCommand, context: &ReadContext| {
-            engine.read_observed(command, context, &observation)
-        }))
-    }
-}
-
-/// The partition that a command reads; None: it reads a range.
-fn partition_of(command: &ReadCommand) -> Option<(Arc<TableMetadata>, DecoratedKey)> {
-    match &command.range {
-        PartitionRange::Key(key) => Some((Arc::clone(&command.table), key.clone())),
-        PartitionRange::Range { .. } => None,
+        Some(self.services.node.observed(self.observation.get()?))
     }
 }
 
@@ -242,13 +198,12 @@ impl Coordinator for RequestCoordinator {
     }
 
     fn cluster(&self) -> ClusterInfo {
-        let identity = &self.services.node.identity;
-        let endpoint = format!("/{}", identity.broadcast);
+        let ring = self.services.node.ring();
         ClusterInfo {
-            name: identity.cluster_name.clone(),
-            data_centers: vec![identity.data_center.clone()],
+            name: self.services.node.identity.cluster_name.clone(),
+            data_centers: ring.data_centers().into_iter().map(str::to_owned).collect(),
             default_compaction: Arc::clone(&self.services.default_compaction),
-            ring: identity.tokens.iter().map(|token| (token.0, endpoint.clone())).collect(),
+            ring: ring.tokens().map(|(token, owner)| (token.0, format!("/{}", owner.address))).collect(),
             ..ClusterInfo::default()
         }
     }
@@ -273,34 +228,28 @@ impl Coordinator for RequestCoordinator {
         if consistency.is_serial() {
             return Err(CqlError::invalid("You must use conditional updates for serializable writes"));
         }
-        let mut block_for = 1;
-        let mut of_roles = false;
-        for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
-            block_for = self.check(&update.table.keyspace, consistency)?;
-            of_roles |= Auth::follows(&update.table.keyspace);
-        }
+        let mut updates = mutations.iter().flat_map(|mutation| &mutation.updates);
+        let of_roles = updates.any(|update| Auth::follows(&update.table.keyspace));
         let node = &self.services.node;
         let count = mutations.len();
         if let Some(kind) = options.batch {
             self.count_partitions(kind, &mutations);
         }
-        let (kind, written) = if options.logged_batch && count > 1 {
+        let written = if options.logged_batch && count > 1 {
             self.trace(|| format!("Writing a logged batch of {count} mutations with its record in system.batches"));
-            (WriteKind::BatchLog, node.write_logged_batch(mutations).await)
+            node.write_batch(mutations, consistency).await
         } else if options.counters {
             self.trace(|| format!("Adding to the counters of {count} partitions"));
-            (WriteKind::Counter, node.write_counters(mutations, self.observing()).await)
+            node.add_to_counters(mutations, consistency, self.observing()).await
         } else {
             self.describe(&mutations);
-            let kind = if count > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple };
-            // roles are loaded again when they are durable
-            let written = match self.leaves_wait && !of_roles {
-                true => self.append(mutations, |wait| Unacknowledged { wait, consistency, block_for, kind }).await,
-                false => node.write(&mutations).await,
-            };
-            (kind, written)
+            node.write(&mutations, consistency).await
         };
-        written.map_err(|error| errors::of_write(error, consistency, block_for, kind))?;
+        if let Some(wait) = written.map_err(errors::of_request)? {
+            // roles are loaded again when they are durable
+            let is_left = self.leaves_wait && !of_roles;
+            self.acknowledge(wait, is_left).await.map_err(errors::of_request)?;
+        }
         self.trace(|| "Written: the commit log has it".to_owned());
         if of_roles {
             self.reload_roles().await?;
@@ -319,30 +268,25 @@ impl Coordinator for RequestCoordinator {
             return Err(CqlError::Server("a conditional statement is of one partition".to_owned()));
         };
         let (table, command) = (Arc::clone(&command.table), command.clone());
-        let block_for = self.check(&table.keyspace, serial)?;
-        let commit_block_for = self.check(&table.keyspace, commit)?;
-        let kind = WriteKind::Cas;
-        let node = &self.services.node;
-        let timed_out = || CqlError::WriteTimeout { consistency: serial, received: 0, block_for, kind };
-        let held = node.lock_partition(&table, &key).await.ok_or_else(timed_out)?;
-        self.trace(|| "Reading existing values for CAS precondition".to_owned());
-        let build = move |stream: &mut dyn PartitionStream| CasPartition::read(stream, &request);
-        let found = self.read_now(vec![command], serial, build).await?;
-        let timestamp = found.timestamp(self.now_micros());
-        let Some(update) = decide(found, timestamp)? else {
-            self.trace(|| "CAS precondition does not match current values".to_owned());
-            drop(held);
-            return self.wait_for_what_was_read(&table, &key, serial, block_for).await;
+        let decide = async || -> Result<Option<Mutation>, CqlError> {
+            self.trace(|| "Reading existing values for CAS precondition".to_owned());
+            let build = move |stream: &mut dyn PartitionStream| CasPartition::read(stream, &request);
+            let found = self.read_locked(command, serial, build).await?;
+            let timestamp = found.timestamp(self.now_micros());
+            let Some(update) = decide(found, timestamp)? else {
+                self.trace(|| "CAS precondition does not match current values".to_owned());
+                return Ok(None);
+            };
+            self.trace(|| "CAS precondition is met".to_owned());
+            let mutation = (!update.is_empty()).then(|| Mutation::of(update));
+            self.describe(mutation.as_slice());
+            Ok(mutation)
         };
-        if update.is_empty() {
-            drop(held);
-            return self.wait_for_what_was_read(&table, &key, serial, block_for).await;
-        }
-        let mutations = [Mutation::of(update)];
-        self.trace(|| "CAS precondition is met".to_owned());
-        self.describe(&mutations);
-        let written = node.write_and_release(&mutations, held).await;
-        written.map_err(|error| errors::of_write(error, commit, commit_block_for, kind))?;
+        let cas = Cas { table: &table, key: &key, serial, commit };
+        self.services.node.compare_and_set(cas, decide).await.map_err(|error| match error {
+            CasError::Request(error) => errors::of_request(error),
+            CasError::Decide(error) => error,
+        })?;
         if Auth::follows(&table.keyspace) {
             self.reload_roles().await?;
         }
@@ -354,40 +298,25 @@ impl Coordinator for RequestCoordinator {
         T: Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
     {
-        let consistency = options.consistency;
-        if !consistency.is_serial() {
-            return self.read_now(commands, consistency, build).await;
-        }
-        let key = commands.first().and_then(partition_of);
-        let built = self.read_now(commands, consistency, build).await?;
-        if let Some((table, key)) = key {
-            let waited = self.services.node.wait_for_what_was_read(&table, &key).await;
-            waited.map_err(|error| errors::of_serial_read(error, consistency))?;
-        }
-        Ok(built)
+        self.check_read(&commands, options.consistency)?;
+        let table = commands.first().map(|command| command.table.id);
+        let request = self.read_request(commands);
+        let read = self.services.node.read(request, options.consistency, &self.figures, would_block, build).await;
+        read.map_err(|error| self.failed_read(table, error))
     }
 
     fn tombstones_passed(&self, table: &TableMetadata, warning: &str) {
         tracing::warn!("{warning}");
-        if let Some(store) = self.services.node.engine.table(table.id) {
-            store.metrics.tombstone_warnings.add(1);
-        }
+        self.services.node.count_tombstone_warning(table.id);
     }
 
     async fn explain_read(&self, commands: Vec<ReadCommand>, options: &ReadOptions) -> Result<ReadReport, CqlError> {
-        let consistency = options.consistency;
-        let block_for = self.check_read(&commands, consistency)?;
+        self.check_read(&commands, options.consistency)?;
         if is_virtual(&commands) {
             return Ok(ReadReport { is_virtual: true, block_for: 1, ..ReadReport::default() });
         }
-        let node = &self.services.node;
-        let of_read = |outcome| errors::of_read(outcome, consistency, block_for, node.identity.broadcast);
-        let planned = node.explain(commands).await.map_err(|outcome| match outcome {
-            ReadOutcome::Failed(error) => of_read(ReadOutcome::Failed(CqlError::Read(error))),
-            ReadOutcome::Overloaded => of_read(ReadOutcome::Overloaded),
-            ReadOutcome::TimedOut => of_read(ReadOutcome::TimedOut),
-        });
-        Ok(ReadReport { block_for: u32::try_from(block_for).unwrap_or(0), ..planned? })
+        let planned = self.services.node.explain(commands, options.consistency).await;
+        planned.map_err(|error| errors::of_read(error.map(CqlError::Read)))
     }
 
     async fn analyze_read<T, F>(
@@ -400,18 +329,14 @@ impl Coordinator for RequestCoordinator {
         T: Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
     {
-        let consistency = options.consistency;
-        let block_for = self.check_read(&commands, consistency)?;
+        self.check_read(&commands, options.consistency)?;
         if is_virtual(&commands) {
             let built = self.read(commands, options, build).await?;
             return Ok((built, ReadReport { is_virtual: true, block_for: 1, ..ReadReport::default() }));
         }
-        let node = &self.services.node;
         let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
-        let analyzed = node.analyze(commands, trace, would_block, build).await;
-        let (built, report) =
-            analyzed.map_err(|outcome| errors::of_read(outcome, consistency, block_for, node.identity.broadcast))?;
-        Ok((built, ReadReport { block_for: u32::try_from(block_for).unwrap_or(0), ..report }))
+        let analyzed = self.services.node.analyze(commands, options.consistency, trace, would_block, build).await;
+        analyzed.map_err(errors::of_read)
     }
 
     async fn explain_increments(&self, mutations: &[Mutation]) -> Result<ReadReport, CqlError> {
@@ -436,8 +361,7 @@ impl Coordinator for RequestCoordinator {
     }
 
     fn shard_of(&self, key: &DecoratedKey) -> Option<(usize, usize)> {
-        let shards = self.services.node.engine.shards;
-        Some((shards.of(key.token), shards.count()))
+        Some(self.services.node.shard_of(key.token))
     }
 
     async fn change_schema(&self, change: SchemaChange) -> Result<Option<SchemaEvent>, CqlError> {

@@ -2,29 +2,22 @@
 //!
 //! Agrees with `org.apache.cassandra.exceptions` and `ErrorMessage.java`; texts as Cassandra's where it has the case.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
-use cluster::{ReadOutcome, Shortage, WriteError};
+use cluster::coordinator::answers::Answers;
+use cluster::{FailedRead, ReadOutcome, RequestError, WriteError};
 use cql::CqlError;
-use protocol::{ErrorKind, ErrorMessage, ReplicaFailure};
+use protocol::{ErrorKind, ErrorMessage};
 use rows::ReadError;
 use storage::StorageError;
-use types::{Consistency, WriteKind};
-
-/// `RequestFailureReason.UNKNOWN`
-const UNKNOWN: u16 = 0;
-/// `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`
-const TOO_MANY_TOMBSTONES: u16 = 1;
-/// `RequestFailureReason.INDEX_NOT_AVAILABLE`
-const INDEX_NOT_AVAILABLE: u16 = 6;
+use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 
 /// The pool's queue is full.
 const TOO_MANY_READS: &str = "Too many reads wait for the disk";
 
-/// The ERROR message of a failed statement. `endpoint` is this node, where one is named.
-pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
+/// The ERROR message of a failed statement.
+pub fn message(error: &CqlError) -> ErrorMessage {
     let text = error.to_string();
-    let failures = |reason: u16| vec![ReplicaFailure { endpoint, reason }];
     let kind = match error {
         CqlError::Server(_) => ErrorKind::Server,
         CqlError::Read(error) => {
@@ -51,12 +44,12 @@ pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
             block_for: *block_for,
             data_present: *data_present,
         },
-        CqlError::ReadFailure { consistency, received, block_for, reason, data_present, .. } => {
+        CqlError::ReadFailure { consistency, received, block_for, failures, data_present, .. } => {
             ErrorKind::ReadFailure {
                 consistency: *consistency,
                 received: *received,
                 block_for: *block_for,
-                failures: failures(*reason),
+                failures: failures.clone(),
                 data_present: *data_present,
             }
         }
@@ -65,11 +58,11 @@ pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
             function: function.clone(),
             argument_types: argument_types.clone(),
         },
-        CqlError::WriteFailure { consistency, received, block_for, reason, kind, .. } => ErrorKind::WriteFailure {
+        CqlError::WriteFailure { consistency, received, block_for, failures, kind, .. } => ErrorKind::WriteFailure {
             consistency: *consistency,
             received: *received,
             block_for: *block_for,
-            failures: failures(*reason),
+            failures: failures.clone(),
             write_type: *kind,
         },
         CqlError::Syntax(_) => ErrorKind::Syntax,
@@ -83,17 +76,32 @@ pub fn message(error: &CqlError, endpoint: IpAddr) -> ErrorMessage {
     ErrorMessage::new(kind, text)
 }
 
-/// Too few replicas.
-pub(crate) fn unavailable(consistency: Consistency, shortage: Shortage) -> CqlError {
-    let count = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
-    CqlError::Unavailable { consistency, required: count(shortage.required), alive: count(shortage.alive) }
+/// A request that the coordinator did not carry out.
+pub(crate) fn of_request(error: RequestError) -> CqlError {
+    match error {
+        RequestError::Unavailable { level, shortage } => {
+            let (required, alive) = (count(shortage.required), count(shortage.alive));
+            CqlError::Unavailable { consistency: level, required, alive }
+        }
+        RequestError::Unplaced { keyspace, error } => {
+            CqlError::Server(format!("keyspace {keyspace} cannot be placed on the ring: {error}"))
+        }
+        RequestError::Write(failed) => of_write(failed.cause, failed.answers),
+    }
 }
 
-/// A write that failed.
-pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i32, kind: WriteKind) -> CqlError {
-    let failure = |why| CqlError::WriteFailure { consistency, received: 0, block_for, reason: UNKNOWN, kind, why };
-    match error {
-        WriteError::TimedOut => CqlError::WriteTimeout { consistency, received: 0, block_for, kind },
+fn count(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// A write that too few replicas acknowledged.
+fn of_write(cause: WriteError, answers: Answers) -> CqlError {
+    let Answers { level: consistency, kind, block_for, received, failures, .. } = answers;
+    let (received, block_for) = (count(received), count(block_for));
+    let timeout = CqlError::WriteTimeout { consistency, received, block_for, kind };
+    let failure = |why| CqlError::WriteFailure { consistency, received, block_for, failures, kind, why };
+    match cause {
+        WriteError::TimedOut | WriteError::Read(ReadError::TimedOut) => timeout,
         WriteError::Storage(StorageError::MutationTooLarge { size, size_max }) => {
             CqlError::Invalid(format!("Rejected an oversized mutation ({size}/{size_max})"))
         }
@@ -101,7 +109,6 @@ pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i
             CqlError::Invalid(format!("table {table} does not exist"))
         }
         WriteError::Overloaded => CqlError::Overloaded(TOO_MANY_READS.to_owned()),
-        WriteError::Read(ReadError::TimedOut) => CqlError::WriteTimeout { consistency, received: 0, block_for, kind },
         WriteError::Read(error) => {
             tracing::error!(%error, "what is there could not be read for a write");
             failure(error.to_string())
@@ -115,20 +122,7 @@ pub(crate) fn of_write(error: WriteError, consistency: Consistency, block_for: i
             tracing::error!(%error, "a write failed");
             failure(error.to_string())
         }
-    }
-}
-
-/// The commit log does not have what a read at SERIAL or LOCAL_SERIAL has seen.
-pub(crate) fn of_serial_read(error: WriteError, consistency: Consistency) -> CqlError {
-    let (received, block_for, data_present) = (0, 1, true);
-    match error {
-        WriteError::TimedOut => CqlError::ReadTimeout { consistency, received, block_for, data_present },
-        error => {
-            let CqlError::WriteFailure { why: message, .. } = of_write(error, consistency, 1, WriteKind::Cas) else {
-                return CqlError::ReadTimeout { consistency, received, block_for, data_present };
-            };
-            CqlError::ReadFailure { consistency, received, block_for, reason: UNKNOWN, data_present, message }
-        }
+        WriteError::Peers => failure(String::new()),
     }
 }
 
@@ -140,39 +134,61 @@ pub(crate) fn of_change(error: WriteError) -> CqlError {
         WriteError::Storage(error) => CqlError::Server(error.to_string()),
         WriteError::Read(error) => CqlError::Server(error.to_string()),
         WriteError::Overloaded => CqlError::Overloaded(TOO_MANY_READS.to_owned()),
+        WriteError::Peers => CqlError::Server("other nodes failed".to_owned()),
     }
 }
 
-/// A read that failed. `endpoint` is this node with its storage port.
-pub(crate) fn of_read(
+/// A read that failed.
+pub(crate) fn of_read(error: FailedRead<CqlError>) -> CqlError {
+    match error {
+        FailedRead::Refused(error) => of_request(error),
+        FailedRead::Failed { outcome, level, block_for, received, endpoint } => {
+            of_outcome(outcome, level, count(received), count(block_for), endpoint)
+        }
+        FailedRead::Serial { cause: WriteError::TimedOut, level: consistency, .. } => {
+            CqlError::ReadTimeout { consistency, received: 0, block_for: 1, data_present: true }
+        }
+        FailedRead::Serial { cause, level: consistency, endpoint } => {
+            let failures = vec![ReplicaFailure { endpoint, reason: FailureReason::Unknown }];
+            let message = format!("what was read is not durable: {cause}");
+            CqlError::ReadFailure { consistency, received: 0, block_for: 1, failures, data_present: true, message }
+        }
+    }
+}
+
+fn of_outcome(
     outcome: ReadOutcome<CqlError>,
     consistency: Consistency,
+    received: i32,
     block_for: i32,
-    endpoint: std::net::SocketAddr,
+    endpoint: SocketAddr,
 ) -> CqlError {
     // what was found wrong with which file follows Cassandra's words; there it is in the log only
-    let failure = |reason: u16, name: &str, detail: &str| CqlError::ReadFailure {
+    let failure = |reason: FailureReason, detail: &str| CqlError::ReadFailure {
         consistency,
-        received: 0,
+        received,
         block_for,
-        reason,
+        failures: vec![ReplicaFailure { endpoint, reason }],
         data_present: false,
-        message: format!("Operation failed - received 0 responses and 1 failures: {name} from /{endpoint}{detail}"),
+        message: format!(
+            "Operation failed - received {received} responses and 1 failures: {} from /{endpoint}{detail}",
+            reason.name()
+        ),
     };
-    let timeout = || CqlError::ReadTimeout { consistency, received: 0, block_for, data_present: false };
+    let timeout = || CqlError::ReadTimeout { consistency, received, block_for, data_present: false };
     match outcome {
         ReadOutcome::TimedOut | ReadOutcome::Failed(CqlError::Read(ReadError::TimedOut)) => timeout(),
         ReadOutcome::Overloaded => CqlError::Overloaded(TOO_MANY_READS.to_owned()),
         ReadOutcome::Failed(CqlError::Read(error)) => match error {
             ReadError::TooManyTombstones(found) => {
                 tracing::warn!("{found}");
-                failure(TOO_MANY_TOMBSTONES, "READ_TOO_MANY_TOMBSTONES", &format!(": {found}"))
+                failure(FailureReason::ReadTooManyTombstones, &format!(": {found}"))
             }
-            ReadError::IndexNotAvailable { .. } => failure(INDEX_NOT_AVAILABLE, "INDEX_NOT_AVAILABLE", ""),
+            ReadError::IndexNotAvailable { .. } => failure(FailureReason::IndexNotAvailable, ""),
             ReadError::Stopped => CqlError::Overloaded(error.to_string()),
             ReadError::Corrupt(_) | ReadError::Io { .. } | ReadError::WouldBlock | ReadError::TimedOut => {
                 tracing::error!(%error, "a read failed");
-                failure(UNKNOWN, "UNKNOWN", &format!(": {error}"))
+                failure(FailureReason::Unknown, &format!(": {error}"))
             }
         },
         ReadOutcome::Failed(other) => other,

@@ -35,7 +35,7 @@ use crate::trace::{Subject, TraceSession};
 use native::{ConnectionInfo, Handled, RequestHandler};
 use old_columns::ColumnsKnown;
 
-pub use last_wait::{LastWait, Unacknowledged};
+pub use last_wait::LastWait;
 
 /// Executes requests of one worker's connections.
 pub struct CqlHandler {
@@ -184,9 +184,9 @@ impl RequestHandler for CqlHandler {
         let result = running.answer(&envelope.request).await;
         let unacknowledged = coordinator.unacknowledged.lock().expect("no panic inside").take();
         let result = match (result, unacknowledged, subject) {
-            (Ok(reply), Some(unacknowledged), Some(subject)) => {
+            (Ok(reply), Some(wait), Some(subject)) => {
                 let (services, answer) = (Arc::clone(services), reply.into_envelope(envelope.stream, None));
-                return Handled::Last(Box::new(LastWait { services, subject, received, unacknowledged, answer }));
+                return Handled::Last(Box::new(LastWait { services, subject, received, wait, answer }));
             }
             (result, ..) => result,
         };
@@ -379,7 +379,7 @@ impl Running<'_> {
         let is_syntax_error = matches!(failure, Failure::Cql(CqlError::Syntax(_)));
         let error = match failure {
             Failure::Unprepared(id) => ErrorMessage::unprepared(id),
-            Failure::Cql(error) => errors::message(&error, self.services.node.identity.broadcast.ip()),
+            Failure::Cql(error) => errors::message(&error),
         };
         self.trace(|| match request {
             // only syntax errors quote the statement

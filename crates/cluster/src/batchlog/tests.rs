@@ -1,10 +1,15 @@
 //! When the record of a logged batch goes, and which records are applied again.
 
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
+
+use types::Consistency;
 
 use super::replay::{PERIOD, Page};
 use super::*;
+use crate::coordinator::error::RequestError;
+use crate::replica::apply::WriteError;
 use crate::testing::{SimNode, WINDOW, poll};
 
 const SECOND: i64 = 1_000_000;
@@ -40,8 +45,12 @@ fn a_batch_that_was_only_recorded_is_applied() {
 fn the_record_goes_though_the_request_times_out() {
     let machine = SimNode::new(WINDOW / 3);
     let batch = vec![machine.role(1, 1), machine.role(2, 1)];
-    let written = machine.sim.block_on(machine.node.write_logged_batch(batch));
-    assert_eq!(written, Err(WriteError::TimedOut));
+    let written = machine.sim.block_on(async {
+        let wait = machine.node.write_batch(batch, Consistency::One).await?;
+        wait.expect("it waits for the log").await
+    });
+    let Err(RequestError::Write(failed)) = written else { panic!("{written:?}") };
+    assert_eq!(failed.cause, WriteError::TimedOut);
     assert_eq!(machine.counts(), (0, 2));
 }
 
@@ -51,8 +60,10 @@ fn the_record_goes_though_nobody_waits_for_the_request() {
     let machine = SimNode::new(WRITE_TIMEOUT);
     {
         let batch = vec![machine.role(1, 1), machine.role(2, 1)];
-        let mut written = pin!(machine.node.write_logged_batch(batch));
-        assert!(poll(written.as_mut()).is_pending());
+        let Poll::Ready(Ok(Some(wait))) = poll(pin!(machine.node.write_batch(batch, Consistency::One))) else {
+            panic!("it waits for the log");
+        };
+        assert!(poll(pin!(wait)).is_pending());
     }
     machine.sim.advance(WINDOW * 2);
     machine.sim.run_until_idle();

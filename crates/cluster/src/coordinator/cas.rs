@@ -1,4 +1,4 @@
-//! Conditional writes: a partition's lock is held from the read to the write.
+//! Conditional statements: a partition's lock is held from the read to the write.
 //!
 //! The ring has one node: what Paxos agrees on among several, a lock decides here. The lock is released as
 //! soon as memtables have the write. The next statement of the partition reads that write; what it writes
@@ -11,24 +11,86 @@ use std::pin::pin;
 
 use rows::Mutation;
 use schema::TableMetadata;
-use types::DecoratedKey;
+use types::{Consistency, DecoratedKey, WriteKind};
 
+use super::error::RequestError;
 use crate::node::Node;
 use crate::replica::apply::{WriteError, within};
 use crate::sampling::Sampler;
 use crate::stripes::{Held, Stripes};
 
+/// A conditional write of one partition.
+#[derive(Clone, Copy, Debug)]
+pub struct Cas<'a> {
+    /// The table.
+    pub table: &'a TableMetadata,
+    /// The partition.
+    pub key: &'a DecoratedKey,
+    /// SERIAL or LOCAL_SERIAL: how many replicas must agree.
+    pub serial: Consistency,
+    /// How many replicas must have what is written.
+    pub commit: Consistency,
+}
+
+/// Why a conditional write was not carried out.
+#[derive(Debug)]
+pub enum CasError<E> {
+    /// The coordinator could not.
+    Request(RequestError),
+    /// Reading or deciding failed.
+    Decide(E),
+}
+
+impl<E> From<RequestError> for CasError<E> {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
+    }
+}
+
 impl Node {
+    /// Has `decide` read a partition and say what to write, and writes it: of several on a partition each sees what
+    /// the one before it wrote. What was read or written is durable when this returns.
+    pub async fn compare_and_set<E>(
+        &self,
+        cas: Cas<'_>,
+        decide: impl AsyncFnOnce() -> Result<Option<Mutation>, E>,
+    ) -> Result<(), CasError<E>> {
+        let Cas { table, key, serial, commit } = cas;
+        let agreed = self.plan_partition(&table.keyspace, key.token, serial, WriteKind::Cas)?;
+        let committed = self.plan_partition(&table.keyspace, key.token, commit, WriteKind::Cas)?;
+        let Some(held) = self.lock_partition(table, key).await else {
+            return Err(RequestError::of_write(WriteError::TimedOut, agreed).into());
+        };
+        match decide().await.map_err(CasError::Decide)? {
+            None => {
+                drop(held);
+                let waited = self.wait_for_what_was_read(table, key).await;
+                waited.map_err(|cause| RequestError::of_write(cause, agreed))?;
+            }
+            Some(mutation) => {
+                let mutations = [mutation];
+                let applied = self.replica.apply(&mutations, held);
+                if let Some(wait) = self.send(committed, self.timeouts().write, applied).await? {
+                    wait.await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until everything that a read of this partition has just seen is durable.
-    pub async fn wait_for_what_was_read(&self, table: &TableMetadata, key: &DecoratedKey) -> Result<(), WriteError> {
-        let Some(store) = self.engine.table(table.id) else { return Ok(()) };
-        let Some(position) = store.last_logged(self.engine.shards.of(key.token)) else { return Ok(()) };
-        let durable = async { Ok(self.wait_durable(position).await?) };
-        within(&self.env, self.timeouts().write, durable).await.unwrap_or(Err(WriteError::TimedOut))
+    pub(super) async fn wait_for_what_was_read(
+        &self,
+        table: &TableMetadata,
+        key: &DecoratedKey,
+    ) -> Result<(), WriteError> {
+        let Some(position) = self.replica.position_of(table, key) else { return Ok(()) };
+        let Some(logged) = self.replica.logged(position)? else { return Ok(()) };
+        within(&self.env, self.timeouts().write, logged).await.unwrap_or(Err(WriteError::TimedOut))
     }
 
     /// Waits until no other conditional write of the partition is under way. None: too long (`cas_contention_timeout`).
-    pub async fn lock_partition(&self, table: &TableMetadata, key: &DecoratedKey) -> Option<Held> {
+    async fn lock_partition(&self, table: &TableMetadata, key: &DecoratedKey) -> Option<Held> {
         let mut lock = pin!(self.partition_locks.lock(vec![Stripes::of((table.id, &key.key))]));
         let mut waits = false;
         let lock = poll_fn(move |context| {
@@ -39,19 +101,6 @@ impl Node {
             polled
         });
         within(&self.env, self.timeouts().cas_contention, lock).await
-    }
-
-    /// Writes, and lets go of the locks when memtables have the write: also where this future is dropped before, because the request's
-    /// time is over or its connection is reset. The write is durable when this returns.
-    pub async fn write_and_release(&self, mutations: &[Mutation], held: Held) -> Result<(), WriteError> {
-        let written = async {
-            let position = self.apply_holding(mutations, held).await?;
-            if let Some(position) = position {
-                self.wait_durable(position).await?;
-            }
-            Ok(())
-        };
-        within(&self.env, self.timeouts().write, written).await.unwrap_or(Err(WriteError::TimedOut))
     }
 }
 

@@ -18,28 +18,29 @@ use rows::{
 };
 use schema::ColumnId;
 use storage::commitlog::LogPosition;
+use types::{Consistency, WriteKind};
 
+use super::acknowledgement::Acknowledgement;
+use super::error::RequestError;
 use crate::node::Node;
-use crate::replica::apply::{WriteError, within};
-use crate::replica::read::{Open, ReadOutcome, ReadRequest};
+use crate::replica::apply::WriteError;
+use crate::replica::read::{Open, ReadFigures, ReadOutcome, ReadRequest};
 use crate::stripes::Stripes;
 
 /// Live rows of a partition before a write: the static one, and others.
 type Before = (Option<Row>, Vec<Row>);
 
 impl Node {
-    /// Adds the increments of mutations to what is there; durable when it returns.
-    /// Its reads are opened by `open`, None: as usual.
-    pub async fn write_counters(&self, mutations: Vec<Mutation>, open: Option<Arc<Open>>) -> Result<(), WriteError> {
+    /// Adds the increments of mutations to what is there. Its reads are opened by `open`, None: as usual.
+    pub async fn add_to_counters(
+        &self,
+        mutations: Vec<Mutation>,
+        level: Consistency,
+        open: Option<Arc<Open>>,
+    ) -> Result<Option<Acknowledgement>, RequestError> {
+        let answers = self.plan_write(&mutations, level, WriteKind::Counter)?;
         let timeout = self.timeouts().counter_write;
-        within(&self.env, timeout, self.write_counters_now(mutations, open)).await.unwrap_or(Err(WriteError::TimedOut))
-    }
-
-    async fn write_counters_now(&self, mutations: Vec<Mutation>, open: Option<Arc<Open>>) -> Result<(), WriteError> {
-        match self.apply_increments(mutations, open).await? {
-            Some(position) => Ok(self.wait_durable(position).await?),
-            None => Ok(()),
-        }
+        self.send(answers, timeout, self.apply_increments(mutations, open)).await
     }
 
     async fn apply_increments(
@@ -64,7 +65,7 @@ impl Node {
                 }
             });
         }
-        self.apply_holding(&mutations, held).await
+        self.replica.apply(&mutations, held).await
     }
 
     /// The rows that an update counts in, as they are.
@@ -83,7 +84,8 @@ impl Node {
         };
         let request = ReadRequest { commands: vec![command], trace: None, open, results: None };
         let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
-        self.read(request, is_blocked, build).await.map_err(|outcome| match outcome {
+        let (limit, figures) = (self.timeouts().read, ReadFigures::default());
+        self.replica.read(request, limit, &figures, is_blocked, build).await.map_err(|outcome| match outcome {
             ReadOutcome::Failed(error) => WriteError::Read(error),
             ReadOutcome::Overloaded => WriteError::Overloaded,
             ReadOutcome::TimedOut => WriteError::TimedOut,

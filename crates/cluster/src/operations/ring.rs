@@ -1,6 +1,8 @@
 //! The ring for operators: the snapshot, and which part of the data each endpoint has.
 //! Agrees with `StorageService.getEffectiveOwnership`.
 
+use std::sync::Arc;
+
 use ring::{Placement, Replication, Ring};
 use schema::Schema;
 use schema::system::is_system_keyspace;
@@ -11,27 +13,9 @@ use crate::node::Node;
 /// The keyspace whose ownership is shown where users have none.
 const WITHOUT_KEYSPACES: &str = "system_traces";
 
-/// The ring as this node sees it.
-pub fn snapshot(node: &Node) -> Ring {
-    let identity = &node.identity;
-    let local = ring::Endpoint {
-        address: identity.broadcast,
-        native: identity.native,
-        host_id: identity.host_id,
-        data_center: identity.data_center.clone(),
-        rack: identity.rack.clone(),
-        tokens: identity.tokens.clone(),
-        is_up: true,
-        state: ring::State::Normal,
-    };
-    let schema = node.schema();
-    let stored = schema.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
-    // a replication that is not understood has no placement: its ranges are not shown
-    let placed = stored.filter_map(|keyspace| {
-        let replication = Replication::parse(&keyspace.replication.class, &keyspace.replication.options).ok()?;
-        Some((keyspace.name.clone(), replication))
-    });
-    Ring::new(vec![local], ring::EndpointId(0)).with_keyspaces(placed)
+/// The ring as this node sees it now.
+pub fn snapshot(node: &Node) -> Arc<Ring> {
+    node.ring()
 }
 
 /// The share of the data that each endpoint has a copy of, by the endpoint's position; Err: why
@@ -61,11 +45,10 @@ pub fn ownership(ring: &Ring, schema: &Schema, keyspace: Option<&str>) -> Result
 }
 
 /// The placement that all keyspaces of users have.
-fn of_users<'r>(ring: &'r Ring, schema: &Schema) -> std::result::Result<Option<&'r std::sync::Arc<Placement>>, String> {
+fn of_users<'r>(ring: &'r Ring, schema: &Schema) -> std::result::Result<Option<&'r Arc<Placement>>, String> {
     let mut users = schema.keyspaces.keys().filter(|name| !is_system_keyspace(name)).map(|name| ring.placement(name));
     let Some(first) = users.next() else { return Ok(ring.placement(WITHOUT_KEYSPACES)) };
-    let replication =
-        |placement: Option<&'r std::sync::Arc<Placement>>| placement.map(|placement| &placement.replication);
+    let replication = |placement: Option<&'r Arc<Placement>>| placement.map(|placement| &placement.replication);
     match users.all(|other| replication(other) == replication(first)) {
         true => Ok(first),
         false => {
@@ -78,8 +61,6 @@ fn of_users<'r>(ring: &'r Ring, schema: &Schema) -> std::result::Result<Option<&
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ring::{Endpoint, EndpointId, State};
     use schema::{KeyspaceMetadata, Replication as Stored};
     use types::Token;
@@ -113,7 +94,7 @@ mod tests {
         }
         let parsed = |keyspace: &KeyspaceMetadata| {
             let Stored { class, options } = &keyspace.replication;
-            (keyspace.name.clone(), Replication::parse(class, options).expect("known"))
+            (keyspace.name.clone(), Replication::parse(class, options))
         };
         let stored = schema.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
         let keyspaces: Vec<_> = stored.map(|keyspace| parsed(keyspace)).collect();

@@ -1,4 +1,4 @@
-//! Writes on this node: into the engine, and durable as configured when they return.
+//! Writes of a replica: into the memtables and the commit log in one step. The wait for the log is its own.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -12,7 +12,7 @@ use storage::commitlog::{LogError, LogPosition, WaitDurable};
 use storage::write::Applied;
 use storage::{Engine, StorageError};
 
-use crate::node::Node;
+use super::Replica;
 use crate::sampling::of_write;
 use crate::stripes::Held;
 
@@ -34,6 +34,20 @@ pub enum WriteError {
     Read(ReadError),
     /// Too many reads wait for the disk; nothing was written.
     Overloaded,
+    /// Too many of the other replicas failed.
+    Peers,
+}
+
+impl std::fmt::Display for WriteError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("out of time"),
+            Self::Storage(error) => error.fmt(f),
+            Self::Read(error) => error.fmt(f),
+            Self::Overloaded => f.write_str("too much background work waits"),
+            Self::Peers => f.write_str("other replicas failed"),
+        }
+    }
 }
 
 impl From<StorageError> for WriteError {
@@ -48,93 +62,51 @@ impl From<LogError> for WriteError {
     }
 }
 
-/// The wait for the log of a write that is in the memtables. Completes when it is durable, or out of time.
-#[must_use = "the write is durable only when this completes"]
-pub struct Acknowledgement {
+/// The wait for this node's commit log up to a position. Completes when the log is durable up to there.
+pub(crate) struct Logged {
     engine: Arc<Engine>,
     durable: WaitDurable,
     begun: Instant,
-    /// So long it may take from then on.
-    rest: Duration,
-    /// From the first time on that somebody waits for it.
-    timer: Option<Sleep>,
 }
 
-impl Future for Acknowledgement {
+impl Logged {
+    /// Completes so long after the wait began.
+    pub fn sleep_until(&self, rest: Duration) -> Sleep {
+        let env = &self.engine.env;
+        env.sleep(rest.saturating_sub(env.elapsed(self.begun)))
+    }
+}
+
+impl Future for Logged {
     type Output = Result<(), WriteError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        let env = &this.engine.env;
-        if let Poll::Ready(durable) = Pin::new(&mut this.durable).poll(context) {
-            this.engine.waiting_on_commit.record(micros(env.elapsed(this.begun)));
-            return Poll::Ready(durable.map_err(WriteError::from));
-        }
-        let rest = || this.rest.saturating_sub(env.elapsed(this.begun));
-        let timer = this.timer.get_or_insert_with(|| env.sleep(rest()));
-        timer.as_mut().poll(context).map(|()| Err(WriteError::TimedOut))
+        let durable = std::task::ready!(Pin::new(&mut self.durable).poll(context));
+        let engine = &self.engine;
+        engine.waiting_on_commit.record(micros(engine.env.elapsed(self.begun)));
+        Poll::Ready(durable.map_err(WriteError::from))
     }
 }
 
-impl Node {
-    /// Applies mutations as one step; they are durable when it returns.
-    pub async fn write(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
-        match self.append(mutations).await? {
-            None => Ok(()),
-            Some(acknowledged) => acknowledged.await,
-        }
-    }
-
-    /// The same up to the wait for the log, which is given unless nothing is to be waited for: it needs nothing of the mutations any more.
-    pub async fn append(&self, mutations: &[Mutation]) -> Result<Option<Acknowledgement>, WriteError> {
-        let timeout = self.timeouts().write + more_time(mutations);
-        let begun = self.env.now();
-        let applied = within(&self.env, timeout, self.apply(mutations)).await.unwrap_or(Err(WriteError::TimedOut))?;
-        let Some(position) = applied else { return Ok(None) };
+impl Replica {
+    /// The wait for the log up to a position; None: nothing is to be waited for.
+    pub fn logged(&self, position: LogPosition) -> Result<Option<Logged>, WriteError> {
         let durable = self.engine.log.wait_durable(position);
         match durable.now() {
             Some(settled) => Ok(settled.map(|()| None)?),
-            None => {
-                let engine = Arc::clone(&self.engine);
-                let rest = timeout.saturating_sub(self.env.elapsed(begun));
-                Ok(Some(Acknowledgement { engine, durable, begun: self.env.now(), rest, timer: None }))
-            }
+            None => Ok(Some(Logged { engine: Arc::clone(&self.engine), durable, begun: self.env.now() })),
         }
     }
 
-    /// Waits for the log, and counts how long when it was not durable at once.
-    pub(crate) async fn wait_durable(&self, position: LogPosition) -> Result<(), LogError> {
-        let mut durable = self.engine.log.wait_durable(position);
-        let mut begun = None;
-        std::future::poll_fn(move |context| {
-            let polled = Pin::new(&mut durable).poll(context);
-            match (&polled, begun) {
-                (Poll::Pending, None) => begun = Some(self.env.now()),
-                (Poll::Ready(_), Some(begun)) => self.engine.waiting_on_commit.record(micros(self.env.elapsed(begun))),
-                _ => {}
-            }
-            polled
-        })
-        .await
-    }
-
-    /// Applies mutations as one step, and gives the position that the log must be durable up to.
-    pub(crate) async fn apply(&self, mutations: &[Mutation]) -> Result<Option<LogPosition>, WriteError> {
-        self.apply_holding(mutations, Held::new()).await
-    }
-
-    /// The same under locks, which are released when memtables have the write or when it is refused. A job in the
-    /// background that applies it takes the locks along: it ends after this future where that is dropped.
-    pub(crate) async fn apply_holding(
-        &self,
-        mutations: &[Mutation],
-        held: Held,
-    ) -> Result<Option<LogPosition>, WriteError> {
+    /// Applies mutations as one step, and gives the position that the log must be durable up to; None: nothing is logged.
+    ///
+    /// Locks that the writer holds are released when memtables have the write or when it is refused. A job in the
+    /// background that applies a large write takes the locks along: it ends after this future where that is dropped.
+    pub async fn apply(&self, mutations: &[Mutation], mut held: Held) -> Result<Option<LogPosition>, WriteError> {
         if self.engine.options.read_only {
             return Err(StorageError::ReadOnly.into());
         }
         self.engine.admit().await;
-        let mut held = held;
         loop {
             let begun = self.env.now();
             let (applied, still_held) = self.apply_once(mutations, held).await?;
@@ -190,7 +162,7 @@ fn large_values(mutations: &[Mutation]) -> usize {
 }
 
 /// The timeout is meant for small writes: while the disk takes a large one nothing is wrong.
-fn more_time(mutations: &[Mutation]) -> Duration {
+pub(crate) fn more_time(mutations: &[Mutation]) -> Duration {
     Duration::from_secs((large_values(mutations) / BYTES_A_SECOND) as u64)
 }
 

@@ -1,4 +1,4 @@
-//! Reads on this node: first on the worker; when that would wait for the disk, from scratch on the blocking pool; when it passes more than a
+//! Reads of a replica: first on the worker; when that would wait for the disk, from scratch on the blocking pool; when it passes more than a
 //! worker has time for, from scratch on the threads for long jobs, which give way to workers. A read that is like one which was
 //! long goes there at once ([`crate::replica::forecast`]).
 //!
@@ -17,9 +17,9 @@ use rows::{
 };
 use storage::TableStore;
 
-use crate::node::Node;
-use crate::replica::apply::within;
-use crate::replica::forecast::{Forecast, Place};
+use super::Replica;
+use super::apply::within;
+use super::forecast::{Forecast, Place};
 use crate::result_room::ResultRoom;
 use crate::sampling::{ReadSamples, Sampling};
 
@@ -151,26 +151,13 @@ impl Drop for Waits {
     }
 }
 
-impl Node {
-    /// Builds something from the stream of a read. `is_blocked`: the error says [`ReadError::WouldBlock`].
+impl Replica {
+    /// Builds something from the stream of a read, within `limit`, and adds what it took to `figures`.
+    /// `is_blocked`: the error says [`ReadError::WouldBlock`].
     pub async fn read<T, E, F>(
         &self,
         request: ReadRequest,
-        is_blocked: fn(&E) -> bool,
-        build: F,
-    ) -> Result<T, ReadOutcome<E>>
-    where
-        T: Send + 'static,
-        E: From<ReadError> + Send + 'static,
-        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
-    {
-        self.read_told(request, &ReadFigures::default(), is_blocked, build).await
-    }
-
-    /// The same, and adds what it took to `figures`.
-    pub async fn read_told<T, E, F>(
-        &self,
-        request: ReadRequest,
+        limit: Duration,
         figures: &ReadFigures,
         is_blocked: fn(&E) -> bool,
         build: F,
@@ -181,7 +168,6 @@ impl Node {
         F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
     {
         let begun = self.env.now();
-        let limit = self.read_limit(&request.commands);
         let _commands = match &request.results {
             Some(room) if request.commands.len() > COMMANDS_UNCOUNTED => {
                 let entered = within(&self.env, limit, room.enter(&self.env)).await.flatten();
@@ -268,11 +254,6 @@ impl Node {
             }
         };
         within(&self.env, limit, attempts).await.unwrap_or(Err(ReadOutcome::TimedOut))
-    }
-
-    fn read_limit(&self, commands: &[ReadCommand]) -> Duration {
-        let timeouts = self.timeouts();
-        if is_of_range(commands) { timeouts.range } else { timeouts.read }
     }
 }
 

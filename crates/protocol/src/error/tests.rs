@@ -13,7 +13,10 @@ fn encoded(kind: ErrorKind, version: ProtocolVersion) -> (i32, Vec<u8>) {
 }
 
 fn failures() -> Vec<ReplicaFailure> {
-    vec![ReplicaFailure { endpoint: "127.0.0.2".parse().unwrap(), reason: 1 }]
+    vec![ReplicaFailure {
+        endpoint: "127.0.0.2:7000".parse().unwrap(),
+        reason: types::FailureReason::ReadTooManyTombstones,
+    }]
 }
 
 fn read_failure() -> ErrorKind {

@@ -12,19 +12,10 @@ use cluster::{Acknowledgement, ReadFigures};
 use env::Instant;
 use protocol::request::{BatchStatement, Request};
 use protocol::{Response, ResponseEnvelope};
-use types::{Consistency, WriteKind};
 
 use super::{count_failure, text_of_id};
 use crate::errors;
 use crate::services::Services;
-
-/// A write that its coordinator did not wait for, and how its failure is told.
-pub struct Unacknowledged {
-    pub(crate) wait: Acknowledgement,
-    pub(crate) consistency: Consistency,
-    pub(crate) block_for: i32,
-    pub(crate) kind: WriteKind,
-}
 
 /// What a request executes, as far as it is found again by its id.
 pub(super) enum Subject {
@@ -61,7 +52,7 @@ pub struct LastWait {
     pub(super) services: Arc<Services>,
     pub(super) subject: Subject,
     pub(super) received: Instant,
-    pub(super) unacknowledged: Unacknowledged,
+    pub(super) wait: Acknowledgement,
     /// The answer, if all goes well.
     pub(super) answer: ResponseEnvelope,
 }
@@ -70,7 +61,7 @@ impl Future for LastWait {
     type Output = ResponseEnvelope;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let written = std::task::ready!(Pin::new(&mut self.unacknowledged.wait).poll(context));
+        let written = std::task::ready!(Pin::new(&mut self.wait).poll(context));
         let (services, figures) = (&self.services, &self.services.requests);
         let micros = services.micros_since(self.received);
         let is_batch = matches!(self.subject, Subject::Batch(..));
@@ -83,13 +74,12 @@ impl Future for LastWait {
         if services.slow.is_slow(micros) {
             services.slow.add(&services.node.env, &self.subject.text(services), micros, &ReadFigures::default());
         }
-        let Unacknowledged { consistency, block_for, kind, .. } = &self.unacknowledged;
         Poll::Ready(match written {
             Ok(()) => std::mem::replace(&mut self.answer, ResponseEnvelope::new(0, Response::Void)),
             Err(error) => {
-                let error = errors::of_write(error, *consistency, *block_for, *kind);
+                let error = errors::of_request(error);
                 count_failure(figures, &error);
-                let message = errors::message(&error, services.node.identity.broadcast.ip());
+                let message = errors::message(&error);
                 ResponseEnvelope::new(self.answer.stream, Response::Error(message))
             }
         })

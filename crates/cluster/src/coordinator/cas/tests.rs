@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use super::*;
 use crate::testing::{SimNode, WINDOW, poll};
 
 /// The job that copies a large value has not run when the request's time is over: the next conditional statement
@@ -14,9 +15,10 @@ fn a_large_write_holds_the_lock_until_its_job_has_ended() {
     let write = [machine.role(1, 2 << 20)];
     let update = &write[0].updates[0];
     let node = &machine.node;
-    let held = machine.sim.block_on(node.lock_partition(&update.table, &update.key)).expect("nobody else");
+    let cas = Cas { table: &update.table, key: &update.key, serial: Consistency::Serial, commit: Consistency::One };
     {
-        let mut written = pin!(node.write_and_release(&write, held));
+        let decide = async || Ok::<_, ()>(Some(write[0].clone()));
+        let mut written = pin!(node.compare_and_set(cas, decide));
         assert!(poll(written.as_mut()).is_pending());
         // the request ends here, as it does when its connection is reset or its time is over
     }

@@ -8,7 +8,7 @@ use storage::EngineOptions;
 
 use super::*;
 use crate::identity::IdentityOptions;
-use crate::node::Timeouts;
+use crate::node::{Node, Timeouts};
 
 /// So many rows of one partition.
 struct Made {
@@ -92,7 +92,9 @@ impl Fixture {
             }
             Ok(count)
         };
-        self.runtime.block_on(self.node.read(request, |error| *error == ReadError::WouldBlock, count))
+        let limit = self.node.read_limit(&request.commands);
+        let (figures, is_blocked) = (ReadFigures::default(), |error: &ReadError| *error == ReadError::WouldBlock);
+        self.runtime.block_on(self.node.replica.read(request, limit, &figures, is_blocked, count))
     }
 
     fn attempts(&self) -> Vec<ReadMode> {

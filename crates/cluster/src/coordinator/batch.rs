@@ -1,0 +1,23 @@
+//! Logged batches: all of their mutations happen, or none ([`crate::batchlog`]).
+
+use rows::Mutation;
+use types::{Consistency, WriteKind};
+
+use super::acknowledgement::Acknowledgement;
+use super::error::RequestError;
+use crate::node::Node;
+use crate::stripes::Held;
+
+impl Node {
+    /// Writes the mutations of a logged batch: after a crash all of them are there, or none.
+    pub async fn write_batch(
+        &self,
+        mutations: Vec<Mutation>,
+        level: Consistency,
+    ) -> Result<Option<Acknowledgement>, RequestError> {
+        let answers = self.plan_write(&mutations, level, WriteKind::BatchLog)?;
+        let recorded = self.with_record(mutations);
+        let timeout = self.timeouts().write;
+        self.send(answers, timeout, self.replica.apply(&recorded, Held::new())).await
+    }
+}

@@ -1,0 +1,67 @@
+//! Writes: what is applied here and sent to others is waited for in one way.
+//!
+//! 1. The ring's plan says how many replicas must answer; where too few are up nothing is sent.
+//! 2. The mutations are applied here, within the timeout of the request.
+//! 3. What is left is the wait for the answers ([`Acknowledgement`]): the caller keeps nothing of the mutations
+//!    for it. There is none where nothing is to be waited for (periodic sync, `durable_writes = false`).
+//!
+//! Batches, counters and conditional statements differ in what they apply and under which locks, and end in
+//! [`Node::send`] as well.
+
+use std::future::Future;
+use std::time::Duration;
+
+use rows::Mutation;
+use storage::commitlog::LogPosition;
+use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
+
+use super::acknowledgement::Acknowledgement;
+use super::answers::Answers;
+use super::error::RequestError;
+use crate::node::Node;
+use crate::replica::apply::{WriteError, more_time, within};
+use crate::stripes::Held;
+
+impl Node {
+    /// Writes mutations as one step. The wait for their replicas is given, unless there is nothing to wait for.
+    pub async fn write(
+        &self,
+        mutations: &[Mutation],
+        level: Consistency,
+    ) -> Result<Option<Acknowledgement>, RequestError> {
+        let kind = if mutations.len() > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple };
+        let answers = self.plan_write(mutations, level, kind)?;
+        let timeout = self.timeouts().write + more_time(mutations);
+        self.send(answers, timeout, self.replica.apply(mutations, Held::new())).await
+    }
+
+    /// The end of every write: `applied` is driven to the log position that this node must have durable, within the
+    /// timeout, which goes on for the wait that is given.
+    pub(super) async fn send(
+        &self,
+        mut answers: Answers,
+        timeout: Duration,
+        applied: impl Future<Output = Result<Option<LogPosition>, WriteError>>,
+    ) -> Result<Option<Acknowledgement>, RequestError> {
+        let begun = self.env.now();
+        let applied = within(&self.env, timeout, applied).await.unwrap_or(Err(WriteError::TimedOut));
+        let logged = applied.and_then(|position| match position {
+            Some(position) => self.replica.logged(position),
+            None => Ok(None),
+        });
+        let local = self.identity.broadcast;
+        match logged {
+            Ok(None) => Ok(None),
+            Ok(Some(log)) => {
+                let rest = timeout.saturating_sub(self.env.elapsed(begun));
+                Ok(Some(Acknowledgement::new(log, local, Vec::new(), answers, rest)))
+            }
+            Err(cause) => {
+                if cause != WriteError::TimedOut {
+                    answers.fail(ReplicaFailure { endpoint: local, reason: FailureReason::Unknown });
+                }
+                Err(RequestError::of_write(cause, answers))
+            }
+        }
+    }
+}
