@@ -14,7 +14,7 @@ use types::BatchKind;
 use crate::ast::Permission;
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
-use crate::explain;
+use crate::explain::{self, Explain};
 use crate::options::{ClientState, QueryOptions};
 use crate::prepare::{Plan, Prepared};
 use crate::result::{Answer, CqlResult};
@@ -22,7 +22,7 @@ use crate::statements::{batch, modification, select};
 use crate::values::BoundValue;
 
 /// Executes a prepared statement.
-pub async fn execute<C: Coordinator>(
+pub async fn execute<C: Explain>(
     prepared: &Prepared,
     values: &[BoundValue],
     options: &QueryOptions,

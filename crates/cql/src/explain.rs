@@ -10,6 +10,7 @@
 
 mod access;
 mod hints;
+mod node;
 mod sources;
 mod table;
 mod watching;
@@ -17,18 +18,18 @@ mod words;
 mod writes;
 
 use crate::context::Bindings;
-use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::options::QueryOptions;
 use crate::prepare::{ExplainPlan, Plan};
 use crate::result::{Answer, CqlResult};
 use crate::statements::{batch, modification, select};
 use crate::values::BoundValue;
+pub use node::Explain;
 use table::Lines;
 use watching::{Seen, Watching};
 
 /// Explains.
-pub(crate) async fn execute<C: Coordinator>(
+pub(crate) async fn execute<C: Explain>(
     plan: &ExplainPlan,
     values: &[BoundValue],
     options: &QueryOptions,
@@ -63,7 +64,7 @@ struct Told<'a> {
     micros: u64,
 }
 
-async fn carry_out<C: Coordinator>(
+async fn carry_out<C: Explain>(
     plan: &Plan,
     values: &[BoundValue],
     options: &QueryOptions,

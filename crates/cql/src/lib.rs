@@ -39,6 +39,7 @@ mod values;
 pub use coordinator::{CasPartition, CasRequest, ClusterInfo, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 pub use error::CqlError;
 pub use execute::{bind_by_name, execute, execute_batch};
+pub use explain::Explain;
 pub use obfuscate::{obfuscate, obfuscate_syntax_error};
 pub use options::{ClientState, Limits, QueryOptions};
 pub use parse::{SyntaxError, parse};

@@ -69,6 +69,8 @@ impl Coordinator for NoSchema {
     }
 }
 
+impl cql::Explain for NoSchema {}
+
 /// A schema with this many tables besides `k.t`.
 fn schema(others: usize) -> Arc<Schema> {
     let mut text = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};

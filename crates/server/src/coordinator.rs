@@ -10,7 +10,8 @@ use cluster::replica::read::Open;
 use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
 use cql::auth::Roles;
 use cql::{
-    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, ReadOptions, SchemaChange, SchemaEvent, WriteOptions,
+    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, Explain, ReadOptions, SchemaChange, SchemaEvent,
+    WriteOptions,
 };
 use rows::command::TraceSink;
 use rows::report::ReadReport;
@@ -310,6 +311,49 @@ impl Coordinator for RequestCoordinator {
         self.services.node.count_tombstone_warning(table.id);
     }
 
+    async fn change_schema(&self, change: SchemaChange) -> Result<Option<SchemaEvent>, CqlError> {
+        let event = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&event);
+        let decide = move |schema: &Schema| match (change.apply)(schema) {
+            Ok(Some((after, event))) => {
+                *told.lock().expect("nothing panics inside") = Some(event);
+                Ok(after)
+            }
+            Ok(None) => Err(Refused::NothingToDo),
+            Err(error) => Err(Refused::Failed(error)),
+        };
+        match self.services.node.change_schema(decide).await.map_err(errors::of_change)? {
+            Err(Refused::NothingToDo) => Ok(None),
+            Err(Refused::Failed(error)) => Err(error),
+            Ok(_) => {
+                let event = event.lock().expect("nothing panics inside").take();
+                if let Some(event) = &event {
+                    self.services.events.publish(events::of_schema(event));
+                }
+                Ok(event)
+            }
+        }
+    }
+
+    async fn truncate(&self, table: &Arc<TableMetadata>) -> Result<(), CqlError> {
+        if table.is_virtual() {
+            return virtual_tables::truncate(&self.services, table);
+        }
+        let truncated = self.services.node.truncate(&table.keyspace, &table.name).await;
+        truncated.map_err(|error| {
+            CqlError::Truncate(match errors::of_change(error) {
+                CqlError::Server(message) => format!("Error during truncate: {message}"),
+                other => other.to_string(),
+            })
+        })?;
+        if Auth::follows(&table.keyspace) {
+            self.reload_roles().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Explain for RequestCoordinator {
     async fn explain_read(&self, commands: Vec<ReadCommand>, options: &ReadOptions) -> Result<ReadReport, CqlError> {
         self.check_read(&commands, options.consistency)?;
         if is_virtual(&commands) {
@@ -362,46 +406,5 @@ impl Coordinator for RequestCoordinator {
 
     fn shard_of(&self, key: &DecoratedKey) -> Option<(usize, usize)> {
         Some(self.services.node.shard_of(key.token))
-    }
-
-    async fn change_schema(&self, change: SchemaChange) -> Result<Option<SchemaEvent>, CqlError> {
-        let event = Arc::new(Mutex::new(None));
-        let told = Arc::clone(&event);
-        let decide = move |schema: &Schema| match (change.apply)(schema) {
-            Ok(Some((after, event))) => {
-                *told.lock().expect("nothing panics inside") = Some(event);
-                Ok(after)
-            }
-            Ok(None) => Err(Refused::NothingToDo),
-            Err(error) => Err(Refused::Failed(error)),
-        };
-        match self.services.node.change_schema(decide).await.map_err(errors::of_change)? {
-            Err(Refused::NothingToDo) => Ok(None),
-            Err(Refused::Failed(error)) => Err(error),
-            Ok(_) => {
-                let event = event.lock().expect("nothing panics inside").take();
-                if let Some(event) = &event {
-                    self.services.events.publish(events::of_schema(event));
-                }
-                Ok(event)
-            }
-        }
-    }
-
-    async fn truncate(&self, table: &Arc<TableMetadata>) -> Result<(), CqlError> {
-        if table.is_virtual() {
-            return virtual_tables::truncate(&self.services, table);
-        }
-        let truncated = self.services.node.truncate(&table.keyspace, &table.name).await;
-        truncated.map_err(|error| {
-            CqlError::Truncate(match errors::of_change(error) {
-                CqlError::Server(message) => format!("Error during truncate: {message}"),
-                other => other.to_string(),
-            })
-        })?;
-        if Auth::follows(&table.keyspace) {
-            self.reload_roles().await?;
-        }
-        Ok(())
     }
 }

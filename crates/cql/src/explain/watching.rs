@@ -7,8 +7,9 @@ use rows::report::ReadReport;
 use rows::stream::EmptyStream;
 use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand};
 use schema::{Schema, TableMetadata};
-use types::{Consistency, DecoratedKey};
+use types::Consistency;
 
+use super::Explain;
 use crate::auth::Roles;
 use crate::coordinator::CasPartition;
 use crate::coordinator::{CasRequest, ClusterInfo, Coordinator, ReadOptions, SchemaChange, WriteOptions};
@@ -65,7 +66,7 @@ pub(super) struct Watching<'a, C> {
     seen: RefCell<Seen>,
 }
 
-impl<'a, C: Coordinator> Watching<'a, C> {
+impl<'a, C: Explain> Watching<'a, C> {
     /// Before a node.
     pub fn new(node: &'a C, analyze: bool) -> Self {
         Self { node, analyze, seen: RefCell::default() }
@@ -84,7 +85,7 @@ impl<'a, C: Coordinator> Watching<'a, C> {
     }
 }
 
-impl<C: Coordinator> Coordinator for Watching<'_, C> {
+impl<C: Explain> Coordinator for Watching<'_, C> {
     fn schema(&self) -> Arc<Schema> {
         self.node.schema()
     }
@@ -107,14 +108,6 @@ impl<C: Coordinator> Coordinator for Watching<'_, C> {
 
     fn cluster(&self) -> ClusterInfo {
         self.node.cluster()
-    }
-
-    fn monotonic_micros(&self) -> u64 {
-        self.node.monotonic_micros()
-    }
-
-    fn shard_of(&self, key: &DecoratedKey) -> Option<(usize, usize)> {
-        self.node.shard_of(key)
     }
 
     fn roles(&self) -> Arc<Roles> {

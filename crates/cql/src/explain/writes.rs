@@ -4,10 +4,10 @@ use rows::dead::{DeadKind, Grace, Passed};
 use rows::{ColumnData, Mutation, PartitionHead, PartitionUpdate, Unfiltered};
 use types::BatchKind;
 
+use super::Explain;
 use super::table::Lines;
 use super::watching::{SeenCondition, SeenWrite};
 use super::{Told, sources, words};
-use crate::coordinator::Coordinator;
 use crate::prepare::Plan;
 use crate::statements::modification::ModificationPlan;
 
@@ -15,7 +15,7 @@ use crate::statements::modification::ModificationPlan;
 const MUTATIONS_MAX: usize = 16;
 
 /// Tells of it.
-pub(super) fn tell<C: Coordinator>(lines: &mut Lines, plan: &Plan, told: &Told<'_>, coordinator: &C) {
+pub(super) fn tell<C: Explain>(lines: &mut Lines, plan: &Plan, told: &Told<'_>, coordinator: &C) {
     let statements: &[ModificationPlan] = match plan {
         Plan::Modification(plan) => std::slice::from_ref(plan),
         Plan::Batch(plan) => &plan.statements,
@@ -73,7 +73,7 @@ fn access(lines: &mut Lines, plan: &Plan, count: usize, first: &ModificationPlan
     }
 }
 
-fn conditional<C: Coordinator>(lines: &mut Lines, condition: &SeenCondition, told: &Told<'_>, coordinator: &C) {
+fn conditional<C: Explain>(lines: &mut Lines, condition: &SeenCondition, told: &Told<'_>, coordinator: &C) {
     let serial = format!("the partition is read and decided on at {}", condition.serial.name());
     lines.add("condition", "", "reads", 1, &serial);
     match condition.applied {
@@ -89,7 +89,7 @@ fn conditional<C: Coordinator>(lines: &mut Lines, condition: &SeenCondition, tol
     }
 }
 
-fn written<C: Coordinator>(lines: &mut Lines, write: &SeenWrite, told: &Told<'_>, coordinator: &C) {
+fn written<C: Explain>(lines: &mut Lines, write: &SeenWrite, told: &Told<'_>, coordinator: &C) {
     let count = write.mutations.len();
     if write.options.logged_batch {
         lines.add("batchlog", "system.batches", "rows", 1, "written before, removed after the mutations");
@@ -110,7 +110,7 @@ fn size(mutation: &Mutation) -> usize {
     bytes.len()
 }
 
-fn mutation<C: Coordinator>(lines: &mut Lines, mutation: &Mutation, told: &Told<'_>, coordinator: &C) {
+fn mutation<C: Explain>(lines: &mut Lines, mutation: &Mutation, told: &Told<'_>, coordinator: &C) {
     let Some(first) = mutation.updates.first() else { return };
     let key = words::key(&first.table, &mutation.key);
     let token = mutation.key.token.0;
@@ -122,7 +122,7 @@ fn mutation<C: Coordinator>(lines: &mut Lines, mutation: &Mutation, told: &Told<
     mutation.updates.iter().for_each(|each| update(lines, each, told, coordinator));
 }
 
-fn update<C: Coordinator>(lines: &mut Lines, update: &PartitionUpdate, _: &Told<'_>, coordinator: &C) {
+fn update<C: Explain>(lines: &mut Lines, update: &PartitionUpdate, _: &Told<'_>, coordinator: &C) {
     let table = format!("{}.{}", update.table.keyspace, update.table.name);
     let seconds = u32::try_from(update.table.params.gc_grace_seconds).unwrap_or(0);
     let grace = Grace { now: coordinator.now_seconds(), seconds };

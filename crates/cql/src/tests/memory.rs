@@ -249,3 +249,5 @@ impl Coordinator for Memory {
         Ok(())
     }
 }
+
+impl crate::explain::Explain for Memory {}
