@@ -143,6 +143,12 @@ impl RangeTombstoneList {
 
     /// Adds a deletion and cuts the ranges that it overlaps.
     pub fn insert(&mut self, comparator: &ClusteringComparator, slice: Slice, deletion: DeletionTime) {
+        self.insert_cuts(comparator, slice, deletion);
+        let last = self.cuts.last().map(|(_, cut)| cut.deletion);
+        assert!(last.is_none_or(|last| last.is_live()), "nothing is deleted behind the last cut");
+    }
+
+    fn insert_cuts(&mut self, comparator: &ClusteringComparator, slice: Slice, deletion: DeletionTime) {
         let start_key = position_key(comparator, &slice.start);
         let end_key = position_key(comparator, &slice.end);
         if start_key >= end_key || deletion.is_live() {

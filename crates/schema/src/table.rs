@@ -223,7 +223,24 @@ impl TableMetadata {
         // a mask is dropped with its column
         let by_name = &table.by_name;
         table.masks.retain(|column, _| by_name.contains_key(column));
+        table.check();
         table
+    }
+
+    /// Asserts the invariants of columns: ids are unique and below `next_id`; static and regular
+    /// columns stand in file order. Rows in memory and in files rely on both.
+    fn check(&self) {
+        let all = [&self.partition_key, &self.clustering, &self.statics, &self.regulars];
+        let mut ids: Vec<u16> = all.into_iter().flatten().map(|column| column.id.0).collect();
+        ids.sort_unstable();
+        assert!(ids.is_sorted_by(|a, b| a < b), "column ids of {}.{} are unique", self.keyspace, self.name);
+        assert!(ids.last().is_none_or(|last| *last < self.next_id), "column ids are below the next one");
+        let ascend = |a: &ColumnMetadata, b: &ColumnMetadata| {
+            (a.is_complex(), name_order(&a.name)) < (b.is_complex(), name_order(&b.name))
+        };
+        for columns in [&self.statics, &self.regulars] {
+            assert!(columns.is_sorted_by(&ascend), "columns of {}.{} stand in file order", self.keyspace, self.name);
+        }
     }
 
     fn index_columns(&mut self) {

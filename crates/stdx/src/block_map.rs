@@ -265,6 +265,10 @@ impl<V: Value> BlockMap<V> {
             Some(at) if at > 0 => upper.insert(at, key, value),
             _ => block.insert(at, key, value),
         }
+        debug_assert!(
+            block.entries.last().map(|(key, _)| key) < upper.entries.first().map(|(key, _)| key),
+            "keys ascend from block to block"
+        );
         if let Some((bound, _)) = upper.entries.first() {
             self.more.insert(bound.clone(), upper);
         }

@@ -63,7 +63,9 @@ impl Taken {
         if bytes > self.bytes {
             self.share.used.fetch_add(bytes - self.bytes, Ordering::Relaxed);
         } else {
-            self.share.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            let given_back = self.bytes - bytes;
+            let before = self.share.used.fetch_sub(given_back, Ordering::Relaxed);
+            assert!(before >= given_back, "bytes that are given back to a share were taken from it");
         }
         self.bytes = bytes;
     }

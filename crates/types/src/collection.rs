@@ -165,7 +165,9 @@ pub fn build_list<T: AsRef<[u8]>>(elements: &[T]) -> Vec<u8> {
 pub fn build_set<T: AsRef<[u8]>>(element: &CqlType, mut elements: Vec<T>) -> Vec<u8> {
     elements.sort_by(|a, b| compare(element, a.as_ref(), b.as_ref()));
     elements.dedup_by(|a, b| compare(element, a.as_ref(), b.as_ref()) == Ordering::Equal);
-    build_list(&elements)
+    let built = build_list(&elements);
+    debug_assert!(self::elements(&built).count() == elements.len(), "a set decodes to its elements");
+    built
 }
 
 /// Serializes a map: sorts by key; of several entries with one key the last counts.
@@ -179,6 +181,7 @@ pub fn build_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(key: &CqlType, mut entries: Vec
         put_int_bytes(&mut out, Some(key.as_ref()));
         put_int_bytes(&mut out, Some(value.as_ref()));
     }
+    debug_assert!(self::entries(&out).count() == entries.len(), "a map decodes to its entries");
     out
 }
 

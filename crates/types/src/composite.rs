@@ -32,10 +32,15 @@ pub fn compose_into(components: &[&[u8]], out: &mut Vec<u8>) -> Result<(), TypeE
         return Ok(());
     }
     out.reserve(length);
+    let start = out.len();
     for component in components {
         put_short_bytes(out, component);
         out.push(0);
     }
+    debug_assert!(
+        decompose(&out[start..], components.len()).is_some_and(|read| read == components),
+        "a composite key decodes to its components"
+    );
     Ok(())
 }
 

@@ -25,6 +25,11 @@ pub struct Prepared {
 
 impl Prepared {
     pub(super) fn encode(&self, out: &mut BytesMut, version: ProtocolVersion) {
+        let count = self.markers.len();
+        assert!(
+            self.partition_key_markers.iter().all(|marker| usize::from(*marker) < count),
+            "the markers of a partition key are among those of the statement"
+        );
         put_short_bytes(out, &self.id);
         if version >= ProtocolVersion::V5 {
             put_short_bytes(out, self.result.id());
