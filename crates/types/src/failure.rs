@@ -4,7 +4,8 @@
 
 use std::net::SocketAddr;
 
-/// The reason of a failure. The discriminants are the codes of the native protocol and of messages between nodes.
+/// The reason of a failure. The discriminants are the codes of the native protocol and of messages
+/// between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum FailureReason {
