@@ -7,14 +7,12 @@
 //! - rename within one directory is atomic;
 //! - a write that was not synced may survive a power cut in any subset of its 512-byte sectors.
 //!
-//! Only immutable files may be mapped.
+//! No file is mapped into memory: a sector that cannot be read would raise SIGBUS, which ends the process,
+//! and a page that is not in memory would stop the thread that touches it.
 
 use std::io;
-use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
-
-use bytes::Bytes;
 
 /// Whether the process (EMFILE) or the machine (ENFILE) had no file descriptor left. As with a full
 /// device, the same call succeeds later, when something has been closed.
@@ -145,8 +143,6 @@ pub trait ReadFile: Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
     /// As `read_at`, but never waits for the device: `false` when it would have to (the buffer's content is then undefined).
     fn read_at_nowait(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool>;
-    /// The whole file in memory, paged in by use. Only for files that nobody changes any more.
-    fn map(&self) -> io::Result<Map>;
     /// The file is going to be read from front to back, once.
     fn advise_sequential(&self);
     /// The range will be wanted soon: the kernel may fetch it meanwhile. Only a hint, and never waits.
@@ -176,27 +172,3 @@ pub trait WriteFile: Send {
 
 /// A held file lock; dropping it releases.
 pub trait Lock: Send + Sync {}
-
-/// A file's bytes in memory; clones share them.
-#[derive(Clone, Debug)]
-pub struct Map(Bytes);
-
-impl Map {
-    /// Wraps bytes whose owner keeps the map alive.
-    pub fn new(bytes: Bytes) -> Self {
-        Map(bytes)
-    }
-
-    /// The same memory as `Bytes`, for slices that keep the map alive.
-    pub fn bytes(&self) -> &Bytes {
-        &self.0
-    }
-}
-
-impl Deref for Map {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}

@@ -8,7 +8,7 @@
 //! The traits are small and blocking on purpose: who must not block says so by calling [`ReadFile::read_at_nowait`] first,
 //! and hands what would block to [`Env::blocking`].
 //!
-//! `unsafe` occurs twice in the workspace: the file map in `real/map.rs`, and a call of the allocator in `real/heap.rs`.
+//! `unsafe` occurs once in the workspace: a call of the allocator in `real/heap.rs`.
 
 // This crate is made of the calls that `clippy.toml` refuses in all others.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use clock::{Clock, Elapsed, Instant, Sleep};
-pub use disk::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile, lacks_descriptors};
+pub use disk::{DirEntry, Disk, Lock, ReadFile, WriteFile, lacks_descriptors};
 pub use network::{Connecting, Detached, Listener, Network, Stream, accept, accept_detached};
 pub use programs::{Ended, PROGRAM_OUTPUT_MAX, Programs};
 pub use random::Random;

@@ -4,7 +4,6 @@ mod clock;
 mod descriptors;
 mod disk;
 mod heap;
-mod map;
 mod network;
 mod programs;
 mod random;

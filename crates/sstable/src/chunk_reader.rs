@@ -7,7 +7,6 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use env::ReadFile;
@@ -17,7 +16,7 @@ use stdx::Cursor;
 use crate::compression_info::{CHUNK_CHECKSUM_LEN, CompressionInfo};
 use crate::data_writer::PLAIN_CHUNK_LENGTH;
 use crate::error::Malformed;
-use crate::file_cache::FileCache;
+use crate::file_cache::{FileCache, next_file_id};
 use crate::flights::{Fetched, Flights};
 use crate::read_ahead::ReadAhead;
 
@@ -56,11 +55,6 @@ impl std::fmt::Debug for DataFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DataFile").field("path", &self.path).field("id", &self.id).finish_non_exhaustive()
     }
-}
-
-fn next_file_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A long read goes on behind others: a worker has other requests.

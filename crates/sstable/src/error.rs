@@ -105,6 +105,61 @@ impl Malformed {
     }
 }
 
+/// Why an index could not be asked: its bytes, or the reading of them.
+#[derive(Clone, Debug)]
+pub enum IndexError {
+    /// The bytes cannot be right.
+    Malformed(Malformed),
+    /// They could not be read, or not without waiting.
+    Read(ReadError),
+}
+
+impl IndexError {
+    /// In a file.
+    pub fn of(self, path: &Path) -> ReadError {
+        match self {
+            Self::Malformed(malformed) => malformed.of(path, 0).into(),
+            Self::Read(error) => error,
+        }
+    }
+
+    /// For tools that say what is wrong and go on.
+    pub fn into_malformed(self) -> Malformed {
+        match self {
+            Self::Malformed(malformed) => malformed,
+            Self::Read(error) => Malformed::at(0, error.to_string()),
+        }
+    }
+}
+
+impl From<Malformed> for IndexError {
+    fn from(error: Malformed) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+impl From<CursorError> for IndexError {
+    fn from(error: CursorError) -> Self {
+        Self::Malformed(error.into())
+    }
+}
+
+impl From<ReadError> for IndexError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Corrupt(corruption) => Self::Corrupt(corruption),
+            ReadError::Io { path, message } => Self::Io { path, source: io::Error::other(message) },
+            other => Self::Io { path: PathBuf::new(), source: io::Error::other(other.to_string()) },
+        }
+    }
+}
+
 impl From<CursorError> for Malformed {
     fn from(error: CursorError) -> Self {
         let (CursorError::Truncated { offset, .. }

@@ -3,9 +3,11 @@
 //! Ids of files are never used twice in a process: what is kept of a file that is gone is never found again, and is given back when
 //! its last handle goes ([`FileCache::forget`]).
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bytes::Bytes;
 
-use crate::index::PartitionPosition;
+use crate::position::PartitionPosition;
 
 /// Keeps uncompressed chunks of data files, and where partitions are.
 pub trait FileCache: Send + Sync {
@@ -31,6 +33,12 @@ pub trait FileCache: Send + Sync {
 
     /// The file, of so many chunks, is closed.
     fn forget(&self, _file: u64, _chunks: u64) {}
+}
+
+/// An id that no other open file of this process has or had.
+pub(crate) fn next_file_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Keeps nothing.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use ::rows::ReadMode;
 use bytes::Bytes;
-use env::{Map, ReadFile};
+use env::ReadFile;
 
 use crate::chunk_reader::DataFile;
 use crate::compression_info::CompressionInfo;
@@ -202,10 +202,6 @@ impl ReadFile for Memory {
 
     fn read_at_nowait(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
         self.read_at(buffer, offset).map(|()| true)
-    }
-
-    fn map(&self) -> io::Result<Map> {
-        Ok(Map::new(self.0.clone()))
     }
 
     fn advise_sequential(&self) {}

@@ -1,7 +1,8 @@
 //! Indexes: from a key to its partition, and inside large partitions from a clustering to the block that can hold it.
 //!
 //! One interface over both formats. BTI: [`partition_index`] (Partitions.db) and [`row_index`] (Rows.db). Big: [`big_index`] (Index.db)
-//! with its [`summary`] (Summary.db) and, within the entries of large partitions, [`promoted`]. All are mapped, and read where they lie.
+//! with its [`summary`] (Summary.db) and, within the entries of large partitions, [`promoted`]. Summary.db is in memory; the others are
+//! read page by page ([`crate::index_file`]).
 //! A place is what the index says of a partition: its position in Data.db, or where its row index is, which knows that.
 
 pub mod big_index;
@@ -20,10 +21,11 @@ use types::byte_comparable::encode_decorated_key;
 use types::{DecoratedKey, Token};
 
 use crate::descriptor::Component;
-use crate::error::Malformed;
+use crate::error::IndexError;
 use crate::filter::KeyHash;
-use crate::reader::Resolved;
-use crate::writer::values_comparable;
+use crate::index_file::{Access, IndexFile};
+pub use crate::position::PartitionPosition;
+use crate::resolved::{Resolved, values_comparable};
 use big_index::{BigCursor, BigIndex};
 use partition_index::{PartitionCursor, PartitionIndex};
 use promoted::PromotedCursor;
@@ -31,15 +33,6 @@ use row_index::{BlockCursor, RowIndexEntry};
 
 /// Bytes of the byte-comparable form of a decorated key before those of the key.
 const TOKEN_COMPARABLE_LEN: usize = 9;
-
-/// Where a partition is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PartitionPosition {
-    /// In Data.db.
-    Data(u64),
-    /// Its row index is at this position of Rows.db or Index.db, and says where the data is.
-    Rows(u64),
-}
 
 /// A run of unfiltereds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +51,7 @@ pub enum Index {
         /// Partitions.db.
         partitions: PartitionIndex,
         /// Rows.db.
-        rows: Bytes,
+        rows: IndexFile,
     },
     /// Index.db.
     Big(Box<BigIndex>),
@@ -81,6 +74,15 @@ impl Index {
         }
     }
 
+    /// The files that are read page by page.
+    pub fn files(&self) -> impl Iterator<Item = &IndexFile> {
+        let (first, second) = match self {
+            Self::Bti { partitions, rows } => (partitions.file(), Some(rows)),
+            Self::Big(index) => (index.file(), None),
+        };
+        std::iter::once(first).chain(second)
+    }
+
     /// The first and the last key.
     pub fn ends(&self) -> (&Bytes, &Bytes) {
         match self {
@@ -99,29 +101,34 @@ impl Index {
 
     /// The only place where a partition of this key can be. The key that stands there must be compared.
     #[inline]
-    pub fn find(&self, key: &DecoratedKey, hash: KeyHash) -> Result<Option<PartitionPosition>, Malformed> {
+    pub fn find(
+        &self,
+        key: &DecoratedKey,
+        hash: KeyHash,
+        access: Access,
+    ) -> Result<Option<PartitionPosition>, IndexError> {
         match self {
             Self::Bti { partitions, .. } => {
                 let mut comparable = Vec::with_capacity(key.key.len() + 16);
                 key.encode_comparable(&mut comparable);
-                partitions.candidate(&comparable, hash.index_byte())
+                partitions.candidate(&comparable, hash.index_byte(), access)
             }
-            Self::Big(index) => index.find(key),
+            Self::Big(index) => index.find(key, access),
         }
     }
 
     /// A cursor at the first partition.
-    pub fn scan(&self) -> Result<IndexCursor, Malformed> {
+    pub fn scan(&self, access: Access) -> Result<IndexCursor, IndexError> {
         match self {
-            Self::Bti { partitions, .. } => partitions.cursor().map(IndexCursor::Bti),
-            Self::Big(index) => Ok(IndexCursor::Big(index.cursor())),
+            Self::Bti { partitions, .. } => partitions.cursor(access).map(IndexCursor::Bti),
+            Self::Big(index) => Ok(IndexCursor::Big(index.cursor(access))),
         }
     }
 
     /// A cursor that passes every partition at or behind a bound, and at most one before it.
-    pub fn scan_from(&self, start: &RingBound) -> Result<IndexCursor, Malformed> {
+    pub fn scan_from(&self, start: &RingBound, access: Access) -> Result<IndexCursor, IndexError> {
         let (token, key): (Token, Option<&DecoratedKey>) = match start {
-            RingBound::Open => return self.scan(),
+            RingBound::Open => return self.scan(access),
             RingBound::Token { token, .. } => (*token, None),
             RingBound::Key { key, .. } => (key.token, Some(key)),
         };
@@ -136,21 +143,26 @@ impl Index {
                         comparable.truncate(TOKEN_COMPARABLE_LEN);
                     }
                 }
-                partitions.cursor_from(&comparable).map(IndexCursor::Bti)
+                partitions.cursor_from(&comparable, access).map(IndexCursor::Bti)
             }
-            Self::Big(index) => index.cursor_from(token, key).map(IndexCursor::Big),
+            Self::Big(index) => index.cursor_from(token, key, access).map(IndexCursor::Big),
         }
     }
 
     /// The key and the row index at a position that a [`PartitionPosition::Rows`] gave.
-    pub fn row_index(&self, position: u64, schema: &Arc<Resolved>) -> Result<(Bytes, RowIndex), Malformed> {
+    pub fn row_index(
+        &self,
+        position: u64,
+        schema: &Arc<Resolved>,
+        access: Access,
+    ) -> Result<(Bytes, RowIndex), IndexError> {
         match self {
             Self::Bti { rows, .. } => {
-                let (key, entry) = RowIndexEntry::read(rows, position)?;
+                let (key, entry) = RowIndexEntry::read(rows, position, access)?;
                 let RowIndexEntry { data_position, deletion, count, .. } = entry;
-                Ok((key, RowIndex { data_position, deletion, count, blocks: Blocks::Trie(entry.cursor()) }))
+                Ok((key, RowIndex { data_position, deletion, count, blocks: Blocks::Trie(entry.cursor(access)) }))
             }
-            Self::Big(index) => index.row_index(position, schema),
+            Self::Big(index) => index.row_index(position, schema, access),
         }
     }
 }
@@ -173,7 +185,7 @@ impl IndexCursor {
     }
 
     /// The place of the current partition; moves on to the next.
-    pub fn next(&mut self) -> Result<Option<PartitionPosition>, Malformed> {
+    pub fn next(&mut self) -> Result<Option<PartitionPosition>, IndexError> {
         match self {
             Self::Bti(cursor) => cursor.next(),
             Self::Big(cursor) => cursor.next(),
@@ -203,8 +215,17 @@ pub enum Blocks {
 }
 
 impl Blocks {
+    /// From here on the disk may be waited for.
+    pub fn waiting(mut self) -> Self {
+        match &mut self {
+            Self::Trie(cursor) => cursor.wait(),
+            Self::Promoted(cursor) => cursor.wait(),
+        }
+        self
+    }
+
     /// The block to begin in for what lies behind a bound: nothing of that is before it.
-    pub fn first_behind(&mut self, bound: &Bound, schema: &Resolved) -> Result<Option<Block>, Malformed> {
+    pub fn first_behind(&mut self, bound: &Bound, schema: &Resolved) -> Result<Option<Block>, IndexError> {
         match self {
             Self::Trie(cursor) => cursor.floor(&comparable(bound, schema)),
             Self::Promoted(cursor) => cursor.first_behind(bound).map(Some),
@@ -212,7 +233,7 @@ impl Blocks {
     }
 
     /// The last block that can hold something before a bound.
-    pub fn last_before(&mut self, bound: &Bound, schema: &Resolved) -> Result<Option<Block>, Malformed> {
+    pub fn last_before(&mut self, bound: &Bound, schema: &Resolved) -> Result<Option<Block>, IndexError> {
         match self {
             Self::Trie(cursor) => cursor.floor(&comparable(bound, schema)),
             Self::Promoted(cursor) => cursor.last_before(bound).map(Some),
@@ -220,7 +241,7 @@ impl Blocks {
     }
 
     /// The first block.
-    pub fn first(&mut self) -> Result<Option<Block>, Malformed> {
+    pub fn first(&mut self) -> Result<Option<Block>, IndexError> {
         match self {
             Self::Trie(cursor) => cursor.first(),
             Self::Promoted(cursor) => cursor.first().map(Some),
@@ -228,7 +249,7 @@ impl Blocks {
     }
 
     /// The next block.
-    pub fn next(&mut self) -> Result<Option<Block>, Malformed> {
+    pub fn next(&mut self) -> Result<Option<Block>, IndexError> {
         match self {
             Self::Trie(cursor) => cursor.next(),
             Self::Promoted(cursor) => cursor.next(),
@@ -236,7 +257,7 @@ impl Blocks {
     }
 
     /// The block before.
-    pub fn previous(&mut self) -> Result<Option<Block>, Malformed> {
+    pub fn previous(&mut self) -> Result<Option<Block>, IndexError> {
         match self {
             Self::Trie(cursor) => cursor.previous(),
             Self::Promoted(cursor) => cursor.previous(),
@@ -244,7 +265,7 @@ impl Blocks {
     }
 
     /// The end of the partition.
-    pub fn end(&mut self) -> Result<Option<Block>, Malformed> {
+    pub fn end(&mut self) -> Result<Option<Block>, IndexError> {
         match self {
             Self::Trie(cursor) => cursor.end(),
             Self::Promoted(cursor) => cursor.end().map(Some),

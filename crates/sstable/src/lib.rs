@@ -19,8 +19,11 @@ mod flights;
 #[doc(hidden)]
 pub mod fuzzing;
 mod index;
+mod index_file;
+mod position;
 mod read_ahead;
 mod reader;
+mod resolved;
 pub mod salvage;
 mod statistics;
 mod trie;

@@ -1,6 +1,7 @@
 //! An open SSTable: what it covers, and the streams that read it.
 //!
-//! Opening maps the index components, the filter and the chunk offsets, and parses Statistics.db: nothing is read ahead. An
+//! Opening reads the filter and the chunk offsets, and parses Statistics.db; the index components are read as they
+//! are needed. An
 //! [`SSTable`] is a handle: clones share everything. What depends on the schema, the mapping of its columns, is apart,
 //! so that after an ALTER [`SSTable::with_schema`] gives a handle for the new schema over the same files.
 //! Agrees with `org.apache.cassandra.io.sstable.format.{bti.BtiTableReader,big.BigTableReader}`.
@@ -18,18 +19,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::{Disk, Env};
 use rows::codec::Header;
-use rows::{Corruption, ReadCommand, ReadContext, ReadError};
+use rows::{ReadCommand, ReadContext, ReadError, ReadMode};
 use schema::TableMetadata;
 use types::{DecoratedKey, Token};
 
 use crate::chunk_reader::DataFile;
 use crate::data_writer::ComponentFile;
 use crate::descriptor::{Component, Descriptor};
-use crate::error::{Error, Malformed};
+use crate::error::{Error, IndexError};
 use crate::file_cache::FileCache;
 use crate::filter::{Filter, KeyHash};
 use crate::index::big_index::KeyOrder;
 use crate::index::{Index, PartitionPosition, RowIndex};
+use crate::index_file::{Access, IndexFile};
+use crate::resolved::Resolved;
 use crate::statistics::{MURMUR3_PARTITIONER, Statistics};
 
 pub use stream::SSTableStream;
@@ -59,15 +62,6 @@ struct Shared {
     disk_size: u64,
     /// What was missing or wrong and could be done without.
     notes: Vec<String>,
-}
-
-/// What the schema makes of it.
-#[derive(Debug)]
-pub(crate) struct Resolved {
-    pub table: Arc<TableMetadata>,
-    pub header: Header,
-    /// Where partitions are is kept: the table's `caching = {'keys': 'ALL'}`.
-    pub caches_keys: bool,
 }
 
 impl SSTable {
@@ -172,6 +166,11 @@ impl SSTable {
         self.shared.data.id()
     }
 
+    /// What its chunks and the pages of its index are known by in the cache.
+    pub fn cached_files(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(self.file_id()).chain(self.shared.index.files().filter_map(IndexFile::id))
+    }
+
     /// The data file, for checks and advice.
     pub fn data(&self) -> &DataFile {
         &self.shared.data
@@ -218,9 +217,8 @@ impl SSTable {
         Ok(self.scan_all(context)?.encoded_for(target))
     }
 
-    fn index_error(&self, error: Malformed, component: Component) -> ReadError {
-        let corruption: Corruption = error.of(&self.shared.descriptor.path(component), 0);
-        corruption.into()
+    fn index_error(&self, error: impl Into<IndexError>, component: Component) -> ReadError {
+        error.into().of(&self.shared.descriptor.path(component))
     }
 
     /// The component that leads from keys to partitions.
@@ -228,14 +226,15 @@ impl SSTable {
         self.shared.index.partitions_component()
     }
 
-    fn partitions_error(&self, error: Malformed) -> ReadError {
+    fn partitions_error(&self, error: impl Into<IndexError>) -> ReadError {
         self.index_error(error, self.partitions_component())
     }
 
     /// Where the partition of a key can be. In the list of a big index it takes a search; what came of it is kept.
     #[inline]
-    fn find(&self, key: &DecoratedKey, hash: KeyHash) -> Result<Option<PartitionPosition>, ReadError> {
-        let find = || self.shared.index.find(key, hash).map_err(|error| self.partitions_error(error));
+    fn find(&self, key: &DecoratedKey, hash: KeyHash, mode: ReadMode) -> Result<Option<PartitionPosition>, ReadError> {
+        let access = Access { mode, keeps: true };
+        let find = || self.shared.index.find(key, hash, access).map_err(|error| self.partitions_error(error));
         if !self.schema.caches_keys || matches!(self.shared.index, Index::Bti { .. }) {
             return find();
         }
@@ -255,20 +254,13 @@ impl SSTable {
         let key = self.shared.order.decorate(key);
         let hash = KeyHash::of(&key.key);
         if self.may_contain(&key, hash) {
-            self.find(&key, hash)?;
+            self.find(&key, hash, ReadMode::Background)?;
         }
         Ok(())
     }
 
-    fn row_index(&self, position: u64) -> Result<(Bytes, RowIndex), ReadError> {
-        let index = &self.shared.index;
-        index.row_index(position, &self.schema).map_err(|error| self.index_error(error, index.rows_component()))
-    }
-}
-
-impl Resolved {
-    fn new(statistics: &Statistics, table: &Arc<TableMetadata>) -> Result<Self, Malformed> {
-        let caches_keys = table.params.caching.get("keys").is_none_or(|keys| keys != "NONE");
-        Ok(Self { table: Arc::clone(table), header: statistics.header.resolve(table)?, caches_keys })
+    fn row_index(&self, position: u64, mode: ReadMode) -> Result<(Bytes, RowIndex), ReadError> {
+        let (index, access) = (&self.shared.index, Access { mode, keeps: true });
+        index.row_index(position, &self.schema, access).map_err(|error| self.index_error(error, index.rows_component()))
     }
 }

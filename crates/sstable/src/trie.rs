@@ -9,10 +9,8 @@ mod node;
 mod reader;
 mod writer;
 
+pub(crate) use crate::index_file::PAGE_SIZE;
 pub use node::Node;
 pub use reader::{Trie, TrieCursor};
 pub(crate) use writer::common_prefix;
 pub use writer::{PagedBuffer, Payload, TrieWriter};
-
-/// Unit of placement: no node straddles a multiple of this.
-pub const PAGE_SIZE: usize = 4096;

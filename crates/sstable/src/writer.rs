@@ -14,9 +14,8 @@ use rows::codec::{
     DeletionTimeForm, EncodedRow, Framing, Header, encode_marker, encode_row, put_deletion_time, put_end_of_partition,
 };
 use rows::{ClusteringPrefix, DeletionTime, PrefixKind, Row, Unfiltered};
-use schema::{ClusteringComparator, TableMetadata};
+use schema::TableMetadata;
 use stdx::put_short_bytes;
-use types::byte_comparable::{TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering};
 use types::{DecoratedKey, Token};
 
 use crate::compressor::CompressionParams;
@@ -412,20 +411,4 @@ impl SSTableWriter {
             }
         }
     }
-}
-
-/// The byte-comparable form of a position in a partition.
-pub(crate) fn values_comparable(
-    comparator: &ClusteringComparator,
-    values: &[Option<Bytes>],
-    kind: PrefixKind,
-) -> Vec<u8> {
-    let mut out = Vec::with_capacity(32);
-    let terminator = match kind.side() {
-        0 => TERMINATOR_CLUSTERING,
-        side if side < 0 => TERMINATOR_BEFORE,
-        _ => TERMINATOR_AFTER,
-    };
-    encode_clustering(&comparator.columns, values, terminator, &mut out);
-    out
 }

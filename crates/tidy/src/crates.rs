@@ -43,12 +43,11 @@ const MAY_KNOW: &[(&str, &str)] = &[
 const PURE: &[&str] =
     &["stdx", "types", "ring", "schema", "rows", "segments", "internode", "gossip", "protocol", "cql"];
 /// Outside crates that reach the machine; `sstable` and the crates above it reach it through `env`.
-const OUTSIDE: [&str; 9] =
-    ["tokio", "socket2", "rustix", "memmap2", "rand", "rand_chacha", "axum", "ureq", "tracing-subscriber"];
+const OUTSIDE: [&str; 8] = ["tokio", "socket2", "rustix", "rand", "rand_chacha", "axum", "ureq", "tracing-subscriber"];
 /// Client programs, which use none of our crates.
 const OUTSIDE_OF_THE_HOUSE: [&str; 1] = ["stress"];
 /// Outside crates that only `env` and client programs may use.
-const ENV_ONLY: [&str; 5] = ["socket2", "rustix", "memmap2", "rand", "rand_chacha"];
+const ENV_ONLY: [&str; 4] = ["socket2", "rustix", "rand", "rand_chacha"];
 
 /// Finds dependencies against the direction, and crates that the list above lacks.
 pub fn check(tree: &Tree) -> Vec<String> {

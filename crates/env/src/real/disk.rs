@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use rustix::io::ReadWriteFlags;
 
-use crate::{DirEntry, Disk, Lock, Map, ReadFile, WriteFile};
+use crate::{DirEntry, Disk, Lock, ReadFile, WriteFile};
 
 /// Permissions of files: the owner reads and writes, the group reads, nobody else.
 const FILE_MODE: u32 = 0o640;
@@ -178,10 +178,6 @@ impl ReadFile for Reader {
             }
         }
         Ok(true)
-    }
-
-    fn map(&self) -> io::Result<Map> {
-        super::map::map(&self.file, self.length)
     }
 
     fn advise_sequential(&self) {

@@ -20,8 +20,6 @@ pub enum Op {
     Create,
     /// Reading from a file, whole files included.
     Read,
-    /// Mapping a file.
-    Map,
     /// Writing to a file; a failing write may have written a part.
     Write,
     /// Syncing a file; a failing sync forgets the dirty sectors, as Linux does.

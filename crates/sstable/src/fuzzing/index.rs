@@ -12,7 +12,8 @@ use crate::index::big_index::{BigIndex, KeyOrder};
 use crate::index::partition_index::PartitionIndex;
 use crate::index::row_index::RowIndexEntry;
 use crate::index::{Blocks, PartitionPosition};
-use crate::reader::Resolved;
+use crate::index_file::{Access, IndexFile};
+use crate::resolved::Resolved;
 use crate::statistics::HeaderComponent;
 
 /// Entries that a walk passes. Nodes may share children, so that few bytes stand for very many entries: whoever reads along a walk
@@ -25,8 +26,8 @@ const ROW_INDEXES_MAX: usize = 8;
 pub fn partition_index(data: &[u8]) {
     let Some((length, rest)) = data.split_first_chunk::<2>() else { return };
     let (rows, partitions) = rest.split_at((u16::from_be_bytes(*length) as usize).min(rest.len()));
-    let rows = Bytes::copy_from_slice(rows);
-    let Ok(index) = PartitionIndex::open(&Bytes::copy_from_slice(partitions)) else { return };
+    let rows = IndexFile::from(rows.to_vec());
+    let Ok(index) = PartitionIndex::open(&IndexFile::from(partitions.to_vec())) else { return };
     let mut row_indexes = 0;
     let mut entry_of = |position: PartitionPosition| {
         if let PartitionPosition::Rows(position) = position
@@ -37,13 +38,13 @@ pub fn partition_index(data: &[u8]) {
         }
     };
     for key in partitions.chunks(12).take(64) {
-        if let Ok(Some(position)) = index.candidate(key, key[0]) {
+        if let Ok(Some(position)) = index.candidate(key, key[0], Access::WAITING) {
             entry_of(position);
         }
-        let Ok(mut cursor) = index.cursor_from(key) else { continue };
+        let Ok(mut cursor) = index.cursor_from(key, Access::WAITING) else { continue };
         while_some(4, || cursor.next().ok().flatten(), &mut entry_of);
     }
-    if let Ok(mut cursor) = index.cursor() {
+    if let Ok(mut cursor) = index.cursor(Access::WAITING) {
         while_some(STEPS_MAX, || cursor.next().ok().flatten(), &mut entry_of);
     }
 }
@@ -51,14 +52,14 @@ pub fn partition_index(data: &[u8]) {
 /// `u16` position of an entry, Rows.db.
 pub fn row_index(data: &[u8]) {
     let Some((position, rows)) = data.split_first_chunk::<2>() else { return };
-    walk_blocks(&Bytes::copy_from_slice(rows), u64::from(u16::from_be_bytes(*position)), rows);
+    walk_blocks(&IndexFile::from(rows.to_vec()), u64::from(u16::from_be_bytes(*position)), rows);
 }
 
-fn walk_blocks(rows: &Bytes, position: u64, keys: &[u8]) {
-    let Ok((key, entry)) = RowIndexEntry::read(rows, position) else { return };
-    let mut cursor = Cursor::new(rows);
-    assert!(cursor.skip(position as usize).is_ok() && cursor.short_bytes().ok() == Some(&key[..]));
-    let mut cursor = entry.cursor();
+fn walk_blocks(rows: &IndexFile, position: u64, keys: &[u8]) {
+    let Ok((key, entry)) = RowIndexEntry::read(rows, position, Access::WAITING) else { return };
+    let bytes = rows.bytes(position, 2 + key.len(), Access::WAITING).expect("in memory");
+    assert!(Cursor::new(&bytes).short_bytes().ok() == Some(&key[..]));
+    let mut cursor = entry.cursor(Access::WAITING);
     for key in keys.chunks(7).take(32) {
         if let Ok(Some(_)) = cursor.floor(key) {
             let _ = cursor.next();
@@ -81,7 +82,9 @@ pub fn big_index(data: &[u8]) {
     let schema = schema_of_bytes();
     for form in [DeletionTimeForm::Unsigned, DeletionTimeForm::Signed] {
         for summary in [Some(&summary), None] {
-            let Ok((opened, _)) = BigIndex::open(&index, summary, KeyOrder::Murmur3, form, 2) else { continue };
+            let Ok((opened, _)) = BigIndex::open(&index.clone().into(), summary, KeyOrder::Murmur3, form, 2) else {
+                continue;
+            };
             walk_big(&opened, &index, &schema);
         }
     }
@@ -108,20 +111,20 @@ fn walk_big(index: &BigIndex, file: &[u8], schema: &Arc<Resolved>) {
             && row_indexes < ROW_INDEXES_MAX
         {
             row_indexes += 1;
-            if let Ok((_, found)) = index.row_index(position, schema) {
+            if let Ok((_, found)) = index.row_index(position, schema, Access::WAITING) {
                 walk_row_index(found.blocks, schema);
             }
         }
     };
     for key in file.chunks(12).take(64) {
         let key = DecoratedKey::new(Bytes::copy_from_slice(key));
-        let _ = index.find(&key).map(|found| found.map(&mut entry_of));
+        let _ = index.find(&key, Access::WAITING).map(|found| found.map(&mut entry_of));
         for start in [(key.token, Some(&key)), (Token(key.token.0 / 2), None)] {
-            let Ok(mut cursor) = index.cursor_from(start.0, start.1) else { continue };
+            let Ok(mut cursor) = index.cursor_from(start.0, start.1, Access::WAITING) else { continue };
             while_some(4, || cursor.next().ok().flatten(), &mut entry_of);
         }
     }
-    let mut cursor = index.cursor();
+    let mut cursor = index.cursor(Access::WAITING);
     while_some(STEPS_MAX, || cursor.next().ok().flatten(), &mut entry_of);
 }
 

@@ -7,6 +7,7 @@ use stdx::Cursor;
 
 use crate::index::PartitionPosition;
 use crate::index::partition_index::PartitionIndex;
+use crate::index_file::Access;
 use crate::reader::SSTable;
 
 /// Type number of the serialization header in Statistics.db.
@@ -15,8 +16,8 @@ const HEADER: u32 = 3;
 /// The positions in Rows.db that Partitions.db names.
 pub fn row_index_positions(partitions: &[u8]) -> Vec<u64> {
     let mut positions = Vec::new();
-    let index = PartitionIndex::open(&Bytes::copy_from_slice(partitions));
-    let Ok(mut cursor) = index.and_then(|index| index.cursor()) else { return positions };
+    let index = PartitionIndex::open(&partitions.to_vec().into());
+    let Ok(mut cursor) = index.and_then(|index| index.cursor(Access::WAITING)) else { return positions };
     while let Ok(Some(position)) = cursor.next() {
         if let PartitionPosition::Rows(position) = position {
             positions.push(position);

@@ -11,14 +11,16 @@ use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use rows::ReadMode;
 use rows::codec::DeletionTimeForm;
 use stdx::Cursor;
 use types::{CqlType, DecoratedKey, Token};
 
 use super::summary::{Summary, SummaryBuilder};
 use super::{PartitionPosition, RowIndex, promoted};
-use crate::error::Malformed;
-use crate::reader::Resolved;
+use crate::error::{IndexError, Malformed};
+use crate::index_file::{Access, IndexFile, Pages};
+use crate::resolved::Resolved;
 
 /// The order of keys in an SSTable.
 #[derive(Clone, PartialEq, Debug)]
@@ -57,32 +59,51 @@ impl KeyOrder {
     }
 }
 
+/// What is read of an entry at first; enough unless its key is long.
+const ENTRY_LEN: usize = 256;
+/// What an entry takes at most, without what follows: a key, and two integers.
+const ENTRY_LEN_MAX: usize = 2 + u16::MAX as usize + 18;
+
 /// An entry without what follows.
-struct Entry<'a> {
-    key: &'a [u8],
+struct Entry {
+    key: Bytes,
     data_position: u64,
     /// Where the row index is, if there is one.
-    body: std::ops::Range<usize>,
+    body: std::ops::Range<u64>,
 }
 
-fn entry(file: &Bytes, at: u64) -> Result<Entry<'_>, Malformed> {
-    let start = usize::try_from(at).unwrap_or(usize::MAX);
-    let bytes = file.get(start..).ok_or_else(|| Malformed::at(at, "an entry beyond the end of the file"))?;
-    let mut cursor = Cursor::new(bytes);
-    let mut read = || -> Result<Entry<'_>, Malformed> {
-        let key = cursor.short_bytes()?;
-        let (data_position, size) = (cursor.uvint()?, cursor.uvint()?);
-        let start = start + cursor.position();
-        cursor.skip(usize::try_from(size).unwrap_or(usize::MAX))?;
-        Ok(Entry { key, data_position, body: start..start + size as usize })
+fn entry(pages: &mut Pages, at: u64) -> Result<Entry, IndexError> {
+    if at > pages.len() {
+        return Err(Malformed::at(at, "an entry beyond the end of the file").into());
+    }
+    let file_len = pages.len();
+    let bytes = pages.bytes(at, ENTRY_LEN)?;
+    let read = match decode_entry(&bytes, at, file_len) {
+        // a long key
+        Err(_) if bytes.len() == ENTRY_LEN => decode_entry(&pages.bytes(at, ENTRY_LEN_MAX)?, at, file_len),
+        read => read,
     };
-    read().map_err(|error| error.behind(at))
+    Ok(read.map_err(|error| error.behind(at))?)
+}
+
+fn decode_entry(bytes: &Bytes, at: u64, file_len: u64) -> Result<Entry, Malformed> {
+    let mut cursor = Cursor::new(bytes);
+    let key = bytes.slice_ref(cursor.short_bytes()?);
+    let (data_position, size) = (cursor.uvint()?, cursor.uvint()?);
+    let start = at + cursor.position() as u64;
+    match start.checked_add(size).filter(|end| *end <= file_len) {
+        Some(end) => Ok(Entry { key, data_position, body: start..end }),
+        None => Err(Malformed::at(
+            cursor.position() as u64,
+            format!("a row index of {size} bytes, beyond the end of the file"),
+        )),
+    }
 }
 
 /// A read Index.db.
 #[derive(Debug)]
 pub struct BigIndex {
-    file: Bytes,
+    file: IndexFile,
     summary: Summary,
     /// The file of the summary, where it was missing or not of this index and had to be made.
     pub made: Option<Bytes>,
@@ -100,23 +121,25 @@ pub struct BigIndex {
 }
 
 impl BigIndex {
-    /// Over the bytes of the file. Without a summary that fits one is made, with a sample every `interval` entries; what was wrong
+    /// Over the file. Without a summary that fits one is made, with a sample every `interval` entries; what was wrong
     /// with it is given as a note.
     pub fn open(
-        file: &Bytes,
+        file: &IndexFile,
         summary: Option<&Bytes>,
         order: KeyOrder,
         form: DeletionTimeForm,
         interval: u32,
-    ) -> Result<(Self, Option<String>), Malformed> {
+    ) -> Result<(Self, Option<String>), IndexError> {
+        let mut pages = Pages::new(file.clone(), Access::IN_PASSING);
         let opened = match summary {
-            Some(summary) => Summary::open(summary).and_then(|summary| Ok((check_ends(file, &summary)?, summary))),
-            None => Err(Malformed::at(0, "missing")),
+            Some(summary) => open_summary(&mut pages, summary),
+            None => Err(Malformed::at(0, "missing").into()),
         };
         let (count, summary, made, note) = match opened {
             Ok((tail, summary)) => (summary.partitions(tail), summary, None, None),
-            Err(error) => {
-                let (count, made) = rebuild(file, interval)?;
+            Err(IndexError::Read(error)) => return Err(error.into()),
+            Err(IndexError::Malformed(error)) => {
+                let (count, made) = rebuild(file, interval, ReadMode::Background)?;
                 let note = format!("made again from Index.db, it was: {}", error.what);
                 (count, Summary::open(&made)?, Some(made), Some(note))
             }
@@ -126,11 +149,20 @@ impl BigIndex {
         Ok((Self { file: file.clone(), summary, made, rebuilt, order, form, interval, first, last, count }, note))
     }
 
+    /// The file.
+    pub fn file(&self) -> &IndexFile {
+        &self.file
+    }
+
     /// Searches the summary; a damaged one is made again.
-    fn with_summary<T>(&self, search: impl Fn(&Summary) -> Result<T, Malformed>) -> Result<T, Malformed> {
+    fn with_summary<T>(
+        &self,
+        mode: ReadMode,
+        mut search: impl FnMut(&Summary) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
         match search(self.rebuilt.get().unwrap_or(&self.summary)) {
-            Err(_) if self.rebuilt.get().is_none() => {
-                let summary = Summary::open(&rebuild(&self.file, self.interval)?.1)?;
+            Err(IndexError::Malformed(_)) if self.rebuilt.get().is_none() => {
+                let summary = Summary::open(&rebuild(&self.file, self.interval, mode)?.1)?;
                 search(self.rebuilt.get_or_init(|| summary))
             }
             result => result,
@@ -138,99 +170,120 @@ impl BigIndex {
     }
 
     /// The run of entries between two samples, of which the first fulfils `is_before` and the second does not.
-    fn run(&self, summary: &Summary, is_before: impl Fn(&[u8]) -> bool) -> Result<(u64, u64, bool), Malformed> {
+    fn run(
+        pages: &mut Pages,
+        summary: &Summary,
+        is_before: impl Fn(&[u8]) -> bool,
+    ) -> Result<(u64, u64, bool), IndexError> {
         let behind = summary.partition_point(is_before)?;
-        let start = check_sample(&self.file, summary, behind.saturating_sub(1))?;
-        let end =
-            if behind < summary.len { check_sample(&self.file, summary, behind)? } else { self.file.len() as u64 };
+        let start = check_sample(pages, summary, behind.saturating_sub(1))?;
+        let end = if behind < summary.len { check_sample(pages, summary, behind)? } else { pages.len() };
         Ok((start, end, behind > 0))
     }
 
     /// The place of the partition of a key.
-    pub fn find(&self, key: &DecoratedKey) -> Result<Option<PartitionPosition>, Malformed> {
+    pub fn find(&self, key: &DecoratedKey, access: Access) -> Result<Option<PartitionPosition>, IndexError> {
+        let mut pages = Pages::new(self.file.clone(), access);
         let is_before = |stored: &[u8]| self.order.compare(stored, key.token, Some(key)) != Ordering::Greater;
-        let (mut at, end, any) = self.with_summary(|summary| self.run(summary, is_before))?;
+        let (mut at, end, any) = self.with_summary(access.mode, |summary| Self::run(&mut pages, summary, is_before))?;
         while any && at < end {
-            let entry = entry(&self.file, at)?;
+            let entry = entry(&mut pages, at)?;
             if entry.key == key.key {
                 return Ok(Some(place(at, &entry)));
             }
-            at = entry.body.end as u64;
+            at = entry.body.end;
         }
         Ok(None)
     }
 
     /// A cursor at the first partition.
-    pub fn cursor(&self) -> BigCursor {
-        BigCursor { file: self.file.clone(), at: 0 }
+    pub fn cursor(&self, access: Access) -> BigCursor {
+        BigCursor { pages: Pages::new(self.file.clone(), access), at: 0 }
     }
 
     /// A cursor at the first partition that is not before a key, or before all keys of a token.
-    pub fn cursor_from(&self, token: Token, key: Option<&DecoratedKey>) -> Result<BigCursor, Malformed> {
+    pub fn cursor_from(
+        &self,
+        token: Token,
+        key: Option<&DecoratedKey>,
+        access: Access,
+    ) -> Result<BigCursor, IndexError> {
+        let mut pages = Pages::new(self.file.clone(), access);
         let is_before = |stored: &[u8]| self.order.compare(stored, token, key) == Ordering::Less;
-        let (mut at, end, _) = self.with_summary(|summary| self.run(summary, is_before))?;
+        let (mut at, end, _) = self.with_summary(access.mode, |summary| Self::run(&mut pages, summary, is_before))?;
         while at < end {
-            let entry = entry(&self.file, at)?;
-            if !is_before(entry.key) {
+            let entry = entry(&mut pages, at)?;
+            if !is_before(&entry.key) {
                 break;
             }
-            at = entry.body.end as u64;
+            at = entry.body.end;
         }
-        Ok(BigCursor { file: self.file.clone(), at })
+        Ok(BigCursor { pages, at })
     }
 
     /// Key and row index of the entry at a position.
-    pub fn row_index(&self, position: u64, schema: &Arc<Resolved>) -> Result<(Bytes, RowIndex), Malformed> {
-        let entry = entry(&self.file, position)?;
-        let key = self.file.slice_ref(entry.key);
-        let start = entry.body.start as u64;
-        let index = promoted::read(&self.file.slice(entry.body), entry.data_position, self.form, schema);
-        Ok((key, index.map_err(|error| error.behind(start))?))
+    pub fn row_index(
+        &self,
+        position: u64,
+        schema: &Arc<Resolved>,
+        access: Access,
+    ) -> Result<(Bytes, RowIndex), IndexError> {
+        let mut pages = Pages::new(self.file.clone(), access);
+        let entry = entry(&mut pages, position)?;
+        Ok((entry.key, promoted::read(pages, entry.body, entry.data_position, self.form, schema)?))
     }
 }
 
-fn place(at: u64, entry: &Entry<'_>) -> PartitionPosition {
+fn place(at: u64, entry: &Entry) -> PartitionPosition {
     if entry.body.is_empty() { PartitionPosition::Data(entry.data_position) } else { PartitionPosition::Rows(at) }
 }
 
 /// The position of a sample, if the entry there has its key.
-fn check_sample(file: &Bytes, summary: &Summary, index: u32) -> Result<u64, Malformed> {
+fn check_sample(pages: &mut Pages, summary: &Summary, index: u32) -> Result<u64, IndexError> {
     let (key, position) = summary.sample(index)?;
-    match entry(file, position) {
+    match entry(pages, position) {
         Ok(entry) if entry.key == key => Ok(position),
-        _ => Err(Malformed::at(0, format!("sample {index} does not lead to its key in Index.db"))),
+        Err(IndexError::Read(error)) => Err(error.into()),
+        _ => Err(Malformed::at(0, format!("sample {index} does not lead to its key in Index.db")).into()),
     }
 }
 
+/// The summary, if it is one of Index.db, with the number of entries from the last sample on.
+fn open_summary(pages: &mut Pages, summary: &Bytes) -> Result<(u64, Summary), IndexError> {
+    let summary = Summary::open(summary)?;
+    Ok((check_ends(pages, &summary)?, summary))
+}
+
 /// Whether the summary begins and ends as Index.db does. Gives the number of entries from the last sample on.
-fn check_ends(file: &Bytes, summary: &Summary) -> Result<u64, Malformed> {
-    if check_sample(file, summary, 0)? != 0 || entry(file, 0)?.key != &summary.first[..] {
-        return Err(Malformed::at(0, "it does not begin as Index.db does"));
+fn check_ends(pages: &mut Pages, summary: &Summary) -> Result<u64, IndexError> {
+    if check_sample(pages, summary, 0)? != 0 || entry(pages, 0)?.key != summary.first {
+        return Err(Malformed::at(0, "it does not begin as Index.db does").into());
     }
-    let mut at = check_sample(file, summary, summary.len - 1)?;
+    let mut at = check_sample(pages, summary, summary.len - 1)?;
     let mut tail = 0;
-    let mut last: &[u8] = &[];
-    while at < file.len() as u64 {
-        let entry = entry(file, at)?;
-        (last, at, tail) = (entry.key, entry.body.end as u64, tail + 1);
+    let mut last = Bytes::new();
+    while at < pages.len() {
+        let entry = entry(pages, at)?;
+        (last, at, tail) = (entry.key, entry.body.end, tail + 1);
     }
-    if last != &summary.last[..] {
-        return Err(Malformed::at(0, "it does not end as Index.db does"));
+    if last != summary.last {
+        return Err(Malformed::at(0, "it does not end as Index.db does").into());
     }
     Ok(tail)
 }
 
 /// Number of entries, and the file of a summary of them. Only the samples are kept.
-fn rebuild(file: &Bytes, interval: u32) -> Result<(u64, Bytes), Malformed> {
+fn rebuild(file: &IndexFile, interval: u32, mode: ReadMode) -> Result<(u64, Bytes), IndexError> {
+    let mut pages = Pages::new(file.clone(), Access { mode, keeps: false });
     let mut builder = SummaryBuilder::new(interval);
     let mut at = 0;
-    while at < file.len() as u64 {
-        let entry = entry(file, at)?;
-        builder.add(entry.key, at);
-        at = entry.body.end as u64;
+    while at < pages.len() {
+        let entry = entry(&mut pages, at)?;
+        builder.add(&entry.key, at);
+        at = entry.body.end;
     }
     if builder.partitions() == 0 {
-        return Err(Malformed::at(0, "an index without entries"));
+        return Err(Malformed::at(0, "an index without entries").into());
     }
     Ok((builder.partitions(), builder.finish().into()))
 }
@@ -238,24 +291,39 @@ fn rebuild(file: &Bytes, interval: u32) -> Result<(u64, Bytes), Malformed> {
 /// Walks the entries.
 #[derive(Clone, Debug)]
 pub struct BigCursor {
-    file: Bytes,
+    pages: Pages,
     at: u64,
 }
 
 impl BigCursor {
+    /// At the first entry of a file.
+    pub fn new(file: IndexFile) -> Self {
+        Self { pages: Pages::new(file, Access::IN_PASSING), at: 0 }
+    }
+
+    /// The position in Data.db of the current partition; moves on to the next.
+    pub fn next_position(&mut self) -> Result<Option<u64>, IndexError> {
+        if self.at >= self.pages.len() {
+            return Ok(None);
+        }
+        let entry = entry(&mut self.pages, self.at)?;
+        self.at = entry.body.end;
+        Ok(Some(entry.data_position))
+    }
+
     /// Where the entry of the current partition is in the file.
     pub fn position(&self) -> u64 {
         self.at
     }
 
     /// The place of the current partition; moves on to the next.
-    pub fn next(&mut self) -> Result<Option<PartitionPosition>, Malformed> {
-        if self.at >= self.file.len() as u64 {
+    pub fn next(&mut self) -> Result<Option<PartitionPosition>, IndexError> {
+        if self.at >= self.pages.len() {
             return Ok(None);
         }
-        let entry = entry(&self.file, self.at)?;
+        let entry = entry(&mut self.pages, self.at)?;
         let place = place(self.at, &entry);
-        self.at = entry.body.end as u64;
+        self.at = entry.body.end;
         Ok(Some(place))
     }
 }

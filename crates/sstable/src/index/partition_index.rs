@@ -11,16 +11,20 @@ use smallvec::SmallVec;
 use stdx::{Cursor, put_short_bytes, put_u64};
 
 use super::PartitionPosition;
-use crate::error::Malformed;
+use crate::error::{IndexError, Malformed};
+use crate::index_file::{Access, IndexFile, Pages};
 use crate::trie::{Node, PagedBuffer, Payload, Trie, TrieCursor, TrieWriter, common_prefix};
 
-const FOOTER_LEN: usize = 24;
+const FOOTER_LEN: u64 = 24;
+/// The first and the last key, with their lengths.
+const ENDS_LEN_MAX: u64 = 2 * (2 + u16::MAX as u64);
 /// Set in the payload flags when a hash byte precedes the position. Always, in what is written.
 const HAS_HASH_BYTE: u8 = 8;
 
 /// A read `Partitions.db`.
 #[derive(Clone, Debug)]
 pub struct PartitionIndex {
+    file: IndexFile,
     trie: Trie,
     first: Bytes,
     last: Bytes,
@@ -28,21 +32,30 @@ pub struct PartitionIndex {
 }
 
 impl PartitionIndex {
-    /// Over the bytes of the file.
-    pub fn open(file: &Bytes) -> Result<Self, Malformed> {
+    /// Reads the footer and the keys at the ends.
+    pub fn open(file: &IndexFile) -> Result<Self, IndexError> {
         let footer_at = file.len().checked_sub(FOOTER_LEN);
         let footer_at = footer_at.ok_or_else(|| Malformed::at(0, "a partition index without footer"))?;
-        let mut footer = Cursor::new(&file[footer_at..]);
+        let mut pages = Pages::new(file.clone(), Access::IN_PASSING);
+        let footer = pages.bytes(footer_at, FOOTER_LEN as usize)?;
+        let mut footer = Cursor::new(&footer);
         let (keys_at, count, root) = (footer.u64()?, footer.u64()?, footer.u64()?);
-        let keys = usize::try_from(keys_at).ok().and_then(|start| file.get(start..footer_at));
-        let keys = keys.ok_or_else(|| Malformed::at(footer_at as u64, format!("first key at {keys_at}")))?;
-        let mut cursor = Cursor::new(keys);
-        let first = file.slice_ref(cursor.short_bytes()?);
-        let last = file.slice_ref(cursor.short_bytes()?);
+        let length = footer_at.checked_sub(keys_at);
+        let length = length.ok_or_else(|| Malformed::at(footer_at, format!("first key at {keys_at}")))?;
+        let keys = pages.bytes(keys_at, length.min(ENDS_LEN_MAX) as usize)?;
+        let mut cursor = Cursor::new(&keys);
+        let first = Bytes::copy_from_slice(cursor.short_bytes()?);
+        let last = Bytes::copy_from_slice(cursor.short_bytes()?);
         if root >= keys_at {
-            return Err(Malformed::at(footer_at as u64, format!("root of the partition index at {root}")));
+            return Err(Malformed::at(footer_at, format!("root of the partition index at {root}")).into());
         }
-        Ok(Self { trie: Trie::new(file.clone(), root), first, last, count })
+        let trie = Trie::new(file.clone(), root).with_root_page(Access::IN_PASSING)?;
+        Ok(Self { file: file.clone(), trie, first, last, count })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &IndexFile {
+        &self.file
     }
 
     /// The first key.
@@ -61,23 +74,28 @@ impl PartitionIndex {
     }
 
     /// The only partition that can have this key, given by its byte-comparable form; None: there is none.
-    pub fn candidate(&self, comparable: &[u8], hash_byte: u8) -> Result<Option<PartitionPosition>, Malformed> {
-        let Some(node) = self.trie.longest_prefix(comparable)? else { return Ok(None) };
-        let (position, stored) = read_payload(&node)?;
+    pub fn candidate(
+        &self,
+        comparable: &[u8],
+        hash_byte: u8,
+        access: Access,
+    ) -> Result<Option<PartitionPosition>, IndexError> {
+        let found = self.trie.longest_prefix(comparable, access, read_payload)?;
+        let Some((position, stored)) = found else { return Ok(None) };
         Ok(if stored.is_some_and(|stored| stored != hash_byte) { None } else { Some(position) })
     }
 
     /// A cursor at the last partition whose prefix is not above `comparable`, else at the first: a scan from there passes every
     /// partition at or after that key, and at most one before it.
-    pub fn cursor_from(&self, comparable: &[u8]) -> Result<PartitionCursor, Malformed> {
-        let mut cursor = self.trie.cursor();
+    pub fn cursor_from(&self, comparable: &[u8], access: Access) -> Result<PartitionCursor, IndexError> {
+        let mut cursor = self.trie.cursor(access);
         let there = cursor.floor(comparable)? || cursor.first()?;
         Ok(PartitionCursor { cursor, there })
     }
 
     /// A cursor at the first partition.
-    pub fn cursor(&self) -> Result<PartitionCursor, Malformed> {
-        let mut cursor = self.trie.cursor();
+    pub fn cursor(&self, access: Access) -> Result<PartitionCursor, IndexError> {
+        let mut cursor = self.trie.cursor(access);
         let there = cursor.first()?;
         Ok(PartitionCursor { cursor, there })
     }
@@ -97,7 +115,7 @@ impl PartitionCursor {
     }
 
     /// The place of the current partition; moves on to the next.
-    pub fn next(&mut self) -> Result<Option<PartitionPosition>, Malformed> {
+    pub fn next(&mut self) -> Result<Option<PartitionPosition>, IndexError> {
         if !self.there {
             return Ok(None);
         }
@@ -227,11 +245,14 @@ mod tests {
             let index = PartitionIndex::open(&writer.out.take().into()).unwrap();
             assert_eq!((index.count(), index.first_key()), (u64::from(count), &keys[0].key));
             assert_eq!(index.last_key(), &keys[keys.len() - 1].key);
-            let mut cursor = index.cursor().unwrap();
+            let mut cursor = index.cursor(Access::WAITING).unwrap();
             for (number, key) in keys.iter().enumerate() {
-                assert_eq!(index.candidate(&comparable(key), key.key[3]).unwrap(), Some(place(number)));
+                assert_eq!(
+                    index.candidate(&comparable(key), key.key[3], Access::WAITING).unwrap(),
+                    Some(place(number))
+                );
                 assert_eq!(cursor.next().unwrap(), Some(place(number)));
-                let found = index.cursor_from(&comparable(key)).unwrap().next().unwrap();
+                let found = index.cursor_from(&comparable(key), Access::WAITING).unwrap().next().unwrap();
                 assert_eq!(found, Some(place(number)));
             }
             assert_eq!(cursor.next().unwrap(), None);

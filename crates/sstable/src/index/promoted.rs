@@ -10,6 +10,7 @@
 //! read only the blocks it compares with. Agrees with `org.apache.cassandra.io.sstable.{IndexInfo,format.big.RowIndexEntry}`.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,8 +22,9 @@ use stdx::{Cursor, put_svint, put_u16, put_u32, put_uvint};
 use types::CqlType;
 
 use super::{Block, Blocks, RowIndex};
-use crate::error::Malformed;
-use crate::reader::Resolved;
+use crate::error::{IndexError, Malformed};
+use crate::index_file::Pages;
+use crate::resolved::Resolved;
 
 /// Widths are written as what they are more than this.
 const WIDTH_BASE: i64 = 64 * 1024;
@@ -36,50 +38,70 @@ struct Info {
     open_behind: DeletionTime,
 }
 
-/// Where it lies; shared by cursors.
+/// Where the descriptions are.
 #[derive(Clone)]
 struct Promoted {
     schema: Arc<Resolved>,
     form: DeletionTimeForm,
-    infos: Bytes,
-    offsets: Bytes,
+    pages: Pages,
+    /// The descriptions, and behind them their offsets.
+    infos: Range<u64>,
     count: u32,
 }
 
-/// What follows key and position in an entry of Index.db, with `body` its bytes.
+/// What the head of a row index takes at most: two integers and a deletion time.
+const HEAD_LEN_MAX: usize = 9 + 12 + 9;
+
+/// What follows key and position in an entry of Index.db, which is at `body`.
 pub(super) fn read(
-    body: &Bytes,
+    mut pages: Pages,
+    body: Range<u64>,
     data_position: u64,
     form: DeletionTimeForm,
     schema: &Arc<Resolved>,
-) -> Result<RowIndex, Malformed> {
-    let mut cursor = Cursor::new(body);
-    cursor.uvint()?;
-    let deletion = get_deletion_time(&mut cursor, form)?;
-    let count = cursor.uvint()?;
-    let at = cursor.position() as u64;
-    let rest = body.slice(cursor.position()..);
-    let offsets = usize::try_from(count).ok().and_then(|count| count.checked_mul(4));
-    let infos = offsets.and_then(|length| rest.len().checked_sub(length));
-    let (Some(infos), Ok(count @ 1..)) = (infos, u32::try_from(count)) else {
-        return Err(Malformed::at(at, format!("{count} blocks in {} bytes", rest.len())));
+) -> Result<RowIndex, IndexError> {
+    let length = usize::try_from(body.end - body.start).unwrap_or(usize::MAX);
+    let head = pages.bytes(body.start, HEAD_LEN_MAX.min(length))?;
+    let (deletion, count, head_length) = read_head(&head, form).map_err(|error| error.behind(body.start))?;
+    let start = body.start + head_length;
+    let end = count.checked_mul(4).and_then(|offsets| body.end.checked_sub(offsets)).filter(|end| *end >= start);
+    let (Some(end), Ok(count @ 1..)) = (end, u32::try_from(count)) else {
+        return Err(Malformed::at(start, format!("{count} blocks in {} bytes", body.end - start)).into());
     };
-    let promoted =
-        Promoted { schema: Arc::clone(schema), form, infos: rest.slice(..infos), offsets: rest.slice(infos..), count };
+    let promoted = Promoted { schema: Arc::clone(schema), form, pages, infos: start..end, count };
     let blocks = Blocks::Promoted(PromotedCursor { promoted, at: None });
     Ok(RowIndex { data_position, deletion, count: u64::from(count), blocks })
 }
 
+/// Deletion of the partition, number of blocks, and the head's length.
+fn read_head(head: &[u8], form: DeletionTimeForm) -> Result<(DeletionTime, u64, u64), Malformed> {
+    let mut cursor = Cursor::new(head);
+    cursor.uvint()?;
+    let deletion = get_deletion_time(&mut cursor, form)?;
+    let count = cursor.uvint()?;
+    Ok((deletion, count, cursor.position() as u64))
+}
+
 impl Promoted {
-    fn info(&self, index: u32) -> Result<Info, Malformed> {
-        let offset = self.offsets.get(index as usize * 4..).and_then(|bytes| bytes.first_chunk::<4>());
-        let start = offset.map_or(usize::MAX, |offset| u32::from_be_bytes(*offset) as usize);
-        let position = |start: usize| -> Result<(ClusteringPrefix, usize), Malformed> {
-            get_position(&self.infos, start, &self.schema.header.clustering)
-        };
-        let (first, next) = position(start)?;
-        let (last, next) = position(next)?;
-        let mut cursor = Cursor::new(self.infos.get(next..).unwrap_or_default());
+    fn info(&mut self, index: u32) -> Result<Info, IndexError> {
+        let length = self.infos.end - self.infos.start;
+        // its offset, and that of the next one, where it ends
+        let known = if index + 1 < self.count { 8 } else { 4 };
+        let offsets = self.pages.bytes(self.infos.end + u64::from(index) * 4, known)?;
+        let mut cursor = Cursor::new(&offsets);
+        let start = u64::from(cursor.u32()?);
+        let end = if known == 8 { u64::from(cursor.u32()?) } else { length };
+        let end = if end > start { end.min(length) } else { length };
+        let at = self.infos.start + start;
+        let bytes = self.pages.bytes(at, end.saturating_sub(start) as usize)?;
+        Ok(self.decode(&bytes).map_err(|error| error.behind(at))?)
+    }
+
+    fn decode(&self, bytes: &Bytes) -> Result<Info, Malformed> {
+        let types = &self.schema.header.clustering;
+        let (first, next) = get_position(bytes, 0, types)?;
+        let (last, next) = get_position(bytes, next, types)?;
+        let mut cursor = Cursor::new(bytes.get(next..).unwrap_or_default());
         let (offset, width) = (cursor.uvint()?, cursor.svint()?.wrapping_add(WIDTH_BASE));
         let open_behind = if cursor.bool()? { get_deletion_time(&mut cursor, self.form)? } else { DeletionTime::LIVE };
         match u64::try_from(width) {
@@ -89,7 +111,7 @@ impl Promoted {
     }
 
     /// How many blocks, from the first on, fulfil a condition that those behind do not.
-    fn partition_point(&self, mut is_before: impl FnMut(&Info) -> bool) -> Result<u32, Malformed> {
+    fn partition_point(&mut self, mut is_before: impl FnMut(&Info) -> bool) -> Result<u32, IndexError> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -103,7 +125,7 @@ impl Promoted {
     }
 
     /// The block of that number; the one behind the last is the end.
-    fn block(&self, index: u32) -> Result<Block, Malformed> {
+    fn block(&mut self, index: u32) -> Result<Block, IndexError> {
         let open = match index.checked_sub(1) {
             None => DeletionTime::LIVE,
             Some(before) => {
@@ -149,37 +171,43 @@ pub struct PromotedCursor {
 }
 
 impl PromotedCursor {
-    fn go(&mut self, index: u32) -> Result<Block, Malformed> {
+    /// From here on pages are waited for.
+    pub fn wait(&mut self) {
+        self.promoted.pages.wait();
+    }
+
+    fn go(&mut self, index: u32) -> Result<Block, IndexError> {
         self.at = Some(index);
         self.promoted.block(index)
     }
 
     /// The first block that does not end before the bound, or the last of all.
-    pub fn first_behind(&mut self, bound: &Bound) -> Result<Block, Malformed> {
-        let comparator = &self.promoted.schema.table.comparator;
-        let index = self.promoted.partition_point(|info| info.last.compare(bound, comparator) == Ordering::Less)?;
+    pub fn first_behind(&mut self, bound: &Bound) -> Result<Block, IndexError> {
+        let comparator = self.promoted.schema.table.comparator.clone();
+        let index = self.promoted.partition_point(|info| info.last.compare(bound, &comparator) == Ordering::Less)?;
         self.go(index.min(self.promoted.count - 1))
     }
 
     /// The last block that does not begin behind the bound, or the first of all.
-    pub fn last_before(&mut self, bound: &Bound) -> Result<Block, Malformed> {
-        let comparator = &self.promoted.schema.table.comparator;
-        let index = self.promoted.partition_point(|info| info.first.compare(bound, comparator) != Ordering::Greater)?;
+    pub fn last_before(&mut self, bound: &Bound) -> Result<Block, IndexError> {
+        let comparator = self.promoted.schema.table.comparator.clone();
+        let index =
+            self.promoted.partition_point(|info| info.first.compare(bound, &comparator) != Ordering::Greater)?;
         self.go(index.saturating_sub(1))
     }
 
     /// The first block.
-    pub fn first(&mut self) -> Result<Block, Malformed> {
+    pub fn first(&mut self) -> Result<Block, IndexError> {
         self.go(0)
     }
 
     /// The end of the last block.
-    pub fn end(&mut self) -> Result<Block, Malformed> {
+    pub fn end(&mut self) -> Result<Block, IndexError> {
         self.go(self.promoted.count)
     }
 
     /// The next block.
-    pub fn next(&mut self) -> Result<Option<Block>, Malformed> {
+    pub fn next(&mut self) -> Result<Option<Block>, IndexError> {
         match self.at {
             Some(at) if at < self.promoted.count => self.go(at + 1).map(Some),
             Some(_) => Ok(None),
@@ -188,7 +216,7 @@ impl PromotedCursor {
     }
 
     /// The block before.
-    pub fn previous(&mut self) -> Result<Option<Block>, Malformed> {
+    pub fn previous(&mut self) -> Result<Option<Block>, IndexError> {
         match self.at.and_then(|at| at.checked_sub(1)) {
             Some(before) => self.go(before).map(Some),
             None => Ok(None),
@@ -258,6 +286,7 @@ mod tests {
     use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 
     use super::*;
+    use crate::index_file::Access;
 
     const BLOCKS: u32 = 1000;
     /// Beyond what 32 bits hold: 5 TB in all.
@@ -293,6 +322,11 @@ mod tests {
         Bytes::copy_from_slice(cursor.rest())
     }
 
+    fn of_body(body: Vec<u8>, form: DeletionTimeForm) -> RowIndex {
+        let range = 0..body.len() as u64;
+        read(Pages::new(body.into(), Access::WAITING), range, 0, form, &schema()).unwrap()
+    }
+
     /// The blocks that a bisection for `wanted` compares with.
     fn bisected(wanted: u32) -> BTreeSet<u32> {
         let (mut low, mut high, mut seen) = (0, BLOCKS, BTreeSet::new());
@@ -319,7 +353,7 @@ mod tests {
                     let at = offsets_at + block as usize * 4;
                     bytes[at..at + 4].copy_from_slice(&i32::MAX.to_be_bytes());
                 }
-                let mut index = read(&bytes.into(), 0, form, &schema()).unwrap();
+                let mut index = of_body(bytes, form);
                 let Blocks::Promoted(cursor) = &mut index.blocks else { panic!("not a list") };
                 let found = cursor.first_behind(&Bound::start(values(wanted * 10 + 3), true)).unwrap();
                 assert_eq!(found.offset, 20 + u64::from(wanted) * WIDTH);
@@ -329,7 +363,7 @@ mod tests {
 
     #[test]
     fn blocks_beyond_32_bits_are_found_both_ways() {
-        let mut index = read(&body(DeletionTimeForm::Unsigned), 0, DeletionTimeForm::Unsigned, &schema()).unwrap();
+        let mut index = of_body(body(DeletionTimeForm::Unsigned).to_vec(), DeletionTimeForm::Unsigned);
         let Blocks::Promoted(cursor) = &mut index.blocks else { panic!("not a list") };
         for block in (0..BLOCKS).step_by(37) {
             let offset = 20 + u64::from(block) * WIDTH;

@@ -14,13 +14,19 @@ use stdx::{Cursor, put_short_bytes, put_svint, put_uvint};
 
 use super::Block;
 use super::partition_index::{put_sized, read_sized};
-use crate::error::Malformed;
+use crate::error::{IndexError, Malformed};
+use crate::index_file::{Access, IndexFile};
 use crate::trie::{Node, PagedBuffer, Payload, Trie, TrieCursor, TrieWriter, common_prefix};
 
 /// BTI is as old as this form.
 const FORM: DeletionTimeForm = DeletionTimeForm::Unsigned;
 /// Set in the payload flags when the deletion that is open at the start of the block follows.
 const HAS_OPEN_MARKER: u8 = 8;
+
+/// What is read of an entry at first; enough unless its key is long.
+const ENTRY_LEN: usize = 256;
+/// What an entry takes at most: a key, and some integers.
+const ENTRY_LEN_MAX: usize = 2 + u16::MAX as usize + 64;
 
 /// The row index of a partition.
 #[derive(Clone, Debug)]
@@ -36,32 +42,37 @@ pub struct RowIndexEntry {
 
 impl RowIndexEntry {
     /// The entry at a position of the file, and its key.
-    pub fn read(file: &Bytes, position: u64) -> Result<(Bytes, Self), Malformed> {
-        let bytes = usize::try_from(position).ok().and_then(|start| file.get(start..));
-        let bytes = bytes.ok_or_else(|| Malformed::at(position, "a row index beyond the end of the file"))?;
+    pub fn read(file: &IndexFile, position: u64, access: Access) -> Result<(Bytes, Self), IndexError> {
+        if position >= file.len() {
+            return Err(Malformed::at(position, "a row index beyond the end of the file").into());
+        }
+        let bytes = file.bytes(position, ENTRY_LEN, access)?;
+        match Self::decode(file, &bytes, position) {
+            // a long key
+            Err(_) if bytes.len() == ENTRY_LEN => {
+                let bytes = file.bytes(position, ENTRY_LEN_MAX, access)?;
+                Ok(Self::decode(file, &bytes, position).map_err(|error| error.behind(position))?)
+            }
+            read => Ok(read.map_err(|error| error.behind(position))?),
+        }
+    }
+
+    fn decode(file: &IndexFile, bytes: &Bytes, position: u64) -> Result<(Bytes, Self), Malformed> {
         let mut cursor = Cursor::new(bytes);
-        let relative = |mut error: Malformed| {
-            error.offset = error.offset.saturating_add(position);
-            error
-        };
-        let mut read = || -> Result<(Bytes, Self), Malformed> {
-            let key = file.slice_ref(cursor.short_bytes()?);
-            let base = position + cursor.position() as u64;
-            let data_position = cursor.uvint()?;
-            let distance = cursor.svint()?;
-            let root = base.checked_add_signed(distance).filter(|root| *root < base);
-            let root =
-                root.ok_or_else(|| Malformed::at(cursor.position() as u64, format!("a root {distance} away")))?;
-            let count = cursor.uvint()?;
-            let deletion = get_deletion_time(&mut cursor, FORM)?;
-            Ok((key, Self { data_position, deletion, count, trie: Trie::new(file.clone(), root) }))
-        };
-        read().map_err(relative)
+        let key = bytes.slice_ref(cursor.short_bytes()?);
+        let base = position + cursor.position() as u64;
+        let data_position = cursor.uvint()?;
+        let distance = cursor.svint()?;
+        let root = base.checked_add_signed(distance).filter(|root| *root < base);
+        let root = root.ok_or_else(|| Malformed::at(cursor.position() as u64, format!("a root {distance} away")))?;
+        let count = cursor.uvint()?;
+        let deletion = get_deletion_time(&mut cursor, FORM)?;
+        Ok((key, Self { data_position, deletion, count, trie: Trie::new(file.clone(), root) }))
     }
 
     /// A cursor over the blocks, at none yet.
-    pub fn cursor(&self) -> BlockCursor {
-        BlockCursor { cursor: self.trie.cursor() }
+    pub fn cursor(&self, access: Access) -> BlockCursor {
+        BlockCursor { cursor: self.trie.cursor(access) }
     }
 }
 
@@ -73,33 +84,38 @@ pub struct BlockCursor {
 
 impl BlockCursor {
     /// The block in which a position can lie, by its byte-comparable form.
-    pub fn floor(&mut self, comparable: &[u8]) -> Result<Option<Block>, Malformed> {
+    pub fn floor(&mut self, comparable: &[u8]) -> Result<Option<Block>, IndexError> {
         if self.cursor.floor(comparable)? { self.block() } else { Ok(None) }
     }
 
     /// The first block.
-    pub fn first(&mut self) -> Result<Option<Block>, Malformed> {
+    pub fn first(&mut self) -> Result<Option<Block>, IndexError> {
         if self.cursor.first()? { self.block() } else { Ok(None) }
     }
 
     /// The next block.
-    pub fn next(&mut self) -> Result<Option<Block>, Malformed> {
+    pub fn next(&mut self) -> Result<Option<Block>, IndexError> {
         if self.cursor.next()? { self.block() } else { Ok(None) }
     }
 
     /// The block before.
-    pub fn previous(&mut self) -> Result<Option<Block>, Malformed> {
+    pub fn previous(&mut self) -> Result<Option<Block>, IndexError> {
         if self.cursor.previous()? { self.block() } else { Ok(None) }
     }
 
     /// The end of the partition.
-    pub fn end(&mut self) -> Result<Option<Block>, Malformed> {
+    pub fn end(&mut self) -> Result<Option<Block>, IndexError> {
         if self.cursor.last()? { self.block() } else { Ok(None) }
     }
 
-    fn block(&self) -> Result<Option<Block>, Malformed> {
+    /// From here on pages are waited for.
+    pub fn wait(&mut self) {
+        self.cursor.wait();
+    }
+
+    fn block(&mut self) -> Result<Option<Block>, IndexError> {
         match self.cursor.node()? {
-            Some(node) => read_payload(&node).map(Some),
+            Some(node) => Ok(Some(read_payload(&node)?)),
             None => Ok(None),
         }
     }
@@ -216,13 +232,13 @@ mod tests {
             assert_eq!(place.is_some(), partition > 0);
             places.extend(place.map(|place| (partition, place)));
         }
-        let file: Bytes = writer.out.take().into();
+        let file: IndexFile = writer.out.take().into();
         for (partition, place) in places {
-            let (key, entry) = RowIndexEntry::read(&file, place).unwrap();
+            let (key, entry) = RowIndexEntry::read(&file, place, Access::WAITING).unwrap();
             assert_eq!(key[..], partition.to_be_bytes());
             assert_eq!(entry.data_position, 1000);
             assert_eq!(entry.deletion, DeletionTime::new(77, 88));
-            let mut cursor = entry.cursor();
+            let mut cursor = entry.cursor(Access::WAITING);
             for row in 0..partition * 30 {
                 let block = cursor.floor(&row.to_be_bytes()).unwrap().unwrap();
                 let number = if row % 10 > 7 { (row / 10)..=(row / 10 + 1) } else { (row / 10)..=(row / 10) };
@@ -247,9 +263,9 @@ mod tests {
             writer.add_block(&first, last.to_vec(), Block { offset, open: DeletionTime::LIVE });
         }
         let place = writer.finish_partition(b"key", 7 * WIDTH, &DeletionTime::LIVE, 20 + 1000 * WIDTH).unwrap();
-        let (_, entry) = RowIndexEntry::read(&writer.out.take().into(), place).unwrap();
+        let (_, entry) = RowIndexEntry::read(&writer.out.take().into(), place, Access::WAITING).unwrap();
         assert_eq!(entry.data_position, 7 * WIDTH);
-        let mut cursor = entry.cursor();
+        let mut cursor = entry.cursor(Access::WAITING);
         for block in (0..1000u32).step_by(37) {
             let found = cursor.floor(&(block * 10 + 3).to_be_bytes()).unwrap().unwrap();
             assert_eq!(found.offset, 20 + u64::from(block) * WIDTH);

@@ -16,8 +16,8 @@ use crate::data_writer::ComponentFile;
 use crate::descriptor::{Component, Descriptor};
 use crate::error::Error;
 use crate::filter::KeyHash;
+use crate::resolved::values_comparable;
 use crate::version::Format;
-use crate::writer::values_comparable;
 use stdx::{put_short_bytes, put_uvint};
 
 /// Index bytes wait for so many before they are written.

@@ -4,24 +4,25 @@
 //! is one block. Blocks that are read backwards are counted by the reader itself, as each is loaded whole.
 
 use rows::report::BlockCount;
-use rows::{ReadCommand, ReadContext, ReadError, Slices};
+use rows::{ReadCommand, ReadContext, ReadError, ReadMode, Slices};
 use types::DecoratedKey;
 
 use super::partition::PartitionReader;
-use super::{Resolved, SSTable, SSTableStream};
-use crate::error::Malformed;
+use super::{SSTable, SSTableStream};
+use crate::error::IndexError;
 use crate::filter::KeyHash;
 use crate::index::{Block, Blocks, PartitionPosition, RowIndex};
+use crate::resolved::Resolved;
 
 impl SSTable {
     /// The blocks of a partition, and how many of them can hold something of the slices. None: the partition is not here. Where there is
     /// no row index the data is not looked at, so it may turn out not to be.
     pub fn blocks_of(&self, key: &DecoratedKey, slices: &Slices) -> Result<Option<BlockCount>, ReadError> {
-        match self.find(key, KeyHash::of(&key.key))? {
+        match self.find(key, KeyHash::of(&key.key), ReadMode::Background)? {
             None => Ok(None),
             Some(PartitionPosition::Data(_)) => Ok(Some(BlockCount { total: 1, wanted: 1 })),
             Some(PartitionPosition::Rows(position)) => {
-                let (found, index) = self.row_index(position)?;
+                let (found, index) = self.row_index(position, ReadMode::Background)?;
                 if found != key.key {
                     return Ok(None);
                 }
@@ -41,7 +42,7 @@ impl SSTable {
     }
 }
 
-fn wanted(index: &RowIndex, slices: &Slices, schema: &Resolved) -> Result<u64, Malformed> {
+fn wanted(index: &RowIndex, slices: &Slices, schema: &Resolved) -> Result<u64, IndexError> {
     if slices.is_all() {
         return Ok(index.count);
     }
@@ -140,7 +141,7 @@ impl PartitionReader {
             Some(index) => {
                 visits.count.total += index.count;
                 if !self.reversed {
-                    let mut cursor = index.blocks.clone();
+                    let mut cursor = index.blocks.clone().waiting();
                     visits.run = cursor.first().ok().flatten().map(|first| (cursor, first, self.start));
                 }
             }
@@ -150,7 +151,7 @@ impl PartitionReader {
     /// The walk goes on at a block that `cursor` is at.
     #[cold]
     pub(super) fn visit_block(&mut self, cursor: Blocks, block: Block, position: u64) {
-        let start = self.start;
+        let (start, cursor) = (self.start, cursor.waiting());
         if let Some(visits) = &mut self.visits {
             visits.leave(position);
             // behind the last block there is the end of the partition, which is none

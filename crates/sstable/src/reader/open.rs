@@ -13,7 +13,7 @@ use bytes::Bytes;
 use env::{Disk, Env};
 use schema::TableMetadata;
 
-use super::{Resolved, SMALL_FILE_MAX, SSTable, Shared};
+use super::{SMALL_FILE_MAX, SSTable, Shared};
 use crate::chunk_reader::DataFile;
 use crate::compression_info::CompressionInfo;
 use crate::descriptor::{Component, Descriptor, parse_toc};
@@ -23,8 +23,14 @@ use crate::filter::Filter;
 use crate::index::Index;
 use crate::index::big_index::{BigIndex, KeyOrder};
 use crate::index::partition_index::PartitionIndex;
+use crate::index_file::IndexFile;
+use crate::resolved::Resolved;
 use crate::statistics::{LOCAL_PARTITIONER, MURMUR3_PARTITIONER, Statistics, parse_type};
 use crate::version::Format;
+
+/// Longest component that is read whole. The largest is a filter; of 10 bits a key this has a thousand
+/// million keys.
+const WHOLE_FILE_MAX: u64 = 4 << 30;
 
 struct Opening<'a> {
     disk: &'a dyn Disk,
@@ -53,11 +59,12 @@ pub(super) fn open(
     let resolved = Resolved::new(&statistics, table).map_err(|error| error.of(&statistics_path, 0))?;
     let order = key_order(&statistics, table, &statistics_path)?;
     let index = match descriptor.format {
-        Format::Bti => opening.bti_index()?,
+        Format::Bti => opening.bti_index(&cache)?,
         Format::Big => opening.big_index(
             order.clone(),
             u32::try_from(table.params.min_index_interval).unwrap_or(1),
             &statistics,
+            &cache,
         )?,
     };
     check_keys(&statistics, &index).map_err(|error| error.of(&descriptor.path(index.partitions_component()), 0))?;
@@ -121,34 +128,50 @@ impl Opening<'_> {
         self.notes.push(format!("{}: {what}", self.descriptor.path(component).display()));
     }
 
-    fn map(&self, component: Component) -> Result<Bytes, Error> {
+    /// The whole component, which stays in memory: filter, chunk offsets and checksums are asked for
+    /// with each read.
+    fn whole(&self, component: Component) -> Result<Bytes, Error> {
         let path = self.descriptor.path(component);
         let file = self.disk.open_read(&path).map_err(|error| Error::open(&path, error))?;
-        if file.is_empty() {
-            return Ok(Bytes::new());
-        }
-        let map = file.map().map_err(|error| Error::open(&path, error))?;
-        Ok(map.bytes().clone())
+        let length = usize::try_from(file.len()).ok().filter(|_| file.len() <= WHOLE_FILE_MAX);
+        let length = length.ok_or_else(|| Error::corrupt(&path, 0, format!("a file of {} bytes", file.len())))?;
+        let mut bytes = vec![0; length];
+        file.read_at(&mut bytes, 0).map_err(|error| Error::io(&path, error))?;
+        Ok(bytes.into())
+    }
+
+    /// An index component, of which pages are read when they are needed.
+    fn paged(&self, component: Component, cache: &Arc<dyn FileCache>) -> Result<IndexFile, Error> {
+        let path = self.descriptor.path(component);
+        let file = self.disk.open_read(&path).map_err(|error| Error::open(&path, error))?;
+        Ok(IndexFile::on_disk(path, file, Arc::clone(cache)))
     }
 
     fn exists(&self, component: Component) -> bool {
         self.disk.exists(&self.descriptor.path(component))
     }
 
-    fn bti_index(&self) -> Result<Index, Error> {
+    fn bti_index(&self, cache: &Arc<dyn FileCache>) -> Result<Index, Error> {
         let path = self.descriptor.path(Component::Partitions);
-        let partitions = PartitionIndex::open(&self.map(Component::Partitions)?).map_err(|error| error.of(&path, 0))?;
-        Ok(Index::Bti { partitions, rows: self.map(Component::Rows)? })
+        let partitions = PartitionIndex::open(&self.paged(Component::Partitions, cache)?);
+        let partitions = partitions.map_err(|error| error.of(&path))?;
+        Ok(Index::Bti { partitions, rows: self.paged(Component::Rows, cache)? })
     }
 
     /// A summary that gives another number of partitions than the statistics have is not used.
-    fn big_index(&mut self, order: KeyOrder, interval: u32, statistics: &Statistics) -> Result<Index, Error> {
+    fn big_index(
+        &mut self,
+        order: KeyOrder,
+        interval: u32,
+        statistics: &Statistics,
+        cache: &Arc<dyn FileCache>,
+    ) -> Result<Index, Error> {
         let path = self.descriptor.path(Component::Index);
-        let file = self.map(Component::Index)?;
-        let summary = if self.exists(Component::Summary) { Some(self.map(Component::Summary)?) } else { None };
+        let file = self.paged(Component::Index, cache)?;
+        let summary = if self.exists(Component::Summary) { Some(self.whole(Component::Summary)?) } else { None };
         let form = self.descriptor.version.deletion_times();
         let open =
-            |summary| BigIndex::open(&file, summary, order.clone(), form, interval).map_err(|error| error.of(&path, 0));
+            |summary| BigIndex::open(&file, summary, order.clone(), form, interval).map_err(|error| error.of(&path));
         let (mut index, mut note) = open(summary.as_ref())?;
         if note.is_none() && index.count != statistics.stats.partition_sizes.count() {
             note = Some(format!("made again from Index.db, it was one of {} partitions", index.count));
@@ -165,7 +188,7 @@ impl Opening<'_> {
         if !self.exists(Component::Filter) {
             return Ok(None);
         }
-        let file = self.map(Component::Filter)?;
+        let file = self.whole(Component::Filter)?;
         if file.is_empty() {
             return Ok(None);
         }
@@ -183,7 +206,7 @@ impl Opening<'_> {
         let file = self.disk.open_read(&path).map_err(|error| Error::open(&path, error))?;
         if self.exists(Component::CompressionInfo) {
             let info_path = self.descriptor.path(Component::CompressionInfo);
-            let info = CompressionInfo::open(&self.map(Component::CompressionInfo)?, self.descriptor.version)
+            let info = CompressionInfo::open(&self.whole(Component::CompressionInfo)?, self.descriptor.version)
                 .map_err(|error| error.of(&info_path, 0))?;
             return Ok(DataFile::compressed(path, file, info, cache));
         }
@@ -192,7 +215,7 @@ impl Opening<'_> {
             self.note(Component::Crc, "missing: the data is read unchecked");
             return Ok(DataFile::unchecked(path, file, cache));
         }
-        let crc = self.map(Component::Crc)?;
+        let crc = self.whole(Component::Crc)?;
         DataFile::plain(path, file, &crc, cache)
             .map_err(|error| error.of(&self.descriptor.path(Component::Crc), 0).into())
     }

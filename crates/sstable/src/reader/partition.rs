@@ -22,7 +22,7 @@ use super::clip::{Clip, Step};
 use super::cursor::DataCursor;
 use super::explain::Visits;
 use super::walk::Walk;
-use crate::error::Malformed;
+use crate::error::{IndexError, Malformed};
 use crate::index::{Blocks, PartitionPosition, RowIndex};
 
 /// Unfiltereds that an inline read may pass over before it gives the matter to the background: a few tenths of a millisecond.
@@ -119,7 +119,7 @@ impl PartitionReader {
                 self.read_head(wanted)
             }
             PartitionPosition::Rows(position) => {
-                let (key, entry) = self.sstable.row_index(position)?;
+                let (key, entry) = self.sstable.row_index(position, self.cursor.context().mode)?;
                 if wanted.is_some_and(|wanted| wanted.key != key) {
                     return Ok(None);
                 }
@@ -184,7 +184,7 @@ impl PartitionReader {
         })
     }
 
-    fn index_error(&self, error: Malformed) -> ReadError {
+    fn index_error(&self, error: impl Into<IndexError>) -> ReadError {
         self.sstable.index_error(error, self.sstable.shared.index.rows_component())
     }
 

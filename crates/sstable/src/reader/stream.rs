@@ -16,6 +16,7 @@ use super::walk::Walk;
 use crate::error::Malformed;
 use crate::filter::KeyHash;
 use crate::index::{IndexCursor, PartitionPosition};
+use crate::index_file::Access;
 
 /// Partitions of one SSTable.
 pub struct SSTableStream {
@@ -36,8 +37,10 @@ enum Source {
 impl SSTableStream {
     pub(super) fn new(sstable: SSTable, command: &ReadCommand, context: &ReadContext) -> Result<Self, ReadError> {
         let source = match &command.range {
-            PartitionRange::Key(key) => Source::One(sstable.find(key, KeyHash::of(&key.key))?),
-            PartitionRange::Range { start, .. } => Source::Scan(scan_from(&sstable, start)?),
+            PartitionRange::Key(key) => Source::One(sstable.find(key, KeyHash::of(&key.key), context.mode)?),
+            PartitionRange::Range { start, .. } => {
+                Source::Scan(scan_from(&sstable, start, Access { mode: context.mode, keeps: true })?)
+            }
         };
         let data = &sstable.shared.data;
         let walk = match command.range {
@@ -55,7 +58,7 @@ impl SSTableStream {
     }
 
     pub(super) fn all(sstable: SSTable, context: &ReadContext) -> Result<Self, ReadError> {
-        let source = Source::Scan(scan_from(&sstable, &RingBound::Open)?);
+        let source = Source::Scan(scan_from(&sstable, &RingBound::Open, Access { mode: context.mode, keeps: false })?);
         let reader = PartitionReader::new(sstable, context, Slices::all(), false, Walk::around());
         Ok(Self { reader, last: None, range: PartitionRange::all(), source })
     }
@@ -75,9 +78,9 @@ impl SSTableStream {
     }
 }
 
-fn scan_from(sstable: &SSTable, start: &RingBound) -> Result<IndexCursor, ReadError> {
+fn scan_from(sstable: &SSTable, start: &RingBound, access: Access) -> Result<IndexCursor, ReadError> {
     let index = &sstable.shared.index;
-    index.scan_from(start).map_err(|error| sstable.partitions_error(error))
+    index.scan_from(start, access).map_err(|error| sstable.partitions_error(error))
 }
 
 impl PartitionStream for SSTableStream {

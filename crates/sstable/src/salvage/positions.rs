@@ -1,22 +1,26 @@
 //! Where partitions begin, as the index says, and where the blocks of large partitions do: read along with the data, never as a
 //! whole. An index that turns out damaged is used up to there.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use env::Env;
-use stdx::Cursor;
 
 use super::report::SalvageReport;
 use crate::descriptor::{Component, Descriptor};
-use crate::error::Malformed;
+use crate::error::IndexError;
+use crate::file_cache::NoCache;
+use crate::index::big_index::BigCursor;
 use crate::index::partition_index::{PartitionCursor, PartitionIndex};
 use crate::index::row_index::RowIndexEntry;
 use crate::index::{Block, PartitionPosition};
+use crate::index_file::{Access, IndexFile};
 use crate::version::Format;
 
 /// Positions of partitions, ascending.
 pub struct Positions {
     source: Source,
-    rows: Bytes,
+    rows: IndexFile,
     /// The one at hand: where, and its entry in Rows.db.
     next: Option<(u64, Option<u64>)>,
     /// The one before it.
@@ -28,35 +32,29 @@ pub struct Positions {
 enum Source {
     /// Partitions.db.
     Bti(PartitionCursor),
-    /// Index.db from an offset on.
-    Big {
-        file: Bytes,
-        at: usize,
-    },
+    /// Index.db.
+    Big(BigCursor),
     None,
 }
 
 impl Positions {
     /// Opens the index, if it can be.
     pub fn open(env: &Env, descriptor: &Descriptor, report: &mut SalvageReport) -> Self {
-        let map = |component: Component| -> Result<Bytes, String> {
+        let paged = |component: Component| -> Result<IndexFile, String> {
             let path = descriptor.path(component);
-            let map = env
-                .disk
-                .open_read(&path)
-                .and_then(|file| if file.is_empty() { Ok(None) } else { file.map().map(Some) });
-            Ok(map.map_err(|error| error.to_string())?.map_or_else(Bytes::new, |map| map.bytes().clone()))
+            let file = env.disk.open_read(&path).map_err(|error| error.to_string())?;
+            Ok(IndexFile::on_disk(path, file, Arc::new(NoCache)))
         };
-        let mut rows = Bytes::new();
+        let mut rows = IndexFile::from(Bytes::new());
         let (component, source) = match descriptor.format {
             Format::Bti => {
-                match map(Component::Rows) {
+                match paged(Component::Rows) {
                     Ok(bytes) => rows = bytes,
                     Err(what) => report.notes.push(format!("{}: {what}", Component::Rows.name())),
                 }
-                (Component::Partitions, map(Component::Partitions).and_then(|file| bti(&file, report)))
+                (Component::Partitions, paged(Component::Partitions).and_then(|file| bti(&file, report)))
             }
-            Format::Big => (Component::Index, map(Component::Index).map(|file| Source::Big { file, at: 0 })),
+            Format::Big => (Component::Index, paged(Component::Index).map(|file| Source::Big(BigCursor::new(file)))),
         };
         let source = source.unwrap_or_else(|what| {
             report.notes.push(format!("{}: {what}; partitions are found in the data alone", component.name()));
@@ -70,8 +68,11 @@ impl Positions {
     fn advance(&mut self, report: &mut SalvageReport) {
         let read = match &mut self.source {
             Source::None => Ok(None),
-            Source::Bti(cursor) => bti_next(cursor, &self.rows),
-            Source::Big { file, at } => big_next(file, at),
+            Source::Bti(cursor) => bti_next(cursor, &self.rows).map_err(IndexError::into_malformed),
+            Source::Big(cursor) => {
+                let position = cursor.next_position().map_err(IndexError::into_malformed);
+                position.map(|position| position.map(|position| (position, None)))
+            }
         };
         let next = read.unwrap_or_else(|error| {
             report.notes.push(format!("the partition index at offset {}: {}", error.offset, error.what));
@@ -111,9 +112,9 @@ impl Positions {
             self.advance(&mut ignored);
         }
         let here = [self.before, self.next].into_iter().flatten().find(|entry| entry.0 == start)?;
-        let (_, entry) = RowIndexEntry::read(&self.rows, here.1?).ok()?;
-        let end = entry.cursor().end().ok()??.offset;
-        let mut cursor = entry.cursor();
+        let (_, entry) = RowIndexEntry::read(&self.rows, here.1?, Access::WAITING).ok()?;
+        let end = entry.cursor(Access::WAITING).end().ok()??.offset;
+        let mut cursor = entry.cursor(Access::WAITING);
         let mut block = cursor.first().ok()?;
         while let Some(found) = block {
             if found.offset >= end {
@@ -128,40 +129,24 @@ impl Positions {
     }
 }
 
-fn bti(file: &Bytes, report: &mut SalvageReport) -> Result<Source, String> {
-    let index = PartitionIndex::open(file).map_err(|error| format!("offset {}: {}", error.offset, error.what))?;
+fn bti(file: &IndexFile, report: &mut SalvageReport) -> Result<Source, String> {
+    let told = |error: IndexError| {
+        let error = error.into_malformed();
+        format!("offset {}: {}", error.offset, error.what)
+    };
+    let index = PartitionIndex::open(file).map_err(told)?;
     report.partitions_expected = Some(index.count());
-    let cursor = index.cursor().map_err(|error| format!("offset {}: {}", error.offset, error.what))?;
+    let cursor = index.cursor(Access::WAITING).map_err(told)?;
     Ok(Source::Bti(cursor))
 }
 
-fn bti_next(cursor: &mut PartitionCursor, rows: &Bytes) -> Result<Option<(u64, Option<u64>)>, Malformed> {
+fn bti_next(cursor: &mut PartitionCursor, rows: &IndexFile) -> Result<Option<(u64, Option<u64>)>, IndexError> {
     Ok(match cursor.next()? {
         None => None,
         Some(PartitionPosition::Data(position)) => Some((position, None)),
         Some(PartitionPosition::Rows(entry)) => {
-            let (_, index) = RowIndexEntry::read(rows, entry)?;
+            let (_, index) = RowIndexEntry::read(rows, entry, Access::WAITING)?;
             Some((index.data_position, Some(entry)))
         }
     })
-}
-
-/// `u16 length, key, uvint position, uvint length, that many bytes`.
-fn big_next(file: &Bytes, at: &mut usize) -> Result<Option<(u64, Option<u64>)>, Malformed> {
-    let rest = file.get(*at..).unwrap_or_default();
-    if rest.is_empty() {
-        return Ok(None);
-    }
-    let mut cursor = Cursor::new(rest);
-    let mut read = || -> Result<u64, Malformed> {
-        cursor.short_bytes()?;
-        let position = cursor.uvint()?;
-        let length = cursor.uvint()?;
-        let length = usize::try_from(length).map_err(|_| Malformed::at(0, format!("an entry of {length} bytes")))?;
-        cursor.skip(length)?;
-        Ok(position)
-    };
-    let position = read().map_err(|error| error.behind(*at as u64))?;
-    *at += cursor.position();
-    Ok(Some((position, None)))
 }

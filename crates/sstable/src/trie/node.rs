@@ -28,25 +28,27 @@ fn is_sparse(form: u8) -> bool {
     (5..=9).contains(&form)
 }
 
-/// A node in the bytes of a file.
+/// A node in the page that holds it. Children are given by their positions in the file: they may be in
+/// other pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'a> {
-    file: &'a [u8],
     position: u64,
+    /// From the node's first byte to the end of the page.
     bytes: &'a [u8],
     form: u8,
     low: u8,
 }
 
 impl<'a> Node<'a> {
-    /// The node at a position of the file.
+    /// The node at a position of the file, of which `page` begins at `page_start`.
     #[inline]
-    pub fn at(file: &'a [u8], position: u64) -> Result<Self, Malformed> {
-        let bytes = usize::try_from(position).ok().and_then(|start| file.get(start..)).unwrap_or_default();
+    pub fn at(page: &'a [u8], page_start: u64, position: u64) -> Result<Self, Malformed> {
+        let start = position.checked_sub(page_start).and_then(|start| usize::try_from(start).ok());
+        let bytes = start.and_then(|start| page.get(start..)).unwrap_or_default();
         let Some(first) = bytes.first() else {
             return Err(Malformed::at(position, "a trie node beyond the end of the file"));
         };
-        Ok(Self { file, position, bytes, form: first >> 4, low: first & 0x0f })
+        Ok(Self { position, bytes, form: first >> 4, low: first & 0x0f })
     }
 
     /// Where it is.
@@ -60,7 +62,7 @@ impl<'a> Node<'a> {
         if self.form == SINGLE_NOPAYLOAD_4 || self.form == SINGLE_NOPAYLOAD_12 { 0 } else { self.low }
     }
 
-    /// The bytes from the payload on to the end of the file.
+    /// The bytes from the payload on to the end of the page.
     pub fn payload(&self) -> Result<&'a [u8], Malformed> {
         let start = match self.form {
             PAYLOAD_ONLY => 1,
@@ -72,7 +74,7 @@ impl<'a> Node<'a> {
     }
 
     fn truncated(&self) -> Malformed {
-        Malformed::at(self.position, "a trie node that the file ends in")
+        Malformed::at(self.position, "a trie node that its page ends in")
     }
 
     #[inline]
@@ -124,28 +126,28 @@ impl<'a> Node<'a> {
         Ok(bytes.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
     }
 
-    fn target(&self, distance: u64) -> Result<Node<'a>, Malformed> {
+    fn target(&self, distance: u64) -> Result<u64, Malformed> {
         match self.position.checked_sub(distance) {
-            Some(position) if distance > 0 => Node::at(self.file, position),
+            Some(position) if distance > 0 => Ok(position),
             _ => Err(Malformed::at(self.position, format!("a trie node with a child {distance} bytes before it"))),
         }
     }
 
     /// The child in slot `index` of a dense node, if there is one.
-    fn dense_child(&self, index: usize) -> Result<Option<Node<'a>>, Malformed> {
+    fn dense_child(&self, index: usize) -> Result<Option<u64>, Malformed> {
         match self.distance(3, index)? {
             0 => Ok(None),
             distance => self.target(distance).map(Some),
         }
     }
 
-    fn sparse_child(&self, index: usize) -> Result<Node<'a>, Malformed> {
+    fn sparse_child(&self, index: usize) -> Result<u64, Malformed> {
         self.target(self.distance(self.sparse_pointers()?, index)?)
     }
 
     /// The child by a transition byte.
     #[inline]
-    pub fn child(&self, byte: u8) -> Result<Option<Node<'a>>, Malformed> {
+    pub fn child(&self, byte: u8) -> Result<Option<u64>, Malformed> {
         match self.form {
             PAYLOAD_ONLY => Ok(None),
             form if is_single(form) => {
@@ -166,7 +168,7 @@ impl<'a> Node<'a> {
     }
 
     /// The child with the smallest transition of at least `from` (0 to 256).
-    pub fn child_from(&self, from: u16) -> Result<Option<(u8, Node<'a>)>, Malformed> {
+    pub fn child_from(&self, from: u16) -> Result<Option<(u8, u64)>, Malformed> {
         match self.form {
             PAYLOAD_ONLY => Ok(None),
             form if is_single(form) => {
@@ -197,7 +199,7 @@ impl<'a> Node<'a> {
     }
 
     /// The child with the greatest transition below `limit` (0 to 256).
-    pub fn child_below(&self, limit: u16) -> Result<Option<(u8, Node<'a>)>, Malformed> {
+    pub fn child_below(&self, limit: u16) -> Result<Option<(u8, u64)>, Malformed> {
         match self.form {
             PAYLOAD_ONLY => Ok(None),
             form if is_single(form) => {
@@ -372,13 +374,13 @@ mod tests {
             put_node(&mut file, &shape, if payload { 9 } else { 0 }, &children);
             assert_eq!(file.len() - 70_000, shape.size(shape.form()));
             file.push(0xAB);
-            let node = Node::at(&file, 70_000).unwrap();
+            let node = Node::at(&file, 0, 70_000).unwrap();
             assert_eq!(node.payload_flags(), if payload { 9 } else { 0 });
             if payload {
                 assert_eq!(node.payload().unwrap(), [0xAB]);
             }
             for (byte, distance) in &children {
-                assert_eq!(node.child(*byte).unwrap().unwrap().position(), 70_000 - distance);
+                assert_eq!(node.child(*byte).unwrap().unwrap(), 70_000 - distance);
             }
             let mut walked = Vec::new();
             let mut from = 0;
@@ -407,9 +409,9 @@ mod tests {
                 file.extend([form << 4, 3, 1]);
             }
             put_distances(&mut file, form, distances.into_iter());
-            let node = Node::at(&file, 300).unwrap();
-            assert_eq!(node.child(3).unwrap().unwrap().position(), 100);
-            assert_eq!(node.child(4).unwrap().unwrap().position(), 200);
+            let node = Node::at(&file, 0, 300).unwrap();
+            assert_eq!(node.child(3).unwrap().unwrap(), 100);
+            assert_eq!(node.child(4).unwrap().unwrap(), 200);
             assert!(node.child(5).unwrap().is_none());
         }
     }
@@ -421,7 +423,7 @@ mod tests {
                 .map(|index| ((seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (index % 57)) as u8)
                 .collect();
             for position in [0, 20, 39, 40, u64::MAX] {
-                let Ok(node) = Node::at(&bytes, position) else { continue };
+                let Ok(node) = Node::at(&bytes, 0, position) else { continue };
                 let _ = (node.child(7), node.child_from(0), node.child_below(256), node.payload());
             }
         }

@@ -5,45 +5,81 @@
 
 use bytes::Bytes;
 
-use super::Node;
-use crate::error::Malformed;
+use super::{Node, PAGE_SIZE};
+use crate::error::{IndexError, Malformed};
+use crate::index_file::{Access, IndexFile, Pages};
+
+/// The node at a position of the file.
+#[inline]
+fn node_at(pages: &mut Pages, position: u64) -> Result<Node<'_>, IndexError> {
+    let number = position / PAGE_SIZE as u64;
+    Ok(Node::at(pages.page(number)?, number * PAGE_SIZE as u64, position)?)
+}
 
 /// A trie in a file.
 #[derive(Clone, Debug)]
 pub struct Trie {
-    file: Bytes,
+    file: IndexFile,
     root: u64,
+    /// The page of the root with its number, where it stays at hand: every search begins there.
+    root_page: Option<(u64, Bytes)>,
 }
 
 impl Trie {
     /// With its root at a position of the file.
-    pub fn new(file: Bytes, root: u64) -> Self {
-        Self { file, root }
+    pub fn new(file: IndexFile, root: u64) -> Self {
+        Self { file, root, root_page: None }
     }
 
-    /// The root.
-    pub fn root(&self) -> Result<Node<'_>, Malformed> {
-        Node::at(&self.file, self.root)
+    /// Has the page of the root at hand from now on.
+    pub fn with_root_page(mut self, access: Access) -> Result<Self, IndexError> {
+        let number = self.root / PAGE_SIZE as u64;
+        // a copy: the page may be a part of something larger
+        self.root_page = Some((number, Bytes::copy_from_slice(&self.file.page(number, access)?)));
+        Ok(self)
     }
 
-    /// The deepest node with a payload on the path of `key`: for tries of unique prefixes the only candidate for it.
+    /// What `read` makes of the deepest node with a payload on the path of `key`: for tries of unique
+    /// prefixes the only candidate for it.
+    ///
+    /// The way goes down only, so one page is held beside that of the root, and neither is shared with
+    /// other threads more than it must be: no count of references is touched but those of pages that
+    /// come from the cache.
     #[inline]
-    pub fn longest_prefix(&self, key: &[u8]) -> Result<Option<Node<'_>>, Malformed> {
-        let mut node = self.root()?;
-        let mut found = (node.payload_flags() != 0).then_some(node);
-        for byte in key {
-            let Some(child) = node.child(*byte)? else { break };
-            node = child;
+    pub fn longest_prefix<T>(
+        &self,
+        key: &[u8],
+        access: Access,
+        read: impl Fn(&Node<'_>) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, IndexError> {
+        let mut held: Option<(u64, Bytes)> = None;
+        let (mut position, mut found, mut rest) = (self.root, None, key.iter());
+        loop {
+            let number = position / PAGE_SIZE as u64;
+            let has = |slot: &&(u64, Bytes)| slot.0 == number;
+            let page = match self.root_page.as_ref().filter(has) {
+                Some((_, page)) => page,
+                None => {
+                    if held.as_ref().filter(has).is_none() {
+                        held = Some((number, self.file.page(number, access)?));
+                    }
+                    &held.as_ref().expect("it has just been filled").1
+                }
+            };
+            let node = Node::at(page, number * PAGE_SIZE as u64, position)?;
             if node.payload_flags() != 0 {
-                found = Some(node);
+                found = Some(read(&node)?);
             }
+            let Some(byte) = rest.next() else { break };
+            let Some(child) = node.child(*byte)? else { break };
+            position = child;
         }
         Ok(found)
     }
 
     /// A cursor before the first entry.
-    pub fn cursor(&self) -> TrieCursor {
-        TrieCursor { file: self.file.clone(), root: self.root, path: Vec::new() }
+    pub fn cursor(&self, access: Access) -> TrieCursor {
+        TrieCursor { pages: Pages::new(self.file.clone(), access), root: self.root, path: Vec::new() }
     }
 }
 
@@ -57,7 +93,7 @@ struct Step {
 /// A place in the order of a trie's entries.
 #[derive(Clone, Debug)]
 pub struct TrieCursor {
-    file: Bytes,
+    pages: Pages,
     root: u64,
     /// From the root to the current entry; empty: at no entry.
     path: Vec<Step>,
@@ -65,9 +101,9 @@ pub struct TrieCursor {
 
 impl TrieCursor {
     /// The node of the current entry.
-    pub fn node(&self) -> Result<Option<Node<'_>>, Malformed> {
+    pub fn node(&mut self) -> Result<Option<Node<'_>>, IndexError> {
         match self.path.last() {
-            Some(step) => Node::at(&self.file, step.position).map(Some),
+            Some(step) => node_at(&mut self.pages, step.position).map(Some),
             None => Ok(None),
         }
     }
@@ -81,8 +117,9 @@ impl TrieCursor {
         self.path.push(Step { position: node, via });
     }
 
-    fn node_at(file: &Bytes, position: u64) -> Result<Node<'_>, Malformed> {
-        Node::at(file, position)
+    /// From here on pages are waited for.
+    pub fn wait(&mut self) {
+        self.pages.wait();
     }
 
     fn start(&mut self) {
@@ -91,52 +128,51 @@ impl TrieCursor {
     }
 
     /// Goes to the first entry.
-    pub fn first(&mut self) -> Result<bool, Malformed> {
+    pub fn first(&mut self) -> Result<bool, IndexError> {
         self.start();
         self.descend_to_first()
     }
 
     /// Goes to the last entry.
-    pub fn last(&mut self) -> Result<bool, Malformed> {
+    pub fn last(&mut self) -> Result<bool, IndexError> {
         self.start();
         self.descend_to_last()
     }
 
     /// From the node at the end of the path down to the first entry at or below it.
-    fn descend_to_first(&mut self) -> Result<bool, Malformed> {
+    fn descend_to_first(&mut self) -> Result<bool, IndexError> {
         while let Some(step) = self.path.last() {
-            let node = Self::node_at(&self.file, step.position)?;
+            let node = node_at(&mut self.pages, step.position)?;
             if node.payload_flags() != 0 {
                 return Ok(true);
             }
-            match node.child_from(0)?.map(|(via, child)| (via, child.position())) {
+            match node.child_from(0)? {
                 Some(child) => self.push(child),
-                None => return Err(Malformed::at(step.position, "a trie branch without an entry")),
+                None => return Err(Malformed::at(step.position, "a trie branch without an entry").into()),
             }
         }
         Ok(false)
     }
 
-    fn descend_to_last(&mut self) -> Result<bool, Malformed> {
+    fn descend_to_last(&mut self) -> Result<bool, IndexError> {
         while let Some(step) = self.path.last() {
-            let node = Self::node_at(&self.file, step.position)?;
-            match node.child_below(256)?.map(|(via, child)| (via, child.position())) {
+            let node = node_at(&mut self.pages, step.position)?;
+            match node.child_below(256)? {
                 Some(child) => self.push(child),
                 None if node.payload_flags() != 0 => return Ok(true),
-                None => return Err(Malformed::at(step.position, "a trie branch without an entry")),
+                None => return Err(Malformed::at(step.position, "a trie branch without an entry").into()),
             }
         }
         Ok(false)
     }
 
     /// Goes to the next entry; false: there is none, and the cursor is at no entry.
-    pub fn next(&mut self) -> Result<bool, Malformed> {
+    pub fn next(&mut self) -> Result<bool, IndexError> {
         let Some(step) = self.path.last() else { return Ok(false) };
         let mut from = 0;
         let mut position = step.position;
         loop {
-            let child =
-                Self::node_at(&self.file, position)?.child_from(from)?.map(|(via, node)| (via, node.position()));
+            let child = node_at(&mut self.pages, position)?.child_from(from)?;
             if let Some(child) = child {
                 self.push(child);
                 return self.descend_to_first();
@@ -149,11 +185,11 @@ impl TrieCursor {
     }
 
     /// Goes to the entry before; false: there is none, and the cursor is at no entry.
-    pub fn previous(&mut self) -> Result<bool, Malformed> {
+    pub fn previous(&mut self) -> Result<bool, IndexError> {
         while let Some(done) = self.path.pop() {
             let Some(parent) = self.path.last() else { return Ok(false) };
-            let node = Self::node_at(&self.file, parent.position)?;
-            let child = node.child_below(u16::from(done.via))?.map(|(via, node)| (via, node.position()));
+            let node = node_at(&mut self.pages, parent.position)?;
+            let child = node.child_below(u16::from(done.via))?;
             if let Some(child) = child {
                 self.push(child);
                 return self.descend_to_last();
@@ -166,23 +202,23 @@ impl TrieCursor {
     }
 
     /// Goes to the greatest entry that is not greater than `key`; false: there is none, and the cursor is at no entry.
-    pub fn floor(&mut self, key: &[u8]) -> Result<bool, Malformed> {
+    pub fn floor(&mut self, key: &[u8]) -> Result<bool, IndexError> {
         self.start();
         // the best so far: how much of the path leads to it, and the lesser child to go on with
         let mut best: Option<(usize, Option<(u8, u64)>)> = None;
         let mut position = self.root;
         let mut rest = key.iter();
         loop {
-            let node = Self::node_at(&self.file, position)?;
+            let node = node_at(&mut self.pages, position)?;
             if node.payload_flags() != 0 {
                 best = Some((self.path.len(), None));
             }
             let Some(byte) = rest.next() else { break };
             if let Some((via, lesser)) = node.child_below(u16::from(*byte))? {
-                best = Some((self.path.len(), Some((via, lesser.position()))));
+                best = Some((self.path.len(), Some((via, lesser))));
             }
             let Some(child) = node.child(*byte)? else { break };
-            position = child.position();
+            position = child;
             self.path.push(Step { position, via: *byte });
         }
         match best {
@@ -208,7 +244,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::trie::{PAGE_SIZE, PagedBuffer, Payload, TrieWriter};
+    use crate::trie::{PagedBuffer, Payload, TrieWriter};
 
     fn build(entries: &BTreeMap<Vec<u8>, u32>) -> Trie {
         let mut out = PagedBuffer::default();
@@ -253,7 +289,7 @@ mod tests {
         {
             let entries = keys(seed, count, length, alphabet);
             let trie = build(&entries);
-            let mut cursor = trie.cursor();
+            let mut cursor = trie.cursor(Access::WAITING);
             let mut walked = Vec::new();
             let mut there = cursor.first().unwrap();
             while there {
@@ -272,7 +308,10 @@ mod tests {
                 cursor.floor(wanted).unwrap();
                 assert_eq!(value(cursor.node().unwrap()), floor.map(|(_, value)| *value));
                 let expected = (0..=wanted.len()).rev().find_map(|end| entries.get(&wanted[..end]));
-                assert_eq!(value(trie.longest_prefix(wanted).unwrap()), expected.copied());
+                assert_eq!(
+                    trie.longest_prefix(wanted, Access::WAITING, |node| Ok(value(Some(*node)))).unwrap().flatten(),
+                    expected.copied()
+                );
             }
         }
     }
@@ -287,7 +326,7 @@ mod tests {
             entries.insert(key, u32::from(index));
         }
         let trie = build(&entries);
-        let mut cursor = trie.cursor();
+        let mut cursor = trie.cursor(Access::WAITING);
         for (key, expected) in &entries {
             assert!(cursor.floor(key).unwrap());
             assert_eq!(value(cursor.node().unwrap()), Some(*expected));
@@ -297,15 +336,15 @@ mod tests {
     #[test]
     fn no_node_crosses_a_page() {
         let trie = build(&keys(9, 30_000, 12, 40));
-        let mut cursor = trie.cursor();
+        let mut cursor = trie.cursor(Access::WAITING);
         let mut there = cursor.first().unwrap();
+        let mut pages = Pages::new(trie.file.clone(), Access::WAITING);
         while there {
             for step in &cursor.path {
-                let node = Node::at(&trie.file, step.position).unwrap();
-                let end = trie.file.len() - node.payload().map_or(0, <[u8]>::len);
+                // the bytes of a node end with its page: what crosses it cannot be read
+                let node = node_at(&mut pages, step.position).unwrap();
                 let payload = if node.payload_flags() != 0 { 4 } else { 0 };
-                let last = (end + payload - 1) as u64;
-                assert_eq!(step.position / PAGE_SIZE as u64, last / PAGE_SIZE as u64);
+                assert!(node.payload().unwrap().len() >= payload);
             }
             there = cursor.next().unwrap();
         }

@@ -12,3 +12,4 @@ mod model;
 mod reads;
 mod rewrite;
 mod salvage;
+mod sectors;

@@ -164,7 +164,12 @@ fn compaction_and_verification_put_nothing_in() {
 }
 
 fn files_of(engine: &Engine) -> Vec<u64> {
-    engine.stores().iter().flat_map(|store| store.view().sstables.clone()).map(|sstable| sstable.file_id()).collect()
+    engine
+        .stores()
+        .iter()
+        .flat_map(|store| store.view().sstables.clone())
+        .flat_map(|sstable| sstable.cached_files().collect::<Vec<_>>())
+        .collect()
 }
 
 #[test]

@@ -4,10 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::{File, Op, Shared, lock, no_space};
-use crate::{Map, Random, ReadFile, WriteFile};
+use crate::{Random, ReadFile, WriteFile};
 
 pub(super) struct Reader {
     shared: Arc<Shared>,
@@ -21,6 +19,12 @@ impl Reader {
     pub(super) fn new(shared: Arc<Shared>, life: u64, path: PathBuf, file: File) -> Self {
         let length = lock(&file).live().len() as u64;
         Reader { shared, life, path, file, length }
+    }
+
+    /// The content.
+    pub(super) fn whole(&self) -> io::Result<Vec<u8>> {
+        self.shared.begin(self.life, Op::Read, &self.path, &[])?;
+        Ok(lock(&self.file).live().to_vec())
     }
 }
 
@@ -44,11 +48,6 @@ impl ReadFile for Reader {
             return Ok(false);
         }
         self.read_at(buffer, offset).map(|()| true)
-    }
-
-    fn map(&self) -> io::Result<Map> {
-        self.shared.begin(self.life, Op::Map, &self.path, &[])?;
-        Ok(Map::new(Bytes::copy_from_slice(lock(&self.file).live())))
     }
 
     fn advise_sequential(&self) {}

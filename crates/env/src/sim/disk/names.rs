@@ -198,12 +198,12 @@ impl Disk for Handle {
 
     fn read_all(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>> {
         self.begin(Op::Open, path)?;
-        let content = self.reader(path)?.map()?;
+        let content = self.reader(path)?.whole()?;
         if content.len() as u64 > size_max {
             let message = format!("{} is larger than {size_max} bytes", path.display());
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        Ok(content.to_vec())
+        Ok(content)
     }
 }
 

@@ -6,9 +6,9 @@ use rows::codec::{Decoded, decode_unfiltered, find_starts, peek_tombstone, peek_
 use rows::{Bound, DeletionTime, PrefixKind, ReadError, ReadStats, Unfiltered};
 
 use super::PartitionReader;
-use crate::error::Malformed;
+use crate::error::{IndexError, Malformed};
 use crate::index::{Block, Blocks};
-use crate::reader::Resolved;
+use crate::resolved::Resolved;
 
 /// Room for the starts of a block, at first.
 const STARTS: usize = 128;
@@ -253,7 +253,7 @@ fn find_block(
     blocks: &mut Blocks,
     bound: Option<&Bound>,
     schema: &Resolved,
-) -> Result<Option<(Block, u64, DeletionTime)>, Malformed> {
+) -> Result<Option<(Block, u64, DeletionTime)>, IndexError> {
     let found = match bound {
         Some(bound) => blocks.last_before(bound, schema)?,
         None => None,

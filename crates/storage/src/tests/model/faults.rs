@@ -17,7 +17,7 @@ const OPERATIONS: [DiskOp; 13] = [
     DiskOp::Open,
     DiskOp::Create,
     DiskOp::Read,
-    DiskOp::Map,
+    DiskOp::Read,
     DiskOp::Write,
     DiskOp::Write,
     DiskOp::Sync,

@@ -1,0 +1,46 @@
+//! A table's schema as the files of one SSTable need it: the columns of its header under the table's
+//! columns, and positions in their byte-comparable form.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rows::PrefixKind;
+use rows::codec::Header;
+use schema::{ClusteringComparator, TableMetadata};
+use types::byte_comparable::{TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering};
+
+use crate::error::Malformed;
+use crate::statistics::Statistics;
+
+/// The schema under which an SSTable is read.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub table: Arc<TableMetadata>,
+    pub header: Header,
+    /// Where partitions are is kept: the table's `caching = {'keys': 'ALL'}`.
+    pub caches_keys: bool,
+}
+
+impl Resolved {
+    /// The header's columns under those of the table.
+    pub(crate) fn new(statistics: &Statistics, table: &Arc<TableMetadata>) -> Result<Self, Malformed> {
+        let caches_keys = table.params.caching.get("keys").is_none_or(|keys| keys != "NONE");
+        Ok(Self { table: Arc::clone(table), header: statistics.header.resolve(table)?, caches_keys })
+    }
+}
+
+/// The byte-comparable form of a position in a partition.
+pub(crate) fn values_comparable(
+    comparator: &ClusteringComparator,
+    values: &[Option<Bytes>],
+    kind: PrefixKind,
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32);
+    let terminator = match kind.side() {
+        0 => TERMINATOR_CLUSTERING,
+        side if side < 0 => TERMINATOR_BEFORE,
+        _ => TERMINATOR_AFTER,
+    };
+    encode_clustering(&comparator.columns, values, terminator, &mut out);
+    out
+}
