@@ -24,12 +24,15 @@ mod captured;
 mod compressed;
 mod durable;
 mod entries;
+mod error;
 mod form;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod load;
+mod options;
 mod pending;
+mod position;
 pub(crate) mod progress;
 mod reader;
 mod replay;
@@ -38,8 +41,6 @@ mod torn;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
@@ -52,7 +53,12 @@ pub use archive::{ArchiveOptions, COMMAND_TIME_MAX};
 pub use captured::CaptureOptions;
 pub use durable::WaitDurable;
 pub use entries::Entries;
+pub use error::LogError;
 pub use form::Compression;
+pub use options::{
+    FailurePolicy, OnFailure, OnPressure, OnReplay, Options, ReplayBudget, ReplayPolicy, RestorePoint, SyncMode,
+};
+pub use position::{Appended, DirtyKey, LogPosition};
 pub use progress::ReplayProgress;
 pub use replay::Replay;
 
@@ -77,292 +83,6 @@ const _: () = assert!(COMMITLOG_SEGMENT_SIZE_MAX <= i32::MAX as u32);
 /// Bytes of the last segment that there is room for, a quarter of it at most, which records of clients leave free: on a full device only
 /// [`CommitLog::append_reserved`] may use them, for what makes room.
 pub const COMMITLOG_RESERVE_BYTES: u32 = 64 << 10;
-
-/// The part of a table that is flushed as one: a shard's memtable.
-pub type DirtyKey = (TableId, u16);
-
-/// A place in the log: the end of an entry (Cassandra's `CommitLogPosition`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LogPosition {
-    /// The segment's id.
-    pub segment: u64,
-    /// Offset in the segment's file.
-    pub offset: u32,
-}
-
-impl LogPosition {
-    /// Before everything.
-    pub const NONE: LogPosition = LogPosition { segment: 0, offset: 0 };
-}
-
-/// Where records lie that were appended together: the position of each is between these, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Appended {
-    /// Behind all records before them.
-    pub first: LogPosition,
-    /// The position of the last.
-    pub last: LogPosition,
-}
-
-impl Appended {
-    /// Of one record.
-    pub fn one(position: LogPosition) -> Self {
-        Self { first: position, last: position }
-    }
-}
-
-/// When a record counts as durable (`commitlog_sync`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncMode {
-    /// After a sync that starts as soon as the previous one ended; what came meanwhile shares it.
-    Batch,
-    /// As `Batch`, but a sync waits for company first (`commitlog_sync_group_window`; zero is the same as `Batch`).
-    Group(Duration),
-    /// At once; a sync follows within the period (`commitlog_sync_period`). Data reaches the kernel within 100 ms, so that the death of
-    /// the process alone loses no more than that. When syncs lag more than half a period, writers wait for them.
-    Periodic(Duration),
-}
-
-/// What happens when the log cannot be written (`commit_failure_policy`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailurePolicy {
-    /// Refuse further writes; [`Options::on_failure`] is told, to end client and node traffic too.
-    Stop,
-    /// Refuse further writes.
-    StopCommit,
-    /// The writes that were not synced fail, later ones go to a new segment.
-    Ignore,
-    /// Refuse further writes; [`Options::on_failure`] is told, to end the process.
-    Die,
-}
-
-/// What replay does about corruption (`cassandra.commitlog.ignorereplayerrors`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplayPolicy {
-    /// Give the error, then end.
-    Stop,
-    /// Log it and go on behind it.
-    Ignore,
-}
-
-/// What a replay may cost: beyond it the log asks for flushes, as beyond its space. Bytes alone say little: many small records take far longer
-/// than a few large ones.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ReplayBudget {
-    /// How long, in nanoseconds.
-    pub nanos: u64,
-    /// What a record takes of that, whatever its size.
-    pub of_record: u64,
-    /// What 1024 bytes take.
-    pub of_kibibyte: u64,
-}
-
-impl ReplayBudget {
-    fn cost(&self, records: u64, bytes: u64) -> u64 {
-        records.saturating_mul(self.of_record).saturating_add((bytes / 1024).saturating_mul(self.of_kibibyte))
-    }
-}
-
-/// Told of tables whose flush would free the oldest segments, again whenever a segment is begun while the log is too large; and of those whose
-/// records a failure may have lost. Called on the threads of the log's tasks.
-pub type OnPressure = Arc<dyn Fn(&[DirtyKey]) + Send + Sync>;
-
-/// Told now and then how far a long replay is, on the thread that replays.
-pub type OnReplay = Arc<dyn Fn(&ReplayProgress) + Send + Sync>;
-
-/// Told once when the log stops; also with policy `Ignore`, each time.
-pub type OnFailure = Arc<dyn Fn(FailurePolicy, &LogError) + Send + Sync>;
-
-/// What a replay leaves out (`restore_point_in_time`, `snapshot_commitlog_position`). The log itself does not look at it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RestorePoint {
-    /// Microseconds since 1970: mutations with a later timestamp are left out.
-    pub micros: Option<i64>,
-    /// Microseconds in a unit of the timestamps (`precision`); zero is the same as one.
-    pub precision_micros: i64,
-    /// What lies up to here is left out, and what lies behind is replayed whatever SSTables say.
-    pub snapshot: Option<LogPosition>,
-}
-
-/// Settings of a log.
-#[derive(Clone)]
-pub struct Options {
-    /// `commitlog_segment_size`.
-    pub segment_size: u32,
-    /// `max_mutation_size`; never more than half a segment.
-    pub mutation_size_max: u32,
-    /// `commitlog_total_space`.
-    pub total_space: u64,
-    /// What is left to replay; None: only space counts.
-    pub replay_budget: Option<ReplayBudget>,
-    /// `commitlog_sync` and its period or window.
-    pub sync: SyncMode,
-    /// `commitlog_compression`; None: sections are stored as they are.
-    pub compression: Option<Compression>,
-    /// Change data capture (`cdc_enabled`); None: there is none.
-    pub capture: Option<CaptureOptions>,
-    /// Archiving and restoring of segments; None: there is neither.
-    pub archive: Option<ArchiveOptions>,
-    /// Which records are replayed.
-    pub restore_point: RestorePoint,
-    /// `commit_failure_policy`.
-    pub failure_policy: FailurePolicy,
-    /// About corruption found at start.
-    pub replay_policy: ReplayPolicy,
-    /// Asked for flushes when the log exceeds `total_space`, or `replay_budget`.
-    pub on_pressure: OnPressure,
-    /// Told of failures.
-    pub on_failure: OnFailure,
-    /// Told of a long replay.
-    pub on_replay: OnReplay,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            segment_size: 32 << 20,
-            mutation_size_max: 16 << 20,
-            total_space: 8 << 30,
-            replay_budget: None,
-            sync: SyncMode::Batch,
-            compression: None,
-            capture: None,
-            archive: None,
-            restore_point: RestorePoint::default(),
-            failure_policy: FailurePolicy::Stop,
-            replay_policy: ReplayPolicy::Stop,
-            on_pressure: Arc::new(|_| {}),
-            on_failure: Arc::new(|_, _| {}),
-            on_replay: Arc::new(|_| {}),
-        }
-    }
-}
-
-/// Why the log could not do what was asked.
-#[derive(Clone, Debug)]
-pub enum LogError {
-    /// The record, or the group, is larger than a mutation may be.
-    MutationTooLarge {
-        /// Its size in bytes.
-        size: usize,
-        /// The limit.
-        size_max: usize,
-    },
-    /// The pending buffer is at its limit: wait for [`CommitLog::ready`].
-    Busy,
-    /// The log stopped after a failure; the node must be restarted.
-    Stopped,
-    /// The record was lost by a failed write or sync, which the failure policy ignores.
-    WriteFailed,
-    /// The device is full: nothing is taken until there is room. A record that was taken before is kept, and becomes durable then.
-    NoSpace {
-        /// Where there is none.
-        path: PathBuf,
-    },
-    /// No file descriptor is left for the log. What [`LogError::NoSpace`] says of records holds here too.
-    NoDescriptors {
-        /// The file or directory that could not be opened.
-        path: PathBuf,
-    },
-    /// The record is of a table with change data capture, for which there is no space.
-    CaptureFull {
-        /// `cdc_raw_directory`.
-        directory: PathBuf,
-        /// What is in it.
-        size: u64,
-    },
-    /// A file in a restore directory that cannot be brought back.
-    NotRestored {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// The file system failed.
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What it said.
-        source: Arc<io::Error>,
-    },
-    /// A segment is damaged in a place that was acknowledged as durable.
-    Corrupt {
-        /// The segment's file.
-        path: PathBuf,
-        /// Where the unreadable bytes begin.
-        offset: u32,
-        /// What is wrong with them.
-        reason: &'static str,
-    },
-    /// A segment of a version or with parameters that cannot be read.
-    Unsupported {
-        /// The segment's file.
-        path: PathBuf,
-        /// The version or the parameters.
-        what: String,
-    },
-}
-
-impl LogError {
-    /// Of anything but a sync: what was not written for lack of room can be written later.
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> LogError {
-        |source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LogError::NoSpace { path: path.to_owned() },
-            _ if env::lacks_descriptors(&source) => LogError::NoDescriptors { path: path.to_owned() },
-            _ => LogError::Io { path: path.to_owned(), source: Arc::new(source) },
-        }
-    }
-
-    /// Something that others use up is lacking. The log keeps what it has taken, takes no more, and
-    /// tries again until it is there.
-    fn is_shortage(&self) -> bool {
-        matches!(self, LogError::NoSpace { .. } | LogError::NoDescriptors { .. })
-    }
-
-    /// Of a sync, whatever it says: a later one that succeeds would prove nothing.
-    fn sync(path: &Path) -> impl FnOnce(io::Error) -> LogError {
-        |source| LogError::Io { path: path.to_owned(), source: Arc::new(source) }
-    }
-}
-
-impl fmt::Display for LogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LogError::MutationTooLarge { size, size_max } => {
-                write!(f, "a mutation of {size} bytes is too large for the maximum size of {size_max}")
-            }
-            LogError::Busy => f.write_str("the commit log cannot keep up"),
-            LogError::CaptureFull { directory, size } => write!(
-                f,
-                "writes to tables with cdc = true are refused: {} holds {size} bytes of captured changes, which are to be consumed and \
-                 removed (cdc_total_space)",
-                directory.display()
-            ),
-            LogError::NotRestored { path, why } => {
-                write!(f, "{} cannot be restored (commitlog_archiving.properties): {why}", path.display())
-            }
-            LogError::Stopped => f.write_str("the commit log stopped after a disk failure"),
-            LogError::WriteFailed => f.write_str("the write was lost by a failure of the commit log's disk"),
-            LogError::NoSpace { path } => write!(f, "no space left on the device of {}", path.display()),
-            LogError::NoDescriptors { path } => {
-                write!(f, "no file descriptor is left to open {} (ulimit -n)", path.display())
-            }
-            LogError::Io { path, source } => write!(f, "{}: {source}", path.display()),
-            LogError::Corrupt { path, offset, reason } => {
-                write!(f, "{}: corrupt at offset {offset}: {reason}", path.display())
-            }
-            LogError::Unsupported { path, what } => {
-                write!(
-                    f,
-                    "{}: cannot replay commit log segments with {what}; start the Cassandra that wrote it and run nodetool drain first",
-                    path.display()
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for LogError {}
 
 /// Figures of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,138 @@
+//! What a log is told when it is opened: sizes, when it syncs, what happens on failure, and whom it tells of what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::archive::ArchiveOptions;
+use super::captured::CaptureOptions;
+use super::error::LogError;
+use super::form::Compression;
+use super::position::{DirtyKey, LogPosition};
+use super::progress::ReplayProgress;
+
+/// When a record counts as durable (`commitlog_sync`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncMode {
+    /// After a sync that starts as soon as the previous one ended; what came meanwhile shares it.
+    Batch,
+    /// As `Batch`, but a sync waits for company first (`commitlog_sync_group_window`; zero is the same as `Batch`).
+    Group(Duration),
+    /// At once; a sync follows within the period (`commitlog_sync_period`). Data reaches the kernel within 100 ms, so that the death of
+    /// the process alone loses no more than that. When syncs lag more than half a period, writers wait for them.
+    Periodic(Duration),
+}
+
+/// What happens when the log cannot be written (`commit_failure_policy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// Refuse further writes; [`Options::on_failure`] is told, to end client and node traffic too.
+    Stop,
+    /// Refuse further writes.
+    StopCommit,
+    /// The writes that were not synced fail, later ones go to a new segment.
+    Ignore,
+    /// Refuse further writes; [`Options::on_failure`] is told, to end the process.
+    Die,
+}
+
+/// What replay does about corruption (`cassandra.commitlog.ignorereplayerrors`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayPolicy {
+    /// Give the error, then end.
+    Stop,
+    /// Log it and go on behind it.
+    Ignore,
+}
+
+/// What a replay may cost: beyond it the log asks for flushes, as beyond its space. Bytes alone say little: many small records take far longer
+/// than a few large ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplayBudget {
+    /// How long, in nanoseconds.
+    pub nanos: u64,
+    /// What a record takes of that, whatever its size.
+    pub of_record: u64,
+    /// What 1024 bytes take.
+    pub of_kibibyte: u64,
+}
+
+impl ReplayBudget {
+    pub(super) fn cost(&self, records: u64, bytes: u64) -> u64 {
+        records.saturating_mul(self.of_record).saturating_add((bytes / 1024).saturating_mul(self.of_kibibyte))
+    }
+}
+
+/// Told of tables whose flush would free the oldest segments, again whenever a segment is begun while the log is too large; and of those whose
+/// records a failure may have lost. Called on the threads of the log's tasks.
+pub type OnPressure = Arc<dyn Fn(&[DirtyKey]) + Send + Sync>;
+
+/// Told now and then how far a long replay is, on the thread that replays.
+pub type OnReplay = Arc<dyn Fn(&ReplayProgress) + Send + Sync>;
+
+/// Told once when the log stops; also with policy `Ignore`, each time.
+pub type OnFailure = Arc<dyn Fn(FailurePolicy, &LogError) + Send + Sync>;
+
+/// What a replay leaves out (`restore_point_in_time`, `snapshot_commitlog_position`). The log itself does not look at it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RestorePoint {
+    /// Microseconds since 1970: mutations with a later timestamp are left out.
+    pub micros: Option<i64>,
+    /// Microseconds in a unit of the timestamps (`precision`); zero is the same as one.
+    pub precision_micros: i64,
+    /// What lies up to here is left out, and what lies behind is replayed whatever SSTables say.
+    pub snapshot: Option<LogPosition>,
+}
+
+/// Settings of a log.
+#[derive(Clone)]
+pub struct Options {
+    /// `commitlog_segment_size`.
+    pub segment_size: u32,
+    /// `max_mutation_size`; never more than half a segment.
+    pub mutation_size_max: u32,
+    /// `commitlog_total_space`.
+    pub total_space: u64,
+    /// What is left to replay; None: only space counts.
+    pub replay_budget: Option<ReplayBudget>,
+    /// `commitlog_sync` and its period or window.
+    pub sync: SyncMode,
+    /// `commitlog_compression`; None: sections are stored as they are.
+    pub compression: Option<Compression>,
+    /// Change data capture (`cdc_enabled`); None: there is none.
+    pub capture: Option<CaptureOptions>,
+    /// Archiving and restoring of segments; None: there is neither.
+    pub archive: Option<ArchiveOptions>,
+    /// Which records are replayed.
+    pub restore_point: RestorePoint,
+    /// `commit_failure_policy`.
+    pub failure_policy: FailurePolicy,
+    /// About corruption found at start.
+    pub replay_policy: ReplayPolicy,
+    /// Asked for flushes when the log exceeds `total_space`, or `replay_budget`.
+    pub on_pressure: OnPressure,
+    /// Told of failures.
+    pub on_failure: OnFailure,
+    /// Told of a long replay.
+    pub on_replay: OnReplay,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            segment_size: 32 << 20,
+            mutation_size_max: 16 << 20,
+            total_space: 8 << 30,
+            replay_budget: None,
+            sync: SyncMode::Batch,
+            compression: None,
+            capture: None,
+            archive: None,
+            restore_point: RestorePoint::default(),
+            failure_policy: FailurePolicy::Stop,
+            replay_policy: ReplayPolicy::Stop,
+            on_pressure: Arc::new(|_| {}),
+            on_failure: Arc::new(|_, _| {}),
+            on_replay: Arc::new(|_| {}),
+        }
+    }
+}
