@@ -52,6 +52,8 @@ pub fn flush_set(
     let waiting = store.view().flushing.clone();
     let Some(position) = waiting.iter().position(|other| Arc::ptr_eq(other, set)) else { return Ok(Vec::new()) };
     let mut written = Vec::new();
+    let ends: Vec<_> = waiting.iter().map(|set| set.up_to).collect();
+    assert!(ends.is_sorted(), "memtables are flushed in the order of the log: {ends:?}");
     for older in &waiting[..=position] {
         written = flush_one(engine, store, older)?;
     }

@@ -121,6 +121,7 @@ impl Outputs {
         let open = |descriptor: &Descriptor| SSTable::open(&engine.env, descriptor.clone(), &table, Arc::clone(&cache));
         let opened: Result<Vec<_>, _> = self.done.iter().map(|done| open(done).map(Arc::new)).collect();
         let opened = opened?;
+        check_disjoint(&self.store, &opened)?;
         for old in replaced {
             self.transaction.remove(old.descriptor())?;
         }
@@ -150,6 +151,20 @@ impl Outputs {
             partition.end(engine, self)?;
         }
         Ok(())
+    }
+}
+
+/// What is written one after the other ascends: SSTables that overlap would break a level, or lose partitions at a boundary of shards. Nothing of
+/// them counts then, and what they stand for stays.
+fn check_disjoint(store: &TableStore, written: &[Arc<SSTable>]) -> Result<(), StorageError> {
+    let overlaps = |pair: &[Arc<SSTable>]| pair[0].has_tokens() && pair[1].first_key() <= pair[0].last_key();
+    match written.windows(2).find(|pair| overlaps(pair)) {
+        None => Ok(()),
+        Some(pair) => {
+            let (first, second) = (pair[0].descriptor().prefix(), pair[1].descriptor().prefix());
+            let why = format!("{first} and {second}, written for {} one after the other, overlap", store.name());
+            Err(StorageError::Refused { why })
+        }
     }
 }
 

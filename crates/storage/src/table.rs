@@ -299,6 +299,7 @@ impl TableStore {
             set
         });
         drop(of_indexes);
+        assert!(after.is_none_or(|after| after <= set.up_to), "memtables are frozen in the order of the log");
         changes.log_frozen_at = Some(set.up_to);
         drop(changes);
         let is_empty = |memtable: &Arc<Memtable>| {
@@ -423,7 +424,11 @@ fn bound_to(table: &Arc<TableMetadata>, sstable: Arc<SSTable>) -> Arc<SSTable> {
     sstable.with_schema(table).map_or(sstable, Arc::new)
 }
 
+/// Each of them once: an SSTable that is in the view twice would be read, compacted and removed twice. Such a live set is not gone on with.
 fn newest_first(mut sstables: Vec<Arc<SSTable>>) -> Vec<Arc<SSTable>> {
+    let named = |sstable: &Arc<SSTable>| (sstable.descriptor().directory.clone(), sstable.descriptor().prefix());
+    let names: BTreeSet<_> = sstables.iter().map(named).collect();
+    assert_eq!(names.len(), sstables.len(), "an SSTable is in the view once");
     sstables.sort_by_key(|sstable| std::cmp::Reverse(sstable.statistics().stats.max_timestamp));
     sstables
 }

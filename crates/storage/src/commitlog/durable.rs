@@ -104,7 +104,9 @@ impl Durability {
 
     /// Everything up to `position` is durable.
     pub(super) fn advance(&self, position: LogPosition) {
-        self.position.store(self.pack(position), Ordering::Release);
+        let (before, position) = (self.position.load(Ordering::Acquire), self.pack(position));
+        assert!(before <= position, "what is durable stays so: {position} before {before}");
+        self.position.store(position, Ordering::Release);
         self.release();
     }
 

@@ -184,7 +184,14 @@ impl Pending {
         }
         self.offset += added;
         self.bytes += total;
-        self.last = LogPosition { segment: self.segment, offset: self.offset };
+        let last = LogPosition { segment: self.segment, offset: self.offset };
+        assert!(
+            self.last < first && first <= last,
+            "positions of the commit log only grow: {last:?} behind {:?}",
+            self.last
+        );
+        assert!(self.offset <= self.segment_size, "a record does not reach beyond its segment");
+        self.last = last;
         Appended { first, last: self.last }
     }
 
