@@ -36,6 +36,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "helenus",
         "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport native server tools stress",
     ),
+    ("sim", "env config server"),
     ("tidy", ""),
 ];
 

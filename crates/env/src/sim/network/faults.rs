@@ -12,6 +12,11 @@ impl SimNetwork {
         lock(&self.state).links.insert((from, to), link);
     }
 
+    /// What links are that are not set, also after [`Self::heal`].
+    pub fn set_usual_link(&self, link: Link) {
+        lock(&self.state).usual = link;
+    }
+
     /// Nothing more reaches `to` from `from`; the other way is as it was.
     pub fn block(&self, from: usize, to: usize) {
         self.trace.record("block", &[from as u64, to as u64]);

@@ -1,0 +1,112 @@
+//! What clients asked for and what they heard, operation by operation.
+//!
+//! A key is a register that holds a number or nothing. Two kinds of keys are used: *versioned* keys have one writer, which
+//! numbers its writes and deletions upwards, so whoever reads can tell which is newer; *contended* keys are written by all.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What an operation asks of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// The value.
+    Read,
+    /// Sets the value; on a versioned key the value is the version.
+    Write(u64),
+    /// Removes the value. The number is the version.
+    Delete(u64),
+    /// Sets the value to `to` if it is `from`.
+    CompareAndSet {
+        /// What has to be there; None: nothing.
+        from: Option<u64>,
+        /// What is there afterwards.
+        to: u64,
+    },
+}
+
+/// What the client heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The change was made.
+    Done,
+    /// The read gave this.
+    Value(Option<u64>),
+    /// The condition did not hold: this was there instead.
+    Refused(Option<u64>),
+    /// It certainly changed nothing and gave nothing.
+    Failed,
+    /// No answer: it may have taken effect, may do so later, or never.
+    Unknown,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Who asked. A client does one thing after the other.
+    pub client: usize,
+    /// Of what.
+    pub key: u64,
+    /// What it asked for.
+    pub action: Action,
+    /// What it heard.
+    pub outcome: Outcome,
+    /// When it asked, nanoseconds on the timeline of the simulation.
+    pub asked: u64,
+    /// When it heard. `u64::MAX` where it heard nothing: from then on the operation may still take effect.
+    pub heard: u64,
+}
+
+/// Where clients write down what they do; clones share it.
+#[derive(Clone, Default)]
+pub struct History(Arc<Mutex<Vec<Operation>>>);
+
+impl History {
+    /// An operation begins. Until it ends it has no answer.
+    pub fn begin(&self, client: usize, key: u64, action: Action, now: u64) -> usize {
+        let mut operations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        operations.push(Operation { client, key, action, outcome: Outcome::Unknown, asked: now, heard: u64::MAX });
+        operations.len() - 1
+    }
+
+    /// An operation has ended.
+    pub fn end(&self, number: usize, outcome: Outcome, now: u64) {
+        let mut operations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let operation = operations.get_mut(number).expect("it has begun");
+        operation.outcome = outcome;
+        if outcome != Outcome::Unknown {
+            operation.heard = now;
+        }
+    }
+
+    /// All operations, in the order in which they began.
+    pub fn operations(&self) -> Vec<Operation> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Operation {
+    /// The version that a write or a deletion of a versioned key carries.
+    pub fn version(&self) -> Option<u64> {
+        match self.action {
+            Action::Write(version) | Action::Delete(version) => Some(version),
+            Action::Read | Action::CompareAndSet { .. } => None,
+        }
+    }
+
+    /// The change was acknowledged.
+    pub fn is_acknowledged(&self) -> bool {
+        self.outcome == Outcome::Done
+    }
+
+    /// The operation may have changed something.
+    pub fn may_have_taken_effect(&self) -> bool {
+        matches!(self.outcome, Outcome::Done | Outcome::Unknown)
+    }
+
+    /// What a read gave.
+    pub fn read_value(&self) -> Option<Option<u64>> {
+        match (self.action, self.outcome) {
+            (Action::Read, Outcome::Value(value)) => Some(value),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Queues and buffers stay within their bounds.
+
+use super::Finding;
+
+/// What a queue held at most, beside what it may hold.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The queue.
+    pub name: String,
+    /// The most that it held.
+    pub seen: usize,
+    /// The most that it may hold.
+    pub most: usize,
+}
+
+/// See the module.
+pub fn check(bounds: &[Bound]) -> Vec<Finding> {
+    let over = bounds.iter().filter(|bound| bound.seen > bound.most);
+    over.map(|bound| Finding { judge: "bounds", what: format!("{bound:?}") }).collect()
+}
+
+/// Those of the simulated network itself.
+pub fn of_network(figures: &env::sim::NetworkFigures) -> Vec<Bound> {
+    let bound = |name: &str, seen, most| Bound { name: name.to_owned(), seen, most };
+    let receive_most = env::sim::RECEIVE_BUFFER_MAX + env::sim::SEND_BUFFER_MAX;
+    vec![
+        bound("send buffers", figures.unacknowledged_most, env::sim::SEND_BUFFER_MAX),
+        bound("receive buffers", figures.unread_most, receive_most),
+    ]
+}

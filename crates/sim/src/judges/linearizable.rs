@@ -1,0 +1,199 @@
+//! Operations on a contended key are linearizable: each takes effect at one moment between its question and its answer, and all
+//! answers are those of one register.
+//!
+//! The search of Wing and Gong with Lowe's memory, as in Knossos and Porcupine, for each key on its own:
+//! 1. Candidates for the next moment are the operations that began before any other one that is left has ended.
+//! 2. A candidate whose answer the register would have given is taken, and the search goes on from there; else the next.
+//! 3. A state of the search (which operations are taken, what the register holds) is visited once.
+//! 4. The history is linearizable when all operations with an answer are taken. One without an answer may be taken at any
+//!    later moment, or never.
+//!
+//! An operation that certainly failed is no part of the history.
+
+use std::collections::HashSet;
+
+use super::{Finding, by_key};
+use crate::history::{Action, Operation, Outcome};
+
+/// States of a search beyond which it is given up, which is a finding: the history is too wide to judge.
+const STATES_MAX: usize = 2_000_000;
+
+/// See the module.
+pub fn check(operations: &[Operation]) -> Vec<Finding> {
+    by_key(operations).into_values().filter_map(check_key).collect()
+}
+
+fn check_key(mut operations: Vec<Operation>) -> Option<Finding> {
+    // A read without an answer and an operation that failed say nothing.
+    operations
+        .retain(|one| one.outcome != Outcome::Failed && (one.outcome, one.action) != (Outcome::Unknown, Action::Read));
+    operations.sort_by_key(|one| (one.asked, one.heard));
+    let what = match search(&operations) {
+        Searched::Found => return None,
+        Searched::None { farthest } => format!("no order explains key {}, not behind\n{farthest}", operations[0].key),
+        Searched::GivenUp => format!("key {}: more than {STATES_MAX} states", operations[0].key),
+    };
+    Some(Finding { judge: "linearizable", what })
+}
+
+enum Searched {
+    Found,
+    /// The longest explanation, and what could not follow it.
+    None {
+        farthest: String,
+    },
+    GivenUp,
+}
+
+/// Operations that are taken, a bit each.
+type Taken = Box<[u64]>;
+
+fn has(taken: &Taken, number: usize) -> bool {
+    taken.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
+}
+
+fn search(operations: &[Operation]) -> Searched {
+    let answered = operations.iter().filter(|one| one.outcome != Outcome::Unknown).count();
+    let nothing: Taken = vec![0; operations.len().div_ceil(64)].into();
+    let mut visited: HashSet<(Taken, Option<u64>)> = HashSet::new();
+    // each entry: what is taken, what the register holds, how many with an answer are taken
+    let mut open = vec![(nothing, None, 0)];
+    let mut farthest = (0, String::new());
+    while let Some((taken, value, count)) = open.pop() {
+        if count == answered {
+            return Searched::Found;
+        }
+        if !visited.insert((taken.clone(), value)) {
+            continue;
+        }
+        if visited.len() > STATES_MAX {
+            return Searched::GivenUp;
+        }
+        let candidates = candidates(operations, &taken);
+        if count >= farthest.0 {
+            farthest = (count, describe(operations, &candidates, value));
+        }
+        // those without an answer first, so that the others are tried before them: the last is popped first
+        let (known, unknown): (Vec<usize>, Vec<usize>) =
+            candidates.into_iter().partition(|number| operations[*number].outcome != Outcome::Unknown);
+        for number in unknown.into_iter().chain(known.into_iter().rev()) {
+            if let Some(next) = apply(value, &operations[number]) {
+                let mut after = taken.clone();
+                after[number / 64] |= 1 << (number % 64);
+                let is_answered = operations[number].outcome != Outcome::Unknown;
+                open.push((after, next, count + usize::from(is_answered)));
+            }
+        }
+    }
+    Searched::None { farthest: farthest.1 }
+}
+
+/// Operations that may take effect next: no other one that is left had ended before they began.
+fn candidates(operations: &[Operation], taken: &Taken) -> Vec<usize> {
+    let mut first_end = u64::MAX;
+    let mut found = Vec::new();
+    for (number, operation) in operations.iter().enumerate().filter(|(number, _)| !has(taken, *number)) {
+        if operation.asked > first_end {
+            break;
+        }
+        first_end = first_end.min(operation.heard);
+        found.push(number);
+    }
+    found
+}
+
+/// What the register holds after an operation; None: it would have answered otherwise.
+fn apply(value: Option<u64>, operation: &Operation) -> Option<Option<u64>> {
+    match (operation.action, operation.outcome) {
+        (Action::Read, Outcome::Value(seen)) => (seen == value).then_some(value),
+        (Action::Write(to), Outcome::Done | Outcome::Unknown) => Some(Some(to)),
+        (Action::Delete(_), Outcome::Done | Outcome::Unknown) => Some(None),
+        (Action::CompareAndSet { from, to }, Outcome::Done) => (from == value).then_some(Some(to)),
+        (Action::CompareAndSet { from, to }, Outcome::Unknown) => Some(if from == value { Some(to) } else { value }),
+        (Action::CompareAndSet { from, .. }, Outcome::Refused(seen)) => {
+            (seen == value && from != value).then_some(value)
+        }
+        _ => None,
+    }
+}
+
+fn describe(operations: &[Operation], candidates: &[usize], value: Option<u64>) -> String {
+    let lines = candidates.iter().map(|number| format!("  {:?}\n", operations[*number]));
+    format!("  the register holds {value:?}, and next can be\n{}", lines.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(action: Action, outcome: Outcome, asked: u64, heard: u64) -> Operation {
+        Operation { client: 0, key: 1, action, outcome, asked, heard }
+    }
+
+    fn is_linearizable(operations: &[Operation]) -> bool {
+        check(operations).is_empty()
+    }
+
+    const UNKNOWN: u64 = u64::MAX;
+
+    #[test]
+    fn answers_of_one_register() {
+        use Action::*;
+        use Outcome::*;
+        let one = operation(Write(1), Done, 0, 10);
+        let two = operation(Write(2), Done, 5, 15);
+        assert!(is_linearizable(&[one, two, operation(Read, Value(Some(1)), 20, 30)]), "side by side, either is last");
+        assert!(is_linearizable(&[one, two, operation(Read, Value(Some(2)), 20, 30)]));
+        assert!(!is_linearizable(&[one, two, operation(Read, Value(None), 20, 30)]), "lost");
+        assert!(!is_linearizable(&[one, operation(Read, Value(Some(3)), 20, 30)]), "invented");
+        let after = [one, two, operation(Read, Value(Some(1)), 20, 30), operation(Read, Value(Some(2)), 40, 50)];
+        assert!(!is_linearizable(&after), "once it is 1 it stays so");
+        let during = operation(Write(3), Done, 0, 100);
+        let turned = [during, operation(Read, Value(Some(3)), 10, 20), operation(Read, Value(None), 30, 40)];
+        assert!(!is_linearizable(&turned), "new, then old");
+        let right = [during, operation(Read, Value(None), 10, 20), operation(Read, Value(Some(3)), 30, 40)];
+        assert!(is_linearizable(&right));
+    }
+
+    #[test]
+    fn who_hears_nothing_may_have_done_it_later_or_never() {
+        use Action::*;
+        use Outcome::*;
+        let unknown = operation(Write(1), Unknown, 0, UNKNOWN);
+        assert!(is_linearizable(&[unknown]));
+        assert!(is_linearizable(&[unknown, operation(Read, Value(None), 20, 30)]));
+        assert!(is_linearizable(&[
+            unknown,
+            operation(Read, Value(None), 20, 30),
+            operation(Read, Value(Some(1)), 40, 50)
+        ]));
+        assert!(!is_linearizable(&[
+            unknown,
+            operation(Read, Value(Some(1)), 20, 30),
+            operation(Read, Value(None), 40, 50)
+        ]));
+        assert!(!is_linearizable(&[operation(Read, Value(Some(1)), 1, 5), operation(Write(1), Unknown, 6, UNKNOWN)]));
+    }
+
+    #[test]
+    fn conditions() {
+        use Outcome::*;
+        let set =
+            |from, to, outcome, asked, heard| operation(Action::CompareAndSet { from, to }, outcome, asked, heard);
+        assert!(is_linearizable(&[set(None, 1, Done, 0, 10), set(Some(1), 2, Done, 20, 30)]));
+        assert!(!is_linearizable(&[set(None, 1, Done, 0, 10), set(None, 2, Done, 5, 15)]), "both cannot be first");
+        assert!(is_linearizable(&[set(None, 1, Done, 0, 10), set(None, 2, Refused(Some(1)), 5, 15)]));
+        assert!(!is_linearizable(&[set(None, 1, Done, 0, 10), set(None, 2, Refused(None), 20, 30)]));
+        assert!(is_linearizable(&[set(None, 1, Unknown, 0, UNKNOWN), set(Some(1), 2, Done, 20, 30)]));
+    }
+
+    #[test]
+    fn a_long_history_takes_little_time() {
+        let mut operations = Vec::new();
+        for number in 0..2000_u64 {
+            operations.push(operation(Action::Write(number), Outcome::Done, number * 10, number * 10 + 55));
+        }
+        operations.push(operation(Action::Read, Outcome::Value(Some(1999)), 90_000, 90_001));
+        assert!(is_linearizable(&operations));
+    }
+}

@@ -1,0 +1,80 @@
+//! A client's connection: one request after the other, made anew when it has failed.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use env::sim::address_of;
+use env::{Env, Stream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::wire::{self, Answer};
+use super::{NODE, PORT};
+
+/// How long a client waits for an answer; longer than the node lets a request take.
+const PATIENCE: Duration = Duration::from_secs(12);
+
+pub(super) struct Client {
+    pub env: Env,
+    stream: Option<Box<dyn Stream>>,
+}
+
+impl Client {
+    pub fn new(env: Env) -> Self {
+        Client { env, stream: None }
+    }
+
+    /// Connects, for as long as that takes.
+    pub async fn connect(&mut self) {
+        while self.stream.is_none() {
+            if let Ok(Some(stream)) = self.env.timeout(PATIENCE, connect(&self.env)).await {
+                self.stream = Some(stream);
+                return;
+            }
+            self.env.sleep(Duration::from_millis(20 + self.env.random.below(200))).await;
+        }
+    }
+
+    /// What the node said; None: nobody knows what became of the request. The connection stands when it begins, by
+    /// [`Self::connect`].
+    pub async fn ask(&mut self, text: &str, level: u16) -> Option<Answer> {
+        let mut stream = self.stream.take()?;
+        let asked = self.env.timeout(PATIENCE, exchange(&mut stream, wire::query(text, level))).await;
+        let answer = asked.ok()?;
+        if answer.is_some() {
+            self.stream = Some(stream);
+        }
+        answer
+    }
+
+    /// Asks until there is an answer that is no error.
+    pub async fn insist(&mut self, text: &str, level: u16) -> Vec<Vec<Option<i64>>> {
+        loop {
+            self.connect().await;
+            match self.ask(text, level).await {
+                Some(Answer::Rows(rows)) => return rows,
+                Some(Answer::Error(code, text)) => assert!(code < 0x2000, "the statement is right, but: {text}"),
+                None => {}
+            }
+            self.env.sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+async fn connect(env: &Env) -> Option<Box<dyn Stream>> {
+    let mut stream = env.network.connect(SocketAddr::new(address_of(NODE), PORT)).await.ok()?;
+    match exchange(&mut stream, wire::startup()).await? {
+        Answer::Rows(_) => Some(stream),
+        Answer::Error(..) => None,
+    }
+}
+
+async fn exchange(stream: &mut Box<dyn Stream>, request: Vec<u8>) -> Option<Answer> {
+    stream.write_all(&request).await.ok()?;
+    let mut header = [0; wire::HEADER];
+    stream.read_exact(&mut header).await.ok()?;
+    let mut body = vec![0; wire::body_size(&header)];
+    stream.read_exact(&mut body).await.ok()?;
+    let answer = wire::decode(&header, body);
+    assert!(answer.is_some(), "the node's answer is one of the protocol: {header:?}");
+    answer
+}

@@ -1,0 +1,266 @@
+//! What clients do, and what is known of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use env::sim::World;
+
+use super::client::Client;
+use super::wire::{Answer, ONE, SERIAL};
+use crate::history::{Action, History, Outcome};
+use crate::judges::atomic::Batches;
+use crate::judges::counted::Counted;
+
+/// Clients on a machine.
+const PER_MACHINE: usize = 4;
+/// Keys of conditional writes.
+const CONTENDED_KEYS: u64 = 2;
+/// Keys with one writer begin here.
+pub(crate) const VERSIONED_FROM: u64 = 100;
+const COUNTERS: u64 = 3;
+
+const SCHEMA: [&str; 6] = [
+    "CREATE KEYSPACE IF NOT EXISTS sim WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE TABLE IF NOT EXISTS sim.versioned (k int PRIMARY KEY, v bigint)",
+    "CREATE TABLE IF NOT EXISTS sim.contended (k int PRIMARY KEY, v bigint)",
+    "CREATE TABLE IF NOT EXISTS sim.counters (k int PRIMARY KEY, n counter)",
+    "CREATE TABLE IF NOT EXISTS sim.first (id bigint PRIMARY KEY)",
+    "CREATE TABLE IF NOT EXISTS sim.second (id bigint PRIMARY KEY)",
+];
+
+/// What clients saw; clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Seen {
+    pub history: History,
+    counters: Arc<Mutex<BTreeMap<u64, Counted>>>,
+    batches: Arc<Mutex<Batches>>,
+    /// Clients that are still at work.
+    pub working: Arc<AtomicUsize>,
+}
+
+impl Seen {
+    pub fn counters(&self) -> Vec<(u64, Counted)> {
+        lock(&self.counters).iter().map(|(key, counted)| (*key, *counted)).collect()
+    }
+
+    pub fn batches(&self) -> Batches {
+        lock(&self.batches).clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a client's work on a machine; `seen.working` counts it.
+fn spawn<F: Future<Output = ()> + 'static>(
+    world: &World,
+    machine: usize,
+    seen: &Seen,
+    work: impl FnOnce(Client) -> F + Send + 'static,
+) {
+    let (env, working) = (world.env(machine), seen.working.clone());
+    let own = env.clone();
+    working.fetch_add(1, Ordering::Relaxed);
+    let body = move || async move {
+        work(Client::new(own)).await;
+        working.fetch_sub(1, Ordering::Relaxed);
+    };
+    env.tasks.spawn_local_worker("client", Box::new(move || Box::pin(body())));
+}
+
+fn wait(world: &World, seen: &Seen) {
+    let done = world.run_until(Duration::from_secs(600), || seen.working.load(Ordering::Relaxed) == 0);
+    assert!(done, "seed {}: without troubles a client comes to its end", world.seed());
+}
+
+/// Creates the tables.
+pub(super) fn prepare(world: &World, seen: &Seen) {
+    spawn(world, 1, seen, |mut client| async move {
+        for statement in SCHEMA {
+            client.insist(statement, ONE).await;
+        }
+    });
+    wait(world, seen);
+}
+
+/// Starts all clients; each works until `seconds` are over.
+pub(super) fn start_all(world: &World, machines: usize, seen: &Seen, seconds: u64) {
+    for number in 0..machines * PER_MACHINE {
+        let (of_client, all) = (seen.clone(), (machines * PER_MACHINE) as u64);
+        let worker = move |client| Worker { client, seen: of_client, number, all, last: 0 }.work(seconds);
+        spawn(world, 1 + number / PER_MACHINE, seen, worker);
+    }
+}
+
+/// Reads everything once more.
+pub(super) fn look_at_the_end(world: &World, seen: &Seen) {
+    let of_client = seen.clone();
+    spawn(world, 1, seen, move |client| async move {
+        let mut worker = Worker { client, seen: of_client, number: usize::MAX, all: 0, last: 0 };
+        let versioned: BTreeSet<u64> = worker.seen.history.operations().iter().map(|one| one.key).collect();
+        for key in versioned {
+            worker.client.connect().await;
+            worker.operate(key, Action::Read).await;
+        }
+        for row in worker.client.insist("SELECT k, n FROM sim.counters", ONE).await {
+            let [Some(key), Some(value)] = row[..] else { panic!("two numbers are expected, not {row:?}") };
+            lock(&worker.seen.counters).entry(key as u64).or_default().value = value as u64;
+        }
+        for (place, table) in ["first", "second"].into_iter().enumerate() {
+            let rows = worker.client.insist(&format!("SELECT id FROM sim.{table}"), ONE).await;
+            let numbers = rows.into_iter().flatten().flatten().map(|number| number as u64).collect();
+            lock(&worker.seen.batches).tables[place] = numbers;
+        }
+    });
+    wait(world, seen);
+}
+
+struct Worker {
+    client: Client,
+    seen: Seen,
+    number: usize,
+    /// How many there are.
+    all: u64,
+    /// The last number that this client gave to anything.
+    last: u64,
+}
+
+/// What a statement came to.
+enum Came {
+    Rows(Vec<Vec<Option<i64>>>),
+    /// It certainly changed nothing.
+    Refused,
+    Unknown,
+}
+
+impl Worker {
+    async fn work(mut self, seconds: u64) {
+        let now = |worker: &Worker| worker.client.env.now().as_nanos();
+        while now(&self) < seconds * 1_000_000_000 {
+            self.client.connect().await;
+            self.last += 1;
+            let draw = |bound| self.client.env.random.below(bound);
+            let (own, other) = (VERSIONED_FROM + self.number as u64, VERSIONED_FROM + draw(self.all.max(1)));
+            let contended = draw(CONTENDED_KEYS);
+            match draw(12) {
+                0 | 1 => drop(self.operate(own, Action::Write(self.last)).await),
+                2 => drop(self.operate(own, Action::Delete(self.last)).await),
+                3 | 4 => drop(self.operate(other, Action::Read).await),
+                5 => drop(self.operate(contended, Action::Read).await),
+                6..=8 => self.compare_and_set(contended).await,
+                9 => self.count().await,
+                _ => self.batch().await,
+            }
+            let pause = self.client.env.random.below(60);
+            self.client.env.sleep(Duration::from_millis(pause)).await;
+        }
+    }
+
+    async fn ask(&mut self, text: &str, level: u16) -> Came {
+        match self.client.ask(text, level).await {
+            Some(Answer::Rows(rows)) => Came::Rows(rows),
+            // overloaded, bootstrapping, unavailable: refused before anything was done
+            Some(Answer::Error(0x1000..=0x1003, _)) => Came::Refused,
+            Some(Answer::Error(code, said)) => {
+                assert!(code < 0x2000, "{text} is right, but: {said}");
+                Came::Unknown
+            }
+            None => Came::Unknown,
+        }
+    }
+
+    /// A number that no other client gives.
+    fn unique(&self) -> u64 {
+        (self.number as u64 + 1) << 32 | self.last
+    }
+
+    async fn compare_and_set(&mut self, key: u64) {
+        // what is there now is likely to be there in a moment, unless somebody else changes it
+        let Some(from) = self.operate(key, Action::Read).await else { return };
+        let to = self.unique();
+        self.client.connect().await;
+        self.operate(key, Action::CompareAndSet { from, to }).await;
+    }
+
+    /// Gives what a read showed; None: it showed nothing, because it failed or is none.
+    async fn operate(&mut self, key: u64, action: Action) -> Option<Option<u64>> {
+        let begun = self.client.env.now().as_nanos();
+        let number = self.seen.history.begin(self.number, key, action, begun);
+        let is_versioned = key >= VERSIONED_FROM;
+        let (text, level) = statement(key, action, is_versioned);
+        let came = self.ask(&text, level).await;
+        let outcome = match (action, came) {
+            (Action::Read, Came::Rows(rows)) => Outcome::Value(first_value(&rows)),
+            (Action::Read, _) | (_, Came::Refused) => Outcome::Failed,
+            (_, Came::Unknown) => Outcome::Unknown,
+            (Action::CompareAndSet { .. }, Came::Rows(rows)) => of_condition(&rows),
+            (_, Came::Rows(_)) => Outcome::Done,
+        };
+        self.seen.history.end(number, outcome, self.client.env.now().as_nanos());
+        match outcome {
+            Outcome::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    async fn count(&mut self) {
+        let key = self.client.env.random.below(COUNTERS);
+        let text = format!("UPDATE sim.counters SET n = n + 1 WHERE k = {key}");
+        let came = self.ask(&text, ONE).await;
+        let mut counters = lock(&self.seen.counters);
+        let counted = counters.entry(key).or_default();
+        match came {
+            Came::Rows(_) => counted.acknowledged += 1,
+            Came::Unknown => counted.unknown += 1,
+            Came::Refused => {}
+        }
+    }
+
+    async fn batch(&mut self) {
+        let id = self.unique();
+        lock(&self.seen.batches).sent.insert(id);
+        let text = format!(
+            "BEGIN BATCH INSERT INTO sim.first (id) VALUES ({id}); INSERT INTO sim.second (id) VALUES ({id}); APPLY BATCH"
+        );
+        if let Came::Rows(_) = self.ask(&text, ONE).await {
+            lock(&self.seen.batches).acknowledged.insert(id);
+        }
+    }
+}
+
+/// A versioned key's timestamps are its versions.
+fn statement(key: u64, action: Action, is_versioned: bool) -> (String, u16) {
+    match action {
+        Action::Read if is_versioned => (format!("SELECT v FROM sim.versioned WHERE k = {key}"), ONE),
+        Action::Read => (format!("SELECT v FROM sim.contended WHERE k = {key}"), SERIAL),
+        Action::Write(version) => {
+            (format!("INSERT INTO sim.versioned (k, v) VALUES ({key}, {version}) USING TIMESTAMP {version}"), ONE)
+        }
+        Action::Delete(version) => {
+            (format!("DELETE FROM sim.versioned USING TIMESTAMP {version} WHERE k = {key}"), ONE)
+        }
+        Action::CompareAndSet { from: None, to } => {
+            (format!("INSERT INTO sim.contended (k, v) VALUES ({key}, {to}) IF NOT EXISTS"), ONE)
+        }
+        Action::CompareAndSet { from: Some(from), to } => {
+            (format!("UPDATE sim.contended SET v = {to} WHERE k = {key} IF v = {from}"), ONE)
+        }
+    }
+}
+
+fn first_value(rows: &[Vec<Option<i64>>]) -> Option<u64> {
+    rows.first().and_then(|row| *row.first()?).map(|value| value as u64)
+}
+
+/// The first column says whether it was applied; the last is the value that was there.
+fn of_condition(rows: &[Vec<Option<i64>>]) -> Outcome {
+    match rows.first().map(Vec::as_slice) {
+        Some([Some(1), ..]) => Outcome::Done,
+        Some([Some(0)]) => Outcome::Refused(None),
+        Some([Some(0), .., value]) => Outcome::Refused(value.map(|value| value as u64)),
+        other => panic!("a conditional statement answers with one row, not {other:?}"),
+    }
+}

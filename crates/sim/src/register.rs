@@ -1,0 +1,120 @@
+//! The example subject: registers that are replicated on several machines, by majorities (Attiya, Bar-Noy, Dolev).
+//!
+//! Only for testing the harness: it has a switch for each defect that a judge must find ([`Defect`]). Without a defect its registers
+//! are linearizable as long as disks keep what was synced.
+//!
+//! A client coordinates: to write, it asks all replicas for the newest stamp, and when a majority has answered sends the
+//! value with a greater one; a majority that has stored it makes the write done. To read, it asks all, takes the newest of a
+//! majority, and stores that on a majority before it answers. A deletion is a write of nothing.
+
+mod client;
+mod message;
+mod replica;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use env::sim::{DATA, Link, World};
+
+use crate::faults::{self, Machines};
+use crate::history::History;
+use crate::judges::bounds::{self, Bound};
+use crate::judges::{Finding, equal, linearizable, of_versioned};
+use crate::run::{Report, Settings};
+
+pub use message::Stamped;
+
+/// Replicas of the register.
+const REPLICAS: usize = 3;
+/// Machines with clients.
+const CLIENTS: usize = 2;
+
+/// Links so different that operations overlap in every way.
+const FAR: Link = Link { delay_min_micros: 100, delay_max_micros: 25_000, loss_percent: 0, bytes_per_second: 0 };
+
+/// Keys with one writer begin here; those below are contended.
+pub(crate) const VERSIONED_FROM: u64 = 100;
+
+/// Requests that wait in a replica, at most.
+pub(crate) const INBOX_MAX: usize = 4;
+
+/// What is wrong with the register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Defect {
+    /// A replica acknowledges what it has not synced.
+    NoSync,
+    /// A read asks one replica only.
+    ReadOne,
+    /// A replica sometimes makes a value up.
+    MakeUp,
+    /// A replica forgets a deletion.
+    ForgetDeletion,
+    /// The last repair leaves a replica out.
+    RepairOne,
+    /// The queue of a replica has no bound.
+    NoBound,
+}
+
+/// What replicas and clients share with the harness.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub defect: Option<Defect>,
+    pub history: History,
+    /// The most requests that waited in a replica.
+    pub inbox_most: Arc<AtomicUsize>,
+    /// Clients that are still at work.
+    pub working: Arc<AtomicUsize>,
+}
+
+/// Runs the register on a seed, and judges what was seen.
+pub fn run(settings: Settings, defect: Option<Defect>) -> Report {
+    let world = World::new(settings.seed, REPLICAS + CLIENTS);
+    world.network().set_usual_link(FAR);
+    let machines = Machines { servers: REPLICAS, clients: CLIENTS };
+    let dice = world.dice();
+    let (history, inbox_most, working) = (History::default(), Arc::default(), Arc::default());
+    let shared = Shared { defect, history, inbox_most, working };
+    (0..REPLICAS).for_each(|machine| replica::start(&world, machine, &shared));
+    client::start_all(&world, &shared, settings.seconds);
+    let end = Duration::from_secs(settings.seconds);
+    while world.elapsed() < end {
+        world.run_for(Duration::from_millis(env::Random::below(&dice, 1_000)));
+        for dead in faults::trouble(&world, &dice, machines) {
+            replica::start(&world, dead, &shared);
+        }
+    }
+    faults::quiet(&world, machines);
+    let done = world.run_until(Duration::from_secs(600), || shared.working.load(Ordering::Relaxed) == 0);
+    assert!(done, "seed {}: clients come to their end", settings.seed);
+    client::repair(&world, &shared);
+    let findings = judge(&world, &shared);
+    Report { seed: settings.seed, operations: shared.history.operations().len(), trace: world.trace(), findings }
+}
+
+fn judge(world: &World, shared: &Shared) -> Vec<Finding> {
+    let (versioned, contended): (Vec<_>, Vec<_>) =
+        shared.history.operations().into_iter().partition(|operation| operation.key >= VERSIONED_FROM);
+    let contents: Vec<BTreeMap<u64, Stamped>> = (0..REPLICAS).map(|machine| content(world, machine)).collect();
+    let inbox = Bound { name: "inbox".to_owned(), seen: shared.inbox_most.load(Ordering::Relaxed), most: INBOX_MAX };
+    let mut queues = bounds::of_network(&world.network().figures());
+    queues.push(inbox);
+    let mut findings = of_versioned(&versioned);
+    findings.extend(linearizable::check(&contended));
+    findings.extend(equal::check(&contents));
+    findings.extend(bounds::check(&queues));
+    findings
+}
+
+/// What a replica has on its disk.
+fn content(world: &World, machine: usize) -> BTreeMap<u64, Stamped> {
+    let env = world.env(machine);
+    let names = env.disk.list_dir(Path::new(DATA)).expect("a sound disk lists");
+    let of_entry = |entry: env::DirEntry| {
+        let key = entry.name.strip_prefix("register-")?.parse().ok()?;
+        Some((key, replica::load(&env, key).expect("a sound disk reads")?))
+    };
+    names.into_iter().filter_map(of_entry).collect()
+}

@@ -1,0 +1,45 @@
+//! What clients and replicas say to each other: requests and answers of 25 bytes.
+
+/// A value with the stamp that says which is newer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamped {
+    /// Grows with each write; the writer's number in its last byte.
+    pub stamp: u64,
+    /// None: deleted, or never written.
+    pub value: Option<u64>,
+}
+
+/// Bytes of a request or an answer.
+pub(super) const SIZE: usize = 25;
+
+/// A request; an answer has the same form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    /// Store `stamped` if it is newer; else only tell what is there.
+    pub is_store: bool,
+    pub key: u64,
+    pub stamped: Stamped,
+}
+
+/// Stands for no value.
+const NOTHING: u64 = u64::MAX;
+
+impl Message {
+    pub fn encode(&self) -> [u8; SIZE] {
+        let mut bytes = [0; SIZE];
+        bytes[0] = u8::from(self.is_store);
+        bytes[1..9].copy_from_slice(&self.key.to_be_bytes());
+        bytes[9..17].copy_from_slice(&self.stamped.stamp.to_be_bytes());
+        bytes[17..25].copy_from_slice(&self.stamped.value.unwrap_or(NOTHING).to_be_bytes());
+        bytes
+    }
+
+    pub fn decode(bytes: &[u8; SIZE]) -> Self {
+        let number = |from: usize| {
+            let eight = bytes.get(from..from + 8).and_then(|eight| eight.try_into().ok());
+            u64::from_be_bytes(eight.expect("eight bytes within the message"))
+        };
+        let value = Some(number(17)).filter(|value| *value != NOTHING);
+        Message { is_store: bytes[0] == 1, key: number(1), stamped: Stamped { stamp: number(9), value } }
+    }
+}

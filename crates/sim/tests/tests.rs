@@ -1,0 +1,73 @@
+//! Short runs of both subjects; each judge finds the defect that it is there for; a seed is a run.
+//!
+//! Other seeds: `HELENUS_SEEDS=a..b`, or `cargo run --release -p sim -- --seed N --count M`.
+
+use std::ops::Range;
+
+use sim::register::Defect;
+use sim::run::{Report, Settings, Subject, replay, run};
+
+/// Seeds of `HELENUS_SEEDS` (`a..b`), or the first `everyday`.
+fn seeds(everyday: u64) -> Range<u64> {
+    let text = std::env::var("HELENUS_SEEDS").unwrap_or_default();
+    let numbers = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    numbers.unwrap_or(0..everyday)
+}
+
+fn settings(seed: u64) -> Settings {
+    Settings { seed, seconds: 12 }
+}
+
+fn sound(subject: Subject, everyday: u64) {
+    let wrong: Vec<String> = seeds(everyday)
+        .map(|seed| run(subject, settings(seed), None))
+        .filter(|report| !report.findings.is_empty())
+        .map(|report| format!("{:#?}\n{}", report.findings, replay(subject, settings(report.seed), None)))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_register_is_sound() {
+    sound(Subject::Register, 6);
+}
+
+#[test]
+fn the_node_is_sound() {
+    sound(Subject::Node, 3);
+}
+
+#[test]
+fn equal_seeds_give_equal_runs() {
+    for subject in [Subject::Register, Subject::Node] {
+        let once: Report = run(subject, settings(1), None);
+        assert!(once.operations > 100, "{subject:?}: clients have done something");
+        assert_eq!(once, run(subject, settings(1), None), "{subject:?}");
+        assert_ne!(once.trace, run(subject, settings(2), None).trace, "{subject:?}");
+    }
+}
+
+/// Seeds within which a defect has to be found.
+const SEEDS_OF_DEFECT: u64 = 20;
+
+/// Whether a judge finds a defect within a few seeds.
+fn finds(judge: &str, defect: Defect) -> bool {
+    let mut reports = (0..SEEDS_OF_DEFECT).map(|seed| run(Subject::Register, settings(seed), Some(defect)));
+    reports.any(|report| report.findings.iter().any(|finding| finding.judge == judge))
+}
+
+#[test]
+fn each_judge_finds_the_defect_that_it_is_there_for() {
+    let cases = [
+        (Defect::NoSync, "acknowledged"),
+        (Defect::ReadOne, "monotonic"),
+        (Defect::ReadOne, "linearizable"),
+        (Defect::MakeUp, "invented"),
+        (Defect::ForgetDeletion, "invented"),
+        (Defect::RepairOne, "equal"),
+        (Defect::NoBound, "bounds"),
+    ];
+    for (defect, judge) in cases {
+        assert!(finds(judge, defect), "{defect:?} is found by {judge}");
+    }
+}
