@@ -15,7 +15,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::handshake::{accept, bad};
 use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, MESSAGE_SIZE_MAX, READ_SIZE, RETRY_MIN};
-use crate::links::{LinkOptions, Peer, Receiver};
+use crate::neighbour::{LinkOptions, Peer, Receiver};
 
 /// Accepts connections for ever.
 pub(crate) async fn serve(

@@ -16,10 +16,12 @@ mod handshake;
 mod inbound;
 pub mod limits;
 mod links;
+mod neighbour;
 mod outbound;
 mod queue;
 
-pub use links::{LinkOptions, Links, Peer, Receiver};
+pub use links::Links;
+pub use neighbour::{LinkOptions, Peer, Receiver};
 pub use queue::{Counts, Refused};
 
 #[cfg(test)]

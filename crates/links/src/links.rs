@@ -7,60 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use env::{Env, Joinable, MakeLocal};
 use internode::handshake::LARGE_MESSAGE_SIZE;
-use internode::version::VersionRange;
-use internode::{Envelope, Framing, LinkType, MessagingVersion, Priority};
+use internode::{Envelope, LinkType, Priority};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::inbound;
 use crate::limits::PEERS_MAX;
-#[cfg(doc)]
-use crate::limits::RESERVE_SIZE_MAX;
+use crate::neighbour::{LinkOptions, Receiver};
 use crate::outbound::Outbound;
 use crate::queue::{Queue, Refused, Reserve};
 
 /// Links that wait to be opened. The thread opens them at once.
 const OPENING_MAX: usize = PEERS_MAX * 3;
-
-/// How this node speaks to others.
-#[derive(Clone, Debug)]
-pub struct LinkOptions {
-    /// The address at which peers connect (`listen_address`, `storage_port`); port 0 takes a free one.
-    pub listen: SocketAddr,
-    /// The address by which peers know this node (`broadcast_address`, `storage_port`).
-    pub local: SocketAddr,
-    /// The version of the ring (`storage_compatibility_mode`).
-    pub version: MessagingVersion,
-    /// How our own links are framed (`internode_compression`).
-    pub framing: Framing,
-    /// Bytes that may wait on all outbound links beyond the room of each: [`RESERVE_SIZE_MAX`].
-    pub reserve: usize,
-}
-
-impl LinkOptions {
-    pub(crate) fn versions(&self) -> VersionRange {
-        VersionRange::of_messages(self.version)
-    }
-}
-
-/// The other end of a link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Peer {
-    /// Its broadcast address, from the handshake.
-    pub address: SocketAddr,
-    /// The version of what is sent on this link.
-    pub version: MessagingVersion,
-    /// The highest version that it speaks.
-    pub max: i32,
-}
-
-/// Takes what comes. Called on the thread of links: it must not wait.
-pub trait Receiver: Send + Sync {
-    /// A link to or from a peer is open.
-    fn connected(&self, _peer: &Peer) {}
-
-    /// A message has come. It may be expired: the receiver looks.
-    fn received(&self, from: &Peer, link: LinkType, message: Envelope);
-}
 
 type Queues = Mutex<HashMap<(SocketAddr, LinkType), Arc<Queue>>>;
 
@@ -71,7 +28,8 @@ pub struct Links {
     reserve: Arc<Reserve>,
     opening: Option<mpsc::Sender<(SocketAddr, LinkType, Arc<Queue>)>>,
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<Box<dyn Joinable>>,
+    /// Behind a lock so that threads can share the rest.
+    thread: Mutex<Option<Box<dyn Joinable>>>,
 }
 
 impl Links {
@@ -92,7 +50,7 @@ impl Links {
             reserve,
             opening: Some(opening),
             stop: Some(stop),
-            thread: Some(thread),
+            thread: Mutex::new(Some(thread)),
         })
     }
 
@@ -155,7 +113,8 @@ impl Drop for Links {
             queue.end();
         }
         drop(self.stop.take());
-        if let Some(Err(panic)) = self.thread.take().map(Joinable::join) {
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(panic)) = thread.map(Joinable::join) {
             tracing::error!(panic, "the thread of links had panicked");
         }
     }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::handshake;
 use crate::limits::{CONNECT_MAX, HANDSHAKE_MAX, RETRY_MAX, RETRY_MIN, WRITE_SIZE};
-use crate::links::{LinkOptions, Peer, Receiver};
+use crate::neighbour::{LinkOptions, Peer, Receiver};
 use crate::queue::{Counts, Queue};
 
 /// One of our links.

@@ -17,6 +17,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("internode", "stdx segments"),
     ("gossip", "internode"),
     ("links", "env internode"),
+    ("membership", "env internode links gossip"),
     ("protocol", "stdx types segments"),
     ("cql", "stdx types schema rows"),
     ("sstable", "stdx env types schema rows"),

@@ -1,0 +1,63 @@
+//! What a node says of itself when it appears.
+
+use std::net::SocketAddr;
+
+use gossip::Local;
+use internode::MessagingVersion;
+use internode::payload::gossip::ApplicationState;
+use internode::payload::gossip::tokens::text_of;
+
+/// Who this node is, in the words of gossip.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Introduction {
+    /// The host id as text. Chosen at the first start and never changed.
+    pub host_id: String,
+    /// Its tokens.
+    pub tokens: Vec<i64>,
+    /// Name of its data centre.
+    pub data_center: String,
+    /// Name of its rack.
+    pub rack: String,
+    /// What it answers for Cassandra's version: a neighbour exchanges schemas with its own major version only.
+    pub release_version: String,
+    /// Where drivers connect to (`broadcast_rpc_address`).
+    pub native: SocketAddr,
+    /// The version of its schema as text.
+    pub schema: String,
+    /// The messaging version of the ring.
+    pub version: MessagingVersion,
+    /// The SSTable versions that it has and reads: `big-nb`, `big-oa`, `bti-da`.
+    pub sstable_versions: String,
+}
+
+impl Introduction {
+    /// The values before the node is a member, in the order of Cassandra (`StorageService.prepareToJoin`).
+    pub fn set(&self, local: &mut Local) {
+        use ApplicationState::{
+            Dc, HostId, NativeAddressAndPort, NetVersion, Rack, ReleaseVersion, RpcAddress, RpcReady, Schema,
+            SstableVersions,
+        };
+        local.set(NetVersion, self.version.number().to_string());
+        local.set(HostId, self.host_id.clone());
+        local.set(NativeAddressAndPort, self.native.to_string());
+        local.set(RpcAddress, self.native.ip().to_string());
+        local.set(ReleaseVersion, self.release_version.clone());
+        local.set(SstableVersions, self.sstable_versions.clone());
+        local.set(Dc, self.data_center.clone());
+        local.set(Rack, self.rack.clone());
+        local.set(Schema, self.schema.clone());
+        local.set(RpcReady, "false");
+    }
+
+    /// The values that make the node a member: tokens first, since a status without them makes it none.
+    pub fn set_normal(&self, local: &mut Local) {
+        local.set(ApplicationState::Tokens, text_of(&self.tokens));
+        self.set_status(local, &format!("NORMAL,{}", self.tokens.first().copied().unwrap_or_default()));
+    }
+
+    /// A status, under both of its names.
+    pub fn set_status(&self, local: &mut Local, status: &str) {
+        local.set(ApplicationState::StatusWithPort, status);
+        local.set(ApplicationState::Status, status);
+    }
+}

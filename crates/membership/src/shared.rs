@@ -1,0 +1,128 @@
+//! What the threads of membership share.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::Env;
+use gossip::options::ECHO_LIFE;
+use gossip::{Event, Gossip, Message, Now, Output};
+use internode::{Envelope, Header, LinkType, MessagingVersion, Verb};
+use links::{Links, Peer};
+
+use crate::callbacks::Callbacks;
+
+/// Gossip's messages are worth something for so long.
+const GOSSIP_LIFE: Duration = Duration::from_secs(300);
+
+/// Follows the ring, and answers what membership does not. Called on the threads of membership: it must not wait.
+pub trait Follower: Send + Sync {
+    /// Somebody has come, changed, gone up or down, or is forgotten.
+    fn ring_changed(&self, gossip: &Gossip, event: &Event);
+
+    /// The version of this node's schema.
+    fn schema_version(&self) -> [u8; 16];
+
+    /// A request of another family. True: it is taken, and the follower answers it. False: its sender is told that it failed.
+    fn requested(&self, from: &Peer, link: LinkType, message: Envelope) -> bool;
+}
+
+/// What becomes of an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    Echo,
+}
+
+pub(crate) struct State {
+    pub(crate) gossip: Gossip,
+    pub(crate) callbacks: Callbacks<Asked>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) env: Env,
+    pub(crate) version: MessagingVersion,
+    pub(crate) state: Mutex<State>,
+    /// None before they are open, and after the node has left.
+    pub(crate) links: Mutex<Option<Arc<Links>>>,
+    pub(crate) follower: Arc<dyn Follower>,
+    /// ECHO is not answered any more: one late answer would bring the node up again at its neighbours.
+    pub(crate) is_leaving: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let monotonic = Duration::from_nanos(self.env.clock.monotonic_nanos());
+        Now { monotonic, wall_millis: self.env.clock.now_micros() / 1000 }
+    }
+
+    pub(crate) fn send(&self, to: SocketAddr, message: Envelope) {
+        self.send_on(to, None, message);
+    }
+
+    pub(crate) fn send_on(&self, to: SocketAddr, link: Option<LinkType>, message: Envelope) {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(links) = links else { return };
+        let verb = message.header.verb;
+        let sent = match link {
+            Some(link) => links.send_on(to, link, message),
+            None => links.send(to, message),
+        };
+        if let Err(error) = sent {
+            tracing::debug!(%to, verb = verb.name(), %error, "a message is not sent");
+        }
+    }
+
+    /// Does something with gossip, then sends and tells what comes of it.
+    pub(crate) fn with_gossip<T>(&self, act: impl FnOnce(&mut Gossip, Now) -> T) -> T {
+        let now = self.now();
+        let mut state = self.state();
+        let result = act(&mut state.gossip, now);
+        let mut messages = Vec::new();
+        for output in state.gossip.take_outputs() {
+            match output {
+                Output::Send(to, message) => messages.extend(envelope(&mut state, to, message, now).map(|e| (to, e))),
+                Output::Tell(event) => {
+                    if let Event::Up(endpoint) | Event::Down(endpoint) | Event::Removed(endpoint) = &event {
+                        tracing::info!(%endpoint, ?event, "the ring has changed");
+                    }
+                    self.follower.ring_changed(&state.gossip, &event);
+                }
+            }
+        }
+        drop(state);
+        messages.into_iter().for_each(|(to, message)| self.send(to, message));
+        result
+    }
+}
+
+/// A message of gossip on its way. `None`: it cannot be written, or too many wait for an answer; gossip tries again by itself.
+fn envelope(state: &mut State, to: SocketAddr, message: Message, now: Now) -> Option<Envelope> {
+    let id = state.callbacks.next_id();
+    let (verb, life, payload) = match &message {
+        Message::Syn(syn) => (Verb::GossipDigestSyn, GOSSIP_LIFE, syn.encode()),
+        Message::Ack(ack) => (Verb::GossipDigestAck, GOSSIP_LIFE, ack.encode()),
+        Message::Ack2(ack2) => (Verb::GossipDigestAck2, GOSSIP_LIFE, ack2.encode()),
+        Message::Echo => {
+            if !state.callbacks.add(id, to, now.monotonic + ECHO_LIFE, Asked::Echo) {
+                return None;
+            }
+            (Verb::EchoReq, ECHO_LIFE, Ok(Vec::new()))
+        }
+    };
+    match payload {
+        Ok(payload) => {
+            let header = Header::new(verb, id, now.wall_millis, life.as_millis() as u64);
+            Some(Envelope { header, payload: Bytes::from(payload) })
+        }
+        Err(error) => {
+            tracing::error!(%to, verb = verb.name(), %error, "a message of gossip cannot be written");
+            None
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The way in and out.
+//!
+//! In: links are opened; the seeds are asked for the ring (shadow round); what they say is compared with what this node wants to
+//! be; gossip begins. Out: the status says `shutdown`, all who are alive are told, links are closed.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::{Env, Joinable, MakeLocal};
+use gossip::options::ROUND;
+use gossip::shadow::Seen;
+use gossip::{Gossip, Local, Options, Status};
+use internode::payload::gossip::{ApplicationState, EndpointState, Shutdown, States};
+use internode::{Envelope, Header, Verb};
+use links::{LinkOptions, Links, Receiver};
+use tokio::sync::oneshot;
+
+use crate::callbacks::Callbacks;
+use crate::introduction::Introduction;
+use crate::shared::{Follower, Shared, State};
+
+/// The seeds are asked again after so long.
+const SHADOW_REPEAT: Duration = Duration::from_secs(5);
+
+/// The look is given up after so long (`StorageService.RING_DELAY` twice).
+const SHADOW_MAX: Duration = Duration::from_secs(60);
+
+/// A seed that finds nobody goes on alone after so long.
+const SHADOW_SEED_MAX: Duration = Duration::from_secs(30);
+
+/// Between two looks at what has come of the questions.
+const SHADOW_LOOK: Duration = Duration::from_millis(50);
+
+/// A node that stops gives its last message so long to leave.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// GOSSIP_SHUTDOWN is worth something for so long.
+const SHUTDOWN_LIFE: Duration = Duration::from_secs(10);
+
+/// How a node joins.
+#[derive(Clone, Debug)]
+pub struct JoinOptions {
+    /// Links: addresses, version, framing.
+    pub links: LinkOptions,
+    /// Gossip: cluster, seeds, thresholds.
+    pub gossip: Options,
+    /// Seconds since 1970 at the start, but at least one more than the generation of the start before.
+    pub generation: i32,
+    /// Who this node is.
+    pub introduction: Introduction,
+}
+
+/// Why a node did not join.
+#[derive(Debug)]
+pub enum JoinError {
+    /// The storage port.
+    Port(SocketAddr, io::Error),
+    /// No seed has answered. The seeds that were asked.
+    NoSeed(Vec<SocketAddr>),
+    /// The address belongs to a node with another host id.
+    AddressTaken {
+        /// The address.
+        address: SocketAddr,
+        /// The host id that the ring knows.
+        host_id: String,
+    },
+    /// A token belongs to another node.
+    TokenTaken {
+        /// The token.
+        token: i64,
+        /// Its owner.
+        owner: SocketAddr,
+    },
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(address, error) => write!(f, "cannot listen for other nodes on {address}: {error}"),
+            Self::NoSeed(seeds) => {
+                let seeds: Vec<_> = seeds.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "none of the seeds answers: {}; is the cluster name the same, and the storage port open?",
+                    seeds.join(", ")
+                )
+            }
+            Self::AddressTaken { address, host_id } => write!(
+                f,
+                "{address} is the address of the node with host id {host_id}; start on its directory, or remove that node first"
+            ),
+            Self::TokenTaken { token, owner } => {
+                write!(f, "the token {token} belongs to {owner}; choose another (initial_token)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+/// This node among the others. Dropping it is like the death of the process: nobody is told.
+pub struct Membership {
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    /// Behind a lock so that threads can share the rest.
+    thread: Mutex<Option<Box<dyn Joinable>>>,
+}
+
+impl Membership {
+    /// Opens links, looks at the ring, and shows this node as a member that has its data already (no bootstrap).
+    pub async fn join(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<Self, JoinError> {
+        let JoinOptions { links, gossip, generation, introduction } = options;
+        let mut local = Local::new(generation);
+        introduction.set(&mut local);
+        let mut machine = Gossip::new(gossip.clone(), local);
+        machine.begin_shadow();
+        let state = State { gossip: machine, callbacks: Callbacks::default() };
+        let shared = Arc::new(Shared {
+            env: env.clone(),
+            version: links.version,
+            state: Mutex::new(state),
+            links: Mutex::new(None),
+            follower,
+            is_leaving: AtomicBool::new(false),
+        });
+        let listen = links.listen;
+        let receiver: Arc<dyn Receiver> = shared.clone();
+        let opened = Links::start(env, links, receiver).map_err(|error| JoinError::Port(listen, error))?;
+        *shared.links.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(opened));
+        let mut membership = Self { shared, stop: None, thread: Mutex::new(None) };
+        let ring = membership.look(&gossip).await?;
+        check(&introduction, gossip.local, &ring)?;
+        membership.shared.with_gossip(|machine, _| {
+            introduction.set_normal(&mut machine.local);
+            machine.enable();
+        });
+        membership.begin_rounds();
+        Ok(membership)
+    }
+
+    /// The shadow round. Gives the ring; empty: there is none yet.
+    async fn look(&self, options: &Options) -> Result<States, JoinError> {
+        let others: Vec<_> = options.seeds.iter().copied().filter(|seed| *seed != options.local).collect();
+        let is_seed = options.seeds.contains(&options.local);
+        if others.is_empty() {
+            return Ok(States::new());
+        }
+        let env = &self.shared.env;
+        let begun = env.now();
+        let mut asked: Option<env::Instant> = None;
+        loop {
+            if asked.is_none_or(|asked| env.elapsed(asked) >= SHADOW_REPEAT) {
+                asked = Some(env.now());
+                self.shared.with_gossip(|gossip, _| gossip.ask_seeds(&[]));
+            }
+            env.sleep(SHADOW_LOOK).await;
+            let gone = env.elapsed(begun);
+            match self.shared.with_gossip(|gossip, _| gossip.seen()) {
+                Some(Seen::Ring(states)) => return Ok(states),
+                Some(Seen::Nobody) if is_seed => return Ok(States::new()),
+                _ if is_seed && gone >= SHADOW_SEED_MAX => return Ok(States::new()),
+                _ if gone >= SHADOW_MAX => return Err(JoinError::NoSeed(others)),
+                _ => {}
+            }
+        }
+    }
+
+    fn begin_rounds(&mut self) {
+        let shared = self.shared.clone();
+        let (stop, mut stopped) = oneshot::channel::<()>();
+        let rounds = async move {
+            loop {
+                tokio::select! {
+                    _ = &mut stopped => return,
+                    () = shared.env.sleep(ROUND) => {}
+                }
+                let random = shared.env.random.clone();
+                shared.with_gossip(|gossip, now| gossip.tick(now, &mut |bound| random.below(bound as u64) as usize));
+                let now = shared.now();
+                shared.state().callbacks.expire(now.monotonic);
+            }
+        };
+        let make: MakeLocal = Box::new(move || Box::pin(rounds));
+        self.thread = Mutex::new(Some(self.shared.env.tasks.spawn_local_worker("gossip", make)));
+        self.stop = Some(stop);
+    }
+
+    /// Looks at what is known, or changes what this node tells.
+    pub fn with_gossip<T>(&self, act: impl FnOnce(&mut Gossip) -> T) -> T {
+        self.shared.with_gossip(|gossip, _| act(gossip))
+    }
+
+    /// Sends a message of another family.
+    pub fn send(&self, to: SocketAddr, message: Envelope) {
+        self.shared.send(to, message);
+    }
+
+    /// Drivers may connect now.
+    pub fn set_ready(&self, ready: bool) {
+        self.with_gossip(|gossip| gossip.local.set(ApplicationState::RpcReady, ready.to_string()));
+    }
+
+    /// Says that this node stops, and gives the message time to leave.
+    pub async fn leave(self) {
+        self.shared.is_leaving.store(true, Ordering::Release);
+        let (version, now) = (self.shared.version, self.shared.now());
+        let (alive, state): (Vec<_>, EndpointState) = self.shared.with_gossip(|gossip, _| {
+            gossip.local.set(ApplicationState::RpcReady, "false");
+            for of in [ApplicationState::StatusWithPort, ApplicationState::Status] {
+                gossip.local.set(of, "shutdown,true");
+            }
+            gossip.is_enabled = false;
+            let alive = gossip.peers().iter().filter(|(_, peer)| peer.is_alive).map(|(to, _)| *to).collect();
+            (alive, gossip.local.state().clone())
+        });
+        let payload = match (Shutdown { state: Some(state) }).encode(version) {
+            Ok(payload) => Bytes::from(payload),
+            Err(error) => return tracing::error!(%error, "the others cannot be told that this node stops"),
+        };
+        for to in alive {
+            let id = self.shared.state().callbacks.next_id();
+            let header = Header::new(Verb::GossipShutdown, id, now.wall_millis, SHUTDOWN_LIFE.as_millis() as u64);
+            self.shared.send(to, Envelope { header, payload: payload.clone() });
+        }
+        self.shared.env.sleep(FAREWELL).await;
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(panic)) = thread.map(Joinable::join) {
+            tracing::error!(panic, "the thread of gossip had panicked");
+        }
+        let links = self.shared.links.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(links);
+    }
+}
+
+/// Refuses what would take the place of another node.
+fn check(introduction: &Introduction, local: SocketAddr, ring: &States) -> Result<(), JoinError> {
+    for (endpoint, state) in ring {
+        if Status::of(state).is_some_and(|status| status.is_dead()) {
+            continue;
+        }
+        let host_id = state.value(ApplicationState::HostId).unwrap_or_default();
+        if *endpoint == local {
+            if !host_id.is_empty() && host_id != introduction.host_id {
+                return Err(JoinError::AddressTaken { address: local, host_id: host_id.to_owned() });
+            }
+            continue;
+        }
+        // the same node under another address keeps its tokens
+        if host_id == introduction.host_id {
+            continue;
+        }
+        let tokens = state.value(ApplicationState::Tokens).map(internode::payload::gossip::tokens::tokens_of);
+        let Some(Ok(tokens)) = tokens else { continue };
+        if let Some(token) = tokens.into_iter().find(|token| introduction.tokens.contains(token)) {
+            return Err(JoinError::TokenTaken { token, owner: *endpoint });
+        }
+    }
+    Ok(())
+}
