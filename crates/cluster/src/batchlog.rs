@@ -26,8 +26,6 @@ use types::DecoratedKey;
 use crate::node::Node;
 use crate::system_rows::{self, SystemRow};
 
-pub(crate) use replay::BatchLog;
-
 /// Cassandra's messaging version 5.0: the form of the mutations in a record.
 const VERSION: i32 = 13;
 

@@ -5,6 +5,7 @@
 //! behind which the engine is. Today the ring has one node. Knows nothing of CQL or of connections:
 //! `server::coordinator` puts these verbs behind the trait that statements use.
 
+mod batch_replay;
 pub mod batchlog;
 pub mod clock;
 mod clock_mark;
@@ -20,6 +21,7 @@ pub mod result_room;
 pub mod sampling;
 pub mod schema_changes;
 mod size_estimates;
+mod start;
 pub mod stripes;
 pub mod system_rows;
 mod topology;

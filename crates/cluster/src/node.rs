@@ -1,4 +1,4 @@
-//! The node: the engine with an identity, clocks and ids, as requests use it.
+//! The node: what its requests share. State only: [`crate::start`] makes it, and each verb is a module beside it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,19 +6,18 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use env::{Env, Wake};
 use ring::Ring;
-use schema::{Schema, TableId};
-use storage::Engine;
-use types::Token;
+use rows::{Mutation, ReadError, Row};
+use schema::{Schema, TableId, TableMetadata};
+use storage::{Engine, StorageError};
+use types::{DecoratedKey, Token};
 
-use crate::batchlog::BatchLog;
+use crate::batch_replay::BatchReplay;
 use crate::clock::{TimeUuids, WriteClock};
-use crate::error::NodeError;
-use crate::identity::{Identity, IdentityOptions, local_table};
+use crate::identity::{Identity, local_table};
 use crate::replica::Replica;
 use crate::sampling::Sampling;
 use crate::stripes::Stripes;
-use crate::system_rows::SystemRow;
-use crate::{clock_mark, compaction_history, size_estimates, topology};
+use crate::system_rows::{self, SystemRow};
 
 /// How long requests may take. Changed at run time by `nodetool settimeout`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,8 +55,8 @@ impl Default for Timeouts {
 
 /// This node.
 pub struct Node {
-    /// Its storage.
-    pub engine: Arc<Engine>,
+    /// Its storage: for the replica, for what operators ask and for what the node keeps about itself.
+    pub(crate) engine: Arc<Engine>,
     /// The outside.
     pub env: Env,
     /// Who it is.
@@ -65,12 +64,12 @@ pub struct Node {
     /// Write timestamps.
     pub clock: Arc<WriteClock>,
     /// Marks how far it is.
-    _clock_mark: Option<Wake>,
+    pub(crate) _clock_mark: Option<Wake>,
     /// Keeps `system.size_estimates`.
-    _size_estimates: Option<Wake>,
+    pub(crate) _size_estimates: Option<Wake>,
     /// Ids.
     pub uuids: TimeUuids,
-    timeouts: ArcSwap<Timeouts>,
+    pub(crate) timeouts: ArcSwap<Timeouts>,
     /// What it does for coordinators.
     pub(crate) replica: Replica,
     /// The ring as it is known now.
@@ -82,62 +81,12 @@ pub struct Node {
     /// Of partitions on which a conditional statement is under way.
     pub(crate) partition_locks: Stripes,
     /// Of logged batches.
-    pub(crate) batch_log: BatchLog,
+    pub(crate) batch_replay: BatchReplay,
     /// Held while the schema changes, and until the files of dropped indexes are gone.
     pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Node {
-    /// A node on an engine: finds or makes its identity, writes `system.local`, applies batches that a crash left.
-    pub fn open(engine: Arc<Engine>, options: IdentityOptions, timeouts: Timeouts) -> Result<Arc<Self>, NodeError> {
-        let env = engine.env.clone();
-        let (clock, clock_mark) = clock_mark::open(&engine);
-        let uuids = TimeUuids::new(&env);
-        let identity = Identity::find(&engine, &env, &uuids, options)?;
-        engine.set_host_id(identity.host_id);
-        compaction_history::keep(&engine);
-        let size_estimates = size_estimates::keep(&engine, &identity.tokens, &clock);
-        let timeouts = ArcSwap::from_pointee(timeouts);
-        let (counter_locks, partition_locks) = (Stripes::default(), Stripes::default());
-        let schema_changes = Arc::default();
-        let sampling = Arc::default();
-        let replica = Replica::new(&engine, &sampling);
-        let ring = ArcSwap::from_pointee(topology::ring_of_one(&identity, &engine.schema()));
-        let node = Self {
-            engine,
-            env,
-            identity,
-            clock,
-            _clock_mark: clock_mark,
-            _size_estimates: size_estimates,
-            uuids,
-            timeouts,
-            replica,
-            ring,
-            sampling,
-            counter_locks,
-            partition_locks,
-            batch_log: BatchLog::default(),
-            schema_changes,
-        };
-        match node.replay_batches() {
-            Ok(0) => {}
-            Ok(replayed) => tracing::info!(batches = replayed, "logged batches that were under way are applied"),
-            Err(error) => tracing::error!(%error, "the batch log cannot be replayed; it is tried again"),
-        }
-        node.write_local()?;
-        let node = Arc::new(node);
-        node.keep_replaying_batches();
-        Ok(node)
-    }
-
-    fn write_local(&self) -> Result<(), NodeError> {
-        let table = local_table(&self.engine);
-        let version = self.engine.schema().version;
-        self.engine.apply(&[self.identity.row(&table, version, self.clock.next_micros())])?;
-        Ok(())
-    }
-
     /// `system.local.schema_version` becomes that of the schema in force.
     pub(crate) fn write_schema_version(&self) {
         let table = local_table(&self.engine);
@@ -158,6 +107,11 @@ impl Node {
         }
     }
 
+    /// The ring at this moment.
+    pub fn ring(&self) -> Arc<Ring> {
+        self.ring.load_full()
+    }
+
     /// The schema in force.
     pub fn schema(&self) -> Arc<Schema> {
         self.engine.schema()
@@ -171,6 +125,21 @@ impl Node {
     /// Changes them.
     pub fn set_timeouts(&self, timeouts: Timeouts) {
         self.timeouts.store(Arc::new(timeouts));
+    }
+
+    /// Whether nothing may be changed (`--read-only`).
+    pub fn is_read_only(&self) -> bool {
+        self.engine.options.read_only
+    }
+
+    /// The live rows of a small built-in table, with their keys: all at once, and not on a worker.
+    pub fn read_system_rows(&self, table: &Arc<TableMetadata>) -> Result<Vec<(DecoratedKey, Row)>, ReadError> {
+        system_rows::read(&self.engine, table, None)
+    }
+
+    /// Writes rows of built-in tables without waiting until the log is durable.
+    pub fn write_system_rows(&self, rows: &[Mutation]) -> Result<(), StorageError> {
+        self.engine.apply(rows).map(drop)
     }
 
     /// The shard of a token on this node, and how many shards there are.

@@ -284,7 +284,9 @@ impl Coordinator for RequestCoordinator {
             Ok(mutation)
         };
         let cas = Cas { table: &table, key: &key, serial, commit };
-        self.services.node.compare_and_set(cas, decide).await.map_err(|error| match error {
+        // boxed: by value it would make the future of every request larger, which is moved several times
+        let done = Box::pin(self.services.node.compare_and_set(cas, decide));
+        done.await.map_err(|error| match error {
             CasError::Request(error) => errors::of_request(error),
             CasError::Decide(error) => error,
         })?;

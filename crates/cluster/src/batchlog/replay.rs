@@ -4,11 +4,11 @@
 //! takes page after page; while the node runs a background task looks every ten seconds, as long as a look may
 //! find something, and pauses after a page so that replay keeps below `batchlog_replay_throttle`.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use env::{Next, Wake};
+use env::Next;
 use rows::codec::decode_mutation;
 use rows::{Mutation, Row};
 use types::DecoratedKey;
@@ -24,23 +24,9 @@ pub(super) const PERIOD: Duration = Duration::from_secs(10);
 const PAGE_RECORDS_MAX: usize = 128;
 const PAGE_BYTES_MAX: usize = 4 << 20;
 
-/// `batchlog_replay_throttle` of a stock configuration, bytes a second.
-const THROTTLE_DEFAULT: u64 = 1 << 20;
-
 /// Messaging versions of which the mutations of a record can be read: that of 4.0, which 5.0 writes in its
 /// compatible mode, has the form of 5.0.
 const VERSIONS_READ: [i32; 2] = [12, super::VERSION];
-
-/// What the node knows of its batch log.
-pub(crate) struct BatchLog {
-    /// A record may stand there whose removal is missing. Set at the start, and cleared by a look that found the
-    /// end of the table; a node that writes record and removal in one step leaves none.
-    may_hold_records: AtomicBool,
-    /// `batchlog_replay_throttle` in bytes a second; 0: replay does not pause.
-    throttle: AtomicU64,
-    /// Keeps the background task alive; empty where nothing is written.
-    task: OnceLock<Wake>,
-}
 
 /// What one step of replay did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,21 +50,6 @@ impl Page {
     }
 }
 
-impl Default for BatchLog {
-    fn default() -> Self {
-        let throttle = AtomicU64::new(THROTTLE_DEFAULT);
-        Self { may_hold_records: AtomicBool::new(true), throttle, task: OnceLock::new() }
-    }
-}
-
-impl BatchLog {
-    /// The next look reads the table.
-    #[cfg(test)]
-    pub fn look_again(&self) {
-        self.may_hold_records.store(true, Ordering::Relaxed);
-    }
-}
-
 /// A record as it is stored.
 struct Record {
     key: DecoratedKey,
@@ -88,7 +59,7 @@ struct Record {
 impl Node {
     /// Changes `batchlog_replay_throttle`, bytes a second; None: replay does not pause.
     pub fn set_batchlog_replay_throttle(&self, bytes: Option<u64>) {
-        self.batch_log.throttle.store(bytes.unwrap_or(0), Ordering::Relaxed);
+        self.batch_replay.throttle.store(bytes.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// From now on records are applied again while the node runs.
@@ -103,17 +74,17 @@ impl Node {
         };
         let wake = self.env.tasks.background("batchlog", Box::new(step));
         wake.wake();
-        let _ = self.batch_log.task.set(wake);
+        let _ = self.batch_replay.task.set(wake);
     }
 
     /// A look while the node runs. Gives the time until the next one.
     fn replay_due_batches(&self) -> Duration {
-        if !self.batch_log.may_hold_records.load(Ordering::Relaxed) {
+        if !self.batch_replay.may_hold_records.load(Ordering::Relaxed) {
             return PERIOD;
         }
         let age = self.timeouts().write * 2;
         match self.replay_page(age) {
-            Ok(page) => page.pause(self.batch_log.throttle.load(Ordering::Relaxed)),
+            Ok(page) => page.pause(self.batch_replay.throttle.load(Ordering::Relaxed)),
             Err(error) => {
                 tracing::warn!(%error, "the batch log cannot be replayed now; it is tried again");
                 PERIOD
@@ -158,7 +129,7 @@ impl Node {
         for record in &due {
             self.replay(record)?;
         }
-        self.batch_log.may_hold_records.store(is_full || are_left, Ordering::Relaxed);
+        self.batch_replay.may_hold_records.store(is_full || are_left, Ordering::Relaxed);
         Ok(Page { records: due.len(), bytes, is_last: !is_full })
     }
 

@@ -191,13 +191,15 @@ impl Replica {
             figures: ReadFigures::default(),
         });
         let place = Place::of(&job.commands, INLINE_MAX as u32);
+        // what goes on in the background is boxed: by value it would make the future of every request larger,
+        // which is moved several times
         let result = if self.forecast.is_long(place) {
-            self.read_in_background(&job, place, Attempt::Long, limit, is_blocked, build).await
+            Box::pin(self.read_in_background(&job, place, Attempt::Long, limit, is_blocked, build)).await
         } else {
             match job.run(Attempt::Inline, &build) {
                 Err(error) if is_blocked(&error) => {
                     let next = job.next_attempt();
-                    self.read_in_background(&job, place, next, limit, is_blocked, build).await
+                    Box::pin(self.read_in_background(&job, place, next, limit, is_blocked, build)).await
                 }
                 result => result.map_err(ReadOutcome::Failed),
             }

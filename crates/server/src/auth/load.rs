@@ -6,18 +6,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cluster::system_rows::{elements, read, text, value};
+use cluster::Node;
+use cluster::system_rows::{elements, text, value};
 use cql::ast::Permission;
 use cql::auth::{AuthSettings, PermissionSet, Role, Roles};
 use rows::{ColumnData, ReadError, Row};
 use schema::TableMetadata;
-use storage::Engine;
 use types::DecoratedKey;
 
 /// The roles as the tables have them now. Reads all of them: not on a worker.
-pub(super) fn load(engine: &Engine, settings: AuthSettings) -> Result<Roles, ReadError> {
+pub(super) fn load(node: &Node, settings: AuthSettings) -> Result<Roles, ReadError> {
     let mut roles = Roles { settings, ..Roles::default() };
-    each(engine, "roles", |table, key, row| {
+    each(node, "roles", |table, key, row| {
         let flag = |name: &str| value(table, row, name).is_some_and(|value| value.as_ref() == [1]);
         let role = Role {
             is_superuser: flag("is_superuser"),
@@ -28,31 +28,31 @@ pub(super) fn load(engine: &Engine, settings: AuthSettings) -> Result<Roles, Rea
         };
         roles.roles.insert(key, role);
     })?;
-    each(engine, "role_permissions", |table, key, row| {
+    each(node, "role_permissions", |table, key, row| {
         let names = elements(table, row, "permissions");
         let permissions: PermissionSet = names.iter().filter_map(|name| Permission::from_name(&string(name))).collect();
         if let (Some(Some(resource)), false) = (row.clustering.first(), permissions.is_empty()) {
             roles.permissions.entry(key).or_default().insert(string(resource), permissions);
         }
     })?;
-    each(engine, "network_permissions", |table, key, row| {
+    each(node, "network_permissions", |table, key, row| {
         // the key is the name of the resource
         let role = key.strip_prefix("roles/").unwrap_or(&key).to_owned();
         roles.datacenters.insert(role, frozen_texts(value(table, row, "dcs")));
     })?;
-    each(engine, "cidr_groups", |_, key, _| {
+    each(node, "cidr_groups", |_, key, _| {
         roles.cidr_groups.insert(key);
     })?;
-    each(engine, "identity_to_role", |table, key, row| {
+    each(node, "identity_to_role", |table, key, row| {
         roles.identities.insert(key, text(table, row, "role").unwrap_or_default());
     })?;
     Ok(roles)
 }
 
-fn each(engine: &Engine, name: &str, mut take: impl FnMut(&TableMetadata, String, &Row)) -> Result<(), ReadError> {
-    let schema = engine.schema();
+fn each(node: &Node, name: &str, mut take: impl FnMut(&TableMetadata, String, &Row)) -> Result<(), ReadError> {
+    let schema = node.schema();
     let Some(table) = schema.table("system_auth", name).map(Arc::clone) else { return Ok(()) };
-    let found: Vec<(DecoratedKey, Row)> = read(engine, &table, None)?;
+    let found: Vec<(DecoratedKey, Row)> = node.read_system_rows(&table)?;
     for (key, row) in &found {
         take(&table, string(&key.key), row);
     }

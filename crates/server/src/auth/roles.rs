@@ -66,10 +66,10 @@ impl Auth {
         };
         let passwords = Passwords::new(&node.env, config.threads);
         let read = |error| StorageError::Refused { why: format!("system_auth cannot be read: {error}") };
-        let mut roles = load(&node.engine, settings.clone()).map_err(read)?;
-        if roles.roles.is_empty() && !node.engine.options.read_only {
+        let mut roles = load(&node, settings.clone()).map_err(read)?;
+        if roles.roles.is_empty() && !node.is_read_only() {
             make_default_superuser(&node, &passwords)?;
-            roles = load(&node.engine, settings.clone()).map_err(read)?;
+            roles = load(&node, settings.clone()).map_err(read)?;
         }
         let current = ArcSwap::new(Current::new(roles));
         Ok(Arc::new(Self { node, settings, current, reading: tokio::sync::Mutex::default(), passwords }))
@@ -89,7 +89,7 @@ impl Auth {
     pub async fn reload(&self) -> Result<(), CqlError> {
         let _turn = self.reading.lock().await;
         let (node, settings) = (Arc::clone(&self.node), self.settings.clone());
-        let loaded = self.node.env.blocking("roles", move || load(&node.engine, settings)).await;
+        let loaded = self.node.env.blocking("roles", move || load(&node, settings)).await;
         match loaded {
             Ok(Ok(roles)) => {
                 self.current.store(Current::new(roles));
@@ -115,7 +115,7 @@ fn make_default_superuser(node: &Node, passwords: &Passwords) -> Result<(), Stor
         .set("is_superuser", Bytes::from_static(&[1]))
         .set("can_login", Bytes::from_static(&[1]))
         .set("salted_hash", Bytes::from(hash));
-    node.engine.apply(&[row.finish()])?;
+    node.write_system_rows(&[row.finish()])?;
     tracing::info!("Created default superuser role '{DEFAULT_SUPERUSER}'");
     Ok(())
 }

@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use cluster::operations::compaction::Target;
+use cluster::operations::tables::Selection;
+use cluster::operations::{compaction, state, tables};
 use cluster::{IdentityOptions, Node, Timeouts};
 use config::Config;
 use cql::{Answer, ClientState, CqlResult, QueryOptions, ResultSet};
@@ -109,22 +112,22 @@ impl<'a> SimNode<'a> {
 
     /// Flushes the table.
     pub fn flush(&self) {
-        let engine = &self.coordinator.services.node.engine;
-        let store = engine.table_by_name("model", "t").expect("the table exists");
-        self.sim.block_on(engine.flush(&store)).expect("a sound disk");
+        let node = &self.coordinator.services.node;
+        let model = Selection { keyspaces: &["model".to_owned()], tables: &["t".to_owned()] };
+        self.sim.block_on(tables::flush(node, model)).expect("a sound disk");
     }
 
     /// Compacts the table.
     pub fn compact(&self) {
-        let engine = &self.coordinator.services.node.engine;
-        let store = engine.table_by_name("model", "t").expect("the table exists");
-        self.sim.block_on(engine.compact(&store)).expect("a sound disk");
+        let node = &self.coordinator.services.node;
+        let model = Selection { keyspaces: &["model".to_owned()], tables: &["t".to_owned()] };
+        self.sim.block_on(compaction::compact(node, model, Target::All { split: false })).expect("a sound disk");
     }
 
     /// Drains the node, as SIGTERM does, and ends the process.
     pub fn drain(&self) {
-        let engine = &self.coordinator.services.node.engine;
-        self.sim.block_on(engine.drain()).expect("a sound disk");
+        let node = &self.coordinator.services.node;
+        self.sim.block_on(state::drain(node)).expect("a sound disk");
         self.sim.kill();
     }
 }

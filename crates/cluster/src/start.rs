@@ -1,0 +1,67 @@
+//! The start of a node on an open engine: identity, clocks, the ring, and batches that a crash left.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use storage::Engine;
+
+use crate::batch_replay::BatchReplay;
+use crate::clock::TimeUuids;
+use crate::error::NodeError;
+use crate::identity::{Identity, IdentityOptions, local_table};
+use crate::node::{Node, Timeouts};
+use crate::replica::Replica;
+use crate::stripes::Stripes;
+use crate::{clock_mark, compaction_history, size_estimates, topology};
+
+impl Node {
+    /// A node on an engine: finds or makes its identity, writes `system.local`, applies batches that a crash left.
+    pub fn open(engine: Arc<Engine>, options: IdentityOptions, timeouts: Timeouts) -> Result<Arc<Self>, NodeError> {
+        let env = engine.env.clone();
+        let (clock, clock_mark) = clock_mark::open(&engine);
+        let uuids = TimeUuids::new(&env);
+        let identity = Identity::find(&engine, &env, &uuids, options)?;
+        engine.set_host_id(identity.host_id);
+        compaction_history::keep(&engine);
+        let size_estimates = size_estimates::keep(&engine, &identity.tokens, &clock);
+        let timeouts = ArcSwap::from_pointee(timeouts);
+        let (counter_locks, partition_locks) = (Stripes::default(), Stripes::default());
+        let schema_changes = Arc::default();
+        let sampling = Arc::default();
+        let replica = Replica::new(&engine, &sampling);
+        let ring = ArcSwap::from_pointee(topology::ring_of_one(&identity, &engine.schema()));
+        let node = Self {
+            engine,
+            env,
+            identity,
+            clock,
+            _clock_mark: clock_mark,
+            _size_estimates: size_estimates,
+            uuids,
+            timeouts,
+            replica,
+            ring,
+            sampling,
+            counter_locks,
+            partition_locks,
+            batch_replay: BatchReplay::default(),
+            schema_changes,
+        };
+        match node.replay_batches() {
+            Ok(0) => {}
+            Ok(replayed) => tracing::info!(batches = replayed, "logged batches that were under way are applied"),
+            Err(error) => tracing::error!(%error, "the batch log cannot be replayed; it is tried again"),
+        }
+        node.write_local()?;
+        let node = Arc::new(node);
+        node.keep_replaying_batches();
+        Ok(node)
+    }
+
+    fn write_local(&self) -> Result<(), NodeError> {
+        let table = local_table(&self.engine);
+        let version = self.engine.schema().version;
+        self.engine.apply(&[self.identity.row(&table, version, self.clock.next_micros())])?;
+        Ok(())
+    }
+}
