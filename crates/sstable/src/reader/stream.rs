@@ -31,7 +31,7 @@ enum Source {
     /// One place, or none.
     One(Option<PartitionPosition>),
     /// From a place in the partition index on.
-    Scan(IndexCursor),
+    Scan(Box<IndexCursor>),
 }
 
 impl SSTableStream {
@@ -39,7 +39,7 @@ impl SSTableStream {
         let source = match &command.range {
             PartitionRange::Key(key) => Source::One(sstable.find(key, KeyHash::of(&key.key), context.mode)?),
             PartitionRange::Range { start, .. } => {
-                Source::Scan(scan_from(&sstable, start, Access { mode: context.mode, keeps: true })?)
+                Source::Scan(Box::new(scan_from(&sstable, start, Access { mode: context.mode, keeps: true })?))
             }
         };
         let data = &sstable.shared.data;
@@ -58,7 +58,8 @@ impl SSTableStream {
     }
 
     pub(super) fn all(sstable: SSTable, context: &ReadContext) -> Result<Self, ReadError> {
-        let source = Source::Scan(scan_from(&sstable, &RingBound::Open, Access { mode: context.mode, keeps: false })?);
+        let source =
+            Source::Scan(Box::new(scan_from(&sstable, &RingBound::Open, Access { mode: context.mode, keeps: false })?));
         let reader = PartitionReader::new(sstable, context, Slices::all(), false, Walk::around());
         Ok(Self { reader, last: None, range: PartitionRange::all(), source })
     }
