@@ -94,7 +94,8 @@ impl Gossip {
         }
     }
 
-    /// Asks an endpoint that is not alive for a sign of life: it is alive when it can be reached and can reach back.
+    /// Asks an endpoint that is not alive for a sign of life: it is alive when it can be reached
+    /// and can reach back.
     pub(crate) fn probe(&mut self, endpoint: SocketAddr, now: Duration) {
         let Some(peer) = self.peers.get_mut(&endpoint) else { return };
         let is_waiting = peer.echo_sent.is_some_and(|sent| now.saturating_sub(sent) < ECHO_LIFE);

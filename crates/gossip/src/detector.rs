@@ -1,7 +1,8 @@
 //! How long a silence is too long: the phi accrual failure detector.
 //!
-//! Per peer, the times between arrivals of news about it. With their mean, phi is how improbable the present silence is:
-//! `(now − last) / mean / ln 10`. A peer is convicted above `phi_convict_threshold`: a silence of 18.4 means by default.
+//! Per peer, the times between arrivals of news about it. With their mean, phi is how improbable
+//! the present silence is: `(now − last) / mean / ln 10`. A peer is convicted above
+//! `phi_convict_threshold`: a silence of 18.4 means by default.
 //! `org.apache.cassandra.gms.FailureDetector`, `ArrivalWindow`.
 
 use std::collections::VecDeque;
@@ -10,8 +11,8 @@ use std::time::Duration;
 /// Intervals that are remembered.
 const SAMPLES_MAX: usize = 1000;
 
-/// A longer interval is not a sample: the peer was away, and its return says nothing about its pace (`fd_max_interval_ms`).
-/// The first arrival counts as one such interval (`fd_initial_value_ms`).
+/// A longer interval is not a sample: the peer was away, and its return says nothing about its pace
+/// (`fd_max_interval_ms`). The first arrival counts as one such interval (`fd_initial_value_ms`).
 const INTERVAL_MAX: Duration = Duration::from_millis(2000);
 
 /// 1 / ln 10: phi counts powers of ten.

@@ -10,8 +10,8 @@ use crate::options::PARTITIONER;
 impl Gossip {
     /// A node begins a round with this one.
     ///
-    /// Nothing is answered to another cluster or partitioner: this is how such a node is refused. The caller logs it
-    /// ([`Gossip::is_of_this_cluster`]).
+    /// Nothing is answered to another cluster or partitioner: this is how such a node is refused.
+    /// The caller logs it ([`Gossip::is_of_this_cluster`]).
     pub fn on_syn(&mut self, from: SocketAddr, syn: &Syn) {
         if !self.is_of_this_cluster(syn) {
             return;
@@ -70,7 +70,8 @@ impl Gossip {
         self.states().map(|(endpoint, state)| (endpoint, state.clone())).collect()
     }
 
-    /// What to ask for, and what to send unasked. Endpoints that the digests leave out are not volunteered.
+    /// What to ask for, and what to send unasked. Endpoints that the digests leave out are not
+    /// volunteered.
     fn compare(&self, digests: &[Digest]) -> Ack {
         let mut ack = Ack::default();
         for digest in digests {

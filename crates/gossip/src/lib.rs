@@ -1,12 +1,15 @@
-//! Gossip: how a node learns who is in the ring, what each node tells of itself, and which nodes are alive.
+//! Gossip: how a node learns who is in the ring, what each node tells of itself, and which nodes
+//! are alive.
 //!
-//! Pure: [`Gossip`] takes messages and ticks with the time at which they come, and gives messages to send and [`Event`]s. It
-//! knows no socket, clock, random number or storage; whoever drives it has those, the simulator among them.
+//! Pure: [`Gossip`] takes messages and ticks with the time at which they come, and gives messages
+//! to send and [`Event`]s. It knows no socket, clock, random number or storage; whoever drives it
+//! has those, the simulator among them.
 //!
-//! Each node has a counter. Its heartbeat and every value that it tells of itself carry the counter's value of their last
-//! change, so that one number a node says how much of it is known. Once a second a node sends the numbers that it has of all
-//! nodes to one or more others (SYN); they answer with what they know better and with what they ask for (ACK); the
-//! first one sends that (ACK2).
+//! Each node has a counter. Its heartbeat and every value that it tells of itself carry the
+//! counter's value of their last change, so that one number a node says how much of it is known.
+//! Once a second a node sends the numbers that it has of all nodes to one or more others (SYN);
+//! they answer with what they know better and with what they ask for (ACK); the first one sends
+//! that (ACK2).
 //!
 //! - [`options`]: who this node is, and the constants
 //! - [`status`]: the values of STATUS_WITH_PORT

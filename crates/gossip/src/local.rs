@@ -2,7 +2,8 @@
 
 use internode::payload::gossip::{ApplicationState, EndpointState, VersionedValue};
 
-/// This node's state. Every change takes the counter's next value, so that no version is used twice in a generation.
+/// This node's state. Every change takes the counter's next value, so that no version is used twice
+/// in a generation.
 #[derive(Clone, Debug)]
 pub struct Local {
     counter: i32,
@@ -10,8 +11,8 @@ pub struct Local {
 }
 
 impl Local {
-    /// A state without values. `generation` must be greater than that of every earlier start: seconds since 1970 at the start,
-    /// but at least one more than what was stored.
+    /// A state without values. `generation` must be greater than that of every earlier start:
+    /// seconds since 1970 at the start, but at least one more than what was stored.
     pub fn new(generation: i32) -> Self {
         Self { counter: 0, state: EndpointState { generation, heartbeat: 0, values: Vec::new() } }
     }
@@ -26,7 +27,8 @@ impl Local {
         self.state.heartbeat = self.next();
     }
 
-    /// Sets a value. Values that belong together are set in the order in which others must see them: TOKENS before the status.
+    /// Sets a value. Values that belong together are set in the order in which others must see
+    /// them: TOKENS before the status.
     pub fn set(&mut self, state: ApplicationState, value: impl Into<String>) {
         let value = VersionedValue { value: value.into(), version: self.next() };
         put(&mut self.state, state, value);

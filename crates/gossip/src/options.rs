@@ -11,14 +11,16 @@ pub const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 
 /// An ECHO_REQ is worth an answer for so long; after that another one is sent.
 ///
-/// Cassandra never sends a second one for the same state. A node that missed the first would stay down there until its
-/// restart; here it does not.
+/// Cassandra never sends a second one for the same state. A node that missed the first would stay
+/// down there until its restart; here it does not.
 pub const ECHO_LIFE: Duration = Duration::from_secs(10);
 
-/// Gossip about an endpoint that was removed is ignored for so long (twice the ring delay): others still tell of it.
+/// Gossip about an endpoint that was removed is ignored for so long (twice the ring delay): others
+/// still tell of it.
 pub const QUARANTINE: Duration = Duration::from_secs(60);
 
-/// An endpoint without tokens that is silent for so long is forgotten: a client that only listened, or a node that gave up.
+/// An endpoint without tokens that is silent for so long is forgotten: a client that only listened,
+/// or a node that gave up.
 pub const SILENT_CLIENT: Duration = Duration::from_secs(30);
 
 /// The same for a node that is joining: streaming may keep it from gossip.
@@ -27,11 +29,12 @@ pub const SILENT_JOINING: Duration = Duration::from_secs(300);
 /// A dead endpoint without tokens is forgotten after so long, unless its status names the time.
 pub const FORGET: Duration = Duration::from_secs(3 * 24 * 3600);
 
-/// Where this process stood still for longer between two rounds nobody is convicted, nor for as long after that: the
-/// silence was ours.
+/// Where this process stood still for longer between two rounds nobody is convicted, nor for as
+/// long after that: the silence was ours.
 pub const LOCAL_PAUSE: Duration = Duration::from_secs(5);
 
-/// A generation further in the future is refused: its clock is wrong, and nothing could follow it. Seconds.
+/// A generation further in the future is refused: its clock is wrong, and nothing could follow it.
+/// Seconds.
 pub const GENERATION_AHEAD_MAX: i64 = 365 * 24 * 3600;
 
 /// Who this node is.

@@ -32,8 +32,8 @@ impl Gossip {
         self.send(to, syn);
     }
 
-    /// Whom a round begins with: one live peer, now and then one that is unreachable, and a seed where that is needed to
-    /// keep the ring from falling apart.
+    /// Whom a round begins with: one live peer, now and then one that is unreachable, and a seed
+    /// where that is needed to keep the ring from falling apart.
     fn partners(&self, draw: &mut Draw<'_>) -> Vec<SocketAddr> {
         let live: Vec<_> = self.peers.iter().filter(|(_, peer)| peer.is_alive).map(|(to, _)| *to).collect();
         let unreachable: Vec<_> = self.peers.iter().filter(|(_, peer)| !peer.is_alive).map(|(to, _)| *to).collect();

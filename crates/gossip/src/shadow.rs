@@ -1,8 +1,8 @@
 //! The shadow round: a look at the ring before this node shows itself.
 //!
-//! A SYN without digests asks for all that others know, and tells them nothing. The first answer with states ends the round; an
-//! empty one says that its sender is at the same point. The caller repeats [`Gossip::ask_seeds`] every five seconds, and gives up
-//! after a time of its own.
+//! A SYN without digests asks for all that others know, and tells them nothing. The first answer
+//! with states ends the round; an empty one says that its sender is at the same point. The caller
+//! repeats [`Gossip::ask_seeds`] every five seconds, and gives up after a time of its own.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! Many nodes in one loop: messages are delivered, delayed or lost as a seed says. What must hold is in each test's name.
+//! Many nodes in one loop: messages are delivered, delayed or lost as a seed says. What must hold
+//! is in each test's name.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -280,7 +281,8 @@ fn a_generation_of_the_far_future_and_a_quarantined_endpoint_are_ignored() {
     assert!(world.converged(), "after a minute it counts again");
 }
 
-/// Rounds to converge and bytes a round, by the number of nodes. The figures are printed: `cargo test -p gossip -- --nocapture scale`.
+/// Rounds to converge and bytes a round, by the number of nodes. The figures are printed: `cargo
+/// test -p gossip -- --nocapture scale`.
 #[test]
 fn convergence_grows_with_the_logarithm_of_the_ring() {
     let mut rounds_of = Vec::new();

@@ -11,8 +11,8 @@
 //! payload
 //! ```
 //!
-//! The sender is not in it: it is the address in the link's handshake. The layout is the same in versions 12 and 13.
-//! `org.apache.cassandra.net.Message.Serializer`.
+//! The sender is not in it: it is the address in the link's handshake. The layout is the same in
+//! versions 12 and 13. `org.apache.cassandra.net.Message.Serializer`.
 
 use std::net::SocketAddr;
 
@@ -27,7 +27,8 @@ use crate::verb::Verb;
 /// The most parameters that are believed: Cassandra has 15 kinds.
 const PARAMETERS_MAX: usize = 64;
 
-/// The most bytes that a header is believed to have: FORWARD_TO grows with a data centre's replicas.
+/// The most bytes that a header is believed to have: FORWARD_TO grows with a data centre's
+/// replicas.
 pub const HEADER_SIZE_MAX: usize = 64 << 10;
 
 /// What the sender wishes of the handler (`MessageFlag`). Bits that are not known are kept.
@@ -56,7 +57,8 @@ impl Flags {
 /// A parameter that we know; its value is checked when it is read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Parameter {
-    /// The replicas of this data centre to which the receiver forwards the message, each with the id to answer with.
+    /// The replicas of this data centre to which the receiver forwards the message, each with the
+    /// id to answer with.
     ForwardTo(Vec<(SocketAddr, u64)>),
     /// Who gets the answer instead of the link's peer.
     RespondTo(SocketAddr),
@@ -76,9 +78,11 @@ const TRACE_TYPE: i32 = 6;
 /// All of a message but its payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// Unique among a sender's requests that still wait for their answer; an answer's is its request's.
+    /// Unique among a sender's requests that still wait for their answer; an answer's is its
+    /// request's.
     pub id: u64,
-    /// When the message was made, by the sender's clock: the low 32 bits of milliseconds since 1970.
+    /// When the message was made, by the sender's clock: the low 32 bits of milliseconds since
+    /// 1970.
     pub created: u32,
     /// For how many milliseconds from then on the message is worth anything.
     pub life: u64,
@@ -96,7 +100,8 @@ impl Header {
         Self { id, created: created_millis as u32, life, verb, flags: Flags::default(), parameters: Vec::new() }
     }
 
-    /// The header of the answer to this message, made at `now_millis`: it lives as long as its request would.
+    /// The header of the answer to this message, made at `now_millis`: it lives as long as its
+    /// request would.
     pub fn answer(&self, verb: Verb, now_millis: i64) -> Self {
         let gone = u64::try_from(self.age(now_millis)).unwrap_or(0);
         let traces =
@@ -105,8 +110,9 @@ impl Header {
         Self { parameters, ..Self::new(verb, self.id, now_millis, self.life.saturating_sub(gone)) }
     }
 
-    /// Milliseconds since the message was made, by the receiver's clock. 0 where the clocks differ by more than a quarter of
-    /// an hour, or the sender's is ahead: then the message is taken as made now (`MessagingService`, `internode_timeout`).
+    /// Milliseconds since the message was made, by the receiver's clock. 0 where the clocks differ
+    /// by more than a quarter of an hour, or the sender's is ahead: then the message is taken as
+    /// made now (`MessagingService`, `internode_timeout`).
     pub fn age(&self, now_millis: i64) -> i64 {
         const DIFFERENCE_MAX: i64 = 15 * 60 * 1000;
         let age = i64::from((now_millis as u32).wrapping_sub(self.created) as i32);
@@ -147,7 +153,8 @@ impl Header {
         put_uvint32(out, i32::try_from(payload_size).expect("a message is below 2 GiB"));
     }
 
-    /// The header at the start of `bytes`, its own length and that of the payload behind it; `None` asks for more bytes.
+    /// The header at the start of `bytes`, its own length and that of the payload behind it; `None`
+    /// asks for more bytes.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize, usize)>, InternodeError> {
         let mut cursor = Cursor::new(bytes);
         match read_header(&mut cursor) {
@@ -234,7 +241,8 @@ impl Parameter {
     }
 }
 
-/// A length that its content contradicts. Truncation inside a value whose length is known is no reason to wait for more bytes.
+/// A length that its content contradicts. Truncation inside a value whose length is known is no
+/// reason to wait for more bytes.
 fn broken(part: &'static str, found: usize) -> InternodeError {
     InternodeError::Value { part, found: i64::try_from(found).unwrap_or(i64::MAX) }
 }

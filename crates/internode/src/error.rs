@@ -26,7 +26,8 @@ pub enum InternodeError {
         /// The checksum of the bytes that came.
         found: u32,
     },
-    /// A verb that 5.0 does not have. The end of such a message is known, but Cassandra gives the link up, and so do we.
+    /// A verb that 5.0 does not have. The end of such a message is known, but Cassandra gives the
+    /// link up, and so do we.
     UnknownVerb(i64),
     /// A message is larger than `internode_max_message_size`.
     TooLarge {

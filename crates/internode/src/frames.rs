@@ -1,7 +1,9 @@
-//! Messages in frames: [`MessageReader`] takes the bytes of an inbound link apart, [`MessageWriter`] puts an outbound one's together.
+//! Messages in frames: [`MessageReader`] takes the bytes of an inbound link apart,
+//! [`MessageWriter`] puts an outbound one's together.
 //!
-//! A self-contained frame holds whole messages back to back. A message that is larger than a frame is cut over several frames that
-//! hold nothing else; its header lies in the first of them, whole, and says where the message ends.
+//! A self-contained frame holds whole messages back to back. A message that is larger than a frame
+//! is cut over several frames that hold nothing else; its header lies in the first of them, whole,
+//! and says where the message ends.
 //!
 //! What a damaged frame costs (`org.apache.cassandra.net.AbstractMessageHandler`, `FrameDecoder`):
 //! - a header's checksum: the link, since nobody knows where the next frame begins;
@@ -59,7 +61,8 @@ impl MessageReader {
         Self { decoder, whole: Bytes::new(), cut: None, message_size_max }
     }
 
-    /// The next message of `input`, whose bytes are removed; `None` asks for more. An error ends the link.
+    /// The next message of `input`, whose bytes are removed; `None` asks for more. An error ends
+    /// the link.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Received>, InternodeError> {
         loop {
             if !self.whole.is_empty() {

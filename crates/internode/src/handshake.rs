@@ -1,4 +1,5 @@
-//! The first bytes of a link: [`Initiate`] from the node that opens it, [`Accept`] from the other. There is no third message.
+//! The first bytes of a link: [`Initiate`] from the node that opens it, [`Accept`] from the other.
+//! There is no third message.
 //!
 //! ```text
 //! Initiate:  u32 magic CA552DFA | u32 flags | addr broadcast address of the opener | u32 CRC-32 of all before
@@ -7,7 +8,8 @@
 //!            | 8-15 and 16-23 lowest accepted version | 24-31 highest accepted version
 //! ```
 //!
-//! The checksum is that of frames ([`segments::crc::crc32`]) but big-endian. `org.apache.cassandra.net.HandshakeProtocol`.
+//! The checksum is that of frames ([`segments::crc::crc32`]) but big-endian.
+//! `org.apache.cassandra.net.HandshakeProtocol`.
 
 use std::net::SocketAddr;
 
@@ -35,7 +37,8 @@ pub enum LinkType {
     Streaming,
 }
 
-/// A serialized message of more bytes goes on the LARGE link (`OutboundConnections.LARGE_MESSAGE_THRESHOLD`).
+/// A serialized message of more bytes goes on the LARGE link
+/// (`OutboundConnections.LARGE_MESSAGE_THRESHOLD`).
 pub const LARGE_MESSAGE_SIZE: usize = 65_536 - 12;
 
 impl LinkType {
@@ -103,7 +106,8 @@ pub struct Initiate {
     pub framing: Framing,
     /// The versions that the opener accepts.
     pub versions: VersionRange,
-    /// The opener's broadcast address: who the peer is from now on, wherever the connection came from.
+    /// The opener's broadcast address: who the peer is from now on, wherever the connection came
+    /// from.
     pub from: SocketAddr,
 }
 
@@ -160,7 +164,8 @@ fn framing_of(flags: u32) -> Result<Framing, InternodeError> {
     }
 }
 
-/// The acceptor's message. An acceptor that is about to refuse sends it too, and closes the link then.
+/// The acceptor's message. An acceptor that is about to refuse sends it too, and closes the link
+/// then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Accept {
     /// The highest version that the acceptor accepts.

@@ -1,4 +1,5 @@
-//! `uvint32`: a Java int, sign-extended to 64 bits and written as an unsigned variable-length integer.
+//! `uvint32`: a Java int, sign-extended to 64 bits and written as an unsigned variable-length
+//! integer.
 //!
 //! A negative int takes nine bytes. A value outside of a signed int is refused
 //! (`org.apache.cassandra.utils.vint.VIntCoding.checkedCast`).
@@ -24,8 +25,8 @@ pub fn read_length(cursor: &mut Cursor<'_>, part: &'static str) -> Result<usize,
     usize::try_from(found).map_err(|_| InternodeError::Value { part, found: i64::from(found) })
 }
 
-/// Reads a count as an `i32`: not negative, and not more than the bytes that are left could hold at `size_min` bytes each.
-/// So nothing is allocated for elements that are not there.
+/// Reads a count as an `i32`: not negative, and not more than the bytes that are left could hold at
+/// `size_min` bytes each. So nothing is allocated for elements that are not there.
 pub fn read_count(cursor: &mut Cursor<'_>, size_min: usize, part: &'static str) -> Result<usize, InternodeError> {
     let found = cursor.i32()?;
     let count = usize::try_from(found).ok().filter(|count| count.saturating_mul(size_min) <= cursor.remaining());

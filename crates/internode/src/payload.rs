@@ -1,4 +1,5 @@
-//! Payloads, one file a family. Each is read from all of its bytes: what is left over is an error of that message alone.
+//! Payloads, one file a family. Each is read from all of its bytes: what is left over is an error
+//! of that message alone.
 
 pub mod failure;
 pub mod gossip;

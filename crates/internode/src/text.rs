@@ -1,7 +1,8 @@
 //! `utf`: text in Java's modified UTF-8 behind a length of two bytes.
 //!
-//! U+0000 is `C0 80`, and a character beyond U+FFFF is two surrogates of three bytes each. Gossip's TOKENS hold raw bytes as
-//! Latin-1 characters, so that most of them travel in that form (`java.io.DataOutput.writeUTF`).
+//! U+0000 is `C0 80`, and a character beyond U+FFFF is two surrogates of three bytes each. Gossip's
+//! TOKENS hold raw bytes as Latin-1 characters, so that most of them travel in that form
+//! (`java.io.DataOutput.writeUTF`).
 
 use stdx::{Cursor, CursorError};
 

@@ -1,6 +1,7 @@
 //! Verbs: what a message asks for or answers, with its number, priority and answer.
 //!
-//! One line a verb. `org.apache.cassandra.net.Verb` of 5.0.8; verbs that Cassandra declares but never sends are left out.
+//! One line a verb. `org.apache.cassandra.net.Verb` of 5.0.8; verbs that Cassandra declares but
+//! never sends are left out.
 
 /// How urgent a verb is. Messages of P0 go on the URGENT link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

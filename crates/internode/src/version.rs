@@ -5,7 +5,8 @@ use crate::error::InternodeError;
 /// A version of the layout of payloads. The envelope and gossip are the same in both.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum MessagingVersion {
-    /// VERSION_40: Cassandra 4.0, 4.1, and 5.0 with `storage_compatibility_mode: CASSANDRA_4`, the default of cassandra.yaml.
+    /// VERSION_40: Cassandra 4.0, 4.1, and 5.0 with `storage_compatibility_mode: CASSANDRA_4`, the
+    /// default of cassandra.yaml.
     V12,
     /// VERSION_50: Cassandra 5.0 with `storage_compatibility_mode` UPGRADING or NONE.
     V13,
@@ -40,7 +41,8 @@ pub struct VersionRange {
 }
 
 impl VersionRange {
-    /// What a node accepts for messages whose current version is `current`: a node of version 13 still speaks 12.
+    /// What a node accepts for messages whose current version is `current`: a node of version 13
+    /// still speaks 12.
     pub const fn of_messages(current: MessagingVersion) -> Self {
         Self { min: 12, max: current.number() }
     }

@@ -1,7 +1,8 @@
 //! What real Cassandra 5.0.8 nodes sent each other, read and written again byte for byte.
 //!
-//! `testdata/messages/` holds message envelopes of three captured rings (version 12; version 13; version 13 with LZ4 frames and two
-//! data centres), `messages.jsonl` what each of them says. `testdata/links/` holds links from their first byte, both directions.
+//! `testdata/messages/` holds message envelopes of three captured rings (version 12; version 13;
+//! version 13 with LZ4 frames and two data centres), `messages.jsonl` what each of them says.
+//! `testdata/links/` holds links from their first byte, both directions.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)] // reads its captures, as any test may
 
@@ -76,7 +77,8 @@ fn of_digests(digests: &[Digest]) -> Value {
     digests.iter().map(|d| json!([d.endpoint.to_string(), d.generation, d.max_version])).collect()
 }
 
-/// What a payload says, and the payload written again. `None`: its family is not read by this crate.
+/// What a payload says, and the payload written again. `None`: its family is not read by this
+/// crate.
 fn payload(verb: Verb, payload: &[u8], version: MessagingVersion) -> Option<(Value, Vec<u8>)> {
     Some(match verb {
         Verb::GossipDigestSyn => {

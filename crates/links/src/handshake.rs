@@ -15,12 +15,11 @@ pub(crate) fn bad(error: InternodeError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
+/// A message at the start of some bytes, and its length; `None`: more bytes are needed.
+type Decode<T> = fn(&[u8]) -> Result<Option<(T, usize)>, InternodeError>;
+
 /// Reads until a message of the handshake is whole; what follows it stays in `input`.
-async fn read<T>(
-    stream: &mut dyn Stream,
-    input: &mut BytesMut,
-    decode: fn(&[u8]) -> Result<Option<(T, usize)>, InternodeError>,
-) -> io::Result<T> {
+async fn read<T>(stream: &mut dyn Stream, input: &mut BytesMut, decode: Decode<T>) -> io::Result<T> {
     loop {
         if let Some((message, size)) = decode(input).map_err(bad)? {
             let _ = input.split_to(size);
@@ -43,7 +42,8 @@ pub(crate) async fn open(stream: &mut dyn Stream, initiate: &Initiate) -> io::Re
     Ok((initiate.versions.accept(accept.version).map_err(bad)?, accept.max))
 }
 
-/// The acceptor's side. Gives what the peer wants and the version of what follows; bytes behind the handshake stay in `input`.
+/// The acceptor's side. Gives what the peer wants and the version of what follows; bytes behind the
+/// handshake stay in `input`.
 pub(crate) async fn accept(
     stream: &mut dyn Stream,
     input: &mut BytesMut,

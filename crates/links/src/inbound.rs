@@ -1,7 +1,8 @@
 //! Connections that peers have opened: handshake, then messages until the connection ends.
 //!
-//! The receiver takes each message before the next one is read: a peer that sends faster than this node works fills its own
-//! socket. A connection that breaks the protocol is closed with a line in the log that says why.
+//! The receiver takes each message before the next one is read: a peer that sends faster than this
+//! node works fills its own socket. A connection that breaks the protocol is closed with a line in
+//! the log that says why.
 
 use std::cell::Cell;
 use std::io;

@@ -1,8 +1,8 @@
 //! Links between nodes: who is connected to whom, what waits to be sent, and what has come.
 //!
-//! A link carries messages one way, from the node that opened it. For each peer there are up to three of ours (urgent, small,
-//! large messages), opened when their first message comes, and up to three of the peer's. An answer goes on a link of the
-//! node that answers.
+//! A link carries messages one way, from the node that opened it. For each peer there are up to
+//! three of ours (urgent, small, large messages), opened when their first message comes, and up to
+//! three of the peer's. An answer goes on a link of the node that answers.
 //!
 //! - [`Links`]: starts it all; takes messages to send from any thread
 //! - [`outbound`]: the queue of a link and what empties it

@@ -2,24 +2,28 @@
 
 use std::time::Duration;
 
-/// Bytes that wait on one outbound link before the reserve is touched (`internode_application_send_queue_capacity`).
+/// Bytes that wait on one outbound link before the reserve is touched
+/// (`internode_application_send_queue_capacity`).
 pub const QUEUE_SIZE_MAX: usize = 4 << 20;
 
 /// Bytes that may wait on all outbound links of a node beyond [`QUEUE_SIZE_MAX`] of each
-/// (`internode_application_send_queue_reserve_endpoint_capacity`). A message that finds no room here either is refused: a
-/// write becomes a hint, a read fails as if it had timed out.
+/// (`internode_application_send_queue_reserve_endpoint_capacity`). A message that finds no room
+/// here either is refused: a write becomes a hint, a read fails as if it had timed out.
 pub const RESERVE_SIZE_MAX: usize = 128 << 20;
 
-/// Bytes of the largest message (`internode_max_message_size`). A peer's larger message closes its link.
+/// Bytes of the largest message (`internode_max_message_size`). A peer's larger message closes its
+/// link.
 pub const MESSAGE_SIZE_MAX: usize = 128 << 20;
 
-/// A peer that does not answer a connection attempt for so long is given up for now (`internode_tcp_connect_timeout`).
+/// A peer that does not answer a connection attempt for so long is given up for now
+/// (`internode_tcp_connect_timeout`).
 pub const CONNECT_MAX: Duration = Duration::from_secs(2);
 
 /// The whole handshake (three times `request_timeout`).
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(30);
 
-/// The first pause after a failed attempt; each following one is twice as long, up to [`RETRY_MAX`].
+/// The first pause after a failed attempt; each following one is twice as long, up to
+/// [`RETRY_MAX`].
 pub const RETRY_MIN: Duration = Duration::from_millis(100);
 
 /// The longest pause between two attempts while messages wait.
@@ -31,10 +35,12 @@ pub const READ_SIZE: usize = 64 << 10;
 /// Bytes written to a socket at once; further messages follow when these are on their way.
 pub const WRITE_SIZE: usize = 256 << 10;
 
-/// Inbound connections of a node. Three from each peer, and as many again while old ones have not ended. Further ones are closed.
+/// Inbound connections of a node. Three from each peer, and as many again while old ones have not
+/// ended. Further ones are closed.
 pub const INBOUND_MAX: usize = 6 * 1024;
 
-/// Peers to which links can be open: more than a ring has nodes. A message to a further one is refused.
+/// Peers to which links can be open: more than a ring has nodes. A message to a further one is
+/// refused.
 pub const PEERS_MAX: usize = 1024;
 
 const _: () = assert!(READ_SIZE <= QUEUE_SIZE_MAX && WRITE_SIZE <= QUEUE_SIZE_MAX);

@@ -69,7 +69,8 @@ impl Links {
         self.send_on(to, link, message)
     }
 
-    /// The same on a link of the caller's choice: the answer to PING_REQ goes on the link that was asked about.
+    /// The same on a link of the caller's choice: the answer to PING_REQ goes on the link that was
+    /// asked about.
     pub fn send_on(&self, to: SocketAddr, link: LinkType, message: Envelope) -> Result<(), Refused> {
         self.queue(to, link)?.push(message)
     }

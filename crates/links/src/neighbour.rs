@@ -11,7 +11,8 @@ use crate::limits::RESERVE_SIZE_MAX;
 /// How this node speaks to others.
 #[derive(Clone, Debug)]
 pub struct LinkOptions {
-    /// The address at which peers connect (`listen_address`, `storage_port`); port 0 takes a free one.
+    /// The address at which peers connect (`listen_address`, `storage_port`); port 0 takes a free
+    /// one.
     pub listen: SocketAddr,
     /// The address by which peers know this node (`broadcast_address`, `storage_port`).
     pub local: SocketAddr,

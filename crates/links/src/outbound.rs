@@ -1,4 +1,5 @@
-//! What empties the queue of one outbound link: a connection while there is something to send, and new attempts.
+//! What empties the queue of one outbound link: a connection while there is something to send, and
+//! new attempts.
 
 use std::io;
 use std::sync::Arc;
@@ -64,7 +65,8 @@ impl Outbound {
         Ok(stream)
     }
 
-    /// Sends until the connection or the queue ends. The acceptor sends nothing: what can be read is the end.
+    /// Sends until the connection or the queue ends. The acceptor sends nothing: what can be read
+    /// is the end.
     async fn send_all(&self, stream: Box<dyn Stream>) -> io::Result<()> {
         let (mut read, mut write) = tokio::io::split(stream);
         let mut writer = MessageWriter::new(self.options.framing);

@@ -1,7 +1,9 @@
-//! The queue of one outbound link: bounded in bytes, emptied by the link's task, filled from any thread.
+//! The queue of one outbound link: bounded in bytes, emptied by the link's task, filled from any
+//! thread.
 //!
-//! Each queue has room of its own ([`QUEUE_SIZE_MAX`]); what goes beyond it is taken from a [`Reserve`] that all queues of the
-//! node share, so that one peer that cannot be reached does not take the room of the others.
+//! Each queue has room of its own ([`QUEUE_SIZE_MAX`]); what goes beyond it is taken from a
+//! [`Reserve`] that all queues of the node share, so that one peer that cannot be reached does not
+//! take the room of the others.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -36,7 +38,8 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// What has happened to the messages of a link (`nodetool netstats`, `system_views.internode_outbound`).
+/// What has happened to the messages of a link (`nodetool netstats`,
+/// `system_views.internode_outbound`).
 #[derive(Default, Debug)]
 pub struct Counts {
     /// Messages written to the socket.

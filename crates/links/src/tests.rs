@@ -77,7 +77,8 @@ fn messages_arrive_in_order_on_the_link_of_their_size_and_priority() {
     }
 }
 
-/// Whatever happens to connections, nothing comes twice, out of order or changed, and what is sent in quiet times arrives.
+/// Whatever happens to connections, nothing comes twice, out of order or changed, and what is sent
+/// in quiet times arrives.
 #[test]
 fn resets_and_partitions_lose_messages_but_never_repeat_them() {
     for seed in 1..=6 {

@@ -1,4 +1,5 @@
-//! Stands as a member in a ring of real Cassandra nodes, and prints what it sees: `neighbour LOCAL SEED CLUSTER SECONDS [12|13]`.
+//! Stands as a member in a ring of real Cassandra nodes, and prints what it sees: `neighbour LOCAL
+//! SEED CLUSTER SECONDS [12|13]`.
 //!
 //! It holds no data: for a scratch ring alone. `tests/oracle/gossip` runs it.
 
@@ -32,13 +33,17 @@ fn main() {
     let [_, local, seed, cluster, seconds, rest @ ..] = &arguments[..] else {
         panic!("neighbour LOCAL SEED CLUSTER SECONDS [12|13]")
     };
-    let local = local.parse().expect("an address with a port");
+    let local: std::net::SocketAddr = local.parse().expect("an address with a port");
     let version = match rest.first().map(String::as_str) {
         Some("13") => MessagingVersion::V13,
         _ => MessagingVersion::V12,
     };
     let env = env::real::env();
-    let token = env.clock.now_micros();
+    // the same node at every start: Cassandra keeps what it knows of an address
+    let number = match local.ip() {
+        std::net::IpAddr::V4(ip) => u32::from(ip),
+        std::net::IpAddr::V6(_) => panic!("an IPv4 address"),
+    };
     let options = JoinOptions {
         links: LinkOptions {
             listen: local,
@@ -50,8 +55,8 @@ fn main() {
         gossip: Options::new(local, cluster, vec![seed.parse().expect("the seed's address with a port")]),
         generation: i32::try_from(env.clock.now_seconds()).expect("before 2038"),
         introduction: Introduction {
-            host_id: format!("00000000-0000-4000-8000-{:012x}", token & 0xffff_ffff_ffff),
-            tokens: vec![token],
+            host_id: format!("00000000-0000-4000-8000-{number:012x}"),
+            tokens: vec![i64::from(number)],
             data_center: "datacenter1".to_owned(),
             rack: "rack1".to_owned(),
             release_version: "5.0.8".to_owned(),

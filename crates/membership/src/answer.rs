@@ -1,4 +1,4 @@
-//! What comes from a neighbour.
+//! Messages that come from a neighbour, and what is answered.
 
 use std::sync::atomic::Ordering;
 

@@ -1,10 +1,12 @@
-//! Requests that wait for their answer: by message id and peer, each with the time at which nobody waits any more.
+//! Requests that wait for their answer: by message id and peer, each with the time at which nobody
+//! waits any more.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Requests that may wait at one time; a further one is refused, and its sender takes it as not answered.
+/// Requests that may wait at one time; a further one is refused, and its sender takes it as not
+/// answered.
 pub const CALLBACKS_MAX: usize = 100_000;
 
 /// Requests that wait. `T` says what becomes of the answer.
@@ -36,7 +38,8 @@ impl<T> Callbacks<T> {
         true
     }
 
-    /// The request that an answer belongs to. An answer that comes twice, too late, or from another peer belongs to none.
+    /// The request that an answer belongs to. An answer that comes twice, too late, or from another
+    /// peer belongs to none.
     pub fn take(&mut self, id: u64, peer: SocketAddr, now: Duration) -> Option<T> {
         self.waiting.remove(&(id, peer)).filter(|(until, _)| *until >= now).map(|(_, of)| of)
     }

@@ -1,4 +1,4 @@
-//! What a node says of itself when it appears.
+//! The values that a node tells of itself when it appears.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use internode::MessagingVersion;
 use internode::payload::gossip::ApplicationState;
 use internode::payload::gossip::tokens::text_of;
 
-/// Who this node is, in the words of gossip.
+/// This node in the words of gossip.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Introduction {
     /// The host id as text. Chosen at the first start and never changed.
@@ -18,7 +18,8 @@ pub struct Introduction {
     pub data_center: String,
     /// Name of its rack.
     pub rack: String,
-    /// What it answers for Cassandra's version: a neighbour exchanges schemas with its own major version only.
+    /// The version of Cassandra that it claims: a neighbour exchanges schemas with its own major
+    /// version only.
     pub release_version: String,
     /// Where drivers connect to (`broadcast_rpc_address`).
     pub native: SocketAddr,
@@ -31,7 +32,8 @@ pub struct Introduction {
 }
 
 impl Introduction {
-    /// The values before the node is a member, in the order of Cassandra (`StorageService.prepareToJoin`).
+    /// The values before the node is a member, in the order of Cassandra
+    /// (`StorageService.prepareToJoin`).
     pub fn set(&self, local: &mut Local) {
         use ApplicationState::{
             Dc, HostId, NativeAddressAndPort, NetVersion, Rack, ReleaseVersion, RpcAddress, RpcReady, Schema,
@@ -49,7 +51,8 @@ impl Introduction {
         local.set(RpcReady, "false");
     }
 
-    /// The values that make the node a member: tokens first, since a status without them makes it none.
+    /// The values that make the node a member: tokens first, since a status without them makes it
+    /// none.
     pub fn set_normal(&self, local: &mut Local) {
         local.set(ApplicationState::Tokens, text_of(&self.tokens));
         self.set_status(local, &format!("NORMAL,{}", self.tokens.first().copied().unwrap_or_default()));

@@ -1,15 +1,17 @@
 //! This node among the others: gossip over links, and the questions that every neighbour asks.
 //!
-//! [`Membership`] owns the [`links::Links`] of the node and its [`gossip::Gossip`]. It looks at the ring before it shows itself
-//! (the shadow round), begins a round of gossip each second, answers ECHO, PING and SCHEMA_VERSION, and tells a
-//! [`Follower`] who has come, changed, gone up or down. All other verbs go to the follower.
+//! [`Membership`] owns the [`links::Links`] of the node and its [`gossip::Gossip`]. It looks at the
+//! ring before it shows itself (the shadow round), begins a round of gossip each second, answers
+//! ECHO, PING and SCHEMA_VERSION, and tells a [`Follower`] who has come, changed, gone up or down.
+//! All other verbs go to the follower.
 //!
 //! - [`introduction`]: what this node says of itself
 //! - [`callbacks`]: requests that wait for their answer
 //! - [`answer`]: what comes from a neighbour
 //! - [`start`]: the way in and out
 //!
-//! Knows no storage. `org.apache.cassandra.service.StorageService`, `gms.Gossiper`, `net.RequestCallbacks`.
+//! Knows no storage. `org.apache.cassandra.service.StorageService`, `gms.Gossiper`,
+//! `net.RequestCallbacks`.
 
 mod answer;
 pub mod callbacks;

@@ -1,4 +1,4 @@
-//! What the threads of membership share.
+//! The state that the threads of membership share.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,8 @@ use crate::callbacks::Callbacks;
 /// Gossip's messages are worth something for so long.
 const GOSSIP_LIFE: Duration = Duration::from_secs(300);
 
-/// Follows the ring, and answers what membership does not. Called on the threads of membership: it must not wait.
+/// Follows the ring, and answers what membership does not. Called on the threads of membership: it
+/// must not wait.
 pub trait Follower: Send + Sync {
     /// Somebody has come, changed, gone up or down, or is forgotten.
     fn ring_changed(&self, gossip: &Gossip, event: &Event);
@@ -25,11 +26,12 @@ pub trait Follower: Send + Sync {
     /// The version of this node's schema.
     fn schema_version(&self) -> [u8; 16];
 
-    /// A request of another family. True: it is taken, and the follower answers it. False: its sender is told that it failed.
+    /// A request of another family. True: it is taken, and the follower answers it. False: its
+    /// sender is told that it failed.
     fn requested(&self, from: &Peer, link: LinkType, message: Envelope) -> bool;
 }
 
-/// What becomes of an answer.
+/// The purpose of a request that waits for its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
     Echo,
@@ -47,7 +49,8 @@ pub(crate) struct Shared {
     /// None before they are open, and after the node has left.
     pub(crate) links: Mutex<Option<Arc<Links>>>,
     pub(crate) follower: Arc<dyn Follower>,
-    /// ECHO is not answered any more: one late answer would bring the node up again at its neighbours.
+    /// ECHO is not answered any more: one late answer would bring the node up again at its
+    /// neighbours.
     pub(crate) is_leaving: AtomicBool,
 }
 
@@ -101,7 +104,8 @@ impl Shared {
     }
 }
 
-/// A message of gossip on its way. `None`: it cannot be written, or too many wait for an answer; gossip tries again by itself.
+/// A message of gossip on its way. `None`: it cannot be written, or too many wait for an answer;
+/// gossip tries again by itself.
 fn envelope(state: &mut State, to: SocketAddr, message: Message, now: Now) -> Option<Envelope> {
     let id = state.callbacks.next_id();
     let (verb, life, payload) = match &message {

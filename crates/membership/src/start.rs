@@ -1,7 +1,8 @@
 //! The way in and out.
 //!
-//! In: links are opened; the seeds are asked for the ring (shadow round); what they say is compared with what this node wants to
-//! be; gossip begins. Out: the status says `shutdown`, all who are alive are told, links are closed.
+//! In: links are opened; the seeds are asked for the ring (shadow round); what they say is compared
+//! with what this node wants to be; gossip begins. Out: the status says `shutdown`, all who are
+//! alive are told, links are closed.
 
 use std::fmt;
 use std::io;
@@ -49,9 +50,10 @@ pub struct JoinOptions {
     pub links: LinkOptions,
     /// Gossip: cluster, seeds, thresholds.
     pub gossip: Options,
-    /// Seconds since 1970 at the start, but at least one more than the generation of the start before.
+    /// Seconds since 1970 at the start, but at least one more than the generation of the start
+    /// before.
     pub generation: i32,
-    /// Who this node is.
+    /// The values that this node tells of itself.
     pub introduction: Introduction,
 }
 
@@ -112,7 +114,8 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Opens links, looks at the ring, and shows this node as a member that has its data already (no bootstrap).
+    /// Opens links, looks at the ring, and shows this node as a member that has its data already
+    /// (no bootstrap).
     pub async fn join(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<Self, JoinError> {
         let JoinOptions { links, gossip, generation, introduction } = options;
         let mut local = Local::new(generation);

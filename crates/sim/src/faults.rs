@@ -1,8 +1,8 @@
-//! What happens to machines and their network, drawn from the seed.
+//! Troubles that happen to machines and their network, drawn from the seed.
 //!
-//! One trouble after the other: it begins, lasts for a while, and is over; then its machine is started again if it has died.
-//! Troubles do not overlap, but for connections that hang, links that stay bad and clocks that stay wrong until the next
-//! trouble of that kind or the end.
+//! One trouble after the other: it begins, lasts for a while, and is over; then its machine is
+//! started again if it has died. Troubles do not overlap, but for connections that hang, links that
+//! stay bad and clocks that stay wrong until the next trouble of that kind or the end.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ pub struct Machines {
 const BAD: Link =
     Link { delay_min_micros: 100, delay_max_micros: 50_000, loss_percent: 10, bytes_per_second: 64 << 10 };
 
-/// Lets one trouble happen, from its beginning to its end. Gives the servers whose processes have ended: they have to be
-/// started again.
+/// Lets one trouble happen, from its beginning to its end. Gives the servers whose processes have
+/// ended: they have to be started again.
 pub fn trouble(world: &World, dice: &SimRandom, machines: Machines) -> Vec<usize> {
     let all = (machines.servers + machines.clients) as u64;
     let server = dice.below(machines.servers as u64) as usize;
@@ -42,7 +42,8 @@ pub fn trouble(world: &World, dice: &SimRandom, machines: Machines) -> Vec<usize
         }
         13 => return die(world, &(0..machines.servers).collect::<Vec<_>>(), lasts, World::power_cut),
         4 => {
-            // the power goes in the middle of a step: until the machine is dead nothing on its disk succeeds
+            // the power goes in the middle of a step: until the machine is dead nothing on its disk
+            // succeeds
             world.disk(server).power_cut_after(dice.below(60));
             world.run_for(Duration::from_millis(dice.below(300)));
             return die(world, &[server], lasts, World::power_cut);

@@ -1,11 +1,12 @@
-//! What clients asked for and what they heard, operation by operation.
+//! The requests of clients and the answers that they heard, operation by operation.
 //!
-//! A key is a register that holds a number or nothing. Two kinds of keys are used: *versioned* keys have one writer, which
-//! numbers its writes and deletions upwards, so whoever reads can tell which is newer; *contended* keys are written by all.
+//! A key is a register that holds a number or nothing. Two kinds of keys are used: *versioned* keys
+//! have one writer, which numbers its writes and deletions upwards, so whoever reads can tell which
+//! is newer; *contended* keys are written by all.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What an operation asks of its key.
+/// The request of an operation to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// The value.
@@ -16,14 +17,14 @@ pub enum Action {
     Delete(u64),
     /// Sets the value to `to` if it is `from`.
     CompareAndSet {
-        /// What has to be there; None: nothing.
+        /// The value that has to be there; None: no value.
         from: Option<u64>,
-        /// What is there afterwards.
+        /// The value that is there afterwards.
         to: u64,
     },
 }
 
-/// What the client heard.
+/// The answer that the client heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The change was made.
@@ -41,17 +42,18 @@ pub enum Outcome {
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Who asked. A client does one thing after the other.
+    /// The client that asked. A client does one thing after the other.
     pub client: usize,
     /// Of what.
     pub key: u64,
-    /// What it asked for.
+    /// The request.
     pub action: Action,
-    /// What it heard.
+    /// The answer.
     pub outcome: Outcome,
     /// When it asked, nanoseconds on the timeline of the simulation.
     pub asked: u64,
-    /// When it heard. `u64::MAX` where it heard nothing: from then on the operation may still take effect.
+    /// When it heard. `u64::MAX` where it heard nothing: from then on the operation may still take
+    /// effect.
     pub heard: u64,
 }
 
@@ -102,7 +104,7 @@ impl Operation {
         matches!(self.outcome, Outcome::Done | Outcome::Unknown)
     }
 
-    /// What a read gave.
+    /// The value that a read gave.
     pub fn read_value(&self) -> Option<Option<u64>> {
         match (self.action, self.outcome) {
             (Action::Read, Outcome::Value(value)) => Some(value),

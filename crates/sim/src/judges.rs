@@ -18,7 +18,7 @@ use crate::history::Operation;
 pub struct Finding {
     /// The judge.
     pub judge: &'static str,
-    /// What it saw.
+    /// The violation that the judge saw.
     pub what: String,
 }
 

@@ -1,4 +1,5 @@
-//! `cargo run -p sim -- --seed N`: runs seeds, prints what the judges found and how to run a seed again.
+//! `cargo run -p sim -- --seed N`: runs seeds, prints what the judges found and how to run a seed
+//! again.
 
 use clap::Parser;
 use sim::register::Defect;
@@ -7,7 +8,7 @@ use sim::run::{Settings, Subject, replay, run};
 /// Machines from a seed, and the judges of what was seen.
 #[derive(Parser)]
 struct Options {
-    /// What runs.
+    /// The subject of the run.
     #[arg(long, value_enum, default_value = "node")]
     subject: Subject,
     /// The first seed.

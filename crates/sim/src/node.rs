@@ -1,11 +1,13 @@
-//! The subject that matters: one Helenus node, the program's own code from the connection layer down to the commit log, and
-//! clients that speak the native protocol to it over the simulated network.
+//! The subject that matters: one Helenus node, the program's own code from the connection layer
+//! down to the commit log, and clients that speak the native protocol to it over the simulated
+//! network.
 //!
-//! What clients do: writes and deletions of versioned keys with their own timestamps, conditional writes and serial reads of
-//! contended keys, increments of counters, logged batches over two tables. What must hold is what the judges say.
+//! What clients do: writes and deletions of versioned keys with their own timestamps, conditional
+//! writes and serial reads of contended keys, increments of counters, logged batches over two
+//! tables. What must hold is what the judges say.
 //!
-//! Not checked here: schema changes under faults, several nodes (there is no ring yet), the admin port (its server needs a
-//! runtime of the real machine).
+//! Not checked here: schema changes under faults, several nodes (there is no ring yet), the admin
+//! port (its server needs a runtime of the real machine).
 
 mod client;
 mod wire;

@@ -1,11 +1,14 @@
-//! The example subject: registers that are replicated on several machines, by majorities (Attiya, Bar-Noy, Dolev).
+//! The example subject: registers that are replicated on several machines, by majorities (Attiya,
+//! Bar-Noy, Dolev).
 //!
-//! Only for testing the harness: it has a switch for each defect that a judge must find ([`Defect`]). Without a defect its registers
-//! are linearizable as long as disks keep what was synced.
+//! Only for testing the harness: it has a switch for each defect that a judge must find
+//! ([`Defect`]). Without a defect its registers are linearizable as long as disks keep what was
+//! synced.
 //!
-//! A client coordinates: to write, it asks all replicas for the newest stamp, and when a majority has answered sends the
-//! value with a greater one; a majority that has stored it makes the write done. To read, it asks all, takes the newest of a
-//! majority, and stores that on a majority before it answers. A deletion is a write of nothing.
+//! A client coordinates: to write, it asks all replicas for the newest stamp, and when a majority
+//! has answered sends the value with a greater one; a majority that has stored it makes the write
+//! done. To read, it asks all, takes the newest of a majority, and stores that on a majority before
+//! it answers. A deletion is a write of nothing.
 
 mod client;
 mod message;
@@ -41,7 +44,7 @@ pub(crate) const VERSIONED_FROM: u64 = 100;
 /// Requests that wait in a replica, at most.
 pub(crate) const INBOX_MAX: usize = 4;
 
-/// What is wrong with the register.
+/// A defect of the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Defect {
     /// A replica acknowledges what it has not synced.
@@ -58,7 +61,7 @@ pub enum Defect {
     NoBound,
 }
 
-/// What replicas and clients share with the harness.
+/// The state that replicas and clients share with the harness.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub defect: Option<Defect>,
@@ -108,7 +111,7 @@ fn judge(world: &World, shared: &Shared) -> Vec<Finding> {
     findings
 }
 
-/// What a replica has on its disk.
+/// The records that a replica has on its disk.
 fn content(world: &World, machine: usize) -> BTreeMap<u64, Stamped> {
     let env = world.env(machine);
     let names = env.disk.list_dir(Path::new(DATA)).expect("a sound disk lists");

@@ -4,7 +4,7 @@ use crate::judges::Finding;
 use crate::node;
 use crate::register::{self, Defect};
 
-/// What a run is given.
+/// The options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Decides everything.
@@ -13,7 +13,7 @@ pub struct Settings {
     pub seconds: u64,
 }
 
-/// What runs.
+/// The subject of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Subject {
     /// One Helenus node and its clients.
@@ -22,7 +22,7 @@ pub enum Subject {
     Register,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The seed.
@@ -31,7 +31,7 @@ pub struct Report {
     pub operations: usize,
     /// Digest and count of all that happened: two runs of a seed agree.
     pub trace: (u64, u64),
-    /// What the judges found; empty: all is well.
+    /// The findings of the judges; empty: all is well.
     pub findings: Vec<Finding>,
 }
 

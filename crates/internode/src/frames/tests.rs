@@ -1,4 +1,5 @@
-//! Round trips through every framing, damage at every place, and messages that are cut in ways of their own.
+//! Round trips through every framing, damage at every place, and messages that are cut in ways of
+//! their own.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use segments::SegmentEncoder;

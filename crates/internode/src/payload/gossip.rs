@@ -9,7 +9,8 @@
 //! endpoint state  i32 generation, i32 heartbeat version, i32 k, k × (i32 application state, utf value, i32 version)
 //! ```
 //!
-//! `org.apache.cassandra.gms.GossipDigestSyn`, `GossipDigestAck`, `GossipDigestAck2`, `GossipShutdown`, `EndpointState`.
+//! `org.apache.cassandra.gms.GossipDigestSyn`, `GossipDigestAck`, `GossipDigestAck2`,
+//! `GossipShutdown`, `EndpointState`.
 
 pub mod tokens;
 
@@ -24,7 +25,8 @@ use crate::payload::whole;
 use crate::text::{put_utf, read_utf};
 use crate::version::MessagingVersion;
 
-/// What a value of gossip is about (`ApplicationState`); the discriminants are the numbers on the wire.
+/// What a value of gossip is about (`ApplicationState`); the discriminants are the numbers on the
+/// wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 #[allow(missing_docs)] // the names are those of the protocol

@@ -1,16 +1,19 @@
-//! SCHEMA_PUSH_REQ and SCHEMA_PULL_RSP: a number of mutations of the schema's own tables, one a keyspace.
+//! SCHEMA_PUSH_REQ and SCHEMA_PULL_RSP: a number of mutations of the schema's own tables, one a
+//! keyspace.
 //!
 //! ```text
 //! i32 n, n mutations
 //! ```
 //!
-//! A mutation's own layout is that of the commit log and of MUTATION_REQ and belongs to the data model; here it stays bytes.
+//! A mutation's own layout is that of the commit log and of MUTATION_REQ and belongs to the data
+//! model; here it stays bytes.
 
 use stdx::Cursor;
 
 use crate::error::InternodeError;
 
-/// How many mutations follow, and the bytes that they are in. The caller decodes them one behind the other.
+/// How many mutations follow, and the bytes that they are in. The caller decodes them one behind
+/// the other.
 pub fn split(payload: &[u8]) -> Result<(usize, &[u8]), InternodeError> {
     let mut cursor = Cursor::new(payload);
     let found = cursor.i32()?;

@@ -1,7 +1,8 @@
-//! No acknowledged write of a versioned key is lost: a read that begins after the acknowledgement shows that write or a newer change.
+//! No acknowledged write of a versioned key is lost: a read that begins after the acknowledgement
+//! shows that write or a newer change.
 //!
-//! Not checked: what comes back after an acknowledged deletion (`invented`), and keys with more than one writer
-//! (`linearizable`).
+//! Not checked: what comes back after an acknowledged deletion (`invented`), and keys with more
+//! than one writer (`linearizable`).
 
 use super::{Finding, by_key};
 use crate::history::{Action, Operation};

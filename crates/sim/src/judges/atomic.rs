@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::Finding;
 
-/// What is known of batches that write their number to two tables each.
+/// The facts about batches that write their number to two tables each.
 #[derive(Clone, Debug, Default)]
 pub struct Batches {
     /// Numbers of batches that were acknowledged.
     pub acknowledged: BTreeSet<u64>,
     /// Numbers of all batches that were sent.
     pub sent: BTreeSet<u64>,
-    /// What the tables hold at the end.
+    /// The numbers that the tables hold at the end.
     pub tables: [BTreeSet<u64>; 2],
 }
 

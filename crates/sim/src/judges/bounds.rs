@@ -2,7 +2,7 @@
 
 use super::Finding;
 
-/// What a queue held at most, beside what it may hold.
+/// The most that a queue held, beside its bound.
 #[derive(Clone, Debug)]
 pub struct Bound {
     /// The queue.
@@ -19,7 +19,7 @@ pub fn check(bounds: &[Bound]) -> Vec<Finding> {
     over.map(|bound| Finding { judge: "bounds", what: format!("{bound:?}") }).collect()
 }
 
-/// Those of the simulated network itself.
+/// Buffers of the simulated network itself.
 pub fn of_network(figures: &env::sim::NetworkFigures) -> Vec<Bound> {
     let bound = |name: &str, seen, most| Bound { name: name.to_owned(), seen, most };
     let receive_most = env::sim::RECEIVE_BUFFER_MAX + env::sim::SEND_BUFFER_MAX;

@@ -1,15 +1,16 @@
-//! Counters count: each increment that was acknowledged once, each without an answer once or not at all, and nothing else.
+//! Counters count: each increment that was acknowledged once, each without an answer once or not at
+//! all, and nothing else.
 
 use super::Finding;
 
-/// What is known of a counter at the end.
+/// The facts about a counter at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Increments by one that were acknowledged.
     pub acknowledged: u64,
     /// Increments by one without an answer.
     pub unknown: u64,
-    /// What the counter says.
+    /// The value that the counter has.
     pub value: u64,
 }
 

@@ -1,7 +1,9 @@
-//! Nothing is invented, and nothing comes back: what a read of a versioned key shows was asked for before the read ended, and is
-//! not older than a deletion that was acknowledged before the read began.
+//! Nothing is invented, and nothing comes back: what a read of a versioned key shows was asked for
+//! before the read ended, and is not older than a deletion that was acknowledged before the read
+//! began.
 //!
-//! Not checked: whether a write that was refused shows nevertheless, where the refusal is not certain.
+//! Not checked: whether a write that was refused shows nevertheless, where the refusal is not
+//! certain.
 
 use super::{Finding, by_key};
 use crate::history::{Action, Operation, Outcome};

@@ -1,12 +1,15 @@
-//! Operations on a contended key are linearizable: each takes effect at one moment between its question and its answer, and all
-//! answers are those of one register.
+//! Operations on a contended key are linearizable: each takes effect at one moment between its
+//! question and its answer, and all answers are those of one register.
 //!
-//! The search of Wing and Gong with Lowe's memory, as in Knossos and Porcupine, for each key on its own:
-//! 1. Candidates for the next moment are the operations that began before any other one that is left has ended.
-//! 2. A candidate whose answer the register would have given is taken, and the search goes on from there; else the next.
+//! The search of Wing and Gong with Lowe's memory, as in Knossos and Porcupine, for each key on its
+//! own:
+//! 1. Candidates for the next moment are the operations that began before any other one that is
+//!    left has ended.
+//! 2. A candidate whose answer the register would have given is taken, and the search goes on from
+//!    there; else the next.
 //! 3. A state of the search (which operations are taken, what the register holds) is visited once.
-//! 4. The history is linearizable when all operations with an answer are taken. One without an answer may be taken at any
-//!    later moment, or never.
+//! 4. The history is linearizable when all operations with an answer are taken. One without an
+//!    answer may be taken at any later moment, or never.
 //!
 //! An operation that certainly failed is no part of the history.
 
@@ -15,7 +18,8 @@ use std::collections::HashSet;
 use super::{Finding, by_key};
 use crate::history::{Action, Operation, Outcome};
 
-/// States of a search beyond which it is given up, which is a finding: the history is too wide to judge.
+/// States of a search beyond which it is given up, which is a finding: the history is too wide to
+/// judge.
 const STATES_MAX: usize = 2_000_000;
 
 /// See the module.
@@ -73,7 +77,8 @@ fn search(operations: &[Operation]) -> Searched {
         if count >= farthest.0 {
             farthest = (count, describe(operations, &candidates, value));
         }
-        // those without an answer first, so that the others are tried before them: the last is popped first
+        // those without an answer first, so that the others are tried before them: the last is
+        // popped first
         let (known, unknown): (Vec<usize>, Vec<usize>) =
             candidates.into_iter().partition(|number| operations[*number].outcome != Outcome::Unknown);
         for number in unknown.into_iter().chain(known.into_iter().rev()) {
@@ -102,7 +107,7 @@ fn candidates(operations: &[Operation], taken: &Taken) -> Vec<usize> {
     found
 }
 
-/// What the register holds after an operation; None: it would have answered otherwise.
+/// The value of the register after an operation; None: it would have answered otherwise.
 fn apply(value: Option<u64>, operation: &Operation) -> Option<Option<u64>> {
     match (operation.action, operation.outcome) {
         (Action::Read, Outcome::Value(seen)) => (seen == value).then_some(value),

@@ -1,4 +1,5 @@
-//! Reads of a versioned key do not go back: a read that begins after another one has ended shows nothing older.
+//! Reads of a versioned key do not go back: a read that begins after another one has ended shows
+//! nothing older.
 //!
 //! Not checked: a value that follows a read of nothing, since nothing has no version.
 

@@ -34,8 +34,8 @@ impl Client {
         }
     }
 
-    /// What the node said; None: nobody knows what became of the request. The connection stands when it begins, by
-    /// [`Self::connect`].
+    /// The node's answer; None: nobody knows what became of the request. The connection stands
+    /// when it begins, by [`Self::connect`].
     pub async fn ask(&mut self, text: &str, level: u16) -> Option<Answer> {
         let mut stream = self.stream.take()?;
         let asked = self.env.timeout(PATIENCE, exchange(&mut stream, wire::query(text, level))).await;

@@ -1,4 +1,5 @@
-//! The native protocol, version 4, as far as the clients need it: QUERY without parameters, and rows of numbers and booleans.
+//! The native protocol, version 4, as far as the clients need it: QUERY without parameters, and
+//! rows of numbers and booleans.
 //!
 //! Written by hand on purpose: the clients share no code with the server they judge.
 
@@ -25,7 +26,7 @@ const ROWS: i32 = 2;
 const GLOBAL_TABLE: i32 = 1;
 const HAS_MORE_PAGES: i32 = 2;
 
-/// What the node said.
+/// The node's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Done; rows of values, of which none has more than eight bytes.
@@ -96,11 +97,11 @@ fn rows(mut body: Bytes) -> Option<Vec<Vec<Option<i64>>>> {
         return None;
     }
     if flags & GLOBAL_TABLE != 0 {
-        (text(&mut body)?, text(&mut body)?);
+        let (_keyspace, _table) = (text(&mut body)?, text(&mut body)?);
     }
     for _ in 0..columns {
         if flags & GLOBAL_TABLE == 0 {
-            (text(&mut body)?, text(&mut body)?);
+            let (_keyspace, _table) = (text(&mut body)?, text(&mut body)?);
         }
         text(&mut body)?;
         body.try_get_u16().ok()?;

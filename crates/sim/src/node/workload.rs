@@ -1,4 +1,4 @@
-//! What clients do, and what is known of it.
+//! The statements of clients, and what is known of their outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ const SCHEMA: [&str; 6] = [
     "CREATE TABLE IF NOT EXISTS sim.second (id bigint PRIMARY KEY)",
 ];
 
-/// What clients saw; clones share it.
+/// The observations of clients; clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Seen {
     pub history: History,
@@ -128,7 +128,7 @@ struct Worker {
     last: u64,
 }
 
-/// What a statement came to.
+/// The outcome of a statement.
 enum Came {
     Rows(Vec<Vec<Option<i64>>>),
     /// It certainly changed nothing.

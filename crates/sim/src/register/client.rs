@@ -76,7 +76,8 @@ async fn ask(env: &Env, replica: usize, request: Message) -> std::io::Result<Sta
 }
 
 impl Client {
-    /// Asks these replicas side by side; the first `wanted` answers, or None when there are not so many in time.
+    /// Asks these replicas side by side; the first `wanted` answers, or None when there are not so
+    /// many in time.
     async fn ask_all(&self, replicas: &[usize], wanted: usize, request: Message) -> Option<Vec<Stamped>> {
         let (sender, mut answers) = mpsc::channel(REPLICAS);
         for replica in replicas.iter().copied() {
@@ -170,7 +171,8 @@ impl Client {
         self.shared.working.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Reads from all replicas, again and again until all answer, and stores the newest on all of them.
+    /// Reads from all replicas, again and again until all answer, and stores the newest on all of
+    /// them.
     async fn repair(&self, key: u64) {
         let all: &[usize] = if self.shared.defect == Some(Defect::RepairOne) { &[0, 1] } else { &[0, 1, 2] };
         let read = Message { is_store: false, key, stamped: Stamped::default() };

@@ -1,4 +1,4 @@
-//! What clients and replicas say to each other: requests and answers of 25 bytes.
+//! Messages between clients and replicas: requests and answers of 25 bytes.
 
 /// A value with the stamp that says which is newer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

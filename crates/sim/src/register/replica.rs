@@ -1,4 +1,5 @@
-//! A replica: a file a key, written before it is acknowledged; requests wait in a bounded queue for one task that serves them.
+//! A replica: a file a key, written before it is acknowledged; requests wait in a bounded queue for
+//! one task that serves them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -98,7 +99,7 @@ fn path(key: u64) -> PathBuf {
     PathBuf::from(format!("{DATA}/register-{key}"))
 }
 
-/// What the disk has of a key; None: nothing, or nothing that is whole.
+/// The record of a key on the disk; None: nothing, or nothing that is whole.
 pub(super) fn load(env: &Env, key: u64) -> std::io::Result<Option<Stamped>> {
     match env.disk.read_all(&path(key), SIZE as u64) {
         Ok(bytes) => Ok(bytes.try_into().ok().map(|bytes| Message::decode(&bytes).stamped)),

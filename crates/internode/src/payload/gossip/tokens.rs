@@ -1,12 +1,15 @@
-//! The value of TOKENS: bytes as Latin-1 characters, per token an `i32` length (8) and the token big-endian, then an `i32` 0.
+//! The value of TOKENS: bytes as Latin-1 characters, per token an `i32` length (8) and the token
+//! big-endian, then an `i32` 0.
 //!
-//! The order says nothing: Cassandra's tokens come sorted as decimal text after a restart (`TokenSerializer`).
+//! The order says nothing: Cassandra's tokens come sorted as decimal text after a restart
+//! (`TokenSerializer`).
 
 use stdx::Cursor;
 
 use crate::error::InternodeError;
 
-/// The most tokens that an endpoint is believed to have: Cassandra takes up to 1,536 by `num_tokens`.
+/// The most tokens that an endpoint is believed to have: Cassandra takes up to 1,536 by
+/// `num_tokens`.
 pub const TOKENS_MAX: usize = 4096;
 
 /// The text for these tokens.
