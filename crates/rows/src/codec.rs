@@ -24,7 +24,7 @@ mod tombstone;
 
 use std::fmt;
 
-use schema::{ColumnId, ColumnMetadata, TableMetadata};
+use schema::{ColumnId, ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata};
 use stdx::CursorError;
 use types::CqlType;
 
@@ -190,8 +190,8 @@ impl EncodingStatsCollector {
 /// A column of a header.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CodecColumn {
-    /// The column's handle in rows. None: the schema does not have the column; its cells are
-    /// decoded and dropped.
+    /// The column's handle in rows. None: the cells are decoded and passed over, because the schema
+    /// does not have the column, or because a read does not see it.
     pub id: Option<ColumnId>,
     /// The name.
     pub name: String,
@@ -215,6 +215,19 @@ impl CodecColumn {
             complex: column.is_complex(),
             fixed_length: column.ty.fixed_length(),
             dropped_time: NO_TIMESTAMP,
+        }
+    }
+
+    /// A dropped column, whose cells are kept where they are newer than the drop: under `id`, if
+    /// there is one.
+    pub fn of_dropped(id: Option<ColumnId>, column: &DroppedColumn) -> Self {
+        Self {
+            id,
+            name: column.name.clone(),
+            ty: column.ty.clone(),
+            complex: column.ty.is_multi_cell(),
+            fixed_length: column.ty.fixed_length(),
+            dropped_time: column.dropped_time,
         }
     }
 }
@@ -285,6 +298,56 @@ impl Header {
             table.statics.iter().map(CodecColumn::of).collect(),
             table.regulars.iter().map(CodecColumn::of).collect(),
         )
+    }
+
+    /// A header with all columns of a table, also with those that were dropped and not added again.
+    /// For rows in memory that may be written after the drop: by a request that began before it, or
+    /// from the commit log.
+    pub fn with_dropped(table: &TableMetadata, stats: EncodingStats) -> Self {
+        let of = |is_static: bool| {
+            let dropped = table.dropped_columns();
+            let dropped = dropped.filter(move |(_, column)| (column.kind == ColumnKind::Static) == is_static);
+            dropped.map(|(id, column)| CodecColumn::of_dropped(Some(id), column)).collect()
+        };
+        Self::for_table(table, stats).widened(of(true), of(false))
+    }
+
+    /// The header with more columns; those that it has, by name, are left out of the additional.
+    pub fn widened(self, statics: Vec<CodecColumn>, regulars: Vec<CodecColumn>) -> Self {
+        if statics.is_empty() && regulars.is_empty() {
+            return self;
+        }
+        let joined = |mut columns: Vec<CodecColumn>, more: Vec<CodecColumn>| {
+            for column in more {
+                if columns.iter().any(|known| known.name == column.name) {
+                    continue;
+                }
+                let place = (column.complex, column.name.as_str());
+                let before = |known: &CodecColumn| schema::stands_before((known.complex, &known.name), place);
+                let index = columns.partition_point(before);
+                columns.insert(index, column);
+            }
+            columns
+        };
+        let (statics, regulars) = (joined(self.statics, statics), joined(self.regulars, regulars));
+        Self { deletion_times: self.deletion_times, ..Self::new(self.stats, self.clustering, statics, regulars) }
+    }
+
+    /// The header with only those columns for which `keeps` is true known by their ids: cells of the
+    /// others are decoded and passed over. None: that is all of them.
+    pub fn passing_over(&self, keeps: impl Fn(&CodecColumn, ColumnId) -> bool) -> Option<Self> {
+        let passes = |column: &CodecColumn| column.id.is_some_and(|id| !keeps(column, id));
+        if !self.statics.iter().chain(&self.regulars).any(passes) {
+            return None;
+        }
+        let known = |columns: &[CodecColumn]| {
+            let column =
+                |column: &CodecColumn| CodecColumn { id: column.id.filter(|id| keeps(column, *id)), ..column.clone() };
+            columns.iter().map(column).collect()
+        };
+        let (statics, regulars) = (known(&self.statics), known(&self.regulars));
+        let header = Self::new(self.stats, self.clustering.clone(), statics, regulars);
+        Some(Self { deletion_times: self.deletion_times, ..header })
     }
 
     fn columns(&self, is_static: bool) -> &[CodecColumn] {

@@ -229,12 +229,12 @@ impl Row {
 
     /// Adds a cell of a complex column, reconciled with the cell of the same path.
     pub fn add_complex_cell(&mut self, table: &TableMetadata, cell: Cell) {
-        let Some(column) = table.column(cell.column) else { return };
+        let Some(ty) = table.type_of(cell.column) else { return };
         let Some(complex) = self.complex_mut(cell.column) else { return };
         if complex.deletion.deletes(cell.timestamp) {
             return;
         }
-        insert_by_path(&column.ty, &mut complex.cells, cell);
+        insert_by_path(ty, &mut complex.cells, cell);
     }
 }
 
@@ -378,7 +378,7 @@ fn drop_shadowed(columns: &mut Vec<ColumnData>, deletion: &DeletionTime) {
 }
 
 fn merge_complex(old: &mut ComplexColumn, new: ComplexColumn, table: &TableMetadata) {
-    let Some(column) = table.column(old.column) else { return };
+    let Some(ty) = table.type_of(old.column) else { return };
     let deletion = old.deletion.merge(new.deletion);
     old.deletion = deletion;
     let left = std::mem::take(&mut old.cells);
@@ -391,7 +391,7 @@ fn merge_complex(old: &mut ComplexColumn, new: ComplexColumn, table: &TableMetad
             (None, None) => break,
             (Some(_), None) => left.next(),
             (None, Some(_)) => right.next(),
-            (Some(a), Some(b)) => match compare_paths(&column.ty, &path(a), &path(b)) {
+            (Some(a), Some(b)) => match compare_paths(ty, &path(a), &path(b)) {
                 Ordering::Less => left.next(),
                 Ordering::Greater => right.next(),
                 Ordering::Equal if table.is_counter() => {

@@ -28,5 +28,5 @@ pub use keyspace::{KeyspaceMetadata, Replication, Schema};
 pub use mask::ColumnMask;
 pub use options::{OptionValue, Options};
 pub use params::TableParams;
-pub use table::{TableFlags, TableKind, TableMetadata, ViewDefinition};
+pub use table::{TableFlags, TableKind, TableMetadata, ViewDefinition, stands_before};
 pub use types::{cql_name as type_text, ident};

@@ -1,6 +1,6 @@
 //! A table: its columns, in the orders that files and CQL need, and its options.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -112,6 +112,8 @@ pub struct TableMetadata {
     pub local_order: Option<CqlType>,
     by_name: HashMap<String, (ColumnKind, usize)>,
     by_id: Vec<Option<(ColumnKind, usize)>>,
+    /// The ids of the dropped columns that were not added again, by name.
+    dropped_ids: BTreeMap<String, ColumnId>,
     next_id: u16,
 }
 
@@ -137,9 +139,22 @@ fn name_order(name: &str) -> (u8, &[u8]) {
     (name.as_bytes().first().copied().unwrap_or(0) ^ 0x80, name.as_bytes())
 }
 
+/// Whether a column stands before another in files: simple ones by name, then complex ones by name.
+/// Each is given by whether it is complex and its name.
+pub fn stands_before(a: (bool, &str), b: (bool, &str)) -> bool {
+    (a.0, name_order(a.1)) < (b.0, name_order(b.1))
+}
+
+/// Gives the next column id.
+fn next_of(next_id: &mut u16) -> ColumnId {
+    *next_id += 1;
+    ColumnId(*next_id - 1)
+}
+
 impl TableMetadata {
     /// Builds a table: puts its columns in order and gives them ids. `previous` is the same table
-    /// before an ALTER; columns that it had (same name, kind and type) keep their ids.
+    /// before an ALTER; columns that it had (same name, kind and type) keep their ids, those that it
+    /// had dropped included.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         id: TableId,
@@ -179,14 +194,18 @@ impl TableMetadata {
         }
         let mut next_id = previous.map_or(0, |table| table.next_id);
         for column in partition_key.iter_mut().chain(&mut clustering).chain(&mut statics).chain(&mut regulars) {
-            column.id = match previous.and_then(|table| table.column_by_name(&column.name)) {
-                Some(old) if old.kind == column.kind && old.is_complex() == column.is_complex() => old.id,
-                _ => {
-                    next_id += 1;
-                    ColumnId(next_id - 1)
-                }
-            };
+            let former = previous.and_then(|table| table.former_id(&column.name, column.kind, column.is_complex()));
+            column.id = former.unwrap_or_else(|| next_of(&mut next_id));
         }
+        let present: HashSet<&str> = statics.iter().chain(&regulars).map(|column| column.name.as_str()).collect();
+        let gone = dropped.values().filter(|column| !present.contains(column.name.as_str()));
+        let dropped_ids = gone
+            .map(|column| {
+                let complex = column.ty.is_multi_cell();
+                let former = previous.and_then(|table| table.former_id(&column.name, column.kind, complex));
+                (column.name.clone(), former.unwrap_or_else(|| next_of(&mut next_id)))
+            })
+            .collect();
         let comparator =
             ClusteringComparator::new(clustering.iter().map(|c| (c.ty.clone(), c.reversed)).collect::<Vec<_>>());
         let partition_key_type = match partition_key.as_slice() {
@@ -217,6 +236,7 @@ impl TableMetadata {
             local_order: None,
             by_name: HashMap::new(),
             by_id: vec![None; usize::from(next_id)],
+            dropped_ids,
             next_id,
         };
         table.index_columns();
@@ -231,7 +251,8 @@ impl TableMetadata {
     /// columns stand in file order. Rows in memory and in files rely on both.
     fn check(&self) {
         let all = [&self.partition_key, &self.clustering, &self.statics, &self.regulars];
-        let mut ids: Vec<u16> = all.into_iter().flatten().map(|column| column.id.0).collect();
+        let present = all.into_iter().flatten().map(|column| column.id);
+        let mut ids: Vec<u16> = present.chain(self.dropped_ids.values().copied()).map(|id| id.0).collect();
         ids.sort_unstable();
         assert!(ids.is_sorted_by(|a, b| a < b), "column ids of {}.{} are unique", self.keyspace, self.name);
         assert!(ids.last().is_none_or(|last| *last < self.next_id), "column ids are below the next one");
@@ -241,6 +262,16 @@ impl TableMetadata {
         for columns in [&self.statics, &self.regulars] {
             assert!(columns.is_sorted_by(&ascend), "columns of {}.{} stand in file order", self.keyspace, self.name);
         }
+    }
+
+    /// The id that a column of this name, kind and form has here, or had when it was dropped.
+    fn former_id(&self, name: &str, kind: ColumnKind, complex: bool) -> Option<ColumnId> {
+        if let Some(column) = self.column_by_name(name) {
+            return (column.kind == kind && column.is_complex() == complex).then_some(column.id);
+        }
+        let dropped = self.dropped.get(name)?;
+        let is_same = dropped.kind == kind && dropped.ty.is_multi_cell() == complex;
+        self.dropped_ids.get(name).copied().filter(|_| is_same)
     }
 
     fn index_columns(&mut self) {
@@ -271,6 +302,23 @@ impl TableMetadata {
     /// A column by its id. None: the column was dropped.
     pub fn column(&self, id: ColumnId) -> Option<&ColumnMetadata> {
         self.by_id.get(usize::from(id.0)).copied().flatten().map(|place| self.at(place))
+    }
+
+    /// The dropped columns that were not added again, with their ids: rows may have cells of them
+    /// that are newer than the drop and count once more when the column is added again.
+    pub fn dropped_columns(&self) -> impl Iterator<Item = (ColumnId, &DroppedColumn)> {
+        self.dropped_ids.iter().filter_map(|(name, id)| Some((*id, self.dropped.get(name)?)))
+    }
+
+    /// The type of a column by its id, or of a dropped column that was not added again.
+    pub fn type_of(&self, id: ColumnId) -> Option<&CqlType> {
+        let dropped = || self.dropped_columns().find(|(dropped, _)| *dropped == id).map(|(_, column)| &column.ty);
+        self.column(id).map(|column| &column.ty).or_else(dropped)
+    }
+
+    /// The id of a dropped column that was not added again.
+    pub fn dropped_column_id(&self, name: &str) -> Option<ColumnId> {
+        self.dropped_ids.get(name).copied()
     }
 
     /// One more than the greatest column id that was ever given.

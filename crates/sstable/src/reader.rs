@@ -116,9 +116,14 @@ impl SSTable {
         &self.schema.table
     }
 
-    /// What rows are decoded against.
+    /// What the rows of reads are decoded against.
     pub fn header(&self) -> &Header {
         &self.schema.header
+    }
+
+    /// What the rows of [`Self::scan_all`] are decoded against: also columns that were dropped, where there may be cells that are newer.
+    pub fn scan_header(&self) -> &Header {
+        self.schema.rewriting.as_ref().map_or(&self.schema.header, |rewriting| &rewriting.header)
     }
 
     /// What Statistics.db holds.
@@ -207,9 +212,11 @@ impl SSTable {
         SSTableStream::new(self.clone(), command, context)
     }
 
-    /// Everything, for compactions, verifications and tools: does not disturb the cache.
+    /// Everything, for compactions, verifications and tools: does not disturb the cache. Cells of dropped columns that are newer than the
+    /// drop are there too.
     pub fn scan_all(&self, context: &ReadContext) -> Result<SSTableStream, ReadError> {
-        SSTableStream::all(self.clone(), context)
+        let schema = Arc::clone(self.schema.rewriting.as_ref().unwrap_or(&self.schema));
+        SSTableStream::all(Self { shared: Arc::clone(&self.shared), schema }, context)
     }
 
     /// Everything, with rows as they are encoded where they can be copied into what is written against `target`.

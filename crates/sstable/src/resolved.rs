@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::PrefixKind;
-use rows::codec::Header;
+use rows::codec::{CodecColumn, Header};
 use schema::{ClusteringComparator, TableMetadata};
 use types::byte_comparable::{TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering};
 
@@ -16,7 +16,11 @@ use crate::statistics::Statistics;
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub table: Arc<TableMetadata>,
+    /// What reads decode rows against: they do not see dropped columns.
     pub header: Header,
+    /// What rows are decoded against by who writes them again: cells of dropped columns that are newer than the drop stay, for the
+    /// column may be added again. None: as reads do, there are no such cells.
+    pub rewriting: Option<Arc<Resolved>>,
     /// Where partitions are is kept: the table's `caching = {'keys': 'ALL'}`.
     pub caches_keys: bool,
 }
@@ -25,7 +29,16 @@ impl Resolved {
     /// The header's columns under those of the table.
     pub(crate) fn new(statistics: &Statistics, table: &Arc<TableMetadata>) -> Result<Self, Malformed> {
         let caches_keys = table.params.caching.get("keys").is_none_or(|keys| keys != "NONE");
-        Ok(Self { table: Arc::clone(table), header: statistics.header.resolve(table)?, caches_keys })
+        let resolved = |header, rewriting| Self { table: Arc::clone(table), header, rewriting, caches_keys };
+        let whole = statistics.header.resolve(table)?;
+        let Some(header) = whole.passing_over(|_, id| table.column(id).is_some()) else {
+            return Ok(resolved(whole, None));
+        };
+        let max_timestamp = statistics.stats.max_timestamp;
+        let outlives = |column: &CodecColumn| column.dropped_time < max_timestamp;
+        let whole = whole.passing_over(|column, id| table.column(id).is_some() || outlives(column)).unwrap_or(whole);
+        let rewriting = (whole != header).then(|| Arc::new(resolved(whole, None)));
+        Ok(resolved(header, rewriting))
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use env::Env;
-use rows::codec::{EncodingStats, Header};
+use rows::codec::{CodecColumn, EncodingStats, Header};
 use rows::{PartitionStream, ReadContext, ReadMode};
 use schema::TableMetadata;
 use sstable::{
@@ -163,12 +163,35 @@ pub struct NewSSTable {
     pub log_range: Option<(LogPosition, LogPosition)>,
     /// What it has from others.
     pub inherited: Inherited,
+    /// Columns that the table has dropped and of which there may be cells newer than the drop: they stay, as in Cassandra, and are there when
+    /// the column is added again.
+    pub dropped: DroppedColumns,
 }
 
 impl NewSSTable {
     /// What its rows are written against.
     pub fn header(&self) -> Header {
-        Header::for_table(&self.table, self.stats)
+        Header::for_table(&self.table, self.stats).widened(self.dropped.statics.clone(), self.dropped.regulars.clone())
+    }
+}
+
+/// Dropped columns that are written all the same.
+#[derive(Clone, Default)]
+pub struct DroppedColumns {
+    statics: Vec<CodecColumn>,
+    regulars: Vec<CodecColumn>,
+}
+
+impl DroppedColumns {
+    /// Those of the headers that rows are read with.
+    pub fn of<'a>(table: &TableMetadata, headers: impl IntoIterator<Item = &'a Header>) -> Self {
+        let mut dropped = Self::default();
+        for header in headers {
+            let is_dropped = |column: &&CodecColumn| column.id.is_some_and(|id| table.column(id).is_none());
+            dropped.statics.extend(header.statics.iter().filter(is_dropped).cloned());
+            dropped.regulars.extend(header.regulars.iter().filter(is_dropped).cloned());
+        }
+        dropped
     }
 }
 

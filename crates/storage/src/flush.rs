@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use crate::files::{NewSSTable, SSTable};
+use crate::files::{DroppedColumns, NewSSTable, SSTable};
 use rows::codec::EncodingStatsCollector;
 use rows::{MergeStream, PartitionStream};
 use schema::TableMetadata;
@@ -147,7 +147,10 @@ fn write_set(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     let (stats, inherited) = (stats.finish(), Inherited::default());
     let output = Strategy::of(&table.params.compaction).flush_output(store.flush_size.mean());
     let mut stream = everything(&table, set);
-    let new = NewSSTable { operation, table, stats, keys: partitions, log_range: set.log_range(), inherited };
+    let with_dropped = set.memtables.iter().filter(|memtable| memtable.has_dropped());
+    let dropped = DroppedColumns::of(&table, with_dropped.map(|memtable| &memtable.header));
+    let log_range = set.log_range();
+    let new = NewSSTable { operation, table, stats, keys: partitions, log_range, inherited, dropped };
     let size: usize = set.memtables.iter().map(|memtable| memtable.size()).sum();
     let mut outputs = Outputs::begin(engine, store, new, output, size as u64)?;
     let written = outputs.write_all(engine, stream.as_mut());

@@ -20,7 +20,7 @@ use crate::commitlog::LogPosition;
 use crate::compaction::task::{Outcome, Task};
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::files::{self, NewSSTable, PendingPartition, Transaction};
+use crate::files::{self, DroppedColumns, NewSSTable, PendingPartition, Transaction};
 use crate::import::reset_statistics;
 use crate::inherited::Inherited;
 use crate::log_intervals;
@@ -122,6 +122,7 @@ impl Scrub {
         let (report, table) = (self.stream.report(), self.store.table());
         let in_index = report.partitions_expected.and_then(|count| usize::try_from(count).ok());
         let stats: EncodingStats = self.stream.header().stats;
+        let dropped = DroppedColumns::of(&table, [self.stream.header()]);
         let new = NewSSTable {
             operation: files::Operation::Write,
             table,
@@ -129,6 +130,7 @@ impl Scrub {
             keys: in_index.unwrap_or(1),
             log_range: None,
             inherited: self.inherited.clone(),
+            dropped,
         };
         files::writer(&self.engine, &self.store, &mut self.transaction, &new)
     }

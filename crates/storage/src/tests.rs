@@ -3,6 +3,7 @@
 
 mod caches;
 mod common;
+mod dropped_columns;
 mod dropping;
 mod indexes;
 mod model;

@@ -85,7 +85,7 @@ impl Recipe {
     /// Writes as an open SSTable was written.
     pub fn of(sstable: &SSTable) -> Self {
         let compression = sstable.data().compression().map(|info| info.params.clone());
-        Self::like(sstable.table(), sstable.header(), sstable.statistics(), compression, sstable.partition_count())
+        Self::like(sstable.table(), sstable.scan_header(), sstable.statistics(), compression, sstable.partition_count())
     }
 
     /// Writes in this version.

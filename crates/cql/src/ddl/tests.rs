@@ -120,7 +120,9 @@ fn columns_keep_their_ids_when_others_change() {
     let after = changed(&changed(&schema, "ALTER TABLE t ADD b int"), "ALTER TABLE t DROP a");
     assert_eq!(id(&after, "c"), c);
     let again = changed(&after, "ALTER TABLE t ADD a int");
-    assert_ne!(id(&again, "a"), a);
+    // memtables may hold cells of it that are newer than the drop
+    assert_eq!(id(&again, "a"), a);
+    assert_eq!(after.table("answers", "t").expect("a table").dropped_column_id("a"), Some(a));
     let dropped = &again.table("answers", "t").expect("a table").dropped["a"];
     assert_eq!(dropped.dropped_time, 1_700_000_000_000_000);
 }

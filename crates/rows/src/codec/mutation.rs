@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use schema::{TableId, TableMetadata};
+use schema::{ColumnKind, TableId, TableMetadata};
 use stdx::{Cursor, put_uvint, put_vbytes};
 
 use super::encode::put_deletion_delta;
@@ -307,8 +307,8 @@ fn get_stats(cursor: &mut Cursor<'_>) -> Result<EncodingStats, CodecError> {
     })
 }
 
-/// Reads columns by name. A column that the table has dropped is decoded with its former type and
-/// then forgotten.
+/// Reads columns by name. A column that the table has dropped is decoded with its former type; its
+/// cells are kept where they are newer than the drop.
 fn get_columns(
     cursor: &mut Cursor<'_>,
     table: &TableMetadata,
@@ -328,14 +328,10 @@ fn get_columns(
                 dropped_time: dropped.map_or(crate::NO_TIMESTAMP, |dropped| dropped.dropped_time),
                 ..CodecColumn::of(column)
             },
-            (_, Some(dropped)) => CodecColumn {
-                id: None,
-                name: name.to_owned(),
-                complex: dropped.ty.is_multi_cell(),
-                fixed_length: dropped.ty.fixed_length(),
-                ty: dropped.ty.clone(),
-                dropped_time: dropped.dropped_time,
-            },
+            (_, Some(dropped)) => {
+                let is_of_kind = (dropped.kind == ColumnKind::Static) == is_static;
+                CodecColumn::of_dropped(table.dropped_column_id(name).filter(|_| is_of_kind), dropped)
+            }
             _ => return invalid(format!("{}.{} has no column {name}", table.keyspace, table.name)),
         };
         columns.push(column);

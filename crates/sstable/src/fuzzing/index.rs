@@ -101,7 +101,7 @@ fn schema_of_bytes() -> Arc<Resolved> {
     };
     let table = Arc::new(component.table("ks", "t").expect("known types"));
     let header = component.resolve(&table).expect("its own table");
-    Arc::new(Resolved { table, header, caches_keys: false })
+    Arc::new(Resolved { table, header, rewriting: None, caches_keys: false })
 }
 
 fn walk_big(index: &BigIndex, file: &[u8], schema: &Arc<Resolved>) {

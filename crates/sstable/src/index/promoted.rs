@@ -300,7 +300,7 @@ mod tests {
         let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
         let table = TableMetadata::new(id, "k", "t", kind, flags, params, specs, BTreeMap::new(), None);
         let header = Header::for_table(&table, EncodingStats::default());
-        Arc::new(Resolved { table: Arc::new(table), header, caches_keys: true })
+        Arc::new(Resolved { table: Arc::new(table), header, rewriting: None, caches_keys: true })
     }
 
     fn values(c: u32) -> rows::ClusteringValues {

@@ -1,7 +1,7 @@
 //! The serialization header: bases of the deltas in Data.db, and the columns that rows may have, by name and type.
 //!
-//! A reader maps the columns to those of the schema by name; what the schema has dropped, or never had, is decoded with the
-//! type written here and passed over. Agrees with `org.apache.cassandra.db.SerializationHeader`.
+//! A reader maps the columns to those of the schema by name; what the schema never had is decoded with the type written here
+//! and passed over, as is what it has dropped where it is not newer than the drop. Agrees with `org.apache.cassandra.db.SerializationHeader`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rows::NO_TIMESTAMP;
 use rows::codec::{CodecColumn, DELETION_TIME_EPOCH, DeletionTimeForm, EncodingStats, Header, TIMESTAMP_EPOCH};
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, ColumnMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{ColumnKind, ColumnMetadata, DroppedColumn, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use stdx::{Cursor, put_uvint, put_vbytes};
 use types::{CqlType, CustomType, marshal};
 
@@ -195,8 +195,12 @@ fn resolve_column(column: &HeaderColumn, table: &TableMetadata, is_static: bool)
     let complex = ty.is_multi_cell() && !frozen_after_all;
     let known = known.filter(|known| known.is_complex() == complex);
     let dropped = table.dropped.get(&column.name);
+    let has_form = |dropped: &DroppedColumn| {
+        (dropped.kind == ColumnKind::Static) == is_static && dropped.ty.is_multi_cell() == complex
+    };
+    let dropped_id = || dropped.filter(|dropped| has_form(dropped)).and_then(|_| table.dropped_column_id(&column.name));
     Ok(CodecColumn {
-        id: known.map(|known| known.id),
+        id: known.map(|known| known.id).or_else(dropped_id),
         name: column.name.clone(),
         complex,
         fixed_length: ty.fixed_length(),

@@ -24,7 +24,7 @@ use super::task::{Outcome, Task, Written};
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::files::{self, NewSSTable, PendingPartition};
+use crate::files::{self, DroppedColumns, NewSSTable, PendingPartition};
 use crate::index::compacted::ShadowedEntries;
 use crate::inherited::Inherited;
 use crate::log_intervals;
@@ -87,6 +87,7 @@ impl Merge {
             keys: read.iter().map(|sstable| sstable.partition_count() as usize).sum(),
             log_range: None,
             inherited: Inherited::of(&item.sstables, engine.host_id()),
+            dropped: DroppedColumns::of(&table, read.iter().map(|sstable| sstable.scan_header())),
         };
         let streams = sources(&read, &new.header())?;
         let merged = MergeCounts::new(streams.len());

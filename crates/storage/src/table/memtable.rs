@@ -54,6 +54,8 @@ pub struct Contents {
     arena: Arena,
     stats: EncodingStatsCollector,
     rows: usize,
+    /// It holds cells of columns that its table has dropped: from the commit log, or of a request that began before the drop.
+    has_dropped: bool,
     /// What it holds lies here in the commit log.
     log_range: Option<Appended>,
 }
@@ -140,13 +142,14 @@ impl Memtable {
             min_local_deletion_time: now_seconds.saturating_sub(60),
             min_ttl: 0,
         };
-        let header = Header::for_table(&table, stats);
+        let header = Header::with_dropped(&table, stats);
         let contents = Contents {
             frozen: false,
             partitions: BTreeMap::new(),
             arena: Arena::default(),
             stats: EncodingStatsCollector::default(),
             rows: 0,
+            has_dropped: false,
             log_range: None,
         };
         Self { contents: Mutex::new(contents), size: AtomicUsize::new(0), table, header, attached: None }
@@ -237,6 +240,11 @@ impl Memtable {
         self.enter().stats
     }
 
+    /// Whether it holds cells of columns that its table had dropped before it was made.
+    pub fn has_dropped(&self) -> bool {
+        self.enter().has_dropped
+    }
+
     /// Where what it holds lies in the commit log; None: nothing of it was logged.
     pub fn log_range(&self) -> Option<Appended> {
         self.enter().log_range
@@ -263,6 +271,10 @@ impl Contents {
         self.stats.deletion(&update.deletion);
         for row in update.static_row.iter().chain(&update.rows) {
             self.stats.row(row);
+        }
+        if table.dropped_columns().next().is_some() && !self.has_dropped {
+            let mut columns = update.static_row.iter().chain(&update.rows).flat_map(|row| &row.columns);
+            self.has_dropped = columns.any(|data| table.column(data.column()).is_none());
         }
         for (_, deletion) in &update.range_deletions {
             self.stats.deletion(deletion);

@@ -1,0 +1,228 @@
+//! A column that is dropped and added again: cells up to the time of the drop are gone, newer ones are there, whatever happened to the table
+//! between the two: nothing, a flush, a compaction, a restart. Agrees with `org.apache.cassandra.db.rows.DeserializationHelper.isDropped`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use env::sim::{DATA, Sim};
+use rows::live::{LiveRows, TombstoneLimits};
+use rows::{Cell, ColumnData, Liveness, Mutation, PartitionUpdate, Row};
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, DroppedColumn, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use types::{CqlType, DecoratedKey};
+
+use super::common::{int, keyspace, number};
+use super::restart::options;
+use crate::{Engine, TableStore, schema_change};
+
+/// The time of the drop, microseconds; writes are older or newer.
+const DROPPED: i64 = 2_000_000;
+const OLDER: i64 = 1000;
+const NEWER: i64 = 3_000_000;
+
+/// What happens between two steps.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Between {
+    Nothing,
+    Flush,
+    Compact,
+    Restart,
+}
+
+const BETWEEN: [Between; 4] = [Between::Nothing, Between::Flush, Between::Compact, Between::Restart];
+
+/// The columns that are dropped: a static one, a simple one, a collection.
+fn droppable() -> [ColumnSpec; 3] {
+    let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
+    let (key, value) = (Box::new(CqlType::Int).into(), Box::new(CqlType::Int).into());
+    let map = CqlType::Map { key, value, frozen: false };
+    [
+        spec("s", ColumnKind::Static, CqlType::Int),
+        spec("w", ColumnKind::Regular, CqlType::Int),
+        spec("m", ColumnKind::Regular, map),
+    ]
+}
+
+fn table(with_droppable: bool, previous: Option<&TableMetadata>) -> Arc<TableMetadata> {
+    let spec =
+        |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
+    let mut specs = vec![
+        spec("k", ColumnKind::PartitionKey),
+        spec("c", ColumnKind::Clustering),
+        spec("v", ColumnKind::Regular),
+        spec("z", ColumnKind::Static),
+    ];
+    let mut dropped = previous.map(|table| table.dropped.clone()).unwrap_or_default();
+    for column in droppable() {
+        if with_droppable {
+            specs.push(column);
+        } else {
+            let ColumnSpec { name, ty, kind, .. } = column;
+            dropped.insert(name.clone(), DroppedColumn { name, ty, kind, dropped_time: DROPPED });
+        }
+    }
+    let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+    let id = TableId([7; 16]);
+    Arc::new(TableMetadata::new(id, "again", "t", kind, flags, params, specs, dropped, previous))
+}
+
+struct Node {
+    sim: Sim,
+    engine: Arc<Engine>,
+}
+
+impl Node {
+    fn start(sim: Sim) -> Self {
+        let options = options(Path::new(DATA), 16 << 20);
+        let engine = loop {
+            match crate::open(&sim.env(), options.clone()) {
+                // a background task may still hold the engine that was dropped
+                Err(crate::StorageError::Locked { .. }) => std::thread::yield_now(),
+                opened => break opened.expect("a sound disk opens").0,
+            }
+        };
+        Self { sim, engine }
+    }
+
+    fn store(&self) -> Arc<TableStore> {
+        self.engine.table_by_name("again", "t").expect("it was made")
+    }
+
+    fn put(&self, table: Arc<TableMetadata>) {
+        let keyspace = keyspace("again", Some(table));
+        let changed = schema_change::change(&self.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
+        changed.expect("stored").expect("not refused");
+    }
+
+    fn alter(&self, with_droppable: bool) {
+        // a change after a restart has a later timestamp than one before it
+        self.sim.advance(Duration::from_millis(1));
+        let old = self.store().table();
+        self.put(table(with_droppable, Some(&old)));
+    }
+
+    /// A partition with a row of older cells and one of newer cells; its static cell is as old as `of_static`.
+    fn write(&self, k: i32, of_static: i64, value: i32) {
+        let table = self.store().table();
+        let id = |name: &str| table.column_by_name(name).expect("it is there").id;
+        let mut update = PartitionUpdate::new(Arc::clone(&table), DecoratedKey::new(int(k)));
+        let mut statics = Row::new(Default::default());
+        statics.add_cell(Cell::live(id("s"), of_static, int(value)));
+        update.static_row = Some(statics);
+        for (c, at) in [(1, OLDER), (2, NEWER)] {
+            let mut row = Row::new([Some(int(c))].into_iter().collect());
+            row.liveness = Liveness::new(at);
+            row.add_cell(Cell::live(id("w"), at, int(value)));
+            // an element of its own for each write
+            row.add_complex_cell(&table, Cell { path: Some(int(value)), ..Cell::live(id("m"), at, int(value)) });
+            update.add_row(row);
+        }
+        self.engine.apply(&[Mutation::of(update)]).expect("room");
+    }
+
+    fn pass(self, between: Between) -> Self {
+        match between {
+            Between::Nothing => {}
+            Between::Flush => self.sim.block_on(self.engine.flush(&self.store())).expect("a sound disk flushes"),
+            Between::Compact => {
+                self.sim.block_on(self.engine.flush(&self.store())).expect("a sound disk flushes");
+                self.sim.block_on(self.engine.compact(&self.store())).expect("a sound disk compacts");
+            }
+            Between::Restart => {
+                self.sim.block_on(self.engine.log.sync()).expect("a sound disk syncs");
+                let Self { sim, engine } = self;
+                drop(engine);
+                sim.kill();
+                return Self::start(sim);
+            }
+        }
+        self
+    }
+
+    /// All live cells: partition, clustering (None: static), column, values.
+    fn cells(&self) -> BTreeMap<(i32, Option<i32>, String), Vec<i32>> {
+        let store = self.store();
+        let table = store.table();
+        let mut stream = crate::read::read_all(&store, 1).expect("read");
+        let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&table), 1, TombstoneLimits::NONE);
+        let mut found = BTreeMap::new();
+        let mut note = |k: i32, c: Option<i32>, row: &Row| {
+            for data in &row.columns {
+                let name = &table.column(data.column()).expect("no cells of columns that are not there").name;
+                let values = match data {
+                    ColumnData::Simple(cell) => vec![number(&cell.value)],
+                    ColumnData::Complex(complex) => complex.cells.iter().map(|cell| number(&cell.value)).collect(),
+                };
+                found.insert((k, c, name.clone()), values);
+            }
+        };
+        while let Some(partition) = live.next_partition().expect("read") {
+            let k = number(&partition.key.key);
+            if let Some(row) = &partition.static_row {
+                note(k, None, row);
+            }
+            while let Some(row) = live.next_row().expect("read") {
+                note(k, row.clustering[0].as_deref().map(number), &row);
+            }
+        }
+        found
+    }
+}
+
+fn check(steps: [Between; 4]) {
+    let [first, second, third, last] = steps;
+    let node = Node::start(Sim::new(1));
+    node.put(table(true, None));
+    node.write(1, OLDER, 10);
+    node.write(2, NEWER, 10);
+    // a second source of the same rows: cells of the collection are merged
+    let node = node.pass(first);
+    node.write(1, OLDER, 11);
+    node.write(2, NEWER, 11);
+    let node = node.pass(second);
+    node.alter(false);
+    let node = node.pass(third);
+    assert_eq!(node.cells(), BTreeMap::new(), "{steps:?}: nothing is seen of a dropped column");
+    node.alter(true);
+    let node = node.pass(last);
+    let cell = |k, c, name: &str, values: &[i32]| ((k, c, name.to_owned()), values.to_vec());
+    let expected = BTreeMap::from([
+        cell(1, Some(2), "m", &[10, 11]),
+        cell(1, Some(2), "w", &[11]),
+        cell(2, None, "s", &[11]),
+        cell(2, Some(2), "m", &[10, 11]),
+        cell(2, Some(2), "w", &[11]),
+    ]);
+    assert_eq!(node.cells(), expected, "{steps:?}: what is newer than the drop is there again");
+}
+
+/// The columns are added again after `third` has happened to a table without them.
+fn check_all(third: Between) {
+    for second in BETWEEN {
+        check([Between::Flush, second, third, Between::Nothing]);
+    }
+    check([Between::Nothing, Between::Nothing, third, Between::Compact]);
+    check([Between::Nothing, Between::Nothing, third, Between::Restart]);
+}
+
+#[test]
+fn cells_newer_than_the_drop_stay_in_frozen_memtables() {
+    check_all(Between::Nothing);
+}
+
+#[test]
+fn cells_newer_than_the_drop_are_flushed() {
+    check_all(Between::Flush);
+}
+
+#[test]
+fn cells_newer_than_the_drop_are_compacted() {
+    check_all(Between::Compact);
+}
+
+#[test]
+fn cells_newer_than_the_drop_are_replayed() {
+    check_all(Between::Restart);
+}
