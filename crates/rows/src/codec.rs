@@ -333,8 +333,8 @@ impl Header {
         Self { deletion_times: self.deletion_times, ..Self::new(self.stats, self.clustering, statics, regulars) }
     }
 
-    /// The header with only those columns for which `keeps` is true known by their ids: cells of the
-    /// others are decoded and passed over. None: that is all of them.
+    /// The header with only those columns for which `keeps` is true known by their ids: cells of
+    /// the others are decoded and passed over. None: that is all of them.
     pub fn passing_over(&self, keeps: impl Fn(&CodecColumn, ColumnId) -> bool) -> Option<Self> {
         let passes = |column: &CodecColumn| column.id.is_some_and(|id| !keeps(column, id));
         if !self.statics.iter().chain(&self.regulars).any(passes) {

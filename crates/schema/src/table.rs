@@ -139,8 +139,8 @@ fn name_order(name: &str) -> (u8, &[u8]) {
     (name.as_bytes().first().copied().unwrap_or(0) ^ 0x80, name.as_bytes())
 }
 
-/// Whether a column stands before another in files: simple ones by name, then complex ones by name.
-/// Each is given by whether it is complex and its name.
+/// Whether a column stands before another in files: simple ones by name, then complex ones by
+/// name. Each is given by whether it is complex and its name.
 pub fn stands_before(a: (bool, &str), b: (bool, &str)) -> bool {
     (a.0, name_order(a.1)) < (b.0, name_order(b.1))
 }
