@@ -153,8 +153,8 @@ fn next_of(next_id: &mut u16) -> ColumnId {
 
 impl TableMetadata {
     /// Builds a table: puts its columns in order and gives them ids. `previous` is the same table
-    /// before an ALTER; columns that it had (same name, kind and type) keep their ids, those that it
-    /// had dropped included.
+    /// before an ALTER; columns that it had (same name, kind and type) keep their ids, those that
+    /// it had dropped included.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         id: TableId,
