@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::live::Scanned;
+use crate::scanned::Scanned;
 
 /// Bytes of a file that are not as they must be.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -21,6 +21,7 @@ pub mod purge;
 pub mod range_tombstones;
 pub mod report;
 pub mod row;
+mod scanned;
 pub mod shadow;
 pub mod stream;
 pub mod tombstone_map;

@@ -13,6 +13,7 @@ use types::DecoratedKey;
 
 use crate::command::ReadStats;
 use crate::error::TooManyTombstones;
+pub use crate::scanned::Scanned;
 use crate::{ColumnData, DeletionTime, PartitionStream, ReadError, Row, Unfiltered};
 
 /// A partition as a query sees it.
@@ -41,17 +42,6 @@ pub struct TombstoneLimits {
 impl TombstoneLimits {
     /// The limits that are never reached.
     pub const NONE: Self = Self { warn: u64::MAX, failure: u64::MAX, each_partition: false };
-}
-
-/// Counts of one partition, or of a range of partitions.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Scanned {
-    /// The last partition.
-    pub key: DecoratedKey,
-    /// Tombstones that were passed.
-    pub tombstones: u64,
-    /// Rows with live data, static rows included.
-    pub live_rows: u64,
 }
 
 /// The live rows of a stream.

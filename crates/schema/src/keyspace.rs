@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use types::UserType;
 
-use crate::rows_form::SchemaRow;
+use crate::schema_row::SchemaRow;
 use crate::{TableId, TableMetadata};
 
 /// Replication of a keyspace: the full class name and its options, as in

@@ -16,6 +16,7 @@ pub mod options;
 pub mod params;
 pub mod replication;
 pub mod rows_form;
+mod schema_row;
 pub mod system;
 pub mod table;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use types::{CqlType, CustomType, DecoratedKey};
 
-use crate::rows_form::{SchemaRow, SchemaTable};
+use crate::schema_row::{SchemaRow, SchemaTable};
 use crate::{
     ClusteringComparator, ColumnId, ColumnKind, ColumnMask, ColumnMetadata, DroppedColumn, IndexMetadata, TableId,
     TableParams,

@@ -15,4 +15,5 @@ pub mod history;
 pub mod judges;
 pub mod node;
 pub mod register;
+pub mod report;
 pub mod run;

@@ -27,7 +27,7 @@ use server::running::{RunningNode, StartOptions};
 
 use crate::faults::{self, Machines};
 use crate::judges::{Finding, atomic, bounds, counted, linearizable, of_versioned};
-use crate::run::{Report, Settings};
+use crate::report::{Report, Settings};
 use workload::Seen;
 
 /// Where clients connect.

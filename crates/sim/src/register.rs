@@ -26,7 +26,7 @@ use crate::faults::{self, Machines};
 use crate::history::History;
 use crate::judges::bounds::{self, Bound};
 use crate::judges::{Finding, equal, linearizable, of_versioned};
-use crate::run::{Report, Settings};
+use crate::report::{Report, Settings};
 
 pub use message::Stamped;
 

@@ -1,17 +1,8 @@
 //! One run: a subject on a seed, and what its judges found.
 
-use crate::judges::Finding;
 use crate::node;
 use crate::register::{self, Defect};
-
-/// The options of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Decides everything.
-    pub seed: u64,
-    /// How long clients work and troubles happen, in seconds of the simulation.
-    pub seconds: u64,
-}
+pub use crate::report::{Report, Settings};
 
 /// The subject of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -20,19 +11,6 @@ pub enum Subject {
     Node,
     /// The example protocol.
     Register,
-}
-
-/// The outcome of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// The seed.
-    pub seed: u64,
-    /// Operations that clients began.
-    pub operations: usize,
-    /// Digest and count of all that happened: two runs of a seed agree.
-    pub trace: (u64, u64),
-    /// The findings of the judges; empty: all is well.
-    pub findings: Vec<Finding>,
 }
 
 /// Runs a subject.

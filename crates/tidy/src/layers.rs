@@ -9,14 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{SourceFile, Tree};
 
-/// Crates that still have modules in circles. The list only shrinks: a crate that has none any more
-/// is taken out.
-const NOT_YET: &[&str] = &["rows", "schema", "sim"];
-
 /// For each module those that it names.
 type Edges<'t> = BTreeMap<&'t str, BTreeSet<&'t str>>;
 
-/// Modules in circles, and crates that stand in the list for nothing.
+/// Modules in circles.
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut crates: BTreeMap<&str, Vec<(&str, &SourceFile)>> = BTreeMap::new();
     for file in tree.rust() {
@@ -28,18 +24,12 @@ pub fn check(tree: &Tree) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, files) in &crates {
         let circles = circles(&edges(files));
-        match (circles.is_empty(), NOT_YET.contains(name)) {
-            (true, true) => {
-                wrong.push(format!("crates/{name}: no circles any more: take it out of NOT_YET in crates/tidy/src/layers.rs"));
-            }
-            (false, false) => wrong.extend(circles.iter().map(|circle| {
-                format!(
-                    "crates/{name}/src: {} lead back to themselves: move what both sides need below them, or pass it in",
-                    circle.join(", ")
-                )
-            })),
-            _ => {}
-        }
+        wrong.extend(circles.iter().map(|circle| {
+            format!(
+                "crates/{name}/src: {} lead back to themselves: move what both sides need below them, or pass it in",
+                circle.join(", ")
+            )
+        }));
     }
     wrong
 }
@@ -155,7 +145,7 @@ mod tests {
     }
 
     fn wrong(files: Vec<SourceFile>) -> Vec<String> {
-        check(&Tree { root: ".".into(), files }).into_iter().filter(|line| !line.contains("NOT_YET")).collect()
+        check(&Tree { root: ".".into(), files })
     }
 
     #[test]
@@ -181,15 +171,5 @@ mod tests {
         let wrong = wrong(pair("a", "b").into_iter().chain(pair("c", "d")).collect());
         assert_eq!(wrong.len(), 2, "{wrong:#?}");
         assert!(wrong[0].contains("a, b") && wrong[1].contains("c, d"));
-    }
-
-    #[test]
-    fn a_listed_crate_without_circles_is_taken_out() {
-        let listed = NOT_YET.first().expect("as long as there is one");
-        let files = vec![
-            file(&format!("crates/{listed}/src/a.rs"), "use crate::b;\n"),
-            file(&format!("crates/{listed}/src/b.rs"), "\n"),
-        ];
-        assert!(check(&Tree { root: ".".into(), files })[0].contains("take it out"));
     }
 }

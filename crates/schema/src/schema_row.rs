@@ -1,0 +1,111 @@
+//! Rows of the `system_schema` tables and writes to them, as plain values.
+
+use bytes::Bytes;
+
+/// One row of a `system_schema` table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SchemaRow {
+    /// The table that the row belongs to.
+    pub table: SchemaTable,
+    /// The partition key: the name of the keyspace.
+    pub keyspace: String,
+    /// The values of the clustering columns.
+    pub clustering: Vec<Bytes>,
+    /// The regular columns by name; a column that is not in the list is null.
+    pub cells: Vec<(String, Bytes)>,
+}
+
+/// A write to a `system_schema` table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SchemaWrite {
+    /// Writes a row. With `replaces` the previous content of the row is deleted first, at the
+    /// timestamp before.
+    Put {
+        /// The row.
+        row: SchemaRow,
+        /// Whether a row deletion goes with it.
+        replaces: bool,
+    },
+    /// Deletes a row.
+    DeleteRow {
+        /// The table of the row.
+        table: SchemaTable,
+        /// The partition key.
+        keyspace: String,
+        /// The clustering of the row.
+        clustering: Vec<Bytes>,
+    },
+    /// Deletes a whole partition.
+    DeletePartition {
+        /// The table of the partition.
+        table: SchemaTable,
+        /// The partition key.
+        keyspace: String,
+    },
+}
+
+/// The tables of `system_schema`, in the order in which Cassandra digests them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum SchemaTable {
+    /// column_masks
+    ColumnMasks,
+    /// columns
+    Columns,
+    /// triggers
+    Triggers,
+    /// dropped_columns
+    DroppedColumns,
+    /// views
+    Views,
+    /// types
+    Types,
+    /// functions
+    Functions,
+    /// aggregates
+    Aggregates,
+    /// indexes
+    Indexes,
+    /// tables
+    Tables,
+    /// keyspaces
+    Keyspaces,
+}
+
+impl SchemaTable {
+    /// All tables, in the order of the digest.
+    pub const ALL: [Self; 11] = [
+        Self::ColumnMasks,
+        Self::Columns,
+        Self::Triggers,
+        Self::DroppedColumns,
+        Self::Views,
+        Self::Types,
+        Self::Functions,
+        Self::Aggregates,
+        Self::Indexes,
+        Self::Tables,
+        Self::Keyspaces,
+    ];
+
+    /// The name in `system_schema`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ColumnMasks => "column_masks",
+            Self::Columns => "columns",
+            Self::Triggers => "triggers",
+            Self::DroppedColumns => "dropped_columns",
+            Self::Views => "views",
+            Self::Types => "types",
+            Self::Functions => "functions",
+            Self::Aggregates => "aggregates",
+            Self::Indexes => "indexes",
+            Self::Tables => "tables",
+            Self::Keyspaces => "keyspaces",
+        }
+    }
+
+    /// Reads the name in `system_schema`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name() == name)
+    }
+}
