@@ -21,10 +21,6 @@ pub const HEADER_SIZE: usize = 9;
 /// Bytes of a header in versions 1 and 2, which are understood only to refuse them.
 const OLD_HEADER_SIZE: usize = 8;
 
-/// The largest body that the protocol allows, bytes. The server's own limit is lower and
-/// configurable.
-pub const BODY_SIZE_MAX: usize = 256 << 20;
-
 const RESPONSE_BIT: u8 = 0x80;
 
 /// Bits of the header's second byte.

@@ -229,11 +229,6 @@ impl RunningNode {
         self.server.address()
     }
 
-    /// Where metrics and nodetool are, if anywhere.
-    pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.ops.as_ref().map(Ops::address)
-    }
-
     /// Lets requests in flight end, closes connections and flushes memtables, so that the next
     /// start has nothing to replay.
     pub async fn shutdown(self) -> Result<(), StorageError> {

@@ -15,11 +15,6 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// At least four for each core, a power of two: two workers rarely want the same door.
-    pub fn for_cores(cores: usize) -> Self {
-        Self::at_least(cores.saturating_mul(4))
-    }
-
     /// The next power of two.
     pub fn at_least(count: usize) -> Self {
         Self { bits: count.clamp(1, SHARDS_MAX).next_power_of_two().trailing_zeros() }

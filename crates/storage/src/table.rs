@@ -215,11 +215,6 @@ impl TableStore {
         self.last_sequence.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Notes a sequence number that a file from elsewhere has.
-    pub fn note_sequence(&self, sequence: u64) {
-        self.last_sequence.fetch_max(sequence, Ordering::Relaxed);
-    }
-
     /// SSTables that could not be opened.
     pub fn left_out(&self) -> Vec<LeftOut> {
         self.left_out.lock().expect("no panic inside").clone()

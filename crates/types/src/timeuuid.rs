@@ -10,9 +10,6 @@ const TICKS_PER_MILLI: i64 = 10_000;
 /// 2010-01-01 in milliseconds since 1970. The times of prepended list elements are mirrored around
 /// it.
 pub const LIST_REFERENCE_MILLIS: i64 = 1_262_304_000_000;
-/// Tick within its millisecond of the first prepended element; the next elements count down from
-/// it.
-pub const LIST_TICK_MAX: i64 = TICKS_PER_MILLI - 1;
 /// Least clock sequence and node in the order of time-UUIDs, which compares signed bytes.
 const LSB_MIN: u64 = 0x8080_8080_8080_8080;
 const LSB_MAX: u64 = 0x7f7f_7f7f_7f7f_7f7f;

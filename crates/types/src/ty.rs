@@ -229,33 +229,6 @@ impl CqlType {
         }
     }
 
-    /// Type of the cell paths of a column of this type: a time-UUID for lists, the element or key
-    /// for sets and maps, the number of the field for user types. None: the column has one cell
-    /// without a path.
-    pub fn path_cell_type(&self) -> Option<&Self> {
-        match self {
-            Self::List { frozen: false, .. } => Some(&Self::TimeUuid),
-            Self::Set { element, frozen: false } => Some(element),
-            Self::Map { key, frozen: false, .. } => Some(key),
-            Self::Udt(_, false) => Some(&Self::SmallInt),
-            _ => None,
-        }
-    }
-
-    /// Type of the value of the cell at `path`. None: the user type has no such field.
-    pub fn value_cell_type(&self, path: &[u8]) -> Option<&Self> {
-        match self {
-            Self::List { element, frozen: false } => Some(element),
-            Self::Set { frozen: false, .. } => Some(&Self::Empty),
-            Self::Map { value, frozen: false, .. } => Some(value),
-            Self::Udt(udt, false) => {
-                let field = u16::from_be_bytes(path.try_into().ok()?);
-                udt.fields.get(usize::from(field)).map(|(_, ty)| ty)
-            }
-            other => Some(other),
-        }
-    }
-
     /// The type as CQL text, for instance `frozen<list<int>>`: see [`crate::cql_name`].
     pub fn cql_name(&self) -> String {
         crate::cql_name::print(self)

@@ -76,13 +76,6 @@ pub fn parse_target(target: &str) -> (Option<&str>, String) {
     (word, name)
 }
 
-impl IndexMetadata {
-    /// The column that the index is about. None: the target names no column of the table.
-    pub fn target_column<'t>(&self, table: &'t TableMetadata) -> Option<&'t ColumnMetadata> {
-        table.column_by_name(&parse_target(self.options.get("target")?).1)
-    }
-}
-
 impl IndexDefinition {
     /// The definition of a legacy index. None: the index belongs to another class, or its target is
     /// not understood. `compatible`: the types of the hidden table are written as Cassandra 4

@@ -243,11 +243,6 @@ impl Stats {
             put_clustering_values(out, &bound.values, &types[..bound.values.len().min(types.len())]);
         }
     }
-
-    /// Something in here can be dropped once it is old enough.
-    pub fn may_have_tombstones(&self) -> bool {
-        self.min_local_deletion_time != NO_DELETION_TIME
-    }
 }
 
 fn commit_log_intervals(
