@@ -94,6 +94,24 @@ fn sound_sources_are_merged() {
     assert_eq!(read(vec![(first, vec![row(5), row(1)])], true), Ok(3));
 }
 
+/// A range that closes and one that opens may touch without being joined to a boundary: two
+/// deletions of a memtable that meet behind a row.
+#[test]
+fn ranges_that_touch_are_merged() {
+    let (first, _) = keys();
+    let some = |deletion: i64| Some(DeletionTime::new(deletion, 5));
+    let marker = |position, close, open| Unfiltered::Marker(RangeTombstoneMarker { position, close, open });
+    let mut items = vec![
+        marker(ClusteringPrefix::start(clustering(2), true), None, some(5)),
+        marker(ClusteringPrefix::end(clustering(5), true), some(5), None),
+        marker(ClusteringPrefix::start(clustering(5), false), None, some(7)),
+        marker(ClusteringPrefix::end(clustering(8), true), some(7), None),
+    ];
+    assert_eq!(read(vec![(first, items.clone())], false), Ok(6));
+    items.reverse();
+    assert_eq!(read(vec![(first, items)], true), Ok(6));
+}
+
 #[test]
 fn partitions_out_of_order_fail_the_read() {
     let (first, second) = keys();
