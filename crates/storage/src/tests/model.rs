@@ -1,11 +1,13 @@
 //! Random histories over many lives of a machine.
 //!
 //! Checked: after every crash the engine shows all acknowledged writes and of those under way at the crash some prefix, nothing else; reads by
-//! partition, slice and range, forwards and reversed, equal the twin's. Not checked here: expiry and purging (gc_grace is never over).
+//! partition, slice and range, forwards and reversed, equal the twin's; rows with a TTL go when it is over; a truncated table is empty, and so is
+//! one that was dropped and created again. Not checked here: purging (gc_grace is never over; `purging` has that).
 
 mod damage;
 mod faults;
 mod sources;
+mod whole_table;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,6 +87,8 @@ struct Model {
     sources: Vec<sources::Source>,
     /// Directories of SSTables so far.
     tags: u64,
+    /// How often the table was created again.
+    tables: u8,
 }
 
 impl Model {
@@ -92,16 +96,17 @@ impl Model {
         let sim = Sim::new(seed);
         let dice = sim.dice();
         let clock = 1_700_000_000_000_000;
-        Self { sim, dice, histories: vec![Vec::new()], clock, sources: Vec::new(), tags: 0 }
+        Self { sim, dice, histories: vec![Vec::new()], clock, sources: Vec::new(), tags: 0, tables: 0 }
     }
 
     fn open(&self) -> Result<Arc<Engine>, StorageError> {
         let (engine, _) =
             crate::open(&self.sim.env(), options(&self.dice, common::ROW_CACHES[(self.sim.seed() / 5 % 2) as usize]))?;
-        if engine.schema().keyspace("model").is_none() {
-            let seed = self.sim.seed();
-            let both =
-                |schema: &schema::Schema| schema.with_keyspace(keyspace(seed)).with_keyspace(sources::keyspace(seed));
+        // also where the last life ended between DROP and CREATE
+        if !self.is_there(&engine) {
+            let (seed, id) = (self.sim.seed(), TableId([if self.tables == 0 { 9 } else { 100 + self.tables }; 16]));
+            let own = common::keyspace("model", Some(table_of(id, "model", seed)));
+            let both = |schema: &schema::Schema| schema.with_keyspace(own).with_keyspace(sources::keyspace(seed));
             let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(both(schema)))?;
             let position = changed.expect("the change is not refused").position.expect("rows were written");
             self.sim.block_on(engine.log.wait_durable(position))?;
@@ -120,7 +125,11 @@ impl Model {
         self.clock += 1;
         // mostly now, sometimes long ago
         let at = if dice.chance(90) { self.clock } else { dice.below(self.clock as u64) as i64 };
-        match dice.below(20) {
+        match dice.below(22) {
+            20..=21 => {
+                let ends = self.sim.env().clock.now_seconds() + 1 + dice.below(200) as u32;
+                Op::Expiring { k, c, v: dice.below(1000) as i32, at: self.clock, ends }
+            }
             0 => Op::DeletePartition { k, at },
             1..=3 => Op::DeleteRange { k, from: c, to: c + dice.below(20) as i32, at },
             4..=5 => Op::DeleteRow { k, c, at },
@@ -138,6 +147,14 @@ impl Model {
                 let mut row = Row::new(clustering(*c));
                 row.liveness = Liveness::new(*at);
                 row.add_cell(Cell::live(column("v"), *at, int(*v)));
+                update.add_row(row);
+            }
+            Op::Expiring { c, v, at, ends, .. } => {
+                // how long a row has to live is not more than what is left of it
+                let ttl = ends.saturating_sub(now).max(1);
+                let mut row = Row::new(clustering(*c));
+                row.liveness = Liveness::expiring(*at, ttl, *ends);
+                row.add_cell(Cell { ttl, local_deletion_time: *ends, ..Cell::live(column("v"), *at, int(*v)) });
                 update.add_row(row);
             }
             Op::Static { s, at, .. } => {
@@ -207,8 +224,12 @@ impl Model {
         content.collect()
     }
 
-    fn expected(ops: &[Op]) -> BTreeMap<i32, Partition> {
-        let all = (0..PARTITIONS).map(|k| (k, twin::partition(k, ops.iter())));
+    fn now(&self) -> u32 {
+        self.sim.env().clock.now_seconds()
+    }
+
+    fn expected(ops: &[Op], now: u32) -> BTreeMap<i32, Partition> {
+        let all = (0..PARTITIONS).map(|k| (k, twin::partition(k, ops.iter(), now)));
         all.filter(|(_, partition)| !partition.is_empty()).collect()
     }
 
@@ -223,8 +244,9 @@ impl Model {
         let found = self
             .read(engine, &self.command(engine, PartitionRange::Key(key(k)), slices, reversed))
             .expect("a sound disk reads");
+        let now = self.now();
         let expected = |history: &Vec<Op>| {
-            let partition = twin::partition(k, history.iter());
+            let partition = twin::partition(k, history.iter(), now);
             let mut rows: Vec<_> = partition.rows.range(from..to).map(|(c, v)| (*c, *v)).collect();
             if reversed {
                 rows.reverse();
@@ -250,8 +272,9 @@ impl Model {
         };
         let found = self.read(engine, &self.command(engine, range, Slices::all(), false)).expect("a sound disk reads");
         let found: Vec<_> = found.into_iter().map(|(k, ..)| k).collect();
+        let now = self.now();
         let expected = |history: &Vec<Op>| {
-            let there = Self::expected(history);
+            let there = Self::expected(history, now);
             keys.iter().filter(|(key, k)| *key > from && there.contains_key(k)).map(|(_, k)| *k).collect::<Vec<_>>()
         };
         self.histories.retain(|history| expected(history) == found);
@@ -261,13 +284,23 @@ impl Model {
     /// One life: writes, flushes, compactions, reads, then some writes that nobody waits for.
     fn live(&mut self, engine: &Arc<Engine>) -> Vec<Op> {
         for _ in 0..self.dice.below(120) {
-            match self.dice.below(30) {
+            match self.dice.below(36) {
+                30 => self.sim.advance(std::time::Duration::from_secs(self.dice.below(60))),
+                31..=32 => {
+                    self.truncate(engine).expect("a sound disk truncates");
+                    self.forget();
+                }
+                33 => {
+                    self.create_again(engine).expect("a sound disk drops and creates");
+                    self.forget();
+                }
+                34..=35 => self.alter(engine).expect("a sound disk alters"),
                 0 => {
-                    let store = engine.table(TableId([9; 16])).expect("the table is open");
+                    let store = self.store(engine);
                     let _ = self.sim.block_on(engine.flush(&store));
                 }
                 1 => {
-                    let store = engine.table(TableId([9; 16])).expect("the table is open");
+                    let store = self.store(engine);
                     let _ = self.sim.block_on(engine.compact(&store));
                 }
                 2 => drop(self.sim.run_until_idle()),
@@ -299,18 +332,18 @@ impl Model {
 
     /// The content after a crash is that of the acknowledged writes and a prefix of those under way.
     fn check_after_crash(&mut self, engine: &Engine, under_way: Vec<Op>) {
-        let content = self.content(engine);
+        let (content, now) = (self.content(engine), self.now());
         let mut agreeing = Vec::new();
         for history in &self.histories {
             for survivors in 0..=under_way.len() {
                 let mut ops = history.clone();
                 ops.extend_from_slice(&under_way[..survivors]);
-                if Self::expected(&ops) == content {
+                if Self::expected(&ops, now) == content {
                     agreeing.push(ops);
                 }
             }
         }
-        let expected = Self::expected(&self.histories[0]);
+        let expected = Self::expected(&self.histories[0], now);
         let seed = self.sim.seed();
         assert!(!agreeing.is_empty(), "seed {seed}: {content:?} is not {expected:?} (under way: {under_way:?})");
         self.histories = agreeing;

@@ -15,6 +15,8 @@ pub enum Op {
     DeleteRange { k: i32, from: i32, to: i32, at: i64 },
     /// DELETE of a partition.
     DeletePartition { k: i32, at: i64 },
+    /// INSERT of a whole row with a TTL, which is over from the second `ends` on.
+    Expiring { k: i32, c: i32, v: i32, at: i64, ends: u32 },
 }
 
 impl Op {
@@ -25,7 +27,8 @@ impl Op {
             | Self::Static { k, .. }
             | Self::DeleteRow { k, .. }
             | Self::DeleteRange { k, .. }
-            | Self::DeletePartition { k, .. } => *k,
+            | Self::DeletePartition { k, .. }
+            | Self::Expiring { k, .. } => *k,
         }
     }
 }
@@ -46,8 +49,8 @@ impl Partition {
     }
 }
 
-/// What a partition looks like after these writes.
-pub fn partition<'a>(k: i32, ops: impl Iterator<Item = &'a Op> + Clone) -> Partition {
+/// What a partition looks like after these writes, at a second.
+pub fn partition<'a>(k: i32, ops: impl Iterator<Item = &'a Op> + Clone, now: u32) -> Partition {
     let ops = ops.filter(move |op| op.k() == k);
     let whole = ops
         .clone()
@@ -65,12 +68,18 @@ pub fn partition<'a>(k: i32, ops: impl Iterator<Item = &'a Op> + Clone) -> Parti
             .unwrap_or(i64::MIN)
             .max(whole)
     };
-    let mut best: BTreeMap<i32, (i64, [u8; 4])> = BTreeMap::new();
+    // the newest of each row with its timestamp, its value, and when it ends
+    let mut best: BTreeMap<i32, (i64, [u8; 4], u32)> = BTreeMap::new();
     let mut best_static: Option<(i64, [u8; 4])> = None;
     for op in ops.clone() {
         match op {
             Op::Insert { c, v, at, .. } if *at > deleted_at(*c) => {
-                let found = (*at, v.to_be_bytes());
+                let found = (*at, v.to_be_bytes(), u32::MAX);
+                let entry = best.entry(*c).or_insert(found);
+                *entry = (*entry).max(found);
+            }
+            Op::Expiring { c, v, at, ends, .. } if *at > deleted_at(*c) => {
+                let found = (*at, v.to_be_bytes(), *ends);
                 let entry = best.entry(*c).or_insert(found);
                 *entry = (*entry).max(found);
             }
@@ -83,6 +92,10 @@ pub fn partition<'a>(k: i32, ops: impl Iterator<Item = &'a Op> + Clone) -> Parti
     }
     Partition {
         s: best_static.map(|(_, bytes)| i32::from_be_bytes(bytes)),
-        rows: best.into_iter().map(|(c, (_, bytes))| (c, i32::from_be_bytes(bytes))).collect(),
+        rows: best
+            .into_iter()
+            .filter(|(_, (.., ends))| *ends > now)
+            .map(|(c, (_, bytes, _))| (c, i32::from_be_bytes(bytes)))
+            .collect(),
     }
 }

@@ -34,7 +34,7 @@ pub fn options(directory: PathBuf, copy: bool) -> import::Options {
 
 impl Model {
     pub fn store(&self, engine: &Engine) -> Arc<TableStore> {
-        engine.table(TableId([9; 16])).expect("the table is open")
+        engine.table_by_name("model", "t").expect("the table is open")
     }
 
     /// Makes SSTables, on a sound disk.
