@@ -3,8 +3,8 @@
 //! - Partitions ascend by key: checked in every build, once a partition.
 //! - Each range that opens is closed before its partition ends: checked in every build, once a
 //!   partition.
-//! - Positions ascend within a partition, or descend if the merge is reversed. Two markers may stand
-//!   at one position: a range that closes there and one that opens there. Checked in builds
+//! - Positions ascend within a partition, or descend if the merge is reversed. Two markers may
+//!   stand at one position: a range that closes there and one that opens there. Checked in builds
 //!   with debug assertions only, because the comparison and the kept clustering cost some 4 % of
 //!   the instructions of a merged slice.
 //!

@@ -41,7 +41,7 @@ impl Model {
         let old = self.table(engine);
         let mut specs = old.specs();
         if self.dice.chance(50) && specs.len() < 10 {
-            let (name, kind) = (format!("added{}", specs.len()).into(), ColumnKind::Regular);
+            let (name, kind) = (format!("added{}", specs.len()), ColumnKind::Regular);
             specs.push(ColumnSpec { name, kind, position: 0, ty: CqlType::Int, reversed: false });
         }
         let mut params = old.params.clone();
