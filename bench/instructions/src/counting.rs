@@ -54,7 +54,7 @@ pub fn count() -> Result<Counts> {
 
 /// The smallest count of each case. Rounds differ where memory is taken from the system, or where
 /// a lock happens to be held by another thread; both only add.
-fn least(rounds: Counts) -> Counts {
+pub fn least(rounds: Counts) -> Counts {
     let mut least = Counts::new();
     for (name, count) in rounds {
         match least.iter_mut().find(|(known, _)| *known == name) {
