@@ -1,7 +1,8 @@
-//! Truncating: a table loses everything that it holds. Also: taking the files of a dropped table off the disk.
+//! Truncating: a table loses everything that it holds. Also: taking the files of a dropped table
+//! off the disk.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::commitlog::LogPosition;
@@ -13,24 +14,33 @@ use crate::table::view::FlushSet;
 use crate::truncation_records::Truncation;
 use crate::{layout, snapshot, truncation_records};
 
-/// Records that a table is being truncated: what the log has of it up to `position` is not replayed. The caller waits until the returned
-/// position is durable before anything of the table goes.
+/// Bytes that the transaction log of a removal takes at most, with what a file system needs beside
+/// them.
+const ROOM_BYTES: usize = 16 << 10;
+
+/// Name of the file that holds this room while a truncation is recorded.
+const ROOM_FILE: &str = "truncating.tmp";
+
+/// Records that a table is being truncated: what the log has of it up to `position` is not
+/// replayed. The caller waits until the returned position is durable before anything of the table
+/// goes.
 fn record(engine: &Engine, store: &TableStore, position: LogPosition) -> Result<Option<LogPosition>, StorageError> {
     let at_millis = engine.env.clock.now_micros() / 1000;
     advance(engine, store, |_| Truncation { position, at_millis })
 }
 
-/// Whether memtables hold what the log has up to `position`. Flushes are in the order of the log, so they do not, unless another program wrote
-/// SSTables of the directory.
+/// Whether memtables hold what the log has up to `position`. Flushes are in the order of the log,
+/// so they do not, unless another program wrote SSTables of the directory.
 pub(crate) fn is_in_memtables(store: &TableStore, position: LogPosition) -> bool {
     let is_before = |memtable: &Arc<Memtable>| memtable.log_range().is_some_and(|range| range.first <= position);
     let view = store.view();
     view.flushing.iter().flat_map(|set| &set.memtables).chain(&view.active).any(is_before)
 }
 
-/// Records that the log has nothing to say about a table up to `position`, though it was not truncated: all of it was in SSTables, and nothing
-/// is left of it. Where memtables hold part of it the caller has flushed them. The caller waits until the returned position is durable before
-/// the SSTables go.
+/// Records that the log has nothing to say about a table up to `position`, though it was not
+/// truncated: all of it was in SSTables, and nothing is left of it. Where memtables hold part of it
+/// the caller has flushed them. The caller waits until the returned position is durable before the
+/// SSTables go.
 pub(crate) fn record_purged(
     engine: &Engine,
     store: &TableStore,
@@ -59,13 +69,18 @@ fn advance(
     Ok(applied.position)
 }
 
-/// Drops all data that a table has when this begins; durable when it completes. After a snapshot where one is taken (`auto_snapshot`).
+/// Drops all data that a table has when this begins; durable when it completes. After a snapshot
+/// where one is taken (`auto_snapshot`).
 ///
-/// 1. Memtables are frozen, and flushed: the snapshot has their rows, and what a crash leaves of an unfinished truncation is a table with all of
-///    its rows or none of its files, not one without its last deletions. A full device may refuse the flush; then it goes on without it, since
-///    truncating is how an operator makes room, and the snapshot lacks these rows (a warning says so).
-/// 2. The snapshot is taken. If that is refused, so is the truncation, and nothing is changed: the snapshot is the way back.
-/// 3. It is recorded that the log has nothing to say about the table up to where its memtables were frozen.
+/// 1. Memtables are frozen, and flushed: the snapshot has their rows, and what a crash leaves of an
+///    unfinished truncation is a table with all of its rows or none of its files, not one without
+///    its last deletions. A full device may refuse the flush; then it goes on without it, since
+///    truncating is how an operator makes room, and the snapshot lacks these rows (a warning says
+///    so).
+/// 2. The snapshot is taken. If that is refused, so is the truncation, and nothing is changed: the
+///    snapshot is the way back.
+/// 3. It is recorded that the log has nothing to say about the table up to where its memtables were
+///    frozen.
 /// 4. The SSTables go, and memtables that could not be flushed.
 ///
 /// What is written meanwhile stays if it is in memtables at the end.
@@ -76,12 +91,16 @@ pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(
     let before = engine.log.position();
     let frozen = crate::flush::freeze(engine, store);
     let position = frozen.as_ref().map_or(before, |set| set.up_to.max(before));
+    let mut room = None;
     if let Some(set) = &frozen {
         match engine.flush_frozen(store, set).await {
-            Err(error @ StorageError::NoSpace { .. }) => tracing::warn!(
-                table = store.name(), %error,
-                "a table is truncated whose rows in memory cannot be written: a snapshot is without them"
-            ),
+            Err(error @ StorageError::NoSpace { .. }) => {
+                tracing::warn!(
+                    table = store.name(), %error,
+                    "a table is truncated whose rows in memory cannot be written: a snapshot is without them"
+                );
+                room = Some(keep_room(engine, store)?);
+            }
             flushed => flushed?,
         }
     }
@@ -91,7 +110,32 @@ pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(
     if let Some(recorded) = record(engine, store, position)? {
         engine.log.wait_durable(recorded).await?;
     }
-    in_background(engine, store, move |engine, store| remove_all(engine, store, frozen.as_ref())).await
+    let remove = move |engine: &Engine, store: &Arc<TableStore>| {
+        if let Some(room) = room {
+            engine.env.disk.remove_file(&room).map_err(|error| StorageError::io(&room, &error))?;
+        }
+        remove_all(engine, store, frozen.as_ref())
+    };
+    in_background(engine, store, remove).await
+}
+
+/// Takes the room on a full device that the removal of the SSTables needs, before anything is
+/// recorded. Otherwise the removal could be refused when rows that only memory and log have are
+/// given up already: after a restart part of the table would be gone. Gives the file, which goes
+/// just before the removal begins.
+fn keep_room(engine: &Engine, store: &TableStore) -> Result<PathBuf, StorageError> {
+    let directory = store.directories.first().ok_or(StorageError::ReadOnly)?;
+    let path = directory.join(ROOM_FILE);
+    let written = engine.env.disk.create(&path).and_then(|mut file| {
+        file.write_all(&[0; ROOM_BYTES])?;
+        file.sync_data()
+    });
+    if let Err(error) = written {
+        // what was written of it is room for somebody else
+        let _ = engine.env.disk.remove_file(&path);
+        return Err(StorageError::io(&path, &error));
+    }
+    Ok(path)
 }
 
 async fn in_background(
@@ -104,7 +148,8 @@ async fn in_background(
     done.unwrap_or_else(|_| Err(StorageError::Refused { why: "too much background work waits".to_owned() }))
 }
 
-/// Removes the SSTables, and then the memtables up to `last` that are not flushed: a reader never finds rows without what deletes them.
+/// Removes the SSTables, and then the memtables up to `last` that are not flushed: a reader never
+/// finds rows without what deletes them.
 fn remove_all(engine: &Engine, store: &Arc<TableStore>, last: Option<&Arc<FlushSet>>) -> Result<(), StorageError> {
     let in_order = crate::flush::in_order(store);
     for index in store.view().indexes.iter() {
@@ -117,7 +162,8 @@ fn remove_all(engine: &Engine, store: &Arc<TableStore>, last: Option<&Arc<FlushS
     Ok(())
 }
 
-/// Takes the files of a dropped table off the disk; its snapshots and backups stay, and with them the directory.
+/// Takes the files of a dropped table off the disk; its snapshots and backups stay, and with them
+/// the directory.
 pub fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
     store.directories.iter().try_for_each(|directory| remove_files_in(engine, directory))
 }
