@@ -5,6 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use env::Env;
+
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -99,7 +101,7 @@ pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(
                     table = store.name(), %error,
                     "a table is truncated whose rows in memory cannot be written: a snapshot is without them"
                 );
-                room = Some(keep_room(engine, store)?);
+                room = Some(in_background(engine, store, Room::keep).await?);
             }
             flushed => flushed?,
         }
@@ -111,38 +113,47 @@ pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(
         engine.log.wait_durable(recorded).await?;
     }
     let remove = move |engine: &Engine, store: &Arc<TableStore>| {
-        if let Some(room) = room {
-            engine.env.disk.remove_file(&room).map_err(|error| StorageError::io(&room, &error))?;
-        }
+        drop(room);
         remove_all(engine, store, frozen.as_ref())
     };
     in_background(engine, store, remove).await
 }
 
-/// Takes the room on a full device that the removal of the SSTables needs, before anything is
-/// recorded. Otherwise the removal could be refused when rows that only memory and log have are
-/// given up already: after a restart part of the table would be gone. Gives the file, which goes
-/// just before the removal begins.
-fn keep_room(engine: &Engine, store: &TableStore) -> Result<PathBuf, StorageError> {
-    let directory = store.directories.first().ok_or(StorageError::ReadOnly)?;
-    let path = directory.join(ROOM_FILE);
-    let written = engine.env.disk.create(&path).and_then(|mut file| {
-        file.write_all(&[0; ROOM_BYTES])?;
-        file.sync_data()
-    });
-    if let Err(error) = written {
-        // what was written of it is room for somebody else
-        let _ = engine.env.disk.remove_file(&path);
-        return Err(StorageError::io(&path, &error));
-    }
-    Ok(path)
+/// Room on a full device that the removal of the SSTables needs, kept from before anything is
+/// recorded until just before the removal begins. Otherwise the removal could be refused when rows
+/// that only memory and log have are given up already: after a restart part of the table would be
+/// gone. Dropping it gives the room back, also where the truncation ends with an error.
+struct Room {
+    env: Env,
+    path: PathBuf,
 }
 
-async fn in_background(
+impl Room {
+    fn keep(engine: &Engine, store: &Arc<TableStore>) -> Result<Self, StorageError> {
+        let directory = store.directories.first().expect("a table has a directory");
+        let room = Self { env: engine.env.clone(), path: directory.join(ROOM_FILE) };
+        let written = room.env.disk.create(&room.path).and_then(|mut file| {
+            file.write_all(&[0; ROOM_BYTES])?;
+            file.sync_data()
+        });
+        written.map_err(|error| StorageError::io(&room.path, &error))?;
+        Ok(room)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Err(error) = self.env.disk.remove_file(&self.path) {
+            tracing::debug!(path = %self.path.display(), %error, "room on a full device is not given back");
+        }
+    }
+}
+
+async fn in_background<T: Send + 'static>(
     engine: &Arc<Engine>,
     store: &Arc<TableStore>,
-    job: impl FnOnce(&Engine, &Arc<TableStore>) -> Result<(), StorageError> + Send + 'static,
-) -> Result<(), StorageError> {
+    job: impl FnOnce(&Engine, &Arc<TableStore>) -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, StorageError> {
     let (of_engine, store) = (Arc::clone(engine), Arc::clone(store));
     let done = engine.env.blocking("truncate", move || job(&of_engine, &store)).await;
     done.unwrap_or_else(|_| Err(StorageError::Refused { why: "too much background work waits".to_owned() }))
