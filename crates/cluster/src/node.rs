@@ -82,6 +82,8 @@ pub struct Node {
     pub(crate) partition_locks: Stripes,
     /// Of logged batches.
     pub(crate) batch_replay: BatchReplay,
+    /// Mutations that replicas have not taken and for which no hint was kept.
+    pub(crate) hints_refused: metrics::Counter,
     /// Held while the schema changes, and until the files of dropped indexes are gone.
     pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,
 }

@@ -45,6 +45,7 @@ impl Node {
             counter_locks,
             partition_locks,
             batch_replay: BatchReplay::default(),
+            hints_refused: metrics::Counter::default(),
             schema_changes,
         };
         match node.replay_batches() {
