@@ -14,6 +14,7 @@ use types::{DecoratedKey, Token};
 use crate::batch_replay::BatchReplay;
 use crate::clock::{TimeUuids, WriteClock};
 use crate::identity::{Identity, local_table};
+use crate::joined::Joined;
 use crate::replica::Replica;
 use crate::sampling::Sampling;
 use crate::stripes::Stripes;
@@ -84,6 +85,8 @@ pub struct Node {
     pub(crate) batch_replay: BatchReplay,
     /// Mutations that replicas have not taken and for which no hint was kept.
     pub(crate) hints_refused: metrics::Counter,
+    /// Its place among the others; empty while it is alone.
+    pub(crate) joined: Joined,
     /// Held while the schema changes, and until the files of dropped indexes are gone.
     pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,
 }

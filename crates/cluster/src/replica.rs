@@ -2,6 +2,7 @@
 //!
 //! The engine is behind this: a coordinator asks a replica and never the engine. This node is asked by a call,
 //! nothing is serialised. Files: [`apply`] for writes, [`read`] for reads.
+//! What other nodes ask of it comes through [`crate::serve`].
 
 pub mod apply;
 mod forecast;

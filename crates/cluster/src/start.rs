@@ -9,6 +9,7 @@ use crate::batch_replay::BatchReplay;
 use crate::clock::TimeUuids;
 use crate::error::NodeError;
 use crate::identity::{Identity, IdentityOptions, local_table};
+use crate::joined::Joined;
 use crate::node::{Node, Timeouts};
 use crate::replica::Replica;
 use crate::stripes::Stripes;
@@ -46,6 +47,7 @@ impl Node {
             partition_locks,
             batch_replay: BatchReplay::default(),
             hints_refused: metrics::Counter::default(),
+            joined: Joined::default(),
             schema_changes,
         };
         match node.replay_batches() {

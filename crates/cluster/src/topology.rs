@@ -1,16 +1,28 @@
-//! The ring snapshot of this node: made at the start, and anew when a schema change has changed keyspaces.
+//! The ring snapshot of this node: made at the start, and anew when a schema change has changed
+//! keyspaces or gossip tells of a change of the ring.
 //!
-//! Today the ring has one endpoint, this node, which is up and owns all tokens.
+//! A node alone has one endpoint, itself, which is up and owns all tokens. Of the others gossip
+//! tells: an endpoint belongs to the ring when it has told its status, tokens and host id.
 
+use std::net::SocketAddr;
+
+use gossip::{Gossip, Status};
+use internode::payload::gossip::tokens::tokens_of;
+use internode::payload::gossip::{ApplicationState, EndpointState};
 use ring::{Endpoint, EndpointId, Replication, Ring, State};
 use schema::Schema;
+use types::Token;
 
 use crate::identity::Identity;
 use crate::node::Node;
 
 /// The ring of a node alone.
 pub(crate) fn ring_of_one(identity: &Identity, schema: &Schema) -> Ring {
-    let this = Endpoint {
+    with_keyspaces(&Ring::new(vec![endpoint_of_this(identity)], EndpointId(0)), schema)
+}
+
+fn endpoint_of_this(identity: &Identity) -> Endpoint {
+    Endpoint {
         address: identity.broadcast,
         native: identity.native,
         host_id: identity.host_id,
@@ -19,9 +31,38 @@ pub(crate) fn ring_of_one(identity: &Identity, schema: &Schema) -> Ring {
         tokens: identity.tokens.clone(),
         is_up: true,
         state: State::Normal,
-    };
-    with_keyspaces(&Ring::new(vec![this], EndpointId(0)), schema)
+    }
 }
+
+/// An endpoint as gossip tells of it; `None`: it is no member of the ring, or has not told enough.
+fn endpoint_of(address: SocketAddr, told: &EndpointState, is_alive: bool) -> Option<Endpoint> {
+    let status = Status::of(told)?;
+    let state = match status {
+        Status::Normal | Status::Shutdown | Status::Removing => State::Normal,
+        Status::Boot | Status::BootReplace(_) => State::Joining,
+        Status::Leaving => State::Leaving,
+        Status::Moving(_) => State::Moving,
+        Status::Left(_) | Status::Removed(_) | Status::Hibernate | Status::Other(_) => return None,
+    };
+    let mut tokens: Vec<Token> =
+        tokens_of(told.value(ApplicationState::Tokens)?).ok()?.into_iter().map(Token).collect();
+    tokens.sort();
+    let native = told.value(ApplicationState::NativeAddressAndPort).and_then(|text| text.parse().ok());
+    let text = |state| told.value(state).map(str::to_owned);
+    Some(Endpoint {
+        address,
+        native: native.unwrap_or_else(|| SocketAddr::new(address.ip(), DEFAULT_NATIVE_PORT)),
+        host_id: types::literal::parse_uuid(told.value(ApplicationState::HostId)?)?,
+        data_center: text(ApplicationState::Dc).unwrap_or_else(|| "UNKNOWN_DC".to_owned()),
+        rack: text(ApplicationState::Rack).unwrap_or_else(|| "UNKNOWN_RACK".to_owned()),
+        tokens,
+        is_up: is_alive && status != Status::Shutdown,
+        state,
+    })
+}
+
+/// Where drivers connect to a node that does not say so.
+const DEFAULT_NATIVE_PORT: u16 = 9042;
 
 /// The ring with the keyspaces of a schema. Keyspaces whose replication this node cannot place (it was written by
 /// another program) are told of once, and requests for them are refused.
@@ -39,6 +80,16 @@ impl Node {
     pub(crate) fn renew_ring(&self) {
         let schema = self.schema();
         self.ring.rcu(|ring| with_keyspaces(ring, &schema));
+    }
+
+    /// The ring follows gossip. Nothing is made anew where nothing of the ring has changed.
+    pub(crate) fn follow(&self, gossip: &Gossip) {
+        let peers = gossip.peers().iter();
+        let others = peers.filter_map(|(address, peer)| endpoint_of(*address, &peer.state, peer.is_alive));
+        let endpoints: Vec<_> = std::iter::once(endpoint_of_this(&self.identity)).chain(others).collect();
+        if self.ring.load().endpoints() != endpoints {
+            self.ring.rcu(|ring| ring.with_endpoints(endpoints.clone(), EndpointId(0)));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use bytes::{Buf, Bytes, BytesMut};
-use internode::payload::failure::FailureReason;
+use internode::payload::failure;
 use internode::payload::gossip::tokens::tokens_of;
 use internode::payload::gossip::{Ack, Ack2, ApplicationState, Digest, EndpointState, Shutdown, States, Syn};
 use internode::payload::simple::{Truncated, Truncation, decode_ping, decode_uuid, encode_ping};
@@ -121,8 +121,8 @@ fn payload(verb: Verb, payload: &[u8], version: MessagingVersion) -> Option<(Val
             (told, done.encode().unwrap())
         }
         Verb::FailureRsp => {
-            let reason = FailureReason::decode(payload).unwrap();
-            (json!({"code": reason.code()}), reason.encode())
+            let reason = failure::decode(payload).unwrap();
+            (json!({"code": reason.code()}), failure::encode(reason))
         }
         _ if payload.is_empty() => (json!({}), Vec::new()),
         _ => return None,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gossip::{Event, Gossip, Options};
 use internode::{Envelope, Framing, LinkType, MessagingVersion};
 use links::{LinkOptions, Peer};
-use membership::{Follower, Introduction, JoinOptions, Membership};
+use membership::{Follower, Introduction, JoinOptions, Membership, Messenger};
 
 struct Print;
 
@@ -22,7 +22,7 @@ impl Follower for Print {
         [0; 16]
     }
 
-    fn requested(&self, from: &Peer, _link: LinkType, message: Envelope) -> bool {
+    fn requested(&self, _via: &Messenger, from: &Peer, _link: LinkType, message: Envelope) -> bool {
         println!("{} asks {}", from.address, message.header.verb.name());
         false
     }

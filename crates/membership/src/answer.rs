@@ -3,17 +3,19 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use internode::payload::failure::FailureReason;
+use internode::payload::failure;
 use internode::payload::gossip::{Ack, Ack2, Shutdown, Syn};
 use internode::payload::simple::decode_ping;
-use internode::{Envelope, Flags, InternodeError, LinkType, Verb};
+use internode::{Envelope, InternodeError, LinkType, Verb};
 use links::{Peer, Receiver};
+use types::FailureReason;
 
-use crate::shared::{Asked, Shared};
+use crate::request::Unanswered;
+use crate::shared::{Asked, Messenger};
 
-impl Receiver for Shared {
+impl Receiver for Messenger {
     fn received(&self, from: &Peer, link: LinkType, message: Envelope) {
-        let now = self.now();
+        let now = self.0.now();
         if message.header.is_expired(now.wall_millis) {
             return;
         }
@@ -24,13 +26,13 @@ impl Receiver for Shared {
     }
 }
 
-impl Shared {
+impl Messenger {
     fn handle(&self, from: &Peer, link: LinkType, message: Envelope) -> Result<(), InternodeError> {
         let (payload, peer) = (&message.payload, from.address);
         match message.header.verb {
             Verb::GossipDigestSyn => {
                 let syn = Syn::decode(payload)?;
-                self.with_gossip(|gossip, _| {
+                self.0.with_gossip(|gossip, _| {
                     if !gossip.is_of_this_cluster(&syn) {
                         tracing::warn!(%peer, cluster = syn.cluster, "a node of another cluster or partitioner is not answered");
                     }
@@ -39,48 +41,55 @@ impl Shared {
             }
             Verb::GossipDigestAck => {
                 let ack = Ack::decode(payload)?;
-                self.with_gossip(|gossip, now| gossip.on_ack(peer, ack, now));
+                self.0.with_gossip(|gossip, now| gossip.on_ack(peer, ack, now));
             }
             Verb::GossipDigestAck2 => {
                 let ack2 = Ack2::decode(payload)?;
-                self.with_gossip(|gossip, now| gossip.on_ack2(ack2, now));
+                self.0.with_gossip(|gossip, now| gossip.on_ack2(ack2, now));
             }
             Verb::GossipShutdown => {
                 let shutdown = Shutdown::decode(payload, from.version)?;
-                self.with_gossip(|gossip, now| gossip.on_shutdown(peer, shutdown.state, now));
+                self.0.with_gossip(|gossip, now| gossip.on_shutdown(peer, shutdown.state, now));
             }
             Verb::EchoReq => {
-                if !self.is_leaving.load(Ordering::Acquire) {
-                    self.answer(from, None, &message, Vec::new());
+                if !self.0.is_leaving.load(Ordering::Acquire) {
+                    self.answer_on(from, None, &message, Vec::new());
                 }
             }
             Verb::PingReq => {
                 let asked = decode_ping(payload)?;
-                self.answer(from, Some(asked), &message, Vec::new());
+                self.answer_on(from, Some(asked), &message, Vec::new());
             }
-            Verb::SchemaVersionReq => self.answer(from, None, &message, self.follower.schema_version().to_vec()),
+            Verb::SchemaVersionReq => self.answer_on(from, None, &message, self.0.follower.schema_version().to_vec()),
             verb if verb.is_answer() => {
-                let now = self.now();
-                let asked = self.state().callbacks.take(message.header.id, peer, now.monotonic);
-                if let (Some(Asked::Echo), Verb::EchoRsp) = (asked, verb) {
-                    self.with_gossip(|gossip, now| gossip.echoed(peer, now));
+                let now = self.0.now();
+                let asked = self.0.state().callbacks.take(message.header.id, peer, now.monotonic);
+                match (asked, verb) {
+                    (Some(Asked::Echo), Verb::EchoRsp) => {
+                        self.0.with_gossip(|gossip, now| gossip.echoed(peer, now));
+                    }
+                    (Some(Asked::Answer(waits)), Verb::FailureRsp) => {
+                        // who has asked may have stopped waiting
+                        drop(waits.send(Err(Unanswered::Failed(failure::decode(payload)?))));
+                    }
+                    (Some(Asked::Answer(waits)), _) => drop(waits.send(Ok(message))),
+                    (Some(Asked::Echo) | None, _) => {}
                 }
             }
             _ => {
                 let header = message.header.clone();
-                if !self.follower.requested(from, link, message) && header.flags.has(Flags::CALL_BACK_ON_FAILURE) {
-                    let answer = header.answer(Verb::FailureRsp, self.now().wall_millis);
-                    let payload = Bytes::from(FailureReason::Unknown.encode());
-                    self.send(header.respond_to().unwrap_or(peer), Envelope { header: answer, payload });
+                if !self.0.follower.requested(self, from, link, message) {
+                    self.answer(from, &header, Err(FailureReason::Unknown));
                 }
             }
         }
         Ok(())
     }
 
-    fn answer(&self, from: &Peer, link: Option<LinkType>, request: &Envelope, payload: Vec<u8>) {
+    /// Answers a question of membership itself, on a link of the asker's choice.
+    fn answer_on(&self, from: &Peer, link: Option<LinkType>, request: &Envelope, payload: Vec<u8>) {
         let Some(verb) = request.header.verb.answer() else { return };
-        let header = request.header.answer(verb, self.now().wall_millis);
-        self.send_on(from.address, link, Envelope { header, payload: Bytes::from(payload) });
+        let header = request.header.answer(verb, self.0.now().wall_millis);
+        self.0.send_on(from.address, link, Envelope { header, payload: Bytes::from(payload) });
     }
 }

@@ -8,6 +8,7 @@
 //! - [`introduction`]: what this node says of itself
 //! - [`callbacks`]: requests that wait for their answer
 //! - [`answer`]: what comes from a neighbour
+//! - [`request`], [`messenger`]: asking others, and answering them
 //! - [`start`]: the way in and out
 //!
 //! Knows no storage. `org.apache.cassandra.service.StorageService`, `gms.Gossiper`,
@@ -16,11 +17,14 @@
 mod answer;
 pub mod callbacks;
 pub mod introduction;
+pub mod messenger;
+pub mod request;
 mod shared;
 pub mod start;
 
 pub use introduction::Introduction;
-pub use shared::Follower;
+pub use request::{Pending, Request, Unanswered};
+pub use shared::{Follower, Messenger};
 pub use start::{JoinError, JoinOptions, Membership};
 
 #[cfg(test)]

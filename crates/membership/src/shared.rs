@@ -12,7 +12,10 @@ use gossip::{Event, Gossip, Message, Now, Output};
 use internode::{Envelope, Header, LinkType, MessagingVersion, Verb};
 use links::{Links, Peer};
 
+use tokio::sync::oneshot;
+
 use crate::callbacks::Callbacks;
+use crate::request::Unanswered;
 
 /// Gossip's messages are worth something for so long.
 const GOSSIP_LIFE: Duration = Duration::from_secs(300);
@@ -26,15 +29,23 @@ pub trait Follower: Send + Sync {
     /// The version of this node's schema.
     fn schema_version(&self) -> [u8; 16];
 
-    /// A request of another family. True: it is taken, and the follower answers it. False: its
-    /// sender is told that it failed.
-    fn requested(&self, from: &Peer, link: LinkType, message: Envelope) -> bool;
+    /// A request of another family. True: it is taken, and the follower answers it through
+    /// [`Messenger::answer`]. False: its sender is told that it failed.
+    fn requested(&self, via: &Messenger, from: &Peer, link: LinkType, message: Envelope) -> bool;
 }
 
+/// The way to other nodes, for whoever asks or answers them. Clones share it. When the node has
+/// left the ring nothing is sent any more. Its verbs are in [`crate::messenger`].
+#[derive(Clone)]
+pub struct Messenger(pub(crate) Arc<Shared>);
+
 /// The purpose of a request that waits for its answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub(crate) enum Asked {
+    /// Gossip's ECHO_REQ.
     Echo,
+    /// A request of another family: who waits for it.
+    Answer(oneshot::Sender<Result<Envelope, Unanswered>>),
 }
 
 pub(crate) struct State {
@@ -64,21 +75,23 @@ impl Shared {
         Now { monotonic, wall_millis: self.env.clock.now_micros() / 1000 }
     }
 
-    pub(crate) fn send(&self, to: SocketAddr, message: Envelope) {
-        self.send_on(to, None, message);
+    pub(crate) fn send(&self, to: SocketAddr, message: Envelope) -> bool {
+        self.send_on(to, None, message)
     }
 
-    pub(crate) fn send_on(&self, to: SocketAddr, link: Option<LinkType>, message: Envelope) {
+    /// False: the message is not sent.
+    pub(crate) fn send_on(&self, to: SocketAddr, link: Option<LinkType>, message: Envelope) -> bool {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(links) = links else { return };
+        let Some(links) = links else { return false };
         let verb = message.header.verb;
         let sent = match link {
             Some(link) => links.send_on(to, link, message),
             None => links.send(to, message),
         };
-        if let Err(error) = sent {
+        if let Err(error) = &sent {
             tracing::debug!(%to, verb = verb.name(), %error, "a message is not sent");
         }
+        sent.is_ok()
     }
 
     /// Does something with gossip, then sends and tells what comes of it.
@@ -99,7 +112,9 @@ impl Shared {
             }
         }
         drop(state);
-        messages.into_iter().for_each(|(to, message)| self.send(to, message));
+        for (to, message) in messages {
+            self.send(to, message);
+        }
         result
     }
 }

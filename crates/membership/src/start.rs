@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 use crate::callbacks::Callbacks;
 use crate::introduction::Introduction;
-use crate::shared::{Follower, Shared, State};
+use crate::shared::{Follower, Messenger, Shared, State};
 
 /// The seeds are asked again after so long.
 const SHADOW_REPEAT: Duration = Duration::from_secs(5);
@@ -132,7 +132,7 @@ impl Membership {
             is_leaving: AtomicBool::new(false),
         });
         let listen = links.listen;
-        let receiver: Arc<dyn Receiver> = shared.clone();
+        let receiver: Arc<dyn Receiver> = Arc::new(Messenger(shared.clone()));
         let opened = Links::start(env, links, receiver).map_err(|error| JoinError::Port(listen, error))?;
         *shared.links.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(opened));
         let mut membership = Self { shared, stop: None, thread: Mutex::new(None) };
@@ -198,9 +198,9 @@ impl Membership {
         self.shared.with_gossip(|gossip, _| act(gossip))
     }
 
-    /// Sends a message of another family.
-    pub fn send(&self, to: SocketAddr, message: Envelope) {
-        self.shared.send(to, message);
+    /// The way to the other nodes.
+    pub fn messenger(&self) -> Messenger {
+        Messenger(self.shared.clone())
     }
 
     /// Drivers may connect now.
@@ -209,7 +209,7 @@ impl Membership {
     }
 
     /// Says that this node stops, and gives the message time to leave.
-    pub async fn leave(self) {
+    pub async fn leave(&self) {
         self.shared.is_leaving.store(true, Ordering::Release);
         let (version, now) = (self.shared.version, self.shared.now());
         let (alive, state): (Vec<_>, EndpointState) = self.shared.with_gossip(|gossip, _| {

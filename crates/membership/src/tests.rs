@@ -8,7 +8,7 @@ use env::Random;
 use env::sim::World;
 use gossip::{Event, Gossip, Options, Status};
 use internode::payload::gossip::ApplicationState;
-use internode::{Envelope, Framing, LinkType, MessagingVersion};
+use internode::{Envelope, Framing, LinkType, MessagingVersion, Verb};
 use links::{LinkOptions, Peer};
 
 use super::*;
@@ -25,8 +25,15 @@ impl Follower for Watch {
         [7; 16]
     }
 
-    fn requested(&self, _from: &Peer, _link: LinkType, _message: Envelope) -> bool {
-        false
+    /// Answers a READ_REQ with its payload, says nothing to a MUTATION_REQ, knows nothing else.
+    fn requested(&self, via: &Messenger, from: &Peer, _link: LinkType, message: Envelope) -> bool {
+        match message.header.verb {
+            Verb::ReadReq => {
+                via.answer(from, &message.header, Ok(message.payload));
+                true
+            }
+            verb => verb == Verb::MutationReq,
+        }
     }
 }
 
@@ -156,4 +163,27 @@ fn what_would_take_the_place_of_another_is_refused() {
     assert!(refused(1, same_token, 10).contains("the token 0 belongs to"));
     let other_cluster = options(&world, 2, "another");
     assert!(refused(2, other_cluster, 90).contains("none of the seeds answers"));
+}
+
+/// A request is answered, fails, or stays without an answer; one that is passed on is answered by
+/// each node that has it.
+#[test]
+fn requests_and_their_answers() {
+    let world = World::new(5, 2);
+    let nodes: Vec<_> = (0..2).map(|machine| join(&world, machine, options(&world, machine, "lab"))).collect();
+    assert!(world.run_until(Duration::from_secs(30), || nodes.iter().all(|node| alive(node) == Some(1))));
+    let messenger = nodes[0].lock().unwrap().as_ref().unwrap().as_ref().unwrap().messenger();
+    let second = address(&world, 1);
+    let ask = |verb| messenger.request(second, Request::new(verb, &b"what"[..], Duration::from_secs(2)));
+    let answer = world.block_on(ask(Verb::ReadReq)).unwrap();
+    assert_eq!((answer.header.verb, &answer.payload[..]), (Verb::ReadRsp, &b"what"[..]));
+    assert_eq!(world.block_on(ask(Verb::HintReq)), Err(Unanswered::Failed(types::FailureReason::Unknown)));
+    assert_eq!(world.block_on(ask(Verb::MutationReq)), Err(Unanswered::TimedOut));
+    let of_many = messenger.request_through(
+        second,
+        &["10.9.9.9:7000".parse().unwrap()],
+        Request::new(Verb::ReadReq, &b"all"[..], Duration::from_secs(2)),
+    );
+    let answers: Vec<_> = of_many.into_iter().map(|(peer, answer)| (peer, world.block_on(answer).is_ok())).collect();
+    assert_eq!(answers, [(second, true), ("10.9.9.9:7000".parse().unwrap(), false)]);
 }

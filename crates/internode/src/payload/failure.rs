@@ -1,56 +1,38 @@
 //! FAILURE_RSP: why a replica could not do what it was asked (`RequestFailureReason`).
 
+use types::FailureReason;
+
 use crate::error::InternodeError;
 use crate::integers::{put_uvint32, read_uvint32};
 use crate::payload::whole;
 
-/// Why a replica failed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs)] // the names are those of the protocol
-pub enum FailureReason {
-    Unknown,
-    ReadTooManyTombstones,
-    Timeout,
-    IncompatibleSchema,
-    ReadSize,
-    NodeDown,
-    IndexNotAvailable,
-    ReadTooManyIndexes,
+/// The reasons in the order of their codes.
+const REASONS: [FailureReason; 8] = [
+    FailureReason::Unknown,
+    FailureReason::ReadTooManyTombstones,
+    FailureReason::Timeout,
+    FailureReason::IncompatibleSchema,
+    FailureReason::ReadSize,
+    FailureReason::NodeDown,
+    FailureReason::IndexNotAvailable,
+    FailureReason::ReadTooManyIndexes,
+];
+
+/// The reason with a code; a code that is not known is `Unknown`.
+pub fn reason_of(code: i32) -> FailureReason {
+    usize::try_from(code).ok().and_then(|code| REASONS.get(code).copied()).unwrap_or(FailureReason::Unknown)
 }
 
-impl FailureReason {
-    const ALL: [Self; 8] = [
-        Self::Unknown,
-        Self::ReadTooManyTombstones,
-        Self::Timeout,
-        Self::IncompatibleSchema,
-        Self::ReadSize,
-        Self::NodeDown,
-        Self::IndexNotAvailable,
-        Self::ReadTooManyIndexes,
-    ];
+/// The payload.
+pub fn encode(reason: FailureReason) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_uvint32(&mut out, i32::from(reason.code()));
+    out
+}
 
-    /// The number in messages between nodes, and in answers to clients of version 5.
-    pub const fn code(self) -> i32 {
-        self as i32
-    }
-
-    /// The reason with a code; a code that is not known is `Unknown`.
-    pub fn from_code(code: i32) -> Self {
-        usize::try_from(code).ok().and_then(|code| Self::ALL.get(code).copied()).unwrap_or(Self::Unknown)
-    }
-
-    /// The payload.
-    pub fn encode(self) -> Vec<u8> {
-        let mut out = Vec::new();
-        put_uvint32(&mut out, self.code());
-        out
-    }
-
-    /// From a payload.
-    pub fn decode(payload: &[u8]) -> Result<Self, InternodeError> {
-        whole(payload, |cursor| Ok(Self::from_code(read_uvint32(cursor, "a reason of failure")?)))
-    }
+/// From a payload.
+pub fn decode(payload: &[u8]) -> Result<FailureReason, InternodeError> {
+    whole(payload, |cursor| Ok(reason_of(read_uvint32(cursor, "a reason of failure")?)))
 }
 
 #[cfg(test)]
@@ -59,11 +41,11 @@ mod tests {
 
     #[test]
     fn codes_are_places_in_the_list() {
-        for (place, reason) in FailureReason::ALL.iter().enumerate() {
-            assert_eq!(reason.code(), place as i32);
-            assert_eq!(FailureReason::decode(&reason.encode()), Ok(*reason));
+        for (place, reason) in REASONS.iter().enumerate() {
+            assert_eq!(usize::from(reason.code()), place);
+            assert_eq!(decode(&encode(*reason)), Ok(*reason));
         }
-        assert_eq!(FailureReason::decode(&[77]), Ok(FailureReason::Unknown));
-        assert!(FailureReason::decode(&[1, 1]).is_err());
+        assert_eq!(decode(&[77]), Ok(FailureReason::Unknown));
+        assert!(decode(&[1, 1]).is_err());
     }
 }

@@ -1,0 +1,112 @@
+//! This node's place among the others: joining, following the ring, leaving.
+//!
+//! A node that has not joined is alone: its ring has one endpoint, and nothing of this is used. The
+//! crate `membership` speaks with the others; here its answers become the ring snapshot
+//! ([`crate::topology`]), and what others ask goes to [`crate::serve`].
+
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, Weak};
+
+use gossip::{Event, Gossip, Options};
+use internode::{Envelope, Framing, LinkType, MessagingVersion};
+use links::{LinkOptions, Peer};
+use membership::{Follower, Introduction, JoinError, JoinOptions, Membership, Messenger};
+
+use crate::identity::RELEASE_VERSION;
+use crate::node::Node;
+use crate::serve;
+
+/// What the configuration says of the ring.
+#[derive(Clone, Debug)]
+pub struct JoinSettings {
+    /// Addresses of seeds, this node among them or not (`seed_provider`).
+    pub seeds: Vec<SocketAddr>,
+    /// The messaging version of the ring (`storage_compatibility_mode`).
+    pub version: MessagingVersion,
+    /// How links of this node are framed (`internode_compression`).
+    pub framing: Framing,
+    /// Bytes that may wait on all links to other nodes beyond the room of each
+    /// (`internode_application_send_queue_reserve_endpoint_capacity`).
+    pub reserve: usize,
+    /// `phi_convict_threshold`
+    pub convict_threshold: f64,
+    /// The SSTable versions that this node writes and reads, as gossip tells them.
+    pub sstable_versions: String,
+}
+
+impl Node {
+    /// The way to other nodes. `None`: the node is alone.
+    pub fn members(&self) -> Option<&Messenger> {
+        self.joined.messenger.get()
+    }
+
+    /// The membership, from the time when the node has joined to the time when it leaves.
+    pub fn membership(&self) -> Option<Arc<Membership>> {
+        self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Joins the ring as a member that has its data already. The ring snapshot has the others when
+    /// this returns. Drivers are told that they may connect by [`Membership::set_ready`].
+    pub async fn join(self: &Arc<Self>, settings: JoinSettings) -> Result<(), JoinError> {
+        let identity = &self.identity;
+        let cluster = &identity.cluster_name;
+        let mut gossip = Options::new(identity.broadcast, cluster, settings.seeds);
+        gossip.convict_threshold = settings.convict_threshold;
+        let introduction = Introduction {
+            host_id: types::literal::print_uuid(&identity.host_id),
+            tokens: identity.tokens.iter().map(|token| token.0).collect(),
+            data_center: identity.data_center.clone(),
+            rack: identity.rack.clone(),
+            release_version: RELEASE_VERSION.to_owned(),
+            native: identity.native,
+            schema: types::literal::print_uuid(&self.schema().version),
+            version: settings.version,
+            sstable_versions: settings.sstable_versions,
+        };
+        let options = JoinOptions {
+            links: LinkOptions {
+                listen: identity.listen,
+                local: identity.broadcast,
+                version: settings.version,
+                framing: settings.framing,
+                reserve: settings.reserve,
+            },
+            gossip,
+            generation: i32::try_from(identity.generation).unwrap_or(i32::MAX),
+            introduction,
+        };
+        let follower = Arc::new(Following(Arc::downgrade(self)));
+        let membership = Membership::join(&self.env, options, follower).await?;
+        membership.with_gossip(|gossip| self.follow(gossip));
+        let _ = self.joined.messenger.set(membership.messenger());
+        *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(membership));
+        Ok(())
+    }
+
+    /// Tells the others that this node stops, and closes the links. A node alone does nothing.
+    pub async fn leave(&self) {
+        let membership = self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(membership) = membership {
+            membership.leave().await;
+        }
+    }
+}
+
+/// Follows the ring for a node, for as long as the node is there.
+struct Following(Weak<Node>);
+
+impl Follower for Following {
+    fn ring_changed(&self, gossip: &Gossip, _event: &Event) {
+        if let Some(node) = self.0.upgrade() {
+            node.follow(gossip);
+        }
+    }
+
+    fn schema_version(&self) -> [u8; 16] {
+        self.0.upgrade().map(|node| node.schema().version).unwrap_or_default()
+    }
+
+    fn requested(&self, via: &Messenger, from: &Peer, link: LinkType, message: Envelope) -> bool {
+        self.0.upgrade().is_some_and(|node| serve::requested(&node, via, from, link, message))
+    }
+}

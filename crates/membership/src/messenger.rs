@@ -1,0 +1,112 @@
+//! The verbs of [`Messenger`]: ask, tell, answer.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use gossip::Gossip;
+use internode::payload::failure;
+use internode::{Envelope, Flags, Header, Parameter, Verb};
+use links::Peer;
+use tokio::sync::oneshot;
+use types::FailureReason;
+
+use crate::request::{Pending, Request};
+use crate::shared::{Asked, Messenger};
+
+impl Messenger {
+    /// Asks a node.
+    pub fn request(&self, to: SocketAddr, request: Request) -> Pending {
+        self.request_id(to, &[], request).pop().expect("one node is asked").1
+    }
+
+    /// Asks a node, which passes the request on to `others` (FORWARD_TO); each answers this node.
+    /// The answers are in the order `to`, `others`.
+    pub fn request_through(
+        &self,
+        to: SocketAddr,
+        others: &[SocketAddr],
+        request: Request,
+    ) -> Vec<(SocketAddr, Pending)> {
+        self.request_id(to, others, request)
+    }
+
+    fn request_id(&self, to: SocketAddr, others: &[SocketAddr], request: Request) -> Vec<(SocketAddr, Pending)> {
+        let now = self.0.now();
+        let until = now.monotonic + request.life;
+        let mut state = self.0.state();
+        let id = state.callbacks.next_id();
+        let asked = std::iter::once(to).chain(others.iter().copied());
+        let mut pending: Vec<_> = asked
+            .map(|peer| {
+                let (tell, told) = oneshot::channel();
+                let is_kept = state.callbacks.add(id, peer, until, Asked::Answer(tell));
+                (peer, if is_kept { Pending::sent(told) } else { Pending::refused() })
+            })
+            .collect();
+        drop(state);
+        if pending.iter().any(|(_, pending)| pending.is_refused()) {
+            return self.refuse(id, pending);
+        }
+        let mut header = self.header(&request, id);
+        if !others.is_empty() {
+            // a node of 5.0 answers with the message's own id, whatever is listed
+            let forward = others.iter().map(|other| (*other, id)).collect();
+            header.parameters.push(Parameter::ForwardTo(forward));
+        }
+        if !self.0.send(to, Envelope { header, payload: request.payload }) {
+            pending = self.refuse(id, pending);
+        }
+        pending
+    }
+
+    /// Forgets the callbacks of a request that was not sent.
+    fn refuse(&self, id: u64, pending: Vec<(SocketAddr, Pending)>) -> Vec<(SocketAddr, Pending)> {
+        let now = self.0.now();
+        let mut state = self.0.state();
+        for (peer, _) in &pending {
+            drop(state.callbacks.take(id, *peer, now.monotonic));
+        }
+        pending.into_iter().map(|(peer, _)| (peer, Pending::refused())).collect()
+    }
+
+    /// Tells a node something that nobody answers. False: it was not sent.
+    pub fn tell(&self, to: SocketAddr, request: Request) -> bool {
+        let id = self.0.state().callbacks.next_id();
+        let header = self.header(&request, id);
+        self.0.send(to, Envelope { header, payload: request.payload })
+    }
+
+    fn header(&self, request: &Request, id: u64) -> Header {
+        let life = u64::try_from(request.life.as_millis()).unwrap_or(u64::MAX);
+        let header = Header::new(request.verb, id, self.0.now().wall_millis, life);
+        Header { flags: request.flags, parameters: request.parameters.clone(), ..header }
+    }
+
+    /// Answers what a peer has asked: with the payload of the verb's answer, or with the reason
+    /// why this node failed, if the peer wants to know it.
+    pub fn answer(&self, from: &Peer, request: &Header, answer: Result<Bytes, FailureReason>) {
+        let (verb, payload) = match (answer, request.verb.answer()) {
+            (Ok(payload), Some(verb)) => (verb, payload),
+            (Ok(_), None) => return,
+            (Err(_), _) if !request.flags.has(Flags::CALL_BACK_ON_FAILURE) => return,
+            (Err(reason), _) => (Verb::FailureRsp, Bytes::from(failure::encode(reason))),
+        };
+        let header = request.answer(verb, self.0.now().wall_millis);
+        self.0.send(request.respond_to().unwrap_or(from.address), Envelope { header, payload });
+    }
+
+    /// Sends a message as it is.
+    pub fn send(&self, to: SocketAddr, message: Envelope) -> bool {
+        self.0.send(to, message)
+    }
+
+    /// Looks at what is known of the others, or changes what this node tells.
+    pub fn with_gossip<T>(&self, act: impl FnOnce(&mut Gossip) -> T) -> T {
+        self.0.with_gossip(|gossip, _| act(gossip))
+    }
+
+    /// Whether a request that came has no taker any more, by this node's clock.
+    pub fn is_expired(&self, header: &Header) -> bool {
+        header.is_expired(self.0.now().wall_millis)
+    }
+}

@@ -1,0 +1,113 @@
+//! Requests to other nodes: what is asked, and the answer as a future.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use internode::{Envelope, Flags, Parameter, Verb};
+use tokio::sync::oneshot;
+use types::FailureReason;
+
+/// A message that this node sends because it wants something. The sender's clock and a new id are
+/// added when it is sent.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The verb of the question.
+    pub verb: Verb,
+    /// The verb's payload.
+    pub payload: Bytes,
+    /// For how long an answer is worth anything.
+    pub life: Duration,
+    /// Wishes that the handler is told.
+    pub flags: Flags,
+    /// Sent along as they are.
+    pub parameters: Vec<Parameter>,
+}
+
+impl Request {
+    /// A request whose failure is to be told.
+    pub fn new(verb: Verb, payload: impl Into<Bytes>, life: Duration) -> Self {
+        let flags = Flags::CALL_BACK_ON_FAILURE;
+        Self { verb, payload: payload.into(), life, flags, parameters: Vec::new() }
+    }
+
+    /// The same without FAILURE_RSP: the asked node says nothing when it fails.
+    pub fn silent(self) -> Self {
+        Self { flags: Flags::default(), ..self }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unanswered {
+    /// The peer has failed, and says why.
+    Failed(FailureReason),
+    /// The time is over, or this node has left the ring.
+    TimedOut,
+    /// The message was not sent: the queue to this peer is full, or too many requests wait. Nothing
+    /// of it reaches the peer.
+    Refused,
+}
+
+impl Unanswered {
+    /// The reason as clients are told it.
+    pub fn reason(self) -> FailureReason {
+        match self {
+            Self::Failed(reason) => reason,
+            Self::TimedOut => FailureReason::Timeout,
+            Self::Refused => FailureReason::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(reason) => write!(f, "the other node failed: {}", reason.name()),
+            Self::TimedOut => f.write_str("no answer in time"),
+            Self::Refused => f.write_str("not sent: too much waits already"),
+        }
+    }
+}
+
+/// The answer that is to come. It has no timer of its own: an answer that nobody gives is found
+/// missing at the next round of gossip, up to a second after its life. Who has a shorter time stops
+/// waiting.
+#[must_use = "the answer is what was asked for"]
+#[derive(Debug)]
+pub struct Pending(State);
+
+#[derive(Debug)]
+enum State {
+    Refused,
+    Sent(oneshot::Receiver<Result<Envelope, Unanswered>>),
+}
+
+impl Pending {
+    pub(crate) fn refused() -> Self {
+        Self(State::Refused)
+    }
+
+    pub(crate) fn sent(answer: oneshot::Receiver<Result<Envelope, Unanswered>>) -> Self {
+        Self(State::Sent(answer))
+    }
+
+    /// The request was not sent.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.0, State::Refused)
+    }
+}
+
+impl Future for Pending {
+    type Output = Result<Envelope, Unanswered>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            State::Refused => Poll::Ready(Err(Unanswered::Refused)),
+            State::Sent(answer) => Pin::new(answer).poll(context).map(|told| told.unwrap_or(Err(Unanswered::TimedOut))),
+        }
+    }
+}
