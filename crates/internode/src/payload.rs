@@ -1,6 +1,8 @@
 //! Payloads, one file a family. Each is read from all of its bytes: what is left over is an error
 //! of that message alone.
 
+pub mod batch;
+pub mod counter;
 pub mod failure;
 pub mod gossip;
 pub mod schema;

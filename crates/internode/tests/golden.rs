@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use bytes::{Buf, Bytes, BytesMut};
+use internode::payload::batch::StoredBatch;
+use internode::payload::counter::CounterMutation;
 use internode::payload::failure;
 use internode::payload::gossip::tokens::tokens_of;
 use internode::payload::gossip::{Ack, Ack2, ApplicationState, Digest, EndpointState, Shutdown, States, Syn};
@@ -129,6 +131,17 @@ fn payload(verb: Verb, payload: &[u8], version: MessagingVersion) -> Option<(Val
     })
 }
 
+/// What surrounds mutations in a payload is read and written again: what was written where that is
+/// something else, None where it is the same.
+fn around_mutations(verb: Verb, payload: &Bytes) -> Option<Vec<u8>> {
+    let again = match verb {
+        Verb::BatchStoreReq => StoredBatch::decode(payload).unwrap().encode(),
+        Verb::CounterMutationReq => CounterMutation::decode(payload).unwrap().encode(),
+        _ => return None,
+    };
+    (again != *payload).then_some(again)
+}
+
 #[test]
 fn captured_messages() {
     let mut read = 0;
@@ -148,6 +161,7 @@ fn captured_messages() {
         envelope.encode(&mut again);
         assert_eq!(again, bytes, "{file}");
         let version = MessagingVersion::from_number(told["version"].as_i64().unwrap() as i32).unwrap();
+        assert_eq!(around_mutations(*verb, &envelope.payload), None, "{file}");
         if let Some(decoded) = told.get("decoded") {
             let (told, again) =
                 payload(*verb, &envelope.payload, version).unwrap_or_else(|| panic!("{file}: no payload read"));
