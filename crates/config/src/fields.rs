@@ -12,8 +12,8 @@ use crate::load::Values;
 use crate::reader::Reader;
 use crate::value::What;
 use crate::{
-    Caches, Compaction, Config, DiskFailurePolicy, FlushCompression, Memtable, NativeTransport, SSTableFormat,
-    SchemaSwitches, Thresholds, Timeouts,
+    Caches, Compaction, Compatibility, Config, DiskFailurePolicy, FlushCompression, Memtable, NativeTransport,
+    SSTableFormat, SchemaSwitches, Thresholds, Timeouts,
 };
 
 /// Most tokens of a node.
@@ -26,7 +26,8 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
     let listen_address = reader.address("listen_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let rpc_address = reader.address("rpc_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let num_tokens = reader.num_tokens();
-    let sstable = reader.sstable_format();
+    let ring = crate::ring::ring(&mut reader);
+    let sstable = reader.sstable_format(ring.compatibility);
     let config = Config {
         cluster_name: reader.text("cluster_name").unwrap_or_default(),
         num_tokens,
@@ -43,6 +44,8 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         rpc_address,
         broadcast_rpc_address: reader.broadcast_rpc_address(rpc_address),
         storage_port: reader.port("storage_port"),
+        ring,
+        hints: crate::hints::hints(&mut reader),
         native_transport: native_transport(&mut reader),
         auth: crate::auth::auth(&mut reader),
         client_encryption: reader.client_encryption(),
@@ -269,9 +272,8 @@ impl Reader<'_> {
     /// The format and version of new SSTables. Agrees with the choice of the newest version by
     /// `BigFormat` and `BtiFormat`. If no format is named and the mode does not allow bti, it is
     /// big, as in Cassandra.
-    fn sstable_format(&mut self) -> SSTableFormat {
-        let is_4 =
-            self.one_of("storage_compatibility_mode", &[("CASSANDRA_4", true), ("UPGRADING", false), ("NONE", false)]);
+    fn sstable_format(&mut self, compatibility: Compatibility) -> SSTableFormat {
+        let is_4 = compatibility == Compatibility::Cassandra4;
         let selected = match self.value("sstable").what {
             What::Json(json) => json.get("selected_format").and_then(Json::as_str).map(str::to_owned),
             _ => None,

@@ -19,10 +19,14 @@ mod encryption;
 mod error;
 mod fields;
 mod guardrails;
+mod hints;
 mod load;
+mod properties;
 mod reader;
+mod ring;
 mod secrets;
 mod settings;
+mod snitch;
 mod units;
 mod value;
 
@@ -35,6 +39,9 @@ pub use auth::Auth;
 pub use commit_log::{Cdc, ClassOptions, CommitFailurePolicy, CommitLog, CommitLogSync};
 pub use encryption::{ClientEncryption, Pem};
 pub use error::ConfigError;
+pub use hints::Hints;
+pub use ring::{Compatibility, InternodeCompression, Ring};
+pub use snitch::{Location, Place, Snitch};
 
 /// The checked configuration.
 #[derive(Debug)]
@@ -52,7 +59,7 @@ pub struct Config {
     pub local_system_data_file_directory: Option<String>,
     /// saved_caches_directory; None: `saved_caches` beside the commit log
     pub saved_caches_directory: Option<String>,
-    /// hints_directory; not used yet, because a single node has no hints
+    /// hints_directory; None: `hints` beside the commit log
     pub hints_directory: Option<String>,
     /// sstable.selected_format and storage_compatibility_mode
     pub sstable: SSTableFormat,
@@ -68,8 +75,12 @@ pub struct Config {
     pub rpc_address: IpAddr,
     /// broadcast_rpc_address, or the rpc address
     pub broadcast_rpc_address: IpAddr,
-    /// storage_port; only shown, because nothing listens on it yet
+    /// storage_port: where other nodes connect
     pub storage_port: u16,
+    /// How the node takes part in a ring.
+    pub ring: Ring,
+    /// Writes that are kept for nodes that are down.
+    pub hints: Hints,
     /// Client connections.
     pub native_transport: NativeTransport,
     /// Whether users log in, and what is checked for them.

@@ -134,7 +134,7 @@ impl Value {
 }
 
 /// Classes whose parameters are honoured.
-const WITH_PARAMETERS: &[&str] = &["commitlog_compression", "default_compaction"];
+const WITH_PARAMETERS: &[&str] = &["commitlog_compression", "default_compaction", "seed_provider"];
 
 /// A class name without its package.
 pub fn short_class(name: &str) -> &str {

@@ -64,13 +64,26 @@ pub struct Serve {
     /// A cassandra.yaml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Address that clients connect to [default: rpc_address of the configuration, 127.0.0.1].
+    /// Address that clients and other nodes connect to [default: rpc_address and listen_address of the configuration, 127.0.0.1].
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<IpAddr>,
+    /// Join the ring of these nodes, HOST or HOST:PORT separated by commas; the first node of a ring names itself
+    /// [default: seed_provider of the configuration; without it the node stays alone].
+    #[arg(long, value_name = "HOSTS")]
+    pub seeds: Option<String>,
+    /// Name of the cluster [default: cluster_name of the configuration, Test Cluster].
+    #[arg(long, value_name = "NAME")]
+    pub cluster_name: Option<String>,
+    /// Data center of this node [default: what the snitch says, datacenter1].
+    #[arg(long, value_name = "NAME")]
+    pub dc: Option<String>,
+    /// Rack of this node [default: what the snitch says, rack1].
+    #[arg(long, value_name = "NAME")]
+    pub rack: Option<String>,
     /// Port that clients connect to [default: native_transport_port of the configuration, 9042].
     #[arg(long)]
     pub port: Option<u16>,
-    /// Port of metrics and nodetool; on the loopback address.
+    /// Port of metrics and nodetool; on the address of --listen if that is a loopback one, else on 127.0.0.1.
     #[arg(long, default_value_t = 9180)]
     pub admin_port: u16,
     /// Shards of each table: a power of two [default: four a core].

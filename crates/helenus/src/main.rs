@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod configuration;
 mod heap;
 mod log;
 mod serve;

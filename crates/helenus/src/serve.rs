@@ -2,20 +2,15 @@
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::process::ExitCode;
 
-use config::{ARCHIVING_FILE, Archiving, Config};
-use env::Env;
+use config::Config;
 use server::memory::MemoryBudget;
 use server::running::{self, RunningNode, StartOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
-use crate::{heap, log, unhonoured};
-
-/// The most bytes that a cassandra.yaml may have.
-const CONFIG_SIZE_MAX: u64 = 16 << 20;
+use crate::{configuration, heap, log, unhonoured};
 
 /// Serves a node until a signal ends it.
 pub fn run(options: Serve) -> ExitCode {
@@ -31,7 +26,7 @@ pub fn run(options: Serve) -> ExitCode {
 fn serve(options: Serve) -> Result<(), String> {
     let env = env::real::env();
     let (set_level, log) = log::to_stderr(&env);
-    let config = load(&env, &options)?;
+    let config = configuration::load(&env, &options)?;
     for note in config.notes() {
         tracing::warn!("{note}");
     }
@@ -47,7 +42,7 @@ fn serve(options: Serve) -> Result<(), String> {
         read_only: options.read_only,
         config,
         listen,
-        admin: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.admin_port)),
+        admin: Some(SocketAddr::new(admin_address(address), options.admin_port)),
         set_level: Some(set_level),
         log,
         workers: None,
@@ -67,6 +62,12 @@ fn serve(options: Serve) -> Result<(), String> {
     })
 }
 
+/// The admin port is for this machine alone: it listens where clients connect if that is a loopback
+/// address, so that several nodes on one machine each have their own.
+fn admin_address(listen: IpAddr) -> IpAddr {
+    if listen.is_loopback() { listen } else { IpAddr::V4(Ipv4Addr::LOCALHOST) }
+}
+
 /// Raises the limit of open files as far as the system allows; what the limit is then.
 fn descriptors() -> Option<u64> {
     let (limit, raised) = env::real::raise_descriptor_limit();
@@ -74,26 +75,6 @@ fn descriptors() -> Option<u64> {
         tracing::warn!(%error, limit, "the limit of open files cannot be raised (ulimit -n)");
     }
     limit
-}
-
-fn load(env: &Env, options: &Serve) -> Result<Config, String> {
-    let text = options.config.as_deref().map(|path| read_config(env, path)).transpose()?;
-    let mut sets = options.sets.clone();
-    sets.extend(options.listen.map(|address| format!("rpc_address={address}")));
-    sets.extend(options.port.filter(|port| *port > 0).map(|port| format!("native_transport_port={port}")));
-    let mut config = Config::load(text.as_deref(), &sets, options.lenient).map_err(|error| error.to_string())?;
-    config.commitlog.archiving = options.config.as_deref().map_or(Ok(None), |path| archiving(env, path))?;
-    Ok(config)
-}
-
-/// `commitlog_archiving.properties` beside cassandra.yaml, where there is one.
-fn archiving(env: &Env, config: &Path) -> Result<Option<Archiving>, String> {
-    let path = config.with_file_name(ARCHIVING_FILE);
-    if !env.disk.exists(&path) {
-        return Ok(None);
-    }
-    let read = Archiving::parse(&read_config(env, &path)?);
-    read.map(Some).map_err(|why| format!("{}: {why}", path.display()))
 }
 
 fn refuse_unhonoured(config: &Config, lenient: bool) -> Result<(), String> {
@@ -104,11 +85,6 @@ fn refuse_unhonoured(config: &Config, lenient: bool) -> Result<(), String> {
         return Ok(());
     }
     Err(problems.join("\n"))
-}
-
-fn read_config(env: &Env, path: &Path) -> Result<String, String> {
-    let bytes = env.disk.read_all(path, CONFIG_SIZE_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
-    String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", path.display()))
 }
 
 /// Prints the one line on stdout, for whoever waits for the node to be ready.

@@ -1,0 +1,177 @@
+//! The keys that make a node one of a ring: seeds, snitch, failure detector, links between nodes.
+//!
+//! Names of hosts stay text here: whoever starts the node looks them up, and looks them up again
+//! when none of the addresses answers. Agrees with `DatabaseDescriptor.applySeedProvider`,
+//! `SimpleSeedProvider` and `applySnitch`.
+
+use crate::reader::Reader;
+use crate::snitch::{Location, Snitch};
+use crate::value::{What, short_class};
+
+/// How the node takes part in a ring.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ring {
+    /// The `seeds` of seed_provider, each `host` or `host:port`, in their order. None: no
+    /// seed_provider is given, so the node stays alone and opens no storage port.
+    pub seeds: Option<Vec<String>>,
+    /// The parameter resolve_multiple_ip_addresses_per_dns_record of seed_provider: every address
+    /// of a name is a seed, not only the first one
+    pub every_address_of_a_seed: bool,
+    /// auto_bootstrap
+    pub auto_bootstrap: bool,
+    /// endpoint_snitch
+    pub snitch: Snitch,
+    /// The data centers and racks that the files of the snitch, or `--dc` and `--rack`, name.
+    /// Filled by whoever reads those files; SimpleSnitch has none.
+    pub location: Location,
+    /// phi_convict_threshold, 5 to 16
+    pub phi_convict_threshold: f64,
+    /// storage_compatibility_mode
+    pub compatibility: Compatibility,
+    /// internode_compression
+    pub compression: InternodeCompression,
+    /// internode_application_send_queue_capacity: bytes that may wait on one link before the
+    /// reserve is touched
+    pub send_queue: u64,
+    /// internode_application_send_queue_reserve_global_capacity: bytes that may wait on all links
+    /// beyond that
+    pub send_reserve: u64,
+}
+
+/// storage_compatibility_mode: the version of Cassandra to which what the node writes and says must
+/// be understandable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compatibility {
+    /// Nodes of 4.0 and 4.1: messages of version 12.
+    Cassandra4,
+    /// Messages of version 13, deletion times as in 4.x.
+    Upgrading,
+    /// Nodes of 5.0 alone: messages of version 13.
+    None,
+}
+
+/// internode_compression
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InternodeCompression {
+    /// Nothing is compressed.
+    None,
+    /// Links to nodes of other data centers.
+    BetweenDataCenters,
+    /// All links.
+    All,
+}
+
+pub(crate) fn ring(reader: &mut Reader<'_>) -> Ring {
+    let phi_convict_threshold = reader.maybe_double("phi_convict_threshold").unwrap_or(8.0);
+    if !(5.0..=16.0).contains(&phi_convict_threshold) {
+        reader
+            .problem("phi_convict_threshold", &format!("must be between 5 and 16, but was {phi_convict_threshold:?}"));
+    }
+    let (seeds, every_address_of_a_seed) = seeds(reader);
+    Ring {
+        seeds,
+        every_address_of_a_seed,
+        auto_bootstrap: reader.boolean("auto_bootstrap"),
+        snitch: snitch(reader),
+        location: Location::default(),
+        phi_convict_threshold,
+        compatibility: reader.one_of(
+            "storage_compatibility_mode",
+            &[
+                ("CASSANDRA_4", Compatibility::Cassandra4),
+                ("UPGRADING", Compatibility::Upgrading),
+                ("NONE", Compatibility::None),
+            ],
+        ),
+        compression: reader.one_of(
+            "internode_compression",
+            &[
+                ("none", InternodeCompression::None),
+                ("dc", InternodeCompression::BetweenDataCenters),
+                ("all", InternodeCompression::All),
+            ],
+        ),
+        send_queue: reader.quantity("internode_application_send_queue_capacity"),
+        send_reserve: reader.quantity("internode_application_send_queue_reserve_global_capacity"),
+    }
+}
+
+/// The seeds, and whether each address of a name is one.
+fn seeds(reader: &mut Reader<'_>) -> (Option<Vec<String>>, bool) {
+    let provider = reader.value("seed_provider");
+    if provider.what == What::Null {
+        return (None, false);
+    }
+    if short_class(&provider.text) != "SimpleSeedProvider" {
+        reader.problem("seed_provider", &format!("'{}' is not SimpleSeedProvider", provider.text));
+        return (None, false);
+    }
+    let parameters = provider.parameters();
+    let given = |name: &str| parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    let hosts = given("seeds").unwrap_or_default().split(',').map(str::trim).filter(|host| !host.is_empty());
+    let hosts: Vec<String> = hosts.map(str::to_owned).collect();
+    if hosts.is_empty() {
+        reader.problem("seed_provider", "The seed provider lists no seeds.");
+    }
+    (Some(hosts), given("resolve_multiple_ip_addresses_per_dns_record") == Some("true"))
+}
+
+fn snitch(reader: &mut Reader<'_>) -> Snitch {
+    let text = reader.text("endpoint_snitch").unwrap_or_default();
+    Snitch::of_class(short_class(&text)).unwrap_or_else(|| {
+        let known: Vec<&str> = Snitch::ALL.iter().map(|snitch| snitch.class()).collect();
+        reader.problem("endpoint_snitch", &format!("'{text}' is none of {}", known.join(", ")));
+        Snitch::Simple
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    fn of(yaml: &str) -> Ring {
+        Config::load((!yaml.is_empty()).then_some(yaml), &[], false).expect(yaml).ring
+    }
+
+    #[test]
+    fn a_node_without_seeds_is_alone() {
+        let ring = of("");
+        assert_eq!((ring.seeds, ring.snitch), (None, Snitch::Simple));
+        assert_eq!((ring.compatibility, ring.compression), (Compatibility::None, InternodeCompression::None));
+    }
+
+    #[test]
+    fn seeds_in_the_forms_of_cassandra() {
+        let listed = "seed_provider:\n  - class_name: org.apache.cassandra.locator.SimpleSeedProvider\n    parameters:\n      \
+                      - seeds: \"127.0.0.1:7000, seed.example.org,\"";
+        let plain = "seed_provider: {class_name: SimpleSeedProvider, parameters: {seeds: '127.0.0.1:7000,seed.example.org', \
+                     resolve_multiple_ip_addresses_per_dns_record: true}}";
+        let seeds = Some(vec!["127.0.0.1:7000".to_owned(), "seed.example.org".to_owned()]);
+        assert_eq!((of(listed).seeds, of(listed).every_address_of_a_seed), (seeds.clone(), false));
+        assert_eq!((of(plain).seeds, of(plain).every_address_of_a_seed), (seeds, true));
+    }
+
+    #[test]
+    fn what_is_not_honoured_is_refused_by_name() {
+        let problems = |yaml: &str| Config::load(Some(yaml), &[], false).expect_err(yaml).problems;
+        for (yaml, problem) in [
+            (
+                "endpoint_snitch: Ec2Snitch",
+                "endpoint_snitch: 'Ec2Snitch' is none of SimpleSnitch, GossipingPropertyFileSnitch, PropertyFileSnitch",
+            ),
+            (
+                "seed_provider: {class_name: K8sSeedProvider, parameters: {seeds: a}}",
+                "seed_provider: 'K8sSeedProvider' is not SimpleSeedProvider",
+            ),
+            (
+                "seed_provider: {class_name: SimpleSeedProvider, parameters: {seeds: ' '}}",
+                "seed_provider: The seed provider lists no seeds.",
+            ),
+            ("phi_convict_threshold: 4", "phi_convict_threshold: must be between 5 and 16, but was 4.0"),
+            ("internode_compression: some", "internode_compression: 'some' is none of none, dc, all"),
+        ] {
+            assert_eq!(problems(yaml), [problem], "{yaml}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Where nodes stand: the snitch, and the files that name data centers and racks.
+//!
+//! The files stand beside cassandra.yaml; the caller reads them. Agrees with
+//! `GossipingPropertyFileSnitch` (cassandra-rackdc.properties) and `PropertyFileSnitch`
+//! (cassandra-topology.properties).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use crate::properties::properties;
+
+/// How a node knows its data center and rack, and those of others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Snitch {
+    /// All nodes are in `datacenter1` and `rack1`.
+    Simple,
+    /// Each node tells its own place, which a file names.
+    GossipingPropertyFile,
+    /// A file names the place of every node.
+    PropertyFile,
+}
+
+impl Snitch {
+    /// Those that are honoured.
+    pub const ALL: [Self; 3] = [Self::Simple, Self::GossipingPropertyFile, Self::PropertyFile];
+
+    /// The name of the class, without its package.
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::Simple => "SimpleSnitch",
+            Self::GossipingPropertyFile => "GossipingPropertyFileSnitch",
+            Self::PropertyFile => "PropertyFileSnitch",
+        }
+    }
+
+    /// The snitch whose class has this name, without its package.
+    pub fn of_class(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|snitch| snitch.class() == name)
+    }
+
+    /// The name of the file that it reads, beside cassandra.yaml; None: it reads none.
+    pub const fn file(self) -> Option<&'static str> {
+        match self {
+            Self::Simple => None,
+            Self::GossipingPropertyFile => Some("cassandra-rackdc.properties"),
+            Self::PropertyFile => Some("cassandra-topology.properties"),
+        }
+    }
+
+    /// Reads the text of its file. Err: a sentence that says what is wrong.
+    pub fn read(self, text: &str) -> Result<Location, String> {
+        match self {
+            Self::Simple => Ok(Location::default()),
+            Self::GossipingPropertyFile => own_place(text),
+            Self::PropertyFile => places_of_all(text),
+        }
+    }
+}
+
+/// A data center and a rack in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The name of the data center.
+    pub data_center: String,
+    /// The name of the rack.
+    pub rack: String,
+}
+
+/// What is known of places before gossip tells of them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Location {
+    /// The place of this node; None: `places` or the directory of the node says it.
+    pub own: Option<Place>,
+    /// The places of nodes by their address (PropertyFileSnitch). They count more than what nodes
+    /// say of themselves.
+    pub places: BTreeMap<IpAddr, Place>,
+    /// The place of nodes that are not among `places`.
+    pub default: Option<Place>,
+}
+
+impl Location {
+    /// The place that files or options give the node itself; None: they do not say.
+    pub fn of_local(&self, address: IpAddr) -> Option<&Place> {
+        self.own.as_ref().or_else(|| self.of(address))
+    }
+
+    /// The place that a file gives a node; None: the node says it itself.
+    pub fn of(&self, address: IpAddr) -> Option<&Place> {
+        self.places.get(&address).or(self.default.as_ref())
+    }
+}
+
+fn own_place(text: &str) -> Result<Location, String> {
+    let properties = properties(text);
+    let given =
+        |name: &str| properties.get(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+    let (Some(data_center), Some(rack)) = (given("dc"), given("rack")) else {
+        return Err("DC or rack not found in snitch properties (dc, rack)".to_owned());
+    };
+    Ok(Location { own: Some(Place { data_center, rack }), ..Location::default() })
+}
+
+fn places_of_all(text: &str) -> Result<Location, String> {
+    let mut location = Location::default();
+    for (name, value) in properties(text) {
+        let (data_center, rack) = value.split_once(':').unwrap_or(("default", "default"));
+        let place = Place { data_center: data_center.trim().to_owned(), rack: rack.trim().to_owned() };
+        if name == "default" {
+            location.default = Some(place);
+            continue;
+        }
+        // names may be written host/address
+        let host = name.rsplit('/').next().unwrap_or(&name);
+        let address = host.parse().or_else(|_| host.parse::<std::net::SocketAddr>().map(|with_port| with_port.ip()));
+        match address {
+            Ok(address) => drop(location.places.insert(address, place)),
+            Err(_) => return Err(format!("'{name}' is not an IP address")),
+        }
+    }
+    Ok(location)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(data_center: &str, rack: &str) -> Place {
+        Place { data_center: data_center.to_owned(), rack: rack.to_owned() }
+    }
+
+    #[test]
+    fn a_node_says_where_it_stands() {
+        let read = |text: &str| Snitch::GossipingPropertyFile.read(text);
+        let location = read("# where we are\ndc=dc1 \nrack = r2\nprefer_local=true\n").expect("complete");
+        assert_eq!(location.of_local("10.0.0.1".parse().unwrap()), Some(&place("dc1", "r2")));
+        assert_eq!(location.of("10.0.0.1".parse().unwrap()), None);
+        assert!(read("dc=dc1").is_err() && read("dc=\nrack=r").is_err());
+    }
+
+    #[test]
+    fn a_file_says_where_all_stand() {
+        let text = "127.0.0.1=DC1:RAC1\n127.0.0.2:7000=DC2:RAC2\nfe80\\:0\\:0\\:0\\:202\\:b3ff\\:fe1e\\:8329=DC1:RAC3\ndefault=DC3:r1\n";
+        let location = Snitch::PropertyFile.read(text).expect("complete");
+        for (address, expected) in [
+            ("127.0.0.1", place("DC1", "RAC1")),
+            ("fe80::202:b3ff:fe1e:8329", place("DC1", "RAC3")),
+            ("10.1.1.1", place("DC3", "r1")),
+        ] {
+            assert_eq!(location.of(address.parse().unwrap()), Some(&expected), "{address}");
+        }
+        assert_eq!(Snitch::PropertyFile.read("somebody=DC1:RAC1"), Err("'somebody' is not an IP address".to_owned()));
+    }
+}

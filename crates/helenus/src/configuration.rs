@@ -1,0 +1,149 @@
+//! The configuration of a node: cassandra.yaml, the files beside it, and the command line.
+
+use std::path::Path;
+
+use config::{ARCHIVING_FILE, Archiving, Config, Location, Place};
+use env::Env;
+
+use crate::arguments::Serve;
+
+/// The most bytes that a cassandra.yaml, or a file beside it, may have.
+const CONFIG_SIZE_MAX: u64 = 16 << 20;
+
+/// The names of Cassandra for where a node stands that says nothing of it.
+const USUAL_PLACE: (&str, &str) = ("datacenter1", "rack1");
+
+/// Reads what the command line names. Err: a sentence that says what is wrong.
+pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
+    let text = options.config.as_deref().map(|path| read(env, path)).transpose()?;
+    let mut settings = settings(options);
+    let read = |settings: &[String]| Config::load(text.as_deref(), settings, options.lenient);
+    let mut config = read(&settings).map_err(|error| error.to_string())?;
+    // a wildcard is no address that other nodes could connect to
+    let listen = options.listen.filter(|address| !address.is_unspecified());
+    if let Some(address) = listen.filter(|_| !config.is_set("listen_address")) {
+        settings.push(format!("listen_address={address}"));
+        config = read(&settings).map_err(|error| error.to_string())?;
+    }
+    config.commitlog.archiving = options.config.as_deref().map_or(Ok(None), |path| archiving(env, path))?;
+    config.ring.location = location(env, options, &config)?;
+    Ok(config)
+}
+
+/// The options of the command line as settings of the configuration. What `--seeds` implies comes
+/// first, so that `--set` can say otherwise.
+fn settings(options: &Serve) -> Vec<String> {
+    let mut sets = Vec::new();
+    if let Some(seeds) = &options.seeds {
+        let seeds = seeds.replace('\'', "");
+        sets.push(format!("seed_provider={{class_name: SimpleSeedProvider, parameters: {{seeds: '{seeds}'}}}}"));
+        sets.push("auto_bootstrap=false".to_owned());
+    }
+    // a place that the command line names is one that the node tells
+    if options.dc.is_some() || options.rack.is_some() {
+        sets.push("endpoint_snitch=GossipingPropertyFileSnitch".to_owned());
+    }
+    sets.extend(options.sets.iter().cloned());
+    sets.extend(options.cluster_name.iter().map(|name| format!("cluster_name='{}'", name.replace('\'', "''"))));
+    sets.extend(options.listen.map(|address| format!("rpc_address={address}")));
+    sets.extend(options.port.filter(|port| *port > 0).map(|port| format!("native_transport_port={port}")));
+    sets
+}
+
+/// `commitlog_archiving.properties` beside cassandra.yaml, where there is one.
+fn archiving(env: &Env, config: &Path) -> Result<Option<Archiving>, String> {
+    let path = config.with_file_name(ARCHIVING_FILE);
+    if !env.disk.exists(&path) {
+        return Ok(None);
+    }
+    let parsed = Archiving::parse(&read(env, &path)?);
+    parsed.map(Some).map_err(|why| format!("{}: {why}", path.display()))
+}
+
+/// Where this node stands, and others where a file says it: `--dc` and `--rack`, or the file of the
+/// snitch beside cassandra.yaml.
+fn location(env: &Env, options: &Serve, config: &Config) -> Result<Location, String> {
+    if options.dc.is_some() || options.rack.is_some() {
+        let or = |given: &Option<String>, usual: &str| given.clone().unwrap_or_else(|| usual.to_owned());
+        let own = Place { data_center: or(&options.dc, USUAL_PLACE.0), rack: or(&options.rack, USUAL_PLACE.1) };
+        return Ok(Location { own: Some(own), ..Location::default() });
+    }
+    let snitch = config.ring.snitch;
+    let Some(file) = snitch.file() else { return Ok(Location::default()) };
+    let Some(path) = options.config.as_deref().map(|path| path.with_file_name(file)) else {
+        return Err(format!(
+            "endpoint_snitch: {} needs {file} beside cassandra.yaml, or --dc and --rack",
+            snitch.class()
+        ));
+    };
+    let location = snitch.read(&read(env, &path)?).map_err(|why| format!("{}: {why}", path.display()))?;
+    if location.of_local(config.broadcast_address).is_none() {
+        return Err(format!(
+            "{} does not define a location for this node's broadcast address {}, nor does it provide a default",
+            path.display(),
+            config.broadcast_address
+        ));
+    }
+    Ok(location)
+}
+
+fn read(env: &Env, path: &Path) -> Result<String, String> {
+    let bytes = env.disk.read_all(path, CONFIG_SIZE_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
+    String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::Program;
+
+    fn loaded(arguments: &[&str]) -> Result<Config, String> {
+        let arguments = ["helenus"].iter().chain(arguments);
+        let program = Program::try_parse_from(arguments).map_err(|error| error.to_string())?;
+        load(&env::real::env(), &program.serve)
+    }
+
+    #[test]
+    fn a_first_ring_in_short() {
+        let alone = loaded(&["--listen", "127.0.0.3"]).expect("alone");
+        assert_eq!((alone.ring.seeds, alone.ring.auto_bootstrap), (None, true));
+        assert_eq!(alone.listen_address.to_string(), "127.0.0.3");
+        let config =
+            loaded(&["--listen", "127.0.0.2", "--seeds", "127.0.0.1,b:7001", "--cluster-name", "it's"]).expect("valid");
+        assert_eq!(config.ring.seeds.as_deref(), Some(&["127.0.0.1".to_owned(), "b:7001".to_owned()][..]));
+        assert_eq!((config.cluster_name.as_str(), config.ring.auto_bootstrap), ("it's", false));
+        assert_eq!(
+            (config.broadcast_address.to_string(), config.rpc_address.to_string()),
+            ("127.0.0.2".into(), "127.0.0.2".into())
+        );
+        assert!(config.ring.location.own.is_none());
+        let apart = loaded(&["--listen", "127.0.0.2", "--set", "listen_address=127.0.0.9"]).expect("valid");
+        assert_eq!(
+            (apart.listen_address.to_string(), apart.rpc_address.to_string()),
+            ("127.0.0.9".into(), "127.0.0.2".into())
+        );
+        assert!(loaded(&["--seeds", "a", "--set", "auto_bootstrap=true"]).expect("valid").ring.auto_bootstrap);
+    }
+
+    #[test]
+    fn the_place_comes_from_the_command_line_or_a_file() {
+        let own = loaded(&["--dc", "north"]).expect("valid").ring.location.own.expect("named");
+        assert_eq!((own.data_center.as_str(), own.rack.as_str()), ("north", "rack1"));
+        let error = loaded(&["--set", "endpoint_snitch=GossipingPropertyFileSnitch"]).expect_err("no file");
+        assert!(error.contains("cassandra-rackdc.properties beside cassandra.yaml"), "{error}");
+        let directory = tempfile::tempdir().expect("a directory");
+        let yaml = directory.path().join("cassandra.yaml");
+        let write =
+            |path: &Path, text: &str| env::real::env().disk.replace_file(path, text.as_bytes()).expect("written");
+        write(&yaml, "endpoint_snitch: PropertyFileSnitch\n");
+        let topology = yaml.with_file_name("cassandra-topology.properties");
+        write(&topology, "127.0.0.1=DC2:RAC7\n");
+        let yaml = yaml.to_str().expect("a path");
+        let location = loaded(&["--config", yaml]).expect("valid").ring.location;
+        assert_eq!(location.of_local([127, 0, 0, 1].into()).map(|place| place.rack.as_str()), Some("RAC7"));
+        write(&topology, "127.0.0.2=DC2:RAC7\n");
+        assert!(loaded(&["--config", yaml]).expect_err("not this node").contains("127.0.0.1"));
+    }
+}
