@@ -31,12 +31,18 @@ use types::CqlType;
 use crate::cell::{NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
 use crate::{Cell, DeletionTime, Liveness, Row};
 
-pub use decode::{Decoded, decode_static_row, decode_unfiltered, get_clustering_values, get_deletion_time};
+pub use decode::{
+    Decoded, decode_static_row, decode_unfiltered, get_clustering_of_lengths, get_clustering_values,
+    get_deletion_delta, get_deletion_time, get_subset,
+};
 pub use encode::{
-    encode_marker, encode_row, put_clustering_values, put_deletion_time, put_end_of_partition, signed_seconds,
+    Present, encode_marker, encode_row, present_columns, put_clustering_values, put_deletion_delta, put_deletion_time,
+    put_end_of_partition, signed_seconds,
 };
 pub use encoded::{EncodedRow, RowFacts, get_encoded_row};
-pub use mutation::{MutationDecoder, MutationHead, decode_mutation, encode_mutation, peek_mutation};
+pub use mutation::{
+    MutationDecoder, MutationHead, decode_mutation, encode_mutation, get_stats, peek_mutation, put_stats,
+};
 pub use peek::{FoundStarts, Peeked, find_starts, pass_rows_before, peek_previous_size, peek_unfiltered};
 pub use tombstone::{Deleted, PeekedTombstone, deletion_of_row, peek_tombstone};
 
@@ -350,7 +356,8 @@ impl Header {
         Some(Self { deletion_times: self.deletion_times, ..header })
     }
 
-    fn columns(&self, is_static: bool) -> &[CodecColumn] {
+    /// The columns that may occur in static rows, or in the others.
+    pub fn columns(&self, is_static: bool) -> &[CodecColumn] {
         if is_static { &self.statics } else { &self.regulars }
     }
 

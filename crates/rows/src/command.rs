@@ -130,18 +130,6 @@ impl DataLimits {
     pub const NONE: Self = Self { rows: u32::MAX, per_partition: u32::MAX };
 }
 
-/// A condition on rows that replicas may apply (ALLOW FILTERING). The executor applies it today; it
-/// will be sent along once there are other replicas.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RowFilter {
-    /// The column.
-    pub column: ColumnId,
-    /// The operator as CQL text: `=`, `<` and so on.
-    pub operator: &'static str,
-    /// The serialized operand.
-    pub value: Bytes,
-}
-
 /// A read of one table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReadCommand {

@@ -116,6 +116,13 @@ pub fn total(context: &[u8]) -> i64 {
     shards.iter().fold(0, |sum, shard| sum.wrapping_add(shard.count))
 }
 
+/// The shards of a context without the header that says which of them are global or local. Empty
+/// for bytes that are no context.
+pub fn shards(context: &[u8]) -> &[u8] {
+    let elements = context.first_chunk().map_or(0, |length| i16::from_be_bytes(*length).max(0));
+    context.get(2 + 2 * usize::from(elements.unsigned_abs())..).unwrap_or_default()
+}
+
 /// The context of an update: an increment as a statement writes it.
 pub fn update(increment: i64) -> Bytes {
     encode(&[Shard { id: UPDATE_ID, kind: Kind::Local, clock: 1, count: increment }])

@@ -55,6 +55,13 @@ pub enum ReadError {
     WouldBlock,
     /// A file has corrupt bytes.
     Corrupt(Box<Corruption>),
+    /// Bytes that another node sent as its answer are not as they must be.
+    Malformed {
+        /// Offset in the answer's data.
+        offset: usize,
+        /// What is wrong.
+        what: String,
+    },
     /// The disk reported an error.
     Io {
         /// The file.
@@ -86,6 +93,9 @@ impl fmt::Display for ReadError {
         match self {
             Self::WouldBlock => write!(f, "the read would wait for the disk"),
             Self::Corrupt(corruption) => corruption.fmt(f),
+            Self::Malformed { offset, what } => {
+                write!(f, "the answer of another node cannot be read at offset {offset}: {what}")
+            }
             Self::Io { path, message } => write!(f, "{}: {message}", path.display()),
             Self::TooManyTombstones(found) => found.fmt(f),
             Self::IndexNotAvailable { name } => write!(f, "The secondary index '{name}' is not yet available"),

@@ -15,14 +15,16 @@ pub mod counter;
 pub mod dead;
 pub mod deletion;
 pub mod error;
+pub mod filter;
+pub mod limits;
 pub mod live;
 pub mod merge;
 pub mod purge;
 pub mod range_tombstones;
-pub mod replicas;
 pub mod report;
 pub mod row;
 mod scanned;
+pub mod selection;
 pub mod shadow;
 pub mod stream;
 pub mod tombstone_map;
@@ -32,14 +34,17 @@ pub mod update;
 pub use cell::{Cell, CellPath, INVALID_DELETION_TIME, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
 pub use clustering::{Bound, ClusteringPrefix, ClusteringValues, PrefixKind, Slice, Slices};
 pub use command::{
-    ColumnFilter, DataLimits, IndexSearch, PartitionRange, ReadCommand, ReadContext, ReadMode, ReadStats, RowFilter,
+    ColumnFilter, DataLimits, IndexSearch, PartitionRange, ReadCommand, ReadContext, ReadMode, ReadStats,
 };
 pub use deletion::DeletionTime;
 pub use error::{Corruption, ReadError};
+pub use filter::{Expression, RowFilter};
+pub use limits::ReadLimits;
 pub use live::{LivePartition, LiveRow, LiveRows};
 pub use merge::MergeStream;
 pub use range_tombstones::RangeTombstoneList;
 pub use row::{ColumnData, ComplexColumn, Liveness, Row};
+pub use selection::{ColumnSelection, Columns};
 pub use stream::{PartitionHead, PartitionStream};
 pub use unfiltered::{MaybeEncoded, RangeTombstoneMarker, Unfiltered};
 pub use update::{Mutation, PartitionUpdate};

@@ -62,6 +62,24 @@ impl<S: PartitionStream + ?Sized> PartitionStream for Box<S> {
     }
 }
 
+impl<S: PartitionStream + ?Sized> PartitionStream for &mut S {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        (**self).next_partition()
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        (**self).next_unfiltered()
+    }
+
+    fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        (**self).next_maybe_encoded()
+    }
+
+    fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
+        (**self).pass_tombstones(most)
+    }
+}
+
 /// A stream that was moved to its first partition, as if it stood before it.
 pub struct OpenedStream {
     head: Option<PartitionHead>,

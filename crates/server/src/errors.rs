@@ -186,7 +186,11 @@ fn of_outcome(
             }
             ReadError::IndexNotAvailable { .. } => failure(FailureReason::IndexNotAvailable, ""),
             ReadError::Stopped => CqlError::Overloaded(error.to_string()),
-            ReadError::Corrupt(_) | ReadError::Io { .. } | ReadError::WouldBlock | ReadError::TimedOut => {
+            ReadError::Corrupt(_)
+            | ReadError::Malformed { .. }
+            | ReadError::Io { .. }
+            | ReadError::WouldBlock
+            | ReadError::TimedOut => {
                 tracing::error!(%error, "a read failed");
                 failure(FailureReason::Unknown, &format!(": {error}"))
             }

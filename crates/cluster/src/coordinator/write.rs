@@ -65,6 +65,3 @@ impl Node {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -76,8 +76,18 @@ pub fn get_clustering_values(
     offset: usize,
     types: &[CqlType],
 ) -> Result<(ClusteringValues, usize), CodecError> {
+    get_clustering_of_lengths(buffer, offset, types.iter().map(CqlType::fixed_length))
+}
+
+/// Reads clustering values of types with these lengths ([`CqlType::fixed_length`]) at `offset`;
+/// returns them and the offset behind them.
+pub fn get_clustering_of_lengths(
+    buffer: &Bytes,
+    offset: usize,
+    lengths: impl Iterator<Item = Option<usize>>,
+) -> Result<(ClusteringValues, usize), CodecError> {
     let mut reader = Reader::new(buffer, offset)?;
-    let values = reader.clustering_values(types.iter().map(CqlType::fixed_length))?;
+    let values = reader.clustering_values(lengths)?;
     Ok((values, reader.offset()))
 }
 
@@ -119,15 +129,49 @@ fn get_local_deletion_time(cursor: &mut Cursor<'_>, header: &Header) -> Result<u
     Ok(base.wrapping_add(delta))
 }
 
-/// Reads a deletion of a row, a range or a complex column.
+/// Reads a deletion of a row, a range, a complex column, or of a partition in a message.
 #[inline]
-pub(super) fn get_deletion_delta(cursor: &mut Cursor<'_>, header: &Header) -> Result<DeletionTime, CodecError> {
+pub fn get_deletion_delta(cursor: &mut Cursor<'_>, header: &Header) -> Result<DeletionTime, CodecError> {
     let marked_for_delete_at = get_timestamp(cursor, &header.stats)?;
     let local_deletion_time = get_local_deletion_time(cursor, header)?;
     if marked_for_delete_at == NO_TIMESTAMP {
         return Ok(DeletionTime::LIVE);
     }
     Ok(DeletionTime { marked_for_delete_at, local_deletion_time })
+}
+
+/// Reads which of `total` columns are present: their indexes, ascending.
+pub fn get_subset(cursor: &mut Cursor<'_>, total: usize) -> Result<SmallVec<[usize; 64]>, CodecError> {
+    let encoded = cursor.uvint()?;
+    if total < LARGE_SUBSET {
+        return Ok((0..total).filter(|index| encoded & (1 << index) == 0).collect());
+    }
+    let missing = usize::try_from(encoded).unwrap_or(usize::MAX);
+    if missing > total {
+        return invalid(format!("{missing} of {total} columns are missing"));
+    }
+    let count = total - missing;
+    if count < total / 2 {
+        let mut present = SmallVec::new();
+        for _ in 0..count {
+            present.push(column_index(cursor, total)?);
+        }
+        return Ok(present);
+    }
+    let mut is_missing = vec![false; total];
+    for _ in 0..missing {
+        let index = column_index(cursor, total)?;
+        is_missing[index] = true;
+    }
+    Ok((0..total).filter(|index| !is_missing[*index]).collect())
+}
+
+fn column_index(cursor: &mut Cursor<'_>, total: usize) -> Result<usize, CodecError> {
+    let index = cursor.uvint()?;
+    match usize::try_from(index) {
+        Ok(index) if index < total => Ok(index),
+        _ => invalid(format!("column {index} of {total} columns")),
+    }
 }
 
 struct Reader<'a> {
@@ -249,7 +293,7 @@ impl<'a> Reader<'a> {
                 self.column(&mut row, column, header, has_complex_deletion)?;
             }
         } else {
-            for index in self.subset(columns.len())? {
+            for index in get_subset(&mut self.cursor, columns.len())? {
                 let Some(column) = columns.get(index) else {
                     return invalid(format!("column {index} of {} columns", columns.len()));
                 };
@@ -272,40 +316,6 @@ impl<'a> Reader<'a> {
         }
         let ttl = self.ttl(&header.stats)?;
         Ok(Liveness::expiring(timestamp, ttl, self.local_deletion_time(header)?))
-    }
-
-    /// Reads the indexes of the columns that are present, ascending.
-    fn subset(&mut self, total: usize) -> Result<SmallVec<[usize; 64]>, CodecError> {
-        let encoded = self.cursor.uvint()?;
-        if total < LARGE_SUBSET {
-            return Ok((0..total).filter(|index| encoded & (1 << index) == 0).collect());
-        }
-        let missing = usize::try_from(encoded).unwrap_or(usize::MAX);
-        if missing > total {
-            return invalid(format!("{missing} of {total} columns are missing"));
-        }
-        let count = total - missing;
-        if count < total / 2 {
-            let mut present = SmallVec::new();
-            for _ in 0..count {
-                present.push(self.column_index(total)?);
-            }
-            return Ok(present);
-        }
-        let mut is_missing = vec![false; total];
-        for _ in 0..missing {
-            let index = self.column_index(total)?;
-            is_missing[index] = true;
-        }
-        Ok((0..total).filter(|index| !is_missing[*index]).collect())
-    }
-
-    fn column_index(&mut self, total: usize) -> Result<usize, CodecError> {
-        let index = self.cursor.uvint()?;
-        match usize::try_from(index) {
-            Ok(index) if index < total => Ok(index),
-            _ => invalid(format!("column {index} of {total} columns")),
-        }
     }
 
     fn column(

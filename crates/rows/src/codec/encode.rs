@@ -13,7 +13,8 @@ use super::{
 use crate::cell::NO_DELETION_TIME;
 use crate::{Cell, ColumnData, DeletionTime, Liveness, RangeTombstoneMarker, Row};
 
-type Present<'a> = SmallVec<[(usize, &'a ColumnData); 16]>;
+/// The data of a row that a header has columns for, each with the column's index, ascending.
+pub type Present<'a> = SmallVec<[(usize, &'a ColumnData); 16]>;
 
 /// Writes a row. Columns that the header lacks are left out.
 pub fn encode_row(out: &mut Vec<u8>, row: &Row, is_static: bool, header: &Header, framing: Framing) {
@@ -61,7 +62,8 @@ pub fn encode_row(out: &mut Vec<u8>, row: &Row, is_static: bool, header: &Header
     });
 }
 
-fn present_columns<'a>(row: &'a Row, header: &Header) -> Present<'a> {
+/// The data of a row in the order of the header's columns.
+pub fn present_columns<'a>(row: &'a Row, header: &Header) -> Present<'a> {
     let mut present: Present<'a> = SmallVec::new();
     let mut in_order = true;
     for data in &row.columns {
@@ -202,7 +204,8 @@ fn put_liveness(out: &mut Vec<u8>, liveness: &Liveness, stats: &EncodingStats) {
     }
 }
 
-pub(super) fn put_deletion_delta(out: &mut Vec<u8>, deletion: &DeletionTime, stats: &EncodingStats) {
+/// Writes a deletion of a row, a range, a complex column, or of a partition in a message.
+pub fn put_deletion_delta(out: &mut Vec<u8>, deletion: &DeletionTime, stats: &EncodingStats) {
     put_timestamp(out, deletion.marked_for_delete_at, stats);
     put_local_deletion_time(out, deletion.local_deletion_time, stats);
 }

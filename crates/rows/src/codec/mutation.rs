@@ -10,6 +10,7 @@ use bytes::Bytes;
 use schema::{ColumnKind, TableId, TableMetadata};
 use stdx::{Cursor, put_uvint, put_vbytes};
 
+use super::decode::get_deletion_delta;
 use super::encode::put_deletion_delta;
 use super::{
     CodecColumn, CodecError, DELETION_TIME_EPOCH, Decoded, EncodingStats, EncodingStatsCollector, Framing, Header,
@@ -111,7 +112,8 @@ fn encode_unfiltereds(out: &mut Vec<u8>, update: &PartitionUpdate, header: &Head
     markers.for_each(|marker| encode_marker(out, marker, header, Framing::Message));
 }
 
-fn put_stats(out: &mut Vec<u8>, stats: &EncodingStats) {
+/// Writes base values: in messages and in the commit log they are differences to the epochs.
+pub fn put_stats(out: &mut Vec<u8>, stats: &EncodingStats) {
     put_uvint(out, stats.min_timestamp.wrapping_sub(TIMESTAMP_EPOCH) as u64);
     put_uvint(out, u64::from(stats.min_local_deletion_time.wrapping_sub(DELETION_TIME_EPOCH)));
     put_uvint(out, u64::from(stats.min_ttl));
@@ -216,9 +218,7 @@ impl<'a> MutationDecoder<'a> {
         let stats = get_stats(&mut cursor)?;
         let header = self.header(&mut cursor, &update.table, flags & HAS_STATIC_ROW != 0, stats)?;
         if flags & HAS_PARTITION_DELETION != 0 {
-            let timestamp = stats.min_timestamp.wrapping_add(cursor.uvint()? as i64);
-            let seconds = stats.min_local_deletion_time.wrapping_add(cursor.uvint()? as u32);
-            update.deletion = DeletionTime::new(timestamp, seconds);
+            update.deletion = get_deletion_delta(&mut cursor, header)?;
         }
         let mut offset = offset + cursor.position();
         if flags & HAS_STATIC_ROW != 0 {
@@ -299,7 +299,8 @@ fn decode_unfiltereds(
     }
 }
 
-fn get_stats(cursor: &mut Cursor<'_>) -> Result<EncodingStats, CodecError> {
+/// Reads base values that [`put_stats`] wrote.
+pub fn get_stats(cursor: &mut Cursor<'_>) -> Result<EncodingStats, CodecError> {
     Ok(EncodingStats {
         min_timestamp: TIMESTAMP_EPOCH.wrapping_add(cursor.uvint()? as i64),
         min_local_deletion_time: DELETION_TIME_EPOCH.wrapping_add(cursor.uvint()? as u32),
@@ -309,7 +310,7 @@ fn get_stats(cursor: &mut Cursor<'_>) -> Result<EncodingStats, CodecError> {
 
 /// Reads columns by name. A column that the table has dropped is decoded with its former type; its
 /// cells are kept where they are newer than the drop.
-fn get_columns(
+pub(super) fn get_columns(
     cursor: &mut Cursor<'_>,
     table: &TableMetadata,
     is_static: bool,
