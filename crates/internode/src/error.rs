@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rows::codec::CodecError;
+use schema::TableId;
 use segments::SegmentError;
 use stdx::CursorError;
 
@@ -40,6 +42,14 @@ pub enum InternodeError {
     Frame(SegmentError),
     /// Frames follow each other as they cannot.
     Sequence(&'static str),
+    /// A table that this node does not have.
+    UnknownTable(TableId),
+    /// A column that the named table does not have.
+    UnknownColumn(String),
+    /// Rows or their parts are not as they must be.
+    Rows(CodecError),
+    /// A request that this node cannot serve.
+    Unsupported(&'static str),
     /// A payload ends before or after its announced size.
     Trailing {
         /// Bytes that were left.
@@ -62,6 +72,10 @@ impl fmt::Display for InternodeError {
             }
             Self::Frame(error) => error.fmt(f),
             Self::Sequence(why) => f.write_str(why),
+            Self::UnknownTable(id) => write!(f, "there is no table {id}"),
+            Self::UnknownColumn(name) => write!(f, "there is no column {name}"),
+            Self::Rows(error) => error.fmt(f),
+            Self::Unsupported(what) => write!(f, "{what} cannot be served"),
             Self::Trailing { left } => write!(f, "{left} bytes follow the end of a payload"),
         }
     }
@@ -72,5 +86,11 @@ impl std::error::Error for InternodeError {}
 impl From<CursorError> for InternodeError {
     fn from(error: CursorError) -> Self {
         Self::Bytes(error)
+    }
+}
+
+impl From<CodecError> for InternodeError {
+    fn from(error: CodecError) -> Self {
+        Self::Rows(error)
     }
 }

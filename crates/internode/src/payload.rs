@@ -3,8 +3,13 @@
 
 pub mod batch;
 pub mod counter;
+pub mod digest;
 pub mod failure;
 pub mod gossip;
+pub mod partitions;
+pub mod read_answer;
+pub mod read_request;
+pub mod read_response;
 pub mod schema;
 pub mod simple;
 

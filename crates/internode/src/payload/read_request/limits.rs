@@ -1,0 +1,118 @@
+//! The limits of a read.
+//!
+//! ```text
+//! u8 kind
+//! 0 rows, 1 rows of a later page: uvint32 rows, uvint32 rows of each partition, bool distinct
+//! 4 groups, 5 groups of a later page: uvint32 groups, uvint32 groups of each partition,
+//!     uvint32 rows, u8 grouping (0 everything | 1 uvint32 length of the prefix),
+//!     bool has state [vbytes key, bool has clustering [clustering]]
+//! 1, 5: vbytes key of the last partition, uvint32 rows or groups that remain of it
+//! ```
+//!
+//! "No limit" is 2^31 − 1. Agrees with `org.apache.cassandra.db.filter.DataLimits.Serializer`.
+
+use rows::ReadLimits;
+use rows::limits::{Counting, GroupState, Grouping, LastPartition};
+use schema::TableMetadata;
+use stdx::{put_uvint, put_vbytes};
+
+use super::{Reader, put_clustering};
+use crate::error::InternodeError;
+use crate::integers::read_length;
+
+const ROWS: u8 = 0;
+const GROUPS: u8 = 4;
+const LATER_PAGE: u8 = 1;
+
+pub(super) fn put(out: &mut Vec<u8>, limits: &ReadLimits, table: &TableMetadata) {
+    let kind = match limits.counting {
+        Counting::Rows { .. } => ROWS,
+        Counting::Groups { .. } => GROUPS,
+    };
+    out.push(kind | if limits.last.is_some() { LATER_PAGE } else { 0 });
+    match &limits.counting {
+        Counting::Rows { per_partition, distinct } => {
+            put_uvint(out, limits.rows.into());
+            put_uvint(out, (*per_partition).into());
+            out.push(u8::from(*distinct));
+        }
+        Counting::Groups { groups, per_partition, grouping, state } => {
+            put_uvint(out, (*groups).into());
+            put_uvint(out, (*per_partition).into());
+            put_uvint(out, limits.rows.into());
+            match grouping {
+                Grouping::Everything => out.push(0),
+                Grouping::ByPrefix(length) => {
+                    out.push(1);
+                    put_uvint(out, (*length).into());
+                }
+            }
+            put_state(out, state.as_ref(), table);
+        }
+    }
+    if let Some(last) = &limits.last {
+        put_vbytes(out, &last.key);
+        put_uvint(out, last.remaining.into());
+    }
+}
+
+fn put_state(out: &mut Vec<u8>, state: Option<&GroupState>, table: &TableMetadata) {
+    out.push(u8::from(state.is_some()));
+    let Some(state) = state else { return };
+    put_vbytes(out, &state.key);
+    out.push(u8::from(state.clustering.is_some()));
+    if let Some(clustering) = &state.clustering {
+        put_clustering(out, clustering, table);
+    }
+}
+
+pub(super) fn read(reader: &mut Reader<'_>, table: &TableMetadata) -> Result<ReadLimits, InternodeError> {
+    let kind = reader.cursor.u8()?;
+    let (rows, counting) = match kind & !LATER_PAGE {
+        ROWS => {
+            let (rows, per_partition) = (number(reader)?, number(reader)?);
+            (rows, Counting::Rows { per_partition, distinct: reader.cursor.bool()? })
+        }
+        GROUPS => {
+            let (groups, per_partition, rows) = (number(reader)?, number(reader)?, number(reader)?);
+            let grouping = read_grouping(reader, table)?;
+            (rows, Counting::Groups { groups, per_partition, grouping, state: read_state(reader, table)? })
+        }
+        _ => return super::bad("the kind of limits", kind),
+    };
+    let last = match kind & LATER_PAGE {
+        0 => None,
+        _ => Some(LastPartition { key: reader.vbytes()?, remaining: number(reader)? }),
+    };
+    Ok(ReadLimits { rows, counting, last })
+}
+
+fn number(reader: &mut Reader<'_>) -> Result<u32, InternodeError> {
+    let limit = read_length(&mut reader.cursor, "a limit")?;
+    Ok(u32::try_from(limit).expect("a length is an int that is not negative"))
+}
+
+fn read_grouping(reader: &mut Reader<'_>, table: &TableMetadata) -> Result<Grouping, InternodeError> {
+    match reader.cursor.u8()? {
+        0 => Ok(Grouping::Everything),
+        1 => {
+            let length = number(reader)?;
+            if length as usize > table.clustering.len() {
+                return super::bad("the clustering columns of a group", length);
+            }
+            Ok(Grouping::ByPrefix(length))
+        }
+        2 => Err(InternodeError::Unsupported("GROUP BY of a function")),
+        kind => super::bad("the kind of a group", kind),
+    }
+}
+
+fn read_state(reader: &mut Reader<'_>, table: &TableMetadata) -> Result<Option<GroupState>, InternodeError> {
+    if !reader.cursor.bool()? {
+        return Ok(None);
+    }
+    let key = reader.vbytes()?;
+    let has_clustering = reader.cursor.bool()?;
+    let clustering = if has_clustering { Some(reader.clustering(table, table.clustering.len())?) } else { None };
+    Ok(Some(GroupState { key, clustering }))
+}

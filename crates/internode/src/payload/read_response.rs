@@ -1,0 +1,97 @@
+//! READ_RSP and RANGE_RSP: what a replica has found.
+//!
+//! ```text
+//! vbytes digest                  16 bytes: the answer is a digest, and nothing follows; empty: data
+//! vbytes digest of repaired data empty: it is not tracked
+//! bool   that digest is conclusive
+//! vbytes data                    see `partitions`
+//! ```
+//!
+//! Agrees with `org.apache.cassandra.db.ReadResponse.Serializer`.
+
+use bytes::Bytes;
+use rows::ReadError;
+use stdx::{Cursor, put_vbytes};
+
+use super::digest;
+use super::partitions::DataStream;
+use super::read_request::ReadRequest;
+use crate::error::InternodeError;
+
+/// The answer of a replica.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReadResponse {
+    /// The digest of what it has.
+    Digest([u8; digest::SIZE]),
+    /// What it has, encoded ([`super::partitions`]).
+    Data(Data),
+}
+
+/// What a replica has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Data {
+    /// The partitions.
+    pub partitions: Bytes,
+    /// The digest of the part that is repaired; empty: it was not asked for.
+    pub repaired: Bytes,
+    /// Whether no session of a repair under way could change that digest.
+    pub is_conclusive: bool,
+}
+
+impl ReadResponse {
+    /// An answer of partitions, without a digest of what is repaired.
+    pub fn of_data(partitions: Bytes) -> Self {
+        Self::Data(Data { partitions, repaired: Bytes::new(), is_conclusive: true })
+    }
+
+    /// The payload.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Digest(digest) => {
+                let mut out = Vec::with_capacity(1 + digest::SIZE);
+                put_vbytes(&mut out, digest);
+                out
+            }
+            Self::Data(data) => {
+                let mut out = Vec::with_capacity(data.partitions.len() + data.repaired.len() + 16);
+                put_vbytes(&mut out, &[]);
+                put_vbytes(&mut out, &data.repaired);
+                out.push(u8::from(data.is_conclusive));
+                put_vbytes(&mut out, &data.partitions);
+                out
+            }
+        }
+    }
+
+    /// From a payload. The data is a slice of the payload and is not decoded.
+    pub fn decode(payload: &Bytes) -> Result<Self, InternodeError> {
+        let mut cursor = Cursor::new(payload);
+        let digest = cursor.vbytes()?;
+        let response = match (digest.len(), digest.first_chunk()) {
+            (0, _) => Self::Data(Data {
+                repaired: payload.slice_ref(cursor.vbytes()?),
+                is_conclusive: cursor.bool()?,
+                partitions: payload.slice_ref(cursor.vbytes()?),
+            }),
+            (digest::SIZE, Some(digest)) => Self::Digest(*digest),
+            (size, _) => return Err(InternodeError::Value { part: "the size of a digest", found: size as i64 }),
+        };
+        match cursor.remaining() {
+            0 => Ok(response),
+            left => Err(InternodeError::Trailing { left }),
+        }
+    }
+
+    /// The digest of the answer, computed if the answer is data.
+    pub fn digest(&self, request: &ReadRequest) -> Result<[u8; digest::SIZE], ReadError> {
+        match self {
+            Self::Digest(digest) => Ok(*digest),
+            Self::Data(data) => digest::of_data(&data.partitions, request),
+        }
+    }
+}
+
+/// The partitions in the data of an answer to `request`, as a source of a read like any other.
+pub fn data_stream(partitions: Bytes, request: &ReadRequest) -> DataStream {
+    DataStream::new(partitions, request)
+}
