@@ -25,6 +25,11 @@ pub const NATIVE_PROTOCOL_VERSION: &str = "5";
 /// The only partitioner.
 pub const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 
+/// `system.local.bootstrapped` of a node that has the data of its ranges.
+pub(crate) const BOOTSTRAPPED: &str = "COMPLETED";
+/// The same of a node that has not joined its ring yet.
+const NOT_BOOTSTRAPPED: &str = "NEEDS_BOOTSTRAP";
+
 /// What the configuration says of the node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IdentityOptions {
@@ -44,6 +49,12 @@ pub struct IdentityOptions {
     pub broadcast: SocketAddr,
     /// broadcast_rpc_address and the native transport's port: where drivers connect to
     pub native: SocketAddr,
+    /// Data center and rack as the snitch has them; None: those of the directory count, and a new
+    /// directory gets Cassandra's usual ones
+    pub place: Option<(String, String)>,
+    /// The node is to join a ring: a new directory is marked as complete only when the node has
+    /// joined
+    pub joins: bool,
 }
 
 /// Who this node is.
@@ -51,16 +62,22 @@ pub struct IdentityOptions {
 pub struct Identity {
     /// Of the cluster.
     pub cluster_name: String,
-    /// For ever.
+    /// The host id. Chosen at the first start and never changed.
     pub host_id: [u8; 16],
-    /// For ever, in their order.
+    /// Its tokens, ascending. Chosen at the first start and never changed.
     pub tokens: Vec<Token>,
-    /// `datacenter1` unless the directory says otherwise.
+    /// `datacenter1` unless the directory or the snitch says otherwise.
     pub data_center: String,
-    /// `rack1` unless the directory says otherwise.
+    /// `rack1` unless the directory or the snitch says otherwise.
     pub rack: String,
-    /// Seconds since 1970 of this start.
+    /// Seconds since 1970 of this start, but more than at the start before: other nodes ignore a
+    /// generation that is not greater than the one that they know.
     pub generation: u32,
+    /// The directory was a complete member of its ring at an earlier start, or alone
+    /// (`system.local.bootstrapped`).
+    pub is_bootstrapped: bool,
+    /// The node is to join a ring.
+    pub joins: bool,
     /// Where it listens for nodes.
     pub listen: SocketAddr,
     /// What it tells nodes.
@@ -98,19 +115,25 @@ impl Identity {
             let message = format!("the directory was written with {partitioner}; only {PARTITIONER} is served");
             return Err(NodeError::Mismatch(message));
         }
+        let (data_center, rack) = place(saved_text("data_center"), saved_text("rack"), options.place.as_ref())?;
+        let generation = saved.as_ref().and_then(|row| system_rows::value(&table, row, "gossip_generation"));
+        let generation = generation.and_then(|bytes| <[u8; 4]>::try_from(bytes.as_ref()).ok()).map(u32::from_be_bytes);
         let host_id = saved.as_ref().and_then(|row| system_rows::value(&table, row, "host_id"));
         let host_id = host_id.and_then(|bytes| <[u8; 16]>::try_from(bytes.as_ref()).ok());
         let tokens = match saved.as_ref().map(|row| saved_tokens(&table, row)).filter(|tokens| !tokens.is_empty()) {
             Some(tokens) => checked_tokens(tokens, &options)?,
             None => new_tokens(env, &options),
         };
+        let is_bootstrapped = saved_text("bootstrapped").as_deref() == Some(BOOTSTRAPPED);
         Ok(Self {
             cluster_name,
             host_id: host_id.unwrap_or_else(|| uuids.random()),
             tokens,
-            data_center: saved_text("data_center").unwrap_or_else(|| "datacenter1".to_owned()),
-            rack: saved_text("rack").unwrap_or_else(|| "rack1".to_owned()),
-            generation: env.clock.now_seconds(),
+            data_center,
+            rack,
+            generation: generation.map_or(0, |saved| saved.saturating_add(1)).max(env.clock.now_seconds()),
+            is_bootstrapped,
+            joins: options.joins,
             listen: options.listen,
             broadcast: options.broadcast,
             native: options.native,
@@ -130,7 +153,10 @@ impl Identity {
             .set("partitioner", text(PARTITIONER))
             .set("data_center", text(&self.data_center))
             .set("rack", text(&self.rack))
-            .set("bootstrapped", text("COMPLETED"))
+            .set(
+                "bootstrapped",
+                text(if self.joins && !self.is_bootstrapped { NOT_BOOTSTRAPPED } else { BOOTSTRAPPED }),
+            )
             .set("host_id", self.host_id.to_vec())
             .set("schema_version", schema_version.to_vec())
             .set("gossip_generation", self.generation.to_be_bytes().to_vec())
@@ -143,6 +169,25 @@ impl Identity {
             .set_elements("tokens", tokens)
             .finish()
     }
+}
+
+/// The place that a node starts with: that of the snitch, which must be the one that the directory
+/// has. Its replicas were chosen for it, and would be others elsewhere.
+/// Agrees with `StartupChecks.{checkDatacenter,checkRack}`.
+fn place(
+    data_center: Option<String>,
+    rack: Option<String>,
+    snitch: Option<&(String, String)>,
+) -> Result<(String, String), NodeError> {
+    let checked = |what: &str, saved: Option<String>, now: Option<&String>, usual: &str| match (saved, now) {
+        (Some(saved), Some(now)) if saved != *now => Err(NodeError::Mismatch(format!(
+            "Cannot start node if snitch's {what} ({now}) differs from previous {what} ({saved}). Please fix the snitch \
+             configuration, decommission and rebootstrap this node."
+        ))),
+        (saved, now) => Ok(now.cloned().or(saved).unwrap_or_else(|| usual.to_owned())),
+    };
+    let data_center = checked("data center", data_center, snitch.map(|(name, _)| name), "datacenter1")?;
+    Ok((data_center, checked("rack", rack, snitch.map(|(_, name)| name), "rack1")?))
 }
 
 /// An address as an `inet` value.

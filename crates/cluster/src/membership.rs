@@ -80,6 +80,7 @@ impl Node {
         membership.with_gossip(|gossip| self.follow(gossip));
         let _ = self.joined.messenger.set(membership.messenger());
         *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(membership));
+        self.write_bootstrapped();
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use types::{DecoratedKey, Token};
 
 use crate::batch_replay::BatchReplay;
 use crate::clock::{TimeUuids, WriteClock};
-use crate::identity::{Identity, local_table};
+use crate::identity::{BOOTSTRAPPED, Identity, local_table};
 use crate::joined::Joined;
 use crate::replica::Replica;
 use crate::sampling::Sampling;
@@ -99,6 +99,16 @@ impl Node {
         let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);
         if let Err(error) = self.engine.apply(&[row.set("schema_version", version).finish()]) {
             tracing::error!(%error, "the schema version cannot be written to system.local");
+        }
+    }
+
+    /// `system.local.bootstrapped` says that the node is a complete member of its ring: it need not
+    /// fetch data at its next start.
+    pub(crate) fn write_bootstrapped(&self) {
+        let table = local_table(&self.engine);
+        let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);
+        if let Err(error) = self.engine.apply(&[row.set("bootstrapped", BOOTSTRAPPED.as_bytes()).finish()]) {
+            tracing::error!(%error, "it cannot be written to system.local that the node has joined");
         }
     }
 

@@ -75,6 +75,8 @@ fn open(sim: &Sim, write_timeout: Duration) -> Arc<Node> {
         listen: address,
         broadcast: address,
         native: address,
+        place: None,
+        joins: false,
     };
     let timeouts = Timeouts { write: write_timeout, ..Timeouts::default() };
     Node::open(engine, identity, timeouts).expect("a sound disk opens")

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -24,6 +24,14 @@ pub trait Network: Send + Sync {
 
     /// Connects to a listener.
     fn connect(&self, address: SocketAddr) -> Connecting;
+
+    /// The addresses of a host. Blocks while name servers are asked. A simulated network has no names.
+    fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        match host.parse() {
+            Ok(address) => Ok(vec![address]),
+            Err(_) => Err(io::Error::new(io::ErrorKind::NotFound, format!("{host}: there is no such host"))),
+        }
+    }
 }
 
 /// A listening socket.

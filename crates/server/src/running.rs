@@ -2,8 +2,9 @@
 //! whole nodes start it.
 //!
 //! The start: the ports are tried, the directory is locked, the schema is read, the commit log is
-//! replayed, the node's identity is found, the workers listen. The end goes the other way: the
-//! workers drain, memtables are flushed, the log is synced.
+//! replayed, the node's identity is found, the ring is joined, the workers listen, the others are
+//! told that drivers may connect. The end goes the other way: the workers drain, the others are told
+//! that the node stops, memtables are flushed, the log is synced.
 
 use std::fmt;
 use std::io;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use admin::http::TokenFile;
 use cluster::operations;
 use cluster::{IdentityOptions, Node, NodeError, Timeouts};
-use config::{Config, DiskFailurePolicy, SSTableFormat};
+use config::{Config, DiskFailurePolicy, SSTableFormat, Snitch};
 use env::Env;
 use protocol::response::{Event, StatusChange};
 use sstable::Version;
@@ -27,6 +28,7 @@ use crate::admin_api::{NodeAdmin, SetLevel};
 use crate::auth::{Auth, PasswordAuthenticator};
 use crate::client_encryption;
 use crate::directory::{self, Directories, Told};
+use crate::joining;
 use crate::log_lines::LogLines;
 use crate::log_options;
 use crate::memory::MemoryBudget;
@@ -73,7 +75,7 @@ pub struct StartOptions {
 /// Why a node did not start.
 #[derive(Debug)]
 pub enum StartError {
-    /// This address cannot be listened on: the port of clients or the admin port.
+    /// This address cannot be listened on: the port of clients, of other nodes or of the operator.
     Port(SocketAddr, io::Error),
     /// What was found in the directory cannot be opened.
     Directory(String),
@@ -87,6 +89,8 @@ pub enum StartError {
     DefaultCompaction(String),
     /// The value of a key of the commit log.
     CommitLog(String),
+    /// The ring that the node was to join.
+    Join(String),
     /// The worker threads.
     Workers(io::Error),
 }
@@ -95,10 +99,13 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Port(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
-                write!(f, "{address} is in use; is Helenus or Cassandra already running there? (--port, --admin-port)")
+                write!(
+                    f,
+                    "{address} is in use; is Helenus or Cassandra already running there? (--port, --admin-port, storage_port)"
+                )
             }
             Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
-            Self::Directory(why) | Self::Memory(why) | Self::CommitLog(why) => f.write_str(why),
+            Self::Directory(why) | Self::Memory(why) | Self::CommitLog(why) | Self::Join(why) => f.write_str(why),
             Self::Encryption(why) => write!(f, "client_encryption_options: {why}"),
             Self::DefaultCompaction(why) => write!(f, "default_compaction: {why}"),
             Self::Node(error) => error.fmt(f),
@@ -135,6 +142,10 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let told = Told { data_dir: &options.data_dir, schema_file: options.schema_file.as_deref(), read_only };
     check_port(&env, listen)?;
     admin.map_or(Ok(()), |address| check_port(&env, address))?;
+    let joins = joining::is_wanted(&config, read_only);
+    if joins {
+        check_port(&env, SocketAddr::new(config.listen_address, config.storage_port))?;
+    }
     let default_compaction = schema::params::compaction::normalize(&config.compaction.default)
         .map_err(|error| StartError::DefaultCompaction(error.message().to_owned()))?;
     let cores = env.tasks.cores();
@@ -165,7 +176,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
         sstables = recovered.sstables,
         "storage is open"
     );
-    let node = Node::open(engine, identity(&config, listen), timeouts(&config))?;
+    let node = Node::open(engine, identity(&config, listen, joins), timeouts(&config))?;
     node.set_batchlog_replay_throttle(config.batchlog_replay_throttle);
     let events: Arc<EventHub> = Arc::default();
     let limits = server_limits(&config, &memory, options.descriptors);
@@ -189,6 +200,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     server_options.results = Arc::clone(&services.results.share);
     server_options.events = events;
     let for_handlers = Arc::clone(&services);
+    joining::join(&services.node, &services.config)?;
     let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;
     services.set_connections(Arc::clone(server.connections()));
@@ -205,6 +217,9 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let token_file = token.as_ref().map(|token| token.path.display().to_string());
     let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, options.set_level, token_file);
     let operator = Arc::new(operator.operated());
+    if let Some(membership) = services.node.membership() {
+        membership.set_ready(true);
+    }
     let ops = admin
         .map(|address| Ops::start(&env, address, operator, token).map_err(|error| StartError::Port(address, error)));
     Ok(RunningNode { services, server, ops: ops.transpose()? })
@@ -234,6 +249,7 @@ impl RunningNode {
     pub async fn shutdown(self) -> Result<(), StorageError> {
         self.server.shutdown();
         let node = &self.services.node;
+        node.leave().await;
         let drained = operations::state::drain(node).await;
         operations::state::stop(node);
         drop(self.ops);
@@ -252,7 +268,13 @@ fn check_port(env: &Env, listen: SocketAddr) -> Result<(), StartError> {
     bound.map_err(|error| StartError::Port(listen, error))
 }
 
-fn identity(config: &Config, listen: SocketAddr) -> IdentityOptions {
+fn identity(config: &Config, listen: SocketAddr, joins: bool) -> IdentityOptions {
+    let place = config.ring.location.of_local(config.broadcast_address);
+    let place = place.map(|place| (place.data_center.clone(), place.rack.clone()));
+    // a snitch that was chosen counts; without a choice the directory does
+    let usual = (config.ring.snitch == Snitch::Simple && config.is_set("endpoint_snitch"))
+        .then(|| ("datacenter1".to_owned(), "rack1".to_owned()));
+
     IdentityOptions {
         cluster_name: config.cluster_name.clone(),
         adopt_cluster_name: !config.is_set("cluster_name"),
@@ -262,6 +284,8 @@ fn identity(config: &Config, listen: SocketAddr) -> IdentityOptions {
         listen: SocketAddr::new(config.listen_address, config.storage_port),
         broadcast: SocketAddr::new(config.broadcast_address, config.storage_port),
         native: SocketAddr::new(config.broadcast_rpc_address, listen.port()),
+        place: place.or(usual),
+        joins,
     }
 }
 

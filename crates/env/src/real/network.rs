@@ -1,7 +1,7 @@
 //! TCP: tokio's sockets, `SO_REUSEPORT` through socket2. Nagle's algorithm is off: responses are coalesced by us.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::task::{Context, Poll};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -31,6 +31,16 @@ impl Network for Tcp {
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
+    }
+
+    fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for found in (host, 0).to_socket_addrs()? {
+            if !addresses.contains(&found.ip()) {
+                addresses.push(found.ip());
+            }
+        }
+        Ok(addresses)
     }
 }
 

@@ -40,6 +40,8 @@ impl Machine {
             listen: address,
             broadcast: address,
             native: address,
+            place: None,
+            joins: false,
         };
         let node = Node::open(engine, identity, Timeouts::default()).expect("a sound disk opens");
         let config = Config::load(None, &[], false).expect("the defaults");

@@ -46,6 +46,8 @@ impl Machine {
             listen: address,
             broadcast: address,
             native: address,
+            place: None,
+            joins: false,
         };
         let timeouts = Timeouts { write: write_timeout, ..Timeouts::default() };
         let node = Node::open(engine, identity, timeouts).expect("a sound disk opens");

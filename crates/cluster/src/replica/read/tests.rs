@@ -60,6 +60,8 @@ impl Fixture {
             listen: address,
             broadcast: address,
             native: address,
+            place: None,
+            joins: false,
         };
         let node = Node::open(engine, identity, Timeouts::default()).expect("a new node");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -52,6 +52,8 @@ impl<'a> SimNode<'a> {
             listen: address,
             broadcast: address,
             native: address,
+            place: None,
+            joins: false,
         };
         let long = std::time::Duration::from_secs(3600);
         let timeouts = Timeouts { read: long, range: long, write: long, truncate: long, ..Timeouts::default() };

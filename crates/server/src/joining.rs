@@ -1,0 +1,134 @@
+//! The way of a node into its ring: what the configuration says of it, and the join itself.
+//!
+//! A node without seeds is alone: nothing here happens, and no port for other nodes is opened.
+//! Agrees with `StorageService.initServer` and `shouldBootstrap`, except that no data is streamed
+//! yet: a node that would have to fetch its data first is refused.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use cluster::{JoinSettings, Node};
+use config::{Compatibility, Config, InternodeCompression, Ring};
+use env::Env;
+use internode::{Framing, MessagingVersion};
+
+use crate::running::StartError;
+
+/// Whether the configuration names a ring to join.
+pub(crate) fn is_wanted(config: &Config, read_only: bool) -> bool {
+    config.ring.seeds.is_some() && !read_only
+}
+
+/// Joins the ring that the configuration names. Returns when the node is a member; a node alone
+/// does nothing.
+pub(crate) fn join(node: &Arc<Node>, config: &Config) -> Result<(), StartError> {
+    if !node.identity.joins {
+        return Ok(());
+    }
+    let settings = settings(node, config)?;
+    check_bootstrap(node, config, &settings.seeds)?;
+    let seeds: Vec<String> = settings.seeds.iter().map(ToString::to_string).collect();
+    tracing::info!(
+        seeds = seeds.join(", "),
+        address = %node.identity.broadcast,
+        cluster = node.identity.cluster_name,
+        version = settings.version.number(),
+        "joining the ring"
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Workers)?;
+    runtime.block_on(node.join(settings)).map_err(|error| StartError::Join(error.to_string()))?;
+    tracing::info!(nodes = node.ring().endpoints().len(), "this node is a member of the ring");
+    Ok(())
+}
+
+fn settings(node: &Node, config: &Config) -> Result<JoinSettings, StartError> {
+    let ring = &config.ring;
+    let seeds = seeds(&node.env, ring, config.storage_port);
+    if seeds.is_empty() {
+        let names = ring.seeds.as_deref().unwrap_or_default().join(", ");
+        return Err(StartError::Join(format!("none of the seeds has an address: {names} (seed_provider, --seeds)")));
+    }
+    let version = cluster::operations::state::options(node).sstable_version;
+    Ok(JoinSettings {
+        seeds,
+        version: match ring.compatibility {
+            Compatibility::Cassandra4 => MessagingVersion::V12,
+            Compatibility::Upgrading | Compatibility::None => MessagingVersion::V13,
+        },
+        framing: match ring.compression {
+            InternodeCompression::All => Framing::Lz4,
+            InternodeCompression::None | InternodeCompression::BetweenDataCenters => Framing::Crc,
+        },
+        reserve: usize::try_from(ring.send_reserve).unwrap_or(usize::MAX),
+        convict_threshold: ring.phi_convict_threshold,
+        sstable_versions: format!("{}-{}", version.format().name(), version.name()),
+    })
+}
+
+/// The addresses of the seeds. A name that has none is left out with a warning, as in Cassandra: it
+/// may be there at the next look.
+fn seeds(env: &Env, ring: &Ring, port: u16) -> Vec<SocketAddr> {
+    let mut seeds = Vec::new();
+    for seed in ring.seeds.iter().flatten() {
+        let (host, port) = host_and_port(seed, port);
+        match env.network.resolve(host) {
+            Ok(addresses) => {
+                let taken = if ring.every_address_of_a_seed { addresses.len() } else { 1 };
+                seeds.extend(addresses.into_iter().take(taken).map(|address| SocketAddr::new(address, port)));
+            }
+            Err(error) => tracing::warn!(seed, %error, "a seed has no address"),
+        }
+    }
+    seeds
+}
+
+/// Splits `host`, `host:port`, `address`, `[address]:port`.
+fn host_and_port(seed: &str, port: u16) -> (&str, u16) {
+    if seed.parse::<std::net::IpAddr>().is_ok() {
+        return (seed, port);
+    }
+    let split = seed.rsplit_once(':').and_then(|(host, given)| Some((host, given.parse().ok()?)));
+    let (host, port) = split.unwrap_or((seed, port));
+    (host.trim_start_matches('[').trim_end_matches(']'), port)
+}
+
+/// A node that is new in its ring has no data of the ranges that it takes over. Cassandra fetches
+/// it first (bootstrap). Here the operator must have said that the node may join without it.
+fn check_bootstrap(node: &Node, config: &Config, seeds: &[SocketAddr]) -> Result<(), StartError> {
+    let identity = &node.identity;
+    if identity.is_bootstrapped || seeds.contains(&identity.broadcast) {
+        return Ok(());
+    }
+    if config.ring.auto_bootstrap {
+        return Err(StartError::Join(
+            "this node is new in its ring and would have to fetch its data from the others first (auto_bootstrap: true), \
+             which Helenus cannot do yet; set auto_bootstrap: false to let it join without the data"
+                .to_owned(),
+        ));
+    }
+    tracing::warn!(
+        "this node joins without the data of its ranges (auto_bootstrap: false): a ring that has data already must read \
+         and write at QUORUM or above until that data is repaired"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_have_the_port_of_the_ring_unless_they_name_one() {
+        for (seed, expected) in [
+            ("10.0.0.1", ("10.0.0.1", 7000)),
+            ("10.0.0.1:7001", ("10.0.0.1", 7001)),
+            ("seed.example.org", ("seed.example.org", 7000)),
+            ("seed.example.org:17000", ("seed.example.org", 17000)),
+            ("::1", ("::1", 7000)),
+            ("[::1]:7001", ("::1", 7001)),
+            ("[::1]", ("::1", 7000)),
+        ] {
+            assert_eq!(host_and_port(seed, 7000), expected, "{seed}");
+        }
+    }
+}
