@@ -30,6 +30,8 @@ pub struct MessageReader {
     cut: Option<Cut>,
     /// `internode_max_message_size`: bytes of a message with its header.
     message_size_max: usize,
+    /// Bytes of the last message that was given.
+    message_size: usize,
 }
 
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl MessageReader {
     /// A reader of what follows the handshake.
     pub fn new(framing: Framing, message_size_max: usize) -> Self {
         let decoder = SegmentDecoder::new(framing.segments());
-        Self { decoder, whole: Bytes::new(), cut: None, message_size_max }
+        Self { decoder, whole: Bytes::new(), cut: None, message_size_max, message_size: 0 }
     }
 
     /// The next message of `input`, whose bytes are removed; `None` asks for more. An error ends
@@ -84,6 +86,11 @@ impl MessageReader {
         }
     }
 
+    /// Bytes of the message that was given last, with its header, without frames.
+    pub fn message_size(&self) -> usize {
+        self.message_size
+    }
+
     /// Bytes that wait for the rest of their message.
     pub fn buffered(&self) -> usize {
         self.whole.len() + self.cut.as_ref().map_or(0, |cut| cut.bytes.len())
@@ -96,6 +103,7 @@ impl MessageReader {
         if self.whole.len() < start + size {
             return Err(cut_off);
         }
+        self.message_size = start + size;
         let payload = self.whole.split_to(start + size).slice(start..);
         Ok(Envelope { header, payload })
     }
@@ -126,6 +134,7 @@ impl MessageReader {
             return Ok(None);
         }
         let Some(cut) = self.cut.take() else { return Ok(None) };
+        self.message_size = cut.size;
         let is_whole = cut.bytes.len() == cut.size;
         Ok(is_whole.then(|| Envelope { header: cut.header, payload: cut.bytes.freeze().slice(cut.payload_start..) }))
     }
@@ -176,11 +185,13 @@ impl MessageWriter {
         Self { encoder: SegmentEncoder::new(framing.segments()), scratch: Vec::new() }
     }
 
-    /// Appends a message to `out`. Call [`Self::finish`] before `out` is sent.
-    pub fn append(&mut self, out: &mut BytesMut, envelope: &Envelope) {
+    /// Appends a message to `out`, and gives its bytes without those of its frames. Call
+    /// [`Self::finish`] before `out` is sent.
+    pub fn append(&mut self, out: &mut BytesMut, envelope: &Envelope) -> usize {
         self.scratch.clear();
         envelope.encode(&mut self.scratch);
         self.encoder.append(out, |out| out.extend_from_slice(&self.scratch));
+        self.scratch.len()
     }
 
     /// Closes the frame that is open.

@@ -224,7 +224,9 @@ fn captured_links() {
         // what we write for them is read alike
         let mut writer = MessageWriter::new(initiate.framing);
         let mut out = BytesMut::new();
-        messages.iter().for_each(|message| writer.append(&mut out, message));
+        for message in &messages {
+            writer.append(&mut out, message);
+        }
         writer.finish(&mut out);
         let mut reader = MessageReader::new(initiate.framing, 128 << 20);
         for message in messages {

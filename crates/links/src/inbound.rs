@@ -8,12 +8,14 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
 use env::{Env, Listener, Stream};
-use internode::{LinkType, MessageReader, Received};
+use internode::{InternodeError, LinkType, MessageReader, Received};
 use tokio::io::AsyncReadExt;
 
+use crate::counts::{Inbound, InboundTallies, Open};
 use crate::handshake::{accept, bad};
 use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, MESSAGE_SIZE_MAX, READ_SIZE, RETRY_MIN};
 use crate::neighbour::{LinkOptions, Peer, Receiver};
@@ -24,6 +26,7 @@ pub(crate) async fn serve(
     options: LinkOptions,
     mut listener: Box<dyn Listener>,
     receiver: Arc<dyn Receiver>,
+    counts: Arc<Inbound>,
 ) {
     let open = Rc::new(Cell::new(0usize));
     loop {
@@ -40,9 +43,10 @@ pub(crate) async fn serve(
             continue;
         }
         open.set(open.get() + 1);
-        let (env, options, receiver, open) = (env.clone(), options.clone(), receiver.clone(), open.clone());
+        let (env, options, open) = (env.clone(), options.clone(), open.clone());
+        let (receiver, counts) = (receiver.clone(), counts.clone());
         tokio::task::spawn_local(async move {
-            match serve_link(&env, &options, stream, &*receiver).await {
+            match serve_link(&env, &options, stream, &*receiver, &counts).await {
                 Ok(()) => {}
                 Err(error) if is_end(&error) => tracing::debug!(%address, %error, "a link of another node has ended"),
                 Err(error) => tracing::warn!(%address, %error, "a link of another node is closed"),
@@ -63,6 +67,7 @@ async fn serve_link(
     options: &LinkOptions,
     mut stream: Box<dyn Stream>,
     receiver: &dyn Receiver,
+    counts: &Inbound,
 ) -> io::Result<()> {
     let mut input = BytesMut::with_capacity(READ_SIZE);
     let versions = options.versions();
@@ -73,19 +78,53 @@ async fn serve_link(
     }
     let peer = Peer { address: initiate.from, version, max: i32::from(initiate.versions.max) };
     receiver.connected(&peer);
+    let tallies = counts.of(peer.address, initiate.link);
+    let _open = Open::new(&tallies);
     let mut reader = MessageReader::new(initiate.framing, MESSAGE_SIZE_MAX);
     loop {
-        while let Some(received) = reader.next(&mut input).map_err(bad)? {
-            match received {
-                Received::Message(message) => receiver.received(&peer, initiate.link, message),
-                Received::Lost(error) => {
-                    tracing::warn!(peer = %peer.address, %error, "a frame of another node is damaged: its messages are lost");
-                }
-            }
-        }
+        take_all(env, &mut reader, &mut input, (&peer, initiate.link), receiver, &tallies).map_err(|error| {
+            tallies.closed.fetch_add(1, Ordering::Relaxed);
+            bad(error)
+        })?;
         input.reserve(READ_SIZE);
         if stream.read_buf(&mut input).await? == 0 {
             return Ok(());
         }
     }
+}
+
+/// Gives the receiver all messages that are whole. An error ends the link.
+fn take_all(
+    env: &Env,
+    reader: &mut MessageReader,
+    input: &mut BytesMut,
+    (peer, link): (&Peer, LinkType),
+    receiver: &dyn Receiver,
+    tallies: &InboundTallies,
+) -> Result<(), InternodeError> {
+    while let Some(received) = reader.next(input)? {
+        let message = match received {
+            Received::Message(message) => message,
+            Received::Lost(error) => {
+                tallies.damaged.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(peer = %peer.address, %error, "a frame of another node is damaged: its messages are lost");
+                continue;
+            }
+        };
+        let bytes = reader.message_size();
+        tallies.received.add(1, bytes);
+        if message.header.is_expired(env.clock.now_micros() / 1000) {
+            tallies.expired.add(1, bytes);
+            continue;
+        }
+        let verb = message.header.verb;
+        match receiver.received(peer, link, message) {
+            Ok(()) => tallies.processed.add(1, bytes),
+            Err(error) => {
+                tallies.errors.add(1, bytes);
+                tracing::warn!(peer = %peer.address, verb = verb.name(), %error, "a message of another node cannot be read");
+            }
+        }
+    }
+    Ok(())
 }

@@ -7,11 +7,13 @@
 //! - [`Links`]: starts it all; takes messages to send from any thread
 //! - [`outbound`]: the queue of a link and what empties it
 //! - [`inbound`]: accepted connections
+//! - [`counts`]: what has happened, in numbers
 //! - [`limits`]: bounds and times
 //!
 //! All links of a node live on one thread. Knows no verb: what has come is given to a [`Receiver`].
 //! `org.apache.cassandra.net.OutboundConnections`, `InboundMessageHandlers`, `MessagingService`.
 
+pub mod counts;
 mod handshake;
 mod inbound;
 pub mod limits;
@@ -20,9 +22,10 @@ mod neighbour;
 mod outbound;
 mod queue;
 
+pub use counts::{Figure, InboundCounts, OutboundCounts};
 pub use links::Links;
 pub use neighbour::{LinkOptions, Peer, Receiver};
-pub use queue::{Counts, Refused};
+pub use queue::Refused;
 
 #[cfg(test)]
 mod tests;

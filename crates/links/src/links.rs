@@ -10,6 +10,7 @@ use internode::handshake::LARGE_MESSAGE_SIZE;
 use internode::{Envelope, LinkType, Priority};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::counts::{Inbound, InboundCounts, OutboundCounts};
 use crate::inbound;
 use crate::limits::PEERS_MAX;
 use crate::neighbour::{LinkOptions, Receiver};
@@ -26,6 +27,7 @@ pub struct Links {
     address: SocketAddr,
     queues: Queues,
     reserve: Arc<Reserve>,
+    inbound: Arc<Inbound>,
     opening: Option<mpsc::Sender<(SocketAddr, LinkType, Arc<Queue>)>>,
     stop: Option<oneshot::Sender<()>>,
     /// Behind a lock so that threads can share the rest.
@@ -39,8 +41,10 @@ impl Links {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
         let reserve = Arc::new(Reserve::new(options.reserve));
-        let of_thread = env.clone();
-        let make: MakeLocal = Box::new(move || Box::pin(run(of_thread, options, receiver, to_open, stopped, tell)));
+        let (of_thread, inbound) = (env.clone(), Arc::<Inbound>::default());
+        let counts = Arc::clone(&inbound);
+        let make: MakeLocal =
+            Box::new(move || Box::pin(run(of_thread, options, receiver, counts, to_open, stopped, tell)));
         let thread = env.tasks.spawn_local_worker("links", make);
         let address =
             told.recv().unwrap_or_else(|_| Err(io::Error::other("the thread of links ended at its start")))?;
@@ -48,6 +52,7 @@ impl Links {
             address,
             queues: Queues::default(),
             reserve,
+            inbound,
             opening: Some(opening),
             stop: Some(stop),
             thread: Mutex::new(Some(thread)),
@@ -92,12 +97,28 @@ impl Links {
 
     /// Closes the links to a peer, and gives up what waits for it: it has left the ring.
     pub fn forget(&self, peer: SocketAddr) {
+        self.inbound.forget(peer);
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         for link in LinkType::MESSAGING {
             if let Some(queue) = queues.remove(&(peer, link)) {
                 queue.end();
             }
         }
+    }
+
+    /// What has happened on the links that this node opens, ordered by peer and link. Peers that
+    /// were forgotten are left out.
+    pub fn outbound_counts(&self) -> Vec<OutboundCounts> {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts: Vec<_> = queues.iter().map(|((peer, link), queue)| queue.counts(*peer, *link)).collect();
+        drop(queues);
+        counts.sort_by_key(|counts| (counts.peer, counts.link.number()));
+        counts
+    }
+
+    /// What has happened on the links that peers open, ordered by peer and link.
+    pub fn inbound_counts(&self) -> Vec<InboundCounts> {
+        self.inbound.counts()
     }
 
     /// Messages and bytes that wait for a peer on a link.
@@ -125,6 +146,7 @@ async fn run(
     env: Env,
     options: LinkOptions,
     receiver: Arc<dyn Receiver>,
+    counts: Arc<Inbound>,
     mut to_open: mpsc::Receiver<(SocketAddr, LinkType, Arc<Queue>)>,
     mut stopped: oneshot::Receiver<()>,
     tell: std::sync::mpsc::Sender<io::Result<SocketAddr>>,
@@ -137,7 +159,7 @@ async fn run(
         }
         Err(error) => return drop(tell.send(Err(error))),
     };
-    tokio::task::spawn_local(inbound::serve(env.clone(), options.clone(), listener, receiver.clone()));
+    tokio::task::spawn_local(inbound::serve(env.clone(), options.clone(), listener, receiver.clone(), counts));
     loop {
         tokio::select! {
             _ = &mut stopped => return,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use internode::version::VersionRange;
-use internode::{Envelope, Framing, LinkType, MessagingVersion};
+use internode::{Envelope, Framing, InternodeError, LinkType, MessagingVersion};
 
 #[cfg(doc)]
 use crate::limits::RESERVE_SIZE_MAX;
@@ -46,6 +46,7 @@ pub trait Receiver: Send + Sync {
     /// A link to or from a peer is open.
     fn connected(&self, _peer: &Peer) {}
 
-    /// A message has come. It may be expired: the receiver looks.
-    fn received(&self, from: &Peer, link: LinkType, message: Envelope);
+    /// A message has come that is not expired. An error says that its payload cannot be read: that
+    /// costs the message, and the link goes on.
+    fn received(&self, from: &Peer, link: LinkType, message: Envelope) -> Result<(), InternodeError>;
 }

@@ -3,18 +3,20 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use env::{Env, Stream};
-use internode::{Envelope, Initiate, LinkType, MessageWriter};
+use internode::{Initiate, LinkType, MessageWriter};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::counts::OutboundTallies;
 use crate::handshake;
 use crate::limits::{CONNECT_MAX, HANDSHAKE_MAX, RETRY_MAX, RETRY_MIN, WRITE_SIZE};
 use crate::neighbour::{LinkOptions, Peer, Receiver};
-use crate::queue::{Counts, Queue};
+use crate::queue::Queue;
 
 /// One of our links.
 pub(crate) struct Outbound {
@@ -31,16 +33,19 @@ impl Outbound {
     pub(crate) async fn run(self) {
         let mut pause = RETRY_MIN;
         while self.queue.filled().await {
+            OutboundTallies::add(&self.queue.counts.attempts);
             match self.connect().await {
                 Ok(stream) => {
                     pause = RETRY_MIN;
-                    Counts::add(&self.queue.counts.connected, 1);
-                    if let Err(error) = self.send_all(stream).await {
+                    OutboundTallies::add(&self.queue.counts.connections);
+                    self.queue.counts.is_open.store(true, Ordering::Relaxed);
+                    let ended = self.send_all(stream).await;
+                    self.queue.counts.is_open.store(false, Ordering::Relaxed);
+                    if let Err(error) = ended {
                         tracing::debug!(to = %self.to, link = ?self.link, %error, "a link has ended");
                     }
                 }
                 Err(error) => {
-                    Counts::add(&self.queue.counts.failed, 1);
                     tracing::debug!(to = %self.to, link = ?self.link, %error, "a node cannot be reached");
                     self.env.sleep(pause).await;
                     pause = (pause * 2).min(RETRY_MAX);
@@ -86,24 +91,21 @@ impl Outbound {
             if messages.is_empty() {
                 continue;
             }
-            messages.iter().for_each(|message| writer.append(&mut out, message));
+            let bytes = messages.iter().map(|message| writer.append(&mut out, message)).sum();
             writer.finish(&mut out);
             let written = async {
                 write.write_all_buf(&mut out).await?;
                 write.flush().await
             };
-            self.count(&messages, written.await)?;
+            self.count(messages.len(), bytes, written.await)?;
         }
     }
 
-    fn count(&self, messages: &[Envelope], written: io::Result<()>) -> io::Result<()> {
+    fn count(&self, messages: usize, bytes: usize, written: io::Result<()>) -> io::Result<()> {
         let counts = &self.queue.counts;
         match written {
-            Ok(()) => {
-                Counts::add(&counts.sent, messages.len());
-                Counts::add(&counts.sent_bytes, messages.iter().map(|message| message.payload.len()).sum());
-            }
-            Err(_) => Counts::add(&counts.lost, messages.len()),
+            Ok(()) => counts.sent.add(messages, bytes),
+            Err(_) => counts.errors.add(messages, bytes),
         }
         written
     }

@@ -7,12 +7,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use internode::Envelope;
+use internode::{Envelope, LinkType};
 use tokio::sync::Notify;
 
+use crate::counts::{OutboundCounts, OutboundTallies};
 use crate::limits::QUEUE_SIZE_MAX;
 
 /// Why a message was not taken.
@@ -37,32 +39,6 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
-
-/// What has happened to the messages of a link (`nodetool netstats`,
-/// `system_views.internode_outbound`).
-#[derive(Default, Debug)]
-pub struct Counts {
-    /// Messages written to the socket.
-    pub sent: AtomicU64,
-    /// Their bytes, without frames.
-    pub sent_bytes: AtomicU64,
-    /// Messages that were too old when their turn came.
-    pub expired: AtomicU64,
-    /// Messages that found the queue full.
-    pub overloaded: AtomicU64,
-    /// Messages that were being written when the connection ended. They may have arrived.
-    pub lost: AtomicU64,
-    /// Connections made.
-    pub connected: AtomicU64,
-    /// Attempts that failed.
-    pub failed: AtomicU64,
-}
-
-impl Counts {
-    pub(crate) fn add(counter: &AtomicU64, count: usize) {
-        counter.fetch_add(count as u64, Ordering::Relaxed);
-    }
-}
 
 /// Bytes that all queues may hold beyond their own room.
 #[derive(Debug)]
@@ -104,7 +80,7 @@ pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     filled: Notify,
     reserve: Arc<Reserve>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: OutboundTallies,
 }
 
 /// Bytes that a message is charged: its payload, and room for its header.
@@ -114,7 +90,7 @@ fn charge(message: &Envelope) -> usize {
 
 impl Queue {
     pub(crate) fn new(reserve: Arc<Reserve>) -> Self {
-        Self { waiting: Mutex::default(), filled: Notify::new(), reserve, counts: Counts::default() }
+        Self { waiting: Mutex::default(), filled: Notify::new(), reserve, counts: OutboundTallies::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -131,7 +107,7 @@ impl Queue {
         let before = waiting.borrowed();
         let beyond = (waiting.bytes + size).saturating_sub(QUEUE_SIZE_MAX) - before;
         if !self.reserve.take(beyond) {
-            Counts::add(&self.counts.overloaded, 1);
+            self.counts.overloaded.add(1, size);
             return Err(Refused::Full);
         }
         waiting.bytes += size;
@@ -145,12 +121,14 @@ impl Queue {
     pub(crate) fn take(&self, size_max: usize, now_millis: i64) -> Vec<Envelope> {
         let mut waiting = self.lock();
         let before = waiting.borrowed();
-        let (mut taken, mut size, mut expired) = (Vec::new(), 0, 0);
+        let (mut taken, mut size) = (Vec::new(), 0);
+        let (mut expired, mut expired_bytes) = (0, 0);
         while let Some(message) = waiting.messages.pop_front() {
             let charged = charge(&message);
             if message.header.is_expired(now_millis) {
                 waiting.bytes -= charged;
                 expired += 1;
+                expired_bytes += charged;
                 continue;
             }
             if !taken.is_empty() && size + charged > size_max {
@@ -164,7 +142,7 @@ impl Queue {
         assert!(!waiting.messages.is_empty() || waiting.bytes == 0, "an empty queue is charged nothing");
         self.reserve.give_back(before - waiting.borrowed());
         drop(waiting);
-        Counts::add(&self.counts.expired, expired);
+        self.counts.expired.add(expired, expired_bytes);
         taken
     }
 
@@ -173,16 +151,16 @@ impl Queue {
         let mut waiting = self.lock();
         let borrowed = waiting.borrowed();
         let Waiting { messages, bytes, .. } = &mut *waiting;
-        let before = messages.len();
+        let (before, bytes_before) = (messages.len(), *bytes);
         messages.retain(|message| {
             let fresh = !message.header.is_expired(now_millis);
             *bytes -= if fresh { 0 } else { charge(message) };
             fresh
         });
-        let (left, expired) = (messages.len(), before - messages.len());
+        let (left, expired, expired_bytes) = (messages.len(), before - messages.len(), bytes_before - *bytes);
         self.reserve.give_back(borrowed - waiting.borrowed());
         drop(waiting);
-        Counts::add(&self.counts.expired, expired);
+        self.counts.expired.add(expired, expired_bytes);
         left > 0
     }
 
@@ -216,5 +194,13 @@ impl Queue {
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let waiting = self.lock();
         (waiting.messages.len(), waiting.bytes)
+    }
+
+    /// What has happened on the link of this queue.
+    pub(crate) fn counts(&self, peer: SocketAddr, link: LinkType) -> OutboundCounts {
+        let waiting = self.lock();
+        let (held, borrowed) = ((waiting.messages.len(), waiting.bytes), waiting.borrowed());
+        drop(waiting);
+        self.counts.counts(peer, link, held, borrowed)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use env::Random;
 use env::sim::World;
-use internode::{Envelope, Framing, Header, LinkType, MessagingVersion, Verb};
+use internode::{Envelope, Framing, Header, InternodeError, LinkType, MessagingVersion, Verb};
 use segments::{SegmentEncoder, SegmentFormat};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -22,10 +22,11 @@ struct Gather(Got);
 const RESERVE: usize = 8 << 20;
 
 impl Receiver for Gather {
-    fn received(&self, from: &Peer, link: LinkType, message: Envelope) {
+    fn received(&self, from: &Peer, link: LinkType, message: Envelope) -> Result<(), InternodeError> {
         let expected: Vec<u8> = content(message.header.id, message.payload.len());
         assert_eq!(message.payload, expected, "message {} came as it was sent", message.header.id);
         self.0.lock().unwrap().push((from.address, link, message.header.id));
+        Ok(())
     }
 }
 
@@ -197,4 +198,48 @@ fn garbage_closes_its_own_connection_alone() {
     links.send(address(&world, 1), message(&world, 0, 1, Verb::EchoReq, 0, 20_000)).unwrap();
     world.run_for(Duration::from_secs(1));
     assert_eq!(got.lock().unwrap().len(), 1);
+}
+
+/// Counters say what has happened on each link, in both directions.
+#[test]
+fn what_happens_on_links_is_counted() {
+    let world = World::new(7, 2);
+    let (links, _) = start(&world, 0, MessagingVersion::V13, Framing::Crc);
+    let (others, got) = start(&world, 1, MessagingVersion::V13, Framing::Crc);
+    let to = address(&world, 1);
+    for id in 1..=5 {
+        links.send(to, message(&world, 0, id, Verb::MutationReq, 100, 2000)).unwrap();
+    }
+    world.run_for(Duration::from_secs(1));
+    world.network().block(0, 1);
+    assert!(world.network().reset_one(0, 1));
+    world.run_for(Duration::from_secs(1));
+    links.send(to, message(&world, 0, 6, Verb::MutationReq, 100, 500)).unwrap();
+    world.run_for(Duration::from_secs(10));
+    let [small] = &links.outbound_counts()[..] else { panic!("one link") };
+    assert_eq!((small.peer, small.link, small.is_open), (to, LinkType::Small, false));
+    assert_eq!((small.sent.count, small.expired.count, small.pending.count), (5, 1, 0));
+    assert!(small.sent.bytes > 500 && small.attempts > small.connections, "{small:?}");
+    assert_eq!((small.connections, small.dropped()), (1, 1));
+    let [small] = &others.inbound_counts()[..] else { panic!("one link") };
+    assert_eq!((small.peer, small.link, small.open), (address(&world, 0), LinkType::Small, 0));
+    assert_eq!((small.received, small.processed), (small.received, small.received));
+    assert_eq!((small.received.count, small.closed, small.expired.count), (5, 0, 0));
+    assert_eq!(small.received.bytes, links.outbound_counts()[0].sent.bytes);
+    assert_eq!(got.lock().unwrap().len(), 5);
+}
+
+/// A message that is too old on arrival is counted, and nobody executes it.
+#[test]
+fn a_message_that_is_too_old_on_arrival_is_not_given() {
+    let world = World::new(8, 2);
+    let (links, _) = start(&world, 0, MessagingVersion::V13, Framing::Crc);
+    let (others, got) = start(&world, 1, MessagingVersion::V13, Framing::Crc);
+    // the receiver's clock is ten seconds ahead
+    world.shift_wall_clock(1, 10_000_000);
+    links.send(address(&world, 1), message(&world, 0, 1, Verb::MutationReq, 100, 2000)).unwrap();
+    world.run_for(Duration::from_secs(1));
+    let [small] = &others.inbound_counts()[..] else { panic!("one link") };
+    assert_eq!((small.received.count, small.expired.count, small.processed.count), (1, 1, 0));
+    assert!(got.lock().unwrap().is_empty());
 }

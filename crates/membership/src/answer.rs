@@ -14,15 +14,8 @@ use crate::request::Unanswered;
 use crate::shared::{Asked, Messenger};
 
 impl Receiver for Messenger {
-    fn received(&self, from: &Peer, link: LinkType, message: Envelope) {
-        let now = self.0.now();
-        if message.header.is_expired(now.wall_millis) {
-            return;
-        }
-        let verb = message.header.verb;
-        if let Err(error) = self.handle(from, link, message) {
-            tracing::warn!(peer = %from.address, verb = verb.name(), %error, "a message of another node cannot be read");
-        }
+    fn received(&self, from: &Peer, link: LinkType, message: Envelope) -> Result<(), InternodeError> {
+        self.handle(from, link, message)
     }
 }
 

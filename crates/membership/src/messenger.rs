@@ -6,7 +6,7 @@ use bytes::Bytes;
 use gossip::Gossip;
 use internode::payload::failure;
 use internode::{Envelope, Flags, Header, Parameter, Verb};
-use links::Peer;
+use links::{InboundCounts, OutboundCounts, Peer};
 use tokio::sync::oneshot;
 use types::FailureReason;
 
@@ -98,6 +98,17 @@ impl Messenger {
     /// Sends a message as it is.
     pub fn send(&self, to: SocketAddr, message: Envelope) -> bool {
         self.0.send(to, message)
+    }
+
+    /// What has happened on the links that this node opens, by peer and link. Empty once it has left.
+    pub fn outbound_counts(&self) -> Vec<OutboundCounts> {
+        self.0.links().map(|links| links.outbound_counts()).unwrap_or_default()
+    }
+
+    /// What has happened on the links that other nodes open, by peer and link. Empty once this node
+    /// has left.
+    pub fn inbound_counts(&self) -> Vec<InboundCounts> {
+        self.0.links().map(|links| links.inbound_counts()).unwrap_or_default()
     }
 
     /// Looks at what is known of the others, or changes what this node tells.

@@ -70,6 +70,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The links; None before they are open, and after the node has left.
+    pub(crate) fn links(&self) -> Option<Arc<Links>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn now(&self) -> Now {
         let monotonic = Duration::from_nanos(self.env.clock.monotonic_nanos());
         Now { monotonic, wall_millis: self.env.clock.now_micros() / 1000 }
@@ -81,8 +86,7 @@ impl Shared {
 
     /// False: the message is not sent.
     pub(crate) fn send_on(&self, to: SocketAddr, link: Option<LinkType>, message: Envelope) -> bool {
-        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(links) = links else { return false };
+        let Some(links) = self.links() else { return false };
         let verb = message.header.verb;
         let sent = match link {
             Some(link) => links.send_on(to, link, message),

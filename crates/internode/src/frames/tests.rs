@@ -18,7 +18,9 @@ fn message(id: u64, size: usize) -> Envelope {
 fn written(framing: Framing, messages: &[Envelope]) -> BytesMut {
     let mut writer = MessageWriter::new(framing);
     let mut out = BytesMut::new();
-    messages.iter().for_each(|message| writer.append(&mut out, message));
+    for message in messages {
+        writer.append(&mut out, message);
+    }
     writer.finish(&mut out);
     out
 }

@@ -1,0 +1,215 @@
+//! What has happened on links, in numbers: what `system_views.internode_outbound`,
+//! `internode_inbound` and `nodetool netstats` show.
+//!
+//! Counters belong to a link (a peer and a type), not to a connection, so they go on when a
+//! connection ends and another one is made. They only grow while the node runs. Readers take a
+//! snapshot: [`OutboundCounts`] of the links that this node opens, [`InboundCounts`] of those that
+//! peers open. `org.apache.cassandra.net.OutboundConnection`, `InboundMessageHandlers`.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use internode::LinkType;
+
+use crate::limits::PEERS_MAX;
+
+/// A number of messages and of their bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Figure {
+    /// Messages.
+    pub count: u64,
+    /// Bytes of their headers and payloads, without frames. A message that was never written is
+    /// counted with the bytes that the queue charges for it.
+    pub bytes: u64,
+}
+
+/// The counter behind a [`Figure`].
+#[derive(Default, Debug)]
+pub(crate) struct Tally {
+    count: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn add(&self, count: usize, bytes: usize) {
+        if count > 0 {
+            self.count.fetch_add(count as u64, Ordering::Relaxed);
+            self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn figure(&self) -> Figure {
+        Figure { count: self.count.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
+    }
+}
+
+/// Counters of one link that this node opens.
+#[derive(Default, Debug)]
+pub(crate) struct OutboundTallies {
+    pub(crate) sent: Tally,
+    pub(crate) expired: Tally,
+    pub(crate) overloaded: Tally,
+    pub(crate) errors: Tally,
+    pub(crate) attempts: AtomicU64,
+    pub(crate) connections: AtomicU64,
+    pub(crate) is_open: AtomicBool,
+}
+
+/// One link that this node opens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutboundCounts {
+    /// The broadcast address of the node at the other end.
+    pub peer: SocketAddr,
+    /// What the link carries: urgent, small or large messages.
+    pub link: LinkType,
+    /// There is a connection now.
+    pub is_open: bool,
+    /// What waits in the queue now.
+    pub pending: Figure,
+    /// Bytes of the queue that are charged to the reserve that all links share.
+    pub reserve_bytes: u64,
+    /// Written to the socket.
+    pub sent: Figure,
+    /// Too old when their turn came.
+    pub expired: Figure,
+    /// Refused, since the queue was full.
+    pub overloaded: Figure,
+    /// On their way to the socket when the connection ended. They may have arrived.
+    pub errors: Figure,
+    /// Attempts to connect, successful ones included.
+    pub attempts: u64,
+    /// Successful attempts, handshake included.
+    pub connections: u64,
+}
+
+impl OutboundCounts {
+    /// Messages that never arrived as far as this node knows (`nodetool netstats`, "dropped").
+    pub fn dropped(&self) -> u64 {
+        self.expired.count + self.overloaded.count + self.errors.count
+    }
+}
+
+impl OutboundTallies {
+    pub(crate) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A snapshot. `waiting` is what the queue holds, `reserve` how much of it the reserve holds.
+    pub(crate) fn counts(
+        &self,
+        peer: SocketAddr,
+        link: LinkType,
+        waiting: (usize, usize),
+        reserve: usize,
+    ) -> OutboundCounts {
+        OutboundCounts {
+            peer,
+            link,
+            is_open: self.is_open.load(Ordering::Relaxed),
+            pending: Figure { count: waiting.0 as u64, bytes: waiting.1 as u64 },
+            reserve_bytes: reserve as u64,
+            sent: self.sent.figure(),
+            expired: self.expired.figure(),
+            overloaded: self.overloaded.figure(),
+            errors: self.errors.figure(),
+            attempts: self.attempts.load(Ordering::Relaxed),
+            connections: self.connections.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Counters of one link that a peer opens.
+#[derive(Default, Debug)]
+pub(crate) struct InboundTallies {
+    pub(crate) received: Tally,
+    pub(crate) expired: Tally,
+    pub(crate) errors: Tally,
+    pub(crate) processed: Tally,
+    pub(crate) damaged: AtomicU64,
+    pub(crate) closed: AtomicU64,
+    pub(crate) open: AtomicU64,
+}
+
+/// One link that a peer opens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InboundCounts {
+    /// The broadcast address of the node at the other end, as its handshake says.
+    pub peer: SocketAddr,
+    /// What the link carries.
+    pub link: LinkType,
+    /// Connections that there are now.
+    pub open: u64,
+    /// Messages that came.
+    pub received: Figure,
+    /// Messages that were too old when they came. They are not executed.
+    pub expired: Figure,
+    /// Messages that could not be read.
+    pub errors: Figure,
+    /// Messages that were given to the receiver, which read them.
+    pub processed: Figure,
+    /// Damaged frames whose messages were lost while the connection went on.
+    pub damaged_frames: u64,
+    /// Connections that were closed since the peer broke the protocol.
+    pub closed: u64,
+}
+
+/// The counters of all links that peers open.
+#[derive(Default)]
+pub(crate) struct Inbound(Mutex<HashMap<(SocketAddr, LinkType), Arc<InboundTallies>>>);
+
+impl Inbound {
+    /// The counters of a link. Beyond [`PEERS_MAX`] peers the counters are the connection's own and
+    /// nobody sees them: an address in a handshake is what the peer says, so it must not fill memory.
+    pub(crate) fn of(&self, peer: SocketAddr, link: LinkType) -> Arc<InboundTallies> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tallies) = all.get(&(peer, link)) {
+            return Arc::clone(tallies);
+        }
+        let tallies = Arc::<InboundTallies>::default();
+        if all.len() < PEERS_MAX * LinkType::MESSAGING.len() {
+            all.insert((peer, link), Arc::clone(&tallies));
+        }
+        tallies
+    }
+
+    pub(crate) fn forget(&self, peer: SocketAddr) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| *of != peer);
+    }
+
+    /// A snapshot, ordered by peer and link.
+    pub(crate) fn counts(&self) -> Vec<InboundCounts> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = |(&(peer, link), tallies): (&(SocketAddr, LinkType), &Arc<InboundTallies>)| InboundCounts {
+            peer,
+            link,
+            open: tallies.open.load(Ordering::Relaxed),
+            received: tallies.received.figure(),
+            expired: tallies.expired.figure(),
+            errors: tallies.errors.figure(),
+            processed: tallies.processed.figure(),
+            damaged_frames: tallies.damaged.load(Ordering::Relaxed),
+            closed: tallies.closed.load(Ordering::Relaxed),
+        };
+        let mut counts: Vec<_> = all.iter().map(counts).collect();
+        counts.sort_by_key(|counts| (counts.peer, counts.link.number()));
+        counts
+    }
+}
+
+/// Counts a connection as open for as long as it is there.
+pub(crate) struct Open(Arc<InboundTallies>);
+
+impl Open {
+    pub(crate) fn new(tallies: &Arc<InboundTallies>) -> Self {
+        tallies.open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(tallies))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
