@@ -24,14 +24,15 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("stress", ""),
     ("tools", "stdx env types schema rows cql sstable"),
     ("storage", "stdx env metrics types schema rows sstable"),
+    ("hints", "stdx env metrics sstable"),
     ("ring", "types"),
-    ("cluster", "stdx env metrics types schema rows sstable storage ring internode gossip links membership"),
+    ("cluster", "stdx env metrics types schema rows sstable storage hints ring internode gossip links membership"),
     ("admin", "stdx env metrics types schema rows sstable storage ring cluster config"),
     ("transport", "stdx env segments"),
     ("native", "stdx env protocol transport"),
     (
         "server",
-        "stdx env metrics types schema rows sstable storage ring internode gossip links membership cluster config protocol cql admin transport native",
+        "stdx env metrics types schema rows sstable storage hints ring internode gossip links membership cluster config protocol cql admin transport native",
     ),
     (
         "helenus",

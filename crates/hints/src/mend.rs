@@ -1,0 +1,129 @@
+//! The files that an earlier life of the node has left, or another program.
+//!
+//! A file with a checksum beside it was closed by its writer. A file without one was being written:
+//! what its end has not got whole is cut off and told, and the checksum is written. Nothing that
+//! was synced is lost by that: an entry is synced after the ones before it.
+
+use std::path::Path;
+
+use env::Disk;
+
+use crate::descriptor::Descriptor;
+use crate::error::HintError;
+use crate::files::HintFile;
+use crate::reader::{Position, Reader};
+
+/// Bytes that are read at a time for a checksum.
+const CHUNK_SIZE: usize = 256 << 10;
+/// A file without a head is not longer: the head is synced before hints are written.
+const EMPTY_SIZE_MAX: u64 = 128 << 10;
+
+/// The hint files of a directory, oldest first, after their ends have been mended.
+pub fn find_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<HintFile>, HintError> {
+    let mut files = Vec::new();
+    for entry in disk.list_dir(directory)? {
+        if entry.is_dir || !Descriptor::is_file_name(&entry.name) {
+            continue;
+        }
+        let path = directory.join(&entry.name);
+        match find_file(disk, directory, &path) {
+            Ok(found) => files.extend(found),
+            Err(error @ (HintError::Checksum(_) | HintError::Bytes(_))) => set_aside(disk, &path, &error)?,
+            Err(error) => tracing::error!(path = %path.display(), %error, "a hint file is left alone"),
+        }
+    }
+    files.sort_by_key(|file| file.descriptor.millis);
+    Ok(files)
+}
+
+/// A file, unless it holds nothing.
+fn find_file(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Option<HintFile>, HintError> {
+    let reader = match Reader::open(disk, path) {
+        Err(error) if error.is_cut_head() || is_empty(disk, path)? => {
+            tracing::warn!(path = %path.display(), %error, "a hint file without a head is removed: it holds no hint");
+            disk.remove_file(path)?;
+            return Ok(None);
+        }
+        opened => opened?,
+    };
+    let descriptor = reader.descriptor.clone();
+    if !disk.exists(&directory.join(descriptor.checksum_name())) && !mend(disk, directory, path, reader)? {
+        return Ok(None);
+    }
+    Ok(Some(HintFile { descriptor, size: disk.file_len(path)?, sent: Position::default() }))
+}
+
+/// Whether a file holds zeros alone: a crash has kept its length and lost its head.
+fn is_empty(disk: &dyn Disk, path: &Path) -> Result<bool, HintError> {
+    let length = disk.file_len(path)?;
+    Ok(length <= EMPTY_SIZE_MAX && disk.read_all(path, EMPTY_SIZE_MAX)?.iter().all(|byte| *byte == 0))
+}
+
+/// Cuts what is not whole at the end of a file, and writes its checksum. False: nothing was left.
+fn mend(disk: &dyn Disk, directory: &Path, path: &Path, mut reader: Reader) -> Result<bool, HintError> {
+    let mut hints = 0;
+    let broken = loop {
+        match reader.page() {
+            Ok(page) => {
+                hints += page.hints.len();
+                if page.is_last {
+                    break None;
+                }
+            }
+            Err(HintError::Io(error)) => return Err(error.into()),
+            Err(error) => break Some(error),
+        }
+    };
+    if hints == 0 {
+        tracing::warn!(path = %path.display(), "a hint file without a whole hint is removed");
+        disk.remove_file(path)?;
+        return Ok(false);
+    }
+    let (sound, length) = (reader.sound_length(), disk.file_len(path)?);
+    if sound < length {
+        let reason = broken.map_or_else(|| "the last hint is not whole".to_owned(), |error| error.to_string());
+        tracing::warn!(path = %path.display(), cut = length - sound, hints, reason, "the torn end of a hint file is cut off");
+        let mut file = disk.open_write(path)?;
+        file.set_len(sound)?;
+        file.sync_data()?;
+    }
+    let checksum = checksum(disk, path)?;
+    write_checksum(disk, directory, &reader.descriptor, checksum)?;
+    Ok(true)
+}
+
+fn checksum(disk: &dyn Disk, path: &Path) -> Result<u32, HintError> {
+    let file = disk.open_read(path)?;
+    let (mut crc, mut at) = (crc32fast::Hasher::new(), 0);
+    let mut chunk = vec![0; CHUNK_SIZE];
+    while at < file.len() {
+        let count = usize::try_from(file.len() - at).unwrap_or(CHUNK_SIZE).min(CHUNK_SIZE);
+        let part = chunk.get_mut(..count).expect("no more than a chunk");
+        file.read_at(part, at)?;
+        crc.update(part);
+        at += count as u64;
+    }
+    Ok(crc.finalize())
+}
+
+/// Writes the file beside a hint file that says that the hint file is complete.
+pub(crate) fn write_checksum(
+    disk: &dyn Disk,
+    directory: &Path,
+    descriptor: &Descriptor,
+    checksum: u32,
+) -> Result<(), HintError> {
+    let mut file = disk.create(&directory.join(descriptor.checksum_name()))?;
+    file.write_all(format!("{checksum:x}").as_bytes())?;
+    file.sync_data()?;
+    disk.sync_dir(directory)?;
+    Ok(())
+}
+
+/// A file whose head cannot be believed gets another name, under which nobody looks for hints.
+fn set_aside(disk: &dyn Disk, path: &Path, error: &HintError) -> Result<(), HintError> {
+    let aside = path.with_extension("corrupt.hints");
+    tracing::error!(path = %path.display(), aside = %aside.display(), %error, "a hint file cannot be read and is renamed");
+    disk.rename(path, &aside)?;
+    Ok(())
+}
