@@ -25,7 +25,7 @@ use crate::guardrails::PartitionGuards;
 use crate::inherited::Inherited;
 use crate::options::FlushCompression;
 pub use crate::table::Opened;
-use crate::table::{LeftOut, TableStore};
+use crate::table::{Changes, LeftOut, TableStore};
 
 pub use sstable::SSTable;
 
@@ -310,10 +310,18 @@ impl PendingPartition {
     }
 }
 
-/// Takes all SSTables out of the view and off the disk, all or none. A compaction of them that is under way comes to nothing.
-pub fn remove_all(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
+/// Takes SSTables out of the view and off the disk, all or none: those that `goes` names, and those
+/// that could not be opened. A compaction of them that is under way comes to nothing.
+pub fn remove(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    goes: impl Fn(&Changes, &SSTable) -> bool,
+) -> Result<(), StorageError> {
     let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
-    let sstables = store.view().sstables.clone();
+    let sstables: Vec<_> = {
+        let changes = store.changes();
+        store.view().sstables.iter().filter(|sstable| goes(&changes, sstable)).cloned().collect()
+    };
     let left_out = store.left_out();
     if sstables.is_empty() && left_out.is_empty() {
         return Ok(());

@@ -1,6 +1,7 @@
 //! A table's state on this node: its directory, its view, its locks and counters. What is done to a table is elsewhere:
 //! write, read, flush, compaction, snapshot, truncate each have a module that takes a [`TableStore`].
 
+mod cuts;
 pub mod entries;
 pub mod indexes;
 pub mod memtable;
@@ -24,6 +25,7 @@ use crate::metrics::TableMetrics;
 use crate::shards::Shards;
 use crate::strategy::Memory;
 use crate::strategy::auto::{AutoCompaction, FlushSize, Thresholds};
+use cuts::Cuts;
 use indexes::IndexStore;
 use memtable::Memtable;
 use view::{FlushSet, View};
@@ -129,6 +131,8 @@ pub struct Changes {
     pub remembered: Remembered,
     /// Where the log stood when memtables were frozen last: what the present ones hold comes after.
     pub log_frozen_at: Option<LogPosition>,
+    /// Truncations that are under way.
+    pub cuts: Cuts,
 }
 
 impl TableStore {
@@ -346,6 +350,7 @@ impl TableStore {
         let old = self.view();
         let flushing = old.flushing.iter().filter(|other| !Arc::ptr_eq(other, set)).map(Arc::clone).collect();
         let mut sstables = old.sstables.clone();
+        changes.cuts.note_flushed(&old.flushing, &flushed);
         self.note_written(&mut changes, &flushed);
         sstables.extend(flushed.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
@@ -369,6 +374,7 @@ impl TableStore {
             changes.written.remove(&old.descriptor().id);
             changes.suspect.remove(&old.descriptor().id);
         }
+        changes.cuts.note_replaced(old_ones, &new_ones);
         self.note_written(&mut changes, &new_ones);
         sstables.extend(new_ones.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());

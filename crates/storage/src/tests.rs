@@ -14,5 +14,6 @@ mod restart;
 mod seeds;
 mod skipping;
 mod tombstones;
+mod truncating;
 mod twin;
 mod wide;

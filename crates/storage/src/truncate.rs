@@ -11,6 +11,7 @@ use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
+use crate::table::indexes::IndexStore;
 use crate::table::memtable::Memtable;
 use crate::table::view::FlushSet;
 use crate::truncation_records::Truncation;
@@ -74,27 +75,23 @@ fn advance(
 /// Drops all data that a table has when this begins; durable when it completes. After a snapshot
 /// where one is taken (`auto_snapshot`).
 ///
-/// 1. Memtables are frozen, and flushed: the snapshot has their rows, and what a crash leaves of an
+/// 1. The cut ([`Cut`]): memtables are frozen. What is written from then on stays.
+/// 2. The frozen memtables are flushed: the snapshot has their rows, and what a crash leaves of an
 ///    unfinished truncation is a table with all of its rows or none of its files, not one without
 ///    its last deletions. A full device may refuse the flush; then it goes on without it, since
 ///    truncating is how an operator makes room, and the snapshot lacks these rows (a warning says
 ///    so).
-/// 2. The snapshot is taken. If that is refused, so is the truncation, and nothing is changed: the
+/// 3. The snapshot is taken. If that is refused, so is the truncation, and nothing is changed: the
 ///    snapshot is the way back.
-/// 3. It is recorded that the log has nothing to say about the table up to where its memtables were
-///    frozen.
-/// 4. The SSTables go, and memtables that could not be flushed.
-///
-/// What is written meanwhile stays if it is in memtables at the end.
+/// 4. It is recorded that the log has nothing to say about the table up to the cut.
+/// 5. The SSTables from before the cut go, and memtables that could not be flushed.
 pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(), StorageError> {
     if engine.options.read_only {
         return Err(StorageError::ReadOnly);
     }
-    let before = engine.log.position();
-    let frozen = crate::flush::freeze(engine, store);
-    let position = frozen.as_ref().map_or(before, |set| set.up_to.max(before));
+    let cut = in_background(engine, store, |engine, store| Ok(Cut::make(engine, store))).await?;
     let mut room = None;
-    if let Some(set) = &frozen {
+    if let Some(set) = &cut.frozen {
         match engine.flush_frozen(store, set).await {
             Err(error @ StorageError::NoSpace { .. }) => {
                 tracing::warn!(
@@ -109,14 +106,73 @@ pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(
     if snapshot::is_automatic(engine, store) {
         in_background(engine, store, |engine, store| snapshot::take_automatic(engine, store, "truncated")).await?;
     }
-    if let Some(recorded) = record(engine, store, position)? {
+    if let Some(recorded) = record(engine, store, cut.position)? {
         engine.log.wait_durable(recorded).await?;
     }
-    let remove = move |engine: &Engine, store: &Arc<TableStore>| {
+    let remove = move |engine: &Arc<Engine>, store: &Arc<TableStore>| {
         drop(room);
-        remove_all(engine, store, frozen.as_ref())
+        cut.remove(engine, store)
     };
     in_background(engine, store, remove).await
+}
+
+/// The moment that divides the rows that a truncation removes from those that stay. While it is
+/// there no compaction of the table begins.
+struct Cut {
+    engine: Arc<Engine>,
+    /// The tables of the indexes and then the table itself, each with the number of its cut.
+    stores: Vec<(Arc<TableStore>, u64)>,
+    /// The memtables that are to be flushed; None: all rows are in SSTables.
+    frozen: Option<Arc<FlushSet>>,
+    /// Up to here all that the log has of the table is from before the cut.
+    position: LogPosition,
+}
+
+impl Cut {
+    /// Waits for the flush of the table that is under way.
+    fn make(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Self {
+        let _in_order = crate::flush::in_order(store);
+        let before = engine.log.position();
+        let frozen = crate::flush::freeze(engine, store);
+        let position = frozen.as_ref().map_or(before, |set| set.up_to.max(before));
+        let begin = |store: &Arc<TableStore>, last: Option<&Arc<FlushSet>>| {
+            let number = store.changes().cuts.begin(last.map(Arc::clone));
+            (Arc::clone(store), number)
+        };
+        let view = store.view();
+        let of_index = |index: &Arc<IndexStore>| {
+            let sets = frozen.iter().flat_map(|set| &set.indexes);
+            let own = sets.filter(|(other, _)| Arc::ptr_eq(&other.store, &index.store)).map(|(_, set)| set).next();
+            begin(&index.store, own)
+        };
+        let mut stores: Vec<_> = view.indexes.iter().map(of_index).collect();
+        stores.push(begin(store, frozen.as_ref()));
+        Self { engine: Arc::clone(engine), stores, frozen, position }
+    }
+
+    /// Removes the SSTables from before the cut, and then the memtables that are not flushed: a
+    /// reader never finds rows without what deletes them. The entries of indexes go before the rows.
+    fn remove(&self, engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
+        let in_order = crate::flush::in_order(store);
+        for (store, number) in &self.stores {
+            crate::files::remove(engine, store, |changes, sstable| {
+                changes.cuts.is_before(*number, sstable.descriptor().id)
+            })?;
+        }
+        if let Some(frozen) = &self.frozen {
+            crate::flush::discard(engine, store, Some(frozen), &in_order);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        for (store, number) in &self.stores {
+            store.changes().cuts.end(*number);
+        }
+        self.engine.compactor.wake();
+    }
 }
 
 /// Room on a full device that the removal of the SSTables needs, kept from before anything is
@@ -129,7 +185,7 @@ struct Room {
 }
 
 impl Room {
-    fn keep(engine: &Engine, store: &Arc<TableStore>) -> Result<Self, StorageError> {
+    fn keep(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<Self, StorageError> {
         let directory = store.directories.first().expect("a table has a directory");
         let room = Self { env: engine.env.clone(), path: directory.join(ROOM_FILE) };
         let written = room.env.disk.create(&room.path).and_then(|mut file| {
@@ -152,25 +208,11 @@ impl Drop for Room {
 async fn in_background<T: Send + 'static>(
     engine: &Arc<Engine>,
     store: &Arc<TableStore>,
-    job: impl FnOnce(&Engine, &Arc<TableStore>) -> Result<T, StorageError> + Send + 'static,
+    job: impl FnOnce(&Arc<Engine>, &Arc<TableStore>) -> Result<T, StorageError> + Send + 'static,
 ) -> Result<T, StorageError> {
     let (of_engine, store) = (Arc::clone(engine), Arc::clone(store));
     let done = engine.env.blocking("truncate", move || job(&of_engine, &store)).await;
     done.unwrap_or_else(|_| Err(StorageError::Refused { why: "too much background work waits".to_owned() }))
-}
-
-/// Removes the SSTables, and then the memtables up to `last` that are not flushed: a reader never
-/// finds rows without what deletes them.
-fn remove_all(engine: &Engine, store: &Arc<TableStore>, last: Option<&Arc<FlushSet>>) -> Result<(), StorageError> {
-    let in_order = crate::flush::in_order(store);
-    for index in store.view().indexes.iter() {
-        crate::files::remove_all(engine, &index.store)?;
-    }
-    crate::files::remove_all(engine, store)?;
-    if let Some(last) = last {
-        crate::flush::discard(engine, store, Some(last), &in_order);
-    }
-    Ok(())
 }
 
 /// Takes the files of a dropped table off the disk; its snapshots and backups stay, and with them

@@ -164,6 +164,9 @@ fn droppable_tombstones(sstable: &SSTable, gc_before: u32) -> f64 {
 /// Takes what the table's strategy chooses: of SSTables of one repair state, where most is to be done.
 pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
     let mut changes = store.changes();
+    if !changes.cuts.is_empty() {
+        return None;
+    }
     let view = store.view();
     let options = &view.table.params.compaction;
     let strategy = store.thresholds.strategy(options);
@@ -200,7 +203,7 @@ fn mark(changes: &mut Changes, inputs: &[Arc<SSTable>]) {
 pub(crate) enum Taken {
     /// It has them now: in parts that are worked on together.
     Items(Vec<Item>),
-    /// Compactions that a strategy chose were asked to end.
+    /// A truncation is under way, or compactions that a strategy chose were asked to end.
     Wait,
     /// Something that does not give way has some of them.
     Refused,
@@ -216,6 +219,9 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
             return Taken::Refused;
         }
         compactions.stop(|running| running.table_id == store.id);
+        return Taken::Wait;
+    }
+    if !changes.cuts.is_empty() {
         return Taken::Wait;
     }
     let mut chosen: Vec<_> = view.sstables.iter().filter(|sstable| (operation.select)(sstable)).cloned().collect();

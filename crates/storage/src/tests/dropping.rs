@@ -16,13 +16,13 @@ use super::restart::{NAMES, mutation, open, options};
 use crate::schema_change::Changed;
 use crate::{Engine, EngineOptions, StorageError, TableStore, schema_change, snapshot, truncate, write};
 
-struct Node {
-    sim: Sim,
-    engine: Arc<Engine>,
+pub(super) struct Node {
+    pub sim: Sim,
+    pub engine: Arc<Engine>,
 }
 
 impl Node {
-    fn open(seed: u64, auto_snapshot: bool) -> Self {
+    pub fn open(seed: u64, auto_snapshot: bool) -> Self {
         let sim = Sim::new(seed);
         let options = EngineOptions { auto_snapshot, ..options(Path::new(DATA), 16 << 20) };
         let (engine, _) = open(&sim.env(), options);
@@ -31,13 +31,13 @@ impl Node {
         node
     }
 
-    fn flush_all(&self) {
+    pub fn flush_all(&self) {
         for store in self.engine.tables() {
             self.sim.block_on(self.engine.flush(&store)).expect("a sound disk flushes");
         }
     }
 
-    fn store(&self, name: &str) -> Arc<TableStore> {
+    pub fn store(&self, name: &str) -> Arc<TableStore> {
         self.engine.table_by_name("restart", name).expect("open")
     }
 
@@ -51,7 +51,7 @@ impl Node {
     }
 
     /// A row of one table.
-    fn row(&self, name: &str, k: i32) -> Mutation {
+    pub fn row(&self, name: &str, k: i32) -> Mutation {
         let table = self.store(name).table();
         let mut row = Row::new([Some(int(k))].into_iter().collect());
         row.add_cell(Cell::live(table.regulars[0].id, 1, Bytes::from(vec![7; 4])));

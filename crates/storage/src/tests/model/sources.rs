@@ -51,7 +51,7 @@ impl Model {
         }
         self.tags += 1;
         let directory = snapshot::take(engine, &store, &format!("s{}", self.tags)).expect("a sound disk links");
-        files::remove_all(engine, &store).expect("a sound disk removes");
+        files::remove(engine, &store, |_, _| true).expect("a sound disk removes");
         self.sources.push(Source { directory, ops });
     }
 

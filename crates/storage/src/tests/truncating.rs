@@ -1,0 +1,149 @@
+//! TRUNCATE beside writes: rows that are written after the cut stay, whether a flush writes them out
+//! before the truncation ends or not, and a compaction does not bring the others back.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use rows::live::{LiveRows, TombstoneLimits};
+use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, TableMetadata};
+
+use super::common::number;
+use super::dropping::Node;
+use crate::{StorageError, TableStore, schema_change, truncate};
+
+type Done = Result<(), StorageError>;
+
+/// A request that a test carries on step by step.
+struct Request(Pin<Box<dyn Future<Output = Done>>>);
+
+impl Request {
+    fn poll(&mut self) -> Poll<Done> {
+        self.0.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+}
+
+/// Begins a truncation; its cut has been made when this ends, and nothing is removed yet.
+fn begin(node: &Node, store: &Arc<TableStore>) -> Request {
+    let (engine, of_request) = (Arc::clone(&node.engine), Arc::clone(store));
+    let mut request = Request(Box::pin(async move { truncate::truncate(&engine, &of_request).await }));
+    while store.view().active_size() > 0 {
+        assert!(request.poll().is_pending(), "the truncation waits for a flush at least");
+        node.sim.step();
+    }
+    request
+}
+
+fn write(node: &Node, k: i32) {
+    node.engine.apply(&[node.row("t", k)]).expect("room");
+}
+
+fn flush(node: &Node, store: &Arc<TableStore>) {
+    node.sim.block_on(node.engine.flush(store)).expect("a sound disk flushes");
+}
+
+/// The keys of a table's partitions that hold rows, ascending.
+fn keys(node: &Node, store: &Arc<TableStore>) -> Vec<i32> {
+    let mut stream = crate::read::read_all(store, node.engine.env.clock.now_seconds()).expect("read");
+    let mut live = LiveRows::new(stream.as_mut(), store.table(), 1, TombstoneLimits::NONE);
+    let mut keys = Vec::new();
+    while let Some(partition) = live.next_partition().expect("read") {
+        let key = number(&partition.key.key);
+        while live.next_row().expect("read").is_some() {
+            keys.push(key);
+        }
+    }
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn rows_that_are_flushed_after_the_cut_stay() {
+    let node = Node::open(11, false);
+    let store = node.store("t");
+    write(&node, 1);
+    flush(&node, &store);
+    write(&node, 2);
+    let mut truncation = begin(&node, &store);
+    write(&node, 3);
+    flush(&node, &store);
+    write(&node, 4);
+    node.sim.block_on(&mut truncation.0).expect("a sound disk truncates");
+    assert_eq!(keys(&node, &store), [3, 4]);
+    // the next truncation takes these away
+    node.sim.block_on(truncate::truncate(&node.engine, &store)).expect("a sound disk truncates");
+    assert!(keys(&node, &store).is_empty());
+}
+
+#[test]
+fn a_compaction_waits_for_a_truncation() {
+    let node = Node::open(12, false);
+    let store = node.store("t");
+    write(&node, 1);
+    let mut truncation = begin(&node, &store);
+    write(&node, 2);
+    flush(&node, &store);
+    let mut compaction = Request(Box::pin(node.engine.compact(&store)));
+    node.sim.run_until_idle();
+    let asked = compaction.poll();
+    node.sim.block_on(&mut truncation.0).expect("a sound disk truncates");
+    if asked.is_pending() {
+        node.sim.block_on(&mut compaction.0).expect("a sound disk compacts");
+    }
+    assert_eq!(keys(&node, &store), [2]);
+}
+
+#[test]
+fn index_entries_of_rows_after_the_cut_stay() {
+    let node = Node::open(13, false);
+    let mut table = TableMetadata::clone(&node.store("t").table());
+    let options = BTreeMap::from([("target".to_owned(), "v".to_owned())]);
+    let by_v = IndexMetadata { name: "by_v".to_owned(), kind: IndexKind::Composites, options };
+    table.indexes.insert(by_v.name.clone(), by_v);
+    let altered = schema_change::change(&node.engine, |schema| {
+        let mut keyspace = KeyspaceMetadata::clone(schema.keyspace("restart").expect("it was made"));
+        keyspace.tables.insert("t".to_owned(), Arc::new(table));
+        Ok::<_, ()>(schema.with_keyspace(keyspace))
+    });
+    altered.expect("stored").expect("not refused");
+    node.sim.run_until_idle();
+    let store = node.store("t");
+    write(&node, 1);
+    let mut truncation = begin(&node, &store);
+    write(&node, 2);
+    flush(&node, &store);
+    node.sim.block_on(&mut truncation.0).expect("a sound disk truncates");
+    let index = Arc::clone(&store.view().index("by_v").expect("it was made").store);
+    let entries = |store: &TableStore| store.view().sstables.iter().map(|one| one.partition_count()).sum::<u64>();
+    assert_eq!((keys(&node, &store), entries(&store), entries(&index)), (vec![2], 1, 1));
+}
+
+#[test]
+fn two_truncations_at_once_remove_what_each_has_cut() {
+    let node = Node::open(14, false);
+    let store = node.store("t");
+    write(&node, 1);
+    let mut first = begin(&node, &store);
+    write(&node, 2);
+    let mut second = begin(&node, &store);
+    write(&node, 3);
+    flush(&node, &store);
+    node.sim.block_on(&mut second.0).expect("a sound disk truncates");
+    assert_eq!(keys(&node, &store), [3]);
+    node.sim.block_on(&mut first.0).expect("a sound disk truncates");
+    assert_eq!(keys(&node, &store), [3]);
+}
+
+#[test]
+fn a_truncation_that_is_given_up_leaves_nothing_behind() {
+    let node = Node::open(15, false);
+    let store = node.store("t");
+    write(&node, 1);
+    drop(begin(&node, &store));
+    node.sim.run_until_idle();
+    write(&node, 2);
+    flush(&node, &store);
+    node.sim.block_on(node.engine.compact(&store)).expect("a sound disk compacts");
+    assert_eq!((keys(&node, &store), store.view().sstables.len()), (vec![1, 2], 1));
+}
