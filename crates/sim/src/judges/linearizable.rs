@@ -10,9 +10,10 @@
 //! 3. A state of the search (which operations are taken, what the register holds) is visited once.
 //! 4. The history is linearizable when all operations with an answer are taken. One without an
 //!    answer may be taken at any later moment, or never.
-//! 5. A candidate that leaves the register as it is and whose answer is right is taken at once, with
-//!    no other tried in its place: in every order that explains the rest it can stand here. For the
-//!    same reason an operation without an answer is taken only where it changes the register.
+//! 5. A candidate that leaves the register as it is and whose answer is right is taken at once,
+//!    with no other tried in its place: in every order that explains the rest it can stand here.
+//!    For the same reason an operation without an answer is taken only where it changes the
+//!    register.
 //!
 //! An operation that certainly failed is no part of the history.
 
