@@ -9,7 +9,7 @@ import sys
 from .results import QUANTILES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COLORS = {"cassandra-default": "#c44e52", "cassandra-best": "#dd8452", "helenus": "#4c72b0", "helenus-group": "#55a868"}
+COLORS = {"cassandra-default": "#c44e52", "cassandra-best": "#dd8452", "helenus": "#4c72b0", "helenus-before": "#8c8c8c", "helenus-group": "#55a868"}
 BARE_COLOR = "black"
 INCHES_WIDE, INCHES_A_CASE = 13, 0.75
 # of the height that a case has

@@ -77,14 +77,16 @@ class Cassandra:
 
 
 class Helenus:
-    def __init__(self, name, directory, ip, settings):
-        self.name, self.directory, self.ip = name, directory, ip
+    """`program`: the binary; without it the one that the tests use."""
+
+    def __init__(self, name, directory, ip, settings, program=None):
+        self.name, self.directory, self.ip, self.program = name, directory, ip, program
         self.settings = [*COMMON, *settings]
         self.is_helenus = True
         self.server = None
 
     def start(self, more=()):
-        self.server = helenus.Server(self.directory, [*self.settings, *more], flags=["--memory", MEMORY])
+        self.server = helenus.Server(self.directory, [*self.settings, *more], flags=["--memory", MEMORY], program=self.program)
         self.server.start()
         self.ip, self.port, self.pid = self.server.host, self.server.port, self.server.process.pid
 
@@ -108,10 +110,18 @@ class Helenus:
         return [f"file_cache_size={mebibytes}MiB"]
 
 
+class Before(Helenus):
+    """Another build of Helenus, to compare a change with what was before it: HELENUS_BEFORE is its binary."""
+
+    def __init__(self, name, directory, ip, settings):
+        super().__init__(name, directory, ip, settings, program=os.environ["HELENUS_BEFORE"])
+
+
 KINDS = {
     "cassandra-default": (Cassandra, DEFAULT),
     "cassandra-best": (Cassandra, BEST),
     "helenus": (Helenus, PERIODIC),
+    "helenus-before": (Before, PERIODIC),
     # an acknowledged write is on disk: the default
     "helenus-group": (Helenus, []),
 }

@@ -36,6 +36,8 @@ pub struct Request {
     pub batch: Option<u64>,
     /// The most rows of a page; with it, each connection reads page after page until the last.
     pub page_size: Option<i32>,
+    /// The consistency level, by its name in CQL; LOCAL_ONE without it.
+    pub consistency: Option<String>,
     /// After the last page comes the first again.
     #[serde(default)]
     pub again: bool,
@@ -191,12 +193,15 @@ fn put_list(out: &mut BytesMut, count: u64, mut put: impl FnMut(&mut BytesMut, u
 pub struct Template<'a> {
     request: &'a Request,
     id: &'a Bytes,
+    level: Consistency,
 }
 
 impl<'a> Template<'a> {
-    /// With the id that PREPARE gave.
+    /// With the id that PREPARE gave. A consistency that does not exist ends the client.
     pub fn new(request: &'a Request, id: &'a Bytes) -> Self {
-        Self { request, id }
+        let named = request.consistency.as_deref().map(Consistency::from_name);
+        let level = named.map_or(Consistency::LocalOne, |level| level.expect("the name of a consistency level"));
+        Self { request, id, level }
     }
 
     /// Appends the request of number `n`, an EXECUTE.
@@ -204,7 +209,7 @@ impl<'a> Template<'a> {
         let mut done = Ok(());
         put_frame(out, stream, Opcode::Execute, |out| {
             self.put_id(out);
-            out.put_u16(Consistency::LocalOne as u16);
+            out.put_u16(self.level as u16);
             let paging = if self.request.page_size.is_some() { PAGE_SIZE } else { 0 };
             let state = if paging_state.is_some() { PAGING_STATE } else { 0 };
             out.put_u8(VALUES | SKIP_METADATA | paging | state);
@@ -230,7 +235,7 @@ impl<'a> Template<'a> {
                 self.put_id(out);
                 done = std::mem::replace(&mut done, Ok(())).and_then(|()| self.put_values(out, *n));
             }
-            out.put_u16(Consistency::LocalOne as u16);
+            out.put_u16(self.level as u16);
             out.put_u8(0);
         });
         done

@@ -1,6 +1,10 @@
 //! A node on a simulated machine, for the tests of this crate: nothing passes there that no test asks for,
 //! neither time nor a job of the background.
 
+mod ring;
+
+pub(crate) use ring::SimRing;
+
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;

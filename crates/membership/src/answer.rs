@@ -66,6 +66,12 @@ impl Messenger {
                         drop(waits.send(Err(Unanswered::Failed(failure::decode(payload)?))));
                     }
                     (Some(Asked::Answer(waits)), _) => drop(waits.send(Ok(message))),
+                    (Some(Asked::Asker(asker)), Verb::FailureRsp) => {
+                        // a reason that cannot be read is a failure all the same
+                        let reason = failure::decode(payload).unwrap_or(FailureReason::Unknown);
+                        asker.hear(peer, Err(Unanswered::Failed(reason)));
+                    }
+                    (Some(Asked::Asker(asker)), _) => asker.hear(peer, Ok(message)),
                     (Some(Asked::Echo) | None, _) => {}
                 }
             }

@@ -23,7 +23,7 @@ mod shared;
 pub mod start;
 
 pub use introduction::Introduction;
-pub use request::{Pending, Request, Unanswered};
+pub use request::{Asker, Pending, Request, Unanswered};
 pub use shared::{Follower, Messenger};
 pub use start::{JoinError, JoinOptions, Membership};
 

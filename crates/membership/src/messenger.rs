@@ -1,6 +1,7 @@
 //! The verbs of [`Messenger`]: ask, tell, answer.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use gossip::Gossip;
@@ -10,13 +11,13 @@ use links::{InboundCounts, OutboundCounts, Peer};
 use tokio::sync::oneshot;
 use types::FailureReason;
 
-use crate::request::{Pending, Request};
+use crate::request::{Asker, Pending, Request, Unanswered};
 use crate::shared::{Asked, Messenger};
 
 impl Messenger {
     /// Asks a node.
     pub fn request(&self, to: SocketAddr, request: Request) -> Pending {
-        self.request_id(to, &[], request).pop().expect("one node is asked").1
+        self.request_through(to, &[], request).pop().expect("one node is asked").1
     }
 
     /// Asks a node, which passes the request on to `others` (FORWARD_TO); each answers this node.
@@ -27,46 +28,58 @@ impl Messenger {
         others: &[SocketAddr],
         request: Request,
     ) -> Vec<(SocketAddr, Pending)> {
-        self.request_id(to, others, request)
+        let mut pending = Vec::with_capacity(1 + others.len());
+        let is_sent = self.send_asked(to, others, request, |peer| {
+            let (tell, told) = oneshot::channel();
+            pending.push((peer, Pending::sent(told)));
+            Asked::Answer(tell)
+        });
+        if is_sent {
+            return pending;
+        }
+        std::iter::once(to).chain(others.iter().copied()).map(|peer| (peer, Pending::refused())).collect()
     }
 
-    fn request_id(&self, to: SocketAddr, others: &[SocketAddr], request: Request) -> Vec<(SocketAddr, Pending)> {
+    /// Asks a node, which passes the request on to `others`. `asker` hears once of each of them;
+    /// before this returns where the request cannot be sent.
+    pub fn ask(&self, to: SocketAddr, others: &[SocketAddr], request: Request, asker: &Arc<dyn Asker>) {
+        if !self.send_asked(to, others, request, |_| Asked::Asker(Arc::clone(asker))) {
+            for peer in std::iter::once(to).chain(others.iter().copied()) {
+                asker.hear(peer, Err(Unanswered::Refused));
+            }
+        }
+    }
+
+    /// Registers who waits for the answers, and sends. False: the request is not sent, and nobody
+    /// waits.
+    fn send_asked(
+        &self,
+        to: SocketAddr,
+        others: &[SocketAddr],
+        request: Request,
+        mut who: impl FnMut(SocketAddr) -> Asked,
+    ) -> bool {
         let now = self.0.now();
         let until = now.monotonic + request.life;
+        let asked = || std::iter::once(to).chain(others.iter().copied());
         let mut state = self.0.state();
         let id = state.callbacks.next_id();
-        let asked = std::iter::once(to).chain(others.iter().copied());
-        let mut pending: Vec<_> = asked
-            .map(|peer| {
-                let (tell, told) = oneshot::channel();
-                let is_kept = state.callbacks.add(id, peer, until, Asked::Answer(tell));
-                (peer, if is_kept { Pending::sent(told) } else { Pending::refused() })
-            })
-            .collect();
+        let are_kept = asked().all(|peer| state.callbacks.add(id, peer, until, who(peer)));
         drop(state);
-        if pending.iter().any(|(_, pending)| pending.is_refused()) {
-            return self.refuse(id, pending);
-        }
         let mut header = self.header(&request, id);
         if !others.is_empty() {
             // a node of 5.0 answers with the message's own id, whatever is listed
             let forward = others.iter().map(|other| (*other, id)).collect();
             header.parameters.push(Parameter::ForwardTo(forward));
         }
-        if !self.0.send(to, Envelope { header, payload: request.payload }) {
-            pending = self.refuse(id, pending);
+        let is_sent = are_kept && self.0.send(to, Envelope { header, payload: request.payload });
+        if !is_sent {
+            let mut state = self.0.state();
+            let forgotten: Vec<_> = asked().map(|peer| state.callbacks.take(id, peer, now.monotonic)).collect();
+            drop(state);
+            drop(forgotten);
         }
-        pending
-    }
-
-    /// Forgets the callbacks of a request that was not sent.
-    fn refuse(&self, id: u64, pending: Vec<(SocketAddr, Pending)>) -> Vec<(SocketAddr, Pending)> {
-        let now = self.0.now();
-        let mut state = self.0.state();
-        for (peer, _) in &pending {
-            drop(state.callbacks.take(id, *peer, now.monotonic));
-        }
-        pending.into_iter().map(|(peer, _)| (peer, Pending::refused())).collect()
+        is_sent
     }
 
     /// Tells a node something that nobody answers. False: it was not sent.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -71,6 +72,18 @@ impl fmt::Display for Unanswered {
             Self::Refused => f.write_str("not sent: too much waits already"),
         }
     }
+}
+
+/// Hears what comes of a request that went to one node or several, for whoever must know it even
+/// when nobody waits any more: a replica that has not answered gets a hint.
+///
+/// Called once for each node that was asked: on the thread of links when an answer comes, on that of
+/// gossip when none has come in time (up to a second after the request's life), on the caller's
+/// own when the request cannot be sent. It must not wait, and no lock of membership is held. Not
+/// called any more once this node has left the ring.
+pub trait Asker: Send + Sync {
+    /// A node has answered, or will not.
+    fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>);
 }
 
 /// The answer that is to come. It has no timer of its own: an answer that nobody gives is found

@@ -15,7 +15,7 @@ use links::{Links, Peer};
 use tokio::sync::oneshot;
 
 use crate::callbacks::Callbacks;
-use crate::request::Unanswered;
+use crate::request::{Asker, Unanswered};
 
 /// Gossip's messages are worth something for so long.
 const GOSSIP_LIFE: Duration = Duration::from_secs(300);
@@ -40,12 +40,13 @@ pub trait Follower: Send + Sync {
 pub struct Messenger(pub(crate) Arc<Shared>);
 
 /// The purpose of a request that waits for its answer.
-#[derive(Debug)]
 pub(crate) enum Asked {
     /// Gossip's ECHO_REQ.
     Echo,
     /// A request of another family: who waits for it.
     Answer(oneshot::Sender<Result<Envelope, Unanswered>>),
+    /// A request of another family: who hears of it.
+    Asker(Arc<dyn Asker>),
 }
 
 pub(crate) struct State {
@@ -78,6 +79,18 @@ impl Shared {
     pub(crate) fn now(&self) -> Now {
         let monotonic = Duration::from_nanos(self.env.clock.monotonic_nanos());
         Now { monotonic, wall_millis: self.env.clock.now_micros() / 1000 }
+    }
+
+    /// Tells those who asked that no answer has come in time.
+    pub(crate) fn expire(&self) {
+        let now = self.now();
+        let late = self.state().callbacks.expire(now.monotonic);
+        for (peer, asked) in late {
+            // a future finds its sender gone; gossip asks again by itself
+            if let Asked::Asker(asker) = asked {
+                asker.hear(peer, Err(Unanswered::TimedOut));
+            }
+        }
     }
 
     pub(crate) fn send(&self, to: SocketAddr, message: Envelope) -> bool {

@@ -184,8 +184,7 @@ impl Membership {
                 }
                 let random = shared.env.random.clone();
                 shared.with_gossip(|gossip, now| gossip.tick(now, &mut |bound| random.below(bound as u64) as usize));
-                let now = shared.now();
-                shared.state().callbacks.expire(now.monotonic);
+                shared.expire();
             }
         };
         let make: MakeLocal = Box::new(move || Box::pin(rounds));

@@ -187,3 +187,38 @@ fn requests_and_their_answers() {
     let answers: Vec<_> = of_many.into_iter().map(|(peer, answer)| (peer, world.block_on(answer).is_ok())).collect();
     assert_eq!(answers, [(second, true), ("10.9.9.9:7000".parse().unwrap(), false)]);
 }
+
+/// What an asker has heard, in order.
+#[derive(Default)]
+struct Heard(Mutex<Vec<(SocketAddr, Result<Verb, Unanswered>)>>);
+
+impl Asker for Heard {
+    fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>) {
+        self.0.lock().unwrap().push((peer, answer.map(|message| message.header.verb)));
+    }
+}
+
+/// An asker hears once of each node that was asked: an answer, a failure, that the time is over, or
+/// that nothing was sent.
+#[test]
+fn an_asker_hears_of_each_node_once() {
+    let world = World::new(6, 2);
+    let nodes: Vec<_> = (0..2).map(|machine| join(&world, machine, options(&world, machine, "lab"))).collect();
+    assert!(world.run_until(Duration::from_secs(30), || nodes.iter().all(|node| alive(node) == Some(1))));
+    let messenger = nodes[0].lock().unwrap().as_ref().unwrap().as_ref().unwrap().messenger();
+    let (second, absent) = (address(&world, 1), "10.9.9.9:7000".parse().unwrap());
+    let heard = |verb, others: &[SocketAddr], payload: usize| {
+        let heard = Arc::new(Heard::default());
+        let asker: Arc<dyn Asker> = heard.clone();
+        let request = Request::new(verb, vec![0; payload], Duration::from_secs(2));
+        messenger.ask(second, others, request, &asker);
+        world.run_for(Duration::from_secs(6));
+        heard.0.lock().unwrap().clone()
+    };
+    let late = Err(Unanswered::TimedOut);
+    assert_eq!(heard(Verb::ReadReq, &[absent], 1), [(second, Ok(Verb::ReadRsp)), (absent, late)]);
+    assert_eq!(heard(Verb::HintReq, &[], 1), [(second, Err(Unanswered::Failed(types::FailureReason::Unknown)))]);
+    assert_eq!(heard(Verb::MutationReq, &[], 1), [(second, late)]);
+    // more than the queue and the reserve hold
+    assert_eq!(heard(Verb::ReadReq, &[], 6 << 20), [(second, Err(Unanswered::Refused))]);
+}

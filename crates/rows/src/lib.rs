@@ -21,6 +21,7 @@ pub mod live;
 pub mod merge;
 pub mod purge;
 pub mod range_tombstones;
+pub mod replicas;
 pub mod report;
 pub mod row;
 mod scanned;

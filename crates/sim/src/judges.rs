@@ -37,7 +37,10 @@ fn by_key(operations: &[Operation]) -> BTreeMap<u64, Vec<Operation>> {
     keys
 }
 
-/// The judges of versioned keys.
-pub fn of_versioned(operations: &[Operation]) -> Vec<Finding> {
-    [acknowledged::check, invented::check, monotonic::check].iter().flat_map(|check| check(operations)).collect()
+/// The judges of versioned keys. [`monotonic::check`] says what `ends` are.
+pub fn of_versioned(operations: &[Operation], ends: &[u64]) -> Vec<Finding> {
+    let mut findings = acknowledged::check(operations);
+    findings.extend(invented::check(operations));
+    findings.extend(monotonic::check(operations, ends));
+    findings
 }

@@ -53,10 +53,12 @@ pub fn run(settings: Settings) -> Report {
     workload::prepare(&world, &seen);
     workload::start_all(&world, CLIENTS, &seen, settings.seconds);
     let end = Duration::from_secs(settings.seconds);
+    let mut ends = Vec::new();
     while world.elapsed() < end {
         world.run_for(Duration::from_millis(dice.below(2_000)));
         if !faults::trouble(&world, &dice, machines).is_empty() {
             drop(node);
+            ends.push(world.elapsed().as_nanos() as u64);
             node = start(&world, settings.seed);
         }
     }
@@ -64,7 +66,7 @@ pub fn run(settings: Settings) -> Report {
     let done = world.run_until(END_MAX, || seen.working.load(Ordering::Relaxed) == 0);
     assert!(done, "seed {}: clients come to their end", settings.seed);
     workload::look_at_the_end(&world, &seen);
-    let findings = judge(&world, &seen);
+    let findings = judge(&world, &seen, &ends);
     drop(node);
     Report { seed: settings.seed, operations: seen.history.operations().len(), trace: world.trace(), findings }
 }
@@ -92,10 +94,11 @@ fn start(world: &World, seed: u64) -> RunningNode {
     server::running::start(options).unwrap_or_else(|error| panic!("seed {seed}: a sound disk starts, but: {error}"))
 }
 
-fn judge(world: &World, seen: &Seen) -> Vec<Finding> {
+/// `ends`: when the node's processes had ended.
+fn judge(world: &World, seen: &Seen, ends: &[u64]) -> Vec<Finding> {
     let (versioned, contended): (Vec<_>, Vec<_>) =
         seen.history.operations().into_iter().partition(|operation| operation.key >= workload::VERSIONED_FROM);
-    let mut findings = of_versioned(&versioned);
+    let mut findings = of_versioned(&versioned, ends);
     findings.extend(linearizable::check(&contended));
     findings.extend(counted::check(&seen.counters()));
     findings.extend(atomic::check(&seen.batches()));

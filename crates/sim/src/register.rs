@@ -104,7 +104,7 @@ fn judge(world: &World, shared: &Shared) -> Vec<Finding> {
     let inbox = Bound { name: "inbox".to_owned(), seen: shared.inbox_most.load(Ordering::Relaxed), most: INBOX_MAX };
     let mut queues = bounds::of_network(&world.network().figures());
     queues.push(inbox);
-    let mut findings = of_versioned(&versioned);
+    let mut findings = of_versioned(&versioned, &[]);
     findings.extend(linearizable::check(&contended));
     findings.extend(equal::check(&contents));
     findings.extend(bounds::check(&queues));

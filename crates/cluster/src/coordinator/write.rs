@@ -65,3 +65,6 @@ impl Node {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

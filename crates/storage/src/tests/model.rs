@@ -157,6 +157,7 @@ impl Model {
                 row.add_cell(Cell { ttl, local_deletion_time: *ends, ..Cell::live(column("v"), *at, int(*v)) });
                 update.add_row(row);
             }
+            Op::Truncate | Op::PerhapsTruncate => unreachable!("no mutation: Model::truncate does it"),
             Op::Static { s, at, .. } => {
                 let mut row = Row::new(rows::ClusteringValues::new());
                 row.add_cell(Cell::live(column("s"), *at, int(*s)));

@@ -17,12 +17,17 @@ pub enum Op {
     DeletePartition { k: i32, at: i64 },
     /// INSERT of a whole row with a TTL, which is over from the second `ends` on.
     Expiring { k: i32, c: i32, v: i32, at: i64, ends: u32 },
+    /// TRUNCATE: every row that was written before is gone.
+    Truncate,
+    /// A TRUNCATE that failed: it takes effect with the next start, or never.
+    PerhapsTruncate,
 }
 
 impl Op {
-    /// The partition it touches.
+    /// The key of the partition that it touches; -1, which no partition has, for the whole table.
     pub fn k(&self) -> i32 {
         match self {
+            Self::Truncate | Self::PerhapsTruncate => -1,
             Self::Insert { k, .. }
             | Self::Static { k, .. }
             | Self::DeleteRow { k, .. }
@@ -51,7 +56,8 @@ impl Partition {
 
 /// What a partition looks like after these writes, at a second.
 pub fn partition<'a>(k: i32, ops: impl Iterator<Item = &'a Op> + Clone, now: u32) -> Partition {
-    let ops = ops.filter(move |op| op.k() == k);
+    let truncated = ops.clone().enumerate().filter(|(_, op)| matches!(op, Op::Truncate)).last();
+    let ops = ops.skip(truncated.map_or(0, |(place, _)| place + 1)).filter(move |op| op.k() == k);
     let whole = ops
         .clone()
         .filter_map(|op| if let Op::DeletePartition { at, .. } = op { Some(*at) } else { None })

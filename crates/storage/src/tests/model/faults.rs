@@ -3,7 +3,8 @@
 //!
 //! Checked: no acknowledged write is lost and nothing is invented; a read under faults fails or is right; writes are refused once the
 //! commit log has failed; healed, the engine flushes and compacts again; a compaction, failed or not, changes no answer. Descriptors run out,
-//! operations take seconds, tables are altered meanwhile (`whole_table`).
+//! operations take seconds, tables are truncated and altered meanwhile (`whole_table`).
+//! A truncation that failed shows every row in this life, and after a restart all or none of them.
 //! A write that failed is of unknown fate: visible in this life once applied, and after a restart there or not, in the
 //! order of writing. An import that failed shows nothing in this life, and after a restart all or nothing; the SSTables that do not count
 //! then can be imported.
@@ -64,6 +65,9 @@ struct Faulty {
     power_goes: bool,
     /// Imports that failed: they may count after a restart, each as a whole.
     perhaps: Vec<Vec<Op>>,
+    /// Directories that imports were tried from. Some SSTables may have left them for the table, so
+    /// after a truncation such a directory no longer holds what the model thinks.
+    tried: Vec<PathBuf>,
 }
 
 impl Faulty {
@@ -172,6 +176,7 @@ impl Faulty {
         for _ in 0..20 + self.model.dice.below(120) {
             let store = self.model.store(engine);
             match self.model.dice.below(36) {
+                32..=33 => self.truncate(engine),
                 // what it shows is the same, done or not
                 34..=35 => drop(self.model.alter(engine)),
                 0..=1 => self.inject(),
@@ -200,10 +205,47 @@ impl Faulty {
     fn import(&mut self, engine: &Arc<Engine>) {
         let Some(source) = self.model.pick_source() else { return };
         let (copy, store) = (self.model.dice.chance(30), self.model.store(engine));
+        self.tried.push(source.directory.clone());
         match crate::import::import(engine, &store, &super::sources::options(source.directory.clone(), copy)) {
             // where it could not be taken away it may stay
             Ok(failed) if failed.is_empty() => self.model.imported(&source, true),
             _ => self.perhaps.push(source.ops),
+        }
+    }
+
+    /// Truncates on a disk that fails. A truncation that fails changes nothing before the next start;
+    /// the next start shows all rows or none.
+    fn truncate(&mut self, engine: &Arc<Engine>) {
+        let is_perhaps = |op: &Op| matches!(op, Op::PerhapsTruncate);
+        // each truncation that failed doubles the histories
+        if self.model.histories[0].iter().filter(|op| is_perhaps(op)).count() > 2 {
+            return;
+        }
+        let tried = std::mem::take(&mut self.tried);
+        self.model.sources.retain(|source| !tried.contains(&source.directory));
+        let op = match self.model.truncate(engine) {
+            Ok(()) => {
+                // a flush waits for the log, so the writes in limbo became durable, and are gone now
+                self.limbo.clear();
+                Op::Truncate
+            }
+            Err(_) => Op::PerhapsTruncate,
+        };
+        self.model.histories.iter_mut().for_each(|history| history.push(op.clone()));
+    }
+
+    /// Decides each truncation that failed: it has taken effect by this start, or it never will.
+    fn settle_truncations(&mut self) {
+        let mut open = std::mem::take(&mut self.model.histories);
+        while let Some(mut history) = open.pop() {
+            let Some(place) = history.iter().position(|op| matches!(op, Op::PerhapsTruncate)) else {
+                self.model.histories.push(history);
+                continue;
+            };
+            let mut without = history.clone();
+            without.remove(place);
+            history[place] = Op::Truncate;
+            open.extend([history, without]);
         }
     }
 
@@ -224,6 +266,7 @@ impl Faulty {
 
     /// After a restart: all writes that were acknowledged, a prefix of those in limbo, and each import that failed or nothing of it.
     fn check_after_restart(&mut self, engine: &Arc<Engine>) {
+        self.settle_truncations();
         for group in std::mem::take(&mut self.perhaps) {
             let with = |history: &Vec<Op>| history.iter().chain(&group).cloned().collect();
             let with_group: Vec<Vec<Op>> = self.model.histories.iter().map(with).collect();
@@ -309,6 +352,7 @@ fn run_faulty(seed: u64, lives: usize) -> (u64, u64) {
         has_failed: false,
         power_goes: false,
         perhaps: Vec::new(),
+        tried: Vec::new(),
     };
     for _ in 0..lives {
         let engine = faulty.open();

@@ -1,7 +1,8 @@
 //! Changes of the table as a whole: TRUNCATE, ALTER, and DROP followed by CREATE under the same name.
 //!
-//! Checked: a truncation leaves nothing from before; an altered table shows what it showed before, on a disk that fails too; a
-//! table that is created again is empty. Not checked: TRUNCATE and DROP on a disk that fails.
+//! Checked: a truncation leaves nothing from before, and an altered table shows what it showed
+//! before, on a disk that fails too (`faults`); a table that is created again is empty. Not checked:
+//! DROP on a disk that fails.
 
 use std::time::Duration;
 

@@ -1,0 +1,243 @@
+//! Several whole nodes (storage, membership, coordinator, replica) on machines of one seed, for the
+//! tests of this crate. No server and no CQL: statements are mutations, and what a node has stored
+//! is read from its engine.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::sim::{DATA, World};
+use internode::{Framing, MessagingVersion};
+use rows::{ColumnData, Mutation};
+use schema::table::ColumnSpec;
+use schema::{
+    ColumnKind, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams,
+};
+use storage::EngineOptions;
+use storage::commitlog::{self, SyncMode};
+use types::{Consistency, CqlType};
+
+use crate::coordinator::error::RequestError;
+use crate::identity::{IdentityOptions, local_table};
+use crate::membership::JoinSettings;
+use crate::node::{Node, Timeouts};
+use crate::system_rows::{self, SystemRow};
+use crate::testing::WINDOW;
+
+/// The longest time that nodes take to see each other up, or one of them down.
+const AGREEMENT_MAX: Duration = Duration::from_secs(120);
+
+/// Nodes of one ring, one for each machine.
+pub(crate) struct SimRing {
+    pub world: World,
+    /// By machine; None: its process has ended.
+    nodes: Vec<Option<Arc<Node>>>,
+    /// The data centre of each.
+    centers: Vec<String>,
+}
+
+impl SimRing {
+    /// A ring of new nodes that see each other up, one for each name of a data centre. The tokens
+    /// are spread evenly, in the order of the machines.
+    pub fn new(seed: u64, centers: &[&str]) -> Self {
+        let world = World::new(seed, centers.len());
+        let nodes = centers.iter().map(|_| None).collect();
+        let centers = centers.iter().map(|name| (*name).to_owned()).collect();
+        let mut ring = Self { world, nodes, centers };
+        (0..ring.nodes.len()).for_each(|machine| ring.start(machine));
+        ring.agree();
+        ring
+    }
+
+    /// The node of a machine.
+    pub fn node(&self, machine: usize) -> &Arc<Node> {
+        self.nodes[machine].as_ref().expect("the process lives")
+    }
+
+    /// By which the others know the node of a machine.
+    pub fn address(&self, machine: usize) -> SocketAddr {
+        SocketAddr::new(self.world.address(machine), 7000)
+    }
+
+    /// Starts the node of a machine on what its disk has. It has joined when this returns; the others
+    /// may not have seen it yet.
+    pub fn start(&mut self, machine: usize) {
+        let env = self.world.env(machine);
+        let commitlog = commitlog::Options { sync: SyncMode::Group(WINDOW), ..commitlog::Options::default() };
+        let options = EngineOptions { commitlog, ..EngineOptions::beneath(std::path::Path::new(DATA)) };
+        let (engine, _) = storage::open(&env, options).expect("a sound disk opens");
+        let local = local_table(&engine);
+        let row = SystemRow::new(&local, &[b"local"], &[], 1, None);
+        let row = row.set("data_center", self.centers[machine].clone()).finish();
+        engine.apply(&[row]).expect("written");
+        let address = self.address(machine);
+        let tokens = self.nodes.len() as i128;
+        let token = i128::from(i64::MIN) + (machine as i128 + 1) * ((1 << 64) / tokens) - 1;
+        let identity = IdentityOptions {
+            cluster_name: "Test Cluster".to_owned(),
+            adopt_cluster_name: false,
+            num_tokens: 1,
+            adopt_tokens: false,
+            initial_tokens: vec![i64::try_from(token).expect("on the ring")],
+            listen: address,
+            broadcast: address,
+            native: SocketAddr::new(address.ip(), 9042),
+        };
+        let node = Node::open(engine, identity, Timeouts::default()).expect("a sound disk opens");
+        let settings = JoinSettings {
+            seeds: vec![self.address(0), self.address(1 % self.nodes.len())],
+            version: MessagingVersion::V13,
+            framing: Framing::Crc,
+            reserve: 1 << 20,
+            convict_threshold: 8.0,
+            sstable_versions: "bti-da".to_owned(),
+        };
+        self.world.block_on(node.join(settings)).expect("a seed answers");
+        node.membership().expect("it has joined").set_ready(true);
+        self.nodes[machine] = Some(node);
+    }
+
+    /// Ends the process of a machine; nobody is told.
+    pub fn kill(&mut self, machine: usize) {
+        self.world.kill(machine);
+        self.nodes[machine] = None;
+    }
+
+    /// Runs until every node sees those up whose processes live, and no other.
+    pub fn agree(&self) {
+        let sees = |node: &Arc<Node>| {
+            let ring = node.ring();
+            let up = |machine: usize| {
+                let address = self.address(machine);
+                ring.endpoints().iter().any(|endpoint| endpoint.address == address && endpoint.is_up)
+            };
+            (0..self.nodes.len()).all(|machine| up(machine) == self.nodes[machine].is_some())
+        };
+        let agreed = self.world.run_until(AGREEMENT_MAX, || self.nodes.iter().flatten().all(sees));
+        assert!(agreed, "seed {}: nodes see who is up", self.world.seed());
+    }
+
+    /// Creates a keyspace on every node, with the tables `t (k int, c int, v int, PRIMARY KEY (k, c))`
+    /// and `counters (k int PRIMARY KEY, n counter)` under the same ids everywhere.
+    pub fn create_keyspace(&self, name: &str, class: &str, options: &[(&str, &str)]) {
+        let options = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let class = format!("org.apache.cassandra.locator.{class}");
+        let keyspace = Arc::new(KeyspaceMetadata {
+            name: name.to_owned(),
+            durable_writes: true,
+            replication: Replication { class, options },
+            tables: [table(name, "t"), table(name, "counters")].map(|table| (table.name.clone(), table)).into(),
+            user_types: BTreeMap::new(),
+            kept: Vec::new(),
+            is_virtual: false,
+        });
+        for node in self.nodes.iter().flatten() {
+            let keyspace = Arc::clone(&keyspace);
+            let decide = move |schema: &Schema| -> Result<Schema, ()> {
+                Ok(schema.with_keyspace(KeyspaceMetadata::clone(&keyspace)))
+            };
+            self.world.block_on(node.change_schema(decide)).expect("stored").map(drop).expect("not refused");
+        }
+    }
+
+    /// A row of `t`.
+    pub fn row(&self, keyspace: &str, k: i32, c: i32, v: i32, timestamp: i64) -> Mutation {
+        let (k, c) = (k.to_be_bytes(), c.to_be_bytes());
+        let row = SystemRow::new(&table(keyspace, "t"), &[&k], &[&c], timestamp, None);
+        row.set("v", v.to_be_bytes().to_vec()).finish()
+    }
+
+    /// An increment of `counters`.
+    pub fn increment(&self, keyspace: &str, k: i32, by: i64, timestamp: i64) -> Mutation {
+        let table = table(keyspace, "counters");
+        let mut mutation = SystemRow::new(&table, &[&k.to_be_bytes()], &[], timestamp, None).finish();
+        let row = mutation.updates[0].rows.first_mut().expect("one row");
+        row.liveness = rows::Liveness::EMPTY;
+        row.add_increment(table.regulars[0].id, timestamp, by);
+        mutation
+    }
+
+    /// Writes through a node as coordinator, and waits for what comes of it.
+    pub fn write(&self, through: usize, mutations: &[Mutation], level: Consistency) -> Result<(), RequestError> {
+        let node = Arc::clone(self.node(through));
+        self.world.block_on(async {
+            match node.write(mutations, level).await? {
+                Some(wait) => wait.await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// The rows (c, v) of a partition of `t` that a machine has stored.
+    pub fn stored(&self, machine: usize, keyspace: &str, k: i32) -> Vec<(i32, i32)> {
+        let rows = self.rows_of(machine, keyspace, "t", k);
+        let number = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().expect("an int"));
+        rows.iter().map(|(clustering, value)| (number(clustering), number(value))).collect()
+    }
+
+    /// The value of a counter that a machine has stored.
+    pub fn counted(&self, machine: usize, keyspace: &str, k: i32) -> i64 {
+        let rows = self.rows_of(machine, keyspace, "counters", k);
+        rows.first().map_or(0, |(_, value)| rows::counter::total(value))
+    }
+
+    fn rows_of(&self, machine: usize, keyspace: &str, name: &str, k: i32) -> Vec<(Bytes, Bytes)> {
+        let table = table(keyspace, name);
+        let key = system_rows::partition_key(&table, &[&k.to_be_bytes()]);
+        let rows = system_rows::read(&self.node(machine).engine, &table, Some(key)).expect("readable");
+        rows.into_iter()
+            .map(|(_, row)| {
+                let clustering = row.clustering.iter().flatten().next().cloned().unwrap_or_default();
+                let value = row.columns.first().map(|column| match column {
+                    ColumnData::Simple(cell) => cell.value.clone(),
+                    ColumnData::Complex(_) => panic!("no collections here"),
+                });
+                (clustering, value.unwrap_or_default())
+            })
+            .collect()
+    }
+}
+
+/// A table of these tests.
+fn table(keyspace: &str, name: &str) -> Arc<TableMetadata> {
+    let column = |name: &str, kind, ty| ColumnSpec { name: name.to_owned(), kind, position: 0, ty, reversed: false };
+    let is_counter = name == "counters";
+    let specs = match is_counter {
+        true => vec![
+            column("k", ColumnKind::PartitionKey, CqlType::Int),
+            column("n", ColumnKind::Regular, CqlType::Counter),
+        ],
+        false => vec![
+            column("k", ColumnKind::PartitionKey, CqlType::Int),
+            column("c", ColumnKind::Clustering, CqlType::Int),
+            column("v", ColumnKind::Regular, CqlType::Int),
+        ],
+    };
+    let flags = TableFlags { counter: is_counter, ..TableFlags::COMPOUND };
+    Arc::new(TableMetadata::new(
+        TableId::of_system_table(keyspace, name),
+        keyspace,
+        name,
+        TableKind::Regular,
+        flags,
+        TableParams::default(),
+        specs,
+        BTreeMap::new(),
+        None,
+    ))
+}
+
+/// Nodes find each other, see who has died, and see the node come back.
+#[test]
+fn a_ring_forms_and_sees_who_is_gone() {
+    let mut ring = SimRing::new(1, &["dc1", "dc1", "dc2"]);
+    assert_eq!(ring.node(0).ring().data_centers(), ["dc1", "dc2"]);
+    ring.kill(2);
+    ring.agree();
+    ring.start(2);
+    ring.agree();
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+    assert_eq!(ring.stored(2, "ks", 1), []);
+}

@@ -1,0 +1,200 @@
+"""Nodes of one ring on this machine, each of them Helenus or a real Cassandra, on 127.0.0.X.
+
+A node has a directory in Cassandra's layout with a cassandra.yaml in it. Both kinds of node start from
+that file and that directory, so a node can change its kind between a stop and a start.
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+for site in sorted((ROOT / ".venv" / "lib").glob("python3*/site-packages")):
+    sys.path.insert(0, str(site))
+
+ORACLE = str(ROOT / "tests" / "oracle" / "cassandra")
+PORT, STORAGE, ADMIN = 9042, 7000, 9180
+READY_SECONDS = 120
+SETTLED_SECONDS = 90
+
+
+def binary():
+    target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
+    return os.environ.get("HELENUS_BIN", os.path.join(target, "debug", "helenus"))
+
+
+class Node:
+    """One place in the ring."""
+
+    def __init__(self, lab, number, kind):
+        self.lab, self.number, self.kind = lab, number, kind
+        self.ip = f"127.0.{lab.subnet}.{number}"
+        self.directory = lab.scratch / f"node{number}"
+        self.process = None
+        self.log = lab.scratch / f"node{number}.log"
+
+    def settings(self):
+        seeds = f"{self.lab.nodes[0].ip}:{STORAGE}"
+        return {
+            "seed_provider": "[{class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{seeds: \"%s\"}]}]" % seeds,
+            "storage_port": STORAGE,
+            "auto_bootstrap": "false",
+            "storage_compatibility_mode": self.lab.mode,
+            "hinted_handoff_enabled": "true",
+            "endpoint_snitch": "SimpleSnitch",
+            # one vnode is enough for rings of three, and easy to read
+            "num_tokens": 4,
+            **self.lab.settings,
+        }
+
+    def start(self, kind=None):
+        self.kind = kind or self.kind
+        if self.kind == "cassandra":
+            settings = [f"{key}={value}" for key, value in self.settings().items()]
+            environment = {**os.environ, "ORACLE_JAVA": "-XX:TieredStopAtLevel=1", "ORACLE_HEAP": os.environ.get("ORACLE_HEAP", "768M")}
+            subprocess.run([ORACLE, "start", str(self.directory), self.ip, str(PORT), *settings], check=True, env=environment, stdout=subprocess.DEVNULL)
+            return self
+        self.write_yaml()
+        command = [binary(), "serve", "--config", str(self.directory / "conf" / "cassandra.yaml"), "--data-dir", str(self.directory)]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        line = self.process.stdout.readline()
+        if not line.startswith("helenus ready:"):
+            self.process.wait(READY_SECONDS)
+            raise RuntimeError(f"{self.ip} did not get ready: {line!r}\n{self.tail()}")
+        return self
+
+    def write_yaml(self):
+        """The file that the oracle writes for a Cassandra node, if no Cassandra has been here before."""
+        path = self.directory / "conf" / "cassandra.yaml"
+        if path.exists():
+            return
+        path.parent.mkdir(parents=True)
+        lines = {
+            "cluster_name": "'Test Cluster'",
+            "listen_address": self.ip,
+            "rpc_address": self.ip,
+            "native_transport_port": PORT,
+            "data_file_directories": f"['{self.directory}/data']",
+            "commitlog_directory": f"'{self.directory}/commitlog'",
+            "saved_caches_directory": f"'{self.directory}/saved_caches'",
+            "hints_directory": f"'{self.directory}/hints'",
+            "commitlog_sync": "periodic",
+            "commitlog_sync_period": "10000ms",
+            "auto_snapshot": "false",
+            **self.settings(),
+        }
+        path.write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
+
+    def stop(self):
+        """A clean stop."""
+        if self.kind == "cassandra":
+            subprocess.run([ORACLE, "stop", str(self.directory)], check=True)
+        elif self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            code = self.process.wait(120)
+            self.process.stdout.close()
+            self.process = None
+            if code:
+                raise RuntimeError(f"{self.ip} ended with {code}\n{self.tail()}")
+
+    def kill(self):
+        if self.kind == "cassandra":
+            pid = int((self.directory / "pid").read_text())
+            os.kill(pid, signal.SIGKILL)
+            (self.directory / "pid").unlink()
+            time.sleep(0.5)
+        elif self.process is not None:
+            self.process.kill()
+            self.process.wait(30)
+            self.process.stdout.close()
+            self.process = None
+
+    def is_running(self):
+        if self.kind == "cassandra":
+            return (self.directory / "pid").exists()
+        return self.process is not None
+
+    def nodetool(self, *arguments):
+        if self.kind == "cassandra":
+            command = [ORACLE, "nodetool", str(self.directory), *arguments]
+        else:
+            command = [binary(), "nodetool", "-h", self.ip, "-p", str(ADMIN), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            raise RuntimeError(f"nodetool {' '.join(arguments)} on {self.ip}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def letters(self):
+        """What this node's `nodetool status` says of each address."""
+        found = {}
+        for line in self.nodetool("status").splitlines():
+            words = line.split()
+            if len(words) > 2 and len(words[0]) == 2 and words[0][0] in "UD" and words[0][1] in "NJLM":
+                found[words[1].split(":")[0]] = words[0]
+        return found
+
+    def tail(self, size=3000):
+        log = self.directory / "logs" / "system.log" if self.kind == "cassandra" else self.log
+        return log.read_text(errors="replace")[-size:] if log.exists() else ""
+
+
+class Lab:
+    """A ring; `kinds` is one word a node: helenus or cassandra."""
+
+    def __init__(self, kinds, subnet=0, first=31, mode="NONE", keep=None, settings=None):
+        self.scratch = pathlib.Path(keep or tempfile.mkdtemp(prefix="ring-"))
+        self.keep, self.subnet, self.mode = keep, subnet, mode
+        self.settings = settings or {}
+        self.nodes = []
+        for place, kind in enumerate(kinds):
+            self.nodes.append(Node(self, first + place, kind))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for node in self.nodes:
+            try:
+                node.kill()
+            except (OSError, RuntimeError, FileNotFoundError, subprocess.SubprocessError):
+                pass
+        if not self.keep:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def start(self):
+        for node in self.nodes:
+            node.start()
+        self.settle()
+        return self
+
+    def settle(self, seconds=SETTLED_SECONDS):
+        """Waits until each running node shows every running node as UN and the others as DN."""
+        wanted = {node.ip: "UN" if node.is_running() else "DN" for node in self.nodes}
+        until = time.monotonic() + seconds
+        while True:
+            seen = {node.ip: node.letters() for node in self.nodes if node.is_running()}
+            if all(letters == wanted for letters in seen.values()):
+                return
+            if time.monotonic() > until:
+                logs = "\n".join(f"--- {node.ip} ({node.kind})\n{node.tail()}" for node in self.nodes)
+                raise RuntimeError(f"the ring does not settle: {seen}, wanted {wanted}\n{logs}")
+            time.sleep(0.5)
+
+    def agree(self, seconds=SETTLED_SECONDS):
+        """Waits until `describecluster` of each running node has one schema version for all that run."""
+        until = time.monotonic() + seconds
+        while True:
+            found = [node.nodetool("describecluster") for node in self.nodes if node.is_running()]
+            versions = {line.split(":")[0].strip() for text in found for line in text.splitlines() if line.count("-") == 4 and "[" in line and "UNREACHABLE" not in line}
+            if len(versions) == 1:
+                return
+            if time.monotonic() > until:
+                raise RuntimeError("the schemas do not agree:\n" + "\n".join(found))
+            time.sleep(0.5)
