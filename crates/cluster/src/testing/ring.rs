@@ -84,6 +84,8 @@ impl SimRing {
             listen: address,
             broadcast: address,
             native: SocketAddr::new(address.ip(), 9042),
+            place: None,
+            joins: true,
         };
         let node = Node::open(engine, identity, Timeouts::default()).expect("a sound disk opens");
         let settings = JoinSettings {
