@@ -82,9 +82,7 @@ impl PartitionForm {
             }
             None => {}
         }
-        // a later TTL may be smaller, and a difference of TTLs must not be negative
-        let stats = EncodingStats { min_ttl: 0, ..stats.finish() };
-        Self { stats, has_static_row: head.static_row.is_some() }
+        Self { stats: stats.finish(), has_static_row: head.static_row.is_some() }
     }
 }
 

@@ -189,8 +189,11 @@ fn put_local_deletion_time(out: &mut Vec<u8>, time: u32, stats: &EncodingStats) 
     put_uvint(out, i64::from(difference).cast_unsigned());
 }
 
+/// Writes the difference to the base as a signed 32-bit number, extended to 64 bits. The difference
+/// is negative where the base is that of other rows than those written: in answers to reads.
 fn put_ttl(out: &mut Vec<u8>, ttl: u32, stats: &EncodingStats) {
-    put_uvint(out, u64::from(ttl.wrapping_sub(stats.min_ttl)));
+    let difference = ttl.wrapping_sub(stats.min_ttl).cast_signed();
+    put_uvint(out, i64::from(difference).cast_unsigned());
 }
 
 fn put_liveness(out: &mut Vec<u8>, liveness: &Liveness, stats: &EncodingStats) {
