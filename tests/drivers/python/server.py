@@ -71,5 +71,5 @@ class Server:
         return code
 
     def nodetool(self, *arguments):
-        command = [binary(), "nodetool", "-h", self.host, "-p", str(self.admin_port), *arguments]
+        command = [self.program or binary(), "nodetool", "-h", self.host, "-p", str(self.admin_port), *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=600)
