@@ -6,6 +6,7 @@ that file and that directory, so a node can change its kind between a stop and a
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,8 @@ for site in sorted((ROOT / ".venv" / "lib").glob("python3*/site-packages")):
 ORACLE = str(ROOT / "tests" / "oracle" / "cassandra")
 PORT, STORAGE, ADMIN = 9042, 7000, 9180
 READY_SECONDS = 120
+# a line of describecluster: a schema version and the nodes that have it
+VERSION = re.compile(r"^\s*([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}): \[([^\]]*)\]", re.M)
 SETTLED_SECONDS = 90
 
 
@@ -189,11 +192,13 @@ class Lab:
 
     def agree(self, seconds=SETTLED_SECONDS):
         """Waits until `describecluster` of each running node has one schema version for all that run."""
+        running = {node.ip for node in self.nodes if node.is_running()}
         until = time.monotonic() + seconds
         while True:
             found = [node.nodetool("describecluster") for node in self.nodes if node.is_running()]
-            versions = {line.split(":")[0].strip() for text in found for line in text.splitlines() if line.count("-") == 4 and "[" in line and "UNREACHABLE" not in line}
-            if len(versions) == 1:
+            versions = [VERSION.findall(text) for text in found]
+            at_one = {version for one in versions for version, _ in one}
+            if len(at_one) == 1 and all({ip.strip() for _, ips in one for ip in ips.split(",")} == running for one in versions):
                 return
             if time.monotonic() > until:
                 raise RuntimeError("the schemas do not agree:\n" + "\n".join(found))
