@@ -17,5 +17,6 @@ pub mod error;
 mod plan;
 mod range;
 pub mod read;
+pub(crate) mod sent;
 pub mod truncate;
 pub mod write;

@@ -40,6 +40,11 @@ impl Node {
         self.joined.messenger.get()
     }
 
+    /// This node, for what outlives a request. Of a node that has not joined: nothing.
+    pub(crate) fn weak(&self) -> Weak<Self> {
+        self.joined.this.get().cloned().unwrap_or_default()
+    }
+
     /// The membership, from the time when the node has joined to the time when it leaves.
     pub fn membership(&self) -> Option<Arc<Membership>> {
         self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -78,6 +83,7 @@ impl Node {
         let follower = Arc::new(Following(Arc::downgrade(self)));
         let membership = Membership::join(&self.env, options, follower).await?;
         membership.with_gossip(|gossip| self.follow(gossip));
+        let _ = self.joined.this.set(Arc::downgrade(self));
         let _ = self.joined.messenger.set(membership.messenger());
         *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(membership));
         self.write_bootstrapped();

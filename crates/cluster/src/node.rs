@@ -17,6 +17,7 @@ use crate::identity::{BOOTSTRAPPED, Identity, local_table};
 use crate::joined::Joined;
 use crate::replica::Replica;
 use crate::sampling::Sampling;
+use crate::serve::Serving;
 use crate::stripes::Stripes;
 use crate::system_rows::{self, SystemRow};
 
@@ -87,6 +88,8 @@ pub struct Node {
     pub(crate) hints_refused: metrics::Counter,
     /// Its place among the others; empty while it is alone.
     pub(crate) joined: Joined,
+    /// What the others have asked and are not answered yet.
+    pub(crate) serving: Serving,
     /// Held while the schema changes, and until the files of dropped indexes are gone.
     pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,
 }

@@ -1,24 +1,30 @@
 //! What other nodes ask of this one: one file for each family of verbs.
 //!
-//! Called on the thread of links, which must not wait: a handler that has to is a task of that
-//! thread.
+//! Called on the thread of links, which must not wait. A handler is a task of that thread: what it
+//! has to do is tried at once there, and the rest goes on while further messages come. How many
+//! requests are under way, and how many bytes they hold, is bounded ([`Serving`]); beyond that a
+//! request is answered with a failure. A request whose time is over is not executed: membership
+//! drops it when it comes, and a handler that had to wait looks again ([`Call::is_expired`]).
+
+mod call;
+mod mutation;
 
 use std::sync::Arc;
 
-use internode::{Envelope, LinkType};
+use internode::{Envelope, LinkType, Verb};
 use links::Peer;
 use membership::Messenger;
+
+pub(crate) use call::{Call, Serving};
 
 use crate::node::Node;
 
 /// Takes a request of another node. False: nobody here knows the verb, and its sender is told that
 /// it failed.
-pub(crate) fn requested(
-    _node: &Arc<Node>,
-    _via: &Messenger,
-    _from: &Peer,
-    _link: LinkType,
-    _message: Envelope,
-) -> bool {
-    false
+pub(crate) fn requested(node: &Arc<Node>, via: &Messenger, from: &Peer, _link: LinkType, message: Envelope) -> bool {
+    match message.header.verb {
+        Verb::MutationReq | Verb::ReadRepairReq => Call::spawn(node, via, from, message, mutation::serve),
+        _ => return false,
+    }
+    true
 }

@@ -12,6 +12,7 @@ use crate::identity::{Identity, IdentityOptions, local_table};
 use crate::joined::Joined;
 use crate::node::{Node, Timeouts};
 use crate::replica::Replica;
+use crate::serve::Serving;
 use crate::stripes::Stripes;
 use crate::{clock_mark, compaction_history, size_estimates, topology};
 
@@ -48,6 +49,7 @@ impl Node {
             batch_replay: BatchReplay::default(),
             hints_refused: metrics::Counter::default(),
             joined: Joined::default(),
+            serving: Serving::default(),
             schema_changes,
         };
         match node.replay_batches() {

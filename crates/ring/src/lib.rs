@@ -25,7 +25,7 @@ pub mod replication;
 pub mod snapshot;
 
 pub use endpoint::{Endpoint, EndpointId, State};
-pub use level::Shortage;
+pub use level::{Shortage, quorum};
 pub use placement::Placement;
 pub use plan::{ReplicaPlan, Replicas};
 pub use replication::{Replication, ReplicationError};

@@ -244,7 +244,7 @@ impl Coordinator for RequestCoordinator {
             node.add_to_counters(mutations, consistency, self.observing()).await
         } else {
             self.describe(&mutations);
-            node.write(&mutations, consistency).await
+            node.write(mutations, consistency).await
         };
         if let Some(wait) = written.map_err(errors::of_request)? {
             // roles are loaded again when they are durable

@@ -1,13 +1,15 @@
 //! The wait for the answers of a write's replicas: n of m, of which the log of this node is one.
 //!
-//! Nothing else of the request is needed any more: mutations, plan and future are gone, so that as many writes as
-//! are under way hold little. What was sent to a replica gives its answer in one of two ways: this node's is the
-//! commit log that becomes durable, a peer's is a future that its message completes.
+//! A node alone waits for its log and holds nothing else of the request: mutations, plan and future
+//! are gone, so that as many writes as are under way hold little. Among several nodes ([`among`])
+//! the wait shares with membership what was sent to the peers ([`super::sent`]).
+
+pub(crate) mod among;
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use env::Sleep;
@@ -16,25 +18,26 @@ use types::{FailureReason, ReplicaFailure};
 use super::answers::{Answers, Progress};
 use super::error::RequestError;
 use crate::replica::apply::{Logged, WriteError};
+use among::Among;
 
-/// A peer's answer to a write: it has the write, or why it has not.
-pub type PeerAnswer = Pin<Box<dyn Future<Output = Result<(), FailureReason>> + Send>>;
-
-/// The wait for a write that is in the memtables of this node and was sent to the other replicas. Completes when as
-/// many as the level needs have the write durable, when too many have failed, or when its time is over.
+/// The wait for a write that is in the memtables of this node, where it is a replica, and was sent to
+/// the other replicas. Completes when as many as the level needs have the write durable, when too many
+/// have failed, or when its time is over.
 #[must_use = "the write is durable only when this completes"]
-pub struct Acknowledgement {
-    /// This node's answer.
+pub struct Acknowledgement(Wait);
+
+enum Wait {
+    Alone(Alone),
+    /// Boxed: a node alone, which has as many of these as requests in flight, does not pay for it.
+    Among(Box<Among>),
+}
+
+/// The wait of a node that is its only replica.
+struct Alone {
     log: Logged,
-    /// This node's answer has come.
-    is_logged: bool,
     /// Names this node in a failure.
     local: SocketAddr,
-    /// Answers of peers that have not come.
-    peers: Vec<(SocketAddr, PeerAnswer)>,
     answers: Answers,
-    /// Why this node failed, if it did.
-    cause: Option<WriteError>,
     /// How long the wait may take from its begin on.
     rest: Duration,
     /// Made when somebody waits for the first time.
@@ -42,49 +45,14 @@ pub struct Acknowledgement {
 }
 
 impl Acknowledgement {
-    /// Of a write that waits `rest` from now on for the log of this node, named `local`, and for peers.
-    pub(crate) fn new(
-        log: Logged,
-        local: SocketAddr,
-        peers: Vec<(SocketAddr, PeerAnswer)>,
-        answers: Answers,
-        rest: Duration,
-    ) -> Self {
-        Self { log, is_logged: false, local, peers, answers, cause: None, rest, timer: None }
+    /// Of a write that waits `rest` from now on for the log of this node, named `local`, and for nobody else.
+    pub(crate) fn alone(log: Logged, local: SocketAddr, answers: Answers, rest: Duration) -> Self {
+        Self(Wait::Alone(Alone { log, local, answers, rest, timer: None }))
     }
 
-    fn poll_log(&mut self, context: &mut Context<'_>) {
-        if self.is_logged {
-            return;
-        }
-        let Poll::Ready(durable) = Pin::new(&mut self.log).poll(context) else { return };
-        self.is_logged = true;
-        match durable {
-            Ok(()) => self.answers.receive(),
-            Err(cause) => {
-                self.answers.fail(ReplicaFailure { endpoint: self.local, reason: FailureReason::Unknown });
-                self.cause = Some(cause);
-            }
-        }
-    }
-
-    fn poll_peers(&mut self, context: &mut Context<'_>) {
-        let answers = &mut self.answers;
-        self.peers.retain_mut(|(endpoint, answer)| match answer.as_mut().poll(context) {
-            Poll::Pending => true,
-            Poll::Ready(Ok(())) => {
-                answers.receive();
-                false
-            }
-            Poll::Ready(Err(reason)) => {
-                answers.fail(ReplicaFailure { endpoint: *endpoint, reason });
-                false
-            }
-        });
-    }
-
-    fn failed(&self, cause: WriteError) -> RequestError {
-        RequestError::of_write(cause, self.answers.clone())
+    /// Of a write among several nodes.
+    pub(crate) fn among(among: Among) -> Self {
+        Self(Wait::Among(Box::new(among)))
     }
 }
 
@@ -92,20 +60,39 @@ impl Future for Acknowledgement {
     type Output = Result<(), RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        this.poll_log(context);
-        this.poll_peers(context);
-        match this.answers.progress() {
-            Progress::Enough => return Poll::Ready(Ok(())),
-            Progress::TooFew => {
-                let cause = this.cause.take().unwrap_or(WriteError::Peers);
-                return Poll::Ready(Err(this.failed(cause)));
-            }
-            Progress::Waiting => {}
+        match &mut self.0 {
+            Wait::Alone(alone) => Pin::new(alone).poll(context),
+            Wait::Among(among) => Pin::new(&mut **among).poll(context),
         }
-        let (log, rest) = (&this.log, this.rest);
-        let timer = this.timer.get_or_insert_with(|| log.sleep_until(rest));
-        timer.as_mut().poll(context).map(|()| Err(this.failed(WriteError::TimedOut)))
+    }
+}
+
+impl Future for Alone {
+    type Output = Result<(), RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let cause = match Pin::new(&mut this.log).poll(context) {
+            Poll::Ready(Ok(())) => {
+                this.answers.receive();
+                match this.answers.progress() {
+                    Progress::Enough => return Poll::Ready(Ok(())),
+                    // a level that this node cannot meet by itself is refused before anything is written
+                    Progress::TooFew | Progress::Waiting => WriteError::Peers,
+                }
+            }
+            Poll::Ready(Err(cause)) => {
+                this.answers.fail(ReplicaFailure { endpoint: this.local, reason: FailureReason::Unknown });
+                cause
+            }
+            Poll::Pending => {
+                let (log, rest) = (&this.log, this.rest);
+                let timer = this.timer.get_or_insert_with(|| log.sleep_until(rest));
+                ready!(timer.as_mut().poll(context));
+                WriteError::TimedOut
+            }
+        };
+        Poll::Ready(Err(RequestError::of_write(cause, this.answers.clone())))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Counting the answers of a write's replicas: n of m.
 //!
-//! Pure. Agrees with `org.apache.cassandra.service.AbstractWriteResponseHandler` (`onResponse`, `onFailure`, `ack`).
+//! Pure. Agrees with `org.apache.cassandra.service.AbstractWriteResponseHandler` (`onResponse`, `onFailure`, `ack`),
+//! `DatacenterWriteResponseHandler` (levels of one data centre: answers of others do not count) and
+//! `DatacenterSyncWriteResponseHandler` (EACH_QUORUM: each data centre counts by itself). One difference: a write fails
+//! as soon as those that can still answer are too few. Cassandra takes replicas that are down for some that can.
 
-use ring::ReplicaPlan;
-use types::{Consistency, ReplicaFailure, WriteKind};
+use ring::{ReplicaPlan, Ring};
+use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 
 /// The answers of one write so far. A timeout or failure tells its client what stands here.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,12 +17,33 @@ pub struct Answers {
     pub kind: WriteKind,
     /// Acknowledgements that the level needs.
     pub block_for: u32,
-    /// Acknowledgements that came.
+    /// Acknowledgements that came and count for the level.
     pub received: u32,
-    /// Replicas that were sent the write and have not answered.
+    /// Replicas that were sent the write, count for the level and have not answered.
     pub outstanding: u32,
     /// Replicas that refused or failed, in the order in which they said so.
     pub failures: Vec<ReplicaFailure>,
+    /// EACH_QUORUM over several data centres: the answers of each. Empty otherwise.
+    pub(crate) centers: Vec<OfCenter>,
+}
+
+/// The answers of one data centre.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct OfCenter {
+    block_for: u32,
+    received: u32,
+    outstanding: u32,
+}
+
+/// Where the answer of a replica counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counted {
+    /// Nowhere: the level is of the coordinator's data centre and the replica is in another.
+    Nowhere,
+    /// Among all.
+    All,
+    /// In the data centre of this number, and among all.
+    Center(usize),
 }
 
 /// What the answers so far mean for the write.
@@ -36,41 +60,115 @@ pub enum Progress {
 impl Answers {
     /// Of a write that this node alone is asked for.
     pub fn of_one(level: Consistency, kind: WriteKind) -> Self {
-        Self { level, kind, block_for: 1, received: 0, outstanding: 1, failures: Vec::new() }
+        let (failures, centers) = (Vec::new(), Vec::new());
+        Self { level, kind, block_for: 1, received: 0, outstanding: 1, failures, centers }
     }
 
     /// Of a write that is sent to every live replica of a plan. Where none is up (ANY alone lets that pass) this
     /// node keeps the write and answers for them.
     pub fn of(plan: &ReplicaPlan, kind: WriteKind) -> Self {
-        let outstanding = u32::try_from(plan.live.len()).unwrap_or(u32::MAX).max(1);
+        let outstanding = count(plan.live.len()).max(1);
         let (level, block_for) = (plan.level, plan.block_for);
-        Self { level, kind, block_for, received: 0, outstanding, failures: Vec::new() }
+        Self { level, kind, block_for, received: 0, outstanding, failures: Vec::new(), centers: Vec::new() }
+    }
+
+    /// Of a write that is sent to every live replica of a plan among several nodes; and where the answer of each
+    /// live replica counts, in the order of the plan.
+    pub fn among(ring: &Ring, quorums: &[(&str, u32)], plan: &ReplicaPlan, kind: WriteKind) -> (Self, Vec<Counted>) {
+        let center_of = |id: &ring::EndpointId| ring.endpoint(*id).data_center.as_str();
+        let in_center =
+            |name: &str, of: &[ring::EndpointId]| count(of.iter().filter(|id| center_of(id) == name).count());
+        let centers: Vec<OfCenter> = quorums
+            .iter()
+            .map(|(name, quorum)| OfCenter {
+                block_for: quorum + in_center(name, &plan.pending),
+                received: 0,
+                outstanding: in_center(name, &plan.live),
+            })
+            .collect();
+        let counted = |id: &ring::EndpointId| match quorums.iter().position(|(name, _)| *name == center_of(id)) {
+            Some(number) => Counted::Center(number),
+            None if plan.level.is_datacenter_local() && center_of(id) != ring.local_data_center() => Counted::Nowhere,
+            None => Counted::All,
+        };
+        let counted: Vec<Counted> = plan.live.iter().map(counted).collect();
+        let outstanding = count(counted.iter().filter(|counted| **counted != Counted::Nowhere).count());
+        let (level, block_for) = (plan.level, plan.block_for);
+        (Self { level, kind, block_for, received: 0, outstanding, failures: Vec::new(), centers }, counted)
+    }
+
+    /// A replica whose answer counts among all has the write.
+    pub fn receive(&mut self) {
+        self.receive_of(Counted::All);
     }
 
     /// A replica has the write.
-    pub fn receive(&mut self) {
-        assert!(self.outstanding > 0, "a replica answers once");
-        self.outstanding -= 1;
-        self.received += 1;
+    pub fn receive_of(&mut self, counted: Counted) {
+        if self.settle(counted) {
+            self.received += 1;
+        }
+        if let Counted::Center(number) = counted {
+            self.centers[number].received += 1;
+        }
+    }
+
+    /// A replica whose answer counts among all has refused the write, or failed at it.
+    pub fn fail(&mut self, failure: ReplicaFailure) {
+        self.fail_of(Counted::All, failure);
     }
 
     /// A replica has refused the write, or failed at it.
-    pub fn fail(&mut self, failure: ReplicaFailure) {
+    pub fn fail_of(&mut self, counted: Counted, failure: ReplicaFailure) {
+        self.settle(counted);
+        self.failures.push(failure);
+    }
+
+    /// One that counts is no longer waited for. False: it does not count.
+    fn settle(&mut self, counted: Counted) -> bool {
+        if counted == Counted::Nowhere {
+            return false;
+        }
         assert!(self.outstanding > 0, "a replica answers once");
         self.outstanding -= 1;
-        self.failures.push(failure);
+        if let Counted::Center(number) = counted {
+            let center = &mut self.centers[number];
+            assert!(center.outstanding > 0, "a replica answers once");
+            center.outstanding -= 1;
+        }
+        true
+    }
+
+    /// Whether those that failed did so by not answering in time. A client is told that of a timeout.
+    pub fn are_late(&self) -> bool {
+        self.failures.iter().all(|failure| failure.reason == FailureReason::Timeout)
     }
 
     /// What this means for the write.
     pub fn progress(&self) -> Progress {
-        if self.received >= self.block_for {
-            Progress::Enough
-        } else if self.received + self.outstanding < self.block_for {
-            Progress::TooFew
-        } else {
-            Progress::Waiting
+        let mut all = progress(self.block_for, self.received, self.outstanding);
+        for center in &self.centers {
+            match progress(center.block_for, center.received, center.outstanding) {
+                Progress::TooFew => return Progress::TooFew,
+                Progress::Waiting => all = Progress::Waiting,
+                Progress::Enough => {}
+            }
         }
+        all
     }
+}
+
+fn progress(block_for: u32, received: u32, outstanding: u32) -> Progress {
+    if received >= block_for {
+        Progress::Enough
+    } else if received + outstanding < block_for {
+        Progress::TooFew
+    } else {
+        Progress::Waiting
+    }
+}
+
+fn count(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -95,7 +193,7 @@ mod tests {
         for (block_for, replicas, letters, expected) in cases {
             let (level, kind) = (Consistency::Quorum, WriteKind::Simple);
             let (block_for, outstanding) = (*block_for, *replicas);
-            let mut answers = Answers { level, kind, block_for, received: 0, outstanding, failures: Vec::new() };
+            let mut answers = Answers { block_for, outstanding, ..Answers::of_one(level, kind) };
             let mut seen = vec![answers.progress()];
             for (port, letter) in (1..).zip(letters.chars()) {
                 let endpoint = ([127, 0, 0, 1], port).into();

@@ -70,7 +70,7 @@ impl Node {
 }
 
 /// Where a keyspace lies; None: it is not of the ring (dropped at this moment).
-fn placement<'r>(ring: &'r Ring, keyspace: &str) -> Result<Option<&'r Placement>, RequestError> {
+pub(super) fn placement<'r>(ring: &'r Ring, keyspace: &str) -> Result<Option<&'r Placement>, RequestError> {
     match ring.placed(keyspace) {
         None => Ok(None),
         Some(Ok(placement)) => Ok(Some(placement)),

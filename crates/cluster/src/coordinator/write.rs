@@ -1,12 +1,16 @@
 //! Writes: what is applied here and sent to others is waited for in one way.
 //!
-//! 1. The ring's plan says how many replicas must answer; where too few are up nothing is sent.
+//! A node alone, of which every write is, until it has joined a ring of several nodes:
+//!
+//! 1. The ring's plan says how many replicas must answer; where too few are up nothing is written.
 //! 2. The mutations are applied here, within the timeout of the request.
-//! 3. What is left is the wait for the answers ([`Acknowledgement`]): the caller keeps nothing of the mutations
+//! 3. What is left is the wait for the log ([`Acknowledgement`]): the caller keeps nothing of the mutations
 //!    for it. There is none where nothing is to be waited for (periodic sync, `durable_writes = false`).
 //!
-//! Batches, counters and conditional statements differ in what they apply and under which locks, and end in
-//! [`Node::send`] as well.
+//! Among several nodes ([`among`]) each mutation goes to its own replicas. Batches, counters and
+//! conditional statements differ in what they apply and under which locks.
+
+pub(super) mod among;
 
 use std::future::Future;
 use std::time::Duration;
@@ -23,20 +27,25 @@ use crate::replica::apply::{WriteError, more_time, within};
 use crate::stripes::Held;
 
 impl Node {
-    /// Writes mutations as one step. The wait for their replicas is given, unless there is nothing to wait for.
+    /// Writes mutations; those of which this node is a replica as one step. The wait for their replicas is
+    /// given, unless there is nothing to wait for.
     pub async fn write(
         &self,
-        mutations: &[Mutation],
+        mutations: Vec<Mutation>,
         level: Consistency,
     ) -> Result<Option<Acknowledgement>, RequestError> {
         let kind = if mutations.len() > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple };
-        let answers = self.plan_write(mutations, level, kind)?;
-        let timeout = self.timeouts().write + more_time(mutations);
-        self.send(answers, timeout, self.replica.apply(mutations, Held::new())).await
+        if let Some(others) = self.others() {
+            // boxed: the future of a node alone stays as small as it is
+            return Box::pin(self.write_among(others, mutations, level, kind)).await;
+        }
+        let answers = self.plan_write(&mutations, level, kind)?;
+        let timeout = self.timeouts().write + more_time(&mutations);
+        self.send(answers, timeout, self.replica.apply(&mutations, Held::new())).await
     }
 
-    /// The end of every write: `applied` is driven to the log position that this node must have durable, within the
-    /// timeout, which goes on for the wait that is given.
+    /// The end of every write of a node alone: `applied` is driven to the log position that this node must have
+    /// durable, within the timeout, which goes on for the wait that is given.
     pub(super) async fn send(
         &self,
         mut answers: Answers,
@@ -54,7 +63,7 @@ impl Node {
             Ok(None) => Ok(None),
             Ok(Some(log)) => {
                 let rest = timeout.saturating_sub(self.env.elapsed(begun));
-                Ok(Some(Acknowledgement::new(log, local, Vec::new(), answers, rest)))
+                Ok(Some(Acknowledgement::alone(log, local, answers, rest)))
             }
             Err(cause) => {
                 if cause != WriteError::TimedOut {

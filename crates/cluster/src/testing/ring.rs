@@ -162,7 +162,7 @@ impl SimRing {
     }
 
     /// Writes through a node as coordinator, and waits for what comes of it.
-    pub fn write(&self, through: usize, mutations: &[Mutation], level: Consistency) -> Result<(), RequestError> {
+    pub fn write(&self, through: usize, mutations: Vec<Mutation>, level: Consistency) -> Result<(), RequestError> {
         let node = Arc::clone(self.node(through));
         self.world.block_on(async {
             match node.write(mutations, level).await? {

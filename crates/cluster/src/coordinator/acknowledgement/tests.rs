@@ -1,10 +1,15 @@
 //! Writes that this node and peers, which the tests play, answer.
 
-use std::time::Duration;
+use std::sync::{Arc, Weak};
 
+use internode::{Envelope, Header, Verb};
+use membership::{Asker, Unanswered};
+use ring::{Endpoint, EndpointId, Ring, State};
 use types::{Consistency, WriteKind};
 
 use super::*;
+use crate::coordinator::answers::Counted;
+use crate::coordinator::sent::Sent;
 use crate::stripes::Held;
 use crate::testing::{SimNode, WINDOW};
 
@@ -12,6 +17,27 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 fn peer(number: u8) -> SocketAddr {
     ([127, 0, 0, number], 7000).into()
+}
+
+/// A ring of this node and two peers.
+fn ring() -> Arc<Ring> {
+    let endpoint = |number: u8| Endpoint {
+        address: peer(number),
+        native: peer(number),
+        host_id: [number; 16],
+        data_center: "dc1".to_owned(),
+        rack: "rack1".to_owned(),
+        tokens: Vec::new(),
+        is_up: true,
+        state: State::Normal,
+    };
+    Arc::new(Ring::new((1..=3).map(endpoint).collect(), EndpointId(0)))
+}
+
+/// What a peer tells.
+fn told(answer: Result<(), FailureReason>) -> Result<Envelope, Unanswered> {
+    let message = Envelope { header: Header::new(Verb::MutationRsp, 1, 0, 1), payload: bytes::Bytes::new() };
+    answer.map(|()| message).map_err(Unanswered::Failed)
 }
 
 /// What comes of a write that this node and two peers got, of which as many as QUORUM or ALL must have it. A peer answers at
@@ -22,29 +48,21 @@ fn outcome(
 ) -> (Result<(), WriteError>, Answers, Duration) {
     let machine = SimNode::new(TIMEOUT);
     let node = &machine.node;
-    let answers = Answers {
-        level: Consistency::Quorum,
-        kind: WriteKind::Simple,
-        block_for,
-        received: 0,
-        outstanding: 3,
-        failures: Vec::new(),
-    };
-    let begun = machine.sim.env().now();
-    let peers = (2..).zip(peers).map(|(number, answer)| {
-        let answer: PeerAnswer = match answer {
-            Some(answer) => Box::pin(std::future::ready(answer)),
-            None => Box::pin(std::future::pending()),
-        };
-        (peer(number), answer)
-    });
-    let peers = peers.collect();
+    let answers = Answers { block_for, outstanding: 3, ..Answers::of_one(Consistency::Quorum, WriteKind::Simple) };
+    let env = machine.sim.env();
+    let begun = env.now();
+    let replicas = (0..3).map(|id| (EndpointId(id), Counted::All)).collect();
+    let mutations: Arc<[_]> = [machine.role(1, 1)].into();
+    let sent = Arc::new(Sent::new(Weak::new(), ring(), replicas, (Arc::clone(&mutations), 0), answers.clone()));
     let written = machine.sim.block_on(async {
-        let position = node.replica.apply(&[machine.role(1, 1)], Held::new()).await.expect("applied");
-        let log = node.replica.logged(position.expect("it is logged")).expect("a sound log").expect("not yet durable");
-        Acknowledgement::new(log, peer(1), peers, answers.clone(), TIMEOUT).await
+        let position = node.replica.apply(&mutations, Held::new()).await.expect("applied");
+        let log = node.replica.logged(position.expect("it is logged")).expect("a sound log");
+        for (number, answer) in (2..).zip(peers) {
+            answer.into_iter().for_each(|answer| sent.hear(peer(number), told(answer)));
+        }
+        Acknowledgement::among(Among::new(&env, vec![sent], Ok(log), begun, TIMEOUT)).await
     });
-    let took = machine.sim.env().elapsed(begun);
+    let took = env.elapsed(begun);
     match written {
         Ok(()) => (Ok(()), answers, took),
         Err(RequestError::Write(failed)) => (Err(failed.cause), failed.answers, took),
@@ -80,4 +98,14 @@ fn a_failure_tells_who_failed_and_why() {
     assert_eq!(written, Err(WriteError::Peers));
     let told: Vec<_> = answers.failures.iter().map(|failure| (failure.endpoint, failure.reason)).collect();
     assert_eq!(told, [(peer(2), FailureReason::NodeDown), (peer(3), FailureReason::Timeout)]);
+}
+
+/// Those that failed were only late: the client is told of a timeout, and before its time is over.
+#[test]
+fn peers_that_are_late_make_a_timeout() {
+    let late = || Some(Err(FailureReason::Timeout));
+    let (written, answers, took) = outcome(2, [late(), late()]);
+    assert!(took < WINDOW, "{took:?}");
+    assert_eq!(written, Err(WriteError::TimedOut));
+    assert_eq!((answers.received, answers.failures.len()), (0, 2));
 }

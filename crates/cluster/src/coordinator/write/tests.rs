@@ -1,15 +1,161 @@
 //! Writes among several nodes.
 
-use types::Consistency;
+use std::time::Duration;
 
+use ring::Shortage;
+use types::{Consistency, FailureReason, WriteKind};
+
+use crate::coordinator::error::{FailedWrite, RequestError};
+use crate::replica::apply::WriteError;
 use crate::testing::SimRing;
 
+const SIMPLE: &str = "SimpleStrategy";
+const NETWORK: &str = "NetworkTopologyStrategy";
+
+/// Three nodes and a keyspace of three copies.
+fn three(seed: u64) -> SimRing {
+    let ring = SimRing::new(seed, &["dc1", "dc1", "dc1"]);
+    ring.create_keyspace("ks", SIMPLE, &[("replication_factor", "3")]);
+    ring
+}
+
+/// Lets messages arrive that no request waits for.
+fn settle(ring: &SimRing) {
+    ring.world.run_for(Duration::from_secs(4));
+}
+
+fn failed(result: Result<(), RequestError>) -> FailedWrite {
+    match result {
+        Err(RequestError::Write(failed)) => *failed,
+        other => panic!("a failed write was expected, not {other:?}"),
+    }
+}
+
+/// At ALL every replica has the write when it is acknowledged; at ONE soon after; a node that is no
+/// replica coordinates as well.
 #[test]
-fn a_write_is_there_on_its_coordinator() {
-    let ring = SimRing::new(1, &["dc1", "dc1"]);
-    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
-    ring.write(0, &[ring.row("ks", 1, 2, 3, 10)], Consistency::One).expect("written");
-    assert_eq!(ring.stored(0, "ks", 1), [(2, 3)]);
-    ring.write(0, &[ring.increment("ks", 1, 5, 10)], Consistency::One).expect("written");
-    assert_eq!(ring.counted(0, "ks", 1), 5);
+fn every_replica_gets_a_write() {
+    let ring = three(1);
+    ring.create_keyspace("one", SIMPLE, &[("replication_factor", "1")]);
+    ring.write(0, vec![ring.row("ks", 1, 2, 3, 10)], Consistency::All).expect("written");
+    (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", 1), [(2, 3)], "machine {machine}"));
+    ring.write(1, vec![ring.row("ks", 2, 2, 4, 10)], Consistency::One).expect("written");
+    settle(&ring);
+    (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", 2), [(2, 4)], "machine {machine}"));
+    // each partition of the other keyspace has one replica, whoever coordinates
+    for k in 0..9 {
+        ring.write(k as usize % 3, vec![ring.row("one", k, 1, k, 10)], Consistency::All).expect("written");
+        let holders = (0..3).filter(|machine| ring.stored(*machine, "one", k) == [(1, k)]);
+        assert_eq!(holders.count(), 1, "partition {k}");
+    }
+}
+
+/// A batch over several partitions: each has its own replicas and answers.
+#[test]
+fn each_mutation_of_a_batch_has_its_own_answers() {
+    let ring = three(2);
+    ring.create_keyspace("one", SIMPLE, &[("replication_factor", "1")]);
+    let rows = |keyspace, v| (0..6).map(|k| ring.row(keyspace, k, 1, v, i64::from(v))).collect::<Vec<_>>();
+    ring.write(2, [rows("one", 5), rows("ks", 5)].concat(), Consistency::All).expect("written");
+    for k in 0..6 {
+        let holders = (0..3).filter(|machine| ring.stored(*machine, "one", k) == [(1, 5)]);
+        assert_eq!(holders.count(), 1, "partition {k}");
+        (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", k), [(1, 5)]));
+    }
+    // one node is cut off: its partitions have no answer, so the batch has none either
+    ring.world.network().partition(&[1]);
+    let of_batch = failed(ring.write(2, rows("one", 6), Consistency::One));
+    assert_eq!(of_batch.cause, WriteError::TimedOut);
+    assert_eq!((of_batch.answers.kind, of_batch.answers.received), (WriteKind::UnloggedBatch, 0));
+}
+
+/// Where too few are known to be up nothing is sent; a level that can be met is.
+#[test]
+fn too_few_are_refused_before_anything_is_sent() {
+    let mut ring = three(3);
+    ring.kill(1);
+    ring.kill(2);
+    ring.agree();
+    let level = Consistency::Quorum;
+    let refused = ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], level);
+    assert_eq!(refused, Err(RequestError::Unavailable { level, shortage: Shortage { required: 2, alive: 1 } }));
+    settle(&ring);
+    assert_eq!(ring.stored(0, "ks", 1), []);
+    ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], Consistency::One).expect("written");
+}
+
+/// A replica is cut off and nobody knows yet: QUORUM is met without it, ALL tells who has answered.
+#[test]
+fn a_cut_replica_costs_only_the_levels_that_need_it() {
+    let ring = three(4);
+    ring.world.network().partition(&[2]);
+    ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], Consistency::Quorum).expect("two have it");
+    let of_all = failed(ring.write(0, vec![ring.row("ks", 2, 1, 1, 10)], Consistency::All));
+    assert_eq!(of_all.cause, WriteError::TimedOut);
+    let answers = of_all.answers;
+    assert_eq!((answers.block_for, answers.received, answers.kind), (3, 2, WriteKind::Simple));
+    assert_eq!(ring.stored(1, "ks", 2), [(1, 1)]);
+    assert_eq!(ring.stored(2, "ks", 2), []);
+}
+
+/// A replica that does not know the table says so, and the client is told of it.
+#[test]
+fn a_replica_without_the_table_fails_by_name() {
+    let mut ring = SimRing::new(5, &["dc1", "dc1", "dc1"]);
+    ring.kill(2);
+    ring.create_keyspace("ks", SIMPLE, &[("replication_factor", "3")]);
+    ring.start(2);
+    ring.agree();
+    let of_all = failed(ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], Consistency::All));
+    assert_eq!(of_all.cause, WriteError::Peers);
+    let told: Vec<_> = of_all.answers.failures.iter().map(|one| (one.endpoint, one.reason)).collect();
+    assert_eq!(told, [(ring.address(2), FailureReason::IncompatibleSchema)]);
+}
+
+/// Each other data centre gets one message, and its replicas answer the coordinator.
+#[test]
+fn other_data_centres_pass_writes_on() {
+    let ring = SimRing::new(6, &["dc1", "dc2", "dc2", "dc2"]);
+    ring.create_keyspace("ks", NETWORK, &[("dc1", "1"), ("dc2", "3")]);
+    for level in [Consistency::All, Consistency::EachQuorum, Consistency::LocalQuorum] {
+        let k = i32::from(level.code());
+        ring.write(0, vec![ring.row("ks", k, 1, 1, 10)], level).expect("written");
+        settle(&ring);
+        (0..4).for_each(|machine| assert_eq!(ring.stored(machine, "ks", k), [(1, 1)], "{level}, machine {machine}"));
+    }
+    // the other data centre is cut off: only the levels that need it feel that
+    ring.world.network().partition(&[0]);
+    let write = |level| ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], level);
+    write(Consistency::LocalQuorum).expect("its own replica has it");
+    let of_each = failed(write(Consistency::EachQuorum));
+    assert_eq!((of_each.cause, of_each.answers.received, of_each.answers.block_for), (WriteError::TimedOut, 1, 3));
+}
+
+/// Three of four replicas have a write at EACH_QUORUM, and yet one data centre lacks its quorum.
+#[test]
+fn each_quorum_counts_each_data_centre() {
+    let ring = SimRing::new(7, &["dc1", "dc1", "dc1", "dc2"]);
+    ring.create_keyspace("ks", NETWORK, &[("dc1", "3"), ("dc2", "1")]);
+    ring.world.network().partition(&[3]);
+    let write = |level| ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], level);
+    write(Consistency::Quorum).expect("three of four have it");
+    let of_each = failed(write(Consistency::EachQuorum));
+    // one less than the level needs is told, whoever lacks it
+    assert_eq!((of_each.cause, of_each.answers.received, of_each.answers.block_for), (WriteError::TimedOut, 2, 3));
+}
+
+/// The table that a node keeps about itself is written by nobody else.
+#[test]
+fn nobody_writes_what_a_node_keeps_about_itself() {
+    let ring = SimRing::new(8, &["dc1", "dc1"]);
+    let node = ring.node(0);
+    let local = crate::identity::local_table(&node.engine);
+    let row = crate::system_rows::SystemRow::new(&local, &[b"local"], &[], i64::MAX, None);
+    let mutation = row.set("cluster_name", "another").finish();
+    let mut payload = Vec::new();
+    rows::codec::encode_mutation(&mut payload, &mutation);
+    let request = membership::Request::new(internode::Verb::MutationReq, payload, Duration::from_secs(2));
+    let asked = node.members().expect("joined").request(ring.address(1), request);
+    let answer = ring.world.block_on(asked);
+    assert_eq!(answer.expect_err("refused"), membership::Unanswered::Failed(FailureReason::Unknown));
 }

@@ -1,0 +1,218 @@
+//! The wait of a write that went to several nodes, or of several such writes of one request.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use env::{Env, Instant, Sleep};
+use types::FailureReason;
+
+use crate::coordinator::answers::Progress;
+use crate::coordinator::error::RequestError;
+use crate::coordinator::sent::Sent;
+use crate::hints::HintsDurable;
+use crate::replica::apply::{Logged, WriteError};
+
+/// What happens once every mutation of the request has its answers.
+pub(crate) type WhenDone = Box<dyn FnOnce() + Send>;
+
+/// The wait.
+pub(crate) struct Among {
+    env: Env,
+    /// The mutations of the request. Each has answers of its own; the request is done when all are.
+    sent: Vec<Arc<Sent>>,
+    /// The answer of this node to those of which it is a replica; None: it has come.
+    log: Option<Logged>,
+    /// Why this node failed, if it did.
+    cause: Option<WriteError>,
+    begun: Instant,
+    /// How long the wait may take, from `begun` on.
+    limit: Duration,
+    /// Made when somebody waits for the first time.
+    timer: Option<Sleep>,
+    /// The time is over.
+    is_late: bool,
+    /// Level ANY: the wait for hints that stand for answers.
+    hints: Option<HintsDurable>,
+    when_done: Option<WhenDone>,
+}
+
+/// The answers to all mutations.
+enum Answered {
+    Waiting,
+    /// Each has as many as its level needs.
+    Enough,
+    /// The same if hints count, which are not known to be durable.
+    WithHints,
+    /// The mutation of this position has too few.
+    TooFew(usize),
+}
+
+impl Among {
+    /// Of mutations that were sent. `log`: what this node waits for, or why it failed.
+    pub fn new(
+        env: &Env,
+        sent: Vec<Arc<Sent>>,
+        log: Result<Option<Logged>, WriteError>,
+        begun: Instant,
+        limit: Duration,
+    ) -> Self {
+        let (log, cause) = match log {
+            Ok(log) => (log, None),
+            Err(cause) => (None, Some(cause)),
+        };
+        let of_wait = Self {
+            env: env.clone(),
+            sent,
+            log,
+            cause,
+            begun,
+            limit,
+            timer: None,
+            is_late: false,
+            hints: None,
+            when_done: None,
+        };
+        match (&of_wait.log, &of_wait.cause) {
+            (Some(_), _) => {}
+            (None, None) => of_wait.answer_here(Ok(())),
+            (None, Some(WriteError::TimedOut)) => of_wait.answer_here(Err(FailureReason::Timeout)),
+            (None, Some(_)) => of_wait.answer_here(Err(FailureReason::Unknown)),
+        }
+        of_wait
+    }
+
+    /// Does something when all answers that the level needs have come.
+    pub fn when_done(mut self, act: WhenDone) -> Self {
+        self.when_done = Some(act);
+        self
+    }
+
+    /// The mutations.
+    pub fn sent(&self) -> &[Arc<Sent>] {
+        &self.sent
+    }
+
+    fn answer_here(&self, answer: Result<(), FailureReason>) {
+        self.sent.iter().for_each(|sent| sent.answer_here(answer));
+    }
+
+    fn poll_log(&mut self, context: &mut Context<'_>) {
+        let Some(log) = &mut self.log else { return };
+        let Poll::Ready(durable) = Pin::new(log).poll(context) else { return };
+        self.log = None;
+        match durable {
+            Ok(()) => self.answer_here(Ok(())),
+            Err(cause) => {
+                self.answer_here(Err(FailureReason::Unknown));
+                self.cause = Some(cause);
+            }
+        }
+    }
+
+    fn answered(&self, context: &mut Context<'_>) -> Answered {
+        let mut all = Answered::Enough;
+        for (position, sent) in self.sent.iter().enumerate() {
+            match sent.progress(context) {
+                Progress::Enough => {}
+                _ if sent.is_met_by_hint() => {
+                    if matches!(all, Answered::Enough) {
+                        all = Answered::WithHints;
+                    }
+                }
+                Progress::TooFew => return Answered::TooFew(position),
+                Progress::Waiting => all = Answered::Waiting,
+            }
+        }
+        all
+    }
+
+    fn poll_hints(&mut self, context: &mut Context<'_>) -> Poll<Result<(), FailureReason>> {
+        if self.hints.is_none() {
+            self.hints = self.sent.first().and_then(|sent| sent.node()).map(|node| node.hints_durable());
+        }
+        match &mut self.hints {
+            Some(hints) => Pin::new(hints).poll(context),
+            None => Poll::Ready(Err(FailureReason::Unknown)),
+        }
+    }
+
+    fn failed(&mut self, position: usize, cause: WriteError) -> RequestError {
+        let mut answers = self.sent[position].answers();
+        if cause == WriteError::TimedOut {
+            // EACH_QUORUM: together they may be as many as the level needs, and one data centre lacks some
+            answers.received = answers.received.min(answers.block_for.saturating_sub(1));
+        }
+        RequestError::of_write(cause, answers)
+    }
+
+    /// The cause of too few answers: why this node failed, unless peers are to blame.
+    fn cause_of(&mut self, position: usize) -> WriteError {
+        match self.cause.take() {
+            Some(cause) if self.sent[position].is_here() => cause,
+            _ if self.sent[position].answers().are_late() => WriteError::TimedOut,
+            _ => WriteError::Peers,
+        }
+    }
+
+    fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let rest = self.limit.saturating_sub(self.env.elapsed(self.begun));
+        let env = &self.env;
+        self.timer.get_or_insert_with(|| env.sleep(rest)).as_mut().poll(context)
+    }
+
+    fn finish(&mut self) -> Result<(), RequestError> {
+        if let Some(act) = self.when_done.take() {
+            act();
+        }
+        Ok(())
+    }
+}
+
+impl Future for Among {
+    type Output = Result<(), RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        this.poll_log(context);
+        loop {
+            match this.answered(context) {
+                Answered::Enough => return Poll::Ready(this.finish()),
+                Answered::TooFew(position) => {
+                    let cause = this.cause_of(position);
+                    return Poll::Ready(Err(this.failed(position, cause)));
+                }
+                Answered::WithHints => match this.poll_hints(context) {
+                    Poll::Ready(Ok(())) => return Poll::Ready(this.finish()),
+                    Poll::Ready(Err(_)) => {
+                        let unmet = |sent: &Arc<Sent>| sent.progress(context) != Progress::Enough;
+                        let position = this.sent.iter().position(unmet).unwrap_or(0);
+                        return Poll::Ready(Err(this.failed(position, WriteError::Peers)));
+                    }
+                    Poll::Pending if this.is_late => return Poll::Pending,
+                    Poll::Pending => {}
+                },
+                Answered::Waiting => {}
+            }
+            std::task::ready!(this.poll_timer(context));
+            if this.is_late || !this.hint_the_silent() {
+                let unmet = |sent: &Arc<Sent>| sent.progress(context) != Progress::Enough && !sent.is_met_by_hint();
+                let position = this.sent.iter().position(unmet).unwrap_or(0);
+                return Poll::Ready(Err(this.failed(position, WriteError::TimedOut)));
+            }
+            this.is_late = true;
+        }
+    }
+}
+
+impl Among {
+    /// The time is over. At level ANY hints take the place of the answers that are missing; false: at
+    /// other levels nothing does.
+    fn hint_the_silent(&self) -> bool {
+        let unmet: Vec<_> = self.sent.iter().filter(|sent| sent.is_any()).collect();
+        unmet.iter().for_each(|sent| sent.hint_the_silent());
+        !unmet.is_empty()
+    }
+}

@@ -1,0 +1,188 @@
+//! A mutation on its way to its replicas: who has it, who has not, and who gets a hint.
+//!
+//! Shared by the request that waits ([`super::acknowledgement`]) and by membership, which tells of
+//! each peer once ([`membership::Asker`]). The request may be over long before the last peer has
+//! answered: a peer that fails or does not answer in time gets its hint all the same. Agrees in
+//! role with `org.apache.cassandra.service.AbstractWriteResponseHandler`.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Waker};
+
+use internode::Envelope;
+use membership::{Asker, Unanswered};
+use ring::{EndpointId, Ring};
+use rows::Mutation;
+use types::{Consistency, FailureReason, ReplicaFailure};
+
+use super::answers::{Answers, Counted, Progress};
+use crate::node::Node;
+
+/// A mutation on its way to its replicas.
+pub(crate) struct Sent {
+    node: Weak<Node>,
+    /// The ring by which the replicas were chosen.
+    ring: Arc<Ring>,
+    /// Live replicas, and where the answer of each counts.
+    replicas: Vec<(EndpointId, Counted)>,
+    /// The mutations of the request, and the position of this one.
+    mutations: Arc<[Mutation]>,
+    position: usize,
+    /// Whether a replica that does not take the mutation gets a hint.
+    is_hinted: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    answers: Answers,
+    /// Peers that membership has not told of.
+    unheard: usize,
+    /// A hint was kept. At level ANY that is an answer, once the hint is durable.
+    has_hint: bool,
+    /// Whoever waits for the answers.
+    waker: Option<Waker>,
+}
+
+impl Sent {
+    /// The mutation at a position among those of a request, before anything is sent. `replicas`: the
+    /// live ones, this node among them or not.
+    pub fn new(
+        node: Weak<Node>,
+        ring: Arc<Ring>,
+        replicas: Vec<(EndpointId, Counted)>,
+        (mutations, position): (Arc<[Mutation]>, usize),
+        answers: Answers,
+    ) -> Self {
+        let unheard = replicas.iter().filter(|(id, _)| *id != ring.local_id()).count();
+        let state = State { answers, unheard, has_hint: false, waker: None };
+        Self { node, ring, replicas, mutations, position, is_hinted: true, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The mutation.
+    pub fn mutation(&self) -> &Mutation {
+        &self.mutations[self.position]
+    }
+
+    /// Whether this node is one of the replicas.
+    pub fn is_here(&self) -> bool {
+        self.replicas.iter().any(|(id, _)| *id == self.ring.local_id())
+    }
+
+    /// Live replicas but this node.
+    pub fn peers(&self) -> impl Iterator<Item = EndpointId> {
+        let local = self.ring.local_id();
+        self.replicas.iter().map(|(id, _)| *id).filter(move |id| *id != local)
+    }
+
+    /// The answer of this node, if it is a replica.
+    pub fn answer_here(&self, answer: Result<(), FailureReason>) {
+        if self.is_here() {
+            self.count(self.ring.local_id(), answer);
+        }
+    }
+
+    fn count(&self, from: EndpointId, answer: Result<(), FailureReason>) {
+        let Some((_, counted)) = self.replicas.iter().find(|(id, _)| *id == from) else { return };
+        let mut state = self.state();
+        match answer {
+            Ok(()) => state.answers.receive_of(*counted),
+            Err(reason) => {
+                let endpoint = self.ring.endpoint(from).address;
+                state.answers.fail_of(*counted, ReplicaFailure { endpoint, reason });
+            }
+        }
+        wake(state);
+    }
+
+    /// Keeps a hint for a replica that is down or has failed.
+    pub fn hint(&self, replica: EndpointId) {
+        if !self.is_hinted || replica == self.ring.local_id() {
+            return;
+        }
+        let Some(node) = self.node.upgrade() else { return };
+        if node.hint(self.ring.endpoint(replica), self.mutation()) {
+            let mut state = self.state();
+            state.has_hint = true;
+            wake(state);
+        }
+    }
+
+    /// Keeps a hint for every peer that has not answered: their time is over.
+    pub fn hint_the_silent(&self) {
+        if self.state().unheard > 0 {
+            self.peers().for_each(|peer| self.hint(peer));
+        }
+    }
+
+    /// What the answers mean so far. Where they may change, `context` is woken when they do.
+    pub fn progress(&self, context: &mut Context<'_>) -> Progress {
+        let mut state = self.state();
+        let progress = state.answers.progress();
+        if progress == Progress::Waiting && !state.waker.as_ref().is_some_and(|known| known.will_wake(context.waker()))
+        {
+            state.waker = Some(context.waker().clone());
+        }
+        progress
+    }
+
+    /// The answers so far.
+    pub fn answers(&self) -> Answers {
+        self.state().answers.clone()
+    }
+
+    /// Whether a hint is an answer that the level is content with.
+    pub fn is_any(&self) -> bool {
+        self.state().answers.level == Consistency::Any
+    }
+
+    /// The same, and one was kept.
+    pub fn is_met_by_hint(&self) -> bool {
+        let state = self.state();
+        state.answers.level == Consistency::Any && state.has_hint
+    }
+
+    /// Whether every peer has answered, or has a hint where that is possible.
+    pub fn is_settled(&self) -> bool {
+        self.state().unheard == 0
+    }
+
+    /// The node that has sent it, while it is there.
+    pub fn node(&self) -> Option<Arc<Node>> {
+        self.node.upgrade()
+    }
+}
+
+/// Wakes who waits, outside of the lock.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let waker = state.waker.take();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl Asker for Sent {
+    fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>) {
+        let Some(from) = self.peers().find(|id| self.ring.endpoint(*id).address == peer) else { return };
+        match answer {
+            Ok(_) => self.count(from, Ok(())),
+            Err(why) => {
+                // the hint first: at level ANY it is an answer, and without it all may have failed
+                self.hint(from);
+                let reason = match why {
+                    // as Cassandra tells of a message that found no room in its queue
+                    Unanswered::Refused => FailureReason::Timeout,
+                    other => other.reason(),
+                };
+                self.count(from, Err(reason));
+            }
+        }
+        let mut state = self.state();
+        assert!(state.unheard > 0, "membership tells of a peer once");
+        state.unheard -= 1;
+    }
+}

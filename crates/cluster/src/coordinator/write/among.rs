@@ -1,0 +1,185 @@
+//! Writes among several nodes: each mutation goes to its own replicas and has its own answers.
+//!
+//! 1. All mutations are planned; where the replicas of one are too few nothing is sent.
+//! 2. Each is sent to its live peers: one message to each of this data centre, and one to each other
+//!    data centre, where the receiver passes it on. Replicas that are down get a hint.
+//! 3. Those of which this node is a replica are applied here, as one step.
+//! 4. The wait for the answers is given ([`super::super::acknowledgement::among`]).
+//!
+//! Agrees with `org.apache.cassandra.service.StorageProxy` (`mutate`, `sendToHintedReplicas`).
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use internode::Verb;
+use membership::{Asker, Messenger, Request};
+use ring::{EndpointId, Replication, Ring};
+use rows::Mutation;
+use rows::codec::encode_mutation;
+use storage::StorageError;
+use types::{Consistency, WriteKind};
+
+use crate::coordinator::acknowledgement::Acknowledgement;
+use crate::coordinator::acknowledgement::among::Among;
+use crate::coordinator::answers::{Answers, Progress};
+use crate::coordinator::error::RequestError;
+use crate::coordinator::plan::placement;
+use crate::coordinator::sent::Sent;
+use crate::node::Node;
+use crate::replica::apply::{Logged, WriteError, more_time, within};
+use crate::stripes::Held;
+
+/// The way to the other nodes, and the ring that has them.
+pub(crate) struct Others<'n> {
+    /// The way.
+    pub messenger: &'n Messenger,
+    /// This node and at least one more.
+    pub ring: Arc<Ring>,
+}
+
+/// A mutation before it is sent.
+pub(crate) struct Planned {
+    /// The mutation and its live replicas.
+    pub sent: Arc<Sent>,
+    /// Replicas that are down.
+    down: Vec<EndpointId>,
+    /// The mutation as it is sent.
+    payload: bytes::Bytes,
+}
+
+impl Node {
+    /// The other nodes of the ring. None: this node is alone.
+    pub(crate) fn others(&self) -> Option<Others<'_>> {
+        let messenger = self.members()?;
+        let ring = self.ring();
+        (ring.endpoints().len() > 1).then_some(Others { messenger, ring })
+    }
+
+    /// See [`Node::write`].
+    pub(super) async fn write_among(
+        &self,
+        others: Others<'_>,
+        mutations: Vec<Mutation>,
+        level: Consistency,
+        kind: WriteKind,
+    ) -> Result<Option<Acknowledgement>, RequestError> {
+        let timeout = self.timeouts().write + more_time(&mutations);
+        let planned = self.plan_among(&others.ring, mutations.into(), level, kind)?;
+        let wait = self.send_among(&others, planned, timeout).await;
+        Ok(wait.unless_done())
+    }
+
+    /// What is to be sent of mutations. Refused where the replicas of one are too few, or it is too large.
+    pub(crate) fn plan_among(
+        &self,
+        ring: &Arc<Ring>,
+        mutations: Arc<[Mutation]>,
+        level: Consistency,
+        kind: WriteKind,
+    ) -> Result<Vec<Planned>, RequestError> {
+        (0..mutations.len()).map(|position| self.plan_one(ring, &mutations, position, level, kind)).collect()
+    }
+
+    fn plan_one(
+        &self,
+        ring: &Arc<Ring>,
+        mutations: &Arc<[Mutation]>,
+        position: usize,
+        level: Consistency,
+        kind: WriteKind,
+    ) -> Result<Planned, RequestError> {
+        let mutation = &mutations[position];
+        let keyspace = mutation.updates.first().map_or("", |update| update.table.keyspace.as_str());
+        let placement = placement(ring, keyspace)?;
+        let Some(placement) = placement else {
+            let unknown = StorageError::UnknownTable { table: keyspace.to_owned() };
+            return Err(RequestError::of_write(unknown.into(), Answers::of_one(level, kind)));
+        };
+        let plan = ring.plan_write(placement, mutation.key.token, level);
+        let plan = plan.map_err(|shortage| RequestError::Unavailable { level, shortage })?;
+        let (answers, counted) = Answers::among(ring, &quorums(level, &placement.replication), &plan, kind);
+        let payload = self.encode(mutation).map_err(|cause| RequestError::of_write(cause, answers.clone()))?;
+        let replicas = plan.live.iter().copied().zip(counted).collect();
+        let of = (Arc::clone(mutations), position);
+        let sent = Sent::new(self.weak(), Arc::clone(ring), replicas, of, answers);
+        Ok(Planned { sent: Arc::new(sent), down: plan.down.to_vec(), payload })
+    }
+
+    /// A mutation as it is sent. Refused if no node would take it.
+    fn encode(&self, mutation: &Mutation) -> Result<bytes::Bytes, WriteError> {
+        let mut payload = Vec::new();
+        encode_mutation(&mut payload, mutation);
+        let options = &self.engine.options.commitlog;
+        let size_max = options.mutation_size_max.min(options.segment_size / 2) as usize;
+        match payload.len() > size_max {
+            true => Err(StorageError::MutationTooLarge { size: payload.len(), size_max }.into()),
+            false => Ok(payload.into()),
+        }
+    }
+
+    /// Sends mutations to their peers, applies those that are of this node, and gives the wait.
+    pub(crate) async fn send_among(&self, others: &Others<'_>, planned: Vec<Planned>, timeout: Duration) -> Among {
+        let begun = self.env.now();
+        planned.iter().for_each(|planned| self.send_to_peers(others, planned, timeout));
+        let sent: Vec<_> = planned.into_iter().map(|planned| planned.sent).collect();
+        let here: Vec<&Sent> = sent.iter().map(|sent| &**sent).filter(|sent| sent.is_here()).collect();
+        let applied = match here[..] {
+            [] => Ok(None),
+            [one] => self.apply_here(std::slice::from_ref(one.mutation()), timeout).await,
+            _ => {
+                let mutations: Vec<Mutation> = here.iter().map(|sent| sent.mutation().clone()).collect();
+                self.apply_here(&mutations, timeout).await
+            }
+        };
+        Among::new(&self.env, sent, applied, begun, timeout)
+    }
+
+    async fn apply_here(&self, mutations: &[Mutation], timeout: Duration) -> Result<Option<Logged>, WriteError> {
+        let applied = within(&self.env, timeout, self.replica.apply(mutations, Held::new())).await;
+        match applied.unwrap_or(Err(WriteError::TimedOut))? {
+            Some(position) => self.replica.logged(position),
+            None => Ok(None),
+        }
+    }
+
+    /// Sends a mutation to its live peers, and keeps hints for replicas that are down.
+    pub(crate) fn send_to_peers(&self, others: &Others<'_>, planned: &Planned, timeout: Duration) {
+        let Planned { sent, down, payload } = planned;
+        down.iter().for_each(|replica| sent.hint(*replica));
+        let request = Request::new(Verb::MutationReq, payload.clone(), timeout);
+        let asker: Arc<dyn Asker> = Arc::clone(sent) as Arc<dyn Asker>;
+        let mut far: BTreeMap<&str, Vec<SocketAddr>> = BTreeMap::new();
+        for peer in sent.peers() {
+            let endpoint = others.ring.endpoint(peer);
+            match endpoint.data_center == others.ring.local_data_center() {
+                true => others.messenger.ask(endpoint.address, &[], request.clone(), &asker),
+                false => far.entry(&endpoint.data_center).or_default().push(endpoint.address),
+            }
+        }
+        for mut addresses in far.into_values() {
+            let chosen = self.env.random.below(addresses.len() as u64) as usize;
+            let first = addresses.swap_remove(chosen);
+            others.messenger.ask(first, &addresses, request.clone(), &asker);
+        }
+    }
+}
+
+impl Among {
+    /// The wait; None where all answers have come, or no wait is needed.
+    pub(crate) fn unless_done(self) -> Option<Acknowledgement> {
+        let is_done = self.sent().iter().all(|sent| sent.answers().progress() == Progress::Enough);
+        (!is_done).then(|| Acknowledgement::among(self))
+    }
+}
+
+/// EACH_QUORUM over data centres: how many of each must answer. Empty at other levels.
+fn quorums(level: Consistency, replication: &Replication) -> Vec<(&str, u32)> {
+    match (level, replication) {
+        (Consistency::EachQuorum, Replication::NetworkTopology { factors }) => {
+            factors.iter().map(|(name, factor)| (name.as_str(), ring::quorum(*factor))).collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,108 @@
+//! A request of another node, from its arrival to its answer.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use internode::{Envelope, Header};
+use links::Peer;
+use membership::Messenger;
+use types::FailureReason;
+
+use crate::node::Node;
+
+/// Requests of other nodes that are under way at one time. Further ones are answered with a failure.
+const CALLS_MAX: usize = 32_768;
+
+/// Bytes of the payloads of requests that are under way
+/// (`internode_application_receive_queue_reserve_endpoint_capacity`). A request beyond it is
+/// answered with a failure.
+const CALLS_SIZE_MAX: usize = 128 << 20;
+
+/// The requests of other nodes that are under way.
+#[derive(Default)]
+pub(crate) struct Serving {
+    calls: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// The room of one request among those that are under way; given back when dropped.
+struct Room {
+    node: Arc<Node>,
+    bytes: usize,
+}
+
+impl Room {
+    /// None: there is no more room.
+    fn take(node: &Arc<Node>, bytes: usize) -> Option<Self> {
+        let serving = &node.serving;
+        let calls = serving.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let total = serving.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        // gives back what was taken where it is too much
+        let room = Self { node: Arc::clone(node), bytes };
+        (calls <= CALLS_MAX && total <= CALLS_SIZE_MAX).then_some(room)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let serving = &self.node.serving;
+        let calls = serving.calls.fetch_sub(1, Ordering::Relaxed);
+        let bytes = serving.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        debug_assert!(calls > 0 && bytes >= self.bytes, "room is given back once");
+    }
+}
+
+/// A request of another node.
+pub(crate) struct Call {
+    /// This node.
+    pub node: Arc<Node>,
+    /// The way back.
+    pub via: Messenger,
+    /// Who asks.
+    pub from: Peer,
+    /// Who asks what, until when.
+    pub header: Header,
+    /// The verb's payload.
+    pub payload: Bytes,
+    _room: Room,
+}
+
+impl Call {
+    /// Serves a request as a task of the calling thread, or answers that there is no room for it.
+    pub fn spawn<F: Future<Output = ()> + 'static>(
+        node: &Arc<Node>,
+        via: &Messenger,
+        from: &Peer,
+        message: Envelope,
+        serve: impl FnOnce(Self) -> F,
+    ) {
+        let Envelope { header, payload } = message;
+        match Room::take(node, payload.len()) {
+            Some(room) => {
+                let call = Self { node: Arc::clone(node), via: via.clone(), from: *from, header, payload, _room: room };
+                drop(tokio::task::spawn_local(serve(call)));
+            }
+            None => via.answer(from, &header, Err(FailureReason::Unknown)),
+        }
+    }
+
+    /// Answers with the payload of the verb's answer, or with the reason of a failure.
+    pub fn answer(self, answer: Result<Bytes, FailureReason>) {
+        self.via.answer(&self.from, &self.header, answer);
+    }
+
+    /// Whether nobody waits for the answer any more.
+    pub fn is_expired(&self) -> bool {
+        self.via.is_expired(&self.header)
+    }
+
+    /// For how long somebody waits for the answer from now on.
+    pub fn rest(&self) -> Duration {
+        let now = self.node.env.clock.now_micros() / 1000;
+        let gone = u64::try_from(self.header.age(now)).unwrap_or(0);
+        Duration::from_millis(self.header.life.saturating_sub(gone))
+    }
+}
