@@ -9,14 +9,19 @@
 //! Knows nothing of CQL and of clients: `server::coordinator` puts these verbs behind the trait that statements use.
 
 pub mod acknowledgement;
+mod among;
 pub mod answers;
 pub mod batch;
 pub mod cas;
+mod contacts;
 pub mod counter;
 pub mod error;
+mod parts;
 mod plan;
 mod range;
 pub mod read;
+mod read_repair;
+mod reading;
 pub(crate) mod sent;
 pub mod truncate;
 pub mod write;

@@ -35,7 +35,7 @@ mod testing;
 
 pub use clock::{TimeUuids, WriteClock};
 pub use coordinator::acknowledgement::Acknowledgement;
-pub use coordinator::error::{FailedRead, FailedWrite, RequestError};
+pub use coordinator::error::{FailedAnswers, FailedRead, FailedWrite, RequestError};
 pub use error::NodeError;
 pub use identity::{Identity, IdentityOptions};
 pub use membership::JoinSettings;

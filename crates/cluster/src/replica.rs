@@ -1,9 +1,11 @@
 //! What a node does for a coordinator, be that itself: it applies mutations and reads what it has.
 //!
 //! The engine is behind this: a coordinator asks a replica and never the engine. This node is asked by a call,
-//! nothing is serialised. Files: [`apply`] for writes, [`read`] for reads.
+//! nothing is serialised. Files: [`apply`] for writes, [`read`] for reads,
+//! [`answer`] for reads whose answer may leave this node.
 //! What other nodes ask of it comes through [`crate::serve`].
 
+mod answer;
 pub mod apply;
 mod forecast;
 pub mod read;

@@ -254,6 +254,21 @@ impl Slices {
         joined.into()
     }
 
+    /// What of the slices lies behind a row in the direction of a read.
+    pub fn behind(&self, row: &ClusteringValues, reversed: bool, comparator: &ClusteringComparator) -> Self {
+        let cut = |slice: &Slice| {
+            let mut slice = slice.clone();
+            let (start, end) = (Bound::start(row.clone(), false), Bound::end(row.clone(), false));
+            if !reversed && start.compare(&slice.start, comparator) == Ordering::Greater {
+                slice.start = start;
+            } else if reversed && end.compare(&slice.end, comparator) == Ordering::Less {
+                slice.end = end;
+            }
+            slice
+        };
+        self.0.iter().map(cut).filter(|slice| !slice.is_empty(comparator)).collect()
+    }
+
     /// Whether the slices select the whole partition.
     pub fn is_all(&self) -> bool {
         matches!(&*self.0, [slice] if slice.is_all())

@@ -57,6 +57,14 @@ pub enum Lack {
     },
 }
 
+impl Lack {
+    /// The position of the replica among the answers.
+    pub fn replica(&self) -> usize {
+        let (Self::Rows { replica, .. } | Self::Partitions { replica, .. }) = self;
+        *replica
+    }
+}
+
 /// The merge of several replicas' answers.
 pub struct ReplicaMerge {
     table: Arc<TableMetadata>,

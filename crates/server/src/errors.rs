@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use cluster::coordinator::answers::Answers;
-use cluster::{FailedRead, ReadOutcome, RequestError, WriteError};
+use cluster::{FailedAnswers, FailedRead, ReadOutcome, RequestError, WriteError};
 use cql::CqlError;
 use protocol::{ErrorKind, ErrorMessage};
 use rows::ReadError;
@@ -142,6 +142,7 @@ pub(crate) fn of_change(error: WriteError) -> CqlError {
 pub(crate) fn of_read(error: FailedRead<CqlError>) -> CqlError {
     match error {
         FailedRead::Refused(error) => of_request(error),
+        FailedRead::Unanswered(answers) => of_answers(*answers),
         FailedRead::Failed { outcome, level, block_for, received, endpoint } => {
             of_outcome(outcome, level, count(received), count(block_for), endpoint)
         }
@@ -154,6 +155,23 @@ pub(crate) fn of_read(error: FailedRead<CqlError>) -> CqlError {
             CqlError::ReadFailure { consistency, received: 0, block_for: 1, failures, data_present: true, message }
         }
     }
+}
+
+/// A read of several nodes that too few answered.
+fn of_answers(answers: FailedAnswers) -> CqlError {
+    let FailedAnswers { level: consistency, block_for, received, data_present, failures, timed_out } = answers;
+    let (received, block_for) = (count(received), count(block_for));
+    if timed_out {
+        return CqlError::ReadTimeout { consistency, received, block_for, data_present };
+    }
+    let reason = |failure: &ReplicaFailure| format!("{} from /{}", failure.reason.name(), failure.endpoint);
+    let reasons: Vec<String> = failures.iter().map(reason).collect();
+    let message = format!(
+        "Operation failed - received {received} responses and {} failures: {}",
+        failures.len(),
+        reasons.join(", ")
+    );
+    CqlError::ReadFailure { consistency, received, block_for, failures, data_present, message }
 }
 
 fn of_outcome(

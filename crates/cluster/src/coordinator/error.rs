@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use ring::{ReplicationError, Shortage};
-use types::Consistency;
+use types::{Consistency, ReplicaFailure};
 
 use crate::coordinator::answers::Answers;
 use crate::replica::apply::WriteError;
@@ -64,6 +64,9 @@ pub enum FailedRead<E> {
         /// The replica that failed.
         endpoint: SocketAddr,
     },
+    /// Too few replicas answered a read that other nodes have a share in. Boxed, so that results stay
+    /// small.
+    Unanswered(Box<FailedAnswers>),
     /// A read at SERIAL or LOCAL_SERIAL has seen a write that did not become durable.
     Serial {
         /// Why not.
@@ -75,11 +78,34 @@ pub enum FailedRead<E> {
     },
 }
 
+/// The answers of a read's replicas that were too few.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailedAnswers {
+    /// What the client asked for.
+    pub level: Consistency,
+    /// Answers that the level needs.
+    pub block_for: u32,
+    /// Answers that came.
+    pub received: u32,
+    /// Whether data was among them.
+    pub data_present: bool,
+    /// Replicas that failed, in the order in which they said so.
+    pub failures: Vec<ReplicaFailure>,
+    /// The time of the read was over, or that of all replicas that failed.
+    pub timed_out: bool,
+}
+
 impl<E> FailedRead<E> {
+    /// Of answers that were too few.
+    pub(crate) fn of_answers(answers: FailedAnswers) -> Self {
+        Self::Unanswered(Box::new(answers))
+    }
+
     /// The same with another error of what builds the answer.
     pub fn map<F>(self, convert: impl FnOnce(E) -> F) -> FailedRead<F> {
         match self {
             Self::Refused(error) => FailedRead::Refused(error),
+            Self::Unanswered(answers) => FailedRead::Unanswered(answers),
             Self::Serial { cause, level, endpoint } => FailedRead::Serial { cause, level, endpoint },
             Self::Failed { outcome, level, block_for, received, endpoint } => {
                 let outcome = match outcome {

@@ -1,7 +1,6 @@
 //! Reads of ranges: the parts of a range have replicas of their own.
 //!
-//! Today one stream of this node gives all parts. With several nodes a range is read part after part, several at
-//! once and bounded (`service.reads.range.RangeCommands`).
+//! Where this node has them all, one stream of its own gives the whole range. Otherwise [`super::parts`] splits it.
 
 use ring::{Placement, Ring, Shortage};
 use rows::PartitionRange;
@@ -22,7 +21,7 @@ pub(super) fn block_for(
 
 /// The tokens around a range: excluded start, included end. One token more on a side does no harm: its part has
 /// the replicas of its neighbour, or is asked for nothing.
-fn tokens(range: &PartitionRange) -> (Token, Token) {
+pub(super) fn tokens(range: &PartitionRange) -> (Token, Token) {
     let token = |bound: &RingBound, open: Token| match bound {
         RingBound::Open => open,
         RingBound::Token { token, .. } => *token,

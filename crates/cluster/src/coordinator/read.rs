@@ -1,4 +1,5 @@
-//! Reads: planned by the ring, answered by replicas, of which today this node is the only one.
+//! Reads: planned by the ring, answered by replicas. Where this node alone is asked it reads what it has; otherwise
+//! [`super::among`] asks the others, too.
 //!
 //! A read at SERIAL or LOCAL_SERIAL also waits until what it has seen is durable ([`super::cas`]).
 
@@ -55,6 +56,13 @@ impl Node {
         E: From<ReadError> + Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
     {
+        if let Some(messenger) = self.members()
+            && request.open.is_none()
+            && let Some(parts) = self.parts_among(&request.commands, level).map_err(FailedRead::Refused)?
+        {
+            // boxed: by value it would make the future of every request larger, which is moved several times
+            return Box::pin(self.read_among(messenger, parts, request, level, figures, is_blocked, build)).await;
+        }
         let block_for = self.plan_read(&request.commands, level).map_err(FailedRead::Refused)?;
         let limit = self.read_limit(&request.commands);
         let read = self.replica.read(request, limit, figures, is_blocked, build).await;

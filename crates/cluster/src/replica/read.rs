@@ -64,6 +64,12 @@ pub struct ReadFigures {
 }
 
 impl ReadFigures {
+    /// Adds what a read among several nodes has given.
+    pub(crate) fn add_rows(&self, rows: u64, tombstones: u64) {
+        ReadStats::add(&self.rows, rows);
+        ReadStats::add(&self.tombstones, tombstones);
+    }
+
     fn take_over(&self, of_job: &Self) {
         let of = |figures: &Self| {
             [&figures.rows, &figures.tombstones, &figures.bytes, &figures.sstables].map(ReadStats::get)

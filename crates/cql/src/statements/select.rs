@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rows::command::RingBound;
 use rows::live::{Scanned, TombstoneLimits};
-use rows::{Bound, ClusteringValues, ColumnFilter, DataLimits, PartitionRange, ReadCommand, Slice, Slices};
+use rows::{ColumnFilter, DataLimits, PartitionRange, ReadCommand, Slices};
 use schema::{ColumnId, TableMetadata};
 use types::{Consistency, DecoratedKey};
 
@@ -380,7 +380,7 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
                     && state.remaining_in_partition > 0
                 {
                     let slices = match &state.row {
-                        Some(row) => after(plan, slices, row),
+                        Some(row) => slices.behind(row, plan.reversed, &plan.table.comparator),
                         None => slices.clone(),
                     };
                     if !slices.0.is_empty() {
@@ -398,7 +398,7 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
             let key = plan.table.decorate(key);
             let mut commands = Vec::with_capacity(2);
             if let Some(row) = state.row.as_ref().filter(|_| state.remaining_in_partition > 0) {
-                let slices = after(plan, slices, row);
+                let slices = slices.behind(row, plan.reversed, &plan.table.comparator);
                 if !slices.0.is_empty() {
                     commands.push(command(PartitionRange::Key(key.clone()), slices));
                 }
@@ -412,21 +412,4 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
             commands
         }
     }
-}
-
-/// The parts of the slices behind a row, in the order of the statement.
-fn after(plan: &SelectPlan, slices: &Slices, row: &ClusteringValues) -> Slices {
-    let comparator = &plan.table.comparator;
-    let cut = |slice: &Slice| {
-        if plan.reversed {
-            let end = Bound::end(row.clone(), false);
-            let end = if end.compare(&slice.end, comparator).is_lt() { end } else { slice.end.clone() };
-            Slice { start: slice.start.clone(), end }
-        } else {
-            let start = Bound::start(row.clone(), false);
-            let start = if start.compare(&slice.start, comparator).is_gt() { start } else { slice.start.clone() };
-            Slice { start, end: slice.end.clone() }
-        }
-    };
-    slices.0.iter().map(cut).filter(|slice| !slice.is_empty(comparator)).collect()
 }

@@ -9,7 +9,7 @@ use types::DecoratedKey;
 use types::ident::{maybe_quote, qualified};
 
 use super::page::Job;
-use super::{SelectPlan, after, limit_value};
+use super::{SelectPlan, limit_value};
 use crate::context::Bindings;
 use crate::error::CqlError;
 use crate::keys;
@@ -39,7 +39,7 @@ pub(super) fn of(
         let row =
             job.resume.as_ref().filter(|_| resumed.as_ref() == Some(&key.key)).and_then(|state| state.row.as_ref());
         if let Some(row) = row {
-            slices = after(plan, &slices, row);
+            slices = slices.behind(row, plan.reversed, &plan.table.comparator);
         }
     } else if let Some(PartitionRange::Range { start, end }) = plan.restrictions.range(table, bindings)? {
         let start = match resumed {

@@ -1,0 +1,447 @@
+//! Reads that other nodes have a share in.
+//!
+//! 1. The read is split into parts that have replicas of their own ([`super::parts`]).
+//! 2. The replicas of a part are asked: of a partition the nearest for data and the others for a
+//!    digest of it, of a range all for data. Where digests differ, those replicas are asked for
+//!    data, too. A replica that fails is replaced by another one that is up, if there is one.
+//! 3. What builds the answer reads the merge of it all ([`super::reading`]). Where that ends early,
+//!    because a part has not been asked for or a replica has more to say, it is asked for, and the
+//!    answer is built again from the beginning. Further portions are twice as large each time, so
+//!    the work stays in proportion to what is read.
+//! 4. Replicas that lack something of what was read are told before the client hears of it
+//!    ([`super::read_repair`]): a later read does not see less.
+//!
+//! A small answer is built on the worker, a larger one on the threads for long jobs. Agrees in
+//! effect with `org.apache.cassandra.service.reads.{AbstractReadExecutor,ReadCallback,
+//! DigestResolver,DataResolver}` and `reads.range.RangeCommandIterator`.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::Instant;
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use internode::payload::read_answer::{AnswerError, AnswerLimits, Wanted};
+use internode::payload::read_request::ReadRequest as Question;
+use internode::payload::read_response::ReadResponse;
+use links::limits::MESSAGE_SIZE_MAX;
+use membership::{Messenger, Request};
+use rows::live::TombstoneLimits;
+use rows::replicas::Lack;
+use rows::{PartitionStream, ReadCommand, ReadError};
+use stdx::Taken;
+use types::{Consistency, FailureReason, ReplicaFailure};
+
+use super::contacts::Contact;
+use super::error::{FailedAnswers, FailedRead};
+use super::parts::{Part, parts_of};
+use super::plan::placement;
+use super::reading::{Asked, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
+use crate::coordinator::error::RequestError;
+use crate::node::Node;
+use crate::replica::apply::within;
+use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest};
+
+/// Parts that are asked for at once: at first, and at most. Each time that the read goes on to
+/// further parts twice as many are asked for, because those before had little.
+const PARTS_FIRST: usize = 1;
+const PARTS_MAX: usize = 16;
+/// Partitions by key are all wanted, so that more are asked for at first.
+const KEYS_FIRST: usize = 16;
+
+/// Bytes of answers of which the result is built on the worker.
+const INLINE_SIZE_MAX: usize = 128 << 10;
+
+/// The answer of a replica: data, a digest, or both.
+struct Reply {
+    data: Option<Bytes>,
+    digest: Option<[u8; 16]>,
+}
+
+/// The answer that a replica will give, or why it will not.
+type Asking<'a> = Pin<Box<dyn Future<Output = (Contact, Result<Reply, FailureReason>)> + 'a>>;
+
+/// What the replicas of a part have answered at first.
+struct First {
+    command: ReadCommand,
+    portions: Vec<(Contact, Portion)>,
+    confirmed: Vec<Contact>,
+}
+
+/// What building the answer gave, and what was missing for it or lacked by replicas.
+type Attempt<T, E> = (Result<T, E>, Result<Vec<Repair>, Missing>, [u64; 2]);
+
+/// One read among nodes.
+pub(super) struct Among<'n> {
+    pub node: &'n Node,
+    pub messenger: &'n Messenger,
+    pub level: Consistency,
+    pub deadline: Instant,
+}
+
+impl Node {
+    /// The parts of a read that other nodes have a share in; None: this node alone is asked.
+    pub(super) fn parts_among(
+        &self,
+        commands: &[ReadCommand],
+        level: Consistency,
+    ) -> Result<Option<Vec<Part>>, RequestError> {
+        let Some(first) = commands.first().filter(|command| !command.table.is_virtual()) else { return Ok(None) };
+        let ring = self.ring.load();
+        let Some(placement) = placement(&ring, &first.table.keyspace)? else { return Ok(None) };
+        let parts = parts_of(&ring, placement, commands, level)?;
+        Ok(parts.iter().any(|part| !part.contacts.is_local()).then_some(parts))
+    }
+
+    /// Builds something from the stream of a read that other nodes have a share in.
+    pub(super) async fn read_among<T, E, F>(
+        &self,
+        messenger: &Messenger,
+        parts: Vec<Part>,
+        request: ReadRequest,
+        level: Consistency,
+        figures: &ReadFigures,
+        is_blocked: fn(&E) -> bool,
+        build: F,
+    ) -> Result<T, FailedRead<E>>
+    where
+        T: Send + 'static,
+        E: From<ReadError> + Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
+    {
+        let deadline = self.env.now().plus(self.read_limit(&request.commands));
+        let among = Among { node: self, messenger, level, deadline };
+        let by_key = parts.first().is_some_and(|part| !part.is_of_range());
+        let mut window = if by_key { KEYS_FIRST } else { PARTS_FIRST };
+        let mut parts: Arc<Vec<Asked>> = Arc::new(parts.into_iter().map(Asked::new).collect());
+        let mut size = Size { bytes: 0, taken: request.results.as_ref().map(|room| room.share.take(0)) };
+        let build = Arc::new(build);
+        let mut missing = Missing::Part(0);
+        loop {
+            let asked = Arc::make_mut(&mut parts);
+            match missing {
+                Missing::Part(next) => {
+                    among.ask_parts(asked, next, window, &mut size).await?;
+                    window = (window * 2).min(PARTS_MAX);
+                }
+                Missing::Further(part, lacks) => among.ask_further(&mut asked[part], lacks, &mut size).await?,
+            }
+            let (result, found, [rows, tombstones]) = among.attempt(&parts, &build, size.bytes).await?;
+            match (result, found) {
+                (Err(error), Err(lacking)) if is_blocked(&error) => missing = lacking,
+                (Err(error), _) => return Err(self.failed_read(ReadOutcome::Failed(error), level, 0)),
+                (Ok(built), Err(_)) => return Ok(built),
+                (Ok(built), Ok(repairs)) => {
+                    figures.add_rows(rows, tombstones);
+                    if !repairs.is_empty() {
+                        among.repair(&parts, repairs).await?;
+                    }
+                    return Ok(built);
+                }
+            }
+        }
+    }
+}
+
+/// The bytes of answers that a read holds, counted in the memory for results.
+struct Size {
+    bytes: usize,
+    taken: Option<Taken>,
+}
+
+impl Size {
+    fn add(&mut self, bytes: usize) -> Result<(), ReadError> {
+        self.bytes += bytes;
+        if let Some(taken) = &mut self.taken {
+            taken.set(self.bytes);
+        }
+        if self.bytes <= READING_SIZE_MAX {
+            return Ok(());
+        }
+        let what = format!("the answers of replicas to one read exceed {} MiB: read in pages", READING_SIZE_MAX >> 20);
+        Err(ReadError::Malformed { offset: 0, what })
+    }
+}
+
+impl Among<'_> {
+    /// Time that the read still has.
+    fn rest(&self) -> Duration {
+        self.deadline.since(self.node.env.now())
+    }
+
+    /// Asks for the parts from `next` on that nobody has been asked for, at most `window` of them.
+    async fn ask_parts<E: From<ReadError>>(
+        &self,
+        parts: &mut [Asked],
+        next: usize,
+        window: usize,
+        size: &mut Size,
+    ) -> Result<(), FailedRead<E>> {
+        let wanted: Vec<&mut Asked> = parts.iter_mut().skip(next).take(window).collect();
+        let answers = join_all(wanted.iter().map(|asked| self.ask_first(asked))).await;
+        for (asked, answer) in wanted.into_iter().zip(answers) {
+            let First { command, portions, confirmed } = answer.map_err(FailedRead::of_answers)?;
+            for (contact, portion) in portions {
+                let added = size.add(portion.size).and_then(|()| asked.add_first(contact, &command, portion));
+                added.map_err(|error| self.unreadable(contact, error))?;
+            }
+            asked.confirmed = confirmed;
+        }
+        Ok(())
+    }
+
+    /// The first answers of a part's replicas: as many as the level wants.
+    async fn ask_first(&self, asked: &Asked) -> Result<First, FailedAnswers> {
+        let command = asked.first();
+        let question = Arc::new(Question::of(&command));
+        let contacts = &asked.part.contacts;
+        let has_digests = !asked.part.is_of_range() && contacts.asked.len() > 1;
+        let mut answers = self.gather(asked, &question, has_digests).await?;
+        let differ = answers.windows(2).any(|pair| pair[0].1.digest != pair[1].1.digest);
+        let mut confirmed = Vec::new();
+        if has_digests && differ {
+            self.ask_for_data(&mut answers, &question).await?;
+        } else if has_digests {
+            // one answer stands for all
+            answers.sort_by_key(|(_, reply)| reply.data.is_none());
+            confirmed = answers.drain(1..).map(|(contact, _)| contact).collect();
+        }
+        let portion = |(contact, reply): (Contact, Reply)| {
+            (contact, Portion::new(reply.data.expect("data was asked for"), &question))
+        };
+        Ok(First { portions: answers.into_iter().map(portion).collect(), confirmed, command })
+    }
+
+    /// Waits for the answers of as many replicas as the level wants, data among them. `has_digests`:
+    /// the first gives data, the others a digest. Otherwise all give data.
+    async fn gather(
+        &self,
+        asked: &Asked,
+        question: &Arc<Question>,
+        has_digests: bool,
+    ) -> Result<Vec<(Contact, Reply)>, FailedAnswers> {
+        let contacts = &asked.part.contacts;
+        let block_for = contacts.asked.len();
+        let data = if has_digests { Wanted::Both } else { Wanted::Data };
+        let wanted = |is_first: bool| if is_first || !has_digests { data } else { Wanted::Digest };
+        let asking = contacts.asked.iter().enumerate();
+        let mut waiting: FuturesUnordered<Asking<'_>> =
+            asking.map(|(index, contact)| self.ask(*contact, question, wanted(index == 0))).collect();
+        let mut spare = contacts.spare.iter();
+        let (mut replies, mut failures): (Vec<(Contact, Reply)>, Vec<ReplicaFailure>) = (Vec::new(), Vec::new());
+        loop {
+            let has_data = replies.iter().any(|(_, reply)| reply.data.is_some());
+            if replies.len() >= block_for && has_data {
+                return Ok(replies);
+            }
+            let failed = |failures, timed_out| FailedAnswers {
+                level: self.level,
+                block_for: count(block_for),
+                received: count(replies.len()),
+                data_present: has_data,
+                failures,
+                timed_out,
+            };
+            match within(&self.node.env, self.rest(), waiting.next()).await {
+                None => return Err(failed(failures, true)),
+                Some(None) => {
+                    let timed_out = failures.iter().all(|failure| failure.reason == FailureReason::Timeout);
+                    return Err(failed(failures, timed_out));
+                }
+                Some(Some((contact, Ok(reply)))) => replies.push((contact, reply)),
+                Some(Some((contact, Err(reason)))) => {
+                    failures.push(ReplicaFailure { endpoint: contact.address, reason });
+                    if let Some(other) = spare.next() {
+                        waiting.push(self.ask(*other, question, wanted(!has_data)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks those who have given a digest for data, all of which must come.
+    async fn ask_for_data(
+        &self,
+        answers: &mut [(Contact, Reply)],
+        question: &Arc<Question>,
+    ) -> Result<(), FailedAnswers> {
+        let lacking = answers.iter_mut().filter(|(_, reply)| reply.data.is_none());
+        let mut lacking: Vec<&mut (Contact, Reply)> = lacking.collect();
+        let asking = lacking.iter().map(|(contact, _)| self.ask(*contact, question, Wanted::Data));
+        let answered = within(&self.node.env, self.rest(), join_all(asking)).await;
+        let missing = lacking.len();
+        let mut failures = Vec::new();
+        for (slot, (contact, reply)) in lacking.iter_mut().zip(answered.into_iter().flatten()) {
+            match reply {
+                Ok(reply) => slot.1 = reply,
+                Err(reason) => failures.push(ReplicaFailure { endpoint: contact.address, reason }),
+            }
+        }
+        let still = lacking.iter().filter(|(_, reply)| reply.data.is_none()).count();
+        if still == 0 {
+            return Ok(());
+        }
+        debug_assert!(still <= missing, "an answer is not taken back");
+        let timed_out = failures.iter().all(|failure| failure.reason == FailureReason::Timeout);
+        let (level, block_for) = (self.level, count(answers.len()));
+        let received = block_for - count(still);
+        Err(FailedAnswers { level, block_for, received, data_present: true, failures, timed_out })
+    }
+
+    /// Asks the replicas of a part for what they lack.
+    async fn ask_further<E: From<ReadError>>(
+        &self,
+        asked: &mut Asked,
+        lacks: Vec<Lack>,
+        size: &mut Size,
+    ) -> Result<(), FailedRead<E>> {
+        if asked.spread() {
+            // the next attempt finds what each of them lacks
+            return Ok(());
+        }
+        asked.grow();
+        let questions = lacks.iter().map(|lack| (lack, asked.further(lack)));
+        let (known, open): (Vec<_>, Vec<_>) = questions.partition(|(_, command)| command.is_none());
+        let contact = |lack: &Lack| asked.replicas[lack.replica()].0;
+        let asking = open.iter().filter_map(|(lack, command)| {
+            let question = Arc::new(Question::of(command.as_ref()?));
+            let (contact, sent) = (contact(lack), Arc::clone(&question));
+            Some(async move { (question, self.ask(contact, &sent, Wanted::Data).await) })
+        });
+        let block_for = count(asked.replicas.len());
+        let failed = |received, failures: Vec<ReplicaFailure>| {
+            let timed_out = failures.iter().all(|failure| failure.reason == FailureReason::Timeout);
+            let (level, data_present) = (self.level, true);
+            FailedRead::of_answers(FailedAnswers { level, block_for, received, data_present, failures, timed_out })
+        };
+        let Some(answers) = within(&self.node.env, self.rest(), join_all(asking)).await else {
+            return Err(failed(block_for - count(open.len()), Vec::new()));
+        };
+        for (lack, _) in known {
+            asked.add_nothing(lack);
+        }
+        for ((lack, command), (question, (contact, reply))) in open.into_iter().zip(answers) {
+            let data = match reply {
+                Ok(reply) => reply.data.unwrap_or_default(),
+                Err(reason) => {
+                    let failure = ReplicaFailure { endpoint: contact.address, reason };
+                    return Err(failed(block_for - 1, vec![failure]));
+                }
+            };
+            let (portion, command) = (Portion::new(data, &question), command.expect("it was asked"));
+            let added = size.add(portion.size).and_then(|()| asked.add_further(lack, &command, portion));
+            added.map_err(|error| self.unreadable(contact, error))?;
+        }
+        Ok(())
+    }
+
+    /// Asks a replica. A peer is sent its message before this returns.
+    fn ask(&self, contact: Contact, question: &Arc<Question>, wanted: Wanted) -> Asking<'_> {
+        let question = Arc::clone(question);
+        if contact.is_local {
+            let rest = self.rest();
+            return Box::pin(async move {
+                let answer = self.node.replica.answer(&question, wanted, LOCAL_LIMITS, rest).await;
+                let reply = answer.map(|answer| Reply { data: answer.data, digest: answer.digest });
+                (contact, reply.map_err(reason_of))
+            });
+        }
+        let payload = match wanted {
+            Wanted::Digest => question.for_digest(DIGEST_VERSION).encode(),
+            Wanted::Data | Wanted::Both => question.encode(),
+        };
+        let sent = self.messenger.request(contact.address, Request::new(question.verb(), payload, self.rest()));
+        Box::pin(async move {
+            let reply = match sent.await {
+                Err(unanswered) => Err(unanswered.reason()),
+                Ok(envelope) => reply_of(&envelope.payload, &question, wanted).map_err(|error| {
+                    let peer = contact.address;
+                    tracing::warn!(%peer, %error, "the answer of another node to a read cannot be read");
+                    FailureReason::Unknown
+                }),
+            };
+            (contact, reply)
+        })
+    }
+
+    /// Builds the answer from what there is.
+    async fn attempt<T, E, F>(
+        &self,
+        parts: &Arc<Vec<Asked>>,
+        build: &Arc<F>,
+        size: usize,
+    ) -> Result<Attempt<T, E>, FailedRead<E>>
+    where
+        T: Send + 'static,
+        E: From<ReadError> + Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
+    {
+        if size <= INLINE_SIZE_MAX {
+            return Ok(attempt(parts, &**build));
+        }
+        let (parts, build) = (Arc::clone(parts), Arc::clone(build));
+        let long = self.node.env.blocking_long("merge", move || attempt(&parts, &*build));
+        let failed = |outcome| self.node.failed_read(outcome, self.level, 0);
+        match within(&self.node.env, self.rest(), long).await {
+            Some(Ok(attempt)) => Ok(attempt),
+            Some(Err(_)) => Err(failed(ReadOutcome::Overloaded)),
+            None => Err(failed(ReadOutcome::TimedOut)),
+        }
+    }
+
+    /// What a replica has sent cannot be read, or is too much.
+    fn unreadable<E: From<ReadError>>(&self, contact: Contact, error: ReadError) -> FailedRead<E> {
+        let peer = contact.address;
+        tracing::warn!(%peer, %error, "the answer of a replica to a read cannot be used");
+        self.node.failed_read(ReadOutcome::Failed(error.into()), self.level, 0)
+    }
+}
+
+/// Limits of this node's own answer: tombstones are counted in what builds the result.
+const LOCAL_LIMITS: AnswerLimits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: MESSAGE_SIZE_MAX };
+
+/// Why this node has not answered itself.
+fn reason_of(outcome: ReadOutcome<AnswerError>) -> FailureReason {
+    match outcome {
+        ReadOutcome::TimedOut | ReadOutcome::Failed(AnswerError::Read(ReadError::TimedOut)) => FailureReason::Timeout,
+        ReadOutcome::Failed(AnswerError::Read(ReadError::IndexNotAvailable { .. })) => FailureReason::IndexNotAvailable,
+        ReadOutcome::Failed(AnswerError::TooLarge { .. }) => FailureReason::ReadSize,
+        ReadOutcome::Overloaded => FailureReason::Unknown,
+        ReadOutcome::Failed(AnswerError::Read(error)) => {
+            tracing::error!(%error, "a read failed");
+            FailureReason::Unknown
+        }
+    }
+}
+
+/// The version of digests that peers are told; it changes nothing in them.
+const DIGEST_VERSION: i32 = 12;
+
+/// The answer in a payload, with its digest if digests are compared.
+fn reply_of(payload: &Bytes, question: &Question, wanted: Wanted) -> Result<Reply, String> {
+    let response = ReadResponse::decode(payload).map_err(|error| error.to_string())?;
+    let digest = match (&response, wanted) {
+        (ReadResponse::Data(_), Wanted::Data) => None,
+        (response, _) => Some(response.digest(question).map_err(|error| error.to_string())?),
+    };
+    match response {
+        ReadResponse::Data(data) => Ok(Reply { data: Some(data.partitions), digest }),
+        ReadResponse::Digest(_) if wanted != Wanted::Digest => Err("a digest, where data was asked for".to_owned()),
+        ReadResponse::Digest(_) => Ok(Reply { data: None, digest }),
+    }
+}
+
+fn attempt<T, E>(parts: &[Asked], build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>) -> Attempt<T, E> {
+    let mut stream = ReadingStream::new(parts);
+    let result = build(&mut stream);
+    let counts = stream.counts();
+    (result, stream.finish(), counts)
+}
+
+fn count(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,91 @@
+//! The parts of a read that have replicas of their own: each partition that is named by its key, and
+//! each stretch of a range whose tokens have the same replicas.
+
+use ring::{Placement, ReplicaPlan, Ring};
+use rows::command::RingBound;
+use rows::{PartitionRange, ReadCommand};
+use types::{Consistency, Token};
+
+use super::contacts::Contacts;
+use super::error::RequestError;
+use super::range;
+
+/// A part of a read.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// The part's own command.
+    pub command: ReadCommand,
+    /// Whom it asks.
+    pub contacts: Contacts,
+}
+
+impl Part {
+    /// It is of a range, not of one partition.
+    pub fn is_of_range(&self) -> bool {
+        matches!(self.command.range, PartitionRange::Range { .. })
+    }
+}
+
+/// The parts of some commands, in the order of the answer. Refused where too few replicas of one of
+/// them are up.
+pub(super) fn parts_of(
+    ring: &Ring,
+    placement: &Placement,
+    commands: &[ReadCommand],
+    level: Consistency,
+) -> Result<Vec<Part>, RequestError> {
+    let unavailable = |shortage| RequestError::Unavailable { level, shortage };
+    let mut parts = Vec::with_capacity(commands.len());
+    for command in commands {
+        match &command.range {
+            PartitionRange::Key(key) => {
+                let plan = ring.plan_read(placement, key.token, level).map_err(unavailable)?;
+                let contacts = Contacts::of(ring, &placement.replication, &plan);
+                parts.push(Part { command: command.clone(), contacts });
+            }
+            range @ PartitionRange::Range { start, end } => {
+                let (first, last) = range::tokens(range);
+                if first >= last {
+                    // plan_range would take that for the whole ring
+                    continue;
+                }
+                let planned = ring.plan_range(placement, first, last, level).map_err(unavailable)?;
+                for (range, contacts) in stretches(ring, placement, start, end, planned) {
+                    parts.push(Part { command: ReadCommand { range, ..command.clone() }, contacts });
+                }
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// The stretches of a range, each with whom it asks. Neighbours that ask the same replicas are one.
+fn stretches(
+    ring: &Ring,
+    placement: &Placement,
+    start: &RingBound,
+    end: &RingBound,
+    planned: Vec<(Token, Token, ReplicaPlan)>,
+) -> Vec<(PartitionRange, Contacts)> {
+    let mut stretches: Vec<(Token, Token, Contacts)> = Vec::new();
+    for (from, to, plan) in planned {
+        let contacts = Contacts::of(ring, &placement.replication, &plan);
+        match stretches.last_mut() {
+            Some((_, end, former)) if *former == contacts => *end = to,
+            _ => stretches.push((from, to, contacts)),
+        }
+    }
+    let count = stretches.len();
+    let bounded = stretches.into_iter().enumerate().map(|(index, (from, to, contacts))| {
+        let start = match index {
+            0 => start.clone(),
+            _ => RingBound::Token { token: from, inclusive: false },
+        };
+        let end = match index + 1 == count {
+            true => end.clone(),
+            false => RingBound::Token { token: to, inclusive: true },
+        };
+        (PartitionRange::Range { start, end }, contacts)
+    });
+    bounded.collect()
+}

@@ -1,0 +1,250 @@
+//! A read of several replicas: its parts, what their replicas have answered so far, and the stream
+//! of all of it.
+//!
+//! Pure. The stream ends with [`ReadError::WouldBlock`] where something has to be asked for, and
+//! notes what ([`Missing`]); `super::among` asks and reads again from the beginning. What a read
+//! holds in memory is bounded by [`READING_SIZE_MAX`].
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use internode::payload::read_request::ReadRequest;
+use internode::payload::read_response::data_stream;
+use rows::live::counted;
+use rows::replicas::{Answers, Lack, Replay, ReplicaMerge};
+use rows::{
+    DataLimits, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError, Unfiltered,
+};
+
+use super::contacts::Contact;
+use super::parts::Part;
+
+/// Most bytes of answers that one read holds. A read that needs more at once fails.
+pub(super) const READING_SIZE_MAX: usize = 256 << 20;
+
+/// Rows that are asked for at first where the read itself has no limit or a larger one.
+const PORTION_FIRST: u32 = 5_000;
+
+/// Rows of the largest portion. Each further portion of a replica is twice as large as the last.
+const PORTION_MAX: u32 = 80_000;
+
+/// A part and what its replicas have answered.
+#[derive(Clone)]
+pub(super) struct Asked {
+    pub part: Part,
+    /// Rows that the next portion is to have at most.
+    portion: u32,
+    /// The answers of replicas, with whose they are; empty: nobody has been asked.
+    pub replicas: Vec<(Contact, Answers)>,
+    /// Replicas whose digest was that of the only answer in `replicas`.
+    pub confirmed: Vec<Contact>,
+}
+
+impl Asked {
+    pub fn new(part: Part) -> Self {
+        let portion = part.command.limits.rows.min(PORTION_FIRST);
+        Self { part, portion, replicas: Vec::new(), confirmed: Vec::new() }
+    }
+
+    /// The limits of the next portion.
+    fn limits(&self) -> DataLimits {
+        DataLimits { rows: self.portion, ..self.part.command.limits }
+    }
+
+    /// The command that begins the part.
+    pub fn first(&self) -> ReadCommand {
+        ReadCommand { limits: self.limits(), ..self.part.command.clone() }
+    }
+
+    /// The command that asks a replica for what it lacks; None: there can be nothing more.
+    pub fn further(&self, lack: &Lack) -> Option<ReadCommand> {
+        let command = &self.part.command;
+        let limits = self.limits();
+        match lack {
+            Lack::Rows { key, after, .. } => {
+                let slices = command.slices.behind(after, command.reversed, &command.table.comparator);
+                let range = PartitionRange::Key(key.clone());
+                (!slices.0.is_empty()).then(|| ReadCommand { range, slices, limits, ..command.clone() })
+            }
+            Lack::Partitions { after, .. } => {
+                let PartitionRange::Range { end, .. } = &command.range else { return None };
+                let start = rows::command::RingBound::Key { key: after.clone(), inclusive: false };
+                let range = PartitionRange::Range { start, end: end.clone() };
+                Some(ReadCommand { range, limits, ..command.clone() })
+            }
+        }
+    }
+
+    /// Takes the first answer of a replica.
+    pub fn add_first(&mut self, contact: Contact, command: &ReadCommand, portion: Portion) -> Result<(), ReadError> {
+        let mut answers = Answers::new(&command.table, command.now);
+        answers.add_partitions(portion.replay, &command.range, command.limits)?;
+        self.replicas.push((contact, answers));
+        Ok(())
+    }
+
+    /// Takes what a replica has answered to [`Self::further`].
+    pub fn add_further(&mut self, lack: &Lack, command: &ReadCommand, portion: Portion) -> Result<(), ReadError> {
+        let Some((_, answers)) = self.replicas.get_mut(lack.replica()) else { return Ok(()) };
+        match lack {
+            Lack::Rows { key, .. } => answers.add_rows(portion.replay, key, command.limits),
+            Lack::Partitions { .. } => answers.add_partitions(portion.replay, &command.range, command.limits),
+        }
+    }
+
+    /// Notes that a replica has nothing more of what it lacks.
+    pub fn add_nothing(&mut self, lack: &Lack) {
+        let Some((_, answers)) = self.replicas.get_mut(lack.replica()) else { return };
+        match lack {
+            Lack::Rows { key, .. } => answers.has_all_rows(key),
+            Lack::Partitions { .. } => answers.has_all_partitions(),
+        }
+    }
+
+    /// Each replica whose digest was the same gets that answer as its own, because from now on they
+    /// are asked for data. Gives whether there were such replicas.
+    pub fn spread(&mut self) -> bool {
+        let Some((_, answers)) = self.replicas.first().cloned() else { return false };
+        let confirmed = std::mem::take(&mut self.confirmed);
+        let had_any = !confirmed.is_empty();
+        self.replicas.extend(confirmed.into_iter().map(|contact| (contact, answers.clone())));
+        had_any
+    }
+
+    /// The next portion is twice as large.
+    pub fn grow(&mut self) {
+        self.portion = self.portion.saturating_mul(2).min(PORTION_MAX).min(self.part.command.limits.rows);
+    }
+}
+
+/// The data of one answer.
+pub(super) struct Portion {
+    replay: Replay,
+    /// Its bytes.
+    pub size: usize,
+}
+
+impl Portion {
+    /// The data of an answer to a request.
+    pub fn new(data: Bytes, request: &Arc<ReadRequest>) -> Self {
+        let (size, request) = (data.len(), Arc::clone(request));
+        Self { replay: Arc::new(move || Box::new(data_stream(data.clone(), &request))), size }
+    }
+}
+
+/// What has to be asked for before a read can go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Missing {
+    /// Nobody has been asked for the part at this position.
+    Part(usize),
+    /// Further portions of the part at this position.
+    Further(usize, Vec<Lack>),
+}
+
+/// What one replica lacks, by the part and the replica's position in it.
+pub(super) struct Repair {
+    /// The position of the part.
+    pub part: usize,
+    /// What each replica lacks, in the order of the part's replicas.
+    pub of_replicas: Vec<Vec<PartitionUpdate>>,
+}
+
+/// The stream of all parts.
+pub(super) struct ReadingStream<'a> {
+    parts: &'a [Asked],
+    next: usize,
+    current: Option<ReplicaMerge>,
+    missing: Option<Missing>,
+    repairs: Vec<Repair>,
+    /// Live rows and tombstones that were given.
+    counts: [u64; 2],
+}
+
+impl<'a> ReadingStream<'a> {
+    pub fn new(parts: &'a [Asked]) -> Self {
+        Self { parts, next: 0, current: None, missing: None, repairs: Vec::new(), counts: [0; 2] }
+    }
+
+    /// What was missing when the stream ended early, or else what replicas lack of what was read.
+    pub fn finish(mut self) -> Result<Vec<Repair>, Missing> {
+        if let Some(missing) = self.missing {
+            return Err(missing);
+        }
+        self.end_part();
+        Ok(self.repairs)
+    }
+
+    /// Live rows and tombstones that were given.
+    pub fn counts(&self) -> [u64; 2] {
+        self.counts
+    }
+
+    fn count(&mut self, item: &Unfiltered) {
+        let (is_live, tombstones) = match item {
+            Unfiltered::Row(row) => {
+                let now = self.parts[self.next - 1].part.command.now;
+                counted(row, now)
+            }
+            Unfiltered::Marker(_) => (false, 1),
+        };
+        self.counts[0] += u64::from(is_live);
+        self.counts[1] += tombstones;
+    }
+
+    fn end_part(&mut self) {
+        let Some(merge) = self.current.take() else { return };
+        let of_replicas = merge.differences();
+        if of_replicas.iter().any(|updates| !updates.is_empty()) {
+            self.repairs.push(Repair { part: self.next - 1, of_replicas });
+        }
+    }
+
+    /// Goes to the next part; false: there is none.
+    fn open(&mut self) -> Result<bool, ReadError> {
+        let Some(asked) = self.parts.get(self.next) else { return Ok(false) };
+        if asked.replicas.is_empty() {
+            self.missing = Some(Missing::Part(self.next));
+            return Err(ReadError::WouldBlock);
+        }
+        let command = &asked.part.command;
+        let answers: Vec<Answers> = asked.replicas.iter().map(|(_, answers)| answers.clone()).collect();
+        self.current = Some(ReplicaMerge::new(&command.table, &answers, command.reversed, &command.columns));
+        self.next += 1;
+        Ok(true)
+    }
+
+    /// Notes what the merge lacks where it has ended early.
+    fn noted<T>(&mut self, result: Result<T, ReadError>) -> Result<T, ReadError> {
+        if let (Err(ReadError::WouldBlock), Some(merge)) = (&result, &self.current) {
+            self.missing = Some(Missing::Further(self.next - 1, merge.lacks().to_vec()));
+        }
+        result
+    }
+}
+
+impl PartitionStream for ReadingStream<'_> {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        loop {
+            if let Some(current) = &mut self.current {
+                let next = current.next_partition();
+                if let Some(head) = self.noted(next)? {
+                    return Ok(Some(head));
+                }
+                self.end_part();
+            }
+            if !self.open()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        let Some(current) = &mut self.current else { return Ok(None) };
+        let next = current.next_unfiltered();
+        let next = self.noted(next)?;
+        if let Some(item) = &next {
+            self.count(item);
+        }
+        Ok(next)
+    }
+}
