@@ -22,6 +22,7 @@ pub mod operations;
 pub mod replica;
 pub mod result_room;
 pub mod sampling;
+pub mod schema_agreement;
 pub mod schema_changes;
 mod serve;
 mod size_estimates;

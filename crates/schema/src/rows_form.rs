@@ -6,7 +6,8 @@
 //!
 //! * [`rows_of`]: a keyspace as rows;
 //! * [`diff`]: what to write when a keyspace changes;
-//! * [`Schema::from_rows`]: the whole schema from the stored rows.
+//! * [`Schema::from_rows`]: the whole schema from the stored rows;
+//! * [`Schema::with_rows`]: some keyspaces of a schema read again.
 //!
 //! Functions, aggregates and triggers are not executed yet. Their rows are kept unchanged with the
 //! keyspace or table that they belong to.
@@ -16,11 +17,10 @@ use types::{CqlType, UserType, literal};
 
 use crate::{
     ColumnMask, ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams,
-    ViewDefinition, rows_form::values::*, type_text,
+    ViewDefinition, rows_form::values::*, system, type_text,
 };
 
 mod decode;
-mod digest;
 pub mod values;
 
 pub use crate::schema_row::{SchemaRow, SchemaTable, SchemaWrite};
@@ -47,10 +47,18 @@ pub fn diff(before: Option<&KeyspaceMetadata>, after: Option<&KeyspaceMetadata>)
             .into_iter()
             .map(|table| SchemaWrite::DeletePartition { table, keyspace: before.name.clone() })
             .collect(),
-        (None, Some(after)) => rows_of(after).into_iter().map(put).collect(),
+        (None, Some(after)) => create(after),
         (Some(before), Some(after)) if before == after => Vec::new(),
         (Some(before), Some(after)) => diff_content(before, after),
     }
+}
+
+fn create(keyspace: &KeyspaceMetadata) -> Vec<SchemaWrite> {
+    let types = keyspace.user_types.values().map(|udt| type_row(&keyspace.name, udt));
+    let rows = std::iter::once(keyspace_row(keyspace)).chain(types).chain(keyspace.kept.iter().cloned());
+    let mut writes: Vec<_> = rows.map(put).collect();
+    keyspace.tables.values().for_each(|table| create_table(table, &mut writes));
+    writes
 }
 
 fn diff_content(before: &KeyspaceMetadata, after: &KeyspaceMetadata) -> Vec<SchemaWrite> {
@@ -61,30 +69,89 @@ fn diff_content(before: &KeyspaceMetadata, after: &KeyspaceMetadata) -> Vec<Sche
     diff_rows(before.kept.iter().cloned(), after.kept.iter().cloned(), &mut writes);
     for (name, old) in &before.tables {
         if after.tables.get(name).is_none_or(|new| new.id != old.id) {
-            diff_rows(rows_of_table(old), std::iter::empty(), &mut writes);
+            drop_table(old, &mut writes);
         }
     }
     for (name, new) in &after.tables {
         match before.tables.get(name).filter(|old| old.id == new.id) {
             Some(old) if old == new => {}
-            Some(old) => diff_rows(rows_of_table(old), rows_of_table(new), &mut writes),
-            None => diff_rows(std::iter::empty(), rows_of_table(new), &mut writes),
+            Some(old) => alter_table(old, new, &mut writes),
+            None => create_table(new, &mut writes),
         }
     }
     writes
 }
 
+fn create_table(table: &TableMetadata, writes: &mut Vec<SchemaWrite>) {
+    writes.push(put(own_row(table)));
+    columns(table).for_each(|column| put_column(table, column, writes));
+    writes.extend(rows_beside_columns(table).map(put));
+}
+
+/// The row of the table itself is written again with every change, however small.
+fn alter_table(old: &TableMetadata, new: &TableMetadata, writes: &mut Vec<SchemaWrite>) {
+    let of_columns = |table: &TableMetadata| -> Vec<(SchemaRow, Option<SchemaRow>)> {
+        columns(table).map(|column| (column_row(table, column), mask_row_of(table, column))).collect()
+    };
+    let (before, after) = (of_columns(old), of_columns(new));
+    let beside = |table| rows_beside_columns(table).collect::<Vec<_>>();
+    // only a user type of one of its columns is another
+    if own_row(old) == own_row(new) && before == after && beside(old) == beside(new) {
+        return;
+    }
+    writes.push(put(own_row(new)));
+    let still = |row: &SchemaRow| after.iter().any(|(other, _)| other.clustering == row.clustering);
+    writes.extend(before.iter().filter(|(row, _)| !still(row)).map(|(row, _)| delete(row)));
+    for (column, rows) in columns(new).zip(&after) {
+        if !before.contains(rows) {
+            put_column(new, column, writes);
+        }
+    }
+    diff_rows(rows_beside_columns(old), rows_beside_columns(new), writes);
+}
+
+/// Masks of the table stay behind, as they do in Cassandra; a table that is created again under
+/// its name deletes them.
+fn drop_table(table: &TableMetadata, writes: &mut Vec<SchemaWrite>) {
+    writes.push(delete(&own_row(table)));
+    writes.extend(columns(table).map(|column| delete(&column_row(table, column))));
+    writes.extend(rows_beside_columns(table).map(|row| delete(&row)));
+}
+
+/// Writes a column with its mask, or deletes the mask that a column of this name may have had.
+/// Columns of built-in keyspaces have none, and nodes of earlier versions could not read that.
+fn put_column(table: &TableMetadata, column: &ColumnMetadata, writes: &mut Vec<SchemaWrite>) {
+    let row = column_row(table, column);
+    match mask_row_of(table, column) {
+        Some(mask) => writes.push(put(mask)),
+        None if system::is_system_keyspace(&table.keyspace) => {}
+        None => writes.push(SchemaWrite::DeleteRow {
+            table: SchemaTable::ColumnMasks,
+            keyspace: row.keyspace.clone(),
+            clustering: row.clustering.clone(),
+        }),
+    }
+    writes.push(put(row));
+}
+
 fn rows_of_table(table: &TableMetadata) -> impl Iterator<Item = SchemaRow> {
-    let own = match &table.view {
+    std::iter::once(own_row(table))
+        .chain(columns(table).map(|column| column_row(table, column)))
+        .chain(table.masks.iter().map(|(column, mask)| mask_row(table, column, mask)))
+        .chain(rows_beside_columns(table))
+}
+
+fn own_row(table: &TableMetadata) -> SchemaRow {
+    match &table.view {
         Some(view) => view_row(table, view),
         None => table_row(table),
-    };
-    std::iter::once(own)
-        .chain(columns(table).map(|column| column_row(table, column)))
-        .chain(table.dropped.values().map(|column| dropped_row(table, column)))
-        .chain(table.indexes.values().map(|index| index_row(table, index)))
-        .chain(table.masks.iter().map(|(column, mask)| mask_row(table, column, mask)))
-        .chain(table.kept.iter().cloned())
+    }
+}
+
+fn rows_beside_columns(table: &TableMetadata) -> impl Iterator<Item = SchemaRow> {
+    let dropped = table.dropped.values().map(|column| dropped_row(table, column));
+    let indexes = table.indexes.values().map(|index| index_row(table, index));
+    dropped.chain(indexes).chain(table.kept.iter().cloned())
 }
 
 fn diff_rows(
@@ -94,29 +161,13 @@ fn diff_rows(
 ) {
     let (old, new): (Vec<_>, Vec<_>) = (old.collect(), new.collect());
     let same_place = |a: &SchemaRow, b: &SchemaRow| a.table == b.table && a.clustering == b.clustering;
-    for row in &old {
-        if !new.iter().any(|other| same_place(row, other)) {
-            writes.push(SchemaWrite::DeleteRow {
-                table: row.table,
-                keyspace: row.keyspace.clone(),
-                clustering: row.clustering.clone(),
-            });
-        }
-    }
-    let written = || new.iter().filter(|row| !old.contains(row));
-    writes.extend(written().filter(|row| is_unmasked(row, &new)).map(|row| SchemaWrite::DeleteRow {
-        table: SchemaTable::ColumnMasks,
-        keyspace: row.keyspace.clone(),
-        clustering: row.clustering.clone(),
-    }));
-    writes.extend(written().cloned().map(put));
+    let gone = old.iter().filter(|row| !new.iter().any(|other| same_place(row, other)));
+    writes.extend(gone.map(delete));
+    writes.extend(new.iter().filter(|row| !old.contains(row)).cloned().map(put));
 }
 
-/// Whether the row is a column without a mask. Cassandra leaves the masks of a dropped table
-/// behind; a table that is created again under its name must not get them.
-fn is_unmasked(row: &SchemaRow, all: &[SchemaRow]) -> bool {
-    let masks = |other: &&SchemaRow| other.table == SchemaTable::ColumnMasks && other.clustering == row.clustering;
-    row.table == SchemaTable::Columns && !all.iter().any(|other| masks(&other))
+fn delete(row: &SchemaRow) -> SchemaWrite {
+    SchemaWrite::DeleteRow { table: row.table, keyspace: row.keyspace.clone(), clustering: row.clustering.clone() }
 }
 
 fn put(row: SchemaRow) -> SchemaWrite {
@@ -231,6 +282,10 @@ fn dropped_row(table: &TableMetadata, column: &DroppedColumn) -> SchemaRow {
 fn index_row(table: &TableMetadata, index: &IndexMetadata) -> SchemaRow {
     let cells = vec![("kind", text(index.kind.name())), ("options", text_map(&index.options))];
     row(SchemaTable::Indexes, &table.keyspace, &[&table.name, &index.name], cells)
+}
+
+fn mask_row_of(table: &TableMetadata, column: &ColumnMetadata) -> Option<SchemaRow> {
+    table.masks.get(&column.name).map(|mask| mask_row(table, &column.name, mask))
 }
 
 /// The row of a mask. A list holds no null, so a second list says which arguments are null.

@@ -1,5 +1,7 @@
 //! Rows of the `system_schema` tables and writes to them, as plain values.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 /// One row of a `system_schema` table.
@@ -13,6 +15,13 @@ pub struct SchemaRow {
     pub clustering: Vec<Bytes>,
     /// The regular columns by name; a column that is not in the list is null.
     pub cells: Vec<(String, Bytes)>,
+}
+
+impl SchemaRow {
+    /// The cells by name, whatever their order.
+    pub fn content(&self) -> BTreeMap<&str, &Bytes> {
+        self.cells.iter().map(|(name, value)| (name.as_str(), value)).collect()
+    }
 }
 
 /// A write to a `system_schema` table.
@@ -51,12 +60,10 @@ pub enum SchemaTable {
     ColumnMasks,
     /// columns
     Columns,
-    /// triggers
-    Triggers,
     /// dropped_columns
     DroppedColumns,
-    /// views
-    Views,
+    /// triggers
+    Triggers,
     /// types
     Types,
     /// functions
@@ -67,6 +74,8 @@ pub enum SchemaTable {
     Indexes,
     /// tables
     Tables,
+    /// views
+    Views,
     /// keyspaces
     Keyspaces,
 }
@@ -76,14 +85,14 @@ impl SchemaTable {
     pub const ALL: [Self; 11] = [
         Self::ColumnMasks,
         Self::Columns,
-        Self::Triggers,
         Self::DroppedColumns,
-        Self::Views,
+        Self::Triggers,
         Self::Types,
         Self::Functions,
         Self::Aggregates,
         Self::Indexes,
         Self::Tables,
+        Self::Views,
         Self::Keyspaces,
     ];
 
@@ -92,14 +101,14 @@ impl SchemaTable {
         match self {
             Self::ColumnMasks => "column_masks",
             Self::Columns => "columns",
-            Self::Triggers => "triggers",
             Self::DroppedColumns => "dropped_columns",
-            Self::Views => "views",
+            Self::Triggers => "triggers",
             Self::Types => "types",
             Self::Functions => "functions",
             Self::Aggregates => "aggregates",
             Self::Indexes => "indexes",
             Self::Tables => "tables",
+            Self::Views => "views",
             Self::Keyspaces => "keyspaces",
         }
     }

@@ -1,4 +1,5 @@
-//! The whole node on a simulated machine: what it acknowledges, and random histories against a naive twin (`model`).
+//! The whole node on a simulated machine: what it acknowledges, random histories against a naive twin (`model`), and
+//! schemas beside Cassandra's (`ring_schema`).
 
 // A client of these tests stands outside the house.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)]
@@ -7,3 +8,5 @@
 mod acknowledged;
 #[path = "tests/model.rs"]
 mod model;
+#[path = "tests/ring_schema.rs"]
+mod ring_schema;

@@ -197,7 +197,8 @@ impl Recovery<'_> {
     /// The stored schema; where there is none, the one that came with the options.
     fn load_schema(&self, built_in: &Schema) -> Result<Schema, StorageError> {
         let now = self.env.clock.now_seconds();
-        let loaded = schema_tables::load(built_in, &|table| self.tables.get(&table.id).cloned(), now, None)?;
+        let stored = schema_tables::read(built_in, &|table| self.tables.get(&table.id).cloned(), now)?;
+        let loaded = schema_tables::load(&stored, now);
         let is_of_users = |schema: &Schema| schema.keyspaces.keys().any(|name| !is_system_keyspace(name));
         match &self.options.offered_schema {
             Some(_) if is_of_users(&loaded) => {

@@ -1,36 +1,46 @@
-//! Changing the schema: rows into the schema tables, tables made, altered and dropped, the new snapshot published.
+//! Changing the schema: rows into the schema tables, tables made, altered and dropped, the new
+//! snapshot published.
 //!
-//! One change at a time. The new schema is in force when [`change`] returns; it may be told to a client once its position in
-//! the commit log is durable, and only then may the files of dropped tables go ([`crate::drops`]).
+//! A change is made here ([`change`]), or it comes from another node as rows ([`merge`]). One at a
+//! time. The new schema is in force when they return; it may be told to anybody once its position
+//! in the commit log is durable, and only then may the files of dropped tables go ([`crate::drops`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use rows::Mutation;
 use schema::rows_form;
 use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata};
 
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::schema_tables::StoredSchema;
 use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 use crate::table::view::View;
 use crate::{directories, index, opening, schema_tables, write};
 
-/// Microseconds between two changes at least: a row that replaces another deletes it one microsecond before.
+/// Microseconds between two changes at least: a row that replaces another deletes it one
+/// microsecond before.
 const CHANGE_STEP: i64 = 2;
 
 /// What a change did.
 pub struct Changed {
+    /// The schema before.
+    pub before: Arc<Schema>,
     /// The schema in force.
     pub schema: Arc<Schema>,
-    /// Where the log must be durable up to.
+    /// The rows that were written, as other nodes need them.
+    pub written: Vec<Mutation>,
+    /// The log must be durable up to here before the change is told to anybody.
     pub position: Option<LogPosition>,
     /// Tables whose files may go once it is.
     pub dropped: Vec<Arc<TableStore>>,
 }
 
-/// Changes the schema by a function of what it is. Ok(Err): the function refuses or has nothing to change.
+/// Changes the schema by a function of what it is. Ok(Err): the function refuses or has nothing to
+/// change.
 pub fn change<R>(
     engine: &Engine,
     decide: impl FnOnce(&Schema) -> Result<Schema, R>,
@@ -44,16 +54,67 @@ pub fn change<R>(
         Ok(after) => after,
         Err(refused) => return Ok(Err(refused)),
     };
-    // all that can fail comes before the rows are in the log: a change that was answered with an error must not be in force after a restart
+    let mut stored = stored(engine)?;
+    // two changes at one reading of the clock, over a clock that was set back, or after rows of a
+    // node whose clock is ahead: the later change wins
+    let timestamp = engine.next_timestamp(CHANGE_STEP).max(stored.newest().saturating_add(CHANGE_STEP));
+    let written = mutations(engine, &difference(&before, &after), timestamp)?;
+    stored.merge(&written);
+    let after = Schema { version: stored.version(engine.env.clock.now_seconds()), ..after };
+    bring_about(engine, before, after, written).map(Ok)
+}
+
+/// Takes in rows of schema tables that another node has written, with their timestamps: the schemas
+/// of both nodes are the same afterwards. `None`: there is nothing in them that is not here.
+pub fn merge(engine: &Engine, received: Vec<Mutation>) -> Result<Option<Changed>, StorageError> {
+    if engine.options.read_only {
+        return Err(StorageError::ReadOnly);
+    }
+    let received = schema_tables::only_of_ring(received);
+    let _one_at_a_time = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
+    let before = engine.schema();
+    let now = engine.env.clock.now_seconds();
+    let mut stored = stored(engine)?;
+    let old = stored.clone();
+    let touched = stored.merge(&received);
+    if stored == old {
+        return Ok(None);
+    }
+    let loaded = before.with_rows(&touched, &stored.rows(Some(&touched), now));
+    schema_tables::tell(&loaded.ignored, &loaded.unreadable);
+    let after = Schema { version: stored.version(now), ..loaded.schema };
+    bring_about(engine, before, after, received).map(Some)
+}
+
+/// All that the schema tables hold, deletions included, as one mutation a keyspace: the answer to a
+/// node that asks for the schema.
+pub fn all_rows(engine: &Engine) -> Result<Vec<Mutation>, StorageError> {
+    let _no_change = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
+    Ok(stored(engine)?.mutations())
+}
+
+fn stored(engine: &Engine) -> Result<StoredSchema, StorageError> {
+    let built_in = engine.schema();
+    schema_tables::read(&built_in, &|table| engine.table(table.id), engine.env.clock.now_seconds())
+}
+
+/// Stores a change and puts it in force.
+fn bring_about(
+    engine: &Engine,
+    before: Arc<Schema>,
+    after: Schema,
+    written: Vec<Mutation>,
+) -> Result<Changed, StorageError> {
+    // all that can fail comes before the rows are in the log: a change that was answered with an
+    // error must not be in force after a restart
     let prepared = prepare(engine, &before, &after)?;
     index::built::forget_dropped(engine, &before, &after)?;
-    let position = store_difference(engine, &before, &after)?;
+    let position = write_rows(engine, &written)?;
     let dropped = apply_to_tables(engine, &after, prepared);
-    let mut after = after;
-    after.version = after.digest();
-    engine.schema.store(Arc::new(after));
+    let schema = Arc::new(after);
+    engine.schema.store(Arc::clone(&schema));
     index::built::begin_new(engine, &before);
-    Ok(Ok(Changed { schema: engine.schema(), position, dropped }))
+    Ok(Changed { before, schema, written, position, dropped })
 }
 
 /// What a change needs of the disk, opened before the change is stored. Directories of new tables stay where the change then fails.
@@ -95,7 +156,7 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
     Ok(prepared)
 }
 
-fn store_difference(engine: &Engine, before: &Schema, after: &Schema) -> Result<Option<LogPosition>, StorageError> {
+fn difference(before: &Schema, after: &Schema) -> Vec<rows_form::SchemaWrite> {
     let mut writes = Vec::new();
     for (name, old) in &before.keyspaces {
         if !after.keyspaces.contains_key(name) {
@@ -105,19 +166,24 @@ fn store_difference(engine: &Engine, before: &Schema, after: &Schema) -> Result<
     for (name, new) in after.keyspaces.iter().filter(|(_, keyspace)| !keyspace.is_virtual) {
         writes.extend(rows_form::diff(before.keyspace(name).map(Arc::as_ref), Some(new)));
     }
-    write_rows(engine, &writes)
+    writes
 }
 
-fn write_rows(engine: &Engine, writes: &[rows_form::SchemaWrite]) -> Result<Option<LogPosition>, StorageError> {
-    if writes.is_empty() {
+fn mutations(
+    engine: &Engine,
+    writes: &[rows_form::SchemaWrite],
+    timestamp: i64,
+) -> Result<Vec<Mutation>, StorageError> {
+    schema_tables::mutations(&engine.schema(), writes, timestamp, engine.env.clock.now_seconds())
+}
+
+fn write_rows(engine: &Engine, mutations: &[Mutation]) -> Result<Option<LogPosition>, StorageError> {
+    if mutations.is_empty() {
         return Ok(None);
     }
-    // two changes at one reading of the clock, or over a clock that was set back: the later one wins
-    let now = engine.next_timestamp(CHANGE_STEP);
-    let mutations = schema_tables::mutations(&schema::system::schema(), writes, now, engine.env.clock.now_seconds())?;
     // a node that only reads has the rows in memory: clients find the schema there
     let logged = !engine.options.read_only;
-    let applied = write::apply(&mutations, &engine.log, logged, |update| {
+    let applied = write::apply(mutations, &engine.log, logged, |update| {
         engine.table(update.table.id).ok_or_else(|| StorageError::UnknownTable { table: update.table.name.clone() })
     })?;
     engine.memory.take(applied.added);
@@ -160,24 +226,53 @@ fn dropped_indexes(before: &View, after: &View) -> Vec<Arc<TableStore>> {
     gone
 }
 
-/// Writes the rows of the keyspaces that are not in the schema tables yet: the built-in ones, as Cassandra has them there, and those
-/// that were read from `schema.cql` files.
+/// Writes what the schema tables lack: the rows of the built-in keyspaces, as Cassandra has them
+/// there, and those of keyspaces that were read from `schema.cql` files. The schema in force gets
+/// the version of what is stored.
 pub(crate) fn store_missing(engine: &Engine) -> Result<(), StorageError> {
-    let built_in = schema::system::schema();
     let schema = engine.schema();
-    let stored = schema
-        .keyspaces
-        .values()
-        .filter(|keyspace| !keyspace.is_virtual)
-        .map(Arc::as_ref)
-        .collect::<Vec<&KeyspaceMetadata>>();
     let now = engine.env.clock.now_seconds();
-    let present = schema_tables::stored_keyspaces(&built_in, &|table| engine.table(table.id), now)?;
+    let mut stored = stored(engine)?;
+    let present = stored.keyspaces(now);
     let mut writes = Vec::new();
-    for keyspace in stored {
-        if !present.contains(&keyspace.name) {
-            writes.extend(rows_form::diff(None, Some(keyspace)));
+    for (name, keyspace) in schema.keyspaces.iter().filter(|(_, keyspace)| !keyspace.is_virtual) {
+        match schema::system::generation(name) {
+            Some(generation) => {
+                let missing = missing_rows(&stored, keyspace, generation, now);
+                let missing = mutations(engine, &missing, generation)?;
+                write_rows(engine, &missing)?;
+                stored.merge(&missing);
+            }
+            None if present.contains(name) => {}
+            None => writes.extend(rows_form::diff(None, Some(keyspace))),
         }
     }
-    write_rows(engine, &writes).map(|_| ())
+    let written = mutations(engine, &writes, engine.next_timestamp(CHANGE_STEP))?;
+    write_rows(engine, &written)?;
+    stored.merge(&written);
+    engine.schema.store(Arc::new(Schema { version: stored.version(now), ..Schema::clone(&schema) }));
+    Ok(())
+}
+
+/// The writes that complete a built-in keyspace which all nodes of a ring share: rows that are not
+/// there, and rows of an earlier generation that are others now. They are written with the
+/// timestamp of the generation, so that whichever node writes them, all have the same.
+fn missing_rows(
+    stored: &StoredSchema,
+    keyspace: &KeyspaceMetadata,
+    generation: i64,
+    now: u32,
+) -> Vec<rows_form::SchemaWrite> {
+    let built_in = schema::system::keyspaces().into_iter().find(|built_in| built_in.name == keyspace.name);
+    let mut writes = built_in.map_or_else(Vec::new, |built_in| rows_form::diff(None, Some(&built_in)));
+    writes.retain(|write| match write {
+        rows_form::SchemaWrite::Put { row, .. } => match stored.row(row, now) {
+            // the replication that was chosen for the keyspace stays
+            Some(_) if row.table == rows_form::SchemaTable::Keyspaces => false,
+            Some((timestamp, found)) => timestamp < generation && found.content() != row.content(),
+            None => true,
+        },
+        _ => false,
+    });
+    writes
 }

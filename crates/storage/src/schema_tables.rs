@@ -1,42 +1,72 @@
-//! The schema in the engine's own `system_schema` tables: read from them at start, written to them when it changes.
+//! The schema in the engine's own `system_schema` tables: read from them at start, written to them
+//! when it changes.
 //!
-//! Agrees with `org.apache.cassandra.schema.SchemaKeyspace`: same tables, same rows, so that Cassandra finds its schema in a
-//! directory that Helenus wrote.
+//! Agrees with `org.apache.cassandra.schema.SchemaKeyspace`: same tables, same rows, same version,
+//! so that Cassandra finds its schema in a directory that Helenus wrote, and nodes of both kinds
+//! agree on one.
+
+mod stored;
+mod version;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rows::live::{LiveRows, TombstoneLimits};
-use rows::{Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, Mutation, PartitionUpdate, ReadError, Row};
-use schema::rows_form::{SchemaRow, SchemaTable, SchemaWrite};
+use rows::{Cell, ClusteringValues, DeletionTime, Liveness, Mutation, PartitionUpdate, ReadError, Row};
+use schema::rows_form::{SchemaTable, SchemaWrite};
+use schema::system::is_local_keyspace;
 use schema::{Schema, TableMetadata};
 use types::DecoratedKey;
 
 use crate::error::StorageError;
 use crate::table::TableStore;
 
+pub use stored::{StoredSchema, schema_table};
+
 /// The keyspace of these tables.
 pub const KEYSPACE: &str = "system_schema";
 
-/// The schema as stored. `built_in` has the schema tables themselves; `previous` keeps column ids.
-pub fn load(
+/// Reads all of the schema tables. `built_in` has the definitions of these tables.
+pub fn read(
     built_in: &Schema,
     store_of: &dyn Fn(&TableMetadata) -> Option<Arc<TableStore>>,
     now: u32,
-    previous: Option<&Schema>,
-) -> Result<Schema, StorageError> {
-    let mut rows = Vec::new();
+) -> Result<StoredSchema, StorageError> {
+    let mut stored = StoredSchema::default();
     for table in SchemaTable::ALL {
         let metadata = metadata(built_in, table)?;
-        let Some(store) = store_of(&metadata) else { continue };
-        rows.extend(read_rows(&store, table, &metadata, now)?);
+        if let Some(store) = store_of(&metadata) {
+            read_table(&mut stored, &store, table, now)?;
+        }
     }
-    let loaded = Schema::from_rows(rows, previous)
-        .map_err(|error| StorageError::Refused { why: format!("the stored schema cannot be read: {error}") })?;
-    for ignored in &loaded.ignored {
+    Ok(stored)
+}
+
+fn read_table(
+    stored: &mut StoredSchema,
+    store: &Arc<TableStore>,
+    table: SchemaTable,
+    now: u32,
+) -> Result<(), ReadError> {
+    let metadata = store.table();
+    let mut stream = crate::read::read_all(store, now)?;
+    stored.add(table, |key| PartitionUpdate::new(Arc::clone(&metadata), key), stream.as_mut())
+}
+
+/// The schema as stored, still without its version.
+pub fn load(stored: &StoredSchema, now: u32) -> Schema {
+    let loaded = Schema::from_rows(stored.rows(None, now), None);
+    tell(&loaded.ignored, &loaded.unreadable);
+    loaded.schema
+}
+
+/// Says what of the stored schema is not in force.
+pub fn tell(ignored: &[String], unreadable: &[String]) {
+    for ignored in ignored {
         tracing::warn!(%ignored, "a part of the stored schema is not executed yet and left as it is");
     }
-    Ok(loaded.schema)
+    for error in unreadable {
+        tracing::error!(%error, "a part of the stored schema cannot be read; its rows are kept and it is left out");
+    }
 }
 
 fn metadata(built_in: &Schema, table: SchemaTable) -> Result<Arc<TableMetadata>, StorageError> {
@@ -44,37 +74,6 @@ fn metadata(built_in: &Schema, table: SchemaTable) -> Result<Arc<TableMetadata>,
         .table(KEYSPACE, table.name())
         .cloned()
         .ok_or_else(|| StorageError::UnknownTable { table: format!("{KEYSPACE}.{}", table.name()) })
-}
-
-fn read_rows(
-    store: &Arc<TableStore>,
-    table: SchemaTable,
-    metadata: &Arc<TableMetadata>,
-    now: u32,
-) -> Result<Vec<SchemaRow>, ReadError> {
-    let mut stream = crate::read::read_all(store, now)?;
-    let mut live = LiveRows::new(stream.as_mut(), Arc::clone(metadata), now, TombstoneLimits::NONE);
-    let mut rows = Vec::new();
-    while let Some(partition) = live.next_partition()? {
-        let Ok(keyspace) = String::from_utf8(partition.key.key.to_vec()) else { continue };
-        while let Some(row) = live.next_row()? {
-            rows.push(SchemaRow {
-                table,
-                keyspace: keyspace.clone(),
-                clustering: row.clustering.iter().map(|value| value.clone().unwrap_or_default()).collect(),
-                cells: cells(&row, metadata),
-            });
-        }
-    }
-    Ok(rows)
-}
-
-fn cells(row: &Row, table: &TableMetadata) -> Vec<(String, Bytes)> {
-    let named = |data: &ColumnData| match data {
-        ColumnData::Simple(cell) => table.column(cell.column).map(|column| (column.name.clone(), cell.value.clone())),
-        ColumnData::Complex(_) => None,
-    };
-    row.columns.iter().filter_map(named).collect()
 }
 
 /// The mutations that carry out schema writes, one a keyspace and in their order, at a timestamp.
@@ -133,14 +132,21 @@ fn fill(update: &mut PartitionUpdate, write: &SchemaWrite, timestamp: i64, now: 
     }
 }
 
-/// Names of the keyspaces that have a row.
-pub fn stored_keyspaces(
-    built_in: &Schema,
-    store_of: &dyn Fn(&TableMetadata) -> Option<Arc<TableStore>>,
-    now: u32,
-) -> Result<std::collections::BTreeSet<String>, StorageError> {
-    let metadata = metadata(built_in, SchemaTable::Keyspaces)?;
-    let Some(store) = store_of(&metadata) else { return Ok(Default::default()) };
-    let rows = read_rows(&store, SchemaTable::Keyspaces, &metadata, now)?;
-    Ok(rows.into_iter().map(|row| row.keyspace).collect())
+/// Leaves out what other nodes may not say: rows of tables that are no schema tables, and of
+/// keyspaces that each node has for itself.
+pub fn only_of_ring(mutations: Vec<Mutation>) -> Vec<Mutation> {
+    let of_ring = |mutation: &Mutation| {
+        let name = String::from_utf8_lossy(&mutation.key.key);
+        let is_of_ring = !schema::system::VIRTUAL_KEYSPACES.contains(&name.as_ref()) && !is_local_keyspace(&name);
+        if !is_of_ring {
+            tracing::warn!(keyspace = %name, "rows of a keyspace that is not shared are not taken from other nodes");
+        }
+        is_of_ring
+    };
+    let mut mutations: Vec<Mutation> = mutations.into_iter().filter(of_ring).collect();
+    for mutation in &mut mutations {
+        mutation.updates.retain(|update| schema_table(&update.table).is_some());
+    }
+    mutations.retain(|mutation| !mutation.updates.is_empty());
+    mutations
 }

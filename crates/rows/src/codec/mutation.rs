@@ -178,6 +178,13 @@ impl<'a> MutationDecoder<'a> {
 
     /// Decodes one mutation. See [`decode_mutation`].
     pub fn decode(&mut self, buffer: &Bytes) -> Result<Option<Mutation>, CodecError> {
+        self.decode_next(buffer).map(|(mutation, _)| mutation)
+    }
+
+    /// Decodes the first of several mutations that follow one another, and gives the bytes that it
+    /// took. After an update of a table that is gone nothing that follows can be found: all bytes
+    /// are taken.
+    pub fn decode_next(&mut self, buffer: &Bytes) -> Result<(Option<Mutation>, usize), CodecError> {
         let mut cursor = Cursor::new(buffer);
         let count = cursor.uvint()?;
         if count == 0 || count > UPDATES_MAX {
@@ -193,8 +200,8 @@ impl<'a> MutationDecoder<'a> {
                 None => break,
             }
         }
-        let Some(first) = updates.first() else { return Ok(None) };
-        Ok(Some(Mutation { key: first.key.clone(), updates }))
+        let Some(first) = updates.first() else { return Ok((None, offset)) };
+        Ok((Some(Mutation { key: first.key.clone(), updates }), offset))
     }
 
     fn table(&self, id: TableId) -> Option<Arc<TableMetadata>> {

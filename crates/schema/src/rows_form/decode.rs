@@ -1,6 +1,6 @@
 //! Reads the whole schema from the rows of the schema tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,10 +19,16 @@ use crate::{
 /// The result of reading the schema tables.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The schema, with the built-in keyspaces.
+    /// The schema, with the built-in keyspaces. Its version is that of the schema before.
     pub schema: Schema,
-    /// Elements that have rows but are not executed yet, for instance "materialized view ks.name".
+    /// Elements that have rows but are not executed yet, for instance "function ks.name".
     pub ignored: Vec<String>,
+    /// Elements that cannot be read, each with the reason. A table that was in force before stays
+    /// as it was; everything else is left out.
+    ///
+    /// Rows that other nodes write may be so: one node drops a table while another alters it, and
+    /// what is left of both is a table without columns.
+    pub unreadable: Vec<String>,
 }
 
 type RowsByTable<'a> = BTreeMap<SchemaTable, Vec<Row<'a>>>;
@@ -32,26 +38,17 @@ impl Schema {
     /// schema before the change: tables that it has keep the ids of their columns.
     ///
     /// Rows of keyspaces that are local to the node are skipped, because the program defines them.
-    pub fn from_rows(rows: impl IntoIterator<Item = SchemaRow>, previous: Option<&Schema>) -> Result<Loaded> {
+    pub fn from_rows(rows: impl IntoIterator<Item = SchemaRow>, previous: Option<&Schema>) -> Loaded {
         let rows: Vec<SchemaRow> = rows.into_iter().collect();
-        let mut keyspaces: BTreeMap<&str, RowsByTable<'_>> = BTreeMap::new();
-        for row in rows.iter().filter(|row| !system::is_local_keyspace(&row.keyspace)) {
-            keyspaces.entry(&row.keyspace).or_default().entry(row.table).or_default().push(Row(row));
-        }
-        let mut schema = match previous {
-            Some(previous) => previous.built_in_only(),
-            None => system::schema(),
-        };
-        let mut ignored = Vec::new();
-        for (name, rows) in &keyspaces {
-            let previous = previous.and_then(|schema| schema.keyspace(name)).map(Arc::as_ref);
-            let Some(keyspace) = read_keyspace(name, rows, previous, &mut ignored)? else {
-                continue;
-            };
-            schema.put_keyspace(keyspace);
-        }
-        schema.version = schema.digest();
-        Ok(Loaded { schema, ignored })
+        let names = rows.iter().map(|row| row.keyspace.clone()).collect();
+        let base = previous.map_or_else(system::schema, Schema::built_in_only);
+        read_keyspaces(base, previous, &names, &rows)
+    }
+
+    /// This schema, in which the keyspaces of these names are what the rows describe. A keyspace
+    /// without rows is gone, unless it is built in.
+    pub fn with_rows(&self, names: &BTreeSet<String>, rows: &[SchemaRow]) -> Loaded {
+        read_keyspaces(self.clone(), Some(self), names, rows)
     }
 
     /// The built-in keyspaces of this schema, without those of users.
@@ -61,6 +58,43 @@ impl Schema {
         schema.tables_by_id.retain(|_, table| system::is_system_keyspace(&table.keyspace));
         schema
     }
+}
+
+fn read_keyspaces(
+    mut schema: Schema,
+    previous: Option<&Schema>,
+    names: &BTreeSet<String>,
+    rows: &[SchemaRow],
+) -> Loaded {
+    let mut keyspaces: BTreeMap<&str, RowsByTable<'_>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| names.contains(&row.keyspace)) {
+        keyspaces.entry(&row.keyspace).or_default().entry(row.table).or_default().push(Row(row));
+    }
+    let (mut ignored, mut unreadable) = (Vec::new(), Vec::new());
+    let of_users =
+        |name: &&String| !system::is_local_keyspace(name) && !system::VIRTUAL_KEYSPACES.contains(&name.as_str());
+    for name in names.iter().filter(of_users) {
+        let previous = previous.and_then(|schema| schema.keyspace(name)).map(Arc::as_ref);
+        let mut reading = Reading { name, previous, ignored: &mut ignored, unreadable: &mut unreadable };
+        match keyspaces.get(name.as_str()).map(|rows| reading.keyspace(rows)) {
+            Some(Ok(Some(keyspace))) => schema.put_keyspace(with_built_in_tables(keyspace)),
+            Some(Err(error)) => unreadable.push(error.message().to_owned()),
+            None | Some(Ok(None)) if system::is_system_keyspace(name) => {}
+            None | Some(Ok(None)) => schema = schema.without_keyspace(name),
+        }
+    }
+    Loaded { schema, ignored, unreadable }
+}
+
+/// A directory or a ring of an earlier version lacks tables that this program uses.
+fn with_built_in_tables(mut keyspace: KeyspaceMetadata) -> KeyspaceMetadata {
+    if system::generation(&keyspace.name).is_some() {
+        let built_in = system::keyspaces().into_iter().find(|built_in| built_in.name == keyspace.name);
+        for (name, table) in built_in.into_iter().flat_map(|built_in| built_in.tables) {
+            keyspace.tables.entry(name).or_insert(table);
+        }
+    }
+    keyspace
 }
 
 /// A row, with the functions that read its cells and name the row in errors.
@@ -106,69 +140,93 @@ fn rows_in<'a, 'b>(rows: &'b RowsByTable<'a>, table: SchemaTable) -> impl Iterat
     rows.get(&table).into_iter().flatten().copied()
 }
 
-fn read_keyspace(
-    name: &str,
-    rows: &RowsByTable<'_>,
-    previous: Option<&KeyspaceMetadata>,
-    ignored: &mut Vec<String>,
-) -> Result<Option<KeyspaceMetadata>> {
-    let Some(row) = rows_in(rows, SchemaTable::Keyspaces).next() else {
-        ignored.push(format!("rows of keyspace {name}, which has no row of its own"));
-        return Ok(None);
-    };
-    let replication = Replication::from_stored(row.need("replication", read_text_map)?);
-    let user_types = read_types(name, rows)?;
-    let mut keyspace = KeyspaceMetadata {
-        name: name.to_owned(),
-        durable_writes: row.need("durable_writes", read_boolean)?,
-        replication: replication.ok_or_else(|| row.corrupt("replication"))?,
-        tables: BTreeMap::new(),
-        user_types,
-        kept: Vec::new(),
-        is_virtual: false,
-    };
-    for row in rows_in(rows, SchemaTable::Tables).chain(rows_in(rows, SchemaTable::Views)) {
-        let table_name = row.key(0)?;
-        let previous = previous.and_then(|keyspace| keyspace.tables.get(&table_name)).map(Arc::as_ref);
-        let table = read_table(&table_name, row, rows, &keyspace.user_types, previous)?;
-        keyspace.tables.insert(table_name, Arc::new(table));
-    }
-    for (table, what) in [(SchemaTable::Functions, "function"), (SchemaTable::Aggregates, "aggregate")] {
-        for row in rows_in(rows, table) {
-            ignored.push(format!("{what} {name}.{}", row.key(0)?));
-            keyspace.kept.push(row.0.clone());
-        }
-    }
-    for row in rows_in(rows, SchemaTable::Triggers) {
-        ignored.push(format!("trigger on {name}.{}", row.key(0)?));
-    }
-    Ok(Some(keyspace))
+/// A keyspace that is read, and what is said of its rows.
+struct Reading<'a> {
+    name: &'a str,
+    previous: Option<&'a KeyspaceMetadata>,
+    ignored: &'a mut Vec<String>,
+    unreadable: &'a mut Vec<String>,
 }
 
-/// Reads user types in the order of their dependencies: each round takes the types whose fields are
-/// all known.
-fn read_types(keyspace: &str, rows: &RowsByTable<'_>) -> Result<BTreeMap<String, Arc<UserType>>> {
-    let mut waiting: Vec<Row<'_>> = rows_in(rows, SchemaTable::Types).collect();
-    let mut known: BTreeMap<String, Arc<UserType>> = BTreeMap::new();
-    while !waiting.is_empty() {
-        let before = waiting.len();
-        let mut still = Vec::new();
-        for row in waiting {
-            match read_type(keyspace, row, &known)? {
-                Some(udt) => {
-                    known.insert(udt.name.clone(), Arc::new(udt));
-                }
-                None => still.push(row),
+impl Reading<'_> {
+    /// `None`: the keyspace has no row of its own, which is what a concurrent DROP KEYSPACE leaves.
+    fn keyspace(&mut self, rows: &RowsByTable<'_>) -> Result<Option<KeyspaceMetadata>> {
+        let name = self.name;
+        let Some(row) = rows_in(rows, SchemaTable::Keyspaces).next() else {
+            self.ignored.push(format!("rows of keyspace {name}, which has no row of its own"));
+            return Ok(None);
+        };
+        let replication = Replication::from_stored(row.need("replication", read_text_map)?);
+        let mut keyspace = KeyspaceMetadata {
+            name: name.to_owned(),
+            durable_writes: row.need("durable_writes", read_boolean)?,
+            replication: replication.ok_or_else(|| row.corrupt("replication"))?,
+            tables: BTreeMap::new(),
+            user_types: self.types(rows),
+            kept: Vec::new(),
+            is_virtual: false,
+        };
+        for row in rows_in(rows, SchemaTable::Tables).chain(rows_in(rows, SchemaTable::Views)) {
+            if let Some(table) = self.table(row, rows, &keyspace.user_types) {
+                keyspace.tables.insert(table.name.clone(), table);
             }
         }
-        if still.len() == before {
-            return Err(SchemaError::Corrupt(format!(
-                "Cannot resolve UDTs for keyspace {keyspace}: some types are missing"
-            )));
+        for (table, what) in [(SchemaTable::Functions, "function"), (SchemaTable::Aggregates, "aggregate")] {
+            for row in rows_in(rows, table) {
+                self.ignored.push(format!("{what} {name}.{}", row.key(0)?));
+                keyspace.kept.push(row.0.clone());
+            }
         }
-        waiting = still;
+        for row in rows_in(rows, SchemaTable::Triggers) {
+            self.ignored.push(format!("trigger on {name}.{}", row.key(0)?));
+        }
+        Ok(Some(keyspace))
     }
-    Ok(known)
+
+    fn table(
+        &mut self,
+        row: Row<'_>,
+        rows: &RowsByTable<'_>,
+        user_types: &BTreeMap<String, Arc<UserType>>,
+    ) -> Option<Arc<TableMetadata>> {
+        let name = row.key(0);
+        let of_name = |name: &String| self.previous.and_then(|keyspace| keyspace.tables.get(name));
+        let previous = name.as_ref().ok().and_then(of_name);
+        match name.and_then(|name| read_table(&name, row, rows, user_types, previous.map(Arc::as_ref))) {
+            Ok(table) => Some(Arc::new(table)),
+            Err(error) => {
+                self.unreadable.push(error.message().to_owned());
+                let id = row.cell("id");
+                previous.filter(|table| id.is_some_and(|id| id.as_ref() == table.id.0)).cloned()
+            }
+        }
+    }
+
+    /// Reads user types in the order of their dependencies: each round takes the types whose
+    /// fields are all known.
+    fn types(&mut self, rows: &RowsByTable<'_>) -> BTreeMap<String, Arc<UserType>> {
+        let mut waiting: Vec<Row<'_>> = rows_in(rows, SchemaTable::Types).collect();
+        let mut known: BTreeMap<String, Arc<UserType>> = BTreeMap::new();
+        while !waiting.is_empty() {
+            let before = waiting.len();
+            let mut still = Vec::new();
+            for row in waiting {
+                match read_type(self.name, row, &known) {
+                    Ok(Some(udt)) => {
+                        known.insert(udt.name.clone(), Arc::new(udt));
+                    }
+                    Ok(None) => still.push(row),
+                    Err(error) => self.unreadable.push(error.message().to_owned()),
+                }
+            }
+            if still.len() == before {
+                self.unreadable.push(format!("Cannot resolve UDTs for keyspace {}: some types are missing", self.name));
+                break;
+            }
+            waiting = still;
+        }
+        known
+    }
 }
 
 fn read_type(keyspace: &str, row: Row<'_>, known: &BTreeMap<String, Arc<UserType>>) -> Result<Option<UserType>> {

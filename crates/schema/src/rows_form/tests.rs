@@ -1,6 +1,6 @@
 //! Tests: a keyspace survives the way through rows, and a change writes the right rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
@@ -50,12 +50,11 @@ fn keyspace() -> KeyspaceMetadata {
 #[test]
 fn a_keyspace_comes_back_from_its_rows() {
     let keyspace = keyspace();
-    let loaded = Schema::from_rows(rows_of(&keyspace), None).expect("readable");
+    let loaded = Schema::from_rows(rows_of(&keyspace), None);
     assert_eq!(loaded.schema.keyspace("ks").map(Arc::as_ref), Some(&keyspace));
     assert!(loaded.schema.table_by_id(TableId([7; 16])).is_some());
     assert!(loaded.schema.table("system", "local").is_some());
-    assert_ne!(loaded.schema.version, system::schema().version);
-    assert_eq!(loaded.schema.version[6] >> 4, 3);
+    assert_eq!(loaded.unreadable, Vec::<String>::new());
 }
 
 #[test]
@@ -71,7 +70,7 @@ fn masks_come_back_and_go_with_their_columns() {
     };
     table.masks.insert("c".to_owned(), mask);
     masked.tables.insert("t".to_owned(), Arc::new(table));
-    let loaded = Schema::from_rows(rows_of(&masked), None).expect("readable");
+    let loaded = Schema::from_rows(rows_of(&masked), None);
     assert_eq!(loaded.schema.keyspace("ks").map(Arc::as_ref), Some(&masked));
     assert_eq!(loaded.ignored, Vec::<String>::new());
     let deletes = |writes: &[SchemaWrite]| {
@@ -83,11 +82,13 @@ fn masks_come_back_and_go_with_their_columns() {
     let without = KeyspaceMetadata { tables: BTreeMap::new(), ..unmasked.clone() };
     assert_eq!(deletes(&diff(Some(&without), Some(&unmasked))), 1);
     assert_eq!(deletes(&diff(Some(&without), Some(&masked))), 0);
+    // Cassandra leaves the masks of a table that is dropped
+    assert_eq!(deletes(&diff(Some(&masked), Some(&without))), 0);
     // Cassandra leaves the mask of a column that was dropped
     let mut rows = rows_of(&masked);
     rows.retain(|row| row.table != SchemaTable::Columns || row.clustering[1] != "s");
     rows.iter_mut().filter(|row| row.table == SchemaTable::ColumnMasks).for_each(|row| row.clustering[1] = text("s"));
-    let loaded = Schema::from_rows(rows, None).expect("readable").schema;
+    let loaded = Schema::from_rows(rows, None).schema;
     assert!(loaded.table("ks", "t").is_some_and(|table| table.masks.is_empty()));
 }
 
@@ -95,7 +96,7 @@ fn masks_come_back_and_go_with_their_columns() {
 fn column_ids_outlive_a_reload() {
     let mut schema = system::schema();
     schema.put_keyspace(keyspace());
-    let loaded = Schema::from_rows(rows_of(&keyspace()), Some(&schema)).expect("readable").schema;
+    let loaded = Schema::from_rows(rows_of(&keyspace()), Some(&schema)).schema;
     assert_eq!(loaded.table("ks", "t"), schema.table("ks", "t"));
 }
 
@@ -135,27 +136,70 @@ fn only_what_changed_is_written() {
         shown,
         [
             "put keyspaces [] false",
+            "put tables [b\"t\"] true",
             "delete columns [b\"t\", b\"v\"]",
             "delete column_masks [b\"t\", b\"w\"]",
             "put columns [b\"t\", b\"w\"] false"
         ]
     );
     assert_eq!(diff(Some(&before), None).len(), SchemaTable::ALL.len());
-    assert_eq!(diff(None, Some(&before)).len(), rows_of(&before).len());
+    let is_row = |write: &&SchemaWrite| matches!(write, SchemaWrite::Put { .. });
+    assert_eq!(diff(None, Some(&before)).iter().filter(is_row).count(), rows_of(&before).len());
 }
 
+/// One broken table does not keep the others, and the rest of its keyspace, from being read.
 #[test]
 fn broken_rows_are_named() {
+    let read = |rows: Vec<SchemaRow>| {
+        let loaded = Schema::from_rows(rows, None);
+        assert!(loaded.schema.keyspace("ks").is_some());
+        assert_eq!(loaded.schema.table("ks", "t"), None);
+        loaded.unreadable
+    };
     let mut rows = rows_of(&keyspace());
     rows.retain(|row| row.table != SchemaTable::Columns);
-    let error = Schema::from_rows(rows, None).expect_err("no columns");
-    assert_eq!(error.message(), "No partition columns found for table ks.t in system_schema.columns");
+    assert_eq!(read(rows), ["No partition columns found for table ks.t in system_schema.columns"]);
     let mut rows = rows_of(&keyspace());
     rows.retain(|row| row.table != SchemaTable::Types || row.clustering[0] != "street");
-    let error = Schema::from_rows(rows, None).expect_err("a type is missing");
-    assert_eq!(error.message(), "Cannot resolve UDTs for keyspace ks: some types are missing");
+    let expected = [
+        "Cannot resolve UDTs for keyspace ks: some types are missing",
+        "system_schema.columns: type of ks.t.s is missing or unreadable",
+    ];
+    assert_eq!(read(rows), expected);
     let mut rows = rows_of(&keyspace());
     rows.iter_mut().for_each(|row| row.cells.retain(|(name, _)| name != "gc_grace_seconds"));
-    let error = Schema::from_rows(rows, None).expect_err("a cell is missing");
-    assert_eq!(error.message(), "system_schema.tables: gc_grace_seconds of ks.t is missing or unreadable");
+    assert_eq!(read(rows), ["system_schema.tables: gc_grace_seconds of ks.t is missing or unreadable"]);
+}
+
+/// Of a table that was in force, a broken row changes nothing; another table of the same name is
+/// not taken for it.
+#[test]
+fn a_table_that_becomes_unreadable_stays_as_it_was() {
+    let schema = Schema::from_rows(rows_of(&keyspace()), None).schema;
+    let names = BTreeSet::from(["ks".to_owned()]);
+    let mut rows = rows_of(&keyspace());
+    rows.retain(|row| row.table != SchemaTable::Columns);
+    let loaded = schema.with_rows(&names, &rows);
+    assert_eq!(loaded.schema.table("ks", "t"), schema.table("ks", "t"));
+    assert_eq!(loaded.unreadable.len(), 1);
+    let of_table = |row: &&mut SchemaRow| row.table == SchemaTable::Tables;
+    let row = rows.iter_mut().find(of_table).expect("a row");
+    row.cells.retain(|(name, _)| name != "id");
+    row.cells.push(("id".to_owned(), Bytes::from_static(&[9; 16])));
+    assert_eq!(schema.with_rows(&names, &rows).schema.table("ks", "t"), None);
+    assert_eq!(schema.with_rows(&names, &[]).schema.keyspace("ks"), None);
+}
+
+/// A table of a built-in keyspace that an earlier version did not have is there all the same, and
+/// the keyspace itself cannot go.
+#[test]
+fn built_in_keyspaces_stay_whole() {
+    let schema = system::schema();
+    let auth = schema.keyspace("system_auth").expect("built in");
+    let mut rows = rows_of(auth);
+    rows.retain(|row| row.clustering.first().is_none_or(|table| table != "cidr_groups"));
+    let loaded = Schema::from_rows(rows, None);
+    assert_eq!(loaded.schema.keyspace("system_auth"), Some(auth));
+    let names = BTreeSet::from(["system_auth".to_owned()]);
+    assert_eq!(schema.with_rows(&names, &[]).schema.keyspace("system_auth"), Some(auth));
 }
