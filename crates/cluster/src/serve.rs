@@ -8,6 +8,7 @@
 
 mod call;
 mod mutation;
+mod read;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use crate::node::Node;
 pub(crate) fn requested(node: &Arc<Node>, via: &Messenger, from: &Peer, _link: LinkType, message: Envelope) -> bool {
     match message.header.verb {
         Verb::MutationReq | Verb::ReadRepairReq => Call::spawn(node, via, from, message, mutation::serve),
+        Verb::ReadReq | Verb::RangeReq => Call::spawn(node, via, from, message, read::serve),
         _ => return false,
     }
     true
