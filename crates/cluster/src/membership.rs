@@ -79,6 +79,7 @@ impl Node {
             gossip,
             generation: i32::try_from(identity.generation).unwrap_or(i32::MAX),
             introduction,
+            known: Vec::new(),
         };
         let follower = Arc::new(Following(Arc::downgrade(self)));
         let membership = Membership::join(&self.env, options, follower).await?;

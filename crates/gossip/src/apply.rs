@@ -12,6 +12,13 @@ use crate::peer::Peer;
 use crate::status::Status;
 
 impl Gossip {
+    /// Takes what a look at the ring has shown (the shadow round), so that the nodes in it need not
+    /// be found again in rounds of gossip. Those that answer are alive.
+    pub fn adopt(&mut self, ring: States, now: Now) {
+        assert!(self.is_enabled, "a node adopts the ring when it shows itself");
+        self.apply(ring, now);
+    }
+
     /// Takes what others know. What this node says of itself is its own business.
     pub(crate) fn apply(&mut self, mut states: States, now: Now) {
         // joining nodes last: their tokens are compared with those of all others
@@ -116,6 +123,19 @@ impl Gossip {
         peer.since = now.monotonic;
         peer.arrivals.report(now.monotonic);
         self.tell(Event::Up(endpoint));
+        self.greet(endpoint);
+    }
+
+    /// Tells a peer that is alive now of this node, with a SYN of two digests: this node's and the
+    /// peer's.
+    ///
+    /// Two nodes that hear of each other from a third one know each other at once, not when one of
+    /// their rounds happens to reach the other. A SYN may list any endpoints, so Cassandra answers
+    /// this one like those of a round.
+    fn greet(&mut self, endpoint: SocketAddr) {
+        let digests = [self.options.local, endpoint].into_iter().filter_map(|of| self.digest(of)).collect();
+        let syn = self.syn(digests);
+        self.send(endpoint, syn);
     }
 
     pub(crate) fn mark_dead(&mut self, endpoint: SocketAddr, now: Duration) {

@@ -53,12 +53,12 @@ impl Gossip {
 
     /// The digests of all that is known, this node first.
     pub(crate) fn digests(&self) -> Vec<Digest> {
-        let digest = |(endpoint, state): (SocketAddr, &EndpointState)| Digest {
-            endpoint,
-            generation: state.generation,
-            max_version: state.max_version(),
-        };
-        self.states().map(digest).collect()
+        self.states().map(|(endpoint, state)| digest_of(endpoint, state)).collect()
+    }
+
+    /// The digest of one endpoint; None: it is not known.
+    pub(crate) fn digest(&self, endpoint: SocketAddr) -> Option<Digest> {
+        self.state(endpoint).map(|state| digest_of(endpoint, state))
     }
 
     fn states(&self) -> impl Iterator<Item = (SocketAddr, &EndpointState)> {
@@ -107,6 +107,10 @@ impl Gossip {
         };
         Some((digest.endpoint, state))
     }
+}
+
+fn digest_of(endpoint: SocketAddr, state: &EndpointState) -> Digest {
+    Digest { endpoint, generation: state.generation, max_version: state.max_version() }
 }
 
 /// The heartbeat, and the values above a version.

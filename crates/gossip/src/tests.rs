@@ -146,7 +146,7 @@ fn everybody_finds_everybody() {
     for seed in 1..=10 {
         let mut world = World::new(12, seed);
         world.loss = 10;
-        let rounds = (1..=60).find(|_| {
+        let rounds = (1..=120).find(|_| {
             world.run(1);
             world.converged()
         });

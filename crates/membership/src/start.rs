@@ -25,8 +25,16 @@ use crate::callbacks::Callbacks;
 use crate::introduction::Introduction;
 use crate::shared::{Follower, Messenger, Shared, State};
 
-/// The seeds are asked again after so long.
-const SHADOW_REPEAT: Duration = Duration::from_secs(5);
+/// The seeds are asked again after so long; each pause after that is twice as long, up to
+/// [`SHADOW_REPEAT_MAX`]. Cassandra asks every five seconds: nodes that start together, each in its
+/// own shadow round, would stand still for that long.
+const SHADOW_REPEAT_MIN: Duration = Duration::from_millis(250);
+
+/// The longest pause between two questions to the seeds.
+const SHADOW_REPEAT_MAX: Duration = Duration::from_secs(5);
+
+/// From this time on nodes that storage knows are asked too, beside the seeds.
+const SHADOW_OTHERS: Duration = Duration::from_secs(5);
 
 /// The look is given up after so long (`StorageService.RING_DELAY` twice).
 const SHADOW_MAX: Duration = Duration::from_secs(60);
@@ -35,7 +43,7 @@ const SHADOW_MAX: Duration = Duration::from_secs(60);
 const SHADOW_SEED_MAX: Duration = Duration::from_secs(30);
 
 /// Between two looks at what has come of the questions.
-const SHADOW_LOOK: Duration = Duration::from_millis(50);
+const SHADOW_LOOK: Duration = Duration::from_millis(10);
 
 /// A node that stops gives its last message so long to leave.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -55,6 +63,9 @@ pub struct JoinOptions {
     pub generation: i32,
     /// The values that this node tells of itself.
     pub introduction: Introduction,
+    /// Nodes of the ring that storage knows from before (`system.peers_v2`). They are asked for the
+    /// ring when no seed has answered for five seconds.
+    pub known: Vec<SocketAddr>,
 }
 
 /// Why a node did not join.
@@ -117,7 +128,7 @@ impl Membership {
     /// Opens links, looks at the ring, and shows this node as a member that has its data already
     /// (no bootstrap).
     pub async fn join(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<Self, JoinError> {
-        let JoinOptions { links, gossip, generation, introduction } = options;
+        let JoinOptions { links, gossip, generation, introduction, known } = options;
         let mut local = Local::new(generation);
         introduction.set(&mut local);
         let mut machine = Gossip::new(gossip.clone(), local);
@@ -136,18 +147,19 @@ impl Membership {
         let opened = Links::start(env, links, receiver).map_err(|error| JoinError::Port(listen, error))?;
         *shared.links.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(opened));
         let mut membership = Self { shared, stop: None, thread: Mutex::new(None) };
-        let ring = membership.look(&gossip).await?;
+        let ring = membership.look(&gossip, &known).await?;
         check(&introduction, gossip.local, &ring)?;
-        membership.shared.with_gossip(|machine, _| {
+        membership.shared.with_gossip(|machine, now| {
             introduction.set_normal(&mut machine.local);
             machine.enable();
+            machine.adopt(ring, now);
         });
         membership.begin_rounds();
         Ok(membership)
     }
 
     /// The shadow round. Gives the ring; empty: there is none yet.
-    async fn look(&self, options: &Options) -> Result<States, JoinError> {
+    async fn look(&self, options: &Options, known: &[SocketAddr]) -> Result<States, JoinError> {
         let others: Vec<_> = options.seeds.iter().copied().filter(|seed| *seed != options.local).collect();
         let is_seed = options.seeds.contains(&options.local);
         if others.is_empty() {
@@ -155,14 +167,15 @@ impl Membership {
         }
         let env = &self.shared.env;
         let begun = env.now();
-        let mut asked: Option<env::Instant> = None;
+        let (mut ask_at, mut pause) = (Duration::ZERO, SHADOW_REPEAT_MIN);
         loop {
-            if asked.is_none_or(|asked| env.elapsed(asked) >= SHADOW_REPEAT) {
-                asked = Some(env.now());
-                self.shared.with_gossip(|gossip, _| gossip.ask_seeds(&[]));
+            let gone = env.elapsed(begun);
+            if gone >= ask_at {
+                (ask_at, pause) = (gone + pause, (pause * 2).min(SHADOW_REPEAT_MAX));
+                let known = if gone >= SHADOW_OTHERS { known } else { &[] };
+                self.shared.with_gossip(|gossip, _| gossip.ask_seeds(known));
             }
             env.sleep(SHADOW_LOOK).await;
-            let gone = env.elapsed(begun);
             match self.shared.with_gossip(|gossip, _| gossip.seen()) {
                 Some(Seen::Ring(states)) => return Ok(states),
                 Some(Seen::Nobody) if is_seed => return Ok(States::new()),
@@ -178,13 +191,13 @@ impl Membership {
         let (stop, mut stopped) = oneshot::channel::<()>();
         let rounds = async move {
             loop {
+                let random = shared.env.random.clone();
+                shared.with_gossip(|gossip, now| gossip.tick(now, &mut |bound| random.below(bound as u64) as usize));
+                shared.expire();
                 tokio::select! {
                     _ = &mut stopped => return,
                     () = shared.env.sleep(ROUND) => {}
                 }
-                let random = shared.env.random.clone();
-                shared.with_gossip(|gossip, now| gossip.tick(now, &mut |bound| random.below(bound as u64) as usize));
-                shared.expire();
             }
         };
         let make: MakeLocal = Box::new(move || Box::pin(rounds));

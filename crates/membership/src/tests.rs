@@ -63,6 +63,7 @@ fn options(world: &World, machine: usize, cluster: &str) -> JoinOptions {
             version: MessagingVersion::V13,
             sstable_versions: "bti-da".to_owned(),
         },
+        known: Vec::new(),
     }
 }
 
@@ -221,4 +222,57 @@ fn an_asker_hears_of_each_node_once() {
     assert_eq!(heard(Verb::MutationReq, &[], 1), [(second, late)]);
     // more than the queue and the reserve hold
     assert_eq!(heard(Verb::ReadReq, &[], 6 << 20), [(second, Err(Unanswered::Refused))]);
+}
+
+/// Three nodes that start at once are up everywhere within 1.5 seconds, whoever of them is a seed;
+/// also when the seed starts last.
+#[test]
+fn a_ring_of_three_stands_within_a_second_and_a_half() {
+    for seeds in [&[0][..], &[0, 1], &[0, 1, 2]] {
+        for (seed, seed_late_ms) in (1..=4).flat_map(|seed| [(seed, 0), (seed, 700)]) {
+            let world = World::new(seed, 3);
+            let begin = |machine: usize| {
+                let mut options = options(&world, machine, "lab");
+                options.gossip.seeds = seeds.iter().map(|seed| address(&world, *seed)).collect();
+                join(&world, machine, options)
+            };
+            let others = [begin(1), begin(2)];
+            world.run_for(Duration::from_millis(seed_late_ms));
+            let begun = world.elapsed();
+            let nodes = [begin(0), others[0].clone(), others[1].clone()];
+            let found = world.run_until(Duration::from_secs(60), || nodes.iter().all(|node| alive(node) == Some(2)));
+            let took = world.elapsed() - begun;
+            assert!(found && took < Duration::from_millis(1500), "{seeds:?}, seed {seed}, {seed_late_ms} ms: {took:?}");
+        }
+    }
+}
+
+/// A seed that is down delays nobody while another seed answers; when none answers, the nodes that
+/// storage knows are asked; when nobody answers, the node does not start.
+#[test]
+fn a_node_starts_while_its_seed_is_down() {
+    let world = World::new(13, 5);
+    let seeded = |machine: usize, seeds: &[usize]| {
+        let mut options = options(&world, machine, "lab");
+        options.gossip.seeds = seeds.iter().map(|seed| address(&world, *seed)).collect();
+        options
+    };
+    let took = |machine: usize, options: JoinOptions| {
+        let begun = world.elapsed();
+        let joined = join(&world, machine, options);
+        assert!(world.run_until(Duration::from_secs(90), || joined.lock().unwrap().is_some()));
+        (world.elapsed() - begun, joined)
+    };
+    // machine 0 is the seed that stays down
+    let (_, first) = took(1, seeded(1, &[1]));
+    let (waited, second) = took(2, seeded(2, &[0, 1]));
+    assert!(waited < Duration::from_secs(1), "{waited:?}");
+    assert!(world.run_until(Duration::from_secs(2), || alive(&first) == Some(1) && alive(&second) == Some(1)));
+    let knowing = JoinOptions { known: vec![address(&world, 1)], ..seeded(3, &[0]) };
+    let (waited, third) = took(3, knowing);
+    assert!((Duration::from_secs(5)..Duration::from_secs(12)).contains(&waited), "{waited:?}");
+    assert!(world.run_until(Duration::from_secs(2), || alive(&third) == Some(2)));
+    let (_, fourth) = took(4, seeded(4, &[0]));
+    let error = fourth.lock().unwrap().take().unwrap().err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("none of the seeds answers"), "{error}");
 }
