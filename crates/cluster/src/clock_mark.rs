@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_millis(200);
 const UNMARKED_MICROS: i64 = 5_000_000;
 const SIZE: usize = 12;
 
-/// The clock of a node, and the task that marks how far it and the engine's are; none where nothing may be written or kept.
+/// The clock of a node, and the task that marks how far it is; none where nothing may be written or kept.
 ///
 /// Both clocks start at what was marked or at the wall clock of now, whichever is later, also where that is the wall clock: it may be set back
 /// before the first timestamp is asked for.
@@ -48,7 +48,8 @@ pub(crate) fn open(engine: &Arc<Engine>) -> (Arc<WriteClock>, Option<Wake>) {
     let (of_writes, of_engine, mut written) = (Arc::clone(&clock), Arc::downgrade(engine), marked.unwrap_or(0));
     let step = move || {
         let Some(engine) = of_engine.upgrade() else { return Next::Done };
-        let last = of_writes.last_micros().max(engine.last_timestamp());
+        // the engine finds the last timestamp of its own rows in these rows
+        let last = of_writes.last_micros();
         if last > written {
             match write(&engine.env, &path, last) {
                 Ok(()) => written = last,

@@ -67,6 +67,8 @@ struct Recovery<'a> {
     persisted: BTreeMap<TableId, Vec<Interval>>,
     filter: Filter,
     shards: Shards,
+    /// The greatest timestamp in the log's records of the first tables; None: there are none.
+    replayed_timestamp: Option<i64>,
     recovered: Recovered,
 }
 
@@ -93,6 +95,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
         persisted: BTreeMap::new(),
         filter: Filter::of(env, &options),
         shards: Shards::at_least(options.shards),
+        replayed_timestamp: None,
         recovered: Recovered::default(),
     };
     let built_in = schema::system::schema();
@@ -103,11 +106,13 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     let schema = recovery.load_schema(&built_in)?;
     recovery.open_tables(&schema)?;
     let host_id = recovery.note_persisted()?;
+    let last_timestamp = recovery.last_timestamp();
     let tables = std::mem::take(&mut recovery.tables);
     let parts =
         Parts { env: env.clone(), log, caches: cache, schema, tables: tables.clone(), lock, options: options.clone() };
     let engine = Engine::assemble(parts);
     host_id.into_iter().for_each(|host_id| engine.set_host_id(host_id));
+    engine.keep_timestamps_after(last_timestamp.unwrap_or(0));
     recovery.tables = tables;
     recovery.note_truncations();
     recovery.replay_rest(&engine, replay)?;
@@ -192,6 +197,19 @@ impl Recovery<'_> {
         let of = |store: &Arc<TableStore>| log_intervals::persisted(&store.view().sstables, host_id);
         self.persisted = self.tables.iter().map(|(id, store)| (*id, of(store))).collect();
         Ok(host_id)
+    }
+
+    /// The greatest timestamp of the rows that the engine itself writes (schema, truncations); None:
+    /// there are no rows yet. New ones have to be later also where the clock was set back while no
+    /// process ran. Otherwise a DROP of before would win over an ADD that follows it, and what was
+    /// truncated would be replayed.
+    fn last_timestamp(&self) -> Option<i64> {
+        let first = self.tables.values().filter(|store| target::is_first(&store.table()));
+        let views: Vec<_> = first.map(|store| store.view()).collect();
+        let sstables = views.iter().flat_map(|view| &view.sstables);
+        let of_sstables = sstables.map(|sstable| sstable.statistics().stats.max_timestamp);
+        // statistics say i64::MAX where an SSTable has no timestamp at all
+        of_sstables.filter(|timestamp| *timestamp < i64::MAX).chain(self.replayed_timestamp).max()
     }
 
     /// The stored schema; where there is none, the one that came with the options.

@@ -40,7 +40,8 @@ fn back(of_key: &[Operation], read: &Operation, ends: &[u64]) -> Option<Finding>
 /// Whether the process ended between two reads, and the version that the first one showed was not
 /// acknowledged by then.
 fn may_be_taken_back(of_key: &[Operation], first: &Operation, second: &Operation, ends: &[u64]) -> bool {
-    // the first end after the first read began: a later process has that version on its disk or not at all
+    // the first end after the first read began: a later process has that version on its disk or
+    // not at all
     let Some(end) = ends.iter().find(|end| first.asked < **end && **end < second.heard) else { return false };
     let shown = first.read_value().flatten();
     let acknowledged = |one: &Operation| one.is_acknowledged() && one.heard < *end && one.version() == shown;

@@ -38,6 +38,8 @@ struct Replayed {
     skipped: u64,
     /// Bytes by which memtables grew.
     added: usize,
+    /// The greatest timestamp in records of the first tables; None: there were none.
+    last_timestamp: Option<i64>,
 }
 
 /// What those who replay a round have in common.
@@ -71,6 +73,7 @@ impl Recovery<'_> {
         }
         replay.rewind();
         self.recovered.records += replayed.records;
+        self.replayed_timestamp = replayed.last_timestamp;
         Ok(())
     }
 
@@ -157,6 +160,7 @@ impl Replaying<'_> {
                 records: all.records + one.records,
                 skipped: all.skipped + one.skipped,
                 added: all.added + one.added,
+                last_timestamp: all.last_timestamp.max(one.last_timestamp),
             })
         })
     }
@@ -256,6 +260,9 @@ impl Replaying<'_> {
             let mut memtable = memtable.enter_to_write().expect("nothing freezes it during a round");
             replayed.added += memtable.apply(update, Some(position));
             replayed.records += 1;
+            if target.is_first {
+                replayed.last_timestamp = replayed.last_timestamp.max(Some(update.max_timestamp()));
+            }
             let last = dirty.entry((position.segment, (id, shard as u16))).or_default();
             *last = position.offset.max(*last);
         }

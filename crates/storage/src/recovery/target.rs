@@ -27,6 +27,8 @@ pub(super) struct Target {
     pub table: Arc<TableMetadata>,
     /// None: its records are not replayed (now).
     pub store: Option<Arc<TableStore>>,
+    /// It is one of the first tables ([`is_first`]).
+    pub is_first: bool,
     /// Its changes are captured.
     pub is_captured: bool,
     /// What of the log its SSTables hold.
@@ -52,6 +54,7 @@ pub(super) fn all(
     let target = |table: &Arc<TableMetadata>| Target {
         table: Arc::clone(table),
         store: recovery.tables.get(&table.id).filter(|_| wanted(table)).cloned(),
+        is_first: is_first(table),
         is_captured: table.params.cdc == Some(true),
         held: recovery.persisted.get(&table.id).cloned().unwrap_or_default(),
         truncated: recovery.truncated.get(&table.id).map_or(LogPosition::NONE, |truncated| truncated.position),

@@ -2,15 +2,18 @@
 //! before the truncation ends or not, and a compaction does not bring the others back.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use env::sim::DATA;
 use rows::live::{LiveRows, TombstoneLimits};
 use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, TableMetadata};
 
 use super::common::number;
 use super::dropping::Node;
+use super::restart::{mutation, open, options};
 use crate::{StorageError, TableStore, schema_change, truncate};
 
 type Done = Result<(), StorageError>;
@@ -146,4 +149,26 @@ fn a_truncation_that_is_given_up_leaves_nothing_behind() {
     flush(&node, &store);
     node.sim.block_on(node.engine.compact(&store)).expect("a sound disk compacts");
     assert_eq!((keys(&node, &store), store.view().sstables.len()), (vec![1, 2], 1));
+}
+
+/// The clock is set back between two truncations, and the second one is recorded all the same:
+/// otherwise a start would replay what it has removed.
+#[test]
+fn a_truncation_after_the_clock_was_set_back_is_recorded() {
+    let Node { sim, engine } = Node::open(16, false);
+    let mut node = Node { sim, engine };
+    for (shift, k) in [(0, 1), (-3_600_000_000, 2), (0, 3)] {
+        let Node { sim, engine } = node;
+        drop(engine);
+        sim.shift_wall_clock(shift);
+        sim.kill();
+        let engine = open(&sim.env(), options(Path::new(DATA), 16 << 20)).0;
+        node = Node { sim, engine };
+        let store = node.store("t");
+        assert!(keys(&node, &store).is_empty(), "the row before {k} was truncated");
+        // the other table keeps the segment of the log
+        let of_both = mutation(&node.engine, k, 1, node.engine.env.clock.now_micros());
+        node.engine.apply(&[of_both]).expect("room");
+        node.sim.block_on(truncate::truncate(&node.engine, &store)).expect("a sound disk truncates");
+    }
 }
