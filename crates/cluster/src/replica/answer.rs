@@ -27,3 +27,6 @@ impl Replica {
         self.read(request, limit, &ReadFigures::default(), is_blocked, build).await
     }
 }
+
+#[cfg(test)]
+mod tests;
