@@ -9,15 +9,23 @@
 //!    truncated since are left out, and batches older than the least gc_grace of their tables are dropped.
 //!
 //! The removal does not depend on the request: whether that times out, fails or is dropped, no record of a
-//! batch that was applied stays. When other nodes keep records, record and removal are steps of their own.
+//! batch that was applied stays.
+//!
+//! Among several nodes two peers of the coordinator keep the record ([`crate::coordinator::batch`]), and store
+//! and removal are messages. What is found without its removal is sent to its replicas again ([`resend`]).
 //!
 //! Layout of the record, rules and figures as in `org.apache.cassandra.batchlog.BatchlogManager`.
 
 mod replay;
+mod resend;
+
+pub(crate) use resend::Resent;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use internode::payload::batch::StoredBatch;
 use rows::codec::encode_mutation;
 use rows::{DeletionTime, Mutation, PartitionUpdate};
 use schema::TableMetadata;
@@ -42,17 +50,46 @@ impl Node {
         all
     }
 
+    /// The record of a batch as its coordinator sends it.
+    pub(crate) fn record_of(&self, batch: &StoredBatch) -> Mutation {
+        let mutations = batch.mutations.iter().cloned();
+        let record = self.record_at(&self.batches_table(), &batch.id, batch.created_micros, mutations);
+        self.batch_replay.may_hold_records.store(true, Ordering::Relaxed);
+        record
+    }
+
+    /// Removes the record of a batch whose mutations are where they belong.
+    pub(crate) fn remove_record(&self, id: &[u8; 16]) {
+        let table = self.batches_table();
+        let key = system_rows::partition_key(&table, &[id]);
+        let removal = self.removal(&table, key, self.clock.next_micros());
+        if let Err(error) = self.engine.apply(&[removal]) {
+            tracing::debug!(%error, "the record of a batch stays, and its mutations will be sent again");
+        }
+    }
+
     fn batches_table(&self) -> Arc<TableMetadata> {
         Arc::clone(self.engine.schema().table("system", "batches").expect("a built-in table"))
     }
 
     fn record(&self, table: &Arc<TableMetadata>, id: &[u8; 16], mutations: &[Mutation]) -> Mutation {
-        let elements = mutations.iter().map(|mutation| {
+        let mutations = mutations.iter().map(|mutation| {
             let mut bytes = Vec::new();
             encode_mutation(&mut bytes, mutation);
-            (Bytes::copy_from_slice(&self.uuids.next()), Bytes::from(bytes))
+            Bytes::from(bytes)
         });
-        SystemRow::new(table, &[id], &[], self.clock.next_micros(), None)
+        self.record_at(table, id, self.clock.next_micros(), mutations)
+    }
+
+    fn record_at(
+        &self,
+        table: &Arc<TableMetadata>,
+        id: &[u8],
+        timestamp: i64,
+        mutations: impl Iterator<Item = Bytes>,
+    ) -> Mutation {
+        let elements = mutations.map(|bytes| (Bytes::copy_from_slice(&self.uuids.next()), bytes));
+        SystemRow::new(table, &[id], &[], timestamp, None)
             .set("version", VERSION.to_be_bytes().to_vec())
             .set_elements("mutations", elements)
             .finish()

@@ -4,11 +4,14 @@
 //! has to do is tried at once there, and the rest goes on while further messages come. How many
 //! requests are under way, and how many bytes they hold, is bounded ([`Serving`]); beyond that a
 //! request is answered with a failure. A request whose time is over is not executed: membership
-//! drops it when it comes, and a handler that had to wait looks again ([`Call::is_expired`]).
+//! drops it when it comes, and a handler that has to wait does so for [`Call::rest`] at most.
 
+mod batch;
 mod call;
+mod counter;
 mod mutation;
 mod read;
+mod truncate;
 
 use std::sync::Arc;
 
@@ -26,6 +29,10 @@ pub(crate) fn requested(node: &Arc<Node>, via: &Messenger, from: &Peer, _link: L
     match message.header.verb {
         Verb::MutationReq | Verb::ReadRepairReq => Call::spawn(node, via, from, message, mutation::serve),
         Verb::ReadReq | Verb::RangeReq => Call::spawn(node, via, from, message, read::serve),
+        Verb::CounterMutationReq => Call::spawn(node, via, from, message, counter::serve),
+        Verb::BatchStoreReq => Call::spawn(node, via, from, message, batch::store),
+        Verb::BatchRemoveReq => Call::spawn(node, via, from, message, batch::remove),
+        Verb::TruncateReq => Call::spawn(node, via, from, message, truncate::serve),
         _ => return false,
     }
     true

@@ -29,8 +29,9 @@ use crate::{Cell, ClusteringValues, ColumnData, PartitionUpdate, Row};
 
 /// Bytes of a shard: id, clock, count.
 const SHARD_LEN: usize = 32;
-/// The id under which updates are written.
-const UPDATE_ID: CounterId = [0; 16];
+/// The id under which updates are written: a leader of Cassandra knows an update by it
+/// (`CounterContext.UPDATE_CLOCK_ID`).
+const UPDATE_ID: CounterId = [0, 0, 0, 0, 0, 0, 0, 0, 0xc0, 0, 0, 0, 0, 0, 0, 0];
 
 /// The id of a shard: the host id of the node that counted.
 pub type CounterId = [u8; 16];

@@ -342,12 +342,7 @@ impl Coordinator for RequestCoordinator {
             return virtual_tables::truncate(&self.services, table);
         }
         let truncated = self.services.node.truncate(&table.keyspace, &table.name).await;
-        truncated.map_err(|error| {
-            CqlError::Truncate(match errors::of_change(error) {
-                CqlError::Server(message) => format!("Error during truncate: {message}"),
-                other => other.to_string(),
-            })
-        })?;
+        truncated.map_err(|error| errors::of_truncation(error))?;
         if Auth::follows(&table.keyspace) {
             self.reload_roles().await?;
         }

@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use cluster::coordinator::answers::Answers;
-use cluster::{FailedAnswers, FailedRead, ReadOutcome, RequestError, WriteError};
+use cluster::{FailedAnswers, FailedRead, FailedWrite, ReadOutcome, RequestError, WriteError};
 use cql::CqlError;
 use protocol::{ErrorKind, ErrorMessage};
 use rows::ReadError;
@@ -135,6 +135,34 @@ pub(crate) fn of_change(error: WriteError) -> CqlError {
         WriteError::Read(error) => CqlError::Server(error.to_string()),
         WriteError::Overloaded => CqlError::Overloaded(TOO_MANY_READS.to_owned()),
         WriteError::Peers => CqlError::Server("other nodes failed".to_owned()),
+    }
+}
+
+/// A truncation that did not happen, or not on all nodes.
+pub(crate) fn of_truncation(error: RequestError) -> CqlError {
+    let text = match error {
+        RequestError::Write(failed) => of_failed_truncation(*failed),
+        other => format!("Error during truncate: {}", of_request(other)),
+    };
+    CqlError::Truncate(text)
+}
+
+fn of_failed_truncation(failed: FailedWrite) -> String {
+    let FailedWrite { cause, answers } = failed;
+    let on = |failure: &ReplicaFailure| format!("replica /{} -> {}", failure.endpoint, failure.reason.name());
+    match cause {
+        WriteError::TimedOut if answers.block_for > 1 => {
+            let received = answers.received;
+            format!("Error during truncate: Truncate timed out - received only {received} responses")
+        }
+        WriteError::Peers => {
+            let failures: Vec<_> = answers.failures.iter().map(on).collect();
+            format!("Truncate failed on {}", failures.join(", "))
+        }
+        cause => match of_change(cause) {
+            CqlError::Server(message) => format!("Error during truncate: {message}"),
+            other => other.to_string(),
+        },
     }
 }
 

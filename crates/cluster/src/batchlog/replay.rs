@@ -51,7 +51,7 @@ impl Page {
 }
 
 /// A record as it is stored.
-struct Record {
+pub(crate) struct Record {
     key: DecoratedKey,
     row: Row,
 }
@@ -82,6 +82,12 @@ impl Node {
         if !self.batch_replay.may_hold_records.load(Ordering::Relaxed) {
             return PERIOD;
         }
+        if let Some(others) = self.others() {
+            return self.resend_due_batches(&others);
+        }
+        if self.batch_replay.waits_for_others.load(Ordering::Relaxed) {
+            return PERIOD;
+        }
         let age = self.timeouts().write * 2;
         match self.replay_page(age) {
             Ok(page) => page.pause(self.batch_replay.throttle.load(Ordering::Relaxed)),
@@ -97,6 +103,10 @@ impl Node {
         if self.engine.options.read_only {
             return Ok(0);
         }
+        if self.knows_peers()? {
+            self.batch_replay.waits_for_others.store(true, Ordering::Relaxed);
+            return Ok(0);
+        }
         let mut records = 0;
         loop {
             let page = self.replay_page(Duration::ZERO)?;
@@ -107,8 +117,29 @@ impl Node {
         }
     }
 
+    /// Whether the node remembers others of its ring.
+    fn knows_peers(&self) -> Result<bool, NodeError> {
+        let schema = self.engine.schema();
+        let Some(table) = schema.table("system", "peers_v2") else { return Ok(false) };
+        let mut is_known = false;
+        system_rows::each(&self.engine, table, None, |_, _| {
+            is_known = true;
+            false
+        })?;
+        Ok(is_known)
+    }
+
     /// Applies the first records that are of this age or older.
     fn replay_page(&self, age: Duration) -> Result<Page, NodeError> {
+        let (due, page) = self.due_records(age)?;
+        for record in &due {
+            self.replay(record)?;
+        }
+        Ok(page)
+    }
+
+    /// The first records that are of this age or older.
+    pub(super) fn due_records(&self, age: Duration) -> Result<(Vec<Record>, Page), NodeError> {
         let table = self.batches_table();
         let youngest = self.env.clock.now_micros() - i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
         let (mut due, mut bytes, mut is_full, mut are_left) = (Vec::new(), 0, false, false);
@@ -126,11 +157,9 @@ impl Node {
             is_full = due.len() >= PAGE_RECORDS_MAX || bytes >= PAGE_BYTES_MAX;
             !is_full
         })?;
-        for record in &due {
-            self.replay(record)?;
-        }
         self.batch_replay.may_hold_records.store(is_full || are_left, Ordering::Relaxed);
-        Ok(Page { records: due.len(), bytes, is_last: !is_full })
+        let page = Page { records: due.len(), bytes, is_last: !is_full };
+        Ok((due, page))
     }
 
     fn is_readable(&self, record: &Record) -> bool {
@@ -144,17 +173,26 @@ impl Node {
 
     /// Applies a record and removes it, as one step.
     fn replay(&self, record: &Record) -> Result<(), NodeError> {
-        let table = self.batches_table();
-        let mut mutations = self.mutations_of(record);
-        if self.is_forgotten(record, &mutations) {
-            tracing::warn!("a batch older than the gc_grace_seconds of its tables is not applied again");
-            mutations.clear();
-        }
-        // the record may be of a time when the clock was ahead of now: its removal must not be older
-        let timestamp = self.clock.next_micros().max(record.row.liveness.timestamp);
-        mutations.push(self.removal(&table, record.key.clone(), timestamp));
+        let mut mutations = self.due_mutations(record);
+        mutations.push(self.removal_of_record(record));
         self.engine.apply(&mutations)?;
         Ok(())
+    }
+
+    /// The mutations of a record that are applied again; none where it is too old.
+    pub(super) fn due_mutations(&self, record: &Record) -> Vec<Mutation> {
+        let mutations = self.mutations_of(record);
+        if self.is_forgotten(record, &mutations) {
+            tracing::warn!("a batch older than the gc_grace_seconds of its tables is not applied again");
+            return Vec::new();
+        }
+        mutations
+    }
+
+    pub(super) fn removal_of_record(&self, record: &Record) -> Mutation {
+        // the record may be of a time when the clock was ahead of now: its removal must not be older
+        let timestamp = self.clock.next_micros().max(record.row.liveness.timestamp);
+        self.removal(&self.batches_table(), record.key.clone(), timestamp)
     }
 
     /// The mutations of a record without tables that are gone, or were truncated when or after it was written.

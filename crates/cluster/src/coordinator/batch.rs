@@ -1,5 +1,9 @@
 //! Logged batches: all of their mutations happen, or none ([`crate::batchlog`]).
 
+mod among;
+#[cfg(test)]
+mod tests;
+
 use rows::Mutation;
 use types::{Consistency, WriteKind};
 
@@ -15,6 +19,9 @@ impl Node {
         mutations: Vec<Mutation>,
         level: Consistency,
     ) -> Result<Option<Acknowledgement>, RequestError> {
+        if let Some(others) = self.others() {
+            return Box::pin(self.write_batch_among(others, mutations, level)).await;
+        }
         let answers = self.plan_write(&mutations, level, WriteKind::BatchLog)?;
         let recorded = self.with_record(mutations);
         let timeout = self.timeouts().write;

@@ -7,7 +7,12 @@
 //! 4. The locks go as soon as memtables have the shards; then the write waits to be durable. Who comes next reads the shard, writes
 //!    one with a greater clock behind it in the log: if that is durable, so is this.
 //!
+//! Among several nodes the leader of each mutation does that, one of its replicas, and sends the shards
+//! to the others ([`among`]).
+//!
 //! Agrees with `org.apache.cassandra.db.CounterMutation`; there is no counter cache.
+
+pub(crate) mod among;
 
 use std::sync::Arc;
 
@@ -25,7 +30,7 @@ use super::error::RequestError;
 use crate::node::Node;
 use crate::replica::apply::WriteError;
 use crate::replica::read::{Open, ReadFigures, ReadOutcome, ReadRequest};
-use crate::stripes::Stripes;
+use crate::stripes::{Held, Stripes};
 
 /// Live rows of a partition before a write: the static one, and others.
 type Before = (Option<Row>, Vec<Row>);
@@ -38,6 +43,9 @@ impl Node {
         level: Consistency,
         open: Option<Arc<Open>>,
     ) -> Result<Option<Acknowledgement>, RequestError> {
+        if let Some(others) = self.others() {
+            return Box::pin(self.count_among(others, mutations, level, open)).await;
+        }
         let answers = self.plan_write(&mutations, level, WriteKind::Counter)?;
         let timeout = self.timeouts().counter_write;
         self.send(answers, timeout, self.apply_increments(mutations, open)).await
@@ -48,6 +56,13 @@ impl Node {
         mut mutations: Vec<Mutation>,
         open: Option<Arc<Open>>,
     ) -> Result<Option<LogPosition>, WriteError> {
+        let held = self.settle_increments(&mut mutations, open).await?;
+        self.replica.apply(&mutations, held).await
+    }
+
+    /// Turns the increments of mutations into shards of this node, under locks that are held until the shards
+    /// are in the memtables.
+    async fn settle_increments(&self, mutations: &mut [Mutation], open: Option<Arc<Open>>) -> Result<Held, WriteError> {
         let updates = || mutations.iter().flat_map(|mutation| &mutation.updates);
         let place = |update: &PartitionUpdate, row: Option<&ClusteringValues>| {
             Stripes::of((update.table.id, &update.key.key, row.map(|values| values.as_slice())))
@@ -65,7 +80,7 @@ impl Node {
                 }
             });
         }
-        self.replica.apply(&mutations, held).await
+        Ok(held)
     }
 
     /// The rows that an update counts in, as they are.

@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Waker};
 
-use internode::Envelope;
+use internode::payload::simple::Truncated;
+use internode::{Envelope, Verb};
 use membership::{Asker, Unanswered};
 use ring::{EndpointId, Ring};
 use rows::Mutation;
@@ -56,6 +57,12 @@ impl Sent {
         let unheard = replicas.iter().filter(|(id, _)| *id != ring.local_id()).count();
         let state = State { answers, unheard, has_hint: false, waker: None };
         Self { node, ring, replicas, mutations, position, is_hinted: true, state: Mutex::new(state) }
+    }
+
+    /// Of a request that leaves no hints: what is sent is no mutation, or not for good.
+    pub fn without_hints(ring: Arc<Ring>, replicas: Vec<(EndpointId, Counted)>, answers: Answers) -> Self {
+        let sent = Self::new(Weak::new(), ring, replicas, (Arc::new([]), 0), answers);
+        Self { is_hinted: false, ..sent }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -150,9 +157,25 @@ impl Sent {
         self.state().unheard == 0
     }
 
+    /// Whether a hint was kept.
+    pub fn has_hint(&self) -> bool {
+        self.state().has_hint
+    }
+
     /// The node that has sent it, while it is there.
     pub fn node(&self) -> Option<Arc<Node>> {
         self.node.upgrade()
+    }
+}
+
+/// What an answer says. That of a truncation can be that nothing was done.
+fn result_of(message: &Envelope) -> Result<(), FailureReason> {
+    match message.header.verb {
+        Verb::TruncateRsp => match Truncated::decode(&message.payload) {
+            Ok(Truncated { success: true, .. }) => Ok(()),
+            _ => Err(FailureReason::Unknown),
+        },
+        _ => Ok(()),
     }
 }
 
@@ -169,7 +192,7 @@ impl Asker for Sent {
     fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>) {
         let Some(from) = self.peers().find(|id| self.ring.endpoint(*id).address == peer) else { return };
         match answer {
-            Ok(_) => self.count(from, Ok(())),
+            Ok(message) => self.count(from, result_of(&message)),
             Err(why) => {
                 // the hint first: at level ANY it is an answer, and without it all may have failed
                 self.hint(from);

@@ -1,17 +1,70 @@
-//! TRUNCATE: every replica drops what it has of a table.
+//! TRUNCATE: every node of the ring drops what it has of a table.
+//!
+//! All of them must be up, and all must have done it before it is answered. Agrees with
+//! `org.apache.cassandra.service.StorageProxy.truncateBlocking` and `TruncateResponseHandler`.
 
+use std::sync::Arc;
+
+use internode::Verb;
+use internode::payload::simple::Truncation;
+use membership::{Asker, Request};
+use ring::{EndpointId, Shortage};
 use storage::StorageError;
+use types::{Consistency, WriteKind};
 
+use super::acknowledgement::among::Among;
+use super::answers::{Answers, Counted};
+use super::error::RequestError;
+use super::sent::Sent;
+use super::write::among::Others;
 use crate::node::Node;
 use crate::replica::apply::{WriteError, within};
 
 impl Node {
-    /// Drops all data of a table.
-    pub async fn truncate(&self, keyspace: &str, table: &str) -> Result<(), WriteError> {
+    /// Drops all data of a table on all nodes.
+    pub async fn truncate(&self, keyspace: &str, table: &str) -> Result<(), RequestError> {
+        match self.others() {
+            Some(others) => self.truncate_among(others, keyspace, table).await,
+            None => {
+                let answers = Answers::of_one(Consistency::All, WriteKind::Simple);
+                self.truncate_here(keyspace, table).await.map_err(|cause| RequestError::of_write(cause, answers))
+            }
+        }
+    }
+
+    /// Drops all data of a table that this node has.
+    pub(crate) async fn truncate_here(&self, keyspace: &str, table: &str) -> Result<(), WriteError> {
         let Some(store) = self.engine.table_by_name(keyspace, table) else {
             return Err(StorageError::UnknownTable { table: format!("{keyspace}.{table}") }.into());
         };
         let truncated = async { Ok(storage::truncate::truncate(&self.engine, &store).await?) };
         within(&self.env, self.timeouts().truncate, truncated).await.unwrap_or(Err(WriteError::TimedOut))
     }
+
+    async fn truncate_among(&self, others: Others<'_>, keyspace: &str, table: &str) -> Result<(), RequestError> {
+        let level = Consistency::All;
+        let endpoints = others.ring.endpoints();
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let (required, alive) = (count(endpoints.len()), count(endpoints.iter().filter(|one| one.is_up).count()));
+        if alive < required {
+            return Err(RequestError::Unavailable { level, shortage: Shortage { required, alive } });
+        }
+        let answers =
+            Answers { block_for: required, outstanding: required, ..Answers::of_one(level, WriteKind::Simple) };
+        let replicas = (0..required).map(|id| (EndpointId(id), Counted::All)).collect();
+        let sent = Arc::new(Sent::without_hints(Arc::clone(&others.ring), replicas, answers.clone()));
+        let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
+        let (begun, timeout) = (self.env.now(), self.timeouts().truncate);
+        let truncation = Truncation { keyspace: keyspace.to_owned(), table: table.to_owned() };
+        let payload = truncation.encode().map_err(|_| RequestError::of_write(WriteError::Peers, answers))?;
+        let request = Request::new(Verb::TruncateReq, payload, timeout);
+        for peer in sent.peers() {
+            others.messenger.ask(others.ring.endpoint(peer).address, &[], request.clone(), &asker);
+        }
+        let truncated = self.truncate_here(keyspace, table).await;
+        Among::new(&self.env, vec![sent], truncated.map(|()| None), begun, timeout).await
+    }
 }
+
+#[cfg(test)]
+mod tests;

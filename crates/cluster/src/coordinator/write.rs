@@ -10,7 +10,7 @@
 //! Among several nodes ([`among`]) each mutation goes to its own replicas. Batches, counters and
 //! conditional statements differ in what they apply and under which locks.
 
-pub(super) mod among;
+pub(crate) mod among;
 
 use std::future::Future;
 use std::time::Duration;

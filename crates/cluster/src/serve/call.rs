@@ -94,11 +94,6 @@ impl Call {
         self.via.answer(&self.from, &self.header, answer);
     }
 
-    /// Whether nobody waits for the answer any more.
-    pub fn is_expired(&self) -> bool {
-        self.via.is_expired(&self.header)
-    }
-
     /// For how long somebody waits for the answer from now on.
     pub fn rest(&self) -> Duration {
         let now = self.node.env.clock.now_micros() / 1000;

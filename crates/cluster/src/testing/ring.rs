@@ -185,6 +185,14 @@ impl SimRing {
         rows.first().map_or(0, |(_, value)| rows::counter::total(value))
     }
 
+    /// How many live rows of a built-in table a machine has.
+    pub fn count(&self, machine: usize, keyspace: &str, name: &str) -> usize {
+        let engine = &self.node(machine).engine;
+        let schema = engine.schema();
+        let table = schema.table(keyspace, name).expect("a built-in table");
+        system_rows::read(engine, table, None).expect("readable").len()
+    }
+
     fn rows_of(&self, machine: usize, keyspace: &str, name: &str, k: i32) -> Vec<(Bytes, Bytes)> {
         let table = table(keyspace, name);
         let key = system_rows::partition_key(&table, &[&k.to_be_bytes()]);

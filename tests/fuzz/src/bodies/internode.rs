@@ -1,7 +1,9 @@
 //! Decoders of what peers send.
 
 use bytes::{Bytes, BytesMut};
-use internode::payload::failure::FailureReason;
+use internode::payload::batch::StoredBatch;
+use internode::payload::counter::CounterMutation;
+use internode::payload::failure;
 use internode::payload::gossip::tokens::tokens_of;
 use internode::payload::gossip::{Ack, Ack2, Shutdown, Syn};
 use internode::payload::schema;
@@ -58,8 +60,10 @@ pub fn message(data: &[u8]) {
         Verb::PingReq => drop(decode_ping(payload)),
         Verb::TruncateReq => drop(Truncation::decode(payload)),
         Verb::TruncateRsp => drop(Truncated::decode(payload)),
+        Verb::BatchStoreReq => drop(StoredBatch::decode(&envelope.payload)),
+        Verb::CounterMutationReq => drop(CounterMutation::decode(&envelope.payload)),
         Verb::SnapshotReq => drop(SnapshotRequest::decode(payload)),
-        Verb::FailureRsp => drop(FailureReason::decode(payload)),
+        Verb::FailureRsp => drop(failure::decode(payload)),
         Verb::SchemaPullRsp | Verb::SchemaPushReq => drop(schema::split(payload)),
         _ => drop(decode_uuid(payload)),
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use env::{Env, Instant, Sleep};
 use types::FailureReason;
 
+use crate::coordinator::acknowledgement::Acknowledgement;
 use crate::coordinator::answers::Progress;
 use crate::coordinator::error::RequestError;
 use crate::coordinator::sent::Sent;
@@ -84,15 +85,25 @@ impl Among {
         of_wait
     }
 
+    /// Waits for what was sent besides, too.
+    pub fn and(mut self, more: impl IntoIterator<Item = Arc<Sent>>) -> Self {
+        self.sent.extend(more);
+        self
+    }
+
     /// Does something when all answers that the level needs have come.
     pub fn when_done(mut self, act: WhenDone) -> Self {
         self.when_done = Some(act);
         self
     }
 
-    /// The mutations.
-    pub fn sent(&self) -> &[Arc<Sent>] {
-        &self.sent
+    /// The wait; None where all answers have come.
+    pub fn unless_done(mut self) -> Result<Option<Acknowledgement>, RequestError> {
+        let is_done = self.sent.iter().all(|sent| sent.answers().progress() == Progress::Enough);
+        if !is_done {
+            return Ok(Some(Acknowledgement::among(self)));
+        }
+        self.finish().map(|()| None)
     }
 
     fn answer_here(&self, answer: Result<(), FailureReason>) {

@@ -23,7 +23,7 @@ use types::{Consistency, WriteKind};
 
 use crate::coordinator::acknowledgement::Acknowledgement;
 use crate::coordinator::acknowledgement::among::Among;
-use crate::coordinator::answers::{Answers, Progress};
+use crate::coordinator::answers::Answers;
 use crate::coordinator::error::RequestError;
 use crate::coordinator::plan::placement;
 use crate::coordinator::sent::Sent;
@@ -46,7 +46,7 @@ pub(crate) struct Planned {
     /// Replicas that are down.
     down: Vec<EndpointId>,
     /// The mutation as it is sent.
-    payload: bytes::Bytes,
+    pub payload: bytes::Bytes,
 }
 
 impl Node {
@@ -68,7 +68,7 @@ impl Node {
         let timeout = self.timeouts().write + more_time(&mutations);
         let planned = self.plan_among(&others.ring, mutations.into(), level, kind)?;
         let wait = self.send_among(&others, planned, timeout).await;
-        Ok(wait.unless_done())
+        wait.unless_done()
     }
 
     /// What is to be sent of mutations. Refused where the replicas of one are too few, or it is too large.
@@ -136,7 +136,12 @@ impl Node {
         Among::new(&self.env, sent, applied, begun, timeout)
     }
 
-    async fn apply_here(&self, mutations: &[Mutation], timeout: Duration) -> Result<Option<Logged>, WriteError> {
+    /// Applies mutations as one step; gives what is left to wait for.
+    pub(crate) async fn apply_here(
+        &self,
+        mutations: &[Mutation],
+        timeout: Duration,
+    ) -> Result<Option<Logged>, WriteError> {
         let applied = within(&self.env, timeout, self.replica.apply(mutations, Held::new())).await;
         match applied.unwrap_or(Err(WriteError::TimedOut))? {
             Some(position) => self.replica.logged(position),
@@ -163,14 +168,6 @@ impl Node {
             let first = addresses.swap_remove(chosen);
             others.messenger.ask(first, &addresses, request.clone(), &asker);
         }
-    }
-}
-
-impl Among {
-    /// The wait; None where all answers have come, or no wait is needed.
-    pub(crate) fn unless_done(self) -> Option<Acknowledgement> {
-        let is_done = self.sent().iter().all(|sent| sent.answers().progress() == Progress::Enough);
-        (!is_done).then(|| Acknowledgement::among(self))
     }
 }
 

@@ -1,0 +1,86 @@
+//! Logged batches among several nodes.
+
+use std::time::Duration;
+
+use internode::payload::batch::StoredBatch;
+use ring::EndpointId;
+use rows::codec::encode_mutation;
+use types::{Consistency, WriteKind};
+
+use crate::coordinator::error::RequestError;
+use crate::testing::SimRing;
+
+fn three(seed: u64) -> SimRing {
+    let ring = SimRing::new(seed, &["dc1", "dc1", "dc1"]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+    ring
+}
+
+fn write(ring: &SimRing, v: i32, level: Consistency) -> Result<(), RequestError> {
+    let node = ring.node(0).clone();
+    let rows = (0..4).map(|k| ring.row("ks", k, 1, v, i64::from(v))).collect();
+    ring.world.block_on(async move {
+        match node.write_batch(rows, level).await? {
+            Some(wait) => wait.await,
+            None => Ok(()),
+        }
+    })
+}
+
+fn records(ring: &SimRing) -> Vec<usize> {
+    (0..3).map(|machine| ring.count(machine, "system", "batches")).collect()
+}
+
+#[test]
+fn a_batch_is_on_its_replicas_and_its_record_goes() {
+    let ring = three(1);
+    write(&ring, 7, Consistency::All).expect("written");
+    for k in 0..4 {
+        (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", k), [(1, 7)], "machine {machine}"));
+    }
+    ring.world.run_for(Duration::from_secs(1));
+    assert_eq!(records(&ring), [0, 0, 0]);
+}
+
+/// The record cannot be stored: nothing of the batch is written, and the client is told of the batch log.
+#[test]
+fn nothing_is_written_without_a_record() {
+    let ring = three(2);
+    ring.world.network().partition(&[0]);
+    let Err(RequestError::Write(failed)) = write(&ring, 7, Consistency::One) else { panic!("no record") };
+    assert_eq!((failed.answers.kind, failed.answers.level), (WriteKind::BatchLog, Consistency::Two));
+    assert_eq!(ring.stored(0, "ks", 1), []);
+}
+
+/// The coordinator dies when two peers have the record and nobody the mutations: the peers send them to
+/// all replicas, and the record goes.
+#[test]
+fn peers_finish_the_batch_of_a_coordinator_that_died() {
+    let mut ring = three(3);
+    let node = ring.node(0).clone();
+    let encode = |k| {
+        let mut bytes = Vec::new();
+        encode_mutation(&mut bytes, &ring.row("ks", k, 1, 9, 9));
+        bytes.into()
+    };
+    let batch = StoredBatch {
+        id: node.uuids.next(),
+        created_micros: node.clock.next_micros(),
+        mutations: (0..4).map(encode).collect(),
+    };
+    ring.world.block_on(async {
+        let others = node.others().expect("joined");
+        let hosts = [EndpointId(1), EndpointId(2)];
+        node.store_record(&others, &hosts, &batch, Duration::from_secs(2)).await.expect("stored");
+    });
+    assert_eq!(records(&ring), [0, 1, 1]);
+    drop(node);
+    ring.kill(0);
+    ring.start(0);
+    ring.agree();
+    ring.world.run_for(Duration::from_secs(40));
+    for k in 0..4 {
+        (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", k), [(1, 9)], "machine {machine}"));
+    }
+    assert_eq!(records(&ring), [0, 0, 0]);
+}

@@ -1,0 +1,164 @@
+//! Counters among several nodes: one replica of a mutation leads it.
+//!
+//! 1. This node leads where it is a replica. Otherwise a random live replica of its data centre does,
+//!    and if there is none the first live one, unless the level is of the data centre.
+//! 2. The leader turns increments into its shards, applies them, and sends the result, which can be
+//!    applied any number of times, to the other replicas.
+//! 3. The leader answers when its level is met. Whoever has sent the increments to it waits for that
+//!    answer alone.
+//!
+//! Agrees with `org.apache.cassandra.service.StorageProxy` (`mutateCounter`, `findSuitableReplica`) and
+//! `db.CounterMutationVerbHandler`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use internode::Verb;
+use internode::payload::counter::CounterMutation;
+use membership::{Asker, Request};
+use ring::{EndpointId, Ring, Shortage};
+use rows::Mutation;
+use rows::codec::encode_mutation;
+use storage::StorageError;
+use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
+
+use crate::coordinator::acknowledgement::Acknowledgement;
+use crate::coordinator::acknowledgement::among::Among;
+use crate::coordinator::answers::{Answers, Counted};
+use crate::coordinator::error::RequestError;
+use crate::coordinator::plan::placement;
+use crate::coordinator::sent::Sent;
+use crate::coordinator::write::among::Others;
+use crate::node::Node;
+use crate::replica::apply::{Logged, WriteError, within};
+use crate::replica::read::Open;
+
+impl Node {
+    /// See [`Node::add_to_counters`].
+    pub(super) async fn count_among(
+        &self,
+        others: Others<'_>,
+        mutations: Vec<Mutation>,
+        level: Consistency,
+        open: Option<Arc<Open>>,
+    ) -> Result<Option<Acknowledgement>, RequestError> {
+        let timeout = self.timeouts().counter_write;
+        let (mut led_here, mut led_by_others) = (Vec::new(), Vec::new());
+        for mutation in mutations {
+            match self.leader_of(&others.ring, &mutation, level)? {
+                leader if leader == others.ring.local_id() => led_here.push(mutation),
+                leader => led_by_others.push((leader, mutation)),
+            }
+        }
+        let begun = self.env.now();
+        let ask = |(leader, mutation): (EndpointId, Mutation)| self.ask_leader(&others, leader, &mutation, level);
+        let asked: Vec<_> = led_by_others.into_iter().map(ask).collect();
+        let wait = match led_here.is_empty() {
+            true => Among::new(&self.env, Vec::new(), Ok(None), begun, timeout),
+            false => self.lead(&others, led_here, level, open, timeout).await?,
+        };
+        wait.and(asked).unless_done()
+    }
+
+    /// Serves increments of which another node has made this one the leader. Refused where it is no replica.
+    pub(crate) async fn count_as_leader(
+        &self,
+        mutation: Mutation,
+        level: Consistency,
+        timeout: Duration,
+    ) -> Result<(), RequestError> {
+        let unled = || RequestError::of_write(WriteError::Peers, Answers::of_one(level, WriteKind::Counter));
+        let others = self.others().ok_or_else(unled)?;
+        if self.leader_of(&others.ring, &mutation, level)? != others.ring.local_id() {
+            return Err(unled());
+        }
+        self.lead(&others, vec![mutation], level, None, timeout).await?.await
+    }
+
+    /// Who leads a mutation. Refused where its replicas are too few for the level.
+    fn leader_of(&self, ring: &Ring, mutation: &Mutation, level: Consistency) -> Result<EndpointId, RequestError> {
+        let keyspace = mutation.updates.first().map_or("", |update| update.table.keyspace.as_str());
+        let Some(placement) = placement(ring, keyspace)? else {
+            let unknown = StorageError::UnknownTable { table: keyspace.to_owned() };
+            return Err(RequestError::of_write(unknown.into(), Answers::of_one(level, WriteKind::Counter)));
+        };
+        let unavailable = |shortage| RequestError::Unavailable { level, shortage };
+        let plan = ring.plan_write(placement, mutation.key.token, level).map_err(unavailable)?;
+        let natural = placement.natural(mutation.key.token);
+        let live: Vec<EndpointId> = plan.live.iter().filter(|id| natural.contains(id)).copied().collect();
+        if live.contains(&ring.local_id()) {
+            return Ok(ring.local_id());
+        }
+        let is_near = |id: &&EndpointId| ring.endpoint(**id).data_center == ring.local_data_center();
+        let near: Vec<EndpointId> = live.iter().filter(is_near).copied().collect();
+        let nobody = unavailable(Shortage { required: plan.block_for, alive: 0 });
+        match (near.as_slice(), live.as_slice()) {
+            ([], [first, ..]) if !level.is_datacenter_local() => Ok(*first),
+            ([], _) => Err(nobody),
+            (near, _) => Ok(near[self.env.random.below(near.len() as u64) as usize]),
+        }
+    }
+
+    /// Sends increments to their leader. Nobody knows whether a leader that does not answer has counted them:
+    /// they are not sent again, and leave no hint.
+    fn ask_leader(
+        &self,
+        others: &Others<'_>,
+        leader: EndpointId,
+        mutation: &Mutation,
+        level: Consistency,
+    ) -> Arc<Sent> {
+        let mut bytes = Vec::new();
+        encode_mutation(&mut bytes, mutation);
+        let payload = CounterMutation { mutation: bytes.into(), level }.encode();
+        let answers = Answers::of_one(Consistency::One, WriteKind::Counter);
+        let sent = Sent::without_hints(Arc::clone(&others.ring), vec![(leader, Counted::All)], answers);
+        let sent = Arc::new(sent);
+        let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
+        let request = Request::new(Verb::CounterMutationReq, payload, self.timeouts().counter_write);
+        others.messenger.ask(others.ring.endpoint(leader).address, &[], request, &asker);
+        sent
+    }
+
+    /// Counts as the leader: increments become shards of this node, and these go to the other replicas.
+    async fn lead(
+        &self,
+        others: &Others<'_>,
+        mut mutations: Vec<Mutation>,
+        level: Consistency,
+        open: Option<Arc<Open>>,
+        timeout: Duration,
+    ) -> Result<Among, RequestError> {
+        let begun = self.env.now();
+        let counted = within(&self.env, timeout, self.count_here(&mut mutations, open)).await;
+        let planned = self.plan_among(&others.ring, mutations.into(), level, WriteKind::Counter)?;
+        let logged = counted.unwrap_or(Err(WriteError::TimedOut)).map_err(|cause| {
+            let first = planned.first().map(|planned| planned.sent.answers());
+            let mut answers = first.unwrap_or_else(|| Answers::of_one(level, WriteKind::Counter));
+            if cause != WriteError::TimedOut {
+                let endpoint = self.identity.broadcast;
+                answers.failures.push(ReplicaFailure { endpoint, reason: FailureReason::Unknown });
+            }
+            RequestError::of_write(cause, answers)
+        })?;
+        planned.iter().for_each(|planned| self.send_to_peers(others, planned, timeout));
+        let sent = planned.into_iter().map(|planned| planned.sent).collect();
+        Ok(Among::new(&self.env, sent, Ok(logged), begun, timeout))
+    }
+
+    /// Increments become shards that memtables have; gives what is left to wait for.
+    async fn count_here(
+        &self,
+        mutations: &mut [Mutation],
+        open: Option<Arc<Open>>,
+    ) -> Result<Option<Logged>, WriteError> {
+        let held = self.settle_increments(mutations, open).await?;
+        match self.replica.apply(mutations, held).await? {
+            Some(position) => self.replica.logged(position),
+            None => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! COUNTER_MUTATION_REQ: increments that this node leads
+//! ([`crate::coordinator::counter::among`]).
+
+use bytes::Bytes;
+use internode::payload::counter::CounterMutation;
+use types::FailureReason;
+
+use super::{Call, mutation};
+
+pub(super) async fn serve(call: Call) {
+    let counted = count(&call).await;
+    call.answer(counted.map(|()| Bytes::new()));
+}
+
+async fn count(call: &Call) -> Result<(), FailureReason> {
+    let CounterMutation { mutation, level } =
+        CounterMutation::decode(&call.payload).map_err(|_| FailureReason::Unknown)?;
+    let mutation = mutation::decode(&call.node, &mutation)?;
+    let counted = call.node.count_as_leader(mutation, level, call.rest()).await;
+    counted.map_err(|error| {
+        tracing::debug!(?error, "increments of another node are not counted");
+        FailureReason::Unknown
+    })
+}
