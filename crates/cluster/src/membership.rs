@@ -82,6 +82,10 @@ impl Node {
             known: Vec::new(),
         };
         let follower = Arc::new(Following(Arc::downgrade(self)));
+        // otherwise a node that dies now would come back as another, with its address taken
+        if let Err(error) = self.engine.log.sync().await {
+            tracing::error!(%error, "the host id of this node may be forgotten when it ends");
+        }
         let membership = Membership::join(&self.env, options, follower).await?;
         membership.with_gossip(|gossip| self.follow(gossip));
         let _ = self.joined.this.set(Arc::downgrade(self));
