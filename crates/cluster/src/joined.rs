@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use env::Wake;
 use membership::{Membership, Messenger};
 
 use crate::node::Node;
+use crate::peers::Listener;
+use crate::topology::Places;
 
 /// The place of a node among the others; empty while it is alone.
 #[derive(Default)]
@@ -15,4 +18,10 @@ pub(crate) struct Joined {
     pub(crate) this: OnceLock<Weak<Node>>,
     /// The node is a member as long as this is here.
     pub(crate) membership: Mutex<Option<Arc<Membership>>>,
+    /// Wakes the task of [`crate::peers`].
+    pub(crate) peers: OnceLock<Wake>,
+    /// Hears what drivers are to be told of the ring.
+    pub(crate) listener: OnceLock<Box<Listener>>,
+    /// Places of nodes that the snitch's file names.
+    pub(crate) places: OnceLock<Places>,
 }

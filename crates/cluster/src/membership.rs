@@ -8,13 +8,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, Weak};
 
 use gossip::{Event, Gossip, Options};
+use internode::payload::gossip::ApplicationState;
 use internode::{Envelope, Framing, LinkType, MessagingVersion};
 use links::{LinkOptions, Peer};
 use membership::{Follower, Introduction, JoinError, JoinOptions, Membership, Messenger};
 
 use crate::identity::RELEASE_VERSION;
 use crate::node::Node;
-use crate::serve;
+use crate::topology::Places;
+use crate::{peers, serve};
 
 /// What the configuration says of the ring.
 #[derive(Clone, Debug)]
@@ -32,6 +34,8 @@ pub struct JoinSettings {
     pub convict_threshold: f64,
     /// The SSTable versions that this node writes and reads, as gossip tells them.
     pub sstable_versions: String,
+    /// The places of nodes that a file names (PropertyFileSnitch); empty: nodes tell theirs.
+    pub places: Places,
 }
 
 impl Node {
@@ -53,6 +57,7 @@ impl Node {
     /// Joins the ring as a member that has its data already. The ring snapshot has the others when
     /// this returns. Drivers are told that they may connect by [`Membership::set_ready`].
     pub async fn join(self: &Arc<Self>, settings: JoinSettings) -> Result<(), JoinError> {
+        self.keep_identity().await?;
         let identity = &self.identity;
         let cluster = &identity.cluster_name;
         let mut gossip = Options::new(identity.broadcast, cluster, settings.seeds);
@@ -79,8 +84,9 @@ impl Node {
             gossip,
             generation: i32::try_from(identity.generation).unwrap_or(i32::MAX),
             introduction,
-            known: Vec::new(),
+            remembered: peers::remembered(&self.engine, identity.broadcast),
         };
+        let _ = self.joined.places.set(settings.places);
         let follower = Arc::new(Following(Arc::downgrade(self)));
         // otherwise a node that dies now would come back as another, with its address taken
         if let Err(error) = self.engine.log.sync().await {
@@ -92,7 +98,31 @@ impl Node {
         let _ = self.joined.messenger.set(membership.messenger());
         *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(membership));
         self.write_bootstrapped();
+        self.keep_peers();
         Ok(())
+    }
+
+    /// Waits until host id, tokens and generation are durable: the others must not know a node that
+    /// a crash makes another one.
+    async fn keep_identity(&self) -> Result<(), JoinError> {
+        let failed = |error: String| JoinError::Identity(error);
+        let applied = self.engine.apply(&[self.local_row()]).map_err(|error| failed(error.to_string()))?;
+        match applied.position {
+            Some(position) => self.engine.log.wait_durable(position).await.map_err(|error| failed(error.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the others the version of the schema in force. A node alone does nothing.
+    pub(crate) fn tell_schema_version(&self) {
+        if let Some(messenger) = self.members() {
+            let version = types::literal::print_uuid(&self.schema().version);
+            messenger.with_gossip(|gossip| {
+                if gossip.local.state().value(ApplicationState::Schema) != Some(version.as_str()) {
+                    gossip.local.set(ApplicationState::Schema, version);
+                }
+            });
+        }
     }
 
     /// Tells the others that this node stops, and closes the links. A node alone does nothing.

@@ -103,6 +103,7 @@ impl Node {
         if let Err(error) = self.engine.apply(&[row.set("schema_version", version).finish()]) {
             tracing::error!(%error, "the schema version cannot be written to system.local");
         }
+        self.tell_schema_version();
     }
 
     /// `system.local.bootstrapped` says that the node is a complete member of its ring: it need not

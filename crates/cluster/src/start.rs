@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rows::Mutation;
 use storage::Engine;
 
 use crate::batch_replay::BatchReplay;
@@ -64,9 +65,13 @@ impl Node {
     }
 
     fn write_local(&self) -> Result<(), NodeError> {
-        let table = local_table(&self.engine);
-        let version = self.engine.schema().version;
-        self.engine.apply(&[self.identity.row(&table, version, self.clock.next_micros())])?;
+        self.engine.apply(&[self.local_row()])?;
         Ok(())
+    }
+
+    /// The row of `system.local`.
+    pub(crate) fn local_row(&self) -> Mutation {
+        let table = local_table(&self.engine);
+        self.identity.row(&table, self.engine.schema().version, self.clock.next_micros())
     }
 }

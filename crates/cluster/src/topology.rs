@@ -4,7 +4,8 @@
 //! A node alone has one endpoint, itself, which is up and owns all tokens. Of the others gossip
 //! tells: an endpoint belongs to the ring when it has told its status, tokens and host id.
 
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
 
 use gossip::{Gossip, Status};
 use internode::payload::gossip::tokens::tokens_of;
@@ -31,6 +32,22 @@ fn endpoint_of_this(identity: &Identity) -> Endpoint {
         tokens: identity.tokens.clone(),
         is_up: true,
         state: State::Normal,
+    }
+}
+
+/// Data centers and racks of nodes that a file names. They count more than what nodes say of
+/// themselves.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Places {
+    /// Data center and rack by the address of a node.
+    pub by_address: BTreeMap<IpAddr, (String, String)>,
+    /// Those of nodes that are not listed; None: what they say of themselves.
+    pub default: Option<(String, String)>,
+}
+
+impl Places {
+    fn of(&self, address: IpAddr) -> Option<&(String, String)> {
+        self.by_address.get(&address).or(self.default.as_ref())
     }
 }
 
@@ -85,16 +102,57 @@ impl Node {
     /// The ring follows gossip. Nothing is made anew where nothing of the ring has changed.
     pub(crate) fn follow(&self, gossip: &Gossip) {
         let peers = gossip.peers().iter();
-        let others = peers.filter_map(|(address, peer)| endpoint_of(*address, &peer.state, peer.is_alive));
-        let endpoints: Vec<_> = std::iter::once(endpoint_of_this(&self.identity)).chain(others).collect();
+        let others = peers.filter_map(|(address, peer)| {
+            let endpoint = endpoint_of(*address, &peer.state, peer.is_alive)?;
+            Some((peer.state.generation, self.placed(endpoint)))
+        });
+        let this = (gossip.local.state().generation, endpoint_of_this(&self.identity));
+        let endpoints = without_conflicts(this, others.collect());
         if self.ring.load().endpoints() != endpoints {
             self.ring.rcu(|ring| ring.with_endpoints(endpoints.clone(), EndpointId(0)));
+        }
+        if let Some(task) = self.joined.peers.get() {
+            task.wake();
+        }
+    }
+
+    /// The endpoint where the snitch's file places it.
+    fn placed(&self, endpoint: Endpoint) -> Endpoint {
+        match self.joined.places.get().and_then(|places| places.of(endpoint.address.ip())) {
+            Some((data_center, rack)) => Endpoint { data_center: data_center.clone(), rack: rack.clone(), ..endpoint },
+            None => endpoint,
         }
     }
 }
 
+/// The endpoints of the ring, this node first, the others by address. A host id that two endpoints
+/// show, and a token that two own, belong to the one that was started last; an endpoint that is
+/// left without tokens is none (`StorageService.handleStateNormal`).
+fn without_conflicts(this: (i32, Endpoint), mut others: Vec<(i32, Endpoint)>) -> Vec<Endpoint> {
+    others.push(this);
+    let this = others.len() - 1;
+    let mut newest_first: Vec<(usize, i32, Endpoint)> =
+        (0..).zip(others).map(|(at, (generation, e))| (at, generation, e)).collect();
+    newest_first.sort_by_key(|(at, generation, _)| (std::cmp::Reverse(*generation), *at));
+    let (mut host_ids, mut owned) = (HashSet::new(), HashSet::new());
+    let mut kept: Vec<(usize, Endpoint)> = Vec::with_capacity(newest_first.len());
+    for (at, _, mut endpoint) in newest_first {
+        // this node does not give way: whoever took its place is told so by its own start
+        let is_new = host_ids.insert(endpoint.host_id) || at == this;
+        if endpoint.owns_tokens() {
+            endpoint.tokens.retain(|token| owned.insert(*token) || at == this);
+        }
+        if is_new && (!endpoint.tokens.is_empty() || at == this) {
+            kept.push((at, endpoint));
+        }
+    }
+    kept.sort_by_key(|(at, _)| (*at != this, *at));
+    kept.into_iter().map(|(_, endpoint)| endpoint).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -103,6 +161,37 @@ mod tests {
 
     use crate::coordinator::error::RequestError;
     use crate::testing::SimNode;
+
+    fn endpoint(number: u8, tokens: &[i64]) -> Endpoint {
+        let address = SocketAddr::from(([10, 0, 0, number], 7000));
+        Endpoint {
+            address,
+            native: address,
+            host_id: [number; 16],
+            data_center: "dc".to_owned(),
+            rack: "rack".to_owned(),
+            tokens: tokens.iter().copied().map(types::Token).collect(),
+            is_up: true,
+            state: State::Normal,
+        }
+    }
+
+    #[test]
+    fn a_host_id_and_a_token_belong_to_the_node_that_started_last() {
+        let this = (5, endpoint(1, &[1, 2]));
+        let moved = Endpoint { host_id: [3; 16], ..endpoint(4, &[7, 8]) };
+        let joining = Endpoint { state: State::Joining, ..endpoint(6, &[9]) };
+        let others = vec![
+            (4, endpoint(2, &[2, 3])),
+            (4, endpoint(3, &[7, 8])),
+            (6, moved.clone()),
+            (7, endpoint(5, &[9])),
+            (8, joining.clone()),
+            (3, endpoint(7, &[9])),
+        ];
+        let kept = without_conflicts(this.clone(), others);
+        assert_eq!(kept, [this.1, endpoint(2, &[3]), moved, endpoint(5, &[9]), joining]);
+    }
 
     /// A keyspace is on the ring when its CREATE is answered; one that cannot be placed is refused by name, and one with
     /// more copies than there are nodes has too few for QUORUM.

@@ -13,10 +13,15 @@ use crate::status::Status;
 
 impl Gossip {
     /// Takes what a look at the ring has shown (the shadow round), so that the nodes in it need not
-    /// be found again in rounds of gossip. Those that answer are alive.
+    /// be found again in rounds of gossip. Those that answer are alive. Endpoints that are known from
+    /// before the restart alone are greeted: chance would choose each of them only after some rounds.
     pub fn adopt(&mut self, ring: States, now: Now) {
         assert!(self.is_enabled, "a node adopts the ring when it shows itself");
         self.apply(ring, now);
+        let unheard = self.peers.iter().filter(|(_, peer)| peer.is_remembered).map(|(endpoint, _)| *endpoint);
+        for endpoint in unheard.collect::<Vec<_>>() {
+            self.greet(endpoint);
+        }
     }
 
     /// Takes what others know. What this node says of itself is its own business.
@@ -71,6 +76,7 @@ impl Gossip {
         state.values.dedup_by_key(|(of, _)| *of);
         let Some(peer) = self.peers.get_mut(&endpoint) else { return };
         peer.state = state;
+        peer.is_remembered = false;
         peer.updated = now.monotonic;
         peer.echo_sent = None;
         let was_alive = std::mem::replace(&mut peer.is_alive, false);

@@ -67,7 +67,12 @@ impl Gossip {
     }
 
     fn all_states(&self) -> States {
-        self.states().map(|(endpoint, state)| (endpoint, state.clone())).collect()
+        let heard = self.states().filter(|(endpoint, _)| !self.is_remembered(*endpoint));
+        heard.map(|(endpoint, state)| (endpoint, state.clone())).collect()
+    }
+
+    fn is_remembered(&self, endpoint: SocketAddr) -> bool {
+        self.peers.get(&endpoint).is_some_and(|peer| peer.is_remembered)
     }
 
     /// What to ask for, and what to send unasked. Endpoints that the digests leave out are not
@@ -99,7 +104,7 @@ impl Gossip {
 
     /// What an ACK asks for.
     fn asked(&self, digest: &Digest) -> Option<(SocketAddr, EndpointState)> {
-        let known = self.state(digest.endpoint)?;
+        let known = self.state(digest.endpoint).filter(|_| !self.is_remembered(digest.endpoint))?;
         let is_local = digest.endpoint == self.options.local;
         let state = match is_local || digest.generation < known.generation {
             true => known.clone(),

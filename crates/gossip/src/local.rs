@@ -22,6 +22,14 @@ impl Local {
         &self.state
     }
 
+    /// A generation of its own begins, with the same values: others take all of them anew.
+    /// `generation` must be greater than the present one.
+    pub fn begin_generation(&mut self, generation: i32) {
+        assert!(generation > self.state.generation, "generations of a node ascend");
+        self.state.generation = generation;
+        self.beat();
+    }
+
     /// Another second has passed.
     pub fn beat(&mut self) {
         self.state.heartbeat = self.next();

@@ -120,10 +120,12 @@ impl Gossip {
         std::mem::take(&mut self.outputs)
     }
 
-    /// Takes an endpoint that storage knows from before the restart: it is down until it is heard.
+    /// Takes an endpoint that storage knows from before the restart: it is down until it is heard of.
+    /// The state has generation 0, so that whatever is heard replaces it.
     pub fn remember(&mut self, endpoint: SocketAddr, state: EndpointState, now: Now) {
         if endpoint != self.options.local {
-            self.peers.entry(endpoint).or_insert_with(|| Peer::new(state, now.monotonic));
+            let remembered = || Peer { is_remembered: true, ..Peer::new(state, now.monotonic) };
+            self.peers.entry(endpoint).or_insert_with(remembered);
         }
     }
 

@@ -17,6 +17,9 @@ pub struct Peer {
     pub is_alive: bool,
     /// When it became alive or dead; hints are kept from then on.
     pub since: Duration,
+    /// It is known from before this node's restart and has not been heard of since. What is
+    /// remembered of it is not told to others: it may have left the ring meanwhile.
+    pub is_remembered: bool,
     pub(crate) arrivals: ArrivalWindow,
     /// When a greater heartbeat or value came last.
     pub(crate) updated: Duration,
@@ -27,7 +30,7 @@ pub struct Peer {
 impl Peer {
     pub(crate) fn new(state: EndpointState, now: Duration) -> Self {
         let arrivals = ArrivalWindow::default();
-        Self { state, is_alive: false, since: now, arrivals, updated: now, echo_sent: None }
+        Self { state, is_alive: false, since: now, is_remembered: false, arrivals, updated: now, echo_sent: None }
     }
 
     /// What it is doing. `None`: it has not said so yet.

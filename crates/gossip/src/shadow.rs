@@ -72,4 +72,10 @@ impl Gossip {
         self.shadow = None;
         self.is_enabled = true;
     }
+
+    /// Whether a member that should be up has not given a sign of life yet.
+    pub fn is_settling(&self) -> bool {
+        let is_awaited = |status: Option<Status>| !matches!(status, Some(Status::Shutdown));
+        self.peers.values().any(|peer| peer.is_member() && !peer.is_alive && is_awaited(peer.status()))
+    }
 }

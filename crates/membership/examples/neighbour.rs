@@ -65,7 +65,7 @@ fn main() {
             version,
             sstable_versions: "big-nb".to_owned(),
         },
-        known: Vec::new(),
+        remembered: Vec::new(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {

@@ -9,7 +9,8 @@
 //! - [`callbacks`]: requests that wait for their answer
 //! - [`answer`]: what comes from a neighbour
 //! - [`request`], [`messenger`]: asking others, and answering them
-//! - [`start`]: the way in and out
+//! - [`start`]: the way in
+//! - [`stop`]: the way out
 //!
 //! Knows no storage. `org.apache.cassandra.service.StorageService`, `gms.Gossiper`,
 //! `net.RequestCallbacks`.
@@ -21,6 +22,7 @@ pub mod messenger;
 pub mod request;
 mod shared;
 pub mod start;
+pub mod stop;
 
 pub use introduction::Introduction;
 pub use request::{Asker, Pending, Request, Unanswered};

@@ -116,7 +116,7 @@ impl Shared {
         let now = self.now();
         let mut state = self.state();
         let result = act(&mut state.gossip, now);
-        let mut messages = Vec::new();
+        let (mut messages, mut removed) = (Vec::new(), Vec::new());
         for output in state.gossip.take_outputs() {
             match output {
                 Output::Send(to, message) => messages.extend(envelope(&mut state, to, message, now).map(|e| (to, e))),
@@ -125,10 +125,16 @@ impl Shared {
                         tracing::info!(%endpoint, ?event, "the ring has changed");
                     }
                     self.follower.ring_changed(&state.gossip, &event);
+                    if let Event::Removed(endpoint) = event {
+                        removed.push(endpoint);
+                    }
                 }
             }
         }
         drop(state);
+        if let Some(links) = self.links().filter(|_| !removed.is_empty()) {
+            removed.into_iter().for_each(|endpoint| links.forget(endpoint));
+        }
         for (to, message) in messages {
             self.send(to, message);
         }

@@ -1,23 +1,21 @@
-//! The way in and out.
+//! The way in.
 //!
 //! In: links are opened; the seeds are asked for the ring (shadow round); what they say is compared
-//! with what this node wants to be; gossip begins. Out: the status says `shutdown`, all who are
-//! alive are told, links are closed.
+//! with what this node wants to be; gossip begins. The way out is [`crate::stop`]; dropping a
+//! [`Membership`] is like the death of the process.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use env::{Env, Joinable, MakeLocal};
 use gossip::options::ROUND;
 use gossip::shadow::Seen;
-use gossip::{Gossip, Local, Options, Status};
-use internode::payload::gossip::{ApplicationState, EndpointState, Shutdown, States};
-use internode::{Envelope, Header, Verb};
+use gossip::{Gossip, Local, Now, Options, Status};
+use internode::payload::gossip::{ApplicationState, States};
 use links::{LinkOptions, Links, Receiver};
 use tokio::sync::oneshot;
 
@@ -45,11 +43,9 @@ const SHADOW_SEED_MAX: Duration = Duration::from_secs(30);
 /// Between two looks at what has come of the questions.
 const SHADOW_LOOK: Duration = Duration::from_millis(10);
 
-/// A node that stops gives its last message so long to leave.
-const FAREWELL: Duration = Duration::from_secs(2);
-
-/// GOSSIP_SHUTDOWN is worth something for so long.
-const SHUTDOWN_LIFE: Duration = Duration::from_secs(10);
+/// A node that has joined waits so long for signs of life of the other members before it serves
+/// clients.
+const SETTLE_MAX: Duration = Duration::from_secs(3);
 
 /// How a node joins.
 #[derive(Clone, Debug)]
@@ -63,9 +59,9 @@ pub struct JoinOptions {
     pub generation: i32,
     /// The values that this node tells of itself.
     pub introduction: Introduction,
-    /// Nodes of the ring that storage knows from before (`system.peers_v2`). They are asked for the
-    /// ring when no seed has answered for five seconds.
-    pub known: Vec<SocketAddr>,
+    /// Members that storage knows from before the restart (`system.peers_v2`). They are asked for
+    /// the ring when no seed has answered for five seconds.
+    pub remembered: States,
 }
 
 /// Why a node did not join.
@@ -82,6 +78,9 @@ pub enum JoinError {
         /// The host id that the ring knows.
         host_id: String,
     },
+    /// The host id and the tokens of the node cannot be made durable, so that its next start might
+    /// come with others.
+    Identity(String),
     /// A token belongs to another node.
     TokenTaken {
         /// The token.
@@ -107,6 +106,7 @@ impl fmt::Display for JoinError {
                 f,
                 "{address} is the address of the node with host id {host_id}; start on its directory, or remove that node first"
             ),
+            Self::Identity(why) => write!(f, "who this node is cannot be written: {why}"),
             Self::TokenTaken { token, owner } => {
                 write!(f, "the token {token} belongs to {owner}; choose another (initial_token)")
             }
@@ -118,7 +118,7 @@ impl std::error::Error for JoinError {}
 
 /// This node among the others. Dropping it is like the death of the process: nobody is told.
 pub struct Membership {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
     /// Behind a lock so that threads can share the rest.
     thread: Mutex<Option<Box<dyn Joinable>>>,
@@ -128,11 +128,19 @@ impl Membership {
     /// Opens links, looks at the ring, and shows this node as a member that has its data already
     /// (no bootstrap).
     pub async fn join(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<Self, JoinError> {
-        let JoinOptions { links, gossip, generation, introduction, known } = options;
+        let JoinOptions { links, gossip, generation, introduction, remembered } = options;
+        let known: Vec<_> = remembered.iter().map(|(endpoint, _)| *endpoint).collect();
         let mut local = Local::new(generation);
         introduction.set(&mut local);
         let mut machine = Gossip::new(gossip.clone(), local);
         machine.begin_shadow();
+        let now = Now {
+            monotonic: Duration::from_nanos(env.clock.monotonic_nanos()),
+            wall_millis: env.clock.now_micros() / 1000,
+        };
+        for (endpoint, state) in remembered {
+            machine.remember(endpoint, state, now);
+        }
         let state = State { gossip: machine, callbacks: Callbacks::default() };
         let shared = Arc::new(Shared {
             env: env.clone(),
@@ -150,11 +158,17 @@ impl Membership {
         let ring = membership.look(&gossip, &known).await?;
         check(&introduction, gossip.local, &ring)?;
         membership.shared.with_gossip(|machine, now| {
+            let own = ring.iter().find(|(endpoint, _)| *endpoint == gossip.local);
+            // the clock was set back since the last start, and the directory is another one
+            if let Some((_, own)) = own.filter(|(_, own)| own.generation >= machine.local.state().generation) {
+                machine.local.begin_generation(own.generation.saturating_add(1));
+            }
             introduction.set_normal(&mut machine.local);
             machine.enable();
             machine.adopt(ring, now);
         });
         membership.begin_rounds();
+        membership.settle().await;
         Ok(membership)
     }
 
@@ -183,6 +197,16 @@ impl Membership {
                 _ if gone >= SHADOW_MAX => return Err(JoinError::NoSeed(others)),
                 _ => {}
             }
+        }
+    }
+
+    /// Waits until all members that should be up have given a sign of life, so that the first
+    /// requests find the ring as it is.
+    async fn settle(&self) {
+        let env = &self.shared.env;
+        let begun = env.now();
+        while env.elapsed(begun) < SETTLE_MAX && self.shared.with_gossip(|gossip, _| gossip.is_settling()) {
+            env.sleep(SHADOW_LOOK).await;
         }
     }
 
@@ -218,31 +242,6 @@ impl Membership {
     /// Drivers may connect now.
     pub fn set_ready(&self, ready: bool) {
         self.with_gossip(|gossip| gossip.local.set(ApplicationState::RpcReady, ready.to_string()));
-    }
-
-    /// Says that this node stops, and gives the message time to leave.
-    pub async fn leave(&self) {
-        self.shared.is_leaving.store(true, Ordering::Release);
-        let (version, now) = (self.shared.version, self.shared.now());
-        let (alive, state): (Vec<_>, EndpointState) = self.shared.with_gossip(|gossip, _| {
-            gossip.local.set(ApplicationState::RpcReady, "false");
-            for of in [ApplicationState::StatusWithPort, ApplicationState::Status] {
-                gossip.local.set(of, "shutdown,true");
-            }
-            gossip.is_enabled = false;
-            let alive = gossip.peers().iter().filter(|(_, peer)| peer.is_alive).map(|(to, _)| *to).collect();
-            (alive, gossip.local.state().clone())
-        });
-        let payload = match (Shutdown { state: Some(state) }).encode(version) {
-            Ok(payload) => Bytes::from(payload),
-            Err(error) => return tracing::error!(%error, "the others cannot be told that this node stops"),
-        };
-        for to in alive {
-            let id = self.shared.state().callbacks.next_id();
-            let header = Header::new(Verb::GossipShutdown, id, now.wall_millis, SHUTDOWN_LIFE.as_millis() as u64);
-            self.shared.send(to, Envelope { header, payload: payload.clone() });
-        }
-        self.shared.env.sleep(FAREWELL).await;
     }
 }
 

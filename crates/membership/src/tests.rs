@@ -7,7 +7,7 @@ use std::time::Duration;
 use env::Random;
 use env::sim::World;
 use gossip::{Event, Gossip, Options, Status};
-use internode::payload::gossip::ApplicationState;
+use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
 use internode::{Envelope, Framing, LinkType, MessagingVersion, Verb};
 use links::{LinkOptions, Peer};
 
@@ -63,7 +63,7 @@ fn options(world: &World, machine: usize, cluster: &str) -> JoinOptions {
             version: MessagingVersion::V13,
             sstable_versions: "bti-da".to_owned(),
         },
-        known: Vec::new(),
+        remembered: States::new(),
     }
 }
 
@@ -268,11 +268,57 @@ fn a_node_starts_while_its_seed_is_down() {
     let (waited, second) = took(2, seeded(2, &[0, 1]));
     assert!(waited < Duration::from_secs(1), "{waited:?}");
     assert!(world.run_until(Duration::from_secs(2), || alive(&first) == Some(1) && alive(&second) == Some(1)));
-    let knowing = JoinOptions { known: vec![address(&world, 1)], ..seeded(3, &[0]) };
+    let knowing = JoinOptions { remembered: vec![(address(&world, 1), member())], ..seeded(3, &[0]) };
     let (waited, third) = took(3, knowing);
     assert!((Duration::from_secs(5)..Duration::from_secs(12)).contains(&waited), "{waited:?}");
     assert!(world.run_until(Duration::from_secs(2), || alive(&third) == Some(2)));
     let (_, fourth) = took(4, seeded(4, &[0]));
     let error = fourth.lock().unwrap().take().unwrap().err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("none of the seeds answers"), "{error}");
+}
+
+/// A node that is alone at its start, as a seed is, knows the members from before its restart. They
+/// are greeted at once and are up when the node has joined; one that is gone is not told to others.
+#[test]
+fn a_restart_remembers_the_ring() {
+    let world = World::new(13, 3);
+    let nodes: Vec<_> = (0..3).map(|machine| join(&world, machine, options(&world, machine, "lab"))).collect();
+    assert!(world.run_until(Duration::from_secs(30), || nodes.iter().all(|node| alive(node) == Some(2))));
+    world.kill(0);
+    world.run_for(Duration::from_secs(5));
+    let mut again = options(&world, 0, "lab");
+    let gone: SocketAddr = "10.9.9.9:7000".parse().unwrap();
+    again.remembered = [address(&world, 1), address(&world, 2), gone].map(|peer| (peer, member())).to_vec();
+    let first = join(&world, 0, again);
+    assert!(world.run_until(Duration::from_secs(5), || alive(&first).is_some()));
+    assert_eq!(alive(&first), Some(2), "it has joined when both have answered");
+    world.run_for(Duration::from_secs(20));
+    let knows_gone = |node: &Joined| {
+        let node = node.lock().unwrap();
+        node.as_ref().unwrap().as_ref().unwrap().with_gossip(|gossip| gossip.peers().contains_key(&gone))
+    };
+    assert!(knows_gone(&first) && !knows_gone(&nodes[1]) && !knows_gone(&nodes[2]));
+}
+
+fn member() -> EndpointState {
+    let value = |text: String| VersionedValue { value: text, version: 0 };
+    let values = vec![
+        (ApplicationState::Tokens, value(internode::payload::gossip::tokens::text_of(&[5]))),
+        (ApplicationState::StatusWithPort, value("NORMAL,5".to_owned())),
+    ];
+    EndpointState { generation: 0, heartbeat: 0, values }
+}
+
+#[test]
+fn gossip_is_stopped_and_begun_again() {
+    let world = World::new(15, 2);
+    let nodes: Vec<_> = (0..2).map(|machine| join(&world, machine, options(&world, machine, "lab"))).collect();
+    assert!(world.run_until(Duration::from_secs(30), || nodes.iter().all(|node| alive(node) == Some(1))));
+    let second = nodes[1].lock().unwrap().take().unwrap().ok().unwrap();
+    second.stop_gossip();
+    assert!(world.run_until(Duration::from_secs(2), || alive(&nodes[0]) == Some(0)) && !second.is_gossiping());
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(alive(&nodes[0]), Some(0), "nothing of the old generation brings it back");
+    second.start_gossip(&options(&world, 1, "lab").introduction, true);
+    assert!(world.run_until(Duration::from_secs(10), || alive(&nodes[0]) == Some(1)) && second.is_gossiping());
 }

@@ -1,7 +1,9 @@
-//! What statements say of schema changes, as the native protocol says it.
+//! What statements say of schema changes, and the cluster of other nodes, as the native protocol
+//! says it.
 
+use cluster::RingEvent;
 use cql::{SchemaChangeKind, SchemaEvent, SchemaTarget};
-use protocol::response::{Event, SchemaChange, SchemaChangeTarget};
+use protocol::response::{Event, SchemaChange, SchemaChangeTarget, StatusChange, TopologyChange};
 
 /// The message of a schema change, for its RESULT and its EVENT.
 pub fn schema_change(event: &SchemaEvent) -> SchemaChange {
@@ -26,4 +28,17 @@ pub fn schema_change(event: &SchemaEvent) -> SchemaChange {
 /// The event for registered clients.
 pub fn of_schema(event: &SchemaEvent) -> Event {
     Event::Schema(schema_change(event))
+}
+
+/// The event for registered clients.
+pub fn of_ring(event: RingEvent) -> Event {
+    let topology = |change, at: std::net::SocketAddr| Event::Topology(change, at.ip(), at.port());
+    let status = |change, at: std::net::SocketAddr| Event::Status(change, at.ip(), at.port());
+    match event {
+        RingEvent::Joined(at) => topology(TopologyChange::NewNode, at),
+        RingEvent::Left(at) => topology(TopologyChange::RemovedNode, at),
+        RingEvent::Moved(at) => topology(TopologyChange::MovedNode, at),
+        RingEvent::Up(at) => status(StatusChange::Up, at),
+        RingEvent::Down(at) => status(StatusChange::Down, at),
+    }
 }

@@ -7,8 +7,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use cluster::{JoinSettings, Node};
-use config::{Compatibility, Config, InternodeCompression, Ring};
+use cluster::{JoinSettings, Node, Places};
+use config::{Compatibility, Config, InternodeCompression, Location, Ring};
 use env::Env;
 use internode::{Framing, MessagingVersion};
 
@@ -62,7 +62,16 @@ fn settings(node: &Node, config: &Config) -> Result<JoinSettings, StartError> {
         reserve: usize::try_from(ring.send_reserve).unwrap_or(usize::MAX),
         convict_threshold: ring.phi_convict_threshold,
         sstable_versions: format!("{}-{}", version.format().name(), version.name()),
+        places: places(&ring.location),
     })
+}
+
+fn places(location: &Location) -> Places {
+    let names = |place: &config::Place| (place.data_center.clone(), place.rack.clone());
+    Places {
+        by_address: location.places.iter().map(|(address, place)| (*address, names(place))).collect(),
+        default: location.default.as_ref().map(names),
+    }
 }
 
 /// The addresses of the seeds. A name that has none is left out with a warning, as in Cassandra: it

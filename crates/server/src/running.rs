@@ -28,6 +28,7 @@ use crate::admin_api::{NodeAdmin, SetLevel};
 use crate::auth::{Auth, PasswordAuthenticator};
 use crate::client_encryption;
 use crate::directory::{self, Directories, Told};
+use crate::events;
 use crate::joining;
 use crate::log_lines::LogLines;
 use crate::log_options;
@@ -200,6 +201,8 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     server_options.results = Arc::clone(&services.results.share);
     server_options.events = events;
     let for_handlers = Arc::clone(&services);
+    let for_ring = Arc::clone(&services.events);
+    services.node.on_ring_event(Box::new(move |event| for_ring.publish(events::of_ring(event))));
     joining::join(&services.node, &services.config)?;
     let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;

@@ -37,7 +37,7 @@ fn ipv4(text: &str) -> Option<[u8; 4]> {
 
 /// An address of 4 or 16 bytes as text. None: another number of bytes.
 pub fn print(bytes: &[u8]) -> Option<String> {
-    match parse_bytes(bytes)? {
+    match of_bytes(bytes)? {
         IpAddr::V4(address) => Some(address.to_string()),
         IpAddr::V6(address) => {
             let groups: Vec<String> = address.segments().iter().map(|group| format!("{group:x}")).collect();
@@ -46,7 +46,8 @@ pub fn print(bytes: &[u8]) -> Option<String> {
     }
 }
 
-fn parse_bytes(bytes: &[u8]) -> Option<IpAddr> {
+/// An address of 4 or 16 bytes. None: another number of bytes.
+pub fn of_bytes(bytes: &[u8]) -> Option<IpAddr> {
     if let Ok(octets) = <[u8; 4]>::try_from(bytes) {
         return Some(IpAddr::V4(Ipv4Addr::from(octets)));
     }

@@ -95,6 +95,7 @@ impl SimRing {
             reserve: 1 << 20,
             convict_threshold: 8.0,
             sstable_versions: "bti-da".to_owned(),
+            places: Default::default(),
         };
         self.world.block_on(node.join(settings)).expect("a seed answers");
         node.membership().expect("it has joined").set_ready(true);

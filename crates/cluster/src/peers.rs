@@ -1,0 +1,385 @@
+//! `system.peers` and `system.peers_v2`: what drivers read of the other nodes, and what this node
+//! remembers of them across a restart.
+//!
+//! A background task follows gossip. Each time something has changed it compares the members as
+//! gossip tells of them with the rows that it wrote last, writes the difference, and then tells a
+//! listener what drivers are to know: so a driver that is told of a node finds its row. The task
+//! also tells the others how much data this node has (LOAD), once a minute.
+//!
+//! Agrees with `StorageService.{onChange,handleStateNormal,excise}`, `transport.Server.EventNotifier`
+//! and `SystemKeyspace.{updatePeerInfo,removeEndpoint}`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::Next;
+use gossip::{Gossip, Peer};
+use internode::payload::gossip::tokens::{text_of, tokens_of};
+use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
+use rows::{DeletionTime, Mutation, PartitionUpdate, Row};
+use schema::TableMetadata;
+use storage::Engine;
+
+use crate::identity::inet;
+use crate::node::Node;
+use crate::system_rows::{self, SystemRow};
+
+/// How often the others are told how much data this node has (`LoadBroadcaster`).
+const LOAD_PERIOD: Duration = Duration::from_secs(60);
+
+/// What drivers are told of another node, by the address at which they reach it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RingEvent {
+    /// It owns tokens now, and drivers may connect.
+    Joined(SocketAddr),
+    /// It owns none any more.
+    Left(SocketAddr),
+    /// It owns other tokens than before.
+    Moved(SocketAddr),
+    /// It can be reached, and drivers may connect.
+    Up(SocketAddr),
+    /// It cannot be reached, or drivers may not connect.
+    Down(SocketAddr),
+}
+
+/// Hears what drivers are to be told. Called on a background thread, one event after the other.
+pub type Listener = dyn Fn(RingEvent) + Send + Sync;
+
+/// A member as it is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Member {
+    host_id: [u8; 16],
+    tokens: Vec<i64>,
+    data_center: Option<String>,
+    rack: Option<String>,
+    release_version: Option<String>,
+    schema_version: Option<[u8; 16]>,
+    /// Where drivers connect; the port is None in rows that a node of 3.x wrote.
+    native: Option<SocketAddr>,
+}
+
+/// A member as drivers know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Told {
+    /// They were told that it has joined.
+    joined: bool,
+    /// They were told last that it is up, or that it is down.
+    up: Option<bool>,
+}
+
+/// What the task has written and told, by the address of the node.
+#[derive(Default)]
+struct Kept {
+    members: BTreeMap<SocketAddr, Member>,
+    told: BTreeMap<SocketAddr, Told>,
+}
+
+impl Node {
+    /// Starts the task that follows the ring for `system.peers` and the listener. A node alone has
+    /// nothing to follow.
+    pub(crate) fn keep_peers(self: &Arc<Self>) {
+        let weak = Arc::downgrade(self);
+        let mut kept = Kept { members: saved(&self.engine).into_iter().collect(), told: BTreeMap::new() };
+        let step = move || match step(&weak, &mut kept) {
+            true => Next::After(LOAD_PERIOD),
+            false => Next::Done,
+        };
+        let wake = self.env.tasks.background("peers", Box::new(step));
+        wake.wake();
+        let _ = self.joined.peers.set(wake);
+    }
+
+    /// Names who hears what drivers are to be told. It can be named once.
+    pub fn on_ring_event(&self, listener: Box<Listener>) {
+        let _ = self.joined.listener.set(listener);
+    }
+}
+
+/// The members that the directory knows from before the restart, as gossip would tell of them.
+pub(crate) fn remembered(engine: &Engine, local: SocketAddr) -> States {
+    let members = saved(engine).into_iter().filter(|(address, _)| *address != local);
+    members.map(|(address, member)| (address, member.as_told())).collect()
+}
+
+/// False: the node has ended.
+fn step(node: &Weak<Node>, kept: &mut Kept) -> bool {
+    let Some(node) = node.upgrade().filter(|node| !node.engine.is_draining()) else { return false };
+    let Some(messenger) = node.members() else { return true };
+    let load = load(&node.engine);
+    let (members, alive) = messenger.with_gossip(|gossip| {
+        if gossip.local.state().value(ApplicationState::Load) != Some(load.as_str()) {
+            gossip.local.set(ApplicationState::Load, load.clone());
+        }
+        (members(gossip), reachable(gossip))
+    });
+    let mutations = changes(&node, &kept.members, &members);
+    if !mutations.is_empty()
+        && let Err(error) = node.engine.apply(&mutations)
+    {
+        tracing::error!(%error, "what is known of other nodes cannot be written to system.peers");
+    }
+    let events = news(&mut kept.told, &kept.members, &members, &alive);
+    kept.members = members;
+    if let Some(listener) = node.joined.listener.get() {
+        events.into_iter().for_each(listener);
+    }
+    true
+}
+
+/// The bytes of this node's SSTables, as Java prints a double.
+fn load(engine: &Engine) -> String {
+    let views = engine.tables().into_iter().map(|store| store.view());
+    let bytes: u64 = views.map(|view| view.sstables.iter().map(|sstable| sstable.disk_size()).sum::<u64>()).sum();
+    format!("{bytes}.0")
+}
+
+fn members(gossip: &Gossip) -> BTreeMap<SocketAddr, Member> {
+    let members = gossip.peers().iter().filter(|(_, peer)| peer.is_member());
+    members.filter_map(|(address, peer)| Some((*address, Member::of(&peer.state)?))).collect()
+}
+
+/// The members that drivers can connect to.
+fn reachable(gossip: &Gossip) -> Vec<SocketAddr> {
+    let is_ready = |peer: &Peer| peer.is_alive && peer.state.value(ApplicationState::RpcReady) == Some("true");
+    gossip.peers().iter().filter(|(_, peer)| is_ready(peer)).map(|(address, _)| *address).collect()
+}
+
+/// What drivers have not been told yet. A node that joins is told of when drivers may connect to it.
+fn news(
+    told: &mut BTreeMap<SocketAddr, Told>,
+    before: &BTreeMap<SocketAddr, Member>,
+    now: &BTreeMap<SocketAddr, Member>,
+    alive: &[SocketAddr],
+) -> Vec<RingEvent> {
+    let native = |address: &SocketAddr, member: &Member| member.native.unwrap_or(*address);
+    let mut news = Vec::new();
+    for (address, member) in now {
+        let at = native(address, member);
+        // what was written before the restart, drivers know from before
+        let is_old = before.contains_key(address);
+        let known = told.entry(*address).or_insert(Told { joined: is_old, up: None });
+        let is_up = alive.contains(address);
+        if is_up && !known.joined {
+            known.joined = true;
+            news.push(RingEvent::Joined(at));
+        }
+        if before.get(address).is_some_and(|before| before.tokens != member.tokens) {
+            news.push(RingEvent::Moved(at));
+        }
+        if known.up != Some(is_up) && (is_up || known.up.is_some()) {
+            news.push(if is_up { RingEvent::Up(at) } else { RingEvent::Down(at) });
+            known.up = Some(is_up);
+        }
+    }
+    for (address, member) in before.iter().filter(|(address, _)| !now.contains_key(address)) {
+        told.remove(address);
+        news.push(RingEvent::Left(native(address, member)));
+    }
+    news
+}
+
+/// The rows that differ from those that were written.
+fn changes(node: &Node, before: &BTreeMap<SocketAddr, Member>, now: &BTreeMap<SocketAddr, Member>) -> Vec<Mutation> {
+    let [Some(peers), Some(peers_v2)] = tables(&node.engine) else { return Vec::new() };
+    let mut mutations = Vec::new();
+    for (address, member) in now.iter().filter(|(address, member)| before.get(address) != Some(member)) {
+        let timestamp = node.clock.next_micros();
+        mutations.push(member.row(&peers, *address, timestamp));
+        mutations.push(member.row(&peers_v2, *address, timestamp));
+    }
+    let seconds = node.env.clock.now_seconds();
+    for address in before.keys().filter(|address| !now.contains_key(address)) {
+        let deletion = DeletionTime::new(node.clock.next_micros(), seconds);
+        let update = |table: &Arc<TableMetadata>| {
+            let key = system_rows::partition_key(table, &[&inet(address.ip())]);
+            PartitionUpdate::new(Arc::clone(table), key)
+        };
+        mutations.push(Mutation::of(PartitionUpdate { deletion, ..update(&peers) }));
+        // another node may have the same address and another port
+        let port = Bytes::copy_from_slice(&i32::from(address.port()).to_be_bytes());
+        let mut of_port = update(&peers_v2);
+        of_port.add_row(Row { deletion, ..Row::new([Some(port)].into_iter().collect()) });
+        mutations.push(Mutation::of(of_port));
+    }
+    mutations
+}
+
+fn tables(engine: &Engine) -> [Option<Arc<TableMetadata>>; 2] {
+    let schema = engine.schema();
+    ["peers", "peers_v2"].map(|name| schema.table("system", name).cloned())
+}
+
+/// The members that `system.peers_v2` has.
+fn saved(engine: &Engine) -> Vec<(SocketAddr, Member)> {
+    let [_, Some(table)] = tables(engine) else { return Vec::new() };
+    match system_rows::read(engine, &table, None) {
+        Ok(rows) => rows.iter().filter_map(|(key, row)| Member::of_row(&table, &key.key, row)).collect(),
+        Err(error) => {
+            tracing::error!(%error, "what was known of other nodes cannot be read from system.peers_v2");
+            Vec::new()
+        }
+    }
+}
+
+impl Member {
+    /// None: the node has not told its host id and tokens.
+    fn of(state: &EndpointState) -> Option<Self> {
+        let text = |of| state.value(of).map(str::to_owned);
+        let uuid = |of| state.value(of).and_then(types::literal::parse_uuid);
+        let mut tokens = tokens_of(state.value(ApplicationState::Tokens)?).ok()?;
+        tokens.sort_unstable();
+        Some(Self {
+            host_id: uuid(ApplicationState::HostId)?,
+            tokens,
+            data_center: text(ApplicationState::Dc),
+            rack: text(ApplicationState::Rack),
+            release_version: text(ApplicationState::ReleaseVersion),
+            schema_version: uuid(ApplicationState::Schema),
+            native: state.value(ApplicationState::NativeAddressAndPort).and_then(|text| text.parse().ok()),
+        })
+    }
+
+    /// What gossip would tell of it, in a generation before all others.
+    fn as_told(&self) -> EndpointState {
+        use ApplicationState::{
+            Dc, HostId, NativeAddressAndPort, Rack, ReleaseVersion, Schema, StatusWithPort, Tokens,
+        };
+        let uuid = |id: &[u8; 16]| types::literal::print_uuid(id);
+        let values = [
+            (Schema, self.schema_version.as_ref().map(uuid)),
+            (Dc, self.data_center.clone()),
+            (Rack, self.rack.clone()),
+            (ReleaseVersion, self.release_version.clone()),
+            (HostId, Some(uuid(&self.host_id))),
+            (Tokens, Some(text_of(&self.tokens))),
+            (NativeAddressAndPort, self.native.map(|native| native.to_string())),
+            (StatusWithPort, Some(format!("NORMAL,{}", self.tokens.first().copied().unwrap_or_default()))),
+        ];
+        let values =
+            values.into_iter().filter_map(|(of, value)| Some((of, VersionedValue { value: value?, version: 0 })));
+        EndpointState { generation: 0, heartbeat: 0, values: values.collect() }
+    }
+
+    fn row(&self, table: &Arc<TableMetadata>, address: SocketAddr, timestamp: i64) -> Mutation {
+        let (key, port) = (inet(address.ip()), i32::from(address.port()).to_be_bytes());
+        let clustering: &[&[u8]] = if table.name == "peers" { &[] } else { &[&port] };
+        let text = |text: &String| Bytes::copy_from_slice(text.as_bytes());
+        let uuid = |id: &[u8; 16]| Bytes::copy_from_slice(id);
+        let native_address = self.native.map(|native| inet(native.ip()));
+        let native_port = self.native.map(|native| Bytes::copy_from_slice(&i32::from(native.port()).to_be_bytes()));
+        // a column that a table does not have is left out
+        let columns = [
+            ("host_id", Some(uuid(&self.host_id))),
+            ("data_center", self.data_center.as_ref().map(text)),
+            ("rack", self.rack.as_ref().map(text)),
+            ("release_version", self.release_version.as_ref().map(text)),
+            ("schema_version", self.schema_version.as_ref().map(uuid)),
+            ("rpc_address", native_address.clone()),
+            ("native_address", native_address),
+            ("native_port", native_port),
+        ];
+        let row = SystemRow::new(table, &[&key], clustering, timestamp, None);
+        let set = |row: SystemRow, (name, value): (&str, Option<Bytes>)| match value {
+            Some(value) => row.set(name, value),
+            None => row,
+        };
+        let tokens = self.tokens.iter().map(|token| (Bytes::from(token.to_string()), Bytes::new()));
+        columns.into_iter().fold(row, set).set_elements("tokens", tokens).finish()
+    }
+
+    fn of_row(table: &TableMetadata, key: &[u8], row: &Row) -> Option<(SocketAddr, Self)> {
+        let value = |name: &str| system_rows::value(table, row, name);
+        let text = |name: &str| system_rows::text(table, row, name);
+        let uuid = |name: &str| value(name).and_then(|bytes| <[u8; 16]>::try_from(bytes.as_ref()).ok());
+        let port = |bytes: &[u8]| u16::try_from(i32::from_be_bytes(bytes.try_into().ok()?)).ok();
+        let address = types::inet::of_bytes(key)?;
+        let peer_port = port(row.clustering.first()?.as_deref()?)?;
+        let native = value("native_address").and_then(|bytes| types::inet::of_bytes(bytes));
+        let native_port = value("native_port").and_then(|bytes| port(bytes));
+        let parse = |bytes: Bytes| std::str::from_utf8(&bytes).ok()?.parse().ok();
+        let mut tokens: Vec<i64> = system_rows::elements(table, row, "tokens").into_iter().filter_map(parse).collect();
+        tokens.sort_unstable();
+        if tokens.is_empty() {
+            return None;
+        }
+        let member = Self {
+            host_id: uuid("host_id")?,
+            tokens,
+            data_center: text("data_center"),
+            rack: text("rack"),
+            release_version: text("release_version"),
+            schema_version: uuid("schema_version"),
+            native: native.zip(native_port).map(|(address, port)| SocketAddr::new(address, port)),
+        };
+        Some((SocketAddr::new(address, peer_port), member))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::SimRing;
+
+    fn known(ring: &SimRing, machine: usize) -> Vec<SocketAddr> {
+        let mut saved: Vec<_> = saved(&ring.node(machine).engine).into_iter().map(|(address, _)| address).collect();
+        saved.sort();
+        saved
+    }
+
+    /// Drivers hear of a node when its row is there: up when they may connect to it, down when it is
+    /// silent. After a restart the rows are what the node knows before it hears of anybody.
+    #[test]
+    fn rows_follow_the_ring_and_drivers_hear_of_it() {
+        let mut ring = SimRing::new(3, &["dc1", "dc1", "dc1"]);
+        let others: Vec<_> = [1, 2].map(|machine| ring.address(machine)).to_vec();
+        assert!(ring.world.run_until(Duration::from_secs(10), || known(&ring, 0) == others));
+        // until the others have heard that drivers may connect
+        ring.world.run_for(Duration::from_secs(10));
+        let heard: Arc<std::sync::Mutex<Vec<RingEvent>>> = Arc::default();
+        let told = Arc::clone(&heard);
+        ring.node(0).on_ring_event(Box::new(move |event| told.lock().expect("no panic").push(event)));
+        ring.kill(2);
+        ring.agree();
+        ring.start(2);
+        ring.agree();
+        ring.world.run_for(Duration::from_secs(5));
+        let native = SocketAddr::new(others[1].ip(), 9042);
+        assert_eq!(*heard.lock().expect("no panic"), [RingEvent::Down(native), RingEvent::Up(native)]);
+        let remembered = remembered(&ring.node(0).engine, ring.address(0));
+        let told = |machine: usize| {
+            ring.node(0)
+                .members()
+                .expect("joined")
+                .with_gossip(|gossip| gossip.peers()[&ring.address(machine)].state.clone())
+        };
+        for (address, state) in &remembered {
+            let machine = if *address == others[0] { 1 } else { 2 };
+            assert_eq!(Member::of(state), Member::of(&told(machine)));
+        }
+        assert_eq!(remembered.len(), 2);
+    }
+
+    #[test]
+    fn a_node_that_joins_is_told_of_when_drivers_may_connect() {
+        let member = |token: i64| Member {
+            host_id: [1; 16],
+            tokens: vec![token],
+            data_center: None,
+            rack: None,
+            release_version: None,
+            schema_version: None,
+            native: Some("10.0.0.9:9042".parse().expect("an address")),
+        };
+        let (address, native) = ("10.0.0.9:7000".parse().expect("an address"), member(1).native.expect("given"));
+        let (none, one, other) = (BTreeMap::new(), [(address, member(1))].into(), [(address, member(2))].into());
+        let mut told = BTreeMap::new();
+        assert_eq!(news(&mut told, &none, &one, &[]), []);
+        assert_eq!(news(&mut told, &one, &one, &[address]), [RingEvent::Joined(native), RingEvent::Up(native)]);
+        assert_eq!(news(&mut told, &one, &one, &[address]), []);
+        assert_eq!(news(&mut told, &one, &other, &[]), [RingEvent::Moved(native), RingEvent::Down(native)]);
+        assert_eq!(news(&mut told, &other, &none, &[]), [RingEvent::Left(native)]);
+    }
+}

@@ -1,0 +1,97 @@
+//! The way out, for good or for a while: the status says `shutdown`, and all who are alive are told.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use gossip::Gossip;
+use internode::payload::gossip::{ApplicationState, EndpointState, Shutdown};
+use internode::{Envelope, Header, LinkType, Verb};
+
+use crate::introduction::Introduction;
+use crate::start::Membership;
+
+/// A node that stops gives its last message so long to leave (`shutdown_announce_in_ms`), and no
+/// longer than [`FAREWELL_LINGER`] once nothing waits for a socket.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What a socket has taken is on its way after so long, on the other side's machine too.
+const FAREWELL_LINGER: Duration = Duration::from_millis(200);
+
+/// Between two looks at what still waits.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// GOSSIP_SHUTDOWN is worth something for so long.
+const SHUTDOWN_LIFE: Duration = Duration::from_secs(10);
+
+impl Membership {
+    /// Says that this node stops, and gives the message time to leave.
+    pub async fn leave(&self) {
+        self.stop_gossip();
+        let env = &self.shared.env;
+        let begun = env.now();
+        while env.elapsed(begun) < FAREWELL && self.has_urgent() {
+            env.sleep(LOOK).await;
+        }
+        env.sleep(FAREWELL_LINGER).await;
+    }
+
+    /// Whether a live peer has not been sent all that is urgent.
+    fn has_urgent(&self) -> bool {
+        let Some(links) = self.shared.links() else { return false };
+        let alive: Vec<_> = self.shared.with_gossip(|gossip, _| alive(gossip));
+        alive.into_iter().any(|peer| links.waiting(peer, LinkType::Urgent) != (0, 0))
+    }
+
+    /// Tells all who are alive that this node stops, and takes no part in gossip from now on
+    /// (`nodetool disablegossip`). Links stay open.
+    pub fn stop_gossip(&self) {
+        if self.shared.is_leaving.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (version, now) = (self.shared.version, self.shared.now());
+        let (alive, state): (Vec<_>, EndpointState) = self.shared.with_gossip(|gossip, _| {
+            gossip.local.set(ApplicationState::RpcReady, "false");
+            for of in [ApplicationState::StatusWithPort, ApplicationState::Status] {
+                gossip.local.set(of, "shutdown,true");
+            }
+            gossip.is_enabled = false;
+            (alive(gossip), gossip.local.state().clone())
+        });
+        let payload = match (Shutdown { state: Some(state) }).encode(version) {
+            Ok(payload) => Bytes::from(payload),
+            Err(error) => return tracing::error!(%error, "the others cannot be told that this node stops"),
+        };
+        for to in alive {
+            let id = self.shared.state().callbacks.next_id();
+            let header = Header::new(Verb::GossipShutdown, id, now.wall_millis, SHUTDOWN_LIFE.as_millis() as u64);
+            self.shared.send(to, Envelope { header, payload: payload.clone() });
+        }
+    }
+
+    /// Takes part in gossip again, as a node that has been started anew: only a greater generation
+    /// brings it back to those who were told of its stop (`nodetool enablegossip`).
+    pub fn start_gossip(&self, introduction: &Introduction, is_ready: bool) {
+        if !self.shared.is_leaving.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        self.shared.with_gossip(|gossip, now| {
+            let seconds = i32::try_from(now.wall_millis / 1000).unwrap_or(i32::MAX);
+            let generation = gossip.local.state().generation.saturating_add(1).max(seconds);
+            gossip.local.begin_generation(generation);
+            gossip.local.set(ApplicationState::RpcReady, is_ready.to_string());
+            introduction.set_normal(&mut gossip.local);
+            gossip.enable();
+        });
+    }
+
+    /// Whether this node takes part in gossip (`nodetool statusgossip`).
+    pub fn is_gossiping(&self) -> bool {
+        !self.shared.is_leaving.load(Ordering::Acquire)
+    }
+}
+
+fn alive(gossip: &Gossip) -> Vec<SocketAddr> {
+    gossip.peers().iter().filter(|(_, peer)| peer.is_alive).map(|(to, _)| *to).collect()
+}
