@@ -1,33 +1,208 @@
 //! Hints: mutations that a replica has not taken, kept until it takes them.
 //!
-//! A coordinator gives [`Node::hint`] every mutation that a replica of it could not be sent, refused
-//! or did not answer in time. Agrees in role with `org.apache.cassandra.service.StorageProxy`
-//! (`shouldHint`, `submitHint`) and `org.apache.cassandra.hints.HintsService`.
+//! A coordinator gives [`Node::hint`] every mutation that a replica of it could not be sent,
+//! refused or did not answer in time. The mutation goes into a file of its target ([`::hints`]).
+//! Every ten seconds the dispatcher ([`dispatch`]) looks who is up again and sends what waits, at a
+//! pace ([`pace`]). What other nodes send is taken by `crate::serve::hint`.
+//!
+//! Hints make a replica equal sooner; that it becomes equal is the business of read repair and
+//! repair, since a hint is refused where memory is full, where the disk fails, and after
+//! `max_hint_window`. Level ANY alone counts a hint as an answer, and waits until the hint is on
+//! the disk ([`Node::hints_durable`]); Cassandra waits for its memory only.
+//!
+//! Agrees with `org.apache.cassandra.service.StorageProxy` (`shouldHint`, `submitHint`) and
+//! `org.apache.cassandra.hints.HintsService`.
 
-use std::future::{Ready, ready};
+mod dispatch;
+mod operations;
+mod pace;
 
-use ring::Endpoint;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hints::{Entry, HintError, HintStore, HostId, StoreOptions};
+use ring::{Endpoint, Ring};
 use rows::Mutation;
+use rows::codec::encode_mutation;
 use types::FailureReason;
 
+use crate::handoff::{HandoffFigures, HandoffSettings};
 use crate::node::Node;
 
+/// How hints are kept and sent.
+#[derive(Clone, Debug)]
+pub struct HintOptions {
+    /// The files.
+    pub store: StoreOptions,
+    /// The settings at the start.
+    pub settings: HandoffSettings,
+    /// `max_hints_delivery_threads`: hosts that are sent hints at one time.
+    pub deliveries_max: usize,
+}
+
 /// Completes when every hint that was kept before the wait began is durable.
-pub type HintsDurable = Ready<Result<(), FailureReason>>;
+#[must_use = "hints are on the disk only when this completes"]
+pub struct HintsDurable(Option<hints::HintsDurable>);
+
+impl Future for HintsDurable {
+    type Output = Result<(), FailureReason>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            None => Poll::Ready(Err(FailureReason::Unknown)),
+            Some(durable) => Poll::Ready(ready!(Pin::new(durable).poll(context)).map_err(|_| FailureReason::Unknown)),
+        }
+    }
+}
 
 impl Node {
+    /// From now on hints are kept, and sent when the node has joined. Called once, before it joins.
+    pub fn keep_hints(self: &Arc<Self>, options: HintOptions) -> Result<(), HintError> {
+        let HintOptions { store, settings, deliveries_max } = options;
+        let store = HintStore::open(&self.env, store)?;
+        self.handoff.settings.store(Arc::new(settings));
+        if self.handoff.store.set(store).is_ok() {
+            let dispatcher = dispatch::start(self, deliveries_max);
+            *self.handoff.dispatcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(dispatcher);
+        }
+        Ok(())
+    }
+
+    /// Sends no more hints, and writes to the disk what is in memory. Called when the node stops,
+    /// by a thread that may wait for the disk.
+    pub fn stop_hints(&self) {
+        let dispatcher = self.handoff.dispatcher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(dispatcher) = dispatcher {
+            drop(dispatcher.stop);
+            if let Err(panic) = dispatcher.thread.join() {
+                tracing::error!(panic, "the thread that sends hints had panicked");
+            }
+        }
+        if let Some(store) = self.handoff.store.get() {
+            store.close();
+        }
+    }
+
     /// Keeps a mutation for an endpoint that has not taken it. True: it is kept, and will be sent
-    /// when the endpoint is up. False: there is no hint, because hinted handoff is off or the
-    /// endpoint has been down for too long; the endpoint gets the mutation by read repair or repair.
-    /// Never waits.
-    pub fn hint(&self, _endpoint: &Endpoint, _mutation: &Mutation) -> bool {
-        self.hints_refused.add(1);
-        false
+    /// when the endpoint is up. False: there is no hint, because hinted handoff is off, the
+    /// endpoint has been down for too long, or there is no room; the endpoint gets the mutation by
+    /// read repair or repair. Never waits.
+    pub fn hint(&self, endpoint: &Endpoint, mutation: &Mutation) -> bool {
+        let is_kept = self.may_hint(endpoint, true) && self.keep(endpoint.host_id, mutation);
+        if !is_kept {
+            self.handoff.figures.refused.add(1);
+        }
+        is_kept
     }
 
     /// The wait that consistency level ANY needs: the hints that [`Self::hint`] has kept so far are
     /// on the disk.
     pub fn hints_durable(&self) -> HintsDurable {
-        ready(Err(FailureReason::Unknown))
+        HintsDurable(self.handoff.store.get().map(HintStore::durable))
+    }
+
+    /// Keeps a hint, which may have come from another node, for all replicas of its partition.
+    /// True: it is kept for each that gets hints at all.
+    pub(crate) fn hint_all_replicas(&self, ring: &Ring, mutation: &Mutation, entry: &Entry) -> bool {
+        let (Some(store), Some(update)) = (self.handoff.store.get(), mutation.updates.first()) else { return false };
+        let Some(placement) = ring.placement(&update.table.keyspace) else { return true };
+        let token = mutation.key.token;
+        let replicas = placement.natural(token).iter().chain(placement.pending(token));
+        let hinted = replicas.map(|replica| ring.endpoint(*replica)).filter(|replica| self.may_hint(replica, false));
+        let mut is_kept = true;
+        for replica in hinted {
+            is_kept &= store.add(replica.host_id, entry);
+        }
+        is_kept
+    }
+
+    /// Whether an endpoint gets hints (`StorageProxy.shouldHint`). A hint that came from another
+    /// node is kept also for an endpoint whose window is over by its oldest hint.
+    fn may_hint(&self, endpoint: &Endpoint, is_new: bool) -> bool {
+        let Some(store) = self.handoff.store.get() else { return false };
+        let settings = self.handoff.settings.load();
+        if !settings.is_enabled
+            || endpoint.host_id == self.identity.host_id
+            || settings.disabled_data_centers.contains(&endpoint.data_center)
+        {
+            return false;
+        }
+        if is_new && self.handoff.past_window.load().binary_search(&endpoint.host_id).is_ok() {
+            self.handoff.figures.past_window.add(1);
+            return false;
+        }
+        settings.size_per_host_max == 0 || store.size(&endpoint.host_id) <= settings.size_per_host_max
+    }
+
+    fn keep(&self, host_id: HostId, mutation: &Mutation) -> bool {
+        let Some(store) = self.handoff.store.get() else { return false };
+        let now_millis = self.env.clock.now_micros() / 1000;
+        // encoded before the store is entered: its lock is held for a copy only
+        let entry = Entry::new(now_millis, least_gc_grace(mutation), |out| encode_mutation(out, mutation));
+        entry.is_some_and(|entry| store.add(host_id, &entry))
+    }
+
+    /// Looks which hosts are past the window: down for longer, or with a hint that is older.
+    pub(crate) fn renew_hint_window(&self) {
+        let (Some(store), Some(members)) = (self.handoff.store.get(), self.members()) else { return };
+        let settings = self.handoff.settings.load();
+        let now = Duration::from_nanos(self.env.clock.monotonic_nanos());
+        let oldest_allowed = self.env.clock.now_micros() / 1000 - millis(settings.window);
+        let is_down_too_long = members.with_gossip(|gossip| {
+            let peers = gossip.peers().iter().filter(|(_, peer)| !peer.is_alive);
+            let late = peers.filter(|(_, peer)| now.saturating_sub(peer.since) > settings.window);
+            late.map(|(address, _)| *address).collect::<Vec<_>>()
+        });
+        let ring = self.ring();
+        let past = ring.peers().filter(|endpoint| {
+            is_down_too_long.contains(&endpoint.address)
+                || settings.is_window_persistent
+                    && store.oldest_millis(&endpoint.host_id).is_some_and(|oldest| oldest < oldest_allowed)
+        });
+        let mut past: Vec<HostId> = past.map(|endpoint| endpoint.host_id).collect();
+        past.sort_unstable();
+        self.handoff.past_window.store(Arc::new(past));
+    }
+
+    /// The settings of hinted handoff.
+    pub fn handoff_settings(&self) -> Arc<HandoffSettings> {
+        self.handoff.settings.load_full()
+    }
+
+    /// Changes the settings.
+    pub fn change_handoff_settings(&self, change: impl Fn(&mut HandoffSettings)) {
+        self.handoff.settings.rcu(|settings| {
+            let mut settings = HandoffSettings::clone(settings);
+            change(&mut settings);
+            settings
+        });
+        self.renew_hint_window();
+    }
+
+    /// The figures of hinted handoff.
+    pub fn handoff_figures(&self) -> &HandoffFigures {
+        &self.handoff.figures
+    }
+
+    /// Whether hints are kept and not sent.
+    pub fn is_handoff_paused(&self) -> bool {
+        self.handoff.is_paused.load(Ordering::Relaxed)
     }
 }
+
+/// The least gc_grace of a mutation's tables, seconds.
+pub(crate) fn least_gc_grace(mutation: &Mutation) -> u32 {
+    let graces = mutation.updates.iter().map(|update| update.table.params.gc_grace_seconds);
+    graces.min().map_or(0, |grace| u32::try_from(grace).unwrap_or(0))
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ pub mod compaction_history;
 pub mod coordinator;
 pub mod error;
 mod explain;
+pub mod handoff;
 pub mod hints;
 pub mod identity;
 mod joined;

@@ -13,6 +13,7 @@ use types::{DecoratedKey, Token};
 
 use crate::batch_replay::BatchReplay;
 use crate::clock::{TimeUuids, WriteClock};
+use crate::handoff::Handoff;
 use crate::identity::{BOOTSTRAPPED, Identity, local_table};
 use crate::joined::Joined;
 use crate::replica::Replica;
@@ -84,8 +85,8 @@ pub struct Node {
     pub(crate) partition_locks: Stripes,
     /// Of logged batches.
     pub(crate) batch_replay: BatchReplay,
-    /// Mutations that replicas have not taken and for which no hint was kept.
-    pub(crate) hints_refused: metrics::Counter,
+    /// Hinted handoff: which mutations are kept for others, and how fast they are sent.
+    pub(crate) handoff: Handoff,
     /// Its place among the others; empty while it is alone.
     pub(crate) joined: Joined,
     /// What the others have asked and are not answered yet.

@@ -9,6 +9,7 @@
 mod batch;
 mod call;
 mod counter;
+mod hint;
 mod mutation;
 mod read;
 mod truncate;
@@ -33,6 +34,7 @@ pub(crate) fn requested(node: &Arc<Node>, via: &Messenger, from: &Peer, _link: L
         Verb::BatchStoreReq => Call::spawn(node, via, from, message, batch::store),
         Verb::BatchRemoveReq => Call::spawn(node, via, from, message, batch::remove),
         Verb::TruncateReq => Call::spawn(node, via, from, message, truncate::serve),
+        Verb::HintReq => Call::spawn(node, via, from, message, hint::serve),
         _ => return false,
     }
     true

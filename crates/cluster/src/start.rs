@@ -9,6 +9,7 @@ use storage::Engine;
 use crate::batch_replay::BatchReplay;
 use crate::clock::TimeUuids;
 use crate::error::NodeError;
+use crate::handoff::Handoff;
 use crate::identity::{Identity, IdentityOptions, local_table};
 use crate::joined::Joined;
 use crate::node::{Node, Timeouts};
@@ -48,7 +49,7 @@ impl Node {
             counter_locks,
             partition_locks,
             batch_replay: BatchReplay::default(),
-            hints_refused: metrics::Counter::default(),
+            handoff: Handoff::default(),
             joined: Joined::default(),
             serving: Serving::default(),
             schema_changes,

@@ -2,9 +2,8 @@
 //!
 //! ```text
 //! i32 size of the hint | u32 CRC-32 of these 4 bytes
-//! hint: i64 creation, milliseconds since 1970 | unsigned vint gc_grace in seconds, the least of
-//! the
-//!       tables' | mutation
+//! hint: i64 creation, milliseconds since 1970 | unsigned vint gc_grace of its tables, seconds,
+//!       the least | mutation
 //! u32 the same CRC-32 continued over the hint
 //! ```
 //!

@@ -6,6 +6,7 @@ pub mod counter;
 pub mod digest;
 pub mod failure;
 pub mod gossip;
+pub mod hint;
 pub mod partitions;
 pub mod read_answer;
 pub mod read_request;

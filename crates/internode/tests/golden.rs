@@ -16,6 +16,7 @@ use internode::payload::counter::CounterMutation;
 use internode::payload::failure;
 use internode::payload::gossip::tokens::tokens_of;
 use internode::payload::gossip::{Ack, Ack2, ApplicationState, Digest, EndpointState, Shutdown, States, Syn};
+use internode::payload::hint::HintMessage;
 use internode::payload::simple::{Truncated, Truncation, decode_ping, decode_uuid, encode_ping};
 use internode::{
     Accept, Envelope, Framing, Header, Initiate, LinkType, MessageReader, MessageWriter, MessagingVersion, Parameter,
@@ -137,6 +138,7 @@ fn around_mutations(verb: Verb, payload: &Bytes) -> Option<Vec<u8>> {
     let again = match verb {
         Verb::BatchStoreReq => StoredBatch::decode(payload).unwrap().encode(),
         Verb::CounterMutationReq => CounterMutation::decode(payload).unwrap().encode(),
+        Verb::HintReq => HintMessage::decode(payload).unwrap().encode(),
         _ => return None,
     };
     (again != *payload).then_some(again)

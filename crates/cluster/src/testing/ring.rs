@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use env::sim::{DATA, World};
+use hints::StoreOptions;
 use internode::{Framing, MessagingVersion};
 use rows::{ColumnData, Mutation};
 use schema::table::ColumnSpec;
@@ -20,6 +21,8 @@ use storage::commitlog::{self, SyncMode};
 use types::{Consistency, CqlType};
 
 use crate::coordinator::error::RequestError;
+use crate::handoff::HandoffSettings;
+use crate::hints::HintOptions;
 use crate::identity::{IdentityOptions, local_table};
 use crate::membership::JoinSettings;
 use crate::node::{Node, Timeouts};
@@ -97,6 +100,14 @@ impl SimRing {
             sstable_versions: "bti-da".to_owned(),
             places: Default::default(),
         };
+        let store = StoreOptions {
+            directory: std::path::Path::new(DATA).join("hints"),
+            version: hints::Version::V3,
+            compression: None,
+            settings: hints::Settings::default(),
+        };
+        let options = HintOptions { store, settings: HandoffSettings::default(), deliveries_max: 2 };
+        node.keep_hints(options).expect("a sound disk opens");
         self.world.block_on(node.join(settings)).expect("a seed answers");
         node.membership().expect("it has joined").set_ready(true);
         self.nodes[machine] = Some(node);
@@ -105,6 +116,12 @@ impl SimRing {
     /// Ends the process of a machine; nobody is told.
     pub fn kill(&mut self, machine: usize) {
         self.world.kill(machine);
+        self.nodes[machine] = None;
+    }
+
+    /// Ends a machine: its disk loses what was not synced.
+    pub fn power_cut(&mut self, machine: usize) {
+        self.world.power_cut(machine);
         self.nodes[machine] = None;
     }
 

@@ -1,0 +1,211 @@
+//! Sending hints to hosts that are up again.
+//!
+//! One thread. Every [`PERIOD`] it looks for which hosts hints wait, and sends to those that are
+//! up, to `max_hints_delivery_threads` of them at a time: file by file, oldest first, each page by
+//! page. The hints of a page go out at the pace of `hinted_handoff_throttle`, divided by the number
+//! of other nodes; all answers of a page are waited for. A hint that is refused or not answered
+//! ends the sending to this host, which goes on from that page at a later round: a hint may come
+//! twice, and applying it twice changes nothing. A file that was sent whole is removed.
+//!
+//! `org.apache.cassandra.hints.HintsDispatchTrigger`, `HintsDispatchExecutor`, `HintsDispatcher`.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::MakeLocal;
+use gossip::{Peer, Status};
+use hints::{Hint, HintError, HintFile, HostId, Page, Reader};
+use internode::Verb;
+use internode::payload::gossip::ApplicationState;
+use internode::payload::hint::HintMessage;
+use membership::{Request, Unanswered};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::pace::Pace;
+use crate::handoff::Dispatcher;
+use crate::node::Node;
+
+/// Between two looks at who is up (`HintsService.startDispatch`).
+pub(super) const PERIOD: Duration = Duration::from_secs(10);
+
+/// Starts the thread.
+pub(super) fn start(node: &Arc<Node>, deliveries_max: usize) -> Dispatcher {
+    let (stop, stopped) = oneshot::channel();
+    let (env, node) = (node.env.clone(), Arc::downgrade(node));
+    let tasks = Arc::clone(&env.tasks);
+    let make: MakeLocal = Box::new(move || {
+        let rounds = async move {
+            tokio::select! {
+                _ = stopped => {}
+                () = rounds(env, node, deliveries_max.max(1)) => {}
+            }
+        };
+        Box::pin(rounds)
+    });
+    Dispatcher { stop, thread: tasks.spawn_local_worker("hints", make) }
+}
+
+/// Rounds until the node is gone.
+async fn rounds(env: env::Env, node: Weak<Node>, deliveries_max: usize) {
+    let (sending, room) = (Rc::<RefCell<BTreeSet<HostId>>>::default(), Rc::new(Semaphore::new(deliveries_max)));
+    loop {
+        env.sleep(PERIOD).await;
+        let Some(node) = node.upgrade() else { return };
+        node.renew_hint_window();
+        node.forget_hosts_that_left();
+        for host_id in node.hosts_to_send_to() {
+            if sending.borrow_mut().insert(host_id) {
+                let (node, sending, room) = (Arc::clone(&node), Rc::clone(&sending), Rc::clone(&room));
+                drop(tokio::task::spawn_local(async move {
+                    if let Ok(_turn) = room.acquire().await {
+                        node.send_hints(host_id).await;
+                    }
+                    sending.borrow_mut().remove(&host_id);
+                }));
+            }
+        }
+    }
+}
+
+/// The end of sending a file.
+enum Sent {
+    Whole,
+    /// The host did not take everything; the file knows from where on.
+    Part,
+}
+
+impl Node {
+    /// Hosts that have left the ring, or were removed from it, get no hints any more: others have
+    /// their data.
+    fn forget_hosts_that_left(&self) {
+        let Some(members) = self.members() else { return };
+        let left: Vec<HostId> = members.with_gossip(|gossip| {
+            let has_left = |peer: &&Peer| matches!(peer.status(), Some(Status::Left(_) | Status::Removed(_)));
+            let ids =
+                gossip.peers().values().filter(has_left).filter_map(|peer| peer.state.value(ApplicationState::HostId));
+            ids.filter_map(types::literal::parse_uuid).collect()
+        });
+        let ring = self.ring();
+        // the id may have come back under another address
+        let is_gone = |host_id: &&HostId| ring.endpoints().iter().all(|endpoint| endpoint.host_id != **host_id);
+        left.iter().filter(is_gone).for_each(|host_id| self.forget_hints(host_id));
+    }
+
+    fn hosts_to_send_to(&self) -> Vec<HostId> {
+        let Some(store) = self.handoff.store.get().filter(|_| !self.is_handoff_paused()) else { return Vec::new() };
+        store.hosts().into_iter().filter(|host_id| self.address_of_live(host_id).is_some()).collect()
+    }
+
+    /// The address of a host that is up.
+    fn address_of_live(&self, host_id: &HostId) -> Option<SocketAddr> {
+        let ring = self.ring.load();
+        ring.peers().find(|endpoint| endpoint.is_up && endpoint.host_id == *host_id).map(|endpoint| endpoint.address)
+    }
+
+    /// Sends the files of a host until none is left or the host does not take one.
+    async fn send_hints(&self, host_id: HostId) {
+        let Some(store) = self.handoff.store.get() else { return };
+        let mut pace = Pace::new(&self.env);
+        while !self.is_handoff_paused() && self.address_of_live(&host_id).is_some() {
+            let Some(mut file) = store.take_file(&host_id) else { return };
+            let name = file.descriptor.file_name();
+            match self.send_file(&mut file, &mut pace).await {
+                Ok(Sent::Whole) => {
+                    tracing::info!(file = name, "the hints of a file were sent");
+                    store.sent(file);
+                }
+                Ok(Sent::Part) => {
+                    tracing::info!(file = name, "the hints of a file were sent in part; the rest goes later");
+                    return store.put_back(file);
+                }
+                Err(HintError::Io(error)) => {
+                    tracing::error!(file = name, %error, "a file of hints cannot be read now; it is tried again");
+                    return store.put_back(file);
+                }
+                Err(error) => {
+                    tracing::error!(file = name, %error, "a file of hints is damaged: it is left alone");
+                    store.set_corrupted(file);
+                }
+            }
+        }
+    }
+
+    async fn send_file(&self, file: &mut HintFile, pace: &mut Pace) -> Result<Sent, HintError> {
+        let Some(store) = self.handoff.store.get() else { return Ok(Sent::Part) };
+        let mut reader = Reader::open(self.env.disk.as_ref(), &store.path(file))?;
+        reader.seek(file.sent)?;
+        loop {
+            let page = reader.page()?;
+            let is_last = page.is_last;
+            file.sent = page.start;
+            if !self.send_page(&file.descriptor.host_id, page, pace).await? {
+                return Ok(Sent::Part);
+            }
+            if is_last {
+                return Ok(Sent::Whole);
+            }
+        }
+    }
+
+    /// Sends the hints of a page, and waits for their answers. False: not all were taken.
+    async fn send_page(&self, host_id: &HostId, page: Page, pace: &mut Pace) -> Result<bool, HintError> {
+        let figures = &self.handoff.figures;
+        figures.damaged.add(page.damaged);
+        let mut answers = Vec::with_capacity(page.hints.len());
+        for hint in page.hints {
+            let now_millis = self.env.clock.now_micros() / 1000;
+            let head = Hint::decode(&hint)?;
+            if !head.is_live(u32::MAX, now_millis) {
+                figures.expired.add(1);
+                continue;
+            }
+            let wait = pace.take(self.env.now(), hint.len(), self.throttle_of_one());
+            if !wait.is_zero() {
+                self.env.sleep(wait).await;
+            }
+            let (Some(members), Some(to)) = (self.members(), self.address_of_live(host_id)) else { return Ok(false) };
+            if self.is_handoff_paused() {
+                return Ok(false);
+            }
+            let message = HintMessage { host_id: *host_id, hint: Bytes::clone(&hint) };
+            let request = Request::new(Verb::HintReq, message.encode(), self.timeouts().write);
+            answers.push(members.request(to, request));
+        }
+        let mut all_taken = true;
+        for answer in answers {
+            let answer = answer.await;
+            match &answer {
+                Ok(_) => figures.succeeded.add(1),
+                Err(Unanswered::TimedOut) => figures.timed_out.add(1),
+                Err(Unanswered::Failed(_) | Unanswered::Refused) => figures.failed.add(1),
+            }
+            all_taken &= answer.is_ok();
+        }
+        Ok(all_taken)
+    }
+
+    /// `hinted_handoff_throttle` is for all other nodes together: bytes a second to one of them.
+    fn throttle_of_one(&self) -> u64 {
+        let throttle = self.handoff.settings.load().throttle;
+        let others = self.ring.load().peers().count().max(1) as u64;
+        if throttle == 0 { 0 } else { (throttle / others).max(1) }
+    }
+
+    /// Hints are kept and not sent, until [`Self::resume_handoff`].
+    pub fn pause_handoff(&self) {
+        self.handoff.is_paused.store(true, Ordering::Relaxed);
+        tracing::info!("hints are not sent any more");
+    }
+
+    /// Takes [`Self::pause_handoff`] back.
+    pub fn resume_handoff(&self) {
+        self.handoff.is_paused.store(false, Ordering::Relaxed);
+        tracing::info!("hints are sent again");
+    }
+}

@@ -1,0 +1,92 @@
+//! HINT_REQ: a mutation that its target had not taken when it was written.
+//!
+//! 1. A hint that cannot be read, or whose table this node does not know, is answered and
+//!    forgotten: the sender would send it for ever otherwise.
+//! 2. A hint for another node is kept for that node (a node that leaves gives away its hints).
+//! 3. A hint for a partition that this node is no replica of is kept for all replicas.
+//! 4. Any other is applied, unless its gc_grace has passed, and without the tables that were
+//!    truncated since it was made.
+//!
+//! It is answered when the commit log has the mutation by its mode, or the disk has the hint: the
+//! sender forgets it then. Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
+
+use bytes::Bytes;
+use hints::{Entry, Hint};
+use internode::payload::hint::HintMessage;
+use rows::Mutation;
+use types::FailureReason;
+
+use super::{Call, mutation};
+use crate::hints::least_gc_grace;
+use crate::node::Node;
+use crate::replica::apply::within;
+
+pub(super) async fn serve(call: Call) {
+    let limit = call.rest();
+    let done = within(&call.node.env, limit, take(&call.node, &call.payload)).await;
+    // the sender sends a hint again that was not taken in time
+    if let Some(done) = done {
+        call.answer(done.map(|()| Bytes::new()));
+    }
+}
+
+async fn take(node: &Node, payload: &Bytes) -> Result<(), FailureReason> {
+    let message = HintMessage::decode(payload).map_err(|error| {
+        tracing::warn!(%error, "a hint of another node cannot be read");
+        FailureReason::Unknown
+    })?;
+    let (Ok(hint), Some(entry)) = (Hint::decode(&message.hint), Entry::of_hint(&message.hint)) else { return Ok(()) };
+    // looked at before it is kept for another node, as Cassandra does
+    let mutation = match mutation::decode(node, &message.hint.slice_ref(hint.mutation)) {
+        Ok(mutation) => mutation,
+        Err(reason) => {
+            tracing::warn!(reason = reason.name(), "a hint for an unknown table, or with wrong values, is forgotten");
+            return Ok(());
+        }
+    };
+    if message.host_id != node.identity.host_id {
+        return node.keep_for_another(message.host_id, &entry).await;
+    }
+    let ring = node.ring();
+    if !node.is_replica_of(&ring, &mutation) {
+        node.handoff.figures.received_for_others.add(1);
+        return match node.hint_all_replicas(&ring, &mutation, &entry) {
+            true => node.hints_durable().await,
+            false => Err(FailureReason::Unknown),
+        };
+    }
+    let now_millis = node.env.clock.now_micros() / 1000;
+    if !hint.is_live(least_gc_grace(&mutation), now_millis) {
+        return Ok(());
+    }
+    match node.without_truncated(mutation, hint.created_millis) {
+        Some(mutation) => mutation::apply(node, &[mutation]).await,
+        None => Ok(()),
+    }
+}
+
+impl Node {
+    async fn keep_for_another(&self, host_id: [u8; 16], entry: &Entry) -> Result<(), FailureReason> {
+        match self.handoff.store.get() {
+            Some(store) if store.add(host_id, entry) => self.hints_durable().await,
+            _ => Err(FailureReason::Unknown),
+        }
+    }
+
+    /// Whether this node is a replica of a mutation's partition, or about to be one.
+    fn is_replica_of(&self, ring: &ring::Ring, mutation: &Mutation) -> bool {
+        let Some(update) = mutation.updates.first() else { return true };
+        let Some(placement) = ring.placement(&update.table.keyspace) else { return true };
+        let (token, local) = (mutation.key.token, ring.local_id());
+        placement.natural(token).contains(&local) || placement.pending(token).contains(&local)
+    }
+
+    /// The updates of tables that were not truncated at or after a time. None: none is left.
+    fn without_truncated(&self, mut mutation: Mutation, made_millis: i64) -> Option<Mutation> {
+        mutation.updates.retain(|update| {
+            let truncated = self.engine.table(update.table.id).and_then(|store| store.truncated_at_millis());
+            truncated.is_none_or(|truncated| truncated < made_millis)
+        });
+        (!mutation.updates.is_empty()).then_some(mutation)
+    }
+}
