@@ -23,5 +23,6 @@ pub mod read;
 mod read_repair;
 mod reading;
 pub(crate) mod sent;
+mod speculation;
 pub mod truncate;
 pub mod write;

@@ -3,7 +3,8 @@
 //! 1. The read is split into parts that have replicas of their own ([`super::parts`]).
 //! 2. The replicas of a part are asked: of a partition the nearest for data and the others for a
 //!    digest of it, of a range all for data. Where digests differ, those replicas are asked for
-//!    data, too. A replica that fails is replaced by another one that is up, if there is one.
+//!    data, too. A replica of a partition that fails, or takes longer than `speculative_retry` lets
+//!    the read wait, is replaced by another one that is up, if there is one.
 //! 3. What builds the answer reads the merge of it all ([`super::reading`]). Where that ends early,
 //!    because a part has not been asked for or a replica has more to say, it is asked for, and the
 //!    answer is built again from the beginning. Further portions are twice as large each time, so
@@ -41,17 +42,17 @@ use super::error::{FailedAnswers, FailedRead};
 use super::parts::{Part, parts_of};
 use super::plan::placement;
 use super::reading::{Asked, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
+use super::speculation;
 use crate::coordinator::error::RequestError;
 use crate::node::Node;
 use crate::replica::apply::within;
 use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest};
 
-/// Parts that are asked for at once: at first, and at most. Each time that the read goes on to
-/// further parts twice as many are asked for, because those before had little.
-const PARTS_FIRST: usize = 1;
+/// Parts that are asked for at once. Partitions by key are all wanted.
 const PARTS_MAX: usize = 16;
-/// Partitions by key are all wanted, so that more are asked for at first.
-const KEYS_FIRST: usize = 16;
+/// Of stretches of a range so many at first. Each time that the read goes on to further ones twice
+/// as many are asked for, because those before had little.
+const STRETCHES_FIRST: usize = 1;
 
 /// Bytes of answers of which the result is built on the worker.
 const INLINE_SIZE_MAX: usize = 128 << 10;
@@ -80,7 +81,7 @@ pub(super) struct Among<'n> {
     pub node: &'n Node,
     pub messenger: &'n Messenger,
     pub level: Consistency,
-    pub deadline: Instant,
+    deadline: Instant,
 }
 
 impl Node {
@@ -96,14 +97,19 @@ impl Node {
         let parts = parts_of(&ring, placement, commands, level)?;
         Ok(parts.iter().any(|part| !part.contacts.is_local()).then_some(parts))
     }
+}
 
-    /// Builds something from the stream of a read that other nodes have a share in.
-    pub(super) async fn read_among<T, E, F>(
+impl<'n> Among<'n> {
+    /// A read at a level that may take `limit` from now on.
+    pub fn new(node: &'n Node, messenger: &'n Messenger, level: Consistency, limit: Duration) -> Self {
+        Self { node, messenger, level, deadline: node.env.now().plus(limit) }
+    }
+
+    /// Builds something from the stream of all parts.
+    pub async fn read<T, E, F>(
         &self,
-        messenger: &Messenger,
         parts: Vec<Part>,
         request: ReadRequest,
-        level: Consistency,
         figures: &ReadFigures,
         is_blocked: fn(&E) -> bool,
         build: F,
@@ -113,10 +119,7 @@ impl Node {
         E: From<ReadError> + Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
     {
-        let deadline = self.env.now().plus(self.read_limit(&request.commands));
-        let among = Among { node: self, messenger, level, deadline };
-        let by_key = parts.first().is_some_and(|part| !part.is_of_range());
-        let mut window = if by_key { KEYS_FIRST } else { PARTS_FIRST };
+        let mut window = STRETCHES_FIRST;
         let mut parts: Arc<Vec<Asked>> = Arc::new(parts.into_iter().map(Asked::new).collect());
         let mut size = Size { bytes: 0, taken: request.results.as_ref().map(|room| room.share.take(0)) };
         let build = Arc::new(build);
@@ -125,20 +128,24 @@ impl Node {
             let asked = Arc::make_mut(&mut parts);
             match missing {
                 Missing::Part(next) => {
-                    among.ask_parts(asked, next, window, &mut size).await?;
-                    window = (window * 2).min(PARTS_MAX);
+                    let keys = asked[next..].iter().take_while(|asked| !asked.part.is_of_range()).count();
+                    let count = if keys > 0 { keys.min(PARTS_MAX) } else { window };
+                    self.ask_parts(asked, next, count, &mut size).await?;
+                    if keys == 0 {
+                        window = (window * 2).min(PARTS_MAX);
+                    }
                 }
-                Missing::Further(part, lacks) => among.ask_further(&mut asked[part], lacks, &mut size).await?,
+                Missing::Further(part, lacks) => self.ask_further(&mut asked[part], lacks, &mut size).await?,
             }
-            let (result, found, [rows, tombstones]) = among.attempt(&parts, &build, size.bytes).await?;
+            let (result, found, [rows, tombstones]) = self.attempt(&parts, &build, size.bytes).await?;
             match (result, found) {
                 (Err(error), Err(lacking)) if is_blocked(&error) => missing = lacking,
-                (Err(error), _) => return Err(self.failed_read(ReadOutcome::Failed(error), level, 0)),
+                (Err(error), _) => return Err(self.failed(ReadOutcome::Failed(error))),
                 (Ok(built), Err(_)) => return Ok(built),
                 (Ok(built), Ok(repairs)) => {
                     figures.add_rows(rows, tombstones);
                     if !repairs.is_empty() {
-                        among.repair(&parts, repairs).await?;
+                        self.repair(&parts, repairs).await?;
                     }
                     return Ok(built);
                 }
@@ -232,10 +239,13 @@ impl Among<'_> {
         let mut waiting: FuturesUnordered<Asking<'_>> =
             asking.map(|(index, contact)| self.ask(*contact, question, wanted(index == 0))).collect();
         let mut spare = contacts.spare.iter();
+        let begun = self.node.env.now();
+        let mut patience = self.patience(asked);
         let (mut replies, mut failures): (Vec<(Contact, Reply)>, Vec<ReplicaFailure>) = (Vec::new(), Vec::new());
         loop {
             let has_data = replies.iter().any(|(_, reply)| reply.data.is_some());
             if replies.len() >= block_for && has_data {
+                self.record(asked, begun);
                 return Ok(replies);
             }
             let failed = |failures, timed_out| FailedAnswers {
@@ -246,7 +256,13 @@ impl Among<'_> {
                 failures,
                 timed_out,
             };
-            match within(&self.node.env, self.rest(), waiting.next()).await {
+            let patient = patience.map(|delay| delay.saturating_sub(self.node.env.elapsed(begun)));
+            let wait = self.rest().min(patient.unwrap_or(Duration::MAX));
+            match within(&self.node.env, wait, waiting.next()).await {
+                None if patience.take().is_some() && !self.rest().is_zero() => {
+                    let other = spare.next().expect("patience ends where another one can be asked");
+                    waiting.push(self.ask(*other, question, wanted(!has_data)));
+                }
                 None => return Err(failed(failures, true)),
                 Some(None) => {
                     let timed_out = failures.iter().all(|failure| failure.reason == FailureReason::Timeout);
@@ -256,10 +272,38 @@ impl Among<'_> {
                 Some(Some((contact, Err(reason)))) => {
                     failures.push(ReplicaFailure { endpoint: contact.address, reason });
                     if let Some(other) = spare.next() {
+                        patience = patience.filter(|_| spare.len() > 0);
                         waiting.push(self.ask(*other, question, wanted(!has_data)));
                     }
                 }
             }
+        }
+    }
+
+    /// How long the replicas of a part may take before another one is asked; None: none is.
+    fn patience(&self, asked: &Asked) -> Option<Duration> {
+        let Part { command, contacts } = &asked.part;
+        if asked.part.is_of_range() || contacts.spare.is_empty() {
+            return None;
+        }
+        let store = self.node.engine.table(command.table.id)?;
+        let percentile = |share| {
+            // an allocation of a kilobyte, beside the messages of the read
+            let latencies = store.metrics.coordinator_read_latency.snapshot();
+            match latencies.count() {
+                0 => self.node.timeouts().read / 2,
+                _ => Duration::from_micros(latencies.percentile(share)),
+            }
+        };
+        speculation::delay(&command.table.params.speculative_retry, &percentile)
+    }
+
+    /// Counts how long the replicas of a part took.
+    fn record(&self, asked: &Asked, begun: Instant) {
+        let store = self.node.engine.table(asked.part.command.table.id);
+        if let Some(store) = store.filter(|_| !asked.part.is_of_range()) {
+            let micros = u64::try_from(self.node.env.elapsed(begun).as_micros()).unwrap_or(u64::MAX);
+            store.metrics.coordinator_read_latency.record(micros);
         }
     }
 
@@ -385,11 +429,10 @@ impl Among<'_> {
         }
         let (parts, build) = (Arc::clone(parts), Arc::clone(build));
         let long = self.node.env.blocking_long("merge", move || attempt(&parts, &*build));
-        let failed = |outcome| self.node.failed_read(outcome, self.level, 0);
         match within(&self.node.env, self.rest(), long).await {
             Some(Ok(attempt)) => Ok(attempt),
-            Some(Err(_)) => Err(failed(ReadOutcome::Overloaded)),
-            None => Err(failed(ReadOutcome::TimedOut)),
+            Some(Err(_)) => Err(self.failed(ReadOutcome::Overloaded)),
+            None => Err(self.failed(ReadOutcome::TimedOut)),
         }
     }
 
@@ -397,7 +440,12 @@ impl Among<'_> {
     fn unreadable<E: From<ReadError>>(&self, contact: Contact, error: ReadError) -> FailedRead<E> {
         let peer = contact.address;
         tracing::warn!(%peer, %error, "the answer of a replica to a read cannot be used");
-        self.node.failed_read(ReadOutcome::Failed(error.into()), self.level, 0)
+        self.failed(ReadOutcome::Failed(error.into()))
+    }
+
+    /// This node failed, not a replica.
+    fn failed<E>(&self, outcome: ReadOutcome<E>) -> FailedRead<E> {
+        self.node.failed_read(outcome, self.level, 0)
     }
 }
 
@@ -445,3 +493,6 @@ fn attempt<T, E>(parts: &[Asked], build: &impl Fn(&mut dyn PartitionStream) -> R
 fn count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use rows::{PartitionRange, PartitionStream, ReadCommand, ReadError};
 use schema::TableMetadata;
 use types::{Consistency, DecoratedKey};
 
+use super::among::Among;
 use super::error::FailedRead;
 use crate::node::Node;
 use crate::replica::read::{ReadFigures, ReadRequest, is_of_range};
@@ -61,7 +62,8 @@ impl Node {
             && let Some(parts) = self.parts_among(&request.commands, level).map_err(FailedRead::Refused)?
         {
             // boxed: by value it would make the future of every request larger, which is moved several times
-            return Box::pin(self.read_among(messenger, parts, request, level, figures, is_blocked, build)).await;
+            let among = Among::new(self, messenger, level, self.read_limit(&request.commands));
+            return Box::pin(among.read(parts, request, figures, is_blocked, build)).await;
         }
         let block_for = self.plan_read(&request.commands, level).map_err(FailedRead::Refused)?;
         let limit = self.read_limit(&request.commands);

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use env::sim::{DATA, World};
 use hints::StoreOptions;
 use internode::{Framing, MessagingVersion};
-use rows::{ColumnData, Mutation};
+use rows::live::TombstoneLimits;
+use rows::{ColumnData, LiveRows, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError};
 use schema::table::ColumnSpec;
 use schema::{
     ColumnKind, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams,
@@ -20,12 +21,13 @@ use storage::EngineOptions;
 use storage::commitlog::{self, SyncMode};
 use types::{Consistency, CqlType};
 
-use crate::coordinator::error::RequestError;
+use crate::coordinator::error::{FailedRead, RequestError};
 use crate::handoff::HandoffSettings;
 use crate::hints::HintOptions;
 use crate::identity::{IdentityOptions, local_table};
 use crate::membership::JoinSettings;
 use crate::node::{Node, Timeouts};
+use crate::replica::read::{ReadFigures, ReadRequest};
 use crate::system_rows::{self, SystemRow};
 use crate::testing::WINDOW;
 
@@ -188,6 +190,58 @@ impl SimRing {
                 None => Ok(()),
             }
         })
+    }
+
+    /// Applies mutations on one machine alone, as if no other replica had been reached.
+    pub fn apply_alone(&self, machine: usize, mutations: &[Mutation]) {
+        self.node(machine).engine.apply(mutations).expect("applied");
+    }
+
+    /// A read of `t` without limits.
+    pub fn select(&self, keyspace: &str, range: PartitionRange) -> ReadCommand {
+        let now = self.world.env(0).clock.now_seconds();
+        ReadCommand { now, ..ReadCommand::whole(&table(keyspace, "t"), range) }
+    }
+
+    /// A read of the partition `k` of `t` without limits.
+    pub fn select_key(&self, keyspace: &str, k: i32) -> ReadCommand {
+        let key = system_rows::partition_key(&table(keyspace, "t"), &[&k.to_be_bytes()]);
+        self.select(keyspace, PartitionRange::Key(key))
+    }
+
+    /// The live rows (k, c, v) that a node as coordinator reads, as many as the first command wants.
+    pub fn read(
+        &self,
+        through: usize,
+        commands: Vec<ReadCommand>,
+        level: Consistency,
+    ) -> Result<Vec<(i32, i32, i32)>, FailedRead<ReadError>> {
+        let node = Arc::clone(self.node(through));
+        let first = commands.first().expect("a read has a command").clone();
+        let number = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().expect("an int"));
+        let build = move |stream: &mut dyn PartitionStream| {
+            let mut live = LiveRows::new(stream, Arc::clone(&first.table), first.now, TombstoneLimits::NONE);
+            let mut rows = Vec::new();
+            while let Some(partition) = live.next_partition()? {
+                while rows.len() < first.limits.rows as usize
+                    && let Some(row) = live.next_row()?
+                {
+                    let clustering = row.clustering.iter().flatten().next().cloned().unwrap_or_default();
+                    let value = match row.columns.first() {
+                        Some(ColumnData::Simple(cell)) => number(&cell.value),
+                        _ => 0,
+                    };
+                    rows.push((number(&partition.key.key), number(&clustering), value));
+                }
+                if rows.len() >= first.limits.rows as usize {
+                    break;
+                }
+            }
+            Ok(rows)
+        };
+        let request = ReadRequest { commands, trace: None, open: None, results: None };
+        let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
+        self.world.block_on(async move { node.read(request, level, &ReadFigures::default(), is_blocked, build).await })
     }
 
     /// The rows (c, v) of a partition of `t` that a machine has stored.

@@ -1,0 +1,221 @@
+//! Reads among several nodes.
+
+use std::time::Duration;
+
+use env::Random;
+use ring::Shortage;
+use rows::{DataLimits, DeletionTime, Mutation, PartitionRange, ReadCommand, ReadError};
+use types::Consistency;
+
+use crate::coordinator::error::{FailedAnswers, FailedRead, RequestError};
+use crate::testing::SimRing;
+
+const SIMPLE: &str = "SimpleStrategy";
+
+/// Three nodes, a keyspace of three copies and one of a single copy.
+fn three(seed: u64) -> SimRing {
+    let ring = SimRing::new(seed, &["dc1", "dc1", "dc1"]);
+    ring.create_keyspace("ks", SIMPLE, &[("replication_factor", "3")]);
+    ring.create_keyspace("one", SIMPLE, &[("replication_factor", "1")]);
+    ring
+}
+
+fn limited(command: ReadCommand, rows: u32) -> ReadCommand {
+    ReadCommand { limits: DataLimits { rows, ..DataLimits::NONE }, ..command }
+}
+
+/// The deletion of a row of `t`.
+fn deletion(ring: &SimRing, k: i32, c: i32, timestamp: i64) -> Mutation {
+    let mut mutation = ring.row("ks", k, c, 0, timestamp);
+    let row = mutation.updates[0].rows.first_mut().expect("one row");
+    row.deletion = DeletionTime::new(timestamp, ring.world.env(0).clock.now_seconds());
+    row.liveness = rows::Liveness::EMPTY;
+    row.columns.clear();
+    mutation
+}
+
+fn unanswered(result: Result<Vec<(i32, i32, i32)>, FailedRead<ReadError>>) -> FailedAnswers {
+    match result {
+        Err(FailedRead::Unanswered(answers)) => *answers,
+        other => panic!("too few answers were expected, not {other:?}"),
+    }
+}
+
+/// A coordinator that is no replica of a partition asks the one that is.
+#[test]
+fn a_node_reads_what_others_have() {
+    let ring = three(1);
+    for k in 0..9 {
+        ring.write(k as usize % 3, vec![ring.row("one", k, 1, k, 10)], Consistency::One).expect("written");
+    }
+    for through in 0..3 {
+        for k in 0..9 {
+            let read = ring.read(through, vec![ring.select_key("one", k)], Consistency::One);
+            assert_eq!(read.expect("answered"), [(k, 1, k)], "through {through}");
+        }
+        // several partitions at once are given in the order in which they are named
+        let keys = [7, 3, 5].map(|k| ring.select_key("one", k)).into();
+        let read = ring.read(through, keys, Consistency::Quorum).expect("answered");
+        assert_eq!(read, [(7, 1, 7), (3, 1, 3), (5, 1, 5)]);
+    }
+}
+
+/// The parts of a range have replicas of their own; the rows come in the order of their tokens.
+#[test]
+fn a_range_is_read_from_all_its_replicas() {
+    let ring = three(2);
+    for k in 0..40 {
+        for keyspace in ["one", "ks"] {
+            ring.write(0, vec![ring.row(keyspace, k, 1, k, 10)], Consistency::All).expect("written");
+        }
+    }
+    let mut expected: Vec<(i32, i32, i32)> = (0..40).map(|k| (k, 1, k)).collect();
+    expected.sort_by_key(|(k, ..)| types::Token::of_key(&k.to_be_bytes()));
+    for (keyspace, level) in [("one", Consistency::One), ("ks", Consistency::Quorum), ("ks", Consistency::All)] {
+        for through in 0..3 {
+            let all = ring.select(keyspace, PartitionRange::all());
+            let read = ring.read(through, vec![all.clone()], level).expect("answered");
+            assert_eq!(read, expected, "{keyspace} at {level} through {through}");
+            let first = ring.read(through, vec![limited(all, 7)], level).expect("answered");
+            assert_eq!(first, expected[..7]);
+        }
+    }
+}
+
+/// What one replica has and others lack is seen, and the others have it before the client does.
+#[test]
+fn a_read_tells_replicas_what_they_lack() {
+    let ring = three(3);
+    ring.apply_alone(2, &[ring.row("ks", 1, 1, 5, 10)]);
+    let read = ring.read(0, vec![ring.select_key("ks", 1)], Consistency::All);
+    assert_eq!(read.expect("answered"), [(1, 1, 5)]);
+    (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", 1), [(1, 5)], "machine {machine}"));
+    // the same of a range
+    ring.apply_alone(1, &[ring.row("ks", 2, 1, 6, 10)]);
+    let read = ring.read(0, vec![ring.select("ks", PartitionRange::all())], Consistency::All);
+    assert_eq!(read.expect("answered").len(), 2);
+    (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", 2), [(1, 6)], "machine {machine}"));
+}
+
+/// Rows within the limit that another replica has deleted do not make the answer short.
+#[test]
+fn a_limit_is_met_although_rows_were_deleted_elsewhere() {
+    let ring = three(4);
+    for c in 0..20 {
+        ring.write(0, vec![ring.row("ks", 1, c, c, 10)], Consistency::All).expect("written");
+        ring.write(0, vec![ring.row("ks", 2 + c, 1, c, 10)], Consistency::All).expect("written");
+    }
+    // the nearest replica alone does not know of the deletions
+    for c in 0..15 {
+        ring.apply_alone(1, &[deletion(&ring, 1, c, 20)]);
+        ring.apply_alone(2, &[deletion(&ring, 1, c, 20)]);
+    }
+    let read = ring.read(0, vec![limited(ring.select_key("ks", 1), 3)], Consistency::Quorum);
+    assert_eq!(read.expect("answered"), [(1, 15, 15), (1, 16, 16), (1, 17, 17)]);
+    // and across partitions
+    let all = ring.select("ks", PartitionRange::all());
+    let rows = ring.read(0, vec![all.clone()], Consistency::Quorum).expect("answered");
+    let gone: Vec<i32> = rows.iter().map(|(k, ..)| *k).filter(|k| *k != 1).take(8).collect();
+    for k in &gone {
+        ring.apply_alone(1, &[deletion(&ring, *k, 1, 20)]);
+        ring.apply_alone(2, &[deletion(&ring, *k, 1, 20)]);
+    }
+    let expected: Vec<_> = rows.into_iter().filter(|(k, ..)| !gone.contains(k)).take(4).collect();
+    assert_eq!(ring.read(0, vec![limited(all, 4)], Consistency::Quorum).expect("answered"), expected);
+}
+
+/// More rows than one portion has: digests agree, and the rest is asked of all.
+#[test]
+fn a_partition_of_several_portions_is_read_whole() {
+    let ring = three(5);
+    let mut mutation = ring.row("ks", 1, 0, 0, 10);
+    for c in 1..12_000 {
+        let mut other = ring.row("ks", 1, c, c, 10);
+        mutation.updates[0].rows.append(&mut other.updates[0].rows);
+    }
+    (0..3).for_each(|machine| ring.apply_alone(machine, std::slice::from_ref(&mutation)));
+    ring.apply_alone(1, &[deletion(&ring, 1, 11_000, 20)]);
+    let read = ring.read(0, vec![ring.select_key("ks", 1)], Consistency::All).expect("answered");
+    assert_eq!(read.len(), 11_999);
+    assert!(read.windows(2).all(|pair| pair[0].1 < pair[1].1), "rows ascend");
+    assert_eq!(ring.stored(0, "ks", 1).len(), 11_999);
+}
+
+/// A replica that is cut off and not known to be down is replaced by another one if there is one;
+/// if not, the client is told who has answered.
+#[test]
+fn a_replica_that_does_not_answer() {
+    let ring = three(6);
+    ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], Consistency::All).expect("written");
+    ring.world.network().partition(&[1]);
+    let of_all = unanswered(ring.read(0, vec![ring.select_key("ks", 1)], Consistency::All));
+    let told = (of_all.block_for, of_all.received, of_all.data_present, of_all.timed_out);
+    assert_eq!((told, of_all.failures.len()), ((3, 2, true, true), 0));
+    for through in [0, 2] {
+        let read = ring.read(through, vec![ring.select_key("ks", 1)], Consistency::Quorum);
+        assert_eq!(read.expect("two replicas answer"), [(1, 1, 1)]);
+    }
+}
+
+/// Where too few are known to be up nobody is asked.
+#[test]
+fn too_few_are_refused() {
+    let mut ring = three(7);
+    ring.kill(1);
+    ring.kill(2);
+    ring.agree();
+    let level = Consistency::Quorum;
+    for range in [ring.select("ks", PartitionRange::all()), ring.select_key("ks", 1)] {
+        let Err(FailedRead::Refused(refused)) = ring.read(0, vec![range], level) else { panic!("one of three is up") };
+        assert_eq!(refused, RequestError::Unavailable { level, shortage: Shortage { required: 2, alive: 1 } });
+    }
+}
+
+/// A read at QUORUM sees what was written at QUORUM, and nothing that was seen is unseen later,
+/// whatever messages are lost, nodes cut off or killed.
+#[test]
+fn quorums_see_each_other() {
+    for seed in 21..23 {
+        let mut ring = three(seed);
+        let dice = ring.world.dice();
+        // by partition: the greatest version that must be seen
+        let mut least = [0; 4];
+        for version in 1..60 {
+            let k = dice.below(4) as usize;
+            let through = dice.below(3) as usize;
+            match dice.below(12) {
+                0 => ring.world.network().partition(&[dice.below(3) as usize]),
+                1 | 2 => ring.world.network().heal(),
+                3 => {
+                    let machine = dice.below(3) as usize;
+                    ring.kill(machine);
+                    ring.world.run_for(Duration::from_millis(dice.below(3_000)));
+                    ring.world.network().heal();
+                    ring.start(machine);
+                }
+                _ => {}
+            }
+            let row = ring.row("ks", k as i32, 1, version, i64::from(version));
+            if ring.write(through, vec![row], Consistency::Quorum).is_ok() {
+                least[k] = version;
+            }
+            let k = dice.below(4) as usize;
+            let read = ring.read(dice.below(3) as usize, vec![ring.select_key("ks", k as i32)], Consistency::Quorum);
+            if let Ok(rows) = read {
+                let seen = rows.first().map_or(0, |(_, _, v)| *v);
+                assert!(seen >= least[k], "seed {seed}, version {version}: {seen} of {k} is seen after {}", least[k]);
+                least[k] = seen;
+            }
+        }
+        ring.world.network().heal();
+        // a node that has just started again goes down and up once more at the others
+        ring.world.run_for(Duration::from_secs(20));
+        ring.agree();
+        for k in 0..4 {
+            let read = ring.read(0, vec![ring.select_key("ks", k)], Consistency::All).expect("answered");
+            let stored: Vec<_> = (0..3).map(|machine| ring.stored(machine, "ks", k)).collect();
+            assert!(stored.iter().all(|rows| *rows == stored[0]), "seed {seed}: replicas are equal after repair");
+            assert_eq!(stored[0].len(), read.len());
+        }
+    }
+}
