@@ -23,6 +23,12 @@ pub enum StorageError {
         /// The system's words.
         message: String,
     },
+    /// The process, or the machine, had no file descriptor left to open a file or directory. The same
+    /// call succeeds when something has been closed.
+    NoDescriptors {
+        /// The file or directory.
+        path: PathBuf,
+    },
     /// Corrupt bytes in a file.
     Corrupt(Box<Corruption>),
     /// A mutation that is larger than the commit log takes.
@@ -69,6 +75,7 @@ impl StorageError {
         let (path, message) = (path.to_owned(), error.to_string());
         match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::NoSpace { path, message },
+            _ if env::lacks_descriptors(error) => Self::NoDescriptors { path },
             _ => Self::Io { path, message },
         }
     }
@@ -79,6 +86,9 @@ impl fmt::Display for StorageError {
         match self {
             Self::Io { path, message } | Self::NoSpace { path, message } => {
                 write!(f, "{}: {message}", path.display())
+            }
+            Self::NoDescriptors { path } => {
+                write!(f, "no file descriptor is left to open {} (ulimit -n)", path.display())
             }
             Self::Corrupt(corruption) => corruption.fmt(f),
             Self::MutationTooLarge { size, size_max } => write!(

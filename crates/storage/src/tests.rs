@@ -3,6 +3,7 @@
 
 mod caches;
 mod common;
+mod descriptors;
 mod dropped_columns;
 mod dropping;
 mod indexes;

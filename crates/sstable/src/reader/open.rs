@@ -222,7 +222,11 @@ impl Opening<'_> {
 
     fn check_not_compressed(&self, statistics: &Statistics) -> Result<(), Error> {
         let toc_path = self.descriptor.path(Component::Toc);
-        let toc = self.disk.read_all(&toc_path, SMALL_FILE_MAX).unwrap_or_default();
+        let toc = match self.disk.read_all(&toc_path, SMALL_FILE_MAX) {
+            Err(error) if env::lacks_descriptors(&error) => return Err(Error::io(&toc_path, error)),
+            // the statistics say whether the data is compressed, too
+            toc => toc.unwrap_or_default(),
+        };
         let in_toc = parse_toc(&String::from_utf8_lossy(&toc)).contains(&Component::CompressionInfo);
         if in_toc || statistics.stats.compression_ratio > 0.0 {
             let path = self.descriptor.path(Component::CompressionInfo);

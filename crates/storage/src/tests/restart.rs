@@ -67,7 +67,7 @@ pub(super) fn mutation(engine: &Engine, k: i32, v: i32, now: i64) -> Mutation {
 }
 
 /// Each partition a few times over; equal timestamps, of which the greater value wins.
-fn write(engine: &Engine, from: i32) {
+pub(super) fn write(engine: &Engine, from: i32) {
     let now = engine.env.clock.now_micros();
     for v in from..from + 3 {
         for k in 0..PARTITIONS {
@@ -77,7 +77,7 @@ fn write(engine: &Engine, from: i32) {
 }
 
 /// Every row has its value, and is there.
-fn check(engine: &Engine, rows: i32) {
+pub(super) fn check(engine: &Engine, rows: i32) {
     for name in NAMES {
         let store = engine.table_by_name("restart", name).expect("open");
         let mut stream = crate::read::read_all(&store, engine.env.clock.now_seconds()).expect("read");

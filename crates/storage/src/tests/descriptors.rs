@@ -1,0 +1,72 @@
+//! File descriptors that run out while a node starts: the start ends with a sentence that says so, or
+//! finds a way. It never takes an SSTable for damaged.
+
+use std::path::Path;
+
+use env::sim::{DATA, EMFILE, Fault, Op, Sim};
+use sstable::Version;
+
+use super::restart::{check, open, options, write};
+use crate::{DiskFailurePolicy, EngineOptions};
+
+/// Files that a start opens, by a part of their paths; each is tried at its first two openings.
+const PATHS: [&str; 10] = [
+    "",
+    "commitlog",
+    ".log",
+    "-Statistics.db",
+    "-Data.db",
+    "-Partitions.db",
+    "-Index.db",
+    "-Filter.db",
+    "-CompressionInfo.db",
+    "-TOC.txt",
+];
+
+fn options_of(version: Version) -> EngineOptions {
+    // with this policy a node starts without the SSTables that are damaged
+    let disk_failure_policy = DiskFailurePolicy::Ignore;
+    EngineOptions { disk_failure_policy, sstable_version: version, ..options(Path::new(DATA), 16 << 20) }
+}
+
+fn stopped(version: Version) -> Sim {
+    let sim = Sim::new(21);
+    let (engine, _) = open(&sim.env(), options_of(version));
+    write(&engine, 0);
+    for store in engine.tables() {
+        sim.block_on(engine.flush(&store)).expect("a sound disk flushes");
+    }
+    drop(engine);
+    sim.kill();
+    sim
+}
+
+#[test]
+fn a_start_without_descriptors_leaves_no_sstable_out() {
+    for version in [Version::DA, Version::NB] {
+        let sim = stopped(version);
+        let (mut refused, mut started) = (0, 0);
+        for (path, skip) in PATHS.into_iter().flat_map(|path| [(path, 0), (path, 1)]) {
+            for op in [Op::Open, Op::List] {
+                sim.disk().inject(Fault { skip, errno: EMFILE, ..Fault::next(op, path) });
+            }
+            match crate::open(&sim.env(), options_of(version)) {
+                Err(error) => {
+                    let why = error.to_string();
+                    assert!(why.contains("file descriptor") && why.contains("ulimit -n"), "{path} {skip}: {why}");
+                    refused += 1;
+                }
+                Ok((engine, _)) => {
+                    let left_out: Vec<_> = engine.stores().iter().flat_map(|store| store.left_out()).collect();
+                    assert_eq!(left_out, [], "{path} {skip}");
+                    sim.disk().heal();
+                    check(&engine, 3);
+                    started += 1;
+                }
+            }
+            sim.kill();
+            sim.disk().heal();
+        }
+        assert!(refused > 10 && started > 3, "{version:?}: {refused} starts were refused, {started} were not");
+    }
+}
