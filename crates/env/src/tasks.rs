@@ -13,6 +13,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,9 +61,16 @@ pub type MakeLocal = Box<dyn FnOnce() -> LocalFuture + Send>;
 
 /// Starts work outside the request path.
 pub trait Tasks: Send + Sync {
-    /// Registers a background task. Its first step runs after the first wake. The task ends with [`Next::Done`], or when the
-    /// last clone of its [`Wake`] is dropped.
-    fn background(&self, name: &str, step: Step) -> Wake;
+    /// Registers a background task while the process starts. The system has a thread for it, otherwise
+    /// the process could not be of use.
+    fn background(&self, name: &str, step: Step) -> Wake {
+        self.try_background(name, step).expect("the system has a thread left for this process")
+    }
+
+    /// Registers a background task. Its first step runs after the first wake. The task ends with
+    /// [`Next::Done`], or when the last clone of its [`Wake`] is dropped. An error: the system has no
+    /// thread left, and there is no task.
+    fn try_background(&self, name: &str, step: Step) -> io::Result<Wake>;
 
     /// Runs a job once on the blocking pool.
     fn run(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;

@@ -8,6 +8,7 @@
 mod active;
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -67,7 +68,8 @@ impl UnderWay {
 impl Compactor {
     /// Registers the tasks.
     pub fn start(engine: &Arc<Engine>) {
-        engine.compactor.set_concurrency(engine, engine.options.concurrent_compactors);
+        let started = engine.compactor.set_concurrency(engine, engine.options.concurrent_compactors);
+        started.expect("the system has a thread left for this process");
     }
 
     /// Has work looked for now and then, also when nothing is flushed.
@@ -85,11 +87,23 @@ impl Compactor {
         *self.looking.lock().expect("no panic inside") = Some(wake);
     }
 
-    /// Changes it. Those that run beyond it come to their end.
-    pub fn set_concurrency(&self, engine: &Arc<Engine>, concurrency: usize) {
-        let concurrency = concurrency.clamp(1, CONCURRENCY_MAX);
-        self.concurrency.store(concurrency, Ordering::Relaxed);
+    /// Changes how many compactions may run at a time. Compactions beyond the new number come to their
+    /// end. Where the system has no thread for all of them, as many run as there are threads for, and
+    /// the error says so.
+    pub fn set_concurrency(&self, engine: &Arc<Engine>, concurrency: usize) -> Result<(), StorageError> {
+        let wanted = concurrency.clamp(1, CONCURRENCY_MAX);
         let mut wakes = self.wakes.lock().expect("no panic inside");
+        let started = Self::start_threads(engine, &mut wakes, wanted);
+        self.concurrency.store(wanted.min(wakes.len()), Ordering::Relaxed);
+        wakes.iter().for_each(Wake::wake);
+        started.map_err(|error| {
+            let why = format!("{} compactions run at a time, there is no thread for more: {error}", wakes.len());
+            StorageError::Refused { why }
+        })
+    }
+
+    /// Starts threads until there are `concurrency`.
+    fn start_threads(engine: &Arc<Engine>, wakes: &mut Vec<Wake>, concurrency: usize) -> io::Result<()> {
         for index in wakes.len()..concurrency {
             let weak: Weak<Engine> = Arc::downgrade(engine);
             let mut active: Option<Active> = None;
@@ -97,9 +111,9 @@ impl Compactor {
                 None => Next::Done,
                 Some(engine) => step(&engine, index, &mut active),
             };
-            wakes.push(engine.env.tasks.background(&format!("compact-{index}"), Box::new(step)));
+            wakes.push(engine.env.tasks.try_background(&format!("compact-{index}"), Box::new(step))?);
         }
-        wakes.iter().for_each(Wake::wake);
+        Ok(())
     }
 
     /// How long to wait after so many bytes, that all tasks together stay within the rate; zero: there is none.

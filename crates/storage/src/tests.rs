@@ -3,7 +3,6 @@
 
 mod caches;
 mod common;
-mod descriptors;
 mod dropped_columns;
 mod dropping;
 mod indexes;
@@ -13,6 +12,7 @@ mod purged_log;
 mod purging;
 mod restart;
 mod seeds;
+mod shortages;
 mod skipping;
 mod tombstones;
 mod truncating;

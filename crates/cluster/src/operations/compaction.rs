@@ -138,8 +138,8 @@ pub fn concurrency(node: &Node) -> usize {
 }
 
 /// Sets how many compactions may run at a time.
-pub fn set_concurrency(node: &Node, count: usize) {
-    node.engine.compactor.set_concurrency(&node.engine, count);
+pub fn set_concurrency(node: &Node, count: usize) -> Result<()> {
+    node.engine.compactor.set_concurrency(&node.engine, count).map_err(failed)
 }
 
 /// Sets how many bytes a second compactions may write; 0: as many as they can.

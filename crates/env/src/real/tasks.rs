@@ -40,12 +40,13 @@ impl Threads {
 }
 
 impl Tasks for Threads {
-    fn background(&self, name: &str, step: Step) -> Wake {
+    fn try_background(&self, name: &str, step: Step) -> io::Result<Wake> {
         let signal = Arc::new(Signal { state: AtomicU8::new(ASLEEP), thread: OnceLock::new() });
         let of_thread = signal.clone();
-        let handle = spawn(name, move || run_background(&of_thread, step));
+        let body = move || run_background(&of_thread, step);
+        let handle = thread::Builder::new().name(name.to_owned()).spawn(body)?;
         signal.thread.set(handle.thread().clone()).expect("set once, here");
-        Wake::new(Arc::new(Sender(signal)))
+        Ok(Wake::new(Arc::new(Sender(signal))))
     }
 
     fn run(&self, _name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -16,6 +17,9 @@ use super::trace::Trace;
 use crate::{
     BLOCKING_QUEUE_MAX, Clock, Joinable, LocalFuture, MakeLocal, Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
 };
+
+/// The error of a system that has no thread left.
+const EAGAIN: i32 = 11;
 
 thread_local! {
     /// The futures of local workers, of all simulations on this thread.
@@ -47,6 +51,8 @@ struct State {
     background: BTreeMap<u64, Background>,
     jobs: VecDeque<(String, Box<dyn FnOnce() + Send>)>,
     workers: BTreeMap<u64, LocalWorker>,
+    /// The machine has no thread left for another background task.
+    lacks_threads: bool,
 }
 
 /// Something that can run now.
@@ -75,6 +81,10 @@ impl Queue {
 
     pub(super) fn handle(&self) -> SimTasks {
         SimTasks { state: self.state.clone(), life: lock(&self.state).life }
+    }
+
+    pub(super) fn set_lack_of_threads(&self, lacks: bool) {
+        lock(&self.state).lacks_threads = lacks;
     }
 
     /// When on the timeline the first sleeping task is due.
@@ -188,15 +198,18 @@ impl SimTasks {
 }
 
 impl Tasks for SimTasks {
-    fn background(&self, name: &str, step: Step) -> Wake {
+    fn try_background(&self, name: &str, step: Step) -> io::Result<Wake> {
         let mut state = lock(&self.state);
+        if state.lacks_threads {
+            return Err(io::Error::from_raw_os_error(EAGAIN));
+        }
         state.made += 1;
         let id = state.made;
         if state.life == self.life {
             let task = Background { name: name.to_owned(), step: Some(step), awake: false, deadline: None };
             state.background.insert(id, task);
         }
-        Wake::new(Arc::new(Waker { state: self.state.clone(), id }))
+        Ok(Wake::new(Arc::new(Waker { state: self.state.clone(), id })))
     }
 
     fn run(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {

@@ -152,6 +152,11 @@ impl World {
         }
     }
 
+    /// Whether a machine has no thread left for another background task, until this is called again.
+    pub fn set_lack_of_threads(&self, machine: usize, lacks: bool) {
+        self.machine(machine).tasks.set_lack_of_threads(lacks);
+    }
+
     /// A machine's address on the network.
     pub fn address(&self, machine: usize) -> IpAddr {
         address_of(machine)

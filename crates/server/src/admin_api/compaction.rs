@@ -84,8 +84,7 @@ fn stop(admin: &NodeAdmin, request: &StopRequest) -> Result<()> {
 }
 
 fn set_concurrency(admin: &NodeAdmin, request: &SetConcurrentCompactors) -> Result<()> {
-    compaction::set_concurrency(admin.cluster(), request.count as usize);
-    Ok(())
+    compaction::set_concurrency(admin.cluster(), request.count as usize).map_err(of_operation)
 }
 
 fn set_throughput(admin: &NodeAdmin, request: &SetCompactionThroughput) -> Result<()> {

@@ -169,7 +169,8 @@ fn schedule(admin: &NodeAdmin, request: &ScheduleSampling) -> Result<bool> {
         running: None,
         stopped: Arc::clone(&stopped),
     };
-    let wake = admin.services.node.env.tasks.background("sampling", Box::new(move || round.step()));
+    let step = Box::new(move || round.step());
+    let wake = admin.services.node.env.tasks.try_background("sampling", step).map_err(failed)?;
     wake.wake();
     jobs.insert(name, Job { stopped, _wake: wake });
     Ok(true)

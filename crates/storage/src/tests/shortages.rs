@@ -1,5 +1,6 @@
-//! File descriptors that run out while a node starts: the start ends with a sentence that says so, or
-//! finds a way. It never takes an SSTable for damaged.
+//! What the system runs out of. File descriptors while a node starts: the start ends with a sentence
+//! that says so, or finds a way; it never takes an SSTable for damaged. Threads while a node runs: the
+//! node goes on with those that it has.
 
 use std::path::Path;
 
@@ -69,4 +70,18 @@ fn a_start_without_descriptors_leaves_no_sstable_out() {
         }
         assert!(refused > 10 && started > 3, "{version:?}: {refused} starts were refused, {started} were not");
     }
+}
+
+#[test]
+fn a_node_without_threads_goes_on_with_its_compactors() {
+    let sim = Sim::new(22);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    let before = engine.compactor.concurrency();
+    sim.set_lack_of_threads(true);
+    let refused = engine.compactor.set_concurrency(&engine, before + 3);
+    assert!(refused.is_err_and(|error| error.to_string().contains("no thread")));
+    assert_eq!(engine.compactor.concurrency(), before);
+    sim.set_lack_of_threads(false);
+    assert_eq!(engine.compactor.set_concurrency(&engine, before + 3), Ok(()));
+    assert_eq!(engine.compactor.concurrency(), before + 3);
 }
