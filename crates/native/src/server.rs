@@ -7,8 +7,8 @@ use std::sync::Arc;
 use env::Env;
 use protocol::ProtocolVersion;
 use stdx::Share;
+use tls::Tls;
 use transport::ServerLimits;
-use transport::tls::Tls;
 
 use crate::authenticator::{AllowAll, Authenticator};
 use crate::handler::RequestHandler;

@@ -1,13 +1,13 @@
 //! `client_encryption_options` as `transport` takes it: the PEM files are read here, once, at the
 //! start.
 //!
-//! What the certificates and keys in them are good for is decided in `transport::tls`.
+//! What the certificates and keys in them are good for is decided in `tls`.
 
 use std::path::Path;
 
 use config::{ClientEncryption, Pem};
 use env::Env;
-use transport::tls::{Tls, TlsOptions};
+use tls::{Tls, TlsOptions};
 
 /// The most bytes that a PEM file may have. A chain of certificates is shorter.
 const PEM_SIZE_MAX: u64 = 1 << 20;

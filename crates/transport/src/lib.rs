@@ -21,7 +21,6 @@ pub mod server;
 pub mod session;
 mod shared;
 pub mod stats;
-pub mod tls;
 mod worker;
 mod worker_core;
 

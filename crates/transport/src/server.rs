@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use env::{Env, Joinable, MakeLocal};
 use stdx::Share;
+use tls::Tls;
 use tokio::sync::{mpsc, watch};
 
 use crate::event_hub::EventHub;
@@ -18,7 +19,6 @@ use crate::protocol::Protocol;
 use crate::session::Service;
 use crate::shared::{Arrival, Inlet, Phase, Shared};
 use crate::stats::{ConnectionRegistry, WorkerStats};
-use crate::tls::Tls;
 use crate::worker;
 use crate::worker_core::WorkerCore;
 

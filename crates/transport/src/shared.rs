@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use env::{Detached, Env};
 use stdx::Share;
+use tls::Tls;
 use tokio::sync::mpsc;
 
 use crate::event_hub::EventHub;
 use crate::limits::{ARRIVALS_MAX, ServerLimits};
 use crate::protocol::Protocol;
 use crate::stats::ConnectionRegistry;
-use crate::tls::Tls;
 
 /// What the workers are to do. Set by `ServerHandle`, followed by every worker.
 ///

@@ -85,7 +85,7 @@ impl Tls {
 
     /// The connection behind its encryption; with `optional` as it is when the client does not
     /// encrypt.
-    pub(crate) async fn accept(&self, stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
+    pub async fn accept(&self, stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
         match self.env.timeout(HANDSHAKE_MAX, self.hand_shake(stream)).await {
             Ok(accepted) => accepted,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
