@@ -6,11 +6,12 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
 
 use gossip::{Event, Gossip, Options};
 use internode::payload::gossip::ApplicationState;
-use internode::{Envelope, Framing, LinkType, MessagingVersion};
-use links::{LinkOptions, Peer};
+use internode::{Envelope, LinkType, MessagingVersion};
+use links::{Encryption, LinkOptions, Peer, Scope};
 use membership::{Follower, Introduction, JoinError, JoinOptions, Membership, Messenger};
 
 use crate::identity::RELEASE_VERSION;
@@ -25,8 +26,13 @@ pub struct JoinSettings {
     pub seeds: Vec<SocketAddr>,
     /// The messaging version of the ring (`storage_compatibility_mode`).
     pub version: MessagingVersion,
-    /// How links of this node are framed (`internode_compression`).
-    pub framing: Framing,
+    /// The links that this node compresses when it opens them (`internode_compression`).
+    pub compression: Scope,
+    /// How links are encrypted (`server_encryption_options`); None: they are not.
+    pub encryption: Option<Encryption>,
+    /// A link whose peer takes no byte for so long is closed; zero: never
+    /// (`internode_tcp_user_timeout`).
+    pub user_timeout: Duration,
     /// Bytes that may wait on all links to other nodes beyond the room of each
     /// (`internode_application_send_queue_reserve_endpoint_capacity`).
     pub reserve: usize,
@@ -78,7 +84,9 @@ impl Node {
                 listen: identity.listen,
                 local: identity.broadcast,
                 version: settings.version,
-                framing: settings.framing,
+                compression: settings.compression,
+                encryption: settings.encryption,
+                user_timeout: settings.user_timeout,
                 reserve: settings.reserve,
             },
             gossip,

@@ -1,5 +1,6 @@
-//! `client_encryption_options`: whether and how connections of clients are encrypted
-//! (`EncryptionOptions`, `PEMBasedSslContextFactory`).
+//! `client_encryption_options` and `server_encryption_options`: whether and how connections of
+//! clients, and links between nodes, are encrypted (`EncryptionOptions`,
+//! `PEMBasedSslContextFactory`).
 //!
 //! Keys and certificates are PEM, given as text or as files. Java keystores are refused with a hint
 //! how to convert them to PEM. Every sub-key is honoured or refused by name.
@@ -25,6 +26,40 @@ pub struct ClientEncryption {
     pub cipher_suites: Vec<String>,
 }
 
+/// The encryption of links between nodes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerEncryption {
+    /// The links that this node encrypts when it opens them.
+    pub internode: InternodeEncryption,
+    /// Whether links without encryption are accepted from every node, on the same port.
+    pub optional: bool,
+    /// The private key and the certificates of this node, its own certificate first.
+    pub identity: Pem,
+    /// The same for links that this node opens; None: [`Self::identity`].
+    pub outbound_identity: Option<Pem>,
+    /// The certificates that sign those of the other nodes.
+    pub trusted: Pem,
+    /// Whether a node that opens a link must present a certificate.
+    pub require_client_auth: bool,
+    /// The accepted versions, TLSv1.2 and TLSv1.3; empty: both.
+    pub protocols: Vec<String>,
+    /// The cipher suites by their registered names; empty: all that the library has.
+    pub cipher_suites: Vec<String>,
+}
+
+/// internode_encryption: the links that are encrypted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InternodeEncryption {
+    /// None that this node opens. With `optional` it accepts encrypted ones.
+    None,
+    /// Links to nodes of other racks and data centers.
+    BetweenRacks,
+    /// Links to nodes of other data centers.
+    BetweenDataCenters,
+    /// All links.
+    All,
+}
+
 /// Keys and certificates in PEM form.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Pem {
@@ -44,7 +79,7 @@ impl std::fmt::Debug for Pem {
     }
 }
 
-/// The sub-keys that are honoured, and those without meaning for PEM.
+/// The sub-keys of clients' connections that are honoured, and those without meaning for PEM.
 const KNOWN: [&str; 14] = [
     "accepted_protocols",
     "algorithm",
@@ -62,6 +97,15 @@ const KNOWN: [&str; 14] = [
     "truststore_password",
 ];
 
+/// The sub-keys that links between nodes have besides.
+const KNOWN_OF_SERVERS: [&str; 5] = [
+    "enable_legacy_ssl_storage_port",
+    "internode_encryption",
+    "legacy_ssl_storage_port_enabled",
+    "outbound_keystore",
+    "outbound_keystore_password",
+];
+
 const KEYSTORES: &str = "keystores of Java (JKS, PKCS12) are not read; say ssl_context_factory: {class_name: \
      PEMBasedSslContextFactory} and give PEM, which `openssl pkcs12 -in KEYSTORE -nodes` makes of a PKCS12 one";
 
@@ -71,20 +115,10 @@ pub(crate) fn client_encryption(map: &Map<String, Json>) -> Result<Option<Client
     if !optional && !flag(map, "enabled")?.unwrap_or(false) {
         return Ok(None);
     }
-    if let Some(unknown) = map.keys().find(|key| !KNOWN.contains(&key.as_str())) {
-        return Err(format!("{unknown} is no sub-key"));
-    }
-    if flag(map, "require_endpoint_verification")? == Some(true) {
-        return Err("require_endpoint_verification is not honoured".to_owned());
-    }
-    let parameters = pem_parameters(map)?;
-    let part = |inline: &str, file: &str| {
-        let here = parameters.as_ref().and_then(|parameters| text(parameters, inline)).map(Pem::Text);
-        here.or_else(|| text(map, file).map(Pem::File))
-    };
-    let identity = part("private_key", "keystore").ok_or_else(|| {
-        "needs a private key with its certificates: keystore, or the parameter private_key".to_owned()
-    })?;
+    check_known(map, &KNOWN)?;
+    let parameters = pem_parameters(map, &["private_key", "private_key_password", "trusted_certificates"])?;
+    let part = |inline: &str, file: &str| part(map, parameters.as_ref(), inline, file);
+    let identity = part("private_key", "keystore").ok_or(NO_IDENTITY)?;
     let trusted = part("trusted_certificates", "truststore");
     let require_client_auth = flag(map, "require_client_auth")?.unwrap_or(false);
     if require_client_auth && trusted.is_none() {
@@ -101,7 +135,76 @@ pub(crate) fn client_encryption(map: &Map<String, Json>) -> Result<Option<Client
     }))
 }
 
-fn pem_parameters(map: &Map<String, Json>) -> Result<Option<Map<String, Json>>, String> {
+/// Reads the sub-keys of links between nodes. None: they are not encrypted. Err: a sub-key that
+/// cannot be honoured.
+pub(crate) fn server_encryption(map: &Map<String, Json>) -> Result<Option<ServerEncryption>, String> {
+    let optional = flag(map, "optional")?.unwrap_or(false);
+    let internode = internode_encryption(map)?;
+    for legacy in ["legacy_ssl_storage_port_enabled", "enable_legacy_ssl_storage_port"] {
+        if flag(map, legacy)? == Some(true) {
+            return Err(format!("{legacy} is not honoured: storage_port takes links with and without encryption"));
+        }
+    }
+    if !optional && internode == InternodeEncryption::None {
+        return Ok(None);
+    }
+    let known: Vec<&str> = KNOWN.into_iter().chain(KNOWN_OF_SERVERS).collect();
+    check_known(map, &known)?;
+    let parameters = pem_parameters(
+        map,
+        &[
+            "private_key",
+            "private_key_password",
+            "trusted_certificates",
+            "outbound_private_key",
+            "outbound_private_key_password",
+        ],
+    )?;
+    let part = |inline: &str, file: &str| part(map, parameters.as_ref(), inline, file);
+    Ok(Some(ServerEncryption {
+        internode,
+        optional,
+        identity: part("private_key", "keystore").ok_or(NO_IDENTITY)?,
+        outbound_identity: part("outbound_private_key", "outbound_keystore"),
+        trusted: part("trusted_certificates", "truststore").ok_or(
+            "needs the certificates that sign those of the nodes: truststore, or the parameter trusted_certificates",
+        )?,
+        require_client_auth: flag(map, "require_client_auth")?.unwrap_or(false),
+        protocols: protocols(map)?,
+        cipher_suites: list(map, "cipher_suites")?,
+    }))
+}
+
+fn internode_encryption(map: &Map<String, Json>) -> Result<InternodeEncryption, String> {
+    match text(map, "internode_encryption").as_deref() {
+        None | Some("none") => Ok(InternodeEncryption::None),
+        Some("rack") => Ok(InternodeEncryption::BetweenRacks),
+        Some("dc") => Ok(InternodeEncryption::BetweenDataCenters),
+        Some("all") => Ok(InternodeEncryption::All),
+        Some(other) => Err(format!("internode_encryption '{other}' is none of none, rack, dc, all")),
+    }
+}
+
+const NO_IDENTITY: &str = "needs a private key with its certificates: keystore, or the parameter private_key";
+
+/// Refuses sub-keys that are not there, or that are not honoured.
+fn check_known(map: &Map<String, Json>, known: &[&str]) -> Result<(), String> {
+    if let Some(unknown) = map.keys().find(|key| !known.contains(&key.as_str())) {
+        return Err(format!("{unknown} is no sub-key"));
+    }
+    match flag(map, "require_endpoint_verification")? {
+        Some(true) => Err("require_endpoint_verification is not honoured".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// A key or certificates: a parameter of the factory with the text, or a sub-key with a file.
+fn part(map: &Map<String, Json>, parameters: Option<&Map<String, Json>>, inline: &str, file: &str) -> Option<Pem> {
+    let here = parameters.and_then(|parameters| text(parameters, inline)).map(Pem::Text);
+    here.or_else(|| text(map, file).map(Pem::File))
+}
+
+fn pem_parameters(map: &Map<String, Json>, known: &[&str]) -> Result<Option<Map<String, Json>>, String> {
     let Some(Json::Object(factory)) = map.get("ssl_context_factory") else { return Err(KEYSTORES.to_owned()) };
     match factory.get("class_name").and_then(Json::as_str).map(short_class) {
         Some("PEMBasedSslContextFactory") => {}
@@ -112,7 +215,6 @@ fn pem_parameters(map: &Map<String, Json>) -> Result<Option<Map<String, Json>>, 
         Some(Json::Object(parameters)) => parameters.clone(),
         _ => return Ok(None),
     };
-    let known = ["private_key", "private_key_password", "trusted_certificates"];
     match parameters.keys().find(|key| !known.contains(&key.as_str())) {
         Some(unknown) => Err(format!("{unknown} is no parameter of PEMBasedSslContextFactory")),
         None => Ok(Some(parameters)),
@@ -164,6 +266,48 @@ mod tests {
 
     fn read(json: Json) -> Result<Option<ClientEncryption>, String> {
         client_encryption(json.as_object().expect("a map"))
+    }
+
+    #[test]
+    fn links_between_nodes_are_encrypted_as_asked() {
+        use serde_json::json;
+        let read = |json: Json| server_encryption(json.as_object().expect("a map"));
+        let pem = json!({"class_name": "org.apache.cassandra.security.PEMBasedSslContextFactory"});
+        let shipped = json!({"internode_encryption": "none", "legacy_ssl_storage_port_enabled": false,
+            "require_client_auth": false, "require_endpoint_verification": false});
+        assert_eq!(read(shipped), Ok(None));
+        let given = |more: Json| {
+            let mut given = json!({"ssl_context_factory": pem, "keystore": "k.pem", "truststore": "t.pem"});
+            let more = more.as_object().expect("a map").clone();
+            given.as_object_mut().expect("a map").extend(more);
+            read(given)
+        };
+        for (word, internode) in [
+            ("rack", InternodeEncryption::BetweenRacks),
+            ("dc", InternodeEncryption::BetweenDataCenters),
+            ("all", InternodeEncryption::All),
+        ] {
+            let read = given(json!({"internode_encryption": word})).expect("honoured").expect("asked");
+            assert_eq!((read.internode, read.optional), (internode, false));
+            assert_eq!((read.identity, read.trusted), (Pem::File("k.pem".to_owned()), Pem::File("t.pem".to_owned())));
+        }
+        let transitional =
+            given(json!({"optional": true, "outbound_keystore": "o.pem"})).expect("honoured").expect("asked");
+        assert_eq!((transitional.internode, transitional.optional), (InternodeEncryption::None, true));
+        assert_eq!(transitional.outbound_identity, Some(Pem::File("o.pem".to_owned())));
+        for (asked, why) in [
+            (json!({"internode_encryption": "some"}), "internode_encryption 'some' is none of"),
+            (json!({"internode_encryption": "all", "colour": "red"}), "colour is no sub-key"),
+            (json!({"internode_encryption": "all", "truststore": null}), "certificates that sign"),
+            (
+                json!({"internode_encryption": "all", "legacy_ssl_storage_port_enabled": true}),
+                "legacy_ssl_storage_port_enabled",
+            ),
+            (json!({"enable_legacy_ssl_storage_port": true}), "enable_legacy_ssl_storage_port is not honoured"),
+            (json!({"internode_encryption": "all", "ssl_context_factory": null}), "keystores of Java"),
+        ] {
+            assert!(given(asked.clone()).is_err_and(|error| error.contains(why)), "{asked}");
+        }
     }
 
     #[test]

@@ -254,6 +254,14 @@ impl Reader<'_> {
         })
     }
 
+    pub(crate) fn server_encryption(&mut self) -> Option<crate::ServerEncryption> {
+        let What::Json(Json::Object(map)) = self.value("server_encryption_options").what else { return None };
+        crate::encryption::server_encryption(&map).unwrap_or_else(|problem| {
+            self.problem("server_encryption_options", &problem);
+            None
+        })
+    }
+
     fn data_file_directories(&mut self) -> Vec<String> {
         let What::Json(Json::Array(items)) = self.value("data_file_directories").what else { return Vec::new() };
         let mut directories: Vec<String> = Vec::new();

@@ -37,7 +37,7 @@ use std::time::Duration;
 pub use archiving::{ARCHIVING_FILE, Archiving};
 pub use auth::Auth;
 pub use commit_log::{Cdc, ClassOptions, CommitFailurePolicy, CommitLog, CommitLogSync};
-pub use encryption::{ClientEncryption, Pem};
+pub use encryption::{ClientEncryption, InternodeEncryption, Pem, ServerEncryption};
 pub use error::ConfigError;
 pub use hints::Hints;
 pub use ring::{Compatibility, InternodeCompression, Ring};

@@ -4,6 +4,9 @@
 //! when none of the addresses answers. Agrees with `DatabaseDescriptor.applySeedProvider`,
 //! `SimpleSeedProvider` and `applySnitch`.
 
+use std::time::Duration;
+
+use crate::encryption::ServerEncryption;
 use crate::reader::Reader;
 use crate::snitch::{Location, Snitch};
 use crate::value::{What, short_class};
@@ -30,6 +33,10 @@ pub struct Ring {
     pub compatibility: Compatibility,
     /// internode_compression
     pub compression: InternodeCompression,
+    /// server_encryption_options; None: links between nodes are not encrypted
+    pub encryption: Option<ServerEncryption>,
+    /// internode_tcp_user_timeout: a link whose peer takes no byte for so long is closed; 0: never
+    pub user_timeout: Duration,
     /// internode_application_send_queue_capacity: bytes that may wait on one link before the
     /// reserve is touched
     pub send_queue: u64,
@@ -91,6 +98,8 @@ pub(crate) fn ring(reader: &mut Reader<'_>) -> Ring {
                 ("all", InternodeCompression::All),
             ],
         ),
+        encryption: reader.server_encryption(),
+        user_timeout: reader.duration("internode_tcp_user_timeout"),
         send_queue: reader.quantity("internode_application_send_queue_capacity"),
         send_reserve: reader.quantity("internode_application_send_queue_reserve_global_capacity"),
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -24,6 +25,13 @@ pub trait Network: Send + Sync {
 
     /// Connects to a listener.
     fn connect(&self, address: SocketAddr) -> Connecting;
+
+    /// The same, where the kernel ends the connection when the peer has acknowledged nothing for
+    /// `user_timeout` (TCP_USER_TIMEOUT); zero: the kernel's own time, which is a quarter of an hour.
+    fn connect_within(&self, address: SocketAddr, user_timeout: Duration) -> Connecting {
+        let _ = user_timeout;
+        self.connect(address)
+    }
 
     /// The addresses of a host. Blocks while name servers are asked. A simulated network has no names.
     fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {

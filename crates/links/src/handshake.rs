@@ -11,6 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// The most bytes of a handshake's message.
 const MESSAGE_SIZE_MAX: usize = 64;
 
+/// The content type of a TLS record that holds a handshake; the major version 3 follows it.
+const TLS_HANDSHAKE: u8 = 0x16;
+
 pub(crate) fn bad(error: InternodeError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
@@ -34,6 +37,16 @@ async fn read<T>(stream: &mut dyn Stream, input: &mut BytesMut, decode: Decode<T
     }
 }
 
+/// As [`Initiate::decode`], with a clear word for a peer that begins with TLS.
+fn decode_initiate(bytes: &[u8]) -> Result<Option<(Initiate, usize)>, InternodeError> {
+    match bytes {
+        [TLS_HANDSHAKE, 3, ..] => Err(InternodeError::Sequence(
+            "the peer encrypts its link, and this node does not (server_encryption_options)",
+        )),
+        _ => Initiate::decode(bytes),
+    }
+}
+
 /// The opener's side. Gives the version of what follows, and the peer's highest.
 pub(crate) async fn open(stream: &mut dyn Stream, initiate: &Initiate) -> io::Result<(MessagingVersion, i32)> {
     stream.write_all(&initiate.encode()).await?;
@@ -43,13 +56,15 @@ pub(crate) async fn open(stream: &mut dyn Stream, initiate: &Initiate) -> io::Re
 }
 
 /// The acceptor's side. Gives what the peer wants and the version of what follows; bytes behind the
-/// handshake stay in `input`.
+/// handshake stay in `input`. `check` may refuse the peer before it is answered.
 pub(crate) async fn accept(
     stream: &mut dyn Stream,
     input: &mut BytesMut,
     versions: VersionRange,
+    check: impl FnOnce(&Initiate) -> io::Result<()>,
 ) -> io::Result<(Initiate, MessagingVersion)> {
-    let initiate = read(stream, input, Initiate::decode).await?;
+    let initiate = read(stream, input, decode_initiate).await?;
+    check(&initiate)?;
     let version = versions.choose(initiate.versions);
     let accept = Accept { max: i32::from(versions.max), version: i32::from(version) };
     // sent in any case: an opener that is refused reads what we speak

@@ -18,7 +18,7 @@ use tokio::io::AsyncReadExt;
 use crate::counts::{Inbound, InboundTallies, Open};
 use crate::handshake::{accept, bad};
 use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, MESSAGE_SIZE_MAX, READ_SIZE, RETRY_MIN};
-use crate::neighbour::{LinkOptions, Peer, Receiver};
+use crate::neighbour::{Distance, LinkOptions, Peer, Receiver};
 
 /// Accepts connections for ever.
 pub(crate) async fn serve(
@@ -65,14 +65,25 @@ fn is_end(error: &io::Error) -> bool {
 async fn serve_link(
     env: &Env,
     options: &LinkOptions,
-    mut stream: Box<dyn Stream>,
+    stream: Box<dyn Stream>,
     receiver: &dyn Receiver,
     counts: &Inbound,
 ) -> io::Result<()> {
     let mut input = BytesMut::with_capacity(READ_SIZE);
     let versions = options.versions();
-    let shaken = env.timeout(HANDSHAKE_MAX, accept(&mut *stream, &mut input, versions)).await;
-    let (initiate, version) = shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    let shaking = async {
+        let (mut stream, is_encrypted) = match &options.encryption {
+            Some(encryption) => encryption.accept.accept_and_tell(stream).await?,
+            None => (stream, false),
+        };
+        let (initiate, version) = accept(&mut *stream, &mut input, versions, |initiate| {
+            check_encryption(options, receiver.distance(initiate.from), is_encrypted)
+        })
+        .await?;
+        Ok::<_, io::Error>((stream, initiate, version))
+    };
+    let shaken = env.timeout(HANDSHAKE_MAX, shaking).await;
+    let (mut stream, initiate, version) = shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     if initiate.link == LinkType::Streaming {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "streams are not taken yet"));
     }
@@ -90,6 +101,18 @@ async fn serve_link(
         if stream.read_buf(&mut input).await? == 0 {
             return Ok(());
         }
+    }
+}
+
+/// Refuses a link without encryption from a peer whose links must have it.
+fn check_encryption(options: &LinkOptions, distance: Distance, is_encrypted: bool) -> io::Result<()> {
+    let is_required = options.encryption.as_ref().is_some_and(|encryption| encryption.is_required(distance));
+    match is_required && !is_encrypted {
+        true => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the peer does not encrypt its link, which is required here (server_encryption_options)",
+        )),
+        false => Ok(()),
     }
 }
 

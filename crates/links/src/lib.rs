@@ -24,8 +24,9 @@ mod queue;
 
 pub use counts::{Figure, InboundCounts, OutboundCounts};
 pub use links::Links;
-pub use neighbour::{LinkOptions, Peer, Receiver};
+pub use neighbour::{Distance, Encryption, LinkOptions, Peer, Receiver, Scope};
 pub use queue::Refused;
+pub use tls::TlsOptions;
 
 #[cfg(test)]
 mod tests;

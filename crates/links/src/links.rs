@@ -95,6 +95,14 @@ impl Links {
         Ok(queue)
     }
 
+    /// Closes the connections to a peer that is taken for dead, and gives up what waits for it. The
+    /// next message opens a new one. A connection to a machine that has lost its power would
+    /// otherwise take messages for as long as the kernel repeats what nobody acknowledges.
+    pub fn reset(&self, peer: SocketAddr) {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        LinkType::MESSAGING.iter().filter_map(|link| queues.get(&(peer, *link))).for_each(|queue| queue.start_anew());
+    }
+
     /// Closes the links to a peer, and gives up what waits for it: it has left the ring.
     pub fn forget(&self, peer: SocketAddr) {
         self.inbound.forget(peer);

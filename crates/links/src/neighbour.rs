@@ -1,9 +1,13 @@
 //! How this node speaks to others, who they are, and who takes what they send.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
+use env::Env;
 use internode::version::VersionRange;
-use internode::{Envelope, Framing, InternodeError, LinkType, MessagingVersion};
+use internode::{Envelope, InternodeError, LinkType, MessagingVersion};
+use tls::{Connector, Tls, TlsOptions};
 
 #[cfg(doc)]
 use crate::limits::RESERVE_SIZE_MAX;
@@ -18,8 +22,13 @@ pub struct LinkOptions {
     pub local: SocketAddr,
     /// The version of the ring (`storage_compatibility_mode`).
     pub version: MessagingVersion,
-    /// How our own links are framed (`internode_compression`).
-    pub framing: Framing,
+    /// The links that this node compresses when it opens them (`internode_compression`).
+    pub compression: Scope,
+    /// How links are encrypted (`server_encryption_options`); None: they are not.
+    pub encryption: Option<Encryption>,
+    /// A link whose peer takes no byte for so long is closed and opened anew
+    /// (`internode_tcp_user_timeout`); zero: never.
+    pub user_timeout: Duration,
     /// Bytes that may wait on all outbound links beyond the room of each: [`RESERVE_SIZE_MAX`].
     pub reserve: usize,
 }
@@ -27,6 +36,74 @@ pub struct LinkOptions {
 impl LinkOptions {
     pub(crate) fn versions(&self) -> VersionRange {
         VersionRange::of_messages(self.version)
+    }
+}
+
+/// The links that something is done with, by where the peer stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// None.
+    None,
+    /// Links to nodes of other racks and data centers.
+    BetweenRacks,
+    /// Links to nodes of other data centers.
+    BetweenDataCenters,
+    /// All links.
+    All,
+}
+
+impl Scope {
+    /// Whether links to a peer at this distance are meant.
+    pub fn has(self, distance: Distance) -> bool {
+        match self {
+            Self::None => false,
+            Self::BetweenRacks => distance != Distance::SameRack,
+            Self::BetweenDataCenters => distance == Distance::OtherDataCenter,
+            Self::All => true,
+        }
+    }
+}
+
+/// Where a peer stands, seen from this node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Distance {
+    /// In this node's rack.
+    SameRack,
+    /// In another rack of this node's data center.
+    OtherRack,
+    /// In another data center, or unknown.
+    OtherDataCenter,
+}
+
+/// How links are encrypted. A link that is encrypted begins with TLS; the handshake of links and all
+/// that follows are inside of it.
+#[derive(Clone, Debug)]
+pub struct Encryption {
+    /// The links that this node encrypts when it opens them, and that must be encrypted when a peer
+    /// opens them.
+    pub scope: Scope,
+    /// Links may be without encryption whatever the scope says: for the time in which a ring is
+    /// being changed over. A link that cannot be opened with encryption is tried without it.
+    pub optional: bool,
+    /// For links that peers open. Takes connections without TLS too, unless the scope has all links
+    /// and they are not optional.
+    pub accept: Arc<Tls>,
+    /// For links that this node opens.
+    pub connect: Connector,
+}
+
+impl Encryption {
+    /// Reads keys and certificates. `inbound` are the options of links that peers open, `outbound`
+    /// those of links that this node opens. Err: what is wrong with them.
+    pub fn open(env: &Env, scope: Scope, inbound: &TlsOptions, outbound: &TlsOptions) -> Result<Self, String> {
+        let optional = inbound.optional;
+        let accept = TlsOptions { optional: optional || scope != Scope::All, ..inbound.clone() };
+        Ok(Self { scope, optional, accept: Arc::new(Tls::open(env, &accept)?), connect: Connector::open(outbound)? })
+    }
+
+    /// Whether a link that a peer at this distance opens must be encrypted.
+    pub(crate) fn is_required(&self, distance: Distance) -> bool {
+        !self.optional && self.scope.has(distance)
     }
 }
 
@@ -45,6 +122,11 @@ pub struct Peer {
 pub trait Receiver: Send + Sync {
     /// A link to or from a peer is open.
     fn connected(&self, _peer: &Peer) {}
+
+    /// Where a peer stands, for compression and encryption by data center and rack.
+    fn distance(&self, _peer: SocketAddr) -> Distance {
+        Distance::OtherDataCenter
+    }
 
     /// A message has come that is not expired. An error says that its payload cannot be read: that
     /// costs the message, and the link goes on.

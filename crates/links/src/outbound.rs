@@ -1,21 +1,24 @@
 //! What empties the queue of one outbound link: a connection while there is something to send, and
 //! new attempts.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use env::{Env, Stream};
-use internode::{Initiate, LinkType, MessageWriter};
+use internode::{Framing, Initiate, LinkType, MessageWriter};
 use std::net::SocketAddr;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::counts::OutboundTallies;
 use crate::handshake;
 use crate::limits::{CONNECT_MAX, HANDSHAKE_MAX, RETRY_MAX, RETRY_MIN, WRITE_SIZE};
-use crate::neighbour::{LinkOptions, Peer, Receiver};
+use crate::neighbour::{Distance, Encryption, LinkOptions, Peer, Receiver};
 use crate::queue::Queue;
 
 /// One of our links.
@@ -32,21 +35,25 @@ impl Outbound {
     /// Sends what comes until the queue ends.
     pub(crate) async fn run(self) {
         let mut pause = RETRY_MIN;
+        let (mut failures, mut warned) = (0, String::new());
         while self.queue.filled().await {
             OutboundTallies::add(&self.queue.counts.attempts);
-            match self.connect().await {
-                Ok(stream) => {
+            match self.connect(failures).await {
+                Ok((stream, framing)) => {
                     pause = RETRY_MIN;
+                    failures = 0;
+                    warned.clear();
                     OutboundTallies::add(&self.queue.counts.connections);
                     self.queue.counts.is_open.store(true, Ordering::Relaxed);
-                    let ended = self.send_all(stream).await;
+                    let ended = self.send_all(stream, framing).await;
                     self.queue.counts.is_open.store(false, Ordering::Relaxed);
                     if let Err(error) = ended {
                         tracing::debug!(to = %self.to, link = ?self.link, %error, "a link has ended");
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(to = %self.to, link = ?self.link, %error, "a node cannot be reached");
+                    failures += 1;
+                    self.tell_failure(&error, &mut warned);
                     self.env.sleep(pause).await;
                     pause = (pause * 2).min(RETRY_MAX);
                 }
@@ -60,21 +67,54 @@ impl Outbound {
         self.env.clock.now_micros() / 1000
     }
 
-    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
-        let connecting = self.env.network.connect(self.to);
-        let mut stream = within(&self.env, CONNECT_MAX, connecting).await?;
+    /// A node that is not there is an everyday thing. One that is there and does not understand this
+    /// node is a mistake in a configuration: it is told once, until the link is open or the reason
+    /// is another one.
+    fn tell_failure(&self, error: &io::Error, warned: &mut String) {
+        let text = error.to_string();
+        if error.kind() == io::ErrorKind::InvalidData && *warned != text {
+            tracing::warn!(to = %self.to, link = ?self.link, error = text, "no link to another node: the handshake failed");
+            *warned = text;
+        } else {
+            tracing::debug!(to = %self.to, link = ?self.link, %error, "a node cannot be reached");
+        }
+    }
+
+    /// Opens a connection; `failures` attempts have failed since there was one. Gives it with the
+    /// framing of what follows.
+    async fn connect(&self, failures: u32) -> io::Result<(Box<dyn Stream>, Framing)> {
+        let connecting = self.env.network.connect_within(self.to, self.options.user_timeout);
+        let stream = within(&self.env, CONNECT_MAX, connecting).await?;
+        let distance = self.receiver.distance(self.to);
+        let framing = if self.options.compression.has(distance) { Framing::Lz4 } else { Framing::Crc };
         let versions = self.options.versions();
-        let initiate = Initiate { link: self.link, framing: self.options.framing, versions, from: self.options.local };
-        let (version, max) = within(&self.env, HANDSHAKE_MAX, handshake::open(&mut *stream, &initiate)).await?;
-        self.receiver.connected(&Peer { address: self.to, version, max });
-        Ok(stream)
+        let initiate = Initiate { link: self.link, framing, versions, from: self.options.local };
+        let shaking = async {
+            let mut stream = match self.encryption(distance, failures) {
+                Some(encryption) => encryption.connect.connect(self.to.ip(), stream).await?,
+                None => stream,
+            };
+            let (version, max) = handshake::open(&mut *stream, &initiate).await?;
+            Ok((stream, Peer { address: self.to, version, max }))
+        };
+        let (stream, peer) = within(&self.env, HANDSHAKE_MAX, shaking).await?;
+        self.queue.connected();
+        self.receiver.connected(&peer);
+        Ok((stream, framing))
+    }
+
+    /// How the next attempt is encrypted. Where encryption is optional every second attempt goes
+    /// without it: the peer may not encrypt yet.
+    fn encryption(&self, distance: Distance, failures: u32) -> Option<&Encryption> {
+        let encryption = self.options.encryption.as_ref().filter(|encryption| encryption.scope.has(distance))?;
+        (!encryption.optional || failures.is_multiple_of(2)).then_some(encryption)
     }
 
     /// Sends until the connection or the queue ends. The acceptor sends nothing: what can be read
     /// is the end.
-    async fn send_all(&self, stream: Box<dyn Stream>) -> io::Result<()> {
+    async fn send_all(&self, stream: Box<dyn Stream>, framing: Framing) -> io::Result<()> {
         let (mut read, mut write) = tokio::io::split(stream);
-        let mut writer = MessageWriter::new(self.options.framing);
+        let mut writer = MessageWriter::new(framing);
         let (mut out, mut ignored) = (BytesMut::new(), [0; 16]);
         loop {
             tokio::select! {
@@ -85,6 +125,7 @@ impl Outbound {
                         _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the acceptor of a link sent more than its handshake")),
                     };
                 }
+                () = self.queue.reset() => return Err(io::ErrorKind::ConnectionReset.into()),
                 goes_on = self.queue.filled() => if !goes_on { return Ok(()) },
             }
             let messages = self.queue.take(WRITE_SIZE, self.now_millis());
@@ -93,11 +134,38 @@ impl Outbound {
             }
             let bytes = messages.iter().map(|message| writer.append(&mut out, message)).sum();
             writer.finish(&mut out);
-            let written = async {
-                write.write_all_buf(&mut out).await?;
-                write.flush().await
+            let written = tokio::select! {
+                written = self.write(&mut write, &mut out) => written,
+                () = self.queue.reset() => Err(io::ErrorKind::ConnectionReset.into()),
             };
-            self.count(messages.len(), bytes, written.await)?;
+            self.count(messages.len(), bytes, written)?;
+        }
+    }
+
+    /// Writes all of `out`. A peer that takes no byte for [`LinkOptions::user_timeout`] hangs: an
+    /// error then, so that a new connection is made.
+    async fn write(&self, to: &mut (impl AsyncWrite + Unpin), out: &mut BytesMut) -> io::Result<()> {
+        while !out.is_empty() {
+            if self.taken(to.write_buf(out)).await? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        self.taken(to.flush()).await
+    }
+
+    async fn taken<T>(&self, writing: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        let mut writing = pin!(writing);
+        // a socket with room takes the bytes at once, and no timer is made
+        let at_once = poll_fn(|context| match writing.as_mut().poll(context) {
+            Poll::Ready(written) => Poll::Ready(Some(written)),
+            Poll::Pending => Poll::Ready(None),
+        });
+        if let Some(written) = at_once.await {
+            return written;
+        }
+        match self.options.user_timeout {
+            Duration::ZERO => writing.await,
+            limit => within(&self.env, limit, writing).await,
         }
     }
 

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use internode::{Envelope, LinkType};
@@ -79,6 +79,9 @@ impl Waiting {
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     filled: Notify,
+    /// The connection is to be closed. Set by others, taken back by the link.
+    is_reset: AtomicBool,
+    reset: Notify,
     reserve: Arc<Reserve>,
     pub(crate) counts: OutboundTallies,
 }
@@ -90,7 +93,14 @@ fn charge(message: &Envelope) -> usize {
 
 impl Queue {
     pub(crate) fn new(reserve: Arc<Reserve>) -> Self {
-        Self { waiting: Mutex::default(), filled: Notify::new(), reserve, counts: OutboundTallies::default() }
+        Self {
+            waiting: Mutex::default(),
+            filled: Notify::new(),
+            is_reset: AtomicBool::new(false),
+            reset: Notify::new(),
+            reserve,
+            counts: OutboundTallies::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -179,6 +189,34 @@ impl Queue {
             }
             notified.await;
         }
+    }
+
+    /// Completes when somebody asks that the connection be closed.
+    pub(crate) async fn reset(&self) {
+        loop {
+            let notified = self.reset.notified();
+            if self.is_reset.swap(false, Ordering::AcqRel) {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// A connection is made: what was asked before does not concern it.
+    pub(crate) fn connected(&self) {
+        self.is_reset.store(false, Ordering::Release);
+    }
+
+    /// Gives up what waits, and asks that the connection be closed.
+    pub(crate) fn start_anew(&self) {
+        let mut waiting = self.lock();
+        self.reserve.give_back(waiting.borrowed());
+        let dropped = std::mem::take(&mut waiting.messages);
+        let bytes = std::mem::take(&mut waiting.bytes);
+        drop(waiting);
+        self.counts.expired.add(dropped.len(), bytes);
+        self.is_reset.store(true, Ordering::Release);
+        self.reset.notify_waiters();
     }
 
     /// Takes nothing any more, and gives up what waits.

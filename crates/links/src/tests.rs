@@ -13,6 +13,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
+mod bad_days;
+mod encryption;
+
 /// What a node has got: from whom, on which link, the id.
 type Got = Arc<Mutex<Vec<(SocketAddr, LinkType, u64)>>>;
 
@@ -41,10 +44,24 @@ fn address(world: &World, machine: usize) -> SocketAddr {
 fn start(world: &World, machine: usize, version: MessagingVersion, framing: Framing) -> (Links, Got) {
     let got = Got::default();
     let local = address(world, machine);
-    let options = LinkOptions { listen: local, local, version, framing, reserve: RESERVE };
+    let compression = if framing == Framing::Lz4 { Scope::All } else { Scope::None };
+    let options = LinkOptions { version, compression, ..plain(world, machine) };
     let links = Links::start(&world.env(machine), options, Arc::new(Gather(got.clone()))).unwrap();
     assert_eq!(links.address(), local);
     (links, got)
+}
+
+fn plain(world: &World, machine: usize) -> LinkOptions {
+    let local = address(world, machine);
+    LinkOptions {
+        listen: local,
+        local,
+        version: MessagingVersion::V13,
+        compression: Scope::None,
+        encryption: None,
+        user_timeout: Duration::from_secs(30),
+        reserve: RESERVE,
+    }
 }
 
 fn message(world: &World, machine: usize, id: u64, verb: Verb, size: usize, life: u64) -> Envelope {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gossip::{Event, Gossip, Options};
-use internode::{Envelope, Framing, LinkType, MessagingVersion};
-use links::{LinkOptions, Peer};
+use internode::{Envelope, LinkType, MessagingVersion};
+use links::{LinkOptions, Peer, Scope};
 use membership::{Follower, Introduction, JoinOptions, Membership, Messenger};
 
 struct Print;
@@ -49,7 +49,9 @@ fn main() {
             listen: local,
             local,
             version,
-            framing: Framing::Crc,
+            compression: Scope::None,
+            encryption: None,
+            user_timeout: Duration::from_secs(30),
             reserve: links::limits::RESERVE_SIZE_MAX,
         },
         gossip: Options::new(local, cluster, vec![seed.parse().expect("the seed's address with a port")]),

@@ -1,5 +1,6 @@
 //! Messages that come from a neighbour, and what is answered.
 
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -7,13 +8,17 @@ use internode::payload::failure;
 use internode::payload::gossip::{Ack, Ack2, Shutdown, Syn};
 use internode::payload::simple::decode_ping;
 use internode::{Envelope, InternodeError, LinkType, Verb};
-use links::{Peer, Receiver};
+use links::{Distance, Peer, Receiver};
 use types::FailureReason;
 
 use crate::request::Unanswered;
 use crate::shared::{Asked, Messenger};
 
 impl Receiver for Messenger {
+    fn distance(&self, peer: SocketAddr) -> Distance {
+        self.0.distance(peer)
+    }
+
     fn received(&self, from: &Peer, link: LinkType, message: Envelope) -> Result<(), InternodeError> {
         self.handle(from, link, message)
     }

@@ -113,13 +113,12 @@ impl Messenger {
         self.0.send(to, message)
     }
 
-    /// What has happened on the links that this node opens, by peer and link. Empty once it has left.
+    /// Counters of the links that this node opens, by peer and link. Empty once the node has left.
     pub fn outbound_counts(&self) -> Vec<OutboundCounts> {
         self.0.links().map(|links| links.outbound_counts()).unwrap_or_default()
     }
 
-    /// What has happened on the links that other nodes open, by peer and link. Empty once this node
-    /// has left.
+    /// Counters of the links that others open, by peer and link. Empty once this node has left.
     pub fn inbound_counts(&self) -> Vec<InboundCounts> {
         self.0.links().map(|links| links.inbound_counts()).unwrap_or_default()
     }

@@ -77,8 +77,8 @@ impl fmt::Display for Unanswered {
 /// Hears what comes of a request that went to one node or several, for whoever must know it even
 /// when nobody waits any more: a replica that has not answered gets a hint.
 ///
-/// Called once for each node that was asked: on the thread of links when an answer comes, on that of
-/// gossip when none has come in time (up to a second after the request's life), on the caller's
+/// Called once for each node that was asked: on the thread of links when an answer comes, on that
+/// of gossip when none has come in time (up to a second after the request's life), on the caller's
 /// own when the request cannot be sent. It must not wait, and no lock of membership is held. Not
 /// called any more once this node has left the ring.
 pub trait Asker: Send + Sync {

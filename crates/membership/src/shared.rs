@@ -9,8 +9,9 @@ use bytes::Bytes;
 use env::Env;
 use gossip::options::ECHO_LIFE;
 use gossip::{Event, Gossip, Message, Now, Output};
+use internode::payload::gossip::ApplicationState;
 use internode::{Envelope, Header, LinkType, MessagingVersion, Verb};
-use links::{Links, Peer};
+use links::{Distance, Links, Peer};
 
 use tokio::sync::oneshot;
 
@@ -93,6 +94,19 @@ impl Shared {
         }
     }
 
+    /// Where a peer stands, by what gossip tells of it.
+    pub(crate) fn distance(&self, peer: SocketAddr) -> Distance {
+        let state = self.state();
+        let local = state.gossip.local.state();
+        let Some(known) = state.gossip.state(peer) else { return Distance::OtherDataCenter };
+        let same = |of| known.value(of).is_some() && known.value(of) == local.value(of);
+        match (same(ApplicationState::Dc), same(ApplicationState::Rack)) {
+            (true, true) => Distance::SameRack,
+            (true, false) => Distance::OtherRack,
+            (false, _) => Distance::OtherDataCenter,
+        }
+    }
+
     pub(crate) fn send(&self, to: SocketAddr, message: Envelope) -> bool {
         self.send_on(to, None, message)
     }
@@ -116,7 +130,7 @@ impl Shared {
         let now = self.now();
         let mut state = self.state();
         let result = act(&mut state.gossip, now);
-        let (mut messages, mut removed) = (Vec::new(), Vec::new());
+        let (mut messages, mut dead, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for output in state.gossip.take_outputs() {
             match output {
                 Output::Send(to, message) => messages.extend(envelope(&mut state, to, message, now).map(|e| (to, e))),
@@ -124,16 +138,19 @@ impl Shared {
                     if let Event::Up(endpoint) | Event::Down(endpoint) | Event::Removed(endpoint) = &event {
                         tracing::info!(%endpoint, ?event, "the ring has changed");
                     }
-                    self.follower.ring_changed(&state.gossip, &event);
-                    if let Event::Removed(endpoint) = event {
-                        removed.push(endpoint);
+                    match event {
+                        Event::Down(endpoint) => dead.push(endpoint),
+                        Event::Removed(endpoint) => gone.push(endpoint),
+                        Event::Joined(_) | Event::Changed(..) | Event::Up(_) => {}
                     }
+                    self.follower.ring_changed(&state.gossip, &event);
                 }
             }
         }
         drop(state);
-        if let Some(links) = self.links().filter(|_| !removed.is_empty()) {
-            removed.into_iter().for_each(|endpoint| links.forget(endpoint));
+        if let Some(links) = self.links().filter(|_| !dead.is_empty() || !gone.is_empty()) {
+            dead.into_iter().for_each(|peer| links.reset(peer));
+            gone.into_iter().for_each(|peer| links.forget(peer));
         }
         for (to, message) in messages {
             self.send(to, message);

@@ -8,8 +8,8 @@ use env::Random;
 use env::sim::World;
 use gossip::{Event, Gossip, Options, Status};
 use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
-use internode::{Envelope, Framing, LinkType, MessagingVersion, Verb};
-use links::{LinkOptions, Peer};
+use internode::{Envelope, LinkType, MessagingVersion, Verb};
+use links::{LinkOptions, Peer, Scope};
 
 use super::*;
 
@@ -46,8 +46,15 @@ fn address(world: &World, machine: usize) -> SocketAddr {
 fn options(world: &World, machine: usize, cluster: &str) -> JoinOptions {
     let local = address(world, machine);
     let env = world.env(machine);
-    let links =
-        LinkOptions { listen: local, local, version: MessagingVersion::V13, framing: Framing::Crc, reserve: 1 << 20 };
+    let links = LinkOptions {
+        listen: local,
+        local,
+        version: MessagingVersion::V13,
+        compression: Scope::None,
+        encryption: None,
+        user_timeout: Duration::from_secs(30),
+        reserve: 1 << 20,
+    };
     JoinOptions {
         links,
         gossip: Options::new(local, cluster, vec![address(world, 0)]),
@@ -189,7 +196,7 @@ fn requests_and_their_answers() {
     assert_eq!(answers, [(second, true), ("10.9.9.9:7000".parse().unwrap(), false)]);
 }
 
-/// What an asker has heard, in order.
+/// Answers that an asker has heard, in order.
 #[derive(Default)]
 struct Heard(Mutex<Vec<(SocketAddr, Result<Verb, Unanswered>)>>);
 

@@ -28,7 +28,8 @@ pub(crate) fn open(env: &Env, options: &ClientEncryption) -> Result<Tls, String>
     )
 }
 
-fn text(env: &Env, pem: &Pem) -> Result<String, String> {
+/// The text of keys and certificates.
+pub(crate) fn text(env: &Env, pem: &Pem) -> Result<String, String> {
     match pem {
         Pem::Text(text) => Ok(text.clone()),
         Pem::File(path) => {

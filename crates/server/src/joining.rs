@@ -10,9 +10,11 @@ use std::sync::Arc;
 use cluster::{JoinSettings, Node, Places};
 use config::{Compatibility, Config, InternodeCompression, Location, Ring};
 use env::Env;
-use internode::{Framing, MessagingVersion};
+use internode::MessagingVersion;
+use links::Scope;
 
 use crate::running::StartError;
+use crate::server_encryption;
 
 /// Whether the configuration names a ring to join.
 pub(crate) fn is_wanted(config: &Config, read_only: bool) -> bool {
@@ -49,16 +51,22 @@ fn settings(node: &Node, config: &Config) -> Result<JoinSettings, StartError> {
         return Err(StartError::Join(format!("none of the seeds has an address: {names} (seed_provider, --seeds)")));
     }
     let version = cluster::operations::state::options(node).sstable_version;
+    let encryption = ring.encryption.as_ref().map(|options| server_encryption::open(&node.env, options));
     Ok(JoinSettings {
         seeds,
         version: match ring.compatibility {
             Compatibility::Cassandra4 => MessagingVersion::V12,
             Compatibility::Upgrading | Compatibility::None => MessagingVersion::V13,
         },
-        framing: match ring.compression {
-            InternodeCompression::All => Framing::Lz4,
-            InternodeCompression::None | InternodeCompression::BetweenDataCenters => Framing::Crc,
+        compression: match ring.compression {
+            InternodeCompression::None => Scope::None,
+            InternodeCompression::BetweenDataCenters => Scope::BetweenDataCenters,
+            InternodeCompression::All => Scope::All,
         },
+        encryption: encryption
+            .transpose()
+            .map_err(|why| StartError::Encryption(format!("server_encryption_options: {why}")))?,
+        user_timeout: ring.user_timeout,
         reserve: usize::try_from(ring.send_reserve).unwrap_or(usize::MAX),
         convict_threshold: ring.phi_convict_threshold,
         sstable_versions: format!("{}-{}", version.format().name(), version.name()),

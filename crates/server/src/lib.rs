@@ -20,6 +20,7 @@ pub mod prepared;
 mod replay_watch;
 pub mod request;
 pub mod running;
+mod server_encryption;
 pub mod services;
 mod slow_log;
 pub mod trace;

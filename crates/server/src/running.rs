@@ -84,7 +84,7 @@ pub enum StartError {
     Node(NodeError),
     /// The configured sizes of the caches are more than the memory leaves them.
     Memory(String),
-    /// Keys and certificates of `client_encryption_options`.
+    /// Keys and certificates of `client_encryption_options` or `server_encryption_options`.
     Encryption(String),
     /// The strategy or an option of `default_compaction`.
     DefaultCompaction(String),
@@ -106,8 +106,11 @@ impl fmt::Display for StartError {
                 )
             }
             Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
-            Self::Directory(why) | Self::Memory(why) | Self::CommitLog(why) | Self::Join(why) => f.write_str(why),
-            Self::Encryption(why) => write!(f, "client_encryption_options: {why}"),
+            Self::Directory(why)
+            | Self::Memory(why)
+            | Self::CommitLog(why)
+            | Self::Join(why)
+            | Self::Encryption(why) => f.write_str(why),
             Self::DefaultCompaction(why) => write!(f, "default_compaction: {why}"),
             Self::Node(error) => error.fmt(f),
             Self::Workers(error) => write!(f, "cannot start the workers: {error}"),
@@ -193,8 +196,10 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
         None => warn_of_everybody(listen),
     }
     let encryption = services.config.client_encryption.as_ref();
-    server_options.tls =
-        encryption.map(|options| client_encryption::open(&env, options)).transpose().map_err(StartError::Encryption)?;
+    server_options.tls = encryption
+        .map(|options| client_encryption::open(&env, options))
+        .transpose()
+        .map_err(|why| StartError::Encryption(format!("client_encryption_options: {why}")))?;
     server_options.workers = options.workers.unwrap_or(cores);
     server_options.pin = cores >= PIN_FROM_CORES;
     server_options.limits = limits;

@@ -1,10 +1,16 @@
 //! TLS of connections: certificates and keys given as PEM, and a connection wrapped before anything
 //! else is read of it.
 //!
-//! With `optional` the first byte says what a client speaks: 0x16 begins a TLS handshake, and no
-//! version of the native protocol has that number. Agrees with `client_encryption_options` and
-//! `PEMBasedSslContextFactory`. Certificates are not read again while the node runs.
+//! [`Tls`] wraps connections that are accepted: of clients, and of other nodes. With `optional` the
+//! first byte says what a peer speaks: 0x16 begins a TLS handshake; neither a version of the native
+//! protocol nor the magic number of a link between nodes begins with it. [`Connector`] wraps
+//! connections that this node opens. Agrees with `client_encryption_options`,
+//! `server_encryption_options` and `PEMBasedSslContextFactory`. Certificates are not read again
+//! while the node runs.
 
+mod connector;
+
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,6 +26,8 @@ use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtoco
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsAcceptor;
 
+pub use connector::Connector;
+
 /// From the connection to the end of the handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// The content type of a handshake record.
@@ -30,11 +38,12 @@ const HANDSHAKE_RECORD: u8 = 0x16;
 pub struct TlsOptions {
     /// PEM of the private key and of its chain of certificates.
     pub identity: String,
-    /// PEM of the authorities whose clients are trusted. Only asked with `require_client_auth`.
+    /// PEM of the authorities whose peers are trusted. Of clients only asked with
+    /// `require_client_auth`; a [`Connector`] always needs it.
     pub trusted: Option<String>,
-    /// Clients must show a certificate of a trusted authority.
+    /// Peers that open a connection must show a certificate of a trusted authority.
     pub require_client_auth: bool,
-    /// Clients need not encrypt.
+    /// Peers that open a connection need not encrypt.
     pub optional: bool,
     /// `TLSv1.2`, `TLSv1.3`; empty: both.
     pub protocols: Vec<String>,
@@ -42,7 +51,7 @@ pub struct TlsOptions {
     pub cipher_suites: Vec<String>,
 }
 
-/// How connections are encrypted.
+/// How accepted connections are encrypted.
 pub struct Tls {
     env: Env,
     acceptor: TlsAcceptor,
@@ -52,29 +61,14 @@ pub struct Tls {
 impl Tls {
     /// Takes keys and certificates. Err: what is wrong with them.
     pub fn open(env: &Env, options: &TlsOptions) -> Result<Self, String> {
-        let identity = &options.identity;
-        let chain: Vec<CertificateDer<'static>> = certificates(identity)?;
-        if chain.is_empty() {
-            return Err("no certificate stands beside the private key".to_owned());
-        }
-        if identity.contains("ENCRYPTED PRIVATE KEY") || identity.contains("Proc-Type: 4,ENCRYPTED") {
-            return Err(
-                "the private key is encrypted, which is not read; `openssl pkey -in KEY` decrypts it".to_owned()
-            );
-        }
-        let key =
-            PrivateKeyDer::from_pem_slice(identity.as_bytes()).map_err(|error| format!("private key: {error}"))?;
-        let provider = Arc::new(CryptoProvider { cipher_suites: suites(options)?, ..ring::default_provider() });
+        let (chain, key) = identity(&options.identity)?;
+        let provider = provider(options)?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions(options))
             .map_err(|error| error.to_string())?;
         let builder = match &options.trusted {
             Some(trusted) if options.require_client_auth => {
-                let mut roots = RootCertStore::empty();
-                for certificate in certificates(trusted)? {
-                    roots.add(certificate).map_err(|error| format!("trusted certificates: {error}"))?;
-                }
-                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots(trusted)?, provider).build();
                 builder.with_client_cert_verifier(verifier.map_err(|error| format!("trusted certificates: {error}"))?)
             }
             _ => builder.with_no_client_auth(),
@@ -83,26 +77,67 @@ impl Tls {
         Ok(Self { env: env.clone(), acceptor: TlsAcceptor::from(Arc::new(config)), optional: options.optional })
     }
 
-    /// The connection behind its encryption; with `optional` as it is when the client does not
+    /// The connection behind its encryption; with `optional` as it is when the peer does not
     /// encrypt.
     pub async fn accept(&self, stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
+        Ok(self.accept_and_tell(stream).await?.0)
+    }
+
+    /// The same, and whether the connection is encrypted.
+    pub async fn accept_and_tell(&self, stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, bool)> {
         match self.env.timeout(HANDSHAKE_MAX, self.hand_shake(stream)).await {
             Ok(accepted) => accepted,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
     }
 
-    async fn hand_shake(&self, mut stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
-        if !self.optional {
-            return Ok(Box::new(self.acceptor.accept(stream).await?));
-        }
+    async fn hand_shake(&self, mut stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, bool)> {
         let first = stream.read_u8().await?;
         let whole = Sniffed { first: Some(first), stream };
         match first {
-            HANDSHAKE_RECORD => Ok(Box::new(self.acceptor.accept(whole).await?)),
-            _ => Ok(Box::new(whole)),
+            HANDSHAKE_RECORD => Ok((Box::new(self.acceptor.accept(whole).await?), true)),
+            _ if self.optional => Ok((Box::new(whole), false)),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the peer does not encrypt, which is required here")),
         }
     }
+}
+
+/// Keys and certificates are secrets or long, so they are not printed.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("optional", &self.optional).finish_non_exhaustive()
+    }
+}
+
+/// A chain of certificates, the node's own first, and its private key.
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn identity(pem: &str) -> Result<Identity, String> {
+    let chain = certificates(pem)?;
+    if chain.is_empty() {
+        return Err("no certificate stands beside the private key".to_owned());
+    }
+    if pem.contains("ENCRYPTED PRIVATE KEY") || pem.contains("Proc-Type: 4,ENCRYPTED") {
+        return Err("the private key is encrypted, which is not read; `openssl pkey -in KEY` decrypts it".to_owned());
+    }
+    let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| format!("private key: {error}"))?;
+    Ok((chain, key))
+}
+
+/// The authorities of a PEM text.
+fn roots(pem: &str) -> Result<Arc<RootCertStore>, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem)? {
+        roots.add(certificate).map_err(|error| format!("trusted certificates: {error}"))?;
+    }
+    match roots.is_empty() {
+        true => Err("trusted certificates: there are none".to_owned()),
+        false => Ok(Arc::new(roots)),
+    }
+}
+
+fn provider(options: &TlsOptions) -> Result<Arc<CryptoProvider>, String> {
+    Ok(Arc::new(CryptoProvider { cipher_suites: suites(options)?, ..ring::default_provider() }))
 }
 
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -116,7 +151,7 @@ fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
     both.into_iter().filter_map(|(name, version)| is_asked(name).then_some(version)).collect()
 }
 
-/// Those that are asked for, in that order, by the names that Java has for them.
+/// The suites that are asked for, in that order, by the names that Java has for them.
 fn suites(options: &TlsOptions) -> Result<Vec<SupportedCipherSuite>, String> {
     let all = ring::ALL_CIPHER_SUITES;
     if options.cipher_suites.is_empty() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::sim::{DATA, World};
 use hints::StoreOptions;
-use internode::{Framing, MessagingVersion};
+use internode::MessagingVersion;
 use rows::live::TombstoneLimits;
 use rows::{ColumnData, LiveRows, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError};
 use schema::table::ColumnSpec;
@@ -96,7 +96,9 @@ impl SimRing {
         let settings = JoinSettings {
             seeds: vec![self.address(0), self.address(1 % self.nodes.len())],
             version: MessagingVersion::V13,
-            framing: Framing::Crc,
+            compression: links::Scope::None,
+            encryption: None,
+            user_timeout: Duration::from_secs(30),
             reserve: 1 << 20,
             convict_threshold: 8.0,
             sstable_versions: "bti-da".to_owned(),

@@ -3,8 +3,9 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::{Connecting, Detached, Listener, Network, Stream};
@@ -26,9 +27,16 @@ impl Network for Tcp {
     }
 
     fn connect(&self, address: SocketAddr) -> Connecting {
+        self.connect_within(address, Duration::ZERO)
+    }
+
+    fn connect_within(&self, address: SocketAddr, user_timeout: Duration) -> Connecting {
         Box::pin(async move {
             let stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
+            if !user_timeout.is_zero() {
+                SockRef::from(&stream).set_tcp_user_timeout(Some(user_timeout))?;
+            }
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
     }
