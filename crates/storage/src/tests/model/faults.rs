@@ -5,6 +5,7 @@
 //! commit log has failed; healed, the engine flushes and compacts again; a compaction, failed or not, changes no answer. Descriptors run out,
 //! operations take seconds, tables are truncated and altered meanwhile (`whole_table`).
 //! A truncation that failed shows every row in this life, and after a restart all or none of them.
+//! So does a DROP whose record did not become durable; healed, the files of dropped tables go.
 //! A write that failed is of unknown fate: visible in this life once applied, and after a restart there or not, in the
 //! order of writing. An import that failed shows nothing in this life, and after a restart all or nothing; the SSTables that do not count
 //! then can be imported.
@@ -176,7 +177,9 @@ impl Faulty {
         for _ in 0..20 + self.model.dice.below(120) {
             let store = self.model.store(engine);
             match self.model.dice.below(36) {
-                32..=33 => self.truncate(engine),
+                32 => self.truncate(engine),
+                33 if !self.create_again(engine) => return,
+                33 => {}
                 // what it shows is the same, done or not
                 34..=35 => drop(self.model.alter(engine)),
                 0..=1 => self.inject(),
@@ -232,6 +235,30 @@ impl Faulty {
             Err(_) => Op::PerhapsTruncate,
         };
         self.model.histories.iter_mut().for_each(|history| history.push(op.clone()));
+    }
+
+    /// Drops the table and creates it again on a disk that fails. False: there is no table in this life
+    /// any more, or nobody knows whether it is there in the next.
+    fn create_again(&mut self, engine: &Arc<Engine>) -> bool {
+        let dropped = self.model.drop_table(engine);
+        if dropped.is_err() && self.model.is_there(engine) {
+            return true;
+        }
+        // files go once it is durable that the table is dropped
+        for store in dropped.iter().flatten() {
+            engine.dropper.request(store, None);
+        }
+        let tried = std::mem::take(&mut self.tried);
+        self.model.sources.retain(|source| !tried.contains(&source.directory));
+        let created = self.model.create_table(engine);
+        // the log is in order: where CREATE is durable DROP is
+        let op = if dropped.is_ok() || created.is_ok() { Op::Truncate } else { Op::PerhapsTruncate };
+        if matches!(op, Op::Truncate) {
+            self.limbo.clear();
+            self.perhaps.clear();
+        }
+        self.model.histories.iter_mut().for_each(|history| history.push(op.clone()));
+        created.is_ok()
     }
 
     /// Decides each truncation that failed: it has taken effect by this start, or it never will.
@@ -296,6 +323,7 @@ impl Faulty {
         self.model.sim.run_until_idle();
         let store = self.model.store(engine);
         assert!(store.view().flushing.is_empty(), "seed {seed}: flushes that failed are tried again");
+        assert_eq!(engine.dropper.pending(), 0, "seed {seed}: removals that failed are tried again");
         if self.model.dice.chance(50) {
             self.model.sim.block_on(engine.flush(&store)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             self.check(engine, true);

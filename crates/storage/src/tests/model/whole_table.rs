@@ -1,8 +1,7 @@
 //! Changes of the table as a whole: TRUNCATE, ALTER, and DROP followed by CREATE under the same name.
 //!
 //! Checked: a truncation leaves nothing from before, and an altered table shows what it showed
-//! before, on a disk that fails too (`faults`); a table that is created again is empty. Not checked:
-//! DROP on a disk that fails.
+//! before; a table that is created again is empty. All of it on a disk that fails, too (`faults`).
 
 use std::time::Duration;
 
@@ -56,11 +55,22 @@ impl Model {
 
     /// Drops the table and creates it again; the process may die before the files are gone.
     pub fn create_again(&mut self, engine: &Arc<Engine>) -> Result<(), StorageError> {
-        let dropped = self.change(engine, |schema| schema.with_keyspace(common::keyspace("model", None)))?;
+        let dropped = self.drop_table(engine)?;
         if self.dice.chance(70) {
             common::remove(&self.sim, engine, &dropped);
         }
+        self.create_table(engine)
+    }
+
+    /// DROP; gives the tables whose files may go.
+    pub fn drop_table(&mut self, engine: &Arc<Engine>) -> Result<Vec<Arc<TableStore>>, StorageError> {
+        // the next table has another id, also where nobody knows whether this one is gone
         self.tables += 1;
+        self.change(engine, |schema| schema.with_keyspace(common::keyspace("model", None)))
+    }
+
+    /// CREATE of a table that was dropped in this life.
+    pub fn create_table(&mut self, engine: &Arc<Engine>) -> Result<(), StorageError> {
         let table = table_of(TableId([10 + self.tables; 16]), "model", self.sim.seed());
         self.change(engine, |schema| schema.with_keyspace(common::keyspace("model", Some(table)))).map(drop)
     }
