@@ -43,15 +43,31 @@ const END_MAX: Duration = Duration::from_secs(1200);
 const SETTINGS: [&str; 3] =
     ["commitlog_segment_size=1MiB", "commitlog_total_space=4MiB", "compaction_throughput=0MiB/s"];
 
+/// Clients that do something else than they write down, to see the judges find it: their history is
+/// that of a node that does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Careless {
+    /// An increment that was acknowledged is sent again, and both count as one: a node that applies
+    /// the record of an increment twice.
+    CountTwice,
+    /// A batch is sent as two statements: a node that forgets the rest of a batch when it dies.
+    SplitBatch,
+}
+
 /// Runs the node on a seed, and judges what was seen.
 pub fn run(settings: Settings) -> Report {
+    run_with(settings, None)
+}
+
+/// [`run`] with clients that are careless.
+pub fn run_with(settings: Settings, careless: Option<Careless>) -> Report {
     let world = World::new(settings.seed, 1 + CLIENTS);
     let machines = Machines { servers: 1, clients: CLIENTS };
     let dice = world.dice();
     let seen = Seen::default();
     let mut node = start(&world, settings.seed);
     workload::prepare(&world, &seen);
-    workload::start_all(&world, CLIENTS, &seen, settings.seconds);
+    workload::start_all(&world, CLIENTS, &seen, settings.seconds, careless);
     let end = Duration::from_secs(settings.seconds);
     let mut ends = Vec::new();
     while world.elapsed() < end {

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use sim::node::{self, Careless};
 use sim::register::Defect;
 use sim::run::{Report, Settings, Subject, replay, run};
 
@@ -69,5 +70,16 @@ fn each_judge_finds_the_defect_that_it_is_there_for() {
     ];
     for (defect, judge) in cases {
         assert!(finds(judge, defect), "{defect:?} is found by {judge}");
+    }
+}
+
+/// The same of judges whose subject is the node alone: its clients do something else than they write
+/// down.
+#[test]
+fn the_judges_of_counters_and_batches_find_what_they_are_there_for() {
+    for (careless, judge) in [(Careless::CountTwice, "counted"), (Careless::SplitBatch, "atomic")] {
+        let mut reports = (0..SEEDS_OF_DEFECT).map(|seed| node::run_with(settings(seed), Some(careless)));
+        let is_found = reports.any(|report| report.findings.iter().any(|finding| finding.judge == judge));
+        assert!(is_found, "{careless:?} is found by {judge}");
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use env::sim::World;
 
+use super::Careless;
 use super::client::Client;
 use super::wire::{Answer, ONE, SERIAL};
 use crate::history::{Action, History, Outcome};
@@ -87,10 +88,10 @@ pub(super) fn prepare(world: &World, seen: &Seen) {
 }
 
 /// Starts all clients; each works until `seconds` are over.
-pub(super) fn start_all(world: &World, machines: usize, seen: &Seen, seconds: u64) {
+pub(super) fn start_all(world: &World, machines: usize, seen: &Seen, seconds: u64, careless: Option<Careless>) {
     for number in 0..machines * PER_MACHINE {
         let (of_client, all) = (seen.clone(), (machines * PER_MACHINE) as u64);
-        let worker = move |client| Worker { client, seen: of_client, number, all, last: 0 }.work(seconds);
+        let worker = move |client| Worker { client, seen: of_client, number, all, last: 0, careless }.work(seconds);
         spawn(world, 1 + number / PER_MACHINE, seen, worker);
     }
 }
@@ -99,7 +100,7 @@ pub(super) fn start_all(world: &World, machines: usize, seen: &Seen, seconds: u6
 pub(super) fn look_at_the_end(world: &World, seen: &Seen) {
     let of_client = seen.clone();
     spawn(world, 1, seen, move |client| async move {
-        let mut worker = Worker { client, seen: of_client, number: usize::MAX, all: 0, last: 0 };
+        let mut worker = Worker { client, seen: of_client, number: usize::MAX, all: 0, last: 0, careless: None };
         let versioned: BTreeSet<u64> = worker.seen.history.operations().iter().map(|one| one.key).collect();
         for key in versioned {
             worker.client.connect().await;
@@ -126,6 +127,7 @@ struct Worker {
     all: u64,
     /// The last number that this client gave to anything.
     last: u64,
+    careless: Option<Careless>,
 }
 
 /// The outcome of a statement.
@@ -210,6 +212,9 @@ impl Worker {
         let key = self.client.env.random.below(COUNTERS);
         let text = format!("UPDATE sim.counters SET n = n + 1 WHERE k = {key}");
         let came = self.ask(&text, ONE).await;
+        if matches!(came, Came::Rows(_)) && self.careless == Some(Careless::CountTwice) {
+            self.ask(&text, ONE).await;
+        }
         let mut counters = lock(&self.seen.counters);
         let counted = counters.entry(key).or_default();
         match came {
@@ -222,9 +227,14 @@ impl Worker {
     async fn batch(&mut self) {
         let id = self.unique();
         lock(&self.seen.batches).sent.insert(id);
-        let text = format!(
-            "BEGIN BATCH INSERT INTO sim.first (id) VALUES ({id}); INSERT INTO sim.second (id) VALUES ({id}); APPLY BATCH"
-        );
+        let [first, second] = ["first", "second"].map(|table| format!("INSERT INTO sim.{table} (id) VALUES ({id})"));
+        if self.careless == Some(Careless::SplitBatch) {
+            self.ask(&first, ONE).await;
+            self.client.connect().await;
+            self.ask(&second, ONE).await;
+            return;
+        }
+        let text = format!("BEGIN BATCH {first}; {second}; APPLY BATCH");
         if let Came::Rows(_) = self.ask(&text, ONE).await {
             lock(&self.seen.batches).acknowledged.insert(id);
         }
