@@ -19,6 +19,7 @@ pub struct Settings {
     /// The ring; None: this node alone.
     pub ring: Option<RingInfo>,
     pub without_auto_compaction: Vec<String>,
+    pub pending_hints: Vec<PendingHintsInfo>,
 }
 
 /// The node.
@@ -73,6 +74,18 @@ pub fn functions() -> Functions<FakeNode> {
             node.called(format!("clear {:?} {:?}", clear.name, clear.keyspaces))
         })
         .add(|node: &FakeNode, change: &CacheChange| node.called(format!("caches {change:?}")))
+        .add(|_: &FakeNode, _: &GetHandoff| {
+            let disabled_data_centers = Vec::new();
+            Ok(HandoffInfo {
+                is_enabled: true,
+                is_paused: false,
+                disabled_data_centers,
+                window_millis: 10_800_000,
+                throttle: 1 << 20,
+            })
+        })
+        .add(|node: &FakeNode, change: &HandoffChange| node.called(format!("handoff {change:?}")))
+        .add(|node: &FakeNode, _: &GetPendingHints| Ok(node.0.lock().expect("no panic inside").pending_hints.clone()))
         .add(|node: &FakeNode, _: &GetTraceProbability| node.trace_probability())
         .add(|node: &FakeNode, set: &SetTraceProbability| node.set_trace_probability(set.probability))
         .add(|node: &FakeNode, get: &GetTimeout| node.timeout(get.kind))

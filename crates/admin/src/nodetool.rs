@@ -35,6 +35,7 @@ mod getlogginglevels;
 mod getsstables;
 mod gettimeout;
 mod gossipinfo;
+mod handoff;
 mod import;
 mod info;
 mod listsnapshots;
@@ -206,7 +207,29 @@ verbs! {
     /// Status of incremental backup
     Statusbackup(switches::Backup),
     /// Status of storing future hints on the current node
-    Statushandoff(switches::Handoff),
+    Statushandoff(handoff::Status),
+    /// Reenable future hints storing on the current node
+    Enablehandoff(handoff::Enable),
+    /// Disable storing hinted handoffs
+    Disablehandoff(handoff::Disable),
+    /// Pause hints delivery process
+    Pausehandoff(handoff::Pause),
+    /// Resume hints delivery process
+    Resumehandoff(handoff::Resume),
+    /// Enable hints for a data center that was previously disabled
+    Enablehintsfordc(handoff::EnableFor),
+    /// Disable hints for a data center
+    Disablehintsfordc(handoff::DisableFor),
+    /// Print the max hint window in ms
+    Getmaxhintwindow(handoff::GetWindow),
+    /// Set the specified max hint window in ms
+    Setmaxhintwindow(handoff::SetWindow),
+    /// Set hinted handoff throttle in KiB per second, shared by all other nodes
+    Sethintedhandoffthrottlekb(handoff::SetThrottle),
+    /// Truncate all hints on the local node, or truncate hints for the endpoint specified
+    Truncatehints(handoff::Truncate),
+    /// Print all pending hints that this node has
+    Listpendinghints(handoff::ListPending),
     /// Shows the gossip information for the cluster
     Gossipinfo(gossipinfo::Args),
     /// Import new SSTables to the system
@@ -265,8 +288,6 @@ const REFUSED: &[&str] = &[
     "disablebinary",
     "disablefullquerylog",
     "disablegossip",
-    "disablehandoff",
-    "disablehintsfordc",
     "disableoldprotocolversions",
     "dropcidrgroup",
     "enableauditlog",
@@ -274,8 +295,6 @@ const REFUSED: &[&str] = &[
     "enablebinary",
     "enablefullquerylog",
     "enablegossip",
-    "enablehandoff",
-    "enablehintsfordc",
     "enableoldprotocolversions",
     "failuredetector",
     "gcstats",
@@ -291,7 +310,6 @@ const REFUSED: &[&str] = &[
     "getfullquerylog",
     "getguardrailsconfig",
     "getinterdcstreamthroughput",
-    "getmaxhintwindow",
     "getseeds",
     "getsnapshotthrottle",
     "getstreamthroughput",
@@ -303,9 +321,7 @@ const REFUSED: &[&str] = &[
     "invalidaterolescache",
     "join",
     "listcidrgroups",
-    "listpendinghints",
     "move",
-    "pausehandoff",
     "rangekeysample",
     "rebuild",
     "refreshsizeestimates",
@@ -320,7 +336,6 @@ const REFUSED: &[&str] = &[
     "replaybatchlog",
     "resetfullquerylog",
     "resetlocalschema",
-    "resumehandoff",
     "setauthcacheconfig",
     "setautorepairconfig",
     "setbatchlogreplaythrottle",
@@ -328,15 +343,12 @@ const REFUSED: &[&str] = &[
     "setconcurrency",
     "setconcurrentviewbuilders",
     "setdefaultrf",
-    "sethintedhandoffthrottlekb",
     "setinterdcstreamthroughput",
-    "setmaxhintwindow",
     "setsnapshotthrottle",
     "setstreamthroughput",
     "sjk",
     "sstablerepairedset",
     "stopdaemon",
-    "truncatehints",
     "updatecidrgroup",
     "viewbuildstatus",
 ];

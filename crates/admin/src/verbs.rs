@@ -9,6 +9,7 @@ use crate::verb::{Effect, Verb};
 
 mod caches;
 mod compaction;
+mod hints;
 mod monitoring;
 mod node;
 mod ring;
@@ -23,6 +24,7 @@ pub use compaction::{
     Compact, CompactRequest, CompactionHistoryEntry, CompactionStats, GetCompactionHistory, GetCompactions,
     RunningCompaction, SetCompactionThroughput, SetConcurrentCompactors, StopRequest,
 };
+pub use hints::{GetHandoff, GetPendingHints, HandoffChange, HandoffInfo, PendingHintsInfo};
 pub use monitoring::{
     ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables, NodeMetrics, PoolStats,
     ReplayMetrics, TableStats,
@@ -102,6 +104,10 @@ verbs! {
     ClearSnapshots => (), "clear_snapshots", Changes;
 
     CacheChange => (), "change_caches", Changes;
+
+    GetHandoff => HandoffInfo, "handoff", Reads;
+    HandoffChange => (), "change_handoff", Changes;
+    GetPendingHints => Vec<PendingHintsInfo>, "pending_hints", Reads;
 
     GetTraceProbability => f64, "trace_probability", Reads;
     SetTraceProbability => (), "set_trace_probability", Changes;

@@ -28,6 +28,9 @@ pub struct HandoffSettings {
     pub throttle: u64,
     /// `max_hints_size_per_host` in bytes; 0: without a limit.
     pub size_per_host_max: u64,
+    /// `auto_hints_cleanup_enabled`: files whose hints have all expired are removed every hour,
+    /// also while their host is down.
+    pub cleans_up: bool,
 }
 
 impl Default for HandoffSettings {
@@ -40,6 +43,7 @@ impl Default for HandoffSettings {
             is_window_persistent: true,
             throttle: 1 << 20,
             size_per_host_max: 0,
+            cleans_up: false,
         }
     }
 }

@@ -30,6 +30,8 @@ use rows::Mutation;
 use rows::codec::encode_mutation;
 use types::FailureReason;
 
+pub use operations::HostHints;
+
 use crate::handoff::{HandoffFigures, HandoffSettings};
 use crate::node::Node;
 

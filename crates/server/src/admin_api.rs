@@ -9,6 +9,7 @@
 
 mod caches;
 mod compaction;
+mod hints;
 mod monitoring;
 mod node;
 mod process;
@@ -76,6 +77,7 @@ fn functions() -> Functions<NodeAdmin> {
     for add_to in [
         caches::add_to,
         compaction::add_to,
+        hints::add_to,
         monitoring::add_to,
         node::add_to,
         ring::add_to,

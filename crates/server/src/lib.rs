@@ -11,6 +11,7 @@ pub mod directory;
 pub mod errors;
 pub mod events;
 mod guardrails;
+mod handoff;
 mod joining;
 pub mod log_lines;
 mod log_options;

@@ -29,6 +29,7 @@ use crate::auth::{Auth, PasswordAuthenticator};
 use crate::client_encryption;
 use crate::directory::{self, Directories, Told};
 use crate::events;
+use crate::handoff;
 use crate::joining;
 use crate::log_lines::LogLines;
 use crate::log_options;
@@ -162,6 +163,10 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
         "the directory is {}",
         found.what
     );
+    let hints_directory = match &config.hints_directory {
+        Some(directory) => options.data_dir.join(directory),
+        None => found.commitlog.parent().unwrap_or(Path::new(".")).join("hints"),
+    };
     let shards = options.shards.unwrap_or(4 * cores);
     let replay_watch = ReplayWatch::default();
     let mut engine_options =
@@ -208,6 +213,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let for_handlers = Arc::clone(&services);
     let for_ring = Arc::clone(&services.events);
     services.node.on_ring_event(Box::new(move |event| for_ring.publish(events::of_ring(event))));
+    handoff::keep(&services.node, &services.config, hints_directory).map_err(StartError::Join)?;
     joining::join(&services.node, &services.config)?;
     let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;
@@ -258,6 +264,7 @@ impl RunningNode {
         self.server.shutdown();
         let node = &self.services.node;
         node.leave().await;
+        node.stop_hints();
         let drained = operations::state::drain(node).await;
         operations::state::stop(node);
         drop(self.ops);

@@ -14,6 +14,7 @@ mod clients;
 mod cql_metrics;
 mod empty;
 mod gossip_info;
+mod pending_hints;
 mod row;
 mod settings;
 mod snapshots;
@@ -76,6 +77,7 @@ const FAMILIES: &[&[VirtualTable]] = &[
     clients::TABLES,
     cql_metrics::TABLES,
     empty::TABLES,
+    pending_hints::TABLES,
     gossip_info::TABLES,
     settings::TABLES,
     snapshots::TABLES,

@@ -1,4 +1,4 @@
-//! `nodetool statusbinary`, `statusgossip`, `statusbackup`, `statushandoff`: whether a part of the
+//! `nodetool statusbinary`, `statusgossip`, `statusbackup`: whether a part of the
 //! node runs; `disablebinary` and `enablebinary`, which print nothing.
 
 use crate::nodetool::{Context, Outcome};
@@ -23,10 +23,6 @@ pub(crate) struct EnableBinary {}
 /// Incremental backups are not done.
 #[derive(clap::Args)]
 pub(crate) struct Backup {}
-
-/// One node has nobody to keep hints for.
-#[derive(clap::Args)]
-pub(crate) struct Handoff {}
 
 fn word(runs: bool) -> &'static str {
     if runs { "running" } else { "not running" }
@@ -59,11 +55,5 @@ impl Gossip {
 impl Backup {
     pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(writeln!(context.out, "{}", word(false))?)
-    }
-}
-
-impl Handoff {
-    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
-        Ok(writeln!(context.out, "Hinted handoff is {}", word(false))?)
     }
 }

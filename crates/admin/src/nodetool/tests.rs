@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::*;
 use crate::fake::{FakeNode, fake};
 use crate::verb::Operated;
-use crate::verbs::{EndpointInfo, EndpointState, GetKeyspaces, RangeInfo, RingInfo, SnapshotInfo};
+use crate::verbs::{EndpointInfo, EndpointState, GetKeyspaces, PendingHintsInfo, RangeInfo, RingInfo, SnapshotInfo};
 
 /// Clock of the run.
 const NOW: i64 = 1_795_254_300_000;
@@ -48,6 +48,8 @@ fn tombstones_are_shown_of_each_sstable() {
 fn verbs_print_what_cassandra_prints() {
     let cases = [
         ("status", recorded!("status")),
+        ("statushandoff", recorded!("statushandoff")),
+        ("getmaxhintwindow", recorded!("getmaxhintwindow")),
         ("status shop", recorded!("status_keyspace")),
         ("status -r", recorded!("status_r")),
         ("version", recorded!("version")),
@@ -142,8 +144,6 @@ fn verbs_that_differ_on_purpose() {
         [caches.as_slice(), &[("(seconds)       : 384", "(seconds)       : 374"), ("168.58", "120.58")]].concat();
     assert_eq!(run_line("info -T").1, with(recorded!("info_tokens"), &tokens));
     assert_eq!(run_line("netstats").1, with(recorded!("netstats"), &[("2         0", "0         0")]));
-    let handoff = with(recorded!("statushandoff"), &[("is running", "is not running")]);
-    assert_eq!(run_line("statushandoff").1, handoff);
     assert_eq!(run_line("tablestats shop.orders").1, with(recorded!("tablestats_table"), OUR_MEANS));
     assert_eq!(run_line("cfstats -H shop.orders").1, with(recorded!("tablestats_human"), OUR_MEANS));
     assert_eq!(run_line("tablestats shop").1, with(recorded!("tablestats_keyspace"), OUR_MEANS));
@@ -575,4 +575,62 @@ fn a_share_that_is_not_known_is_no_number() {
         "{refused:?}"
     );
     assert!(run_on(&node, "describering nosuch").1.ends_with("error: No such keyspace: nosuch\n"));
+}
+
+#[test]
+fn hints_that_wait_and_changes_of_handoff() {
+    let node = fake();
+    assert_eq!(run_on(&node, "listpendinghints").1, "This node does not have any pending hints\n");
+    let hints = PendingHintsInfo {
+        host_id: "4799343a-fe41-4c70-bf8e-7815389bcb3c".to_owned(),
+        address: Some("127.0.0.12:7000".to_owned()),
+        rack: "rack1".to_owned(),
+        data_center: "dc1".to_owned(),
+        status: "DOWN".to_owned(),
+        files: 2,
+        newest_millis: 1_795_376_665_385,
+        oldest_millis: 1_795_376_600_000,
+    };
+    let gone = PendingHintsInfo { address: None, status: "Unknown".to_owned(), ..hints.clone() };
+    node.node().0.lock().expect("no panic inside").pending_hints = vec![hints, gone];
+    let shown = run_on(&node, "listpendinghints").1;
+    let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0].join(" "), "Host ID Address Rack DC Status Total files Newest Oldest");
+    let of_file = ["2", "2026-11-22", "19:44:25,385", "2026-11-22", "19:43:20,000"];
+    assert_eq!(lines[1][1..5], ["127.0.0.12:7000", "rack1", "dc1", "DOWN"]);
+    assert_eq!(lines[2][1..5], ["null", "rack1", "dc1", "Unknown"]);
+    assert!(lines[1..].iter().all(|line| line[5..] == of_file), "{shown}");
+    for line in [
+        "disablehandoff",
+        "enablehandoff",
+        "pausehandoff",
+        "resumehandoff",
+        "disablehintsfordc dc1",
+        "enablehintsfordc dc1",
+        "setmaxhintwindow 1000",
+        "sethintedhandoffthrottlekb 64",
+        "truncatehints",
+        "truncatehints 127.0.0.2",
+    ] {
+        assert_eq!(run_on(&node, line), (0, String::new()), "{line}");
+    }
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
+    assert_eq!(
+        calls,
+        [
+            "handoff Enable(false)",
+            "handoff Enable(true)",
+            "handoff Send(false)",
+            "handoff Send(true)",
+            "handoff EnableFor(\"dc1\", false)",
+            "handoff EnableFor(\"dc1\", true)",
+            "handoff Window(1000)",
+            "handoff ThrottleKib(64)",
+            "handoff Truncate(None)",
+            "handoff Truncate(Some(\"127.0.0.2\"))",
+        ]
+    );
+    for line in ["disablehintsfordc", "enablehintsfordc a b", "sethintedhandoffthrottlekb -1"] {
+        assert_eq!(run_on(&node, line).0, 1, "{line}");
+    }
 }

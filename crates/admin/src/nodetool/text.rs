@@ -92,6 +92,12 @@ pub(crate) fn date_time(millis: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}")
 }
 
+/// A time as `2026-11-23 04:35:34,012`, in UTC.
+pub(crate) fn log_time(millis: i64) -> String {
+    let second = date_time(millis - millis.rem_euclid(1000)).replace('T', " ");
+    format!("{second},{:03}", millis.rem_euclid(1000))
+}
+
 /// Year, month, day of a number of days since 1970-01-01.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;

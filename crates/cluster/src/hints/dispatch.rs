@@ -12,6 +12,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -34,6 +35,9 @@ use crate::node::Node;
 /// Between two looks at who is up (`HintsService.startDispatch`).
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
 
+/// Between two looks for files whose hints have all expired (`HintsCleanupTrigger`).
+const CLEANUP_PERIOD: Duration = Duration::from_secs(60 * 60);
+
 /// Starts the thread.
 pub(super) fn start(node: &Arc<Node>, deliveries_max: usize) -> Dispatcher {
     let (stop, stopped) = oneshot::channel();
@@ -54,11 +58,16 @@ pub(super) fn start(node: &Arc<Node>, deliveries_max: usize) -> Dispatcher {
 /// Rounds until the node is gone.
 async fn rounds(env: env::Env, node: Weak<Node>, deliveries_max: usize) {
     let (sending, room) = (Rc::<RefCell<BTreeSet<HostId>>>::default(), Rc::new(Semaphore::new(deliveries_max)));
+    let mut cleaned = env.now();
     loop {
         env.sleep(PERIOD).await;
         let Some(node) = node.upgrade() else { return };
         node.renew_hint_window();
         node.forget_hosts_that_left();
+        if node.env.elapsed(cleaned) >= CLEANUP_PERIOD {
+            cleaned = node.env.now();
+            node.clean_up_hints();
+        }
         for host_id in node.hosts_to_send_to() {
             if sending.borrow_mut().insert(host_id) {
                 let (node, sending, room) = (Arc::clone(&node), Rc::clone(&sending), Rc::clone(&room));
@@ -95,6 +104,39 @@ impl Node {
         // the id may have come back under another address
         let is_gone = |host_id: &&HostId| ring.endpoints().iter().all(|endpoint| endpoint.host_id != **host_id);
         left.iter().filter(is_gone).for_each(|host_id| self.forget_hints(host_id));
+    }
+
+    /// Removes files whose hints have all expired, if that is wanted.
+    fn clean_up_hints(&self) {
+        let Some(store) = self.handoff.store.get().filter(|_| self.handoff.settings.load().cleans_up) else { return };
+        for host_id in store.hosts() {
+            // from the oldest on, up to the first file that is still worth something
+            while let Some(file) = store.take_file(&host_id) {
+                if !self.is_expired(&store.path(&file)).unwrap_or(false) {
+                    store.put_back(file);
+                    break;
+                }
+                tracing::info!(file = file.descriptor.file_name(), "a file of hints has expired and is removed");
+                store.sent(file);
+            }
+        }
+    }
+
+    /// Whether every hint of a file has expired.
+    fn is_expired(&self, path: &Path) -> Result<bool, HintError> {
+        let mut reader = Reader::open(self.env.disk.as_ref(), path)?;
+        let now_millis = self.env.clock.now_micros() / 1000;
+        loop {
+            let page = reader.page()?;
+            for hint in &page.hints {
+                if Hint::decode(hint)?.is_live(u32::MAX, now_millis) {
+                    return Ok(false);
+                }
+            }
+            if page.is_last {
+                return Ok(true);
+            }
+        }
     }
 
     fn hosts_to_send_to(&self) -> Vec<HostId> {

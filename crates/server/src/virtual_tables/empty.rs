@@ -1,5 +1,5 @@
 //! Tables that exist so that programs which read them work, but never have rows: this node has no
-//! peers, hints, repairs, streams or storage-attached indexes.
+//! peers, repairs, streams or storage-attached indexes.
 
 use super::VirtualTable;
 
@@ -7,7 +7,6 @@ pub(super) const TABLES: &[VirtualTable] = &[
     // no other node
     empty("internode_inbound"),
     empty("internode_outbound"),
-    empty("pending_hints"),
     empty("streaming"),
     // no repair
     empty("repair_jobs"),
