@@ -1,5 +1,6 @@
 //! The place of a node among the others, as state. The verbs are in [`crate::membership`].
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use env::Wake;
@@ -7,6 +8,7 @@ use membership::{Membership, Messenger};
 
 use crate::node::Node;
 use crate::peers::Listener;
+use crate::schema_agreement::exchange::Exchange;
 use crate::topology::Places;
 
 /// The place of a node among the others; empty while it is alone.
@@ -24,4 +26,8 @@ pub(crate) struct Joined {
     pub(crate) listener: OnceLock<Box<Listener>>,
     /// Places of nodes that the snitch's file names.
     pub(crate) places: OnceLock<Places>,
+    /// The way to the task that exchanges schemas. Set before the node joins.
+    pub(crate) exchange: OnceLock<Exchange>,
+    /// Every schema that a neighbour has told of is here.
+    pub(crate) is_schema_settled: AtomicBool,
 }

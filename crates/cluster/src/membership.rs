@@ -100,6 +100,7 @@ impl Node {
         if let Err(error) = self.engine.log.sync().await {
             tracing::error!(%error, "the host id of this node may be forgotten when it ends");
         }
+        self.start_schema_exchange();
         let membership = Membership::join(&self.env, options, follower).await?;
         membership.with_gossip(|gossip| self.follow(gossip));
         let _ = self.joined.this.set(Arc::downgrade(self));
@@ -107,6 +108,8 @@ impl Node {
         *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(membership));
         self.write_bootstrapped();
         self.keep_peers();
+        self.announce_schema();
+        self.wait_for_first_schema().await;
         Ok(())
     }
 

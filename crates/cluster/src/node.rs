@@ -1,6 +1,6 @@
 //! The node: what its requests share. State only: [`crate::start`] makes it, and each verb is a module beside it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -18,6 +18,7 @@ use crate::identity::{BOOTSTRAPPED, Identity, local_table};
 use crate::joined::Joined;
 use crate::replica::Replica;
 use crate::sampling::Sampling;
+use crate::schema_changes::SchemaListener;
 use crate::serve::Serving;
 use crate::stripes::Stripes;
 use crate::system_rows::{self, SystemRow};
@@ -93,6 +94,8 @@ pub struct Node {
     pub(crate) serving: Serving,
     /// Held while the schema changes, and until the files of dropped indexes are gone.
     pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,
+    /// Told of schema changes that other nodes have made.
+    pub(crate) schema_listener: OnceLock<SchemaListener>,
 }
 
 impl Node {

@@ -35,6 +35,7 @@ pub(crate) fn requested(node: &Arc<Node>, via: &Messenger, from: &Peer, _link: L
         Verb::BatchRemoveReq => Call::spawn(node, via, from, message, batch::remove),
         Verb::TruncateReq => Call::spawn(node, via, from, message, truncate::serve),
         Verb::HintReq => Call::spawn(node, via, from, message, hint::serve),
+        Verb::SchemaPushReq | Verb::SchemaPullReq => return node.exchange_schema(via, from, message),
         _ => return false,
     }
     true

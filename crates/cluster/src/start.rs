@@ -1,6 +1,6 @@
 //! The start of a node on an open engine: identity, clocks, the ring, and batches that a crash left.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use rows::Mutation;
@@ -53,6 +53,7 @@ impl Node {
             joined: Joined::default(),
             serving: Serving::default(),
             schema_changes,
+            schema_listener: OnceLock::new(),
         };
         match node.replay_batches() {
             Ok(0) => {}

@@ -181,6 +181,12 @@ pub trait Coordinator {
     /// there was nothing to change.
     fn change_schema(&self, change: SchemaChange) -> impl Future<Output = Result<Option<SchemaEvent>, CqlError>>;
 
+    /// Waits, for a limited time, until the nodes that are up have the schema of this node. What is
+    /// given is told to the client as warnings: the nodes that do not have it.
+    fn schema_agreement(&self) -> impl Future<Output = Vec<String>> {
+        std::future::ready(Vec::new())
+    }
+
     /// Drops all data of a table.
     fn truncate(&self, table: &Arc<TableMetadata>) -> impl Future<Output = Result<(), CqlError>>;
 }

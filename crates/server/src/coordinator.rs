@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use cluster::coordinator::cas::{Cas, CasError};
 use cluster::replica::read::Open;
+use cluster::schema_agreement::AGREEMENT_WAIT;
 use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
 use cql::auth::Roles;
 use cql::{
@@ -335,6 +336,18 @@ impl Coordinator for RequestCoordinator {
                 Ok(event)
             }
         }
+    }
+
+    async fn schema_agreement(&self) -> Vec<String> {
+        let lacking = self.services.node.wait_for_schema_agreement(AGREEMENT_WAIT).await;
+        if lacking.is_empty() {
+            return Vec::new();
+        }
+        let names = lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        vec![format!(
+            "The schema is changed, but {names} did not have the change after {} s; they take it over as soon as they can",
+            AGREEMENT_WAIT.as_secs()
+        )]
     }
 
     async fn truncate(&self, table: &Arc<TableMetadata>) -> Result<(), CqlError> {

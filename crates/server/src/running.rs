@@ -19,6 +19,7 @@ use cluster::{IdentityOptions, Node, NodeError, Timeouts};
 use config::{Config, DiskFailurePolicy, SSTableFormat, Snitch};
 use env::Env;
 use protocol::response::{Event, StatusChange};
+use schema::Schema;
 use sstable::Version;
 use storage::options::FlushCompression;
 use storage::options::SavedCaches;
@@ -191,6 +192,12 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let limits = server_limits(&config, &memory, options.descriptors);
     let prepared = config.prepared_statements_cache_size.unwrap_or(memory.prepared);
     let auth = config.auth.authenticates.then(|| Auth::open(Arc::clone(&node), &config.auth)).transpose()?;
+    // clients of this node hear of the changes that others make
+    let hub = Arc::clone(&events);
+    let publish = move |before: &Schema, after: &Schema| {
+        events::of_difference(before, after).into_iter().for_each(|event| hub.publish(event));
+    };
+    node.follow_schema(Box::new(publish));
     let mut services = Services::new(node, config, Arc::clone(&events), prepared, memory.results, options.log);
     services.auth = auth;
     services.default_compaction = Arc::new(default_compaction);

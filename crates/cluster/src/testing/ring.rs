@@ -61,6 +61,11 @@ impl SimRing {
         self.nodes[machine].as_ref().expect("the process lives")
     }
 
+    /// The machines whose processes live.
+    pub fn living(&self) -> Vec<usize> {
+        (0..self.nodes.len()).filter(|machine| self.nodes[*machine].is_some()).collect()
+    }
+
     /// By which the others know the node of a machine.
     pub fn address(&self, machine: usize) -> SocketAddr {
         SocketAddr::new(self.world.address(machine), 7000)
@@ -146,23 +151,19 @@ impl SimRing {
     /// Creates a keyspace on every node, with the tables `t (k int, c int, v int, PRIMARY KEY (k, c))`
     /// and `counters (k int PRIMARY KEY, n counter)` under the same ids everywhere.
     pub fn create_keyspace(&self, name: &str, class: &str, options: &[(&str, &str)]) {
-        let options = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let class = format!("org.apache.cassandra.locator.{class}");
-        let keyspace = Arc::new(KeyspaceMetadata {
-            name: name.to_owned(),
-            durable_writes: true,
-            replication: Replication { class, options },
-            tables: [table(name, "t"), table(name, "counters")].map(|table| (table.name.clone(), table)).into(),
-            user_types: BTreeMap::new(),
-            kept: Vec::new(),
-            is_virtual: false,
-        });
         for node in self.nodes.iter().flatten() {
-            let keyspace = Arc::clone(&keyspace);
-            let decide = move |schema: &Schema| -> Result<Schema, ()> {
-                Ok(schema.with_keyspace(KeyspaceMetadata::clone(&keyspace)))
-            };
+            let decide = with_keyspace(name, class, options);
             self.world.block_on(node.change_schema(decide)).expect("stored").map(drop).expect("not refused");
+        }
+    }
+
+    /// The same on some of the nodes, which tell nobody of it.
+    pub fn create_keyspace_untold(&self, machines: &[usize], name: &str, class: &str, options: &[(&str, &str)]) {
+        for machine in machines {
+            let node = self.node(*machine);
+            let changed = storage::schema_change::change(&node.engine, with_keyspace(name, class, options));
+            assert!(changed.expect("stored").is_ok(), "not refused");
+            node.renew_ring();
         }
     }
 
@@ -282,6 +283,26 @@ impl SimRing {
             })
             .collect()
     }
+}
+
+/// The change that creates a keyspace of these tests.
+fn with_keyspace(
+    name: &str,
+    class: &str,
+    options: &[(&str, &str)],
+) -> impl FnOnce(&Schema) -> Result<Schema, ()> + Send + use<> {
+    let options = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let class = format!("org.apache.cassandra.locator.{class}");
+    let keyspace = KeyspaceMetadata {
+        name: name.to_owned(),
+        durable_writes: true,
+        replication: Replication { class, options },
+        tables: [table(name, "t"), table(name, "counters")].map(|table| (table.name.clone(), table)).into(),
+        user_types: BTreeMap::new(),
+        kept: Vec::new(),
+        is_virtual: false,
+    };
+    move |schema| Ok(schema.with_keyspace(keyspace))
 }
 
 /// A table of these tests.

@@ -58,12 +58,17 @@ pub(super) async fn execute<C: Coordinator>(
     if let Some(event) = &event {
         follow(event, client, options, coordinator, &before).await?;
     }
+    let disagreement = match event {
+        Some(_) => coordinator.schema_agreement().await,
+        None => Vec::new(),
+    };
     let after = coordinator.schema();
     // the change was not refused, so the guardrails have nothing but warnings left
     let mut warnings = ddl::guard(statement, &context, &before, &after).unwrap_or_default();
     if event.is_some() || !matches!(statement, Statement::CreateKeyspace(_)) {
         warnings.extend(ddl::warnings(statement, &before, &after));
     }
+    warnings.extend(disagreement);
     Ok(Answer { result: event.map_or(CqlResult::Void, CqlResult::SchemaChange), warnings })
 }
 

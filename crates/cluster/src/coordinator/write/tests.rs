@@ -101,11 +101,8 @@ fn a_cut_replica_costs_only_the_levels_that_need_it() {
 /// A replica that does not know the table says so, and the client is told of it.
 #[test]
 fn a_replica_without_the_table_fails_by_name() {
-    let mut ring = SimRing::new(5, &["dc1", "dc1", "dc1"]);
-    ring.kill(2);
-    ring.create_keyspace("ks", SIMPLE, &[("replication_factor", "3")]);
-    ring.start(2);
-    ring.agree();
+    let ring = SimRing::new(5, &["dc1", "dc1", "dc1"]);
+    ring.create_keyspace_untold(&[0, 1], "ks", SIMPLE, &[("replication_factor", "3")]);
     let of_all = failed(ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], Consistency::All));
     assert_eq!(of_all.cause, WriteError::Peers);
     let told: Vec<_> = of_all.answers.failures.iter().map(|one| (one.endpoint, one.reason)).collect();

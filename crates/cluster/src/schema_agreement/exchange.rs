@@ -1,0 +1,203 @@
+//! The task of a node that takes other nodes' rows, asks for them, and gives its own. It has a
+//! thread to itself, because it waits for the disk; what comes waits in a queue.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use internode::payload::gossip::ApplicationState;
+use internode::{Envelope, Header, Verb};
+use links::Peer;
+use membership::{Messenger, Request, Unanswered};
+use rows::Mutation;
+use tokio::sync::mpsc;
+use types::FailureReason;
+
+use super::messages;
+use super::pulls::{Neighbour, Pulls, Version};
+use crate::node::Node;
+
+/// Messages that may wait for the task. A push beyond them is dropped: its sender's version is
+/// another than ours, and is asked for later.
+const WAITING_MAX: usize = 64;
+/// The largest payload that is taken. A schema of ten thousand tables has a tenth of it.
+const PAYLOAD_MAX: usize = 64 << 20;
+/// For so long a message about schemas is worth anything (`request_timeout`).
+const LIFE: Duration = Duration::from_secs(10);
+/// The neighbours are looked at so often.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The way to the task.
+pub(crate) struct Exchange {
+    waiting: mpsc::Sender<Asked>,
+}
+
+enum Asked {
+    /// SCHEMA_PUSH_REQ.
+    Take(Peer, Bytes),
+    /// SCHEMA_PULL_REQ.
+    Give(Messenger, Peer, Header),
+    /// The end of a pull of our own.
+    Pulled(SocketAddr, Version, Result<Envelope, Unanswered>),
+}
+
+impl Node {
+    /// Pushes rows of a change to the members that are up. Nobody answers: who does not get them
+    /// pulls them later.
+    pub(crate) fn push_schema(&self, written: &[Mutation]) {
+        let Some(messenger) = self.members().filter(|_| !written.is_empty()) else { return };
+        let payload = Bytes::from(messages::encode(written));
+        for neighbour in self.schema_neighbours().iter().filter(|neighbour| neighbour.exchanges) {
+            let push = Request::new(Verb::SchemaPushReq, payload.clone(), LIFE).silent();
+            if !messenger.tell(neighbour.address, push) {
+                tracing::warn!(peer = %neighbour.address, "a schema change is not sent: too much waits for this node");
+            }
+        }
+    }
+
+    /// Tells the others the version of the schema in force.
+    pub(crate) fn announce_schema(&self) {
+        let Some(messenger) = self.members() else { return };
+        messenger.with_gossip(|gossip| {
+            let version = types::literal::print_uuid(&self.schema().version);
+            if gossip.local.state().value(ApplicationState::Schema) != Some(&version) {
+                gossip.local.set(ApplicationState::Schema, version);
+            }
+        });
+    }
+
+    /// Starts the task; it ends with the node.
+    pub(crate) fn start_schema_exchange(self: &Arc<Self>) {
+        let (waiting, asked) = mpsc::channel(WAITING_MAX);
+        if self.joined.exchange.set(Exchange { waiting: waiting.clone() }).is_err() {
+            return;
+        }
+        let node = Arc::downgrade(self);
+        let run = move || -> Pin<Box<dyn Future<Output = ()>>> { Box::pin(run(node, waiting, asked)) };
+        drop(self.env.tasks.spawn_local_worker("schema", Box::new(run)));
+    }
+
+    /// Takes a message about schemas from another node. False: it is not taken.
+    pub(crate) fn exchange_schema(&self, via: &Messenger, from: &Peer, message: Envelope) -> bool {
+        let asked = match message.header.verb {
+            Verb::SchemaPushReq if message.payload.len() > PAYLOAD_MAX => {
+                tracing::error!(peer = %from.address, bytes = message.payload.len(), "a schema of this size is not taken");
+                return false;
+            }
+            Verb::SchemaPushReq => Asked::Take(from.clone(), message.payload),
+            Verb::SchemaPullReq => Asked::Give(via.clone(), from.clone(), message.header),
+            _ => return false,
+        };
+        self.joined.exchange.get().is_some_and(|exchange| exchange.waiting.try_send(asked).is_ok())
+    }
+
+    /// Members of the ring that are alive, with their schemas.
+    pub(super) fn schema_neighbours(&self) -> Vec<Neighbour> {
+        let Some(messenger) = self.members() else { return Vec::new() };
+        messenger.with_gossip(|gossip| {
+            let own = gossip.local.state().value(ApplicationState::NetVersion).map(str::to_owned);
+            let alive = gossip.peers().iter().filter(|(_, peer)| peer.is_alive && peer.is_member());
+            let neighbour = |(address, peer): (&SocketAddr, &gossip::Peer)| {
+                let value = |of| peer.state.value(of);
+                let version = types::literal::parse_uuid(value(ApplicationState::Schema)?)?;
+                let release = value(ApplicationState::ReleaseVersion);
+                let exchanges = release.is_some_and(|release| release.starts_with(MAJOR_VERSION))
+                    && value(ApplicationState::NetVersion) == own.as_deref();
+                Some(Neighbour { address: *address, version, exchanges })
+            };
+            alive.filter_map(neighbour).collect()
+        })
+    }
+}
+
+/// Schemas are exchanged within a major version of Cassandra.
+const MAJOR_VERSION: &str = "5";
+
+async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Receiver<Asked>) {
+    let Some(env) = node.upgrade().map(|node| node.env.clone()) else { return };
+    let now = || Duration::from_nanos(env.clock.monotonic_nanos());
+    let mut pulls = Pulls::new(now());
+    loop {
+        let next = tokio::select! {
+            next = asked.recv() => next,
+            () = env.sleep(LOOK) => None,
+        };
+        let Some(node) = node.upgrade() else { return };
+        match next {
+            None => {}
+            Some(Asked::Take(from, payload)) => drop(take(&node, from.address, &payload).await),
+            Some(Asked::Give(via, from, header)) => give(&node, &via, &from, &header).await,
+            Some(Asked::Pulled(from, version, answer)) => {
+                let merged = pulled(&node, from, version, answer).await;
+                pulls.ended(now(), version, merged);
+            }
+        }
+        let Some(messenger) = node.members() else { continue };
+        let neighbours = node.schema_neighbours();
+        for (peer, version) in pulls.look(now(), node.schema().version, &neighbours) {
+            tracing::info!(%peer, "this node asks another one for its schema");
+            let answer = messenger.request(peer, Request::new(Verb::SchemaPullReq, Bytes::new(), LIFE).silent());
+            let waiting = waiting.clone();
+            tokio::task::spawn_local(async move {
+                let answer = answer.await;
+                let _ = waiting.send(Asked::Pulled(peer, version, answer)).await;
+            });
+        }
+        let is_settled = !neighbours.is_empty() && pulls.is_settled();
+        node.joined.is_schema_settled.store(is_settled, Ordering::Release);
+    }
+}
+
+/// Whether the rows of another node are here now.
+async fn take(node: &Arc<Node>, from: SocketAddr, payload: &Bytes) -> bool {
+    let mutations = match messages::decode(payload, &node.schema()) {
+        Ok(mutations) => mutations,
+        Err(error) => {
+            tracing::error!(peer = %from, %error, "the schema of another node cannot be read");
+            return false;
+        }
+    };
+    match node.merge_schema(mutations).await {
+        Ok(changed) => {
+            if changed {
+                tracing::info!(peer = %from, "the schema has changed by what another node sent");
+            }
+            true
+        }
+        Err(error) => {
+            tracing::error!(peer = %from, %error, "the schema of another node cannot be put in force");
+            false
+        }
+    }
+}
+
+async fn give(node: &Arc<Node>, via: &Messenger, from: &Peer, header: &Header) {
+    let engine = Arc::clone(&node.engine);
+    let job = move || storage::schema_change::all_rows(&engine).map(|rows| messages::encode(&rows));
+    let answer = match node.env.blocking("schema", job).await {
+        Ok(Ok(payload)) => Ok(Bytes::from(payload)),
+        Ok(Err(error)) => {
+            tracing::error!(peer = %from.address, %error, "the schema cannot be read for another node");
+            Err(FailureReason::Unknown)
+        }
+        Err(_) => Err(FailureReason::Unknown),
+    };
+    via.answer(from, header, answer);
+}
+
+async fn pulled(node: &Arc<Node>, from: SocketAddr, version: Version, answer: Result<Envelope, Unanswered>) -> bool {
+    // a push has come in between
+    if node.schema().version == version {
+        return true;
+    }
+    match answer {
+        Ok(answer) => take(node, from, &answer.payload).await,
+        Err(error) => {
+            tracing::warn!(peer = %from, %error, "another node does not give its schema; it is asked again later");
+            false
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Whom to ask for its schema, and when: a state machine without clock or network. Agrees with
+//! `org.apache.cassandra.schema.MigrationCoordinator`.
+//!
+//! Each version that a neighbour tells of and that differs from ours is fetched once, from one of
+//! those who have it. A change is pushed to everybody at once, so what is told by gossip is usually
+//! on its way already: only what has not come after [`DELAY`] is asked for. A node that has just
+//! joined asks at once.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// For so long a push may be on its way before the schema is asked for, and for so long after a
+/// pull that failed nothing is asked.
+pub(super) const DELAY: Duration = Duration::from_secs(60);
+/// The same for a node that has joined less than [`DELAY`] ago.
+pub(super) const EARLY_DELAY: Duration = Duration::from_secs(1);
+
+/// The version of a schema.
+pub(super) type Version = [u8; 16];
+
+/// A neighbour that is alive and a member of the ring.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Neighbour {
+    pub address: SocketAddr,
+    /// What it tells of its schema.
+    pub version: Version,
+    /// It speaks the messaging version of this node and is of the same major version: schemas are
+    /// exchanged with no others.
+    pub exchanges: bool,
+}
+
+/// The versions that neighbours have.
+#[derive(Debug)]
+pub(super) struct Pulls {
+    /// When this node joined; all times are on the caller's monotonic clock.
+    joined: Duration,
+    versions: BTreeMap<Version, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// Not asked for before.
+    not_before: Duration,
+    is_received: bool,
+    /// Who is being asked.
+    asked: Option<SocketAddr>,
+    /// Who was asked last: the next is somebody else.
+    last: Option<SocketAddr>,
+}
+
+impl Pulls {
+    pub fn new(now: Duration) -> Self {
+        Self { joined: now, versions: BTreeMap::new() }
+    }
+
+    fn delay(&self, now: Duration, early: Duration) -> Duration {
+        if now < self.joined + DELAY { early } else { DELAY }
+    }
+
+    /// Looks at the neighbours as they are now, and gives those that are to be asked. Of each,
+    /// [`Pulls::ended`] must be told.
+    pub fn look(&mut self, now: Duration, own: Version, neighbours: &[Neighbour]) -> Vec<(SocketAddr, Version)> {
+        self.versions.retain(|version, known| {
+            known.asked.is_some() || neighbours.iter().any(|neighbour| neighbour.version == *version)
+        });
+        let first = now + self.delay(now, Duration::ZERO);
+        for neighbour in neighbours {
+            let new = || Known { not_before: first, is_received: false, asked: None, last: None };
+            let known = self.versions.entry(neighbour.version).or_insert_with(new);
+            known.is_received |= neighbour.version == own;
+        }
+        let mut to_ask = Vec::new();
+        for (version, known) in &mut self.versions {
+            if known.is_received || known.asked.is_some() || now < known.not_before {
+                continue;
+            }
+            let have = neighbours.iter().filter(|neighbour| neighbour.version == *version && neighbour.exchanges);
+            let mut have: Vec<SocketAddr> = have.map(|neighbour| neighbour.address).collect();
+            have.sort();
+            let next = have.iter().find(|address| known.last.is_none_or(|last| **address > last));
+            known.asked = next.or(have.first()).copied();
+            known.last = known.asked.or(known.last);
+            to_ask.extend(known.asked.map(|address| (address, *version)));
+        }
+        to_ask
+    }
+
+    /// A pull has ended; `merged`: this node has the rows now.
+    pub fn ended(&mut self, now: Duration, version: Version, merged: bool) {
+        let delay = self.delay(now, EARLY_DELAY);
+        if let Some(known) = self.versions.get_mut(&version) {
+            known.asked = None;
+            known.is_received |= merged;
+            known.not_before = now + delay;
+        }
+    }
+
+    /// Whether every version that neighbours have told of is here.
+    pub fn is_settled(&self) -> bool {
+        self.versions.values().all(|known| known.is_received)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn neighbour(last: u8, version: u8) -> Neighbour {
+        Neighbour { address: SocketAddr::from(([127, 0, 0, last], 7000)), version: [version; 16], exchanges: true }
+    }
+
+    fn asked(pulls: &[(SocketAddr, Version)]) -> Vec<(String, u8)> {
+        pulls.iter().map(|(address, version)| (address.ip().to_string(), version[0])).collect()
+    }
+
+    #[test]
+    fn a_node_that_has_just_joined_asks_at_once() {
+        let mut pulls = Pulls::new(SECOND);
+        let neighbours = [neighbour(2, 7), neighbour(3, 7), neighbour(4, 1)];
+        assert_eq!(asked(&pulls.look(SECOND, [1; 16], &neighbours)), [("127.0.0.2".to_owned(), 7)]);
+        assert!(pulls.look(SECOND * 2, [1; 16], &neighbours).is_empty(), "one at a time");
+        assert!(!pulls.is_settled());
+        // it fails: a second later another one is asked
+        pulls.ended(SECOND * 2, [7; 16], false);
+        assert!(pulls.look(SECOND * 2, [1; 16], &neighbours).is_empty());
+        assert_eq!(asked(&pulls.look(SECOND * 3, [1; 16], &neighbours)), [("127.0.0.3".to_owned(), 7)]);
+        pulls.ended(SECOND * 4, [7; 16], true);
+        // merged with what is here it may be another version, but it is not asked for again
+        assert!(pulls.look(SECOND * 9, [9; 16], &neighbours).is_empty());
+        assert!(pulls.is_settled());
+    }
+
+    #[test]
+    fn later_a_push_has_time_to_come() {
+        let mut pulls = Pulls::new(Duration::ZERO);
+        let at = |seconds: u64| Duration::from_secs(seconds);
+        let neighbours = [neighbour(2, 7)];
+        assert!(pulls.look(at(100), [1; 16], &neighbours).is_empty());
+        assert!(pulls.look(at(159), [1; 16], &neighbours).is_empty());
+        assert_eq!(pulls.look(at(160), [1; 16], &neighbours).len(), 1);
+        pulls.ended(at(161), [7; 16], false);
+        assert!(pulls.look(at(220), [1; 16], &neighbours).is_empty());
+        assert_eq!(pulls.look(at(221), [1; 16], &neighbours).len(), 1);
+        pulls.ended(at(222), [7; 16], true);
+        // another change, whose push comes in time
+        let neighbours = [neighbour(2, 8)];
+        assert!(pulls.look(at(300), [7; 16], &neighbours).is_empty());
+        assert!(pulls.look(at(301), [8; 16], &neighbours).is_empty());
+        assert!(pulls.look(at(400), [8; 16], &neighbours).is_empty());
+    }
+
+    #[test]
+    fn nobody_is_asked_who_does_not_exchange() {
+        let mut pulls = Pulls::new(Duration::ZERO);
+        let other = Neighbour { exchanges: false, ..neighbour(2, 7) };
+        assert!(pulls.look(SECOND, [1; 16], std::slice::from_ref(&other)).is_empty());
+        assert_eq!(asked(&pulls.look(SECOND, [1; 16], &[other, neighbour(3, 7)])), [("127.0.0.3".to_owned(), 7)]);
+        // who is gone while it is asked is not waited for twice
+        assert!(pulls.look(SECOND, [1; 16], &[]).is_empty());
+        pulls.ended(SECOND, [7; 16], false);
+        assert!(pulls.look(SECOND, [1; 16], &[]).is_empty());
+        assert!(pulls.is_settled());
+    }
+}

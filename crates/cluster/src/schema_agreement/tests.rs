@@ -1,0 +1,192 @@
+//! Several nodes of one seed change the schema, on either side of cut networks and while one of them
+//! is away. In the end all have one version, and nothing that was answered is lost.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use env::Random;
+use schema::rows_form::{SchemaRow, rows_of};
+use schema::{KeyspaceMetadata, Schema, TableId, TableMetadata};
+
+use crate::schema_agreement::waiting::AGREEMENT_WAIT;
+use crate::testing::SimRing;
+
+/// A change that was missed is asked for after a minute; then the others ask for what that made.
+const CONVERGENCE_MAX: Duration = Duration::from_secs(300);
+
+/// A change of the schema, as a function.
+type Change = Box<dyn Fn(&Schema) -> Option<Schema> + Send>;
+
+/// A keyspace with no tables, or the present one with another table.
+fn create(keyspace: String, table: Option<u8>) -> Change {
+    Box::new(move |schema| {
+        let like = schema.keyspaces["system_traces"].as_ref();
+        let present = schema.keyspaces.get(&keyspace).map(Arc::as_ref);
+        let mut after = present.cloned().unwrap_or_else(|| {
+            let mut new = KeyspaceMetadata { name: keyspace.clone(), ..like.clone() };
+            new.tables.clear();
+            new
+        });
+        if let Some(number) = table {
+            let (events, name) = (&like.tables["events"], format!("t{number}"));
+            let (kind, flags, params) = (events.kind, events.flags, events.params.clone());
+            let (id, specs) = (TableId([number; 16]), events.specs());
+            let table = TableMetadata::new(id, &keyspace, &name, kind, flags, params, specs, Default::default(), None);
+            after.tables.insert(name, Arc::new(table));
+        }
+        (present != Some(&after)).then(|| schema.with_keyspace(after))
+    })
+}
+
+fn comment(keyspace: String, table: String, text: String) -> Change {
+    Box::new(move |schema| {
+        let mut after = schema.keyspaces.get(&keyspace)?.as_ref().clone();
+        let mut changed = TableMetadata::clone(after.tables.get(&table)?);
+        changed.params.comment.clone_from(&text);
+        after.tables.insert(table.clone(), Arc::new(changed));
+        Some(schema.with_keyspace(after))
+    })
+}
+
+fn drop_table(keyspace: String, table: String) -> Change {
+    Box::new(move |schema| {
+        let mut after = schema.keyspaces.get(&keyspace)?.as_ref().clone();
+        after.tables.remove(&table)?;
+        Some(schema.with_keyspace(after))
+    })
+}
+
+impl SimRing {
+    /// Changes the schema through a node. False: there is nothing to change.
+    fn change(&self, machine: usize, change: Change) -> bool {
+        let decide = move |schema: &Schema| change(schema).ok_or(());
+        self.world.block_on(self.node(machine).change_schema(decide)).expect("stored").is_ok()
+    }
+
+    fn versions(&self) -> BTreeSet<[u8; 16]> {
+        self.living().into_iter().map(|machine| self.node(machine).schema().version).collect()
+    }
+
+    fn converge(&self) {
+        let agreed = self.world.run_until(CONVERGENCE_MAX, || self.versions().len() == 1);
+        assert!(agreed, "seed {}: one version", self.world.seed());
+        let rows: Vec<Vec<SchemaRow>> = self.living().into_iter().map(|machine| self.schema_rows(machine)).collect();
+        assert!(rows.windows(2).all(|pair| pair[0] == pair[1]), "seed {}: one schema in force", self.world.seed());
+    }
+
+    fn schema_rows(&self, machine: usize) -> Vec<SchemaRow> {
+        let schema = self.node(machine).schema();
+        schema
+            .keyspaces
+            .values()
+            .filter(|keyspace| !keyspace.is_virtual)
+            .flat_map(|keyspace| rows_of(keyspace))
+            .collect()
+    }
+}
+
+#[test]
+fn a_change_is_everywhere_when_its_wait_ends() {
+    let mut ring = SimRing::new(3, &["dc1", "dc1", "dc1"]);
+    assert_eq!(ring.versions().len(), 1, "new nodes have one schema");
+    assert!(ring.change(0, create("ks".to_owned(), Some(1))));
+    let lacking = ring.world.block_on(ring.node(0).wait_for_schema_agreement(AGREEMENT_WAIT));
+    assert_eq!(lacking, []);
+    ring.converge();
+    assert!(ring.node(2).schema().table("ks", "t1").is_some());
+    // who is down is not waited for, and has it after its start
+    ring.kill(2);
+    ring.agree();
+    assert!(ring.change(1, create("ks".to_owned(), Some(2))));
+    assert!(ring.change(0, drop_table("ks".to_owned(), "t1".to_owned())));
+    let lacking = ring.world.block_on(ring.node(1).wait_for_schema_agreement(AGREEMENT_WAIT));
+    assert_eq!(lacking, []);
+    ring.start(2);
+    ring.agree();
+    ring.converge();
+    assert_eq!(ring.node(2).schema().keyspaces["ks"].tables.keys().collect::<Vec<_>>(), ["t2"]);
+}
+
+/// The other node is up, but nothing reaches it any more: the wait ends, and names it.
+#[test]
+fn who_does_not_have_a_change_is_named() {
+    let ring = SimRing::new(4, &["dc1", "dc1"]);
+    ring.world.network().block(0, 1);
+    assert!(ring.change(0, create("ks".to_owned(), None)));
+    let lacking = ring.world.block_on(ring.node(0).wait_for_schema_agreement(Duration::from_secs(3)));
+    assert_eq!(lacking, [ring.address(1)]);
+    ring.world.network().heal();
+    ring.converge();
+}
+
+#[test]
+fn schemas_agree_after_bad_days() {
+    for seed in 1..=2 {
+        let mut ring = SimRing::new(seed, &["dc1", "dc1", "dc2"]);
+        let dice = ring.world.dice();
+        // (keyspace, table) that were created and that nobody has dropped
+        let mut kept: BTreeSet<(String, u8)> = BTreeSet::new();
+        for number in 1..=24_u8 {
+            match dice.below(8) {
+                0 => ring.world.network().block(dice.below(3) as usize, dice.below(3) as usize),
+                1 => ring.world.network().heal(),
+                2 if ring.living().len() == 3 => ring.kill(1 + dice.below(2) as usize),
+                3 => {
+                    ring.world.network().heal();
+                    (0..3)
+                        .filter(|machine| !ring.living().contains(machine))
+                        .collect::<Vec<_>>()
+                        .into_iter()
+                        .for_each(|machine| ring.start(machine));
+                }
+                _ => {}
+            }
+            ring.world.run_for(Duration::from_millis(dice.below(20_000)));
+            let living = ring.living();
+            let through = living[dice.below(living.len() as u64) as usize];
+            let keyspace = format!("ks{}", dice.below(2));
+            let known: Vec<String> = ring
+                .node(through)
+                .schema()
+                .keyspace(&keyspace)
+                .map_or_else(Vec::new, |keyspace| keyspace.tables.keys().cloned().collect());
+            let table = known.get(dice.below(known.len().max(1) as u64) as usize).cloned();
+            match (dice.below(4), table) {
+                // one node that drops what another alters leaves a table without columns: not here
+                (0, Some(table)) if keyspace == "ks0" => {
+                    drop(ring.change(through, comment(keyspace, table, format!("by {number}"))))
+                }
+                (1, Some(table)) if keyspace == "ks1" => {
+                    kept.remove(&(keyspace.clone(), table[1..].parse().expect("a number")));
+                    ring.change(through, drop_table(keyspace, table));
+                }
+                _ => {
+                    assert!(ring.change(through, create(keyspace.clone(), Some(number))));
+                    kept.insert((keyspace, number));
+                }
+            }
+        }
+        ring.world.network().heal();
+        for machine in 0..3 {
+            if !ring.living().contains(&machine) {
+                ring.start(machine);
+            }
+        }
+        ring.agree();
+        ring.converge();
+        for (keyspace, number) in kept {
+            let table = format!("t{number}");
+            assert!(
+                ring.node(0).schema().table(&keyspace, &table).is_some(),
+                "seed {seed}: {keyspace}.{table} is lost"
+            );
+        }
+        // a restart reads the same from the disk, once the log has it
+        ring.world.run_for(Duration::from_secs(1));
+        let before = ring.versions();
+        ring.kill(2);
+        ring.start(2);
+        assert_eq!(BTreeSet::from([ring.node(2).schema().version]), before, "seed {seed}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Waiting until others have the schema, or this node has theirs.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use internode::Verb;
+use membership::{Pending, Request};
+use schema::system::is_system_keyspace;
+
+use crate::node::Node;
+
+/// A change of the schema waits for so long for those who are up: as drivers do by default.
+pub const AGREEMENT_WAIT: Duration = Duration::from_secs(10);
+/// A node that is new in its ring waits for so long for the schema.
+const FIRST_SCHEMA_WAIT: Duration = Duration::from_secs(10);
+/// Pauses between two looks: the first, which doubles, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
+/// A node that does not answer is asked again after so long.
+const ROUND: Duration = Duration::from_secs(1);
+
+impl Node {
+    /// Waits until the members that are up have the schema that this node has; those who do not in
+    /// the end. A node alone waits for nobody.
+    pub async fn wait_for_schema_agreement(&self, limit: Duration) -> Vec<SocketAddr> {
+        let Some(messenger) = self.members() else { return Vec::new() };
+        let begun = self.env.now();
+        let up = || self.schema_neighbours().into_iter().map(|neighbour| neighbour.address);
+        let mut lacking: Vec<SocketAddr> = up().collect();
+        let mut pause = PAUSE.0;
+        loop {
+            let ask = |peer: &SocketAddr| {
+                let request = Request::new(Verb::SchemaVersionReq, Bytes::new(), ROUND).silent();
+                (*peer, messenger.request(*peer, request))
+            };
+            let asked: Vec<(SocketAddr, Pending)> = lacking.iter().map(ask).collect();
+            let round = self.env.now();
+            for (peer, answer) in asked {
+                let left = ROUND.saturating_sub(self.env.elapsed(round));
+                let answer = tokio::select! {
+                    answer = answer => answer.ok(),
+                    () = self.env.sleep(left) => None,
+                };
+                if answer.is_some_and(|answer| answer.payload.as_ref() == self.schema().version) {
+                    lacking.retain(|other| *other != peer);
+                }
+            }
+            // who has gone down meanwhile takes the schema over when it comes back
+            let alive: Vec<SocketAddr> = up().collect();
+            lacking.retain(|peer| alive.contains(peer));
+            if lacking.is_empty() || self.env.elapsed(begun) >= limit {
+                return lacking;
+            }
+            self.env.sleep(pause).await;
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    /// A node without a schema of its own waits until it has that of its ring: until then it could
+    /// answer nothing that it is asked. The first node of a ring has nobody to wait for.
+    pub(crate) async fn wait_for_first_schema(&self) {
+        let has_own = self.schema().keyspaces.keys().any(|name| !is_system_keyspace(name));
+        let Some(messenger) = self.members() else { return };
+        let knows_others = messenger.with_gossip(|gossip| gossip.peers().values().any(|peer| peer.is_member()));
+        if has_own || !knows_others {
+            return;
+        }
+        let begun = self.env.now();
+        while self.env.elapsed(begun) < FIRST_SCHEMA_WAIT {
+            let is_settled = self.joined.is_schema_settled.load(Ordering::Acquire);
+            let own = self.schema().version;
+            let neighbours = self.schema_neighbours();
+            if !neighbours.is_empty() && (is_settled || neighbours.iter().all(|neighbour| neighbour.version == own)) {
+                return;
+            }
+            self.env.sleep(PAUSE.1).await;
+        }
+        tracing::warn!("no node of the ring has given its schema yet; this one goes on with what it has");
+    }
+}
