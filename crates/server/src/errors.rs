@@ -86,6 +86,10 @@ pub(crate) fn of_request(error: RequestError) -> CqlError {
         RequestError::Unplaced { keyspace, error } => {
             CqlError::Server(format!("keyspace {keyspace} cannot be placed on the ring: {error}"))
         }
+        RequestError::NeedsPaxos { keyspace } => CqlError::Invalid(format!(
+            "conditional statements (IF) and reads at SERIAL are not done yet where other nodes have copies of the partition \
+             (keyspace {keyspace})"
+        )),
         RequestError::Write(failed) => of_write(failed.cause, failed.answers),
     }
 }

@@ -1,19 +1,23 @@
 //! Conditional statements: a partition's lock is held from the read to the write.
 //!
-//! The ring has one node: what Paxos agrees on among several, a lock decides here. The lock is released as
-//! soon as memtables have the write. The next statement of the partition reads that write; what it writes
-//! stands behind it in the log. A statement that writes nothing (its condition does not hold, or it is a read
-//! at SERIAL) waits until the log is durable up to what it has read: otherwise a power cut could take back
-//! what its client was told. Agrees in role with `org.apache.cassandra.service.paxos`.
+//! Only of partitions that this node alone has: what Paxos agrees on among several replicas, a lock
+//! decides here. A partition that other nodes have copies of is refused, reads at SERIAL too.
+//!
+//! The lock is released as soon as memtables have the write. The next statement of the partition
+//! reads that write; what it writes stands behind it in the log. A statement that writes nothing
+//! (its condition does not hold, or it is a read at SERIAL) waits until the log is durable up to
+//! what it has read: otherwise a power cut could take back what its client was told. Agrees in role
+//! with `org.apache.cassandra.service.paxos`.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 
 use rows::Mutation;
 use schema::TableMetadata;
-use types::{Consistency, DecoratedKey, WriteKind};
+use types::{Consistency, DecoratedKey, Token, WriteKind};
 
 use super::error::RequestError;
+use super::plan::placement;
 use crate::node::Node;
 use crate::replica::apply::{WriteError, within};
 use crate::sampling::Sampler;
@@ -56,6 +60,7 @@ impl Node {
         decide: impl AsyncFnOnce() -> Result<Option<Mutation>, E>,
     ) -> Result<(), CasError<E>> {
         let Cas { table, key, serial, commit } = cas;
+        self.check_is_alone(&table.keyspace, key.token)?;
         let agreed = self.plan_partition(&table.keyspace, key.token, serial, WriteKind::Cas)?;
         let committed = self.plan_partition(&table.keyspace, key.token, commit, WriteKind::Cas)?;
         let Some(held) = self.lock_partition(table, key).await else {
@@ -76,6 +81,18 @@ impl Node {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a partition that other nodes have copies of, or are about to: a lock of this node does
+    /// not hold there, and the others would not get what is written.
+    pub(super) fn check_is_alone(&self, keyspace: &str, token: Token) -> Result<(), RequestError> {
+        let ring = self.ring.load();
+        let Some(placement) = placement(&ring, keyspace)? else { return Ok(()) };
+        let mut replicas = placement.natural(token).iter().chain(placement.pending(token));
+        match replicas.all(|id| *id == ring.local_id()) {
+            true => Ok(()),
+            false => Err(RequestError::NeedsPaxos { keyspace: keyspace.to_owned() }),
+        }
     }
 
     /// Waits until everything that a read of this partition has just seen is durable.

@@ -26,6 +26,12 @@ pub enum RequestError {
         /// What is wrong with its replication.
         error: ReplicationError,
     },
+    /// A conditional statement, or a read at SERIAL, of a partition that other nodes have copies of:
+    /// they would have to agree by Paxos, which this node does not speak yet. Nothing was sent.
+    NeedsPaxos {
+        /// The keyspace.
+        keyspace: String,
+    },
     /// A write was sent and not acknowledged by as many as its level needs. Boxed, so that results stay small.
     Write(Box<FailedWrite>),
 }

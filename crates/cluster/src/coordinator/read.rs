@@ -35,6 +35,9 @@ impl Node {
             return self.read_now(request, level, figures, is_blocked, build).await;
         }
         let partition = request.commands.first().and_then(partition_of);
+        if let Some((table, key)) = &partition {
+            self.check_is_alone(&table.keyspace, key.token).map_err(FailedRead::Refused)?;
+        }
         let built = self.read_now(request, level, figures, is_blocked, build).await?;
         if let Some((table, key)) = partition {
             let waited = self.wait_for_what_was_read(&table, &key).await;
