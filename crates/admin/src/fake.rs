@@ -40,6 +40,12 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|node: &FakeNode, _: &GetTokenFile| Ok(node.0.lock().expect("no panic inside").token_file.clone()))
         .add(|node: &FakeNode, _: &Drain| node.called("drain".to_owned()))
         .add(|node: &FakeNode, change: &TransportChange| node.called(format!("transport {change:?}")))
+        .add(|node: &FakeNode, _: &GetGossip| node.gossip())
+        .add(|node: &FakeNode, change: &GossipChange| node.called(format!("gossip {change:?}")))
+        .add(|_: &FakeNode, _: &GetMessages| {
+            let small = MessagePool { completed: 2, ..MessagePool::default() };
+            Ok(MessagePools { small, ..MessagePools::default() })
+        })
         .add(|node: &FakeNode, _: &GetTables| node.tables())
         .add(|node: &FakeNode, _: &GetClientLatencies| node.client_latencies())
         .add(|node: &FakeNode, _: &GetPools| node.pools())
@@ -293,6 +299,37 @@ impl FakeNode {
         let range = |(start, end): (&i64, &i64)| RangeInfo { start: *start, end: *end, replicas: vec![0] };
         let ranges = starts.zip(&node.tokens).map(range).collect();
         Ok(RingInfo { endpoints: vec![endpoint(node)], note: None, ranges })
+    }
+
+    fn gossip(&self) -> Result<Vec<GossipState>> {
+        let node = self.node()?;
+        let status = "NORMAL,-1068347564768320459";
+        let states = [
+            ("STATUS", 29, status),
+            ("LOAD", 401, "118320.0"),
+            ("SCHEMA", 410, &node.schema_version),
+            ("DC", 8, &node.data_center),
+            ("RACK", 10, &node.rack),
+            ("RELEASE_VERSION", 5, &node.release_version),
+            ("RPC_ADDRESS", 4, &node.rpc_address),
+            ("NET_VERSION", 1, "13"),
+            ("HOST_ID", 2, &node.host_id),
+            ("RPC_READY", 31, "true"),
+            ("NATIVE_ADDRESS_AND_PORT", 3, "127.0.0.1:9042"),
+            ("STATUS_WITH_PORT", 28, status),
+            ("SSTABLE_VERSIONS", 6, "bti-da"),
+            ("TOKENS", 27, "\0\0"),
+        ];
+        let states = states.map(|(name, version, value)| (name.to_owned(), version, value.to_owned()));
+        let this = GossipState {
+            address: node.address,
+            storage_port: node.storage_port,
+            generation: 1_795_253_870,
+            heartbeat: 420,
+            states: states.to_vec(),
+            phi: None,
+        };
+        Ok(vec![this])
     }
 
     fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {

@@ -16,6 +16,7 @@ use crate::verb::{AdminApi, AdminError};
 
 mod text;
 
+mod assassinate;
 mod autocompaction;
 mod caches;
 mod cleanup;
@@ -27,6 +28,7 @@ mod compactionthreshold;
 mod concurrentcompactors;
 mod describecluster;
 mod describering;
+mod failuredetector;
 mod forcecompact;
 mod garbagecollect;
 mod getcompactionthroughput;
@@ -230,6 +232,14 @@ verbs! {
     Truncatehints(handoff::Truncate),
     /// Print all pending hints that this node has
     Listpendinghints(handoff::ListPending),
+    /// Disable gossip (effectively marking the node down)
+    Disablegossip(switches::DisableGossip),
+    /// Reenable gossip
+    Enablegossip(switches::EnableGossip),
+    /// Forcefully remove a dead node without re-replicating any data. Use as a last resort if you cannot removenode
+    Assassinate(assassinate::Args),
+    /// Shows the failure detector information for the cluster
+    Failuredetector(failuredetector::Args),
     /// Shows the gossip information for the cluster
     Gossipinfo(gossipinfo::Args),
     /// Import new SSTables to the system
@@ -275,7 +285,6 @@ verbs! {
 
 /// Verbs of Cassandra 5.0.8 that we do not have.
 const REFUSED: &[&str] = &[
-    "assassinate",
     "autorepairstatus",
     "bootstrap",
     "checktokenmetadata",
@@ -287,16 +296,13 @@ const REFUSED: &[&str] = &[
     "disablebackup",
     "disablebinary",
     "disablefullquerylog",
-    "disablegossip",
     "disableoldprotocolversions",
     "dropcidrgroup",
     "enableauditlog",
     "enablebackup",
     "enablebinary",
     "enablefullquerylog",
-    "enablegossip",
     "enableoldprotocolversions",
-    "failuredetector",
     "gcstats",
     "getauditlog",
     "getauthcacheconfig",

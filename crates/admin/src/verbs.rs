@@ -9,6 +9,7 @@ use crate::verb::{Effect, Verb};
 
 mod caches;
 mod compaction;
+mod gossip;
 mod hints;
 mod monitoring;
 mod node;
@@ -24,6 +25,7 @@ pub use compaction::{
     Compact, CompactRequest, CompactionHistoryEntry, CompactionStats, GetCompactionHistory, GetCompactions,
     RunningCompaction, SetCompactionThroughput, SetConcurrentCompactors, StopRequest,
 };
+pub use gossip::{GetGossip, GetMessages, GossipChange, GossipState, MessagePool, MessagePools};
 pub use hints::{GetHandoff, GetPendingHints, HandoffChange, HandoffInfo, PendingHintsInfo};
 pub use monitoring::{
     ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables, NodeMetrics, PoolStats,
@@ -67,6 +69,9 @@ verbs! {
     GetTokenFile => Option<String>, "token_file", Reads;
     Drain => (), "drain", Changes;
     TransportChange => (), "change_transport", Changes;
+    GetGossip => Vec<GossipState>, "gossip", Reads;
+    GossipChange => (), "change_gossip", Changes;
+    GetMessages => MessagePools, "messages", Reads;
 
     GetTables => Vec<TableStats>, "tables", Reads;
     GetClientLatencies => ClientLatencies, "client_latencies", Reads;

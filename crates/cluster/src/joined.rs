@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use env::Wake;
-use membership::{Membership, Messenger};
+use membership::{Introduction, Membership, Messenger};
 
 use crate::node::Node;
 use crate::peers::Listener;
@@ -24,6 +24,8 @@ pub(crate) struct Joined {
     pub(crate) peers: OnceLock<Wake>,
     /// Hears what drivers are to be told of the ring.
     pub(crate) listener: OnceLock<Box<Listener>>,
+    /// What this node tells of itself when gossip is begun again.
+    pub(crate) introduction: OnceLock<Introduction>,
     /// Places of nodes that the snitch's file names.
     pub(crate) places: OnceLock<Places>,
     /// The way to the task that exchanges schemas. Set before the node joins.

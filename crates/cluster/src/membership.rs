@@ -68,17 +68,8 @@ impl Node {
         let cluster = &identity.cluster_name;
         let mut gossip = Options::new(identity.broadcast, cluster, settings.seeds);
         gossip.convict_threshold = settings.convict_threshold;
-        let introduction = Introduction {
-            host_id: types::literal::print_uuid(&identity.host_id),
-            tokens: identity.tokens.iter().map(|token| token.0).collect(),
-            data_center: identity.data_center.clone(),
-            rack: identity.rack.clone(),
-            release_version: RELEASE_VERSION.to_owned(),
-            native: identity.native,
-            schema: types::literal::print_uuid(&self.schema().version),
-            version: settings.version,
-            sstable_versions: settings.sstable_versions,
-        };
+        let introduction = self.introduction(settings.version, settings.sstable_versions);
+        let _ = self.joined.introduction.set(introduction.clone());
         let options = JoinOptions {
             links: LinkOptions {
                 listen: identity.listen,
@@ -121,6 +112,22 @@ impl Node {
         match applied.position {
             Some(position) => self.engine.log.wait_durable(position).await.map_err(|error| failed(error.to_string())),
             None => Ok(()),
+        }
+    }
+
+    /// What this node tells of itself.
+    pub(crate) fn introduction(&self, version: MessagingVersion, sstable_versions: String) -> Introduction {
+        let identity = &self.identity;
+        Introduction {
+            host_id: types::literal::print_uuid(&identity.host_id),
+            tokens: identity.tokens.iter().map(|token| token.0).collect(),
+            data_center: identity.data_center.clone(),
+            rack: identity.rack.clone(),
+            release_version: RELEASE_VERSION.to_owned(),
+            native: identity.native,
+            schema: types::literal::print_uuid(&self.schema().version),
+            version,
+            sstable_versions,
         }
     }
 

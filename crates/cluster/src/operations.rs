@@ -15,6 +15,7 @@ use std::fmt;
 pub mod caches;
 pub mod commit_log;
 pub mod compaction;
+pub mod gossip;
 pub mod partition;
 pub mod ring;
 pub mod snapshots;

@@ -130,7 +130,7 @@ fn step(node: &Weak<Node>, kept: &mut Kept) -> bool {
 }
 
 /// The bytes of this node's SSTables, as Java prints a double.
-fn load(engine: &Engine) -> String {
+pub(crate) fn load(engine: &Engine) -> String {
     let views = engine.tables().into_iter().map(|store| store.view());
     let bytes: u64 = views.map(|view| view.sstables.iter().map(|sstable| sstable.disk_size()).sum::<u64>()).sum();
     format!("{bytes}.0")

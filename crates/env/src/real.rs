@@ -7,6 +7,7 @@ mod heap;
 mod network;
 mod programs;
 mod random;
+mod started;
 mod tasks;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::Env;
 
 pub use descriptors::raise_descriptor_limit;
 pub use heap::give_back_free_memory;
+pub use started::{Started, start_program};
 
 /// The environment of a production process.
 pub fn env() -> Env {

@@ -18,12 +18,14 @@
 //! - [`peer`]: what is known of another node
 //! - [`exchange`]: SYN, ACK, ACK2
 //! - [`apply`]: what becomes of states that are received
+//! - [`assassinate`]: the removal of an endpoint that does not come back
 //! - [`round`]: what happens every second
 //! - [`shadow`]: the look at the ring before this node shows itself
 //!
 //! Must agree with `org.apache.cassandra.gms.Gossiper` and `FailureDetector` of Cassandra 5.0.8.
 
 pub mod apply;
+pub mod assassinate;
 pub mod detector;
 pub mod exchange;
 pub mod local;

@@ -298,3 +298,24 @@ fn convergence_grows_with_the_logarithm_of_the_ring() {
     }
     assert!(rounds_of[1] <= rounds_of[0] + 12, "{rounds_of:?}");
 }
+
+#[test]
+fn an_endpoint_that_does_not_come_back_is_removed_everywhere() {
+    let mut world = World::new(4, 11);
+    world.run(30);
+    world.nodes[3] = None;
+    world.run(60);
+    let now = world.now();
+    let first = world.nodes[0].as_mut().unwrap();
+    let known = &first.peers()[&address(3)].state;
+    let seen = (known.generation, known.heartbeat);
+    assert_eq!(first.assassinate(address(3), Some((seen.0, seen.1 - 1)), now), Err("heartbeat"));
+    assert_eq!(first.assassinate(address(3), Some((seen.0 - 1, seen.1)), now), Err("generation"));
+    assert_eq!(first.assassinate(address(3), Some(seen), now), Ok(()));
+    world.collect(0);
+    world.run(30);
+    for number in 0..3 {
+        let peer = &world.nodes[number].as_ref().unwrap().peers()[&address(3)];
+        assert!(!peer.is_member() && matches!(peer.status(), Some(Status::Left(Some(_)))), "node {number}");
+    }
+}

@@ -21,6 +21,9 @@ pub enum Command {
     /// Serve a node (also without this word).
     #[command(args_override_self = true)]
     Serve(Serve),
+    /// A ring of several nodes on this machine, to try things.
+    #[command(subcommand)]
+    Ring(crate::ring::Ring),
     /// Ask a running node, with the verbs of Cassandra's nodetool.
     #[command(disable_help_flag = true)]
     Nodetool {

@@ -9,6 +9,7 @@ mod arguments;
 mod configuration;
 mod heap;
 mod log;
+mod ring;
 mod serve;
 mod unhonoured;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     match program.command {
         None => serve::run(program.serve),
         Some(Command::Serve(serve)) => serve::run(serve),
+        Some(Command::Ring(ring)) => ring::run(&ring),
         Some(Command::Nodetool { arguments }) => nodetool(&arguments),
         Some(Command::Sstable { arguments }) => sstable(&arguments),
         Some(Command::Shell { .. }) => later("shell"),

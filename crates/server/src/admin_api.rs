@@ -9,6 +9,7 @@
 
 mod caches;
 mod compaction;
+mod gossip;
 mod hints;
 mod monitoring;
 mod node;
@@ -77,6 +78,7 @@ fn functions() -> Functions<NodeAdmin> {
     for add_to in [
         caches::add_to,
         compaction::add_to,
+        gossip::add_to,
         hints::add_to,
         monitoring::add_to,
         node::add_to,

@@ -14,6 +14,7 @@ mod clients;
 mod cql_metrics;
 mod empty;
 mod gossip_info;
+mod internode;
 mod pending_hints;
 mod row;
 mod settings;
@@ -79,6 +80,7 @@ const FAMILIES: &[&[VirtualTable]] = &[
     empty::TABLES,
     pending_hints::TABLES,
     gossip_info::TABLES,
+    internode::TABLES,
     settings::TABLES,
     snapshots::TABLES,
     sstable_tasks::TABLES,

@@ -1,8 +1,8 @@
-//! `nodetool statusbinary`, `statusgossip`, `statusbackup`: whether a part of the
-//! node runs; `disablebinary` and `enablebinary`, which print nothing.
+//! `nodetool statusbinary`, `statusgossip`, `statusbackup`: whether a part of the node runs;
+//! `disablebinary`, `enablebinary`, `disablegossip` and `enablegossip`, which print nothing.
 
 use crate::nodetool::{Context, Outcome};
-use crate::verbs::{GetNode, TransportChange};
+use crate::verbs::{GetNode, GossipChange, TransportChange};
 
 #[derive(clap::Args)]
 pub(crate) struct Binary {}
@@ -19,6 +19,12 @@ pub(crate) struct DisableBinary {
 
 #[derive(clap::Args)]
 pub(crate) struct EnableBinary {}
+
+#[derive(clap::Args)]
+pub(crate) struct DisableGossip {}
+
+#[derive(clap::Args)]
+pub(crate) struct EnableGossip {}
 
 /// Incremental backups are not done.
 #[derive(clap::Args)]
@@ -49,6 +55,18 @@ impl EnableBinary {
 impl Gossip {
     pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         Ok(writeln!(context.out, "{}", word(context.api.ask(&GetNode {})?.gossip_active))?)
+    }
+}
+
+impl DisableGossip {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
+        Ok(context.api.ask(&GossipChange::Stop)?)
+    }
+}
+
+impl EnableGossip {
+    pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
+        Ok(context.api.ask(&GossipChange::Start)?)
     }
 }
 

@@ -127,6 +127,6 @@ impl EndpointInfo {
     }
 }
 
-fn join(address: &str, port: u16) -> String {
+pub(super) fn join(address: &str, port: u16) -> String {
     if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
 }

@@ -7,13 +7,13 @@ use admin::{Functions, Result};
 use cluster::clock::uuid_text;
 use cluster::identity::{PARTITIONER, RELEASE_VERSION};
 use cluster::operations::state::{self, StorageState};
-use cluster::operations::{caches, tables};
+use cluster::operations::{caches, gossip, tables};
 use native::ResumeError;
 
 use super::{NodeAdmin, failed, invalid, process, runtime, table_stats};
 
-/// endpoint_snitch: the only one.
-const SNITCH: &str = "org.apache.cassandra.locator.SimpleSnitch";
+/// The package of the classes of endpoint_snitch.
+const SNITCHES: &str = "org.apache.cassandra.locator";
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
     functions.add(info).add(keyspaces).add(token_file).add(drain).add(change_transport);
@@ -39,7 +39,7 @@ fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
         cluster_name: identity.cluster_name.clone(),
         release_version: RELEASE_VERSION.to_owned(),
         helenus_version: env!("CARGO_PKG_VERSION").to_owned(),
-        snitch: SNITCH.to_owned(),
+        snitch: format!("{SNITCHES}.{}", services.config.ring.snitch.class()),
         partitioner: PARTITIONER.to_owned(),
         data_center: identity.data_center.clone(),
         rack: identity.rack.clone(),
@@ -48,7 +48,7 @@ fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
         rpc_address: identity.native.ip().to_string(),
         native_port: admin.transport.address().port(),
         // a node alone has nobody to gossip with; what Cassandra says of one that could
-        gossip_active: state == StorageState::Serving,
+        gossip_active: gossip::is_active(node).unwrap_or(state == StorageState::Serving),
         native_transport_active: serving,
         mode: mode.to_owned(),
         schema_version: uuid_text(&services.node.schema().version),
@@ -92,14 +92,16 @@ fn token_file(admin: &NodeAdmin, _: &GetTokenFile) -> Result<Option<String>> {
     Ok(admin.token_file.clone())
 }
 
-/// Sends clients away, then flushes everything.
+/// Sends clients away, tells the other nodes, then flushes everything.
 fn drain(admin: &NodeAdmin, _: &Drain) -> Result<()> {
     if state::state(admin.cluster()) == StorageState::Drained {
         return Ok(());
     }
     tracing::info!("draining");
     runtime()?.block_on(async {
+        gossip::set_ready(admin.cluster(), false);
         admin.transport.stop_serving().await;
+        admin.cluster().leave().await;
         state::drain(admin.cluster()).await.map_err(failed)
     })?;
     tracing::info!("drained");
@@ -111,11 +113,15 @@ fn drain(admin: &NodeAdmin, _: &Drain) -> Result<()> {
 fn change_transport(admin: &NodeAdmin, change: &TransportChange) -> Result<()> {
     match *change {
         TransportChange::Close { force } => {
+            gossip::set_ready(admin.cluster(), false);
             runtime()?.block_on(admin.transport.pause(force));
             tracing::info!("clients are no longer served (disablebinary)");
         }
         TransportChange::Open => match runtime()?.block_on(admin.transport.resume()) {
-            Ok(()) => tracing::info!("clients are served again (enablebinary)"),
+            Ok(()) => {
+                gossip::set_ready(admin.cluster(), true);
+                tracing::info!("clients are served again (enablebinary)");
+            }
             Err(ResumeError::Ended) => {
                 return invalid("Unable to start native transport because the node was drained.");
             }

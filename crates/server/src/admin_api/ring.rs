@@ -3,9 +3,10 @@
 use admin::verbs::{EndpointInfo, EndpointState, GetEndpoints, GetRing, RangeInfo, RingInfo};
 use admin::{Functions, Result};
 use cluster::clock::uuid_text;
-use cluster::identity::RELEASE_VERSION;
+use cluster::operations::gossip::{self, Known};
 use cluster::operations::ring::{ownership, snapshot};
 use cluster::operations::{partition, tables};
+use internode::payload::gossip::ApplicationState;
 use ring::{Endpoint, EndpointId, Ring, State};
 
 use super::{NodeAdmin, of_operation, table_stats};
@@ -21,9 +22,10 @@ fn ring(admin: &NodeAdmin, request: &GetRing) -> Result<RingInfo> {
     // ids of endpoints in the order of their addresses
     let mut ids: Vec<EndpointId> = (0u32..).map(EndpointId).take(ring.endpoints().len()).collect();
     ids.sort_by_key(|id| ring.endpoint(*id).address);
+    let known = gossip::known(admin.cluster());
     let info = |id: &EndpointId| {
         let owns = shares.as_ref().ok().and_then(|shares| shares.get(id.index())).copied();
-        EndpointInfo { owns, ..endpoint(admin, &ring, *id) }
+        EndpointInfo { owns, ..endpoint(admin, &ring, *id, &known) }
     };
     let position = |id: &EndpointId| ids.iter().position(|known| known == id);
     let placement = request.keyspace.as_deref().and_then(|keyspace| ring.placement(keyspace));
@@ -33,11 +35,14 @@ fn ring(admin: &NodeAdmin, request: &GetRing) -> Result<RingInfo> {
     Ok(RingInfo { ranges: ranges.collect(), endpoints: ids.iter().map(info).collect(), note: shares.err() })
 }
 
-/// An endpoint without its share. Load and versions of other nodes are not known here.
-fn endpoint(admin: &NodeAdmin, ring: &Ring, id: EndpointId) -> EndpointInfo {
+/// An endpoint without its share. Load and versions of other nodes are what gossip tells of them.
+fn endpoint(admin: &NodeAdmin, ring: &Ring, id: EndpointId, known: &[Known]) -> EndpointInfo {
     let endpoint: &Endpoint = ring.endpoint(id);
     let is_local = id == ring.local_id();
     let load = || tables::all(admin.cluster()).iter().map(|store| table_stats::load(store).0).sum();
+    let told = known.iter().find(|known| known.address == endpoint.address);
+    let told = |of| told.and_then(|known| known.state.value(of)).map(str::to_owned);
+    let told_load = || told(ApplicationState::Load)?.parse::<f64>().ok().map(|load| load as u64);
     let native_port = if is_local { admin.transport.address().port() } else { endpoint.native.port() };
     EndpointInfo {
         address: endpoint.address.ip().to_string(),
@@ -54,9 +59,12 @@ fn endpoint(admin: &NodeAdmin, ring: &Ring, id: EndpointId) -> EndpointInfo {
             State::Leaving => EndpointState::Leaving,
             State::Moving => EndpointState::Moving,
         },
-        load: is_local.then(load),
-        release_version: is_local.then(|| RELEASE_VERSION.to_owned()),
-        schema_version: is_local.then(|| uuid_text(&admin.cluster().schema().version)),
+        load: if is_local { Some(load()) } else { told_load() },
+        release_version: told(ApplicationState::ReleaseVersion),
+        schema_version: match is_local {
+            true => Some(uuid_text(&admin.cluster().schema().version)),
+            false => told(ApplicationState::Schema),
+        },
         tokens: endpoint.tokens.iter().map(|token| token.0).collect(),
         owns: None,
     }

@@ -1,12 +1,10 @@
 //! Tables that exist so that programs which read them work, but never have rows: this node has no
-//! peers, repairs, streams or storage-attached indexes.
+//! repairs, streams or storage-attached indexes.
 
 use super::VirtualTable;
 
 pub(super) const TABLES: &[VirtualTable] = &[
-    // no other node
-    empty("internode_inbound"),
-    empty("internode_outbound"),
+    // nothing is streamed
     empty("streaming"),
     // no repair
     empty("repair_jobs"),

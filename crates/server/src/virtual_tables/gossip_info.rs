@@ -1,59 +1,59 @@
-//! `gossip_info`: the states of the ring's endpoints. Agrees with `GossipInfoTable`. The versions
-//! of the states, which count changes that were gossiped, are null, because nothing is gossiped
-//! yet.
+//! `gossip_info`: what the node knows of each endpoint. Agrees with `GossipInfoTable`.
 
-use ::ring::{Endpoint, State};
-use cluster::clock::uuid_text;
-use cluster::identity::RELEASE_VERSION;
-use cluster::operations::{ring, state, tables};
+use cluster::operations::gossip::{self, Known};
+use internode::payload::gossip::ApplicationState;
 
+use super::VirtualTable;
 use super::row::VirtualRow;
-use super::{VirtualTable, int};
 use crate::services::Services;
 
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("gossip_info", rows)];
 
-/// The version of the messages between nodes: `MessagingService.VERSION_50`.
-const NET_VERSION: &str = "13";
+/// The columns of each state, for its value and its version; a value without a column is not shown.
+const COLUMNS: [(ApplicationState, Option<&str>, &str); 20] = {
+    use ApplicationState::*;
+    [
+        (Status, Some("status"), "status_version"),
+        (Load, Some("load"), "load_version"),
+        (Schema, Some("schema"), "schema_version"),
+        (Dc, Some("dc"), "dc_version"),
+        (Rack, Some("rack"), "rack_version"),
+        (ReleaseVersion, Some("release_version"), "release_version_version"),
+        (RemovalCoordinator, Some("removal_coordinator"), "removal_coordinator_version"),
+        (InternalIp, Some("internal_ip"), "internal_ip_version"),
+        (RpcAddress, Some("rpc_address"), "rpc_address_version"),
+        (Severity, Some("severity"), "severity_version"),
+        (NetVersion, Some("net_version"), "net_version_version"),
+        (HostId, Some("host_id"), "host_id_version"),
+        (Tokens, None, "tokens_version"),
+        (RpcReady, Some("rpc_ready"), "rpc_ready_version"),
+        (InternalAddressAndPort, Some("internal_address_and_port"), "internal_address_and_port_version"),
+        (NativeAddressAndPort, Some("native_address_and_port"), "native_address_and_port_version"),
+        (StatusWithPort, Some("status_with_port"), "status_with_port_version"),
+        (SstableVersions, Some("sstable_versions"), "sstable_versions_version"),
+        (DiskUsage, Some("disk_usage"), "disk_usage_version"),
+        (IndexStatus, Some("index_status"), "index_status_version"),
+    ]
+};
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
-    let ring = ring::snapshot(&services.node);
-    ring.endpoints().iter().map(|endpoint| row(services, endpoint, endpoint == ring.local())).collect()
+    gossip::known(&services.node).iter().map(row).collect()
 }
 
-/// The states of an endpoint that the ring knows; for this node all states.
-fn row(services: &Services, endpoint: &Endpoint, is_local: bool) -> VirtualRow {
-    let word = match endpoint.state {
-        State::Normal => "NORMAL",
-        State::Joining => "BOOT",
-        State::Leaving => "LEAVING",
-        State::Moving => "MOVING",
+fn row(known: &Known) -> VirtualRow {
+    let head = VirtualRow::default()
+        .inet("address", known.address.ip())
+        .int("port", i32::from(known.address.port()))
+        .text("hostname", &known.address.ip().to_string())
+        .int("generation", known.state.generation)
+        .int("heartbeat", known.state.heartbeat);
+    let with = |row: VirtualRow, (of, name, version): &(ApplicationState, Option<&'static str>, &'static str)| {
+        let Some((_, value)) = known.state.values.iter().find(|(known, _)| known == of) else { return row };
+        let row = row.int(version, value.version);
+        match name {
+            Some(name) => row.text(name, &value.value),
+            None => row,
+        }
     };
-    let status = format!("{word},{}", endpoint.tokens.first().map_or(0, |token| token.0));
-    let row = VirtualRow::default()
-        .inet("address", endpoint.address.ip())
-        .int("port", i32::from(endpoint.address.port()))
-        .text("hostname", &endpoint.address.ip().to_string())
-        .text("dc", &endpoint.data_center)
-        .text("rack", &endpoint.rack)
-        .text("host_id", &uuid_text(&endpoint.host_id))
-        .text("native_address_and_port", &endpoint.native.to_string())
-        .text("rpc_address", &endpoint.native.ip().to_string())
-        .text("status", &status)
-        .text("status_with_port", &status);
-    if is_local { with_own_states(services, row) } else { row }
-}
-
-fn with_own_states(services: &Services, row: VirtualRow) -> VirtualRow {
-    let node = &services.node;
-    let load: u64 = tables::all(node).iter().map(|store| super::table_metrics::disk_size(store)).sum();
-    let version = state::options(node).sstable_version;
-    row.int("generation", int(node.identity.generation as usize))
-        .int("heartbeat", int(services.uptime_seconds() as usize))
-        .text("load", &format!("{load}.0"))
-        .text("net_version", NET_VERSION)
-        .text("release_version", RELEASE_VERSION)
-        .text("rpc_ready", "true")
-        .text("schema", &uuid_text(&node.schema().version))
-        .text("sstable_versions", &format!("{}-{}", version.format().name(), version.name()))
+    COLUMNS.iter().fold(head, with)
 }

@@ -1,0 +1,68 @@
+//! Gossip: what the node knows of each endpoint, and the switches; messages between nodes.
+
+use serde::{Deserialize, Serialize};
+
+/// Asks what the node knows of each endpoint by gossip.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetGossip {}
+
+/// What the node knows of an endpoint.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct GossipState {
+    /// The address by which other nodes know it.
+    pub address: String,
+    /// Its port for other nodes.
+    pub storage_port: u16,
+    /// Seconds since 1970 of its start.
+    pub generation: i32,
+    /// The version of its last heartbeat.
+    pub heartbeat: i32,
+    /// What it tells of itself: names as in Cassandra (`STATUS_WITH_PORT`), versions, values.
+    pub states: Vec<(String, i32, String)>,
+    /// How suspicious its silence is; None: it is the asked node.
+    pub phi: Option<f64>,
+}
+
+impl GossipState {
+    /// How nodetool names the endpoint: its address, with `print_port` also its storage port.
+    pub fn name(&self, print_port: bool) -> String {
+        if print_port { super::ring::join(&self.address, self.storage_port) } else { self.address.clone() }
+    }
+}
+
+/// Changes the node's part in gossip.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum GossipChange {
+    /// Begins gossip again.
+    Start,
+    /// Stops gossip: other nodes take this one for down.
+    Stop,
+    /// Removes an endpoint that does not come back, given as address or address:port.
+    Assassinate(String),
+}
+
+/// Asks what has happened to messages between nodes.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetMessages {}
+
+/// Messages of one size and urgency to all other nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MessagePool {
+    /// Those that wait to be sent.
+    pub pending: u64,
+    /// Those that were sent.
+    pub completed: u64,
+    /// Those that were too old, found no room, or were on their way when the link ended.
+    pub dropped: u64,
+}
+
+/// What has happened to messages between nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MessagePools {
+    /// Messages above 64 KiB.
+    pub large: MessagePool,
+    /// All others.
+    pub small: MessagePool,
+    /// Gossip and what is as urgent.
+    pub urgent: MessagePool,
+}

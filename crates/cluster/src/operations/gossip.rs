@@ -1,0 +1,124 @@
+//! Gossip for operators: what is known of each endpoint, the failure detector, links, and the
+//! switches. Agrees with `GossiperMBean`, `FailureDetectorMBean` and `StorageServiceMBean`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use gossip::Local;
+use internode::MessagingVersion;
+use internode::payload::gossip::{ApplicationState, EndpointState};
+use links::{InboundCounts, OutboundCounts};
+
+use super::{Result, failed, invalid};
+use crate::node::Node;
+use crate::peers::load;
+
+/// The time within which an endpoint that is to be removed must not give a sign of life
+/// (`StorageService.RING_DELAY_MILLIS`).
+const RING_DELAY: Duration = Duration::from_secs(30);
+
+/// What this node knows of an endpoint.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Known {
+    /// The address by which the others know it.
+    pub address: SocketAddr,
+    /// What it tells of itself.
+    pub state: EndpointState,
+    /// How suspicious its silence is; None: it is this node.
+    pub phi: Option<f64>,
+}
+
+/// What is known of all endpoints, this node first. A node alone knows itself: what it would tell.
+pub fn known(node: &Node) -> Vec<Known> {
+    let Some(messenger) = node.members() else {
+        return vec![Known { address: node.identity.broadcast, state: alone(node), phi: None }];
+    };
+    let now = Duration::from_nanos(node.env.clock.monotonic_nanos());
+    messenger.with_gossip(|gossip| {
+        let this = Known { address: node.identity.broadcast, state: gossip.local.state().clone(), phi: None };
+        let others = gossip.peers().iter().map(|(address, peer)| Known {
+            address: *address,
+            state: peer.state.clone(),
+            phi: gossip.phi(*address, now),
+        });
+        std::iter::once(this).chain(others).collect()
+    })
+}
+
+/// What a node alone would tell of itself.
+fn alone(node: &Node) -> EndpointState {
+    let version = node.engine.options.sstable_version;
+    let versions = format!("{}-{}", version.format().name(), version.name());
+    let introduction = node.introduction(MessagingVersion::V13, versions);
+    let mut local = Local::new(i32::try_from(node.identity.generation).unwrap_or(i32::MAX));
+    introduction.set(&mut local);
+    introduction.set_normal(&mut local);
+    local.set(ApplicationState::Load, load(&node.engine));
+    local.set(ApplicationState::RpcReady, "true");
+    local.state().clone()
+}
+
+/// Whether the node takes part in gossip; None: it is alone.
+pub fn is_active(node: &Node) -> Option<bool> {
+    node.members()?;
+    Some(node.membership().is_some_and(|membership| membership.is_gossiping()))
+}
+
+/// Stops gossip, or begins it again. A node alone has nobody to gossip with: nothing changes.
+/// `is_ready`: drivers may connect.
+pub fn set_active(node: &Node, active: bool, is_ready: bool) {
+    let Some(membership) = node.membership() else { return };
+    match (active, node.joined.introduction.get()) {
+        (true, Some(introduction)) => {
+            tracing::warn!("gossip is begun by the operator");
+            membership.start_gossip(introduction, is_ready);
+        }
+        (true, None) => {}
+        (false, _) => {
+            tracing::warn!("gossip is stopped by the operator; other nodes take this one for down");
+            membership.stop_gossip();
+        }
+    }
+}
+
+/// Removes an endpoint that does not come back, without its data being handed on. Takes half a
+/// minute, in which it must not give a sign of life.
+pub async fn assassinate(node: &Node, address: SocketAddr) -> Result<()> {
+    let Some(messenger) = node.members() else {
+        return invalid("this node is alone: there is nobody to remove");
+    };
+    if address == node.identity.broadcast {
+        return invalid("a node does not remove itself");
+    }
+    tracing::warn!(%address, "an endpoint is removed by gossip (assassinate)");
+    let heard = |state: &EndpointState| (state.generation, state.heartbeat);
+    let seen = messenger.with_gossip(|gossip| gossip.peers().get(&address).map(|peer| heard(&peer.state)));
+    if seen.is_some() {
+        node.env.sleep(RING_DELAY).await;
+    }
+    let now = gossip::Now {
+        monotonic: Duration::from_nanos(node.env.clock.monotonic_nanos()),
+        wall_millis: node.env.clock.now_micros() / 1000,
+    };
+    let removed = messenger.with_gossip(|gossip| gossip.assassinate(address, seen, now));
+    removed.map_err(|what| {
+        failed(format!("Endpoint still alive: {address} {what} changed while trying to assassinate it"))
+    })
+}
+
+/// Tells the others whether drivers may connect to this node.
+pub fn set_ready(node: &Node, ready: bool) {
+    if let Some(membership) = node.membership() {
+        membership.set_ready(ready);
+    }
+}
+
+/// What has happened on the links that this node opens.
+pub fn outbound(node: &Node) -> Vec<OutboundCounts> {
+    node.members().map(|messenger| messenger.outbound_counts()).unwrap_or_default()
+}
+
+/// What has happened on the links that other nodes open.
+pub fn inbound(node: &Node) -> Vec<InboundCounts> {
+    node.members().map(|messenger| messenger.inbound_counts()).unwrap_or_default()
+}

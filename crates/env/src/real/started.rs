@@ -1,0 +1,33 @@
+//! Programs that run beside this one until they are told to end. The simulated machine has none.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A program that runs. Dropping it leaves it running.
+pub struct Started(Child);
+
+/// Starts a program with its arguments, outside of the terminal's process group: an interrupt
+/// reaches it only through [`Started::terminate`]. Both of its outputs go to a file, from its start.
+pub fn start_program(program: &Path, arguments: &[String], output: &Path) -> io::Result<Started> {
+    let file = std::fs::File::create(output)?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
+    command.spawn().map(Started)
+}
+
+impl Started {
+    /// Its status in words if it has ended.
+    pub fn ended(&mut self) -> io::Result<Option<String>> {
+        Ok(self.0.try_wait()?.map(|status| status.to_string()))
+    }
+
+    /// Asks it to end (SIGTERM).
+    pub fn terminate(&self) -> io::Result<()> {
+        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        pid.map_or(Ok(()), |pid| kill_process(pid, Signal::TERM)).map_err(io::Error::from)
+    }
+}

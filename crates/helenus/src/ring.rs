@@ -1,0 +1,213 @@
+//! `helenus ring up N`: a ring of N nodes on this machine, to try things. Each node is a process of
+//! its own on an address of its own (127.0.0.1, 127.0.0.2, ...) with a directory of its own.
+//!
+//! The nodes are started together, watched, and stopped together with a signal. Their directories
+//! stay: the next `ring up` with the same number goes on with the same data.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use env::Env;
+use env::real::{Started, start_program};
+use server::memory::MemoryBudget;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Most nodes: each has memory and threads of its own.
+const NODES_MAX: u8 = 32;
+
+/// Between two looks at the nodes.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// All nodes are ready within this time, or the ring is given up.
+const READY_MAX: Duration = Duration::from_secs(120);
+
+/// The output of a node is read up to this size when the line is looked for that says it is ready.
+const OUTPUT_MAX: u64 = 1 << 20;
+
+/// The words of `helenus ring`.
+#[derive(Subcommand)]
+pub enum Ring {
+    /// Start nodes on 127.0.0.1, 127.0.0.2, ... that form a ring; a signal stops them.
+    Up(Up),
+}
+
+/// Options of `helenus ring up`.
+#[derive(Args)]
+pub struct Up {
+    /// Number of nodes.
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(NODES_MAX)))]
+    nodes: u8,
+    /// Where the directories n1, n2, ... and the output of each node (n1.log, ...) are.
+    #[arg(long, value_name = "DIR", default_value = "helenus-ring")]
+    data_dir: PathBuf,
+    /// Name of the cluster.
+    #[arg(long, value_name = "NAME", default_value = "ring")]
+    cluster_name: String,
+    /// The last number of the first node's address 127.0.0.X; the others follow.
+    #[arg(long, value_name = "X", default_value_t = 1)]
+    first: u8,
+    /// Memory for each node [default: what the machine has, shared by all].
+    #[arg(long, value_name = "SIZE", value_parser = server::memory::parse_size)]
+    memory: Option<u64>,
+    /// A key of cassandra.yaml, for all nodes.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+}
+
+/// A node of the ring.
+struct Node {
+    address: String,
+    output: PathBuf,
+    process: Started,
+    is_ready: bool,
+    has_ended: bool,
+}
+
+/// Carries out `helenus ring`.
+pub fn run(ring: &Ring) -> ExitCode {
+    let Ring::Up(up) = ring;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(serve(&env::real::env(), up)),
+        Err(error) => Err(error.to_string()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("helenus: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(env: &Env, up: &Up) -> Result<(), String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut nodes = start(env, up)?;
+    let result = tokio::select! {
+        result = watch(env, &mut nodes) => result,
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+    };
+    stop(env, &mut nodes).await;
+    result
+}
+
+fn start(env: &Env, up: &Up) -> Result<Vec<Node>, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    if u16::from(up.first) + u16::from(up.nodes) > 255 {
+        return Err("--first: there are no more than 254 addresses 127.0.0.X".to_owned());
+    }
+    env.disk.create_dir_durable(&up.data_dir).map_err(|error| format!("{}: {error}", up.data_dir.display()))?;
+    let memory = up.memory.unwrap_or_else(|| MemoryBudget::of_machine(env).total / u64::from(up.nodes));
+    let mut nodes: Vec<Node> = Vec::new();
+    for number in 0..up.nodes {
+        let address = format!("127.0.0.{}", up.first + number);
+        let output = up.data_dir.join(format!("n{}.log", number + 1));
+        let arguments = arguments(up, number, &address, memory);
+        match start_program(&program, &arguments, &output) {
+            Ok(process) => nodes.push(Node { address, output, process, is_ready: false, has_ended: false }),
+            Err(error) => {
+                // those that run are not left behind
+                nodes.iter().for_each(|node| drop(node.process.terminate()));
+                return Err(format!("{}: {error}", program.display()));
+            }
+        }
+    }
+    Ok(nodes)
+}
+
+/// The command line of a node.
+fn arguments(up: &Up, number: u8, address: &str, memory: u64) -> Vec<String> {
+    let directory = up.data_dir.join(format!("n{}", number + 1));
+    let mut arguments: Vec<String> = [
+        "serve",
+        "--data-dir",
+        &directory.to_string_lossy(),
+        "--listen",
+        address,
+        "--seeds",
+        &format!("127.0.0.{}", up.first),
+        "--cluster-name",
+        &up.cluster_name,
+        "--memory",
+        &memory.to_string(),
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    arguments.extend(up.sets.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
+    arguments
+}
+
+/// Looks after the nodes until all have ended. Says when the ring is ready, and which node has ended.
+async fn watch(env: &Env, nodes: &mut [Node]) -> Result<(), String> {
+    let begun = env.now();
+    let mut is_ready = false;
+    loop {
+        for node in nodes.iter_mut().filter(|node| !node.has_ended) {
+            look(env, node, is_ready)?;
+        }
+        if !is_ready && nodes.iter().all(|node| node.is_ready) {
+            is_ready = true;
+            tell_ready(nodes);
+        }
+        if !is_ready && env.elapsed(begun) > READY_MAX {
+            return Err(format!("the ring is not ready after {} s", READY_MAX.as_secs()));
+        }
+        if nodes.iter().all(|node| node.has_ended) {
+            return Err("all nodes have ended".to_owned());
+        }
+        env.sleep(LOOK).await;
+    }
+}
+
+/// Looks at a node. Err: it has ended before the ring was ready.
+fn look(env: &Env, node: &mut Node, is_ready: bool) -> Result<(), String> {
+    if let Some(status) = node.process.ended().map_err(|error| error.to_string())? {
+        node.has_ended = true;
+        let said = last_line(env, &node.output);
+        if !is_ready {
+            return Err(format!("{} has ended ({status}): {said}", node.address));
+        }
+        eprintln!("helenus: {} has ended ({status}): {said}", node.address);
+    }
+    if !node.is_ready {
+        node.is_ready = read(env, &node.output).lines().any(|line| line.starts_with("helenus ready:"));
+    }
+    Ok(())
+}
+
+fn read(env: &Env, path: &Path) -> String {
+    let bytes = env.disk.read_all(path, OUTPUT_MAX).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn last_line(env: &Env, path: &Path) -> String {
+    let said = read(env, path);
+    said.lines().last().map_or_else(|| format!("see {}", path.display()), str::to_owned)
+}
+
+/// Prints the one line on stdout, for whoever waits for the ring to be ready.
+fn tell_ready(nodes: &[Node]) {
+    let addresses: Vec<&str> = nodes.iter().map(|node| node.address.as_str()).collect();
+    let mut out = std::io::stdout().lock();
+    // an error means that nobody reads stdout: the ring is there all the same
+    let _ = writeln!(out, "helenus ring ready: CQL on {}", addresses.join(", "));
+    let _ = out.flush();
+}
+
+/// Stops all nodes and waits for their end.
+async fn stop(env: &Env, nodes: &mut [Node]) {
+    for node in nodes.iter().filter(|node| !node.has_ended) {
+        if let Err(error) = node.process.terminate() {
+            eprintln!("helenus: {} cannot be stopped: {error}", node.address);
+        }
+    }
+    while nodes.iter_mut().any(|node| matches!(node.process.ended(), Ok(None))) {
+        env.sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,59 @@
+//! Gossip and messages between nodes.
+
+use admin::verbs::{GetGossip, GetMessages, GossipChange, GossipState, MessagePool, MessagePools};
+use admin::{Functions, Result};
+use cluster::operations::gossip;
+use internode::LinkType;
+
+use super::{NodeAdmin, invalid, wait};
+
+pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
+    functions.add(known).add(change).add(messages);
+}
+
+fn known(admin: &NodeAdmin, _: &GetGossip) -> Result<Vec<GossipState>> {
+    let shown = |known: gossip::Known| GossipState {
+        address: known.address.ip().to_string(),
+        storage_port: known.address.port(),
+        generation: known.state.generation,
+        heartbeat: known.state.heartbeat,
+        states: known
+            .state
+            .values
+            .into_iter()
+            .map(|(of, value)| (of.name().to_owned(), value.version, value.value))
+            .collect(),
+        phi: known.phi,
+    };
+    Ok(gossip::known(admin.cluster()).into_iter().map(shown).collect())
+}
+
+fn change(admin: &NodeAdmin, change: &GossipChange) -> Result<()> {
+    let node = admin.cluster();
+    match change {
+        GossipChange::Start => gossip::set_active(node, true, admin.transport.is_serving()),
+        GossipChange::Stop => gossip::set_active(node, false, false),
+        GossipChange::Assassinate(name) => {
+            let port = node.identity.broadcast.port();
+            let address = name.parse().or_else(|_| name.parse().map(|ip| std::net::SocketAddr::new(ip, port)));
+            let Ok(address) = address else { return invalid(format!("{name} is not an IP address")) };
+            wait(gossip::assassinate(node, address))?;
+        }
+    }
+    Ok(())
+}
+
+fn messages(admin: &NodeAdmin, _: &GetMessages) -> Result<MessagePools> {
+    let mut pools = MessagePools::default();
+    for link in gossip::outbound(admin.cluster()) {
+        let pool: &mut MessagePool = match link.link {
+            LinkType::Large => &mut pools.large,
+            LinkType::Small => &mut pools.small,
+            _ => &mut pools.urgent,
+        };
+        pool.pending += link.pending.count;
+        pool.completed += link.sent.count;
+        pool.dropped += link.dropped();
+    }
+    Ok(pools)
+}
