@@ -40,7 +40,7 @@ impl Tally {
         }
     }
 
-    fn figure(&self) -> Figure {
+    pub(crate) fn figure(&self) -> Figure {
         Figure { count: self.count.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
 }

@@ -4,20 +4,22 @@
 //! node works fills its own socket. A connection that breaks the protocol is closed with a line in
 //! the log that says why.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
-use env::{Env, Listener, Stream};
+use env::{Env, Instant, Listener, Stream};
 use internode::{InternodeError, LinkType, MessageReader, Received};
 use tokio::io::AsyncReadExt;
 
 use crate::counts::{Inbound, InboundTallies, Open};
 use crate::handshake::{accept, bad};
-use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, MESSAGE_SIZE_MAX, READ_SIZE, RETRY_MIN};
+use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, MESSAGE_SIZE_MAX, READ_SIZE, RETRY_MIN, TOLD_AGAIN, TOLD_MAX};
 use crate::neighbour::{Distance, LinkOptions, Peer, Receiver};
 
 /// Accepts connections for ever.
@@ -28,7 +30,7 @@ pub(crate) async fn serve(
     receiver: Arc<dyn Receiver>,
     counts: Arc<Inbound>,
 ) {
-    let open = Rc::new(Cell::new(0usize));
+    let (open, told) = (Rc::new(Cell::new(0usize)), Rc::<RefCell<Told>>::default());
     loop {
         let (stream, address) = match env::accept(&mut *listener).await {
             Ok(accepted) => accepted,
@@ -43,16 +45,39 @@ pub(crate) async fn serve(
             continue;
         }
         open.set(open.get() + 1);
-        let (env, options, open) = (env.clone(), options.clone(), open.clone());
+        let (env, options, open, told) = (env.clone(), options.clone(), open.clone(), told.clone());
         let (receiver, counts) = (receiver.clone(), counts.clone());
         tokio::task::spawn_local(async move {
             match serve_link(&env, &options, stream, &*receiver, &counts).await {
                 Ok(()) => {}
                 Err(error) if is_end(&error) => tracing::debug!(%address, %error, "a link of another node has ended"),
-                Err(error) => tracing::warn!(%address, %error, "a link of another node is closed"),
+                Err(error) if told.borrow_mut().is_new(&env, address.ip(), &error) => {
+                    tracing::warn!(%address, %error, "a link of another node is closed");
+                }
+                Err(error) => tracing::debug!(%address, %error, "a link of another node is closed"),
             }
             open.set(open.get() - 1);
         });
+    }
+}
+
+/// Reasons for which links were closed, and when each was told last: a peer with a wrong certificate
+/// or version comes back every second.
+#[derive(Default)]
+struct Told(HashMap<(IpAddr, String), Instant>);
+
+impl Told {
+    /// Whether a reason is to be told: it was not, in the last [`TOLD_AGAIN`].
+    fn is_new(&mut self, env: &Env, from: IpAddr, error: &io::Error) -> bool {
+        let key = (from, error.to_string());
+        if self.0.get(&key).is_some_and(|told| env.elapsed(*told) < TOLD_AGAIN) {
+            return false;
+        }
+        if self.0.len() >= TOLD_MAX {
+            self.0.clear();
+        }
+        self.0.insert(key, env.now());
+        true
     }
 }
 
@@ -92,11 +117,16 @@ async fn serve_link(
     let tallies = counts.of(peer.address, initiate.link);
     let _open = Open::new(&tallies);
     let mut reader = MessageReader::new(initiate.framing, MESSAGE_SIZE_MAX);
+    let mut is_late_told = false;
     loop {
         take_all(env, &mut reader, &mut input, (&peer, initiate.link), receiver, &tallies).map_err(|error| {
             tallies.closed.fetch_add(1, Ordering::Relaxed);
             bad(error)
         })?;
+        if !is_late_told && tallies.expired.figure().count > 0 {
+            is_late_told = true;
+            tracing::warn!(peer = %peer.address, link = ?initiate.link, "messages are too old when they come: the clocks of the two nodes differ, or one of them is overloaded");
+        }
         input.reserve(READ_SIZE);
         if stream.read_buf(&mut input).await? == 0 {
             return Ok(());

@@ -39,6 +39,12 @@ pub const WRITE_SIZE: usize = 256 << 10;
 /// ended. Further ones are closed.
 pub const INBOUND_MAX: usize = 6 * 1024;
 
+/// The same reason for closing links of the same machine is told again after so long.
+pub const TOLD_AGAIN: Duration = Duration::from_secs(60);
+
+/// Reasons for closing links that are remembered. Beyond them all are forgotten, and told again.
+pub const TOLD_MAX: usize = 256;
+
 /// Peers to which links can be open: more than a ring has nodes. A message to a further one is
 /// refused.
 pub const PEERS_MAX: usize = 1024;

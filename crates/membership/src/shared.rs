@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::Env;
 use gossip::options::ECHO_LIFE;
-use gossip::{Event, Gossip, Message, Now, Output};
+use gossip::{Event, Gossip, Message, Now, Output, Status};
 use internode::payload::gossip::ApplicationState;
 use internode::{Envelope, Header, LinkType, MessagingVersion, Verb};
 use links::{Distance, Links, Peer};
@@ -143,6 +143,9 @@ impl Shared {
                         Event::Removed(endpoint) => gone.push(endpoint),
                         Event::Joined(_) | Event::Changed(..) | Event::Up(_) => {}
                     }
+                    if let Event::Joined(endpoint) = &event {
+                        warn_of_twin(&state.gossip, *endpoint);
+                    }
                     self.follower.ring_changed(&state.gossip, &event);
                 }
             }
@@ -157,6 +160,26 @@ impl Shared {
         }
         result
     }
+}
+
+/// Tells of another node with the host id of this one: both were started on copies of one directory,
+/// or this node has moved to another address and the old one is still remembered. As in Cassandra
+/// this node stays, and the others keep the one that was started last.
+fn warn_of_twin(gossip: &Gossip, endpoint: SocketAddr) {
+    if let Some(host_id) = twin(gossip, endpoint) {
+        tracing::warn!(
+            %endpoint,
+            host_id,
+            "another node shows the host id of this one: is its directory a copy? The ring keeps the one that was started last"
+        );
+    }
+}
+
+/// The host id of this node, if an endpoint shows it too and is not on its way out.
+pub(crate) fn twin(gossip: &Gossip, endpoint: SocketAddr) -> Option<&str> {
+    let shown = gossip.state(endpoint).filter(|state| !Status::of(state).is_some_and(|status| status.is_dead()))?;
+    let own = gossip.local.state().value(ApplicationState::HostId)?;
+    (shown.value(ApplicationState::HostId) == Some(own)).then_some(own)
 }
 
 /// A message of gossip on its way. `None`: it cannot be written, or too many wait for an answer;

@@ -13,6 +13,8 @@ use links::{LinkOptions, Peer, Scope};
 
 use super::*;
 
+mod bad_days;
+
 #[derive(Default)]
 struct Watch(Mutex<Vec<Event>>);
 

@@ -1,0 +1,107 @@
+//! Neighbours that are wrong in themselves: of another cluster, with a wrong clock, with the host id
+//! of another node.
+
+use super::*;
+use crate::shared::twin;
+
+fn alive_at(joined: &Joined, endpoint: SocketAddr) -> Option<bool> {
+    let joined = joined.lock().unwrap();
+    let membership = joined.as_ref()?.as_ref().ok()?;
+    membership.with_gossip(|gossip| gossip.peers().get(&endpoint).map(|peer| peer.is_alive))
+}
+
+/// A clock that is an hour ahead of the others, or an hour behind, keeps nobody from seeing anybody:
+/// such a difference is taken for a wrong clock, not for the age of messages.
+#[test]
+fn a_clock_that_is_an_hour_off_does_not_part_the_ring() {
+    for micros in [3_600_000_000, -3_600_000_000] {
+        let world = World::new(41, 3);
+        world.shift_wall_clock(1, micros);
+        let nodes: Vec<_> = (0..3).map(|machine| join(&world, machine, options(&world, machine, "lab"))).collect();
+        let found = world.run_until(Duration::from_secs(20), || nodes.iter().all(|node| alive(node) == Some(2)));
+        assert!(found, "{micros}: {:?}", nodes.iter().map(alive).collect::<Vec<_>>());
+        world.run_for(Duration::from_secs(60));
+        assert!(nodes.iter().all(|node| alive(node) == Some(2)), "and it stays so");
+    }
+}
+
+/// A node whose clock is set a year and more ahead is not believed (its generation could never be
+/// followed by another one), and the others keep each other.
+#[test]
+fn a_generation_of_the_far_future_is_kept_out() {
+    let world = World::new(42, 3);
+    let nodes: Vec<_> = (0..2).map(|machine| join(&world, machine, options(&world, machine, "lab"))).collect();
+    assert!(world.run_until(Duration::from_secs(10), || nodes.iter().all(|node| alive(node) == Some(1))));
+    let mut far = options(&world, 2, "lab");
+    far.generation += 2 * 366 * 24 * 3600;
+    let third = join(&world, 2, far);
+    world.run_for(Duration::from_secs(60));
+    assert!(third.lock().unwrap().is_some());
+    assert!(nodes.iter().all(|node| alive_at(node, address(&world, 2)).is_none()));
+    assert!(nodes.iter().all(|node| alive(node) == Some(1)));
+}
+
+/// Nodes of another cluster in the list of seeds, or with the same seeds, stay strangers: neither
+/// side learns of the other, and both clusters go on.
+#[test]
+fn two_clusters_with_each_others_addresses_stay_two() {
+    let world = World::new(43, 4);
+    let of = |machine: usize, cluster: &str, seeds: &[usize]| {
+        let mut options = options(&world, machine, cluster);
+        options.gossip.seeds = seeds.iter().map(|seed| address(&world, *seed)).collect();
+        join(&world, machine, options)
+    };
+    let nodes = [of(0, "one", &[0]), of(1, "one", &[0, 2]), of(2, "two", &[2]), of(3, "two", &[2, 0])];
+    world.run_for(Duration::from_secs(90));
+    let seen: Vec<_> = nodes.iter().map(alive).collect();
+    assert_eq!(seen, [Some(1), Some(1), Some(1), Some(1)]);
+    assert_eq!(alive_at(&nodes[1], address(&world, 2)), None);
+    assert_eq!(alive_at(&nodes[3], address(&world, 0)), None);
+}
+
+/// Two nodes on copies of one directory: both stand, each finds that the other has its host id, and
+/// a third one knows which was started last.
+#[test]
+fn two_nodes_with_one_host_id_find_each_other_out() {
+    let world = World::new(44, 3);
+    let first = join(&world, 0, options(&world, 0, "lab"));
+    world.run_for(Duration::from_secs(2));
+    let of = |machine: usize, later: i32| {
+        let mut options = options(&world, machine, "lab");
+        options.introduction.host_id = "host-1".to_owned();
+        options.introduction.tokens = vec![1000];
+        options.generation += later;
+        join(&world, machine, options)
+    };
+    let older = of(1, 0);
+    world.run_for(Duration::from_secs(5));
+    let newer = of(2, 10);
+    let all = [first, older, newer];
+    assert!(world.run_until(Duration::from_secs(20), || all.iter().all(|node| alive(node) == Some(2))));
+    let with = |node: &Joined, act: &dyn Fn(&Gossip) -> bool| {
+        node.lock().unwrap().as_ref().unwrap().as_ref().unwrap().with_gossip(|gossip| act(gossip))
+    };
+    let (one, two) = (address(&world, 1), address(&world, 2));
+    assert!(with(&all[1], &|gossip| twin(gossip, two).is_some()));
+    assert!(with(&all[2], &|gossip| twin(gossip, one).is_some()));
+    assert!(with(&all[0], &|gossip| twin(gossip, one).is_none() && twin(gossip, two).is_none()));
+    let started = |gossip: &Gossip, of| gossip.state(of).map(|state| state.generation);
+    assert!(with(&all[0], &|gossip| started(gossip, two) > started(gossip, one)));
+}
+
+/// Eight nodes that are switched on in the same moment, three of them seeds, stand within seconds.
+#[test]
+fn all_nodes_start_at_once() {
+    for seed in 1..=3 {
+        let world = World::new(seed, 8);
+        let nodes: Vec<_> = (0..8)
+            .map(|machine| {
+                let mut options = options(&world, machine, "lab");
+                options.gossip.seeds = (0..3).map(|seed| address(&world, seed)).collect();
+                join(&world, machine, options)
+            })
+            .collect();
+        let found = world.run_until(Duration::from_secs(6), || nodes.iter().all(|node| alive(node) == Some(7)));
+        assert!(found, "seed {seed}: {:?}", nodes.iter().map(alive).collect::<Vec<_>>());
+    }
+}
