@@ -6,6 +6,7 @@ mod common;
 mod dropped_columns;
 mod dropping;
 mod indexes;
+mod merging;
 mod model;
 mod passing;
 mod purged_log;

@@ -120,6 +120,38 @@ fn who_does_not_have_a_change_is_named() {
     ring.converge();
 }
 
+/// One node drops a table while another, which it does not reach, alters it: what is left of both is
+/// a table without columns. All agree on that, and start with it.
+#[test]
+fn a_drop_beside_an_alter_stops_nobody() {
+    let mut ring = SimRing::new(5, &["dc1", "dc1"]);
+    let names = || ("ks".to_owned(), "t1".to_owned());
+    assert!(ring.change(0, create("ks".to_owned(), Some(1))));
+    assert!(ring.change(0, create("ks".to_owned(), Some(2))));
+    ring.converge();
+    ring.world.network().block(0, 1);
+    ring.world.network().block(1, 0);
+    assert!(ring.change(0, drop_table(names().0, names().1)));
+    ring.world.run_for(Duration::from_millis(5));
+    assert!(ring.change(1, comment(names().0, names().1, "later".to_owned())));
+    assert_eq!(ring.versions().len(), 2);
+    ring.world.network().heal();
+    assert!(ring.world.run_until(CONVERGENCE_MAX, || ring.versions().len() == 1));
+    ring.world.run_for(Duration::from_secs(1));
+    for machine in [1, 0] {
+        ring.kill(machine);
+        ring.start(machine);
+        let schema = ring.node(machine).schema();
+        assert_eq!(schema.keyspaces["ks"].tables.keys().collect::<Vec<_>>(), ["t2"]);
+    }
+    ring.agree();
+    ring.converge();
+    // and the name can be used again
+    assert!(ring.change(1, create("ks".to_owned(), Some(1))));
+    ring.converge();
+    assert!(ring.node(0).schema().table("ks", "t1").is_some_and(|table| table.columns_in_select_order().len() > 1));
+}
+
 #[test]
 fn schemas_agree_after_bad_days() {
     for seed in 1..=2 {
