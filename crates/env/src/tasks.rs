@@ -78,6 +78,11 @@ pub trait Tasks: Send + Sync {
     /// Runs a job once, behind those who must not wait for it: it may use the CPU for long.
     fn run_long(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
 
+    /// Whether a job may wait for something that another thread does. Not on the simulated machine, which has one thread.
+    fn jobs_may_wait(&self) -> bool {
+        true
+    }
+
     /// Runs the parts of a computation on as many threads as there are cores, the calling one among them, each beginning with the first part
     /// that nobody has begun; comes back when all have ended. A panic in one of them is passed on.
     fn side_by_side(&self, name: &str, parts: Vec<Part<'_>>);

@@ -12,6 +12,8 @@
 //! 4. Replicas that lack something of what was read are told before the client hears of it
 //!    ([`super::read_repair`]): a later read does not see less.
 //!
+//! A read that would hold too much goes on as a scan ([`super::scan`]).
+//!
 //! A small answer is built on the worker, a larger one on the threads for long jobs. Agrees in
 //! effect with `org.apache.cassandra.service.reads.{AbstractReadExecutor,ReadCallback,
 //! DigestResolver,DataResolver}` and `reads.range.RangeCommandIterator`.
@@ -24,7 +26,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::Instant;
 use futures_util::StreamExt;
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 use futures_util::stream::FuturesUnordered;
 use internode::payload::read_answer::{AnswerError, AnswerLimits, Wanted};
 use internode::payload::read_request::ReadRequest as Question;
@@ -35,6 +37,7 @@ use rows::live::TombstoneLimits;
 use rows::replicas::Lack;
 use rows::{PartitionStream, ReadCommand, ReadError};
 use stdx::Taken;
+use tokio::sync::{mpsc, oneshot};
 use types::{Consistency, FailureReason, ReplicaFailure};
 
 use super::contacts::Contact;
@@ -42,6 +45,7 @@ use super::error::{FailedAnswers, FailedRead};
 use super::parts::{Part, parts_of};
 use super::plan::placement;
 use super::reading::{Asked, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
+use super::scan::{Order, ScanStream};
 use super::speculation;
 use crate::coordinator::error::RequestError;
 use crate::node::Node;
@@ -53,6 +57,10 @@ const PARTS_MAX: usize = 16;
 /// Of stretches of a range so many at first. Each time that the read goes on to further ones twice
 /// as many are asked for, because those before had little.
 const STRETCHES_FIRST: usize = 1;
+
+/// A read that holds more bytes of answers goes on as a scan, which holds no more than a portion of
+/// each replica.
+const SCAN_SIZE: usize = 16 << 20;
 
 /// Bytes of answers of which the result is built on the worker.
 const INLINE_SIZE_MAX: usize = 128 << 10;
@@ -74,7 +82,7 @@ struct First {
 }
 
 /// What building the answer gave, and what was missing for it or lacked by replicas.
-type Attempt<T, E> = (Result<T, E>, Result<Vec<Repair>, Missing>, [u64; 2]);
+type Attempt<T, E> = (Result<T, E>, Option<Missing>, Vec<Repair>, [u64; 2]);
 
 /// One read among nodes.
 pub(super) struct Among<'n> {
@@ -121,56 +129,26 @@ impl<'n> Among<'n> {
     {
         let mut window = STRETCHES_FIRST;
         let mut parts: Arc<Vec<Asked>> = Arc::new(parts.into_iter().map(Asked::new).collect());
-        let mut size = Size { bytes: 0, taken: request.results.as_ref().map(|room| room.share.take(0)) };
+        let mut taken = request.results.as_ref().map(|room| room.share.take(0));
         let build = Arc::new(build);
         let mut missing = Missing::Part(0);
         loop {
             let asked = Arc::make_mut(&mut parts);
-            match missing {
-                Missing::Part(next) => {
-                    let keys = asked[next..].iter().take_while(|asked| !asked.part.is_of_range()).count();
-                    let count = if keys > 0 { keys.min(PARTS_MAX) } else { window };
-                    self.ask_parts(asked, next, count, &mut size).await?;
-                    if keys == 0 {
-                        window = (window * 2).min(PARTS_MAX);
-                    }
-                }
-                Missing::Further(part, lacks) => self.ask_further(&mut asked[part], lacks, &mut size).await?,
+            let size = self.fetch(asked, missing, &mut window, &mut taken).await?;
+            if size > SCAN_SIZE && self.node.env.tasks.jobs_may_wait() {
+                return self.scan(parts, window, taken, figures, build).await;
             }
-            let (result, found, [rows, tombstones]) = self.attempt(&parts, &build, size.bytes).await?;
-            match (result, found) {
-                (Err(error), Err(lacking)) if is_blocked(&error) => missing = lacking,
+            let (result, lacking, repairs, counts) = self.attempt(&parts, &build, size).await?;
+            match (result, lacking) {
+                (Err(error), Some(lacking)) if is_blocked(&error) => missing = lacking,
                 (Err(error), _) => return Err(self.failed(ReadOutcome::Failed(error))),
-                (Ok(built), Err(_)) => return Ok(built),
-                (Ok(built), Ok(repairs)) => {
-                    figures.add_rows(rows, tombstones);
-                    if !repairs.is_empty() {
-                        self.repair(&parts, repairs).await?;
-                    }
+                (Ok(built), _) => {
+                    figures.add_rows(counts);
+                    self.repair(repairs).await?;
                     return Ok(built);
                 }
             }
         }
-    }
-}
-
-/// The bytes of answers that a read holds, counted in the memory for results.
-struct Size {
-    bytes: usize,
-    taken: Option<Taken>,
-}
-
-impl Size {
-    fn add(&mut self, bytes: usize) -> Result<(), ReadError> {
-        self.bytes += bytes;
-        if let Some(taken) = &mut self.taken {
-            taken.set(self.bytes);
-        }
-        if self.bytes <= READING_SIZE_MAX {
-            return Ok(());
-        }
-        let what = format!("the answers of replicas to one read exceed {} MiB: read in pages", READING_SIZE_MAX >> 20);
-        Err(ReadError::Malformed { offset: 0, what })
     }
 }
 
@@ -180,20 +158,100 @@ impl Among<'_> {
         self.deadline.since(self.node.env.now())
     }
 
+    /// Asks for what is missing, and gives the bytes of all answers that are held.
+    pub async fn fetch<E: From<ReadError>>(
+        &self,
+        parts: &mut [Asked],
+        missing: Missing,
+        window: &mut usize,
+        taken: &mut Option<Taken>,
+    ) -> Result<usize, FailedRead<E>> {
+        match missing {
+            Missing::Part(next) => {
+                let keys = parts[next..].iter().take_while(|asked| !asked.part.is_of_range()).count();
+                let count = if keys > 0 { keys.min(PARTS_MAX) } else { *window };
+                self.ask_parts(parts, next, count).await?;
+                if keys == 0 {
+                    *window = (*window * 2).min(PARTS_MAX);
+                }
+            }
+            Missing::Further(part, lacks) => self.ask_further(&mut parts[part], lacks).await?,
+        }
+        let size = parts.iter().map(|asked| asked.size).sum();
+        if let Some(taken) = taken {
+            taken.set(size);
+        }
+        if size <= READING_SIZE_MAX {
+            return Ok(size);
+        }
+        let what = format!("the answers of replicas to one read exceed {} MiB: read in pages", READING_SIZE_MAX >> 20);
+        Err(self.failed(ReadOutcome::Failed(ReadError::Malformed { offset: 0, what }.into())))
+    }
+
+    /// Builds the answer from a scan: on a thread that waits for portions.
+    async fn scan<T, E, F>(
+        &self,
+        parts: Arc<Vec<Asked>>,
+        mut window: usize,
+        mut taken: Option<Taken>,
+        figures: &ReadFigures,
+        build: Arc<F>,
+    ) -> Result<T, FailedRead<E>>
+    where
+        T: Send + 'static,
+        E: From<ReadError> + Send + 'static,
+        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
+    {
+        let (orders, mut ordered) = mpsc::channel::<(Order, oneshot::Sender<Vec<Asked>>)>(1);
+        let job = move || {
+            let fetch = |order| {
+                let (tell, told) = oneshot::channel();
+                orders.blocking_send((order, tell)).map_err(|_| ReadError::Stopped)?;
+                told.blocking_recv().map_err(|_| ReadError::Stopped)
+            };
+            let mut stream = ScanStream::new(parts, fetch);
+            let result = build(&mut stream);
+            let counts = stream.counts();
+            (result, stream.finish(), counts)
+        };
+        let mut job = Box::pin(self.node.env.blocking_long("scan of replicas", job));
+        let late = || self.failed(ReadOutcome::TimedOut);
+        let ended = loop {
+            let next = select(&mut job, Box::pin(ordered.recv()));
+            match within(&self.node.env, self.rest(), next).await.ok_or_else(late)? {
+                Either::Left((ended, _)) => break ended,
+                Either::Right((Some((Order { mut parts, missing, repairs }, tell)), _)) => {
+                    self.repair(repairs).await?;
+                    self.fetch(&mut parts, missing, &mut window, &mut taken).await?;
+                    // a scan that was stopped does not take them
+                    let _ = tell.send(parts);
+                }
+                // the scan gives no more orders and is about to end
+                Either::Right((None, _)) => {
+                    break within(&self.node.env, self.rest(), &mut job).await.ok_or_else(late)?;
+                }
+            }
+        };
+        let (result, repairs, counts) = ended.map_err(|_| self.failed(ReadOutcome::Overloaded))?;
+        let built = result.map_err(|error| self.failed(ReadOutcome::Failed(error)))?;
+        figures.add_rows(counts);
+        self.repair(repairs).await?;
+        Ok(built)
+    }
+
     /// Asks for the parts from `next` on that nobody has been asked for, at most `window` of them.
     async fn ask_parts<E: From<ReadError>>(
         &self,
         parts: &mut [Asked],
         next: usize,
         window: usize,
-        size: &mut Size,
     ) -> Result<(), FailedRead<E>> {
         let wanted: Vec<&mut Asked> = parts.iter_mut().skip(next).take(window).collect();
         let answers = join_all(wanted.iter().map(|asked| self.ask_first(asked))).await;
         for (asked, answer) in wanted.into_iter().zip(answers) {
             let First { command, portions, confirmed } = answer.map_err(FailedRead::of_answers)?;
             for (contact, portion) in portions {
-                let added = size.add(portion.size).and_then(|()| asked.add_first(contact, &command, portion));
+                let added = asked.add_first(contact, &command, portion);
                 added.map_err(|error| self.unreadable(contact, error))?;
             }
             asked.confirmed = confirmed;
@@ -337,12 +395,7 @@ impl Among<'_> {
     }
 
     /// Asks the replicas of a part for what they lack.
-    async fn ask_further<E: From<ReadError>>(
-        &self,
-        asked: &mut Asked,
-        lacks: Vec<Lack>,
-        size: &mut Size,
-    ) -> Result<(), FailedRead<E>> {
+    async fn ask_further<E: From<ReadError>>(&self, asked: &mut Asked, lacks: Vec<Lack>) -> Result<(), FailedRead<E>> {
         if asked.spread() {
             // the next attempt finds what each of them lacks
             return Ok(());
@@ -377,7 +430,7 @@ impl Among<'_> {
                 }
             };
             let (portion, command) = (Portion::new(data, &question), command.expect("it was asked"));
-            let added = size.add(portion.size).and_then(|()| asked.add_further(lack, &command, portion));
+            let added = asked.add_further(lack, &command, portion);
             added.map_err(|error| self.unreadable(contact, error))?;
         }
         Ok(())
@@ -483,11 +536,12 @@ fn reply_of(payload: &Bytes, question: &Question, wanted: Wanted) -> Result<Repl
     }
 }
 
-fn attempt<T, E>(parts: &[Asked], build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>) -> Attempt<T, E> {
+fn attempt<T, E>(parts: &Arc<Vec<Asked>>, build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>) -> Attempt<T, E> {
     let mut stream = ReadingStream::new(parts);
     let result = build(&mut stream);
     let counts = stream.counts();
-    (result, stream.finish(), counts)
+    let (missing, repairs) = stream.end();
+    (result, missing, repairs, counts)
 }
 
 fn count(count: usize) -> u32 {

@@ -17,7 +17,7 @@ use rows::{Mutation, PartitionUpdate};
 use super::among::Among;
 use super::contacts::Contact;
 use super::error::{FailedAnswers, FailedRead};
-use super::reading::{Asked, Repair};
+use super::reading::Repair;
 use crate::replica::apply::within;
 use crate::stripes::Held;
 
@@ -29,18 +29,15 @@ const UNDER_WAY_MAX: usize = 64;
 
 impl Among<'_> {
     /// Tells replicas what they lack.
-    pub async fn repair<E>(&self, parts: &[Asked], repairs: Vec<Repair>) -> Result<(), FailedRead<E>> {
+    pub async fn repair<E>(&self, repairs: Vec<Repair>) -> Result<(), FailedRead<E>> {
         let begun = self.node.env.now();
         let limit = self.node.timeouts().write;
-        for Repair { part, of_replicas } in repairs {
-            let asked = &parts[part];
-            if asked.part.command.table.params.read_repair.eq_ignore_ascii_case("none") {
-                continue;
-            }
+        for Repair { of_replicas } in repairs {
+            let count = of_replicas.len();
             let rest = limit.saturating_sub(self.node.env.elapsed(begun));
-            let told = within(&self.node.env, rest, self.tell_all(asked, of_replicas, rest)).await;
+            let told = within(&self.node.env, rest, self.tell_all(of_replicas, rest)).await;
             if told != Some(true) {
-                let block_for = u32::try_from(asked.replicas.len()).unwrap_or(u32::MAX);
+                let block_for = u32::try_from(count).unwrap_or(u32::MAX);
                 return Err(FailedRead::of_answers(FailedAnswers {
                     level: self.level,
                     block_for,
@@ -55,9 +52,8 @@ impl Among<'_> {
     }
 
     /// Tells each replica of a part what it lacks; whether all have it.
-    async fn tell_all(&self, asked: &Asked, of_replicas: Vec<Vec<PartitionUpdate>>, rest: Duration) -> bool {
-        let replicas = asked.replicas.iter().map(|(contact, _)| *contact).zip(of_replicas);
-        let mutations = replicas.flat_map(|(contact, updates)| {
+    async fn tell_all(&self, of_replicas: Vec<(Contact, Vec<PartitionUpdate>)>, rest: Duration) -> bool {
+        let mutations = of_replicas.into_iter().flat_map(|(contact, updates)| {
             let pieces = updates.into_iter().flat_map(pieces);
             pieces.map(move |update| (contact, Mutation::of(update)))
         });

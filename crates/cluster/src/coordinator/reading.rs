@@ -10,11 +10,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::data_stream;
+use rows::command::RingBound;
 use rows::live::counted;
 use rows::replicas::{Answers, Lack, Replay, ReplicaMerge};
 use rows::{
-    DataLimits, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError, Unfiltered,
+    ClusteringValues, DataLimits, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
+    ReadError, Unfiltered,
 };
+use types::DecoratedKey;
 
 use super::contacts::Contact;
 use super::parts::Part;
@@ -28,12 +31,19 @@ const PORTION_FIRST: u32 = 5_000;
 /// Rows of the largest portion. Each further portion of a replica is twice as large as the last.
 const PORTION_MAX: u32 = 80_000;
 
+/// Behind a portion of more bytes the next one is smaller.
+const PORTION_SIZE: usize = 8 << 20;
+
 /// A part and what its replicas have answered.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub part: Part,
     /// Rows that the next portion is to have at most.
     portion: u32,
+    /// Bytes of the answers.
+    pub size: usize,
+    /// Bytes of the largest portion that came last.
+    last_size: usize,
     /// The answers of replicas, with whose they are; empty: nobody has been asked.
     pub replicas: Vec<(Contact, Answers)>,
     /// Replicas whose digest was that of the only answer in `replicas`.
@@ -43,7 +53,13 @@ pub(super) struct Asked {
 impl Asked {
     pub fn new(part: Part) -> Self {
         let portion = part.command.limits.rows.min(PORTION_FIRST);
-        Self { part, portion, replicas: Vec::new(), confirmed: Vec::new() }
+        Self { part, portion, size: 0, last_size: 0, replicas: Vec::new(), confirmed: Vec::new() }
+    }
+
+    /// The same with a first portion of so many rows.
+    #[cfg(test)]
+    pub fn in_portions_of(self, rows: u32) -> Self {
+        Self { portion: rows, ..self }
     }
 
     /// The limits of the next portion.
@@ -68,7 +84,7 @@ impl Asked {
             }
             Lack::Partitions { after, .. } => {
                 let PartitionRange::Range { end, .. } = &command.range else { return None };
-                let start = rows::command::RingBound::Key { key: after.clone(), inclusive: false };
+                let start = RingBound::Key { key: after.clone(), inclusive: false };
                 let range = PartitionRange::Range { start, end: end.clone() };
                 Some(ReadCommand { range, limits, ..command.clone() })
             }
@@ -77,6 +93,7 @@ impl Asked {
 
     /// Takes the first answer of a replica.
     pub fn add_first(&mut self, contact: Contact, command: &ReadCommand, portion: Portion) -> Result<(), ReadError> {
+        self.weigh(&portion);
         let mut answers = Answers::new(&command.table, command.now);
         answers.add_partitions(portion.replay, &command.range, command.limits)?;
         self.replicas.push((contact, answers));
@@ -85,6 +102,7 @@ impl Asked {
 
     /// Takes what a replica has answered to [`Self::further`].
     pub fn add_further(&mut self, lack: &Lack, command: &ReadCommand, portion: Portion) -> Result<(), ReadError> {
+        self.weigh(&portion);
         let Some((_, answers)) = self.replicas.get_mut(lack.replica()) else { return Ok(()) };
         match lack {
             Lack::Rows { key, .. } => answers.add_rows(portion.replay, key, command.limits),
@@ -111,9 +129,48 @@ impl Asked {
         had_any
     }
 
-    /// The next portion is twice as large.
+    fn weigh(&mut self, portion: &Portion) {
+        self.size += portion.size;
+        self.last_size = self.last_size.max(portion.size);
+    }
+
+    /// Whether a partition belongs to the part.
+    pub fn has(&self, key: &DecoratedKey) -> bool {
+        self.part.command.range.contains(key)
+    }
+
+    /// The next portion is twice as large, or smaller if the last one was large.
     pub fn grow(&mut self) {
-        self.portion = self.portion.saturating_mul(2).min(PORTION_MAX).min(self.part.command.limits.rows);
+        let is_large = std::mem::take(&mut self.last_size) > PORTION_SIZE;
+        let portion = if is_large { self.portion / 2 } else { self.portion.saturating_mul(2) };
+        self.portion = portion.clamp(1, PORTION_MAX).min(self.part.command.limits.rows);
+    }
+
+    /// The parts that are left behind a partition, or behind a row of it; None: from the partition's
+    /// first row on. `leaves`: nothing more of the partition itself is wanted.
+    pub fn behind(&self, key: &DecoratedKey, row: Option<&ClusteringValues>, leaves: bool) -> Vec<Asked> {
+        let command = &self.part.command;
+        let mut parts = Vec::with_capacity(2);
+        let slices = match row {
+            Some(row) => command.slices.behind(row, command.reversed, &command.table.comparator),
+            None => command.slices.clone(),
+        };
+        if !leaves && (row.is_none() || !slices.0.is_empty()) {
+            let range = PartitionRange::Key(key.clone());
+            parts.push(ReadCommand { range, slices, ..command.clone() });
+        }
+        if let PartitionRange::Range { end, .. } = &command.range {
+            let start = RingBound::Key { key: key.clone(), inclusive: false };
+            let range = PartitionRange::Range { start, end: end.clone() };
+            parts.push(ReadCommand { range, ..command.clone() });
+        }
+        let asked = |command| {
+            let part = Part { command, contacts: self.part.contacts.clone() };
+            let mut asked = Self { portion: self.portion, last_size: self.last_size, ..Self::new(part) };
+            asked.grow();
+            asked
+        };
+        parts.into_iter().map(asked).collect()
     }
 }
 
@@ -141,17 +198,15 @@ pub(super) enum Missing {
     Further(usize, Vec<Lack>),
 }
 
-/// What one replica lacks, by the part and the replica's position in it.
+/// What the replicas of a part lack of what was read of it.
 pub(super) struct Repair {
-    /// The position of the part.
-    pub part: usize,
-    /// What each replica lacks, in the order of the part's replicas.
-    pub of_replicas: Vec<Vec<PartitionUpdate>>,
+    /// Each replica with what it lacks.
+    pub of_replicas: Vec<(Contact, Vec<PartitionUpdate>)>,
 }
 
 /// The stream of all parts.
-pub(super) struct ReadingStream<'a> {
-    parts: &'a [Asked],
+pub(super) struct ReadingStream {
+    parts: Arc<Vec<Asked>>,
     next: usize,
     current: Option<ReplicaMerge>,
     missing: Option<Missing>,
@@ -160,18 +215,10 @@ pub(super) struct ReadingStream<'a> {
     counts: [u64; 2],
 }
 
-impl<'a> ReadingStream<'a> {
-    pub fn new(parts: &'a [Asked]) -> Self {
+impl ReadingStream {
+    pub fn new(parts: &Arc<Vec<Asked>>) -> Self {
+        let parts = Arc::clone(parts);
         Self { parts, next: 0, current: None, missing: None, repairs: Vec::new(), counts: [0; 2] }
-    }
-
-    /// What was missing when the stream ended early, or else what replicas lack of what was read.
-    pub fn finish(mut self) -> Result<Vec<Repair>, Missing> {
-        if let Some(missing) = self.missing {
-            return Err(missing);
-        }
-        self.end_part();
-        Ok(self.repairs)
     }
 
     /// Live rows and tombstones that were given.
@@ -193,10 +240,19 @@ impl<'a> ReadingStream<'a> {
 
     fn end_part(&mut self) {
         let Some(merge) = self.current.take() else { return };
-        let of_replicas = merge.differences();
-        if of_replicas.iter().any(|updates| !updates.is_empty()) {
-            self.repairs.push(Repair { part: self.next - 1, of_replicas });
+        let asked = &self.parts[self.next - 1];
+        let lacking = merge.differences();
+        let repairs = !asked.part.command.table.params.read_repair.eq_ignore_ascii_case("none");
+        if repairs && lacking.iter().any(|updates| !updates.is_empty()) {
+            let contacts = asked.replicas.iter().map(|(contact, _)| *contact);
+            self.repairs.push(Repair { of_replicas: contacts.zip(lacking).collect() });
         }
+    }
+
+    /// What was missing when the stream ended early, and what replicas lack of what was read.
+    pub fn end(mut self) -> (Option<Missing>, Vec<Repair>) {
+        self.end_part();
+        (self.missing, self.repairs)
     }
 
     /// Goes to the next part; false: there is none.
@@ -222,7 +278,7 @@ impl<'a> ReadingStream<'a> {
     }
 }
 
-impl PartitionStream for ReadingStream<'_> {
+impl PartitionStream for ReadingStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         loop {
             if let Some(current) = &mut self.current {

@@ -65,7 +65,7 @@ pub struct ReadFigures {
 
 impl ReadFigures {
     /// Adds what a read among several nodes has given.
-    pub(crate) fn add_rows(&self, rows: u64, tombstones: u64) {
+    pub(crate) fn add_rows(&self, [rows, tombstones]: [u64; 2]) {
         ReadStats::add(&self.rows, rows);
         ReadStats::add(&self.tombstones, tombstones);
     }

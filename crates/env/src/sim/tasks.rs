@@ -198,6 +198,10 @@ impl SimTasks {
 }
 
 impl Tasks for SimTasks {
+    fn jobs_may_wait(&self) -> bool {
+        false
+    }
+
     fn try_background(&self, name: &str, step: Step) -> io::Result<Wake> {
         let mut state = lock(&self.state);
         if state.lacks_threads {

@@ -1,0 +1,155 @@
+//! A read among several nodes that is too large to be kept: a sum over a table, a search that looks
+//! at every row.
+//!
+//! What builds the answer runs on a thread for long jobs and waits there for portions, which
+//! [`super::among`] asks for and hands over. What was read is dropped: where the read lacks
+//! something it is asked again behind the last row that was given, as if a new page began there. So
+//! a scan holds one portion of each replica, and nothing is read twice.
+//!
+//! What is given is the merge's rows and deletions. A range tombstone that is open where the scan
+//! goes on is given as two, of which the first is not closed: what reads a scan looks at live rows.
+
+use std::sync::Arc;
+
+use rows::{ClusteringValues, PartitionHead, PartitionStream, ReadError, Unfiltered};
+use types::DecoratedKey;
+
+use super::reading::{Asked, Missing, ReadingStream, Repair};
+
+/// What a scan wants before it can go on.
+pub(super) struct Order {
+    /// What is left to read.
+    pub parts: Vec<Asked>,
+    /// What of it is missing.
+    pub missing: Missing,
+    /// What replicas lack of what was read.
+    pub repairs: Vec<Repair>,
+}
+
+/// The stream of a scan. `F` carries out an order, and gives the parts with what was missing.
+pub(super) struct ScanStream<F> {
+    fetch: F,
+    parts: Arc<Vec<Asked>>,
+    reading: ReadingStream,
+    /// The current partition, and the last row of it that was given.
+    at: Option<(DecoratedKey, Option<ClusteringValues>)>,
+    /// The same when `reading` began.
+    began: Option<(DecoratedKey, Option<ClusteringValues>)>,
+    /// The next partition, if it was met in search of more rows of the current one.
+    held: Option<PartitionHead>,
+    /// All rows of the current partition were given.
+    is_ended: bool,
+    /// Live rows and tombstones that readings before this one have given.
+    counts: [u64; 2],
+}
+
+impl<F: FnMut(Order) -> Result<Vec<Asked>, ReadError>> ScanStream<F> {
+    /// A scan of these parts.
+    pub fn new(parts: Arc<Vec<Asked>>, fetch: F) -> Self {
+        let reading = ReadingStream::new(&parts);
+        Self { fetch, parts, reading, at: None, began: None, held: None, is_ended: true, counts: [0; 2] }
+    }
+
+    /// Live rows and tombstones that were given.
+    pub fn counts(&self) -> [u64; 2] {
+        let [rows, tombstones] = self.reading.counts();
+        [self.counts[0] + rows, self.counts[1] + tombstones]
+    }
+
+    /// What replicas lack of what was read last.
+    pub fn finish(self) -> Vec<Repair> {
+        self.reading.end().1
+    }
+
+    /// Asks for what is missing. `leaves`: no further rows of the current partition are wanted.
+    fn go_on(&mut self, leaves: bool) -> Result<(), ReadError> {
+        self.counts = self.counts();
+        let ended = std::mem::replace(&mut self.reading, ReadingStream::new(&Arc::default()));
+        let (missing, mut repairs) = ended.end();
+        let missing = missing.ok_or(ReadError::WouldBlock)?;
+        let parts = Arc::unwrap_or_clone(std::mem::take(&mut self.parts));
+        let (parts, missing) = match (missing, &self.at) {
+            (Missing::Part(next), _) => (parts[next..].to_vec(), Missing::Part(0)),
+            (Missing::Further(part, _), Some((key, row))) if self.at != self.began && parts[part].has(key) => {
+                let mut left = parts[part].behind(key, row.as_ref(), leaves);
+                left.extend_from_slice(&parts[part + 1..]);
+                (left, Missing::Part(0))
+            }
+            (Missing::Further(part, lacks), _) => {
+                // nothing was given of this part: it is read again, with more
+                repairs.clear();
+                (parts[part..].to_vec(), Missing::Further(0, lacks))
+            }
+        };
+        self.began.clone_from(&self.at);
+        if !parts.is_empty() {
+            self.parts = Arc::new((self.fetch)(Order { parts, missing, repairs })?);
+        }
+        self.reading = ReadingStream::new(&self.parts);
+        Ok(())
+    }
+
+    /// The next partition behind the current one.
+    fn following(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        loop {
+            match self.reading.next_partition() {
+                Err(ReadError::WouldBlock) => self.go_on(true)?,
+                Ok(Some(head)) if self.at.as_ref().is_some_and(|(key, _)| head.key == *key) => {}
+                next => return next,
+            }
+        }
+    }
+
+    /// Finds the current partition again in a new reading; false: nothing more of it is there.
+    fn find_again(&mut self) -> Result<bool, ReadError> {
+        let next = match self.reading.next_partition() {
+            // nobody has been asked for what is behind the partition
+            Err(ReadError::WouldBlock) => return Ok(false),
+            next => next?,
+        };
+        match (next, &self.at) {
+            (Some(head), Some((key, _))) if head.key == *key => Ok(true),
+            (next, _) => {
+                self.held = next;
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl<F: FnMut(Order) -> Result<Vec<Asked>, ReadError> + Send> PartitionStream for ScanStream<F> {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        let next = match self.held.take() {
+            None => self.following()?,
+            held => held,
+        };
+        self.at = next.as_ref().map(|head| (head.key.clone(), None)).or(self.at.take());
+        self.is_ended = next.is_none();
+        Ok(next)
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        while !self.is_ended {
+            match self.reading.next_unfiltered() {
+                Err(ReadError::WouldBlock) => {
+                    self.go_on(false)?;
+                    self.is_ended = !self.find_again()?;
+                }
+                Ok(Some(item)) => {
+                    if let (Unfiltered::Row(row), Some((_, last))) = (&item, &mut self.at) {
+                        *last = Some(row.clustering.clone());
+                    }
+                    return Ok(Some(item));
+                }
+                ended => {
+                    self.is_ended = true;
+                    return ended;
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Scans of simulated replicas: whatever the portions, a scan gives what a read that keeps everything
+//! gives, and holds little.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rows::live::TombstoneLimits;
+use rows::{LiveRows, PartitionRange, ReadCommand};
+use types::Consistency;
+
+use super::*;
+use crate::coordinator::among::Among;
+use crate::testing::SimRing;
+
+/// What a scan gave, and what it held.
+struct Scanned {
+    /// The keys and clusterings of live rows.
+    rows: Vec<(DecoratedKey, ClusteringValues)>,
+    /// How often it went on behind what it had given.
+    pages: usize,
+    /// Bytes of answers that it still held then.
+    kept: usize,
+}
+
+/// Scans at a level through the first node; `take`: rows that are wanted of each partition.
+fn scan(ring: &SimRing, commands: &[ReadCommand], level: Consistency, portion: u32, take: usize) -> Scanned {
+    let node = ring.node(0);
+    let among = Among::new(node, node.members().expect("joined"), level, Duration::from_secs(1_000));
+    let parts = node.parts_among(commands, level).expect("all are up").expect("others have a share");
+    let parts = parts.into_iter().map(|part| Asked::new(part).in_portions_of(portion)).collect();
+    let (mut pages, mut kept, mut window) = (0, 0, 1);
+    let fetch = |Order { mut parts, missing, repairs }: Order| {
+        ring.world.block_on(among.repair::<ReadError>(repairs)).expect("all answer");
+        if missing == Missing::Part(0) {
+            pages += 1;
+            kept += parts.iter().map(|asked| asked.size).sum::<usize>();
+        }
+        let mut taken = None;
+        let fetched = among.fetch::<ReadError>(&mut parts, missing, &mut window, &mut taken);
+        ring.world.block_on(fetched).expect("all answer");
+        Ok(parts)
+    };
+    let mut stream = ScanStream::new(Arc::new(parts), fetch);
+    let (table, now) = (Arc::clone(&commands[0].table), commands[0].now);
+    let mut live = LiveRows::new(&mut stream, table, now, TombstoneLimits::NONE);
+    let mut rows = Vec::new();
+    while let Some(partition) = live.next_partition().expect("it is sound") {
+        for _ in 0..take {
+            let Some(row) = live.next_row().expect("it is sound") else { break };
+            rows.push((partition.key.clone(), row.clustering));
+        }
+    }
+    ring.world.block_on(among.repair::<ReadError>(stream.finish())).expect("all answer");
+    Scanned { rows, pages, kept }
+}
+
+/// Three nodes with rows that differ from replica to replica.
+fn drawn(seed: u64) -> SimRing {
+    let ring = SimRing::new(seed, &["dc1", "dc1", "dc1"]);
+    for (keyspace, factor) in [("ks", "3"), ("two", "2")] {
+        ring.create_keyspace(keyspace, "SimpleStrategy", &[("replication_factor", factor)]);
+    }
+    for number in 0..400 {
+        let (k, c) = (number * 7 % 23, number * 13 % 31);
+        let machine = (number % 3) as usize;
+        let mutations = ["ks", "two"].map(|keyspace| {
+            let mut mutation = ring.row(keyspace, k, c, number, i64::from(number) + 10);
+            if number % 4 == 0 {
+                let row = mutation.updates[0].rows.first_mut().expect("one row");
+                row.deletion = rows::DeletionTime::new(i64::from(number) + 10, 1_000_000_000);
+                row.liveness = rows::Liveness::EMPTY;
+                row.columns.clear();
+            }
+            mutation
+        });
+        ring.apply_alone(machine, &mutations[..1]);
+        ring.write(0, mutations[1..].to_vec(), Consistency::One).expect("written");
+    }
+    ring
+}
+
+#[test]
+fn a_scan_gives_what_a_read_that_keeps_everything_gives() {
+    let ring = drawn(31);
+    ring.world.run_for(Duration::from_secs(5));
+    for keyspace in ["two", "ks"] {
+        let all = ring.select(keyspace, PartitionRange::all());
+        let keys: Vec<ReadCommand> = [9, 2, 17, 4].map(|k| ring.select_key(keyspace, k)).into();
+        for commands in [vec![all], keys] {
+            // what replicas lack is told them by the first scan, which has the smallest portions
+            for take in [usize::MAX, 1] {
+                let expected = scan(&ring, &commands, Consistency::All, 1, take).rows;
+                for portion in [3, 5_000] {
+                    let scanned = scan(&ring, &commands, Consistency::All, portion, take).rows;
+                    assert_eq!(scanned, expected, "{keyspace}, portions of {portion}, {take} of each partition");
+                }
+            }
+        }
+        let all = ring.select(keyspace, PartitionRange::all());
+        let read = ring.read(0, vec![all.clone()], Consistency::All).expect("answered");
+        let scanned = scan(&ring, &[all], Consistency::All, 2, usize::MAX);
+        assert_eq!(scanned.rows.len(), read.len());
+    }
+}
+
+#[test]
+fn a_scan_drops_what_it_has_read() {
+    let ring = drawn(32);
+    let all = ring.select("ks", PartitionRange::all());
+    let scanned = scan(&ring, &[all], Consistency::All, 1, usize::MAX);
+    assert!(scanned.pages > 5, "{} pages", scanned.pages);
+    assert_eq!(scanned.kept, 0, "bytes of rows that were given are kept");
+}
