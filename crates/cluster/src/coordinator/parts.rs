@@ -69,7 +69,10 @@ fn stretches(
 ) -> Vec<(PartitionRange, Contacts)> {
     let mut stretches: Vec<(Token, Token, Contacts)> = Vec::new();
     for (from, to, plan) in planned {
-        let contacts = Contacts::of(ring, &placement.replication, &plan);
+        let mut contacts = Contacts::of(ring, &placement.replication, &plan);
+        // all of them give data, so their order does not matter, and equal sets are to be equal
+        contacts.asked.sort_by_key(|contact| (!contact.is_local, contact.address));
+        contacts.spare.sort_by_key(|contact| contact.address);
         match stretches.last_mut() {
             Some((_, end, former)) if *former == contacts => *end = to,
             _ => stretches.push((from, to, contacts)),

@@ -33,7 +33,7 @@ fn scan(ring: &SimRing, commands: &[ReadCommand], level: Consistency, portion: u
         ring.world.block_on(among.repair::<ReadError>(repairs)).expect("all answer");
         if missing == Missing::Part(0) {
             pages += 1;
-            kept += parts.iter().map(|asked| asked.size).sum::<usize>();
+            kept += parts[0].size;
         }
         let mut taken = None;
         let fetched = among.fetch::<ReadError>(&mut parts, missing, &mut window, &mut taken);
