@@ -72,7 +72,7 @@ impl Compression {
     }
 
     /// Appends a block that holds `entries`.
-    pub(crate) fn put_block(&self, out: &mut Vec<u8>, entries: &[u8]) -> io::Result<()> {
+    pub fn put_block(&self, out: &mut Vec<u8>, entries: &[u8]) -> io::Result<()> {
         let start = out.len();
         let too_large = || io::Error::other("a block of hints is too large");
         put_u32(out, u32::try_from(entries.len()).map_err(|_| too_large())?);

@@ -1,5 +1,6 @@
 //! The bodies of targets whose decoders are public. Those of private decoders stand in their crates, in modules named `fuzzing`.
 
+pub mod hints;
 pub mod internode;
 pub mod schema_rows;
 pub mod whole;

@@ -58,6 +58,7 @@ pub const TARGETS: &[Target] = &[
     target("compressed", bodies::compressed, seeds::other::compressed, 2000),
     target("handshake", bodies::internode::handshake, seeds::internode::handshakes, 3000),
     target("link", bodies::internode::link, seeds::internode::links, 1000),
+    target("hints", bodies::hints::file, seeds::hints::files, 1500),
     target("message", bodies::internode::message, seeds::internode::messages, 3000),
 ];
 

@@ -1,5 +1,6 @@
 //! Small inputs that are read to the end, made from the fixtures each time: nothing of them is kept beside those.
 
+pub mod hints;
 pub mod internode;
 pub mod other;
 pub mod sstable;

@@ -6,6 +6,7 @@ use internode::payload::counter::CounterMutation;
 use internode::payload::failure;
 use internode::payload::gossip::tokens::tokens_of;
 use internode::payload::gossip::{Ack, Ack2, Shutdown, Syn};
+use internode::payload::hint::HintMessage;
 use internode::payload::schema;
 use internode::payload::simple::{SnapshotRequest, Truncated, Truncation, decode_ping, decode_uuid};
 use internode::{Accept, Envelope, Framing, Initiate, MessageReader, MessagingVersion, Verb};
@@ -57,6 +58,11 @@ pub fn message(data: &[u8]) {
             values.for_each(|(_, value)| drop(tokens_of(&value.value)));
         }
         Verb::GossipShutdown => drop(Shutdown::decode(payload, version)),
+        Verb::HintReq => {
+            if let Ok(message) = HintMessage::decode(&envelope.payload) {
+                assert_eq!(HintMessage::decode(&message.encode().into()).as_ref(), Ok(&message));
+            }
+        }
         Verb::PingReq => drop(decode_ping(payload)),
         Verb::TruncateReq => drop(Truncation::decode(payload)),
         Verb::TruncateRsp => drop(Truncated::decode(payload)),
