@@ -36,7 +36,7 @@ use crate::{
     ReadError, Unfiltered,
 };
 
-/// What has to be asked of a replica before the read can go on.
+/// A question that a replica has to be asked before the read can go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lack {
     /// Rows of a partition behind the last row that the replica has given.
@@ -98,13 +98,14 @@ impl ReplicaMerge {
         }
     }
 
-    /// What was missing when the stream ended with [`ReadError::WouldBlock`]; empty if it did not.
+    /// The questions that are open when the stream has ended with [`ReadError::WouldBlock`]; empty
+    /// if it did not.
     pub fn lacks(&self) -> &[Lack] {
         &self.lacks
     }
 
-    /// What each replica lacks of what was read so far, by its position. Of a partition that was
-    /// not read to its end: of the rows that were read. Empty: there is one replica.
+    /// The updates that each replica lacks of what was read so far, by its position. Of a partition
+    /// that was not read to its end: of the rows that were read. Empty: there is one replica.
     pub fn differences(self) -> Vec<Vec<PartitionUpdate>> {
         self.differences.map_or_else(Vec::new, Differences::finish)
     }

@@ -54,8 +54,8 @@ use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest};
 
 /// Parts that are asked for at once. Partitions by key are all wanted.
 const PARTS_MAX: usize = 16;
-/// Of stretches of a range so many at first. Each time that the read goes on to further ones twice
-/// as many are asked for, because those before had little.
+/// Stretches of a range that are asked for at first. Each time that the read goes on to further
+/// ones twice as many are asked for, because those before had little.
 const STRETCHES_FIRST: usize = 1;
 
 /// A read that holds more bytes of answers goes on as a scan, which holds no more than a portion of
@@ -74,14 +74,15 @@ struct Reply {
 /// The answer that a replica will give, or why it will not.
 type Asking<'a> = Pin<Box<dyn Future<Output = (Contact, Result<Reply, FailureReason>)> + 'a>>;
 
-/// What the replicas of a part have answered at first.
+/// The first answers of a part's replicas.
 struct First {
     command: ReadCommand,
     portions: Vec<(Contact, Portion)>,
     confirmed: Vec<Contact>,
 }
 
-/// What building the answer gave, and what was missing for it or lacked by replicas.
+/// The result of building the answer, what was missing for it, what replicas lack, and the live
+/// rows and tombstones that it read.
 type Attempt<T, E> = (Result<T, E>, Option<Missing>, Vec<Repair>, [u64; 2]);
 
 /// One read among nodes.
@@ -281,8 +282,8 @@ impl Among<'_> {
         Ok(First { portions: answers.into_iter().map(portion).collect(), confirmed, command })
     }
 
-    /// Waits for the answers of as many replicas as the level wants, data among them. `has_digests`:
-    /// the first gives data, the others a digest. Otherwise all give data.
+    /// Waits for the answers of as many replicas as the level wants, data among them.
+    /// `has_digests`: the first gives data, the others a digest. Otherwise all give data.
     async fn gather(
         &self,
         asked: &Asked,
@@ -489,7 +490,7 @@ impl Among<'_> {
         }
     }
 
-    /// What a replica has sent cannot be read, or is too much.
+    /// The error of a read one of whose answers cannot be used.
     fn unreadable<E: From<ReadError>>(&self, contact: Contact, error: ReadError) -> FailedRead<E> {
         let peer = contact.address;
         tracing::warn!(%peer, %error, "the answer of a replica to a read cannot be used");

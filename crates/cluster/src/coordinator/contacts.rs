@@ -15,7 +15,7 @@ use types::Consistency;
 pub(super) struct Contact {
     /// The address by which the others know it.
     pub address: SocketAddr,
-    /// It is this node.
+    /// Whether the replica is this node.
     pub is_local: bool,
 }
 

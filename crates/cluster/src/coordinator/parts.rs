@@ -1,5 +1,5 @@
-//! The parts of a read that have replicas of their own: each partition that is named by its key, and
-//! each stretch of a range whose tokens have the same replicas.
+//! The parts of a read that have replicas of their own: each partition that is named by its key,
+//! and each stretch of a range whose tokens have the same replicas.
 
 use ring::{Placement, ReplicaPlan, Ring};
 use rows::command::RingBound;
@@ -15,12 +15,12 @@ use super::range;
 pub(super) struct Part {
     /// The part's own command.
     pub command: ReadCommand,
-    /// Whom it asks.
+    /// The replicas that are asked for the part.
     pub contacts: Contacts,
 }
 
 impl Part {
-    /// It is of a range, not of one partition.
+    /// Whether the part is a stretch of a range, not one partition.
     pub fn is_of_range(&self) -> bool {
         matches!(self.command.range, PartitionRange::Range { .. })
     }

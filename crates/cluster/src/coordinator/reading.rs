@@ -56,7 +56,7 @@ impl Asked {
         Self { part, portion, size: 0, last_size: 0, replicas: Vec::new(), confirmed: Vec::new() }
     }
 
-    /// The same with a first portion of so many rows.
+    /// The same part with a first portion of so many rows.
     #[cfg(test)]
     pub fn in_portions_of(self, rows: u32) -> Self {
         Self { portion: rows, ..self }
@@ -146,8 +146,8 @@ impl Asked {
         self.portion = portion.clamp(1, PORTION_MAX).min(self.part.command.limits.rows);
     }
 
-    /// The parts that are left behind a partition, or behind a row of it; None: from the partition's
-    /// first row on. `leaves`: nothing more of the partition itself is wanted.
+    /// The parts that are left behind a partition, or behind a row of it; None: from the
+    /// partition's first row on. `leaves`: nothing more of the partition itself is wanted.
     pub fn behind(&self, key: &DecoratedKey, row: Option<&ClusteringValues>, leaves: bool) -> Vec<Asked> {
         let command = &self.part.command;
         let mut parts = Vec::with_capacity(2);
@@ -189,7 +189,7 @@ impl Portion {
     }
 }
 
-/// What has to be asked for before a read can go on.
+/// Answers that have to be asked for before a read can go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Missing {
     /// Nobody has been asked for the part at this position.
@@ -198,7 +198,7 @@ pub(super) enum Missing {
     Further(usize, Vec<Lack>),
 }
 
-/// What the replicas of a part lack of what was read of it.
+/// Data that replicas of a part lack of what was read of it.
 pub(super) struct Repair {
     /// Each replica with what it lacks.
     pub of_replicas: Vec<(Contact, Vec<PartitionUpdate>)>,
@@ -249,7 +249,8 @@ impl ReadingStream {
         }
     }
 
-    /// What was missing when the stream ended early, and what replicas lack of what was read.
+    /// Ends the stream: what was missing if it ended early, and what replicas lack of what was
+    /// read.
     pub fn end(mut self) -> (Option<Missing>, Vec<Repair>) {
         self.end_part();
         (self.missing, self.repairs)

@@ -16,13 +16,13 @@ use types::DecoratedKey;
 
 use super::reading::{Asked, Missing, ReadingStream, Repair};
 
-/// What a scan wants before it can go on.
+/// An order for the portions that a scan needs before it can go on.
 pub(super) struct Order {
-    /// What is left to read.
+    /// The parts that are left to read.
     pub parts: Vec<Asked>,
-    /// What of it is missing.
+    /// The answers that are missing of these parts.
     pub missing: Missing,
-    /// What replicas lack of what was read.
+    /// Data that replicas lack of what was read.
     pub repairs: Vec<Repair>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct ScanStream<F> {
     reading: ReadingStream,
     /// The current partition, and the last row of it that was given.
     at: Option<(DecoratedKey, Option<ClusteringValues>)>,
-    /// The same when `reading` began.
+    /// The value of `at` when `reading` began.
     began: Option<(DecoratedKey, Option<ClusteringValues>)>,
     /// The next partition, if it was met in search of more rows of the current one.
     held: Option<PartitionHead>,
@@ -56,7 +56,7 @@ impl<F: FnMut(Order) -> Result<Vec<Asked>, ReadError>> ScanStream<F> {
         [self.counts[0] + rows, self.counts[1] + tombstones]
     }
 
-    /// What replicas lack of what was read last.
+    /// Ends the scan: what replicas lack of what was read last.
     pub fn finish(self) -> Vec<Repair> {
         self.reading.end().1
     }

@@ -25,7 +25,7 @@ use crate::{
 /// Gives the stream of a portion, each time from its beginning.
 pub type Replay = Arc<dyn Fn() -> Box<dyn PartitionStream> + Send + Sync>;
 
-/// What one replica has answered so far. Clones share the portions.
+/// The portions that one replica has answered so far. Clones share them.
 #[derive(Clone)]
 pub struct Answers {
     table: Arc<TableMetadata>,
@@ -42,7 +42,7 @@ pub struct Answers {
     cuts: BTreeMap<DecoratedKey, ClusteringValues>,
 }
 
-/// What reading a portion through has found.
+/// The findings of reading a portion through.
 #[derive(Default)]
 struct Found {
     /// The last partition.
@@ -54,7 +54,7 @@ struct Found {
 }
 
 impl Answers {
-    /// Of a replica that has answered nothing yet.
+    /// The answers of a replica that has given none yet.
     pub fn new(table: &Arc<TableMetadata>, now: u32) -> Self {
         Self {
             table: Arc::clone(table),

@@ -11,7 +11,8 @@
 //! A cell of a column that was fetched but not queried is never in an update: replicas send it
 //! without its value, and writing it back would destroy the value. Deletions of such columns are.
 //!
-//! Must hold: [`Differences`] is told everything that the merge of the same answers gives, in order. Agrees with `org.apache.cassandra.service.reads.repair.RowIteratorMergeListener` and
+//! Must hold: [`Differences`] is told everything that the merge of the same answers gives, in
+//! order. Agrees with `org.apache.cassandra.service.reads.repair.RowIteratorMergeListener` and
 //! `db.rows.Rows.diff`.
 
 use std::cmp::Ordering;
@@ -27,7 +28,7 @@ use crate::{
     PartitionStream, PartitionUpdate, ReadError, Row, Slice, Unfiltered,
 };
 
-/// What each replica lacks.
+/// The data that each replica lacks.
 pub(super) struct Differences {
     context: Context,
     replicas: Vec<Compared>,
@@ -37,7 +38,7 @@ pub(super) struct Differences {
     last: Option<ClusteringPrefix>,
 }
 
-/// What all replicas have in common.
+/// The parts of a comparison that all replicas have in common.
 struct Context {
     table: Arc<TableMetadata>,
     reversed: bool,
@@ -66,7 +67,7 @@ struct Compared {
 }
 
 impl Differences {
-    /// Of `answers` to a read. `queried`: the columns whose values are known.
+    /// The differences between `answers` to a read. `queried`: the columns whose values are known.
     pub fn new(table: &Arc<TableMetadata>, answers: &[Answers], reversed: bool, queried: ColumnFilter) -> Self {
         let compared = |answers: &Answers| Compared {
             stream: answers.stream(),
@@ -243,7 +244,7 @@ impl Context {
         if self.reversed { order.reverse() } else { order }
     }
 
-    /// What `own`, a replica's version of a row, lacks of the merged row; None: nothing.
+    /// The part of the merged row that `own`, a replica's version of it, lacks; None: nothing.
     fn lacking(&self, merged: &Row, own: Option<&Row>) -> Option<Row> {
         let mut row = Row::new(merged.clustering.clone());
         if own.is_none_or(|own| own.liveness != merged.liveness) {

@@ -220,7 +220,8 @@ struct Reading {
 }
 
 impl Reading {
-    /// What a client sees of a stream: keys with live rows, up to the number that is wanted.
+    /// The rows that a client sees of a stream: keys with live rows, up to the number that is
+    /// wanted.
     fn seen(&self, stream: &mut dyn PartitionStream) -> Result<Vec<(DecoratedKey, Row)>, ReadError> {
         let mut live = LiveRows::new(stream, Arc::clone(&self.table), NOW, TombstoneLimits::NONE);
         let mut seen = Vec::new();

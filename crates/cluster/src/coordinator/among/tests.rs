@@ -82,7 +82,8 @@ fn a_range_is_read_from_all_its_replicas() {
     }
 }
 
-/// What one replica has and others lack is seen, and the others have it before the client does.
+/// A row that one replica has and others lack is seen, and the others have it before the client
+/// does.
 #[test]
 fn a_read_tells_replicas_what_they_lack() {
     let ring = three(3);

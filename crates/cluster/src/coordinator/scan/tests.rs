@@ -1,5 +1,5 @@
-//! Scans of simulated replicas: whatever the portions, a scan gives what a read that keeps everything
-//! gives, and holds little.
+//! Scans of simulated replicas: whatever the portions, a scan gives what a read that keeps
+//! everything gives, and holds little.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::*;
 use crate::coordinator::among::Among;
 use crate::testing::SimRing;
 
-/// What a scan gave, and what it held.
+/// The rows that a scan gave, and how it went on.
 struct Scanned {
     /// The keys and clusterings of live rows.
     rows: Vec<(DecoratedKey, ClusteringValues)>,
