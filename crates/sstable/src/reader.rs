@@ -13,6 +13,7 @@ mod open;
 mod partition;
 mod stream;
 mod walk;
+mod written;
 
 use std::sync::Arc;
 

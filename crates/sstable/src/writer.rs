@@ -6,6 +6,7 @@
 //! matter of `txn_log`. Agrees with `org.apache.cassandra.io.sstable.format.{SortedTableWriter,bti.BtiTableWriter,
 //! bti.BtiFormatPartitionWriter,big.BigTableWriter,big.BigFormatPartitionWriter}`.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -244,7 +245,7 @@ impl SSTableWriter {
     /// Writes a row or marker behind those before it in clustering order.
     pub fn append(&mut self, unfiltered: &Unfiltered) -> Result<(), Error> {
         let here = ClusteringPrefix { kind: unfiltered.kind(), values: unfiltered.values().clone() };
-        let framing = Framing::Disk { previous_size: self.begin_unfiltered(here) };
+        let framing = Framing::Disk { previous_size: self.begin_unfiltered(here)? };
         match unfiltered {
             Unfiltered::Row(row) => {
                 encode_row(&mut self.data.buffer, row, false, &self.header, framing);
@@ -264,16 +265,28 @@ impl SSTableWriter {
     /// Writes a row that is copied; this writer's header must hold rows of its own.
     pub fn append_encoded(&mut self, mut row: EncodedRow) -> Result<(), Error> {
         let values = std::mem::take(&mut row.clustering);
-        let previous_size = self.begin_unfiltered(ClusteringPrefix { kind: PrefixKind::Clustering, values });
+        let previous_size = self.begin_unfiltered(ClusteringPrefix { kind: PrefixKind::Clustering, values })?;
         row.encode(&mut self.data.buffer, &self.header, previous_size);
         self.stats.encoded_row(&row.facts);
         self.end_unfiltered()
     }
 
-    /// Notes the position of what is written next; gives its distance to what was written before.
-    fn begin_unfiltered(&mut self, here: ClusteringPrefix) -> u64 {
+    /// Notes the position of the row or marker that is written next; gives its distance in the file
+    /// to the one before. A position that does not ascend fails the write in every build: a reader
+    /// that searches by position would not find such rows, and nothing could mend the file. Two
+    /// markers may stand at one position, one that closes a range and one that opens a range.
+    fn begin_unfiltered(&mut self, here: ClusteringPrefix) -> Result<u64, Error> {
         self.end_static_row();
         let position = self.data.position();
+        let last = self.partition.as_ref().and_then(|partition| partition.last.as_ref());
+        let follows = |last: &ClusteringPrefix| match last.compare(&here, &self.table.comparator) {
+            Ordering::Less => true,
+            Ordering::Equal => last.kind != here.kind,
+            Ordering::Greater => false,
+        };
+        if let Some(last) = last.filter(|last| !follows(last)) {
+            return Err(self.broken(format!("rows are out of order: {here:?} follows {last:?}")));
+        }
         let Some(partition) = &mut self.partition else { panic!("a row outside of a partition") };
         let offset = position - partition.start;
         if partition.block.is_none() {
@@ -284,7 +297,13 @@ impl SSTableWriter {
             partition.first = Some(here.clone());
         }
         partition.last = Some(here);
-        offset - std::mem::replace(&mut partition.previous, offset)
+        Ok(offset - std::mem::replace(&mut partition.previous, offset))
+    }
+
+    /// The source of what is written is wrong: this fails the flush or the compaction, and the memtables
+    /// or SSTables that it reads stay.
+    fn broken(&self, what: String) -> Error {
+        Error::corrupt(&self.descriptor.path(Component::Data), self.data.position(), what)
     }
 
     fn end_unfiltered(&mut self) -> Result<(), Error> {
@@ -316,6 +335,9 @@ impl SSTableWriter {
 
     /// Ends the partition.
     pub fn end_partition(&mut self) -> Result<WrittenPartition, Error> {
+        if self.partition.as_ref().is_some_and(|partition| !partition.open_marker.is_live()) {
+            return Err(self.broken("a range tombstone is open at the end of its partition".to_owned()));
+        }
         self.end_static_row();
         let end = self.data.position();
         put_end_of_partition(&mut self.data.buffer);

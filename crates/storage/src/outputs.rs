@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use rows::PartitionStream;
-use sstable::{Descriptor, SSTable, SSTableWriter};
+use sstable::{FinishedSSTable, SSTable, SSTableWriter};
 use types::Token;
 
 use crate::engine::Engine;
@@ -25,7 +25,7 @@ pub struct Outputs {
     /// Bytes that go in.
     total: u64,
     writer: Option<SSTableWriter>,
-    done: Vec<Descriptor>,
+    done: Vec<FinishedSSTable>,
     done_bytes: u64,
 }
 
@@ -84,7 +84,7 @@ impl Outputs {
             writer.note_token_space_coverage();
         }
         self.done_bytes += writer.stored_length();
-        self.done.push(writer.finish()?.descriptor);
+        self.done.push(writer.finish()?);
         Ok(())
     }
 
@@ -118,9 +118,12 @@ impl Outputs {
         self.end_sstable()?;
         let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
         let table = self.store.table();
-        let open = |descriptor: &Descriptor| SSTable::open(&engine.env, descriptor.clone(), &table, Arc::clone(&cache));
-        let opened: Result<Vec<_>, _> = self.done.iter().map(|done| open(done).map(Arc::new)).collect();
-        let opened = opened?;
+        let open = |done: &FinishedSSTable| {
+            let sstable = SSTable::open(&engine.env, done.descriptor.clone(), &table, Arc::clone(&cache))?;
+            sstable.check_written(done)?;
+            Ok(Arc::new(sstable))
+        };
+        let opened = self.done.iter().map(open).collect::<Result<Vec<_>, sstable::Error>>()?;
         check_disjoint(&self.store, &opened)?;
         for old in replaced {
             self.transaction.remove(old.descriptor())?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rows::codec::EncodingStats;
 use rows::{PartitionHead, PartitionStream};
 use sstable::salvage::{SalvageReport, SalvageStream};
-use sstable::{Component, Descriptor, SSTable, SSTableWriter};
+use sstable::{Component, Descriptor, FinishedSSTable, SSTable, SSTableWriter};
 
 use crate::commitlog::LogPosition;
 use crate::compaction::task::{Outcome, Task};
@@ -65,8 +65,8 @@ pub struct Scrub {
     inherited: Inherited,
     transaction: Transaction,
     writer: Option<SSTableWriter>,
-    /// What was completed.
-    outputs: Vec<Descriptor>,
+    /// SSTables that are complete.
+    outputs: Vec<FinishedSSTable>,
     partition: Option<PendingPartition>,
     /// Rows left out for their values.
     unsound: u64,
@@ -142,7 +142,7 @@ impl Scrub {
             return Ok(());
         }
         self.bytes += writer.stored_length();
-        self.outputs.push(writer.finish()?.descriptor);
+        self.outputs.push(writer.finish()?);
         Ok(())
     }
 
@@ -232,10 +232,12 @@ impl Scrub {
         let mut opened = Vec::new();
         for output in &self.outputs {
             if damaged {
-                reset_statistics(&engine.env, output)?;
+                reset_statistics(&engine.env, &output.descriptor)?;
             }
             let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
-            opened.push(Arc::new(SSTable::open(&engine.env, output.clone(), &store.table(), cache)?));
+            let sstable = SSTable::open(&engine.env, output.descriptor.clone(), &store.table(), cache)?;
+            sstable.check_written(output)?;
+            opened.push(Arc::new(sstable));
         }
         self.transaction.remove(&self.descriptor)?;
         self.transaction.commit()?;

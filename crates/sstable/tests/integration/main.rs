@@ -6,6 +6,7 @@ mod damage;
 mod dump;
 mod fixtures;
 mod golden;
+mod invariants;
 mod legacy;
 mod missing;
 mod model;
