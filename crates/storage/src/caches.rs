@@ -1,11 +1,14 @@
-//! What is kept in memory of SSTables, under one budget: uncompressed chunks, places of partitions (of big SSTables), heads of partitions.
+//! The caches of SSTables, under one budget: uncompressed chunks, places of partitions (of big
+//! SSTables), heads of partitions.
 //!
-//! The budget is what the options give the three together. What keys and rows may take is set apart, by the configuration and while the
-//! node runs ([`Caches::set_capacities`]); the chunks have the rest.
+//! The budget is what the options give the three together. What keys and rows may take is set
+//! apart, by the configuration and while the node runs ([`Caches::set_capacities`]); the chunks
+//! have the rest.
 //!
-//! Chunks and places are found by the number that a file has in this process: what is kept of a removed SSTable cannot be found, and
-//! goes when its last handle does, at once where that is little work, else in a background task (`crate::keeper`).
-//! Counters have no cache: an increment reads what it adds to, from memtables and chunks.
+//! Chunks and places are found by the number that a file has in this process: what is kept of a
+//! removed SSTable cannot be found, and goes when its last handle does, at once where that is
+//! little work, else in a background task (`crate::keeper`). Counters have no cache: an increment
+//! reads what it adds to, from memtables and chunks.
 
 pub mod chunks;
 mod counted;
@@ -32,7 +35,8 @@ const CHUNKS_SHARE_MIN: u64 = 8;
 /// Chunks of a file that is gone are taken out at once up to so many, a fraction of a millisecond.
 const FORGET_AT_ONCE_MAX: u64 = 4096;
 
-/// Of the capacity for chunks, the part up to which a file is small: a walk over it may put in what it reads.
+/// Of the capacity for chunks, the part up to which a file is small: a walk over it may put in what
+/// it reads.
 const SMALL_FILE_SHARE: u64 = 16;
 
 /// A cache at one moment.
@@ -63,7 +67,7 @@ pub struct Caches {
     pub chunks: ChunkCache,
     /// Where partitions are in big SSTables.
     pub keys: KeyCache,
-    /// What SSTables hold of partitions, of tables that want it.
+    /// The row cache: heads of partitions of the tables that want it.
     pub rows: RowCache,
     budget: u64,
     /// Held while capacities change.

@@ -1,22 +1,28 @@
 //! Commit log: a write is acknowledged when it is here.
 //!
-//! Stands below memtables and flush. A record (a serialised mutation; this module does not look into it) is copied into the pending
-//! buffer under a short mutex and gets its position at once. One background task, the *writer*, swaps the buffer, writes it as one
-//! section of the current segment, syncs, and releases everybody who waits for a position up to there: many writes share one sync.
-//! A second task, the *allocator*, keeps the next segment ready, removes segments whose content is flushed, and asks for flushes when
-//! the log outgrows its limit.
+//! Stands below memtables and flush. A record (a serialised mutation; this module does not look
+//! into it) is copied into the pending buffer under a short mutex and gets its position at once.
+//! One background task, the *writer*, swaps the buffer, writes it as one section of the current
+//! segment, syncs, and releases everybody who waits for a position up to there: many writes share
+//! one sync. A second task, the *allocator*, keeps the next segment ready, removes segments whose
+//! content is flushed, and asks for flushes when the log outgrows its limit.
 //!
 //! Invariants:
 //! - positions grow in the order of appends; a group is contiguous within one section;
-//! - a section is written only after the one before it was synced (in `periodic` mode the unsynced section grows instead), and a segment
-//!   only after the one before it: only the last section of the last segment can be torn, and replay tells tearing from corruption;
-//! - a segment's file holds zeros wherever nothing was written. Recycled files are zeroed before they get their new id: a section's marker
-//!   covers its segment's id, but entries do not, and a torn section over old entries would give them a second life;
+//! - a section is written only after the one before it was synced (in `periodic` mode the unsynced
+//!   section grows instead), and a segment only after the one before it: only the last section of
+//!   the last segment can be torn, and replay tells tearing from corruption;
+//! - a segment's file holds zeros wherever nothing was written. Recycled files are zeroed before
+//!   they get their new id: a section's marker covers its segment's id, but entries do not, and a
+//!   torn section over old entries would give them a second life;
 //! - a failed sync is final: what it covered is never reported as durable;
-//! - a segment is removed only when every record in it was flushed, or belongs to nobody, and the same holds of those before it.
+//! - a segment is removed only when every record in it was flushed, or belongs to nobody, and the
+//!   same holds of those before it.
 //!
-//! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see `format`), plain or compressed (see `form`).
-//! Those of Cassandra are replayed too, versions 7 and 8 (see `compressed`); encrypted segments are refused by name. Not here: what a mutation says, which positions an SSTable covers, truncation records.
+//! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see
+//! `format`), plain or compressed (see `form`). Those of Cassandra are replayed too, versions 7 and
+//! 8 (see `compressed`); encrypted segments are refused by name. Not here: what a mutation says,
+//! which positions an SSTable covers, truncation records.
 
 mod archive;
 mod buffer;
@@ -69,19 +75,21 @@ use load::Load;
 use pending::Pending;
 use segments::{Allocator, Segment};
 
-/// Bytes appended and not yet written. At the limit [`CommitLog::append`] answers [`LogError::Busy`]; [`CommitLog::ready`] tells when to
-/// try again.
+/// Bytes appended and not yet written. At the limit [`CommitLog::append`] answers
+/// [`LogError::Busy`]; [`CommitLog::ready`] tells when to try again.
 pub const COMMITLOG_PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// A segment's size is between these; `open` moves an option outside to the nearer one. Offsets are positive 32-bit integers.
+/// A segment's size is between these; `open` moves an option outside to the nearer one. Offsets are
+/// positive 32-bit integers.
 pub const COMMITLOG_SEGMENT_SIZE_MIN: u32 = 4 << 10;
 /// See [`COMMITLOG_SEGMENT_SIZE_MIN`].
 pub const COMMITLOG_SEGMENT_SIZE_MAX: u32 = 1 << 30;
 
 const _: () = assert!(COMMITLOG_SEGMENT_SIZE_MAX <= i32::MAX as u32);
 
-/// Bytes of the last segment that there is room for, a quarter of it at most, which records of clients leave free: on a full device only
-/// [`CommitLog::append_reserved`] may use them, for what makes room.
+/// Bytes of the last segment that there is room for, a quarter of it at most, which records of
+/// clients leave free: on a full device only [`CommitLog::append_reserved`] may use them, for what
+/// makes room.
 pub const COMMITLOG_RESERVE_BYTES: u32 = 64 << 10;
 
 /// Figures of a log.
@@ -101,14 +109,15 @@ pub struct Stats {
     pub size: u64,
 }
 
-/// The commit log of a node. Dropping it ends its tasks, without a last sync: see [`CommitLog::sync`].
+/// The commit log of a node. Dropping it ends its tasks, without a last sync: see
+/// [`CommitLog::sync`].
 pub struct CommitLog {
     shared: Arc<Shared>,
     writer: Wake,
     allocator: Wake,
 }
 
-/// What the handle, the futures and the tasks share.
+/// The state that the handle, the futures and the tasks share.
 struct Shared {
     env: Env,
     directory: PathBuf,
@@ -121,7 +130,8 @@ struct Shared {
     load: Load,
     /// Guards the making of segment files, one at a time: held during I/O, only by the two tasks.
     allocator: Mutex<Allocator>,
-    /// Held while a segment is archived: by the archiver's task, and by the end, which waits for it.
+    /// Held while a segment is archived: by the archiver's task, and by the end, which waits for
+    /// it.
     archiver: Mutex<()>,
 }
 
@@ -163,8 +173,9 @@ impl State {
 }
 
 impl CommitLog {
-    /// Opens the log in a directory, making it if needed, and gives what must be replayed. A torn tail is cut here. Appending is possible
-    /// at once; the replayed segments stay until [`CommitLog::finish_replay`].
+    /// Opens the log in a directory, making it if needed, and gives what must be replayed. A torn
+    /// tail is cut here. Appending is possible at once; the replayed segments stay until
+    /// [`CommitLog::finish_replay`].
     pub fn open(env: &Env, directory: &Path, mut options: Options) -> Result<(CommitLog, Replay), LogError> {
         options.segment_size = options.segment_size.clamp(COMMITLOG_SEGMENT_SIZE_MIN, COMMITLOG_SEGMENT_SIZE_MAX);
         options.mutation_size_max = options.mutation_size_max.min(options.segment_size / 2);
@@ -230,20 +241,22 @@ impl CommitLog {
         Ok((CommitLog { shared: Arc::new(shared), writer, allocator }, replay))
     }
 
-    /// Appends a record; `dirty` are the memtables it goes to, which [`CommitLog::mark_flushed`] will name.
+    /// Appends a record; `dirty` are the memtables it goes to, which [`CommitLog::mark_flushed`]
+    /// will name.
     pub fn append(&self, record: &[u8], dirty: &[DirtyKey]) -> Result<LogPosition, LogError> {
         self.append_group(&[record], dirty)
     }
 
-    /// Appends records that are torn apart by no crash in between sections: one contiguous run. Gives the position of the last.
+    /// Appends records that are torn apart by no crash in between sections: one contiguous run.
+    /// Gives the position of the last.
     pub fn append_group(&self, records: &[&[u8]], dirty: &[DirtyKey]) -> Result<LogPosition, LogError> {
         let mut entries = Entries::default();
         records.iter().for_each(|record| entries.push(|out| out.extend_from_slice(record)));
         Ok(self.append_entries(&mut entries, dirty, false)?.last)
     }
 
-    /// As [`CommitLog::append_group`], of what is ready; `is_captured`: a table with change data capture is among them. The entries are
-    /// taken, unless there is an error.
+    /// As [`CommitLog::append_group`], of what is ready; `is_captured`: a table with change data
+    /// capture is among them. The entries are taken, unless there is an error.
     pub fn append_entries(
         &self,
         entries: &mut Entries,
@@ -254,13 +267,14 @@ impl CommitLog {
         self.append_beside(reserve as usize, entries, dirty, is_captured)
     }
 
-    /// The same for few records of the node itself that take part in making room: where the device has no room for a further segment, they
-    /// may fill the last one to its end.
+    /// The same for few records of the node itself that take part in making room: where the device
+    /// has no room for a further segment, they may fill the last one to its end.
     pub fn append_reserved(&self, entries: &mut Entries, dirty: &[DirtyKey]) -> Result<Appended, LogError> {
         self.append_beside(0, entries, dirty, false)
     }
 
-    /// Appends, and leaves `reserve` bytes of a segment free behind which there is no room for another.
+    /// Appends, and leaves `reserve` bytes of a segment free behind which there is no room for
+    /// another.
     fn append_beside(
         &self,
         reserve: usize,
@@ -318,7 +332,8 @@ impl CommitLog {
         WaitDurable::new(self.shared.clone(), position, is_enough)
     }
 
-    /// Whether nothing more is to be waited for up to there: it is durable, or the log has told of a failure or of a full device since.
+    /// Whether nothing more is to be waited for up to there: it is durable, or the log has told of
+    /// a failure or of a full device since.
     pub fn is_settled(&self, position: LogPosition) -> bool {
         WaitDurable::new(self.shared.clone(), position, false).now().is_some()
     }
@@ -364,8 +379,8 @@ impl CommitLog {
         self.shared.lock().pending.position()
     }
 
-    /// Everything that a shard of a table appended up to `up_to` is in SSTables. Flushes of one shard must be reported in their order:
-    /// a later position covers the earlier ones.
+    /// Everything that a shard of a table appended up to `up_to` is in SSTables. Flushes of one
+    /// shard must be reported in their order: a later position covers the earlier ones.
     pub fn mark_flushed(&self, table: TableId, shard: u16, up_to: LogPosition) {
         let key = (table, shard);
         self.shared.lock().mark_clean(|dirty| *dirty == key, up_to);
@@ -383,7 +398,8 @@ impl CommitLog {
         self.shared.lock().mark_dirty(position, 0, dirty, &self.shared);
     }
 
-    /// Everything was replayed, or is flushed: replayed segments to which nobody laid a claim are removed.
+    /// Everything was replayed, or is flushed: replayed segments to which nobody laid a claim are
+    /// removed.
     pub fn finish_replay(&self) -> Result<(), LogError> {
         self.shared.settle_captured()?;
         self.shared.lock().replaying = false;
@@ -396,7 +412,8 @@ impl CommitLog {
         self.shared.lock().mark_captured(position.segment);
     }
 
-    /// Ends the log; where everything is flushed, its segments are removed. Commands may run: not for threads that others wait for.
+    /// Ends the log; where everything is flushed, its segments are removed. Commands may run: not
+    /// for threads that others wait for.
     pub fn end(&self) -> Result<(), LogError> {
         self.ending()()
     }
@@ -412,7 +429,8 @@ impl CommitLog {
         self.shared.lock().first_own
     }
 
-    /// What must be flushed to free the oldest segment; empty when only the current one holds anything.
+    /// The memtables whose flush frees the oldest segment; empty when only the current one holds
+    /// anything.
     pub fn needs_flush(&self) -> Vec<DirtyKey> {
         let state = self.shared.lock();
         let oldest = state.segments.values().next().filter(|_| state.segments.len() > 1);

@@ -1,9 +1,12 @@
-//! The compactor: background tasks, each of which carries out one [`Task`](crate::compaction::task::Task) after the other, a slice of work at a
-//! time, so that throttling is a pause between slices.
+//! The compactor: background tasks, each of which carries out one
+//! [`Task`](crate::compaction::task::Task) after the other, a slice of work at a time, so that
+//! throttling is a pause between slices.
 //!
-//! What an operator asks for comes before what a strategy would choose. An operation begins when it has marked its SSTables; it stops
-//! compactions of the table that a strategy chose, waits for them, and is refused while another operation has SSTables of the table.
-//! Agrees with `CompactionManager.parallelAllSSTableOperation` and `ColumnFamilyStore.runWithCompactionsDisabled`.
+//! What an operator asks for comes before what a strategy would choose. An operation begins when it
+//! has marked its SSTables; it stops compactions of the table that a strategy chose, waits for
+//! them, and is refused while another operation has SSTables of the table. Agrees with
+//! `CompactionManager.parallelAllSSTableOperation` and
+//! `ColumnFamilyStore.runWithCompactionsDisabled`.
 
 mod active;
 
@@ -87,9 +90,9 @@ impl Compactor {
         *self.looking.lock().expect("no panic inside") = Some(wake);
     }
 
-    /// Changes how many compactions may run at a time. Compactions beyond the new number come to their
-    /// end. Where the system has no thread for all of them, as many run as there are threads for, and
-    /// the error says so.
+    /// Changes how many compactions may run at a time. Compactions beyond the new number come to
+    /// their end. Where the system has no thread for all of them, as many run as there are threads
+    /// for, and the error says so.
     pub fn set_concurrency(&self, engine: &Arc<Engine>, concurrency: usize) -> Result<(), StorageError> {
         let wanted = concurrency.clamp(1, CONCURRENCY_MAX);
         let mut wakes = self.wakes.lock().expect("no panic inside");
@@ -116,7 +119,8 @@ impl Compactor {
         Ok(())
     }
 
-    /// How long to wait after so many bytes, that all tasks together stay within the rate; zero: there is none.
+    /// How long to wait after so many bytes, that all tasks together stay within the rate; zero:
+    /// there is none.
     fn pace(&self, engine: &Engine, bytes: u64) -> Duration {
         let nanos = u128::from(bytes) * 1_000_000_000;
         let Some(nanos) = nanos.checked_div(u128::from(engine.compaction_rate())) else { return Duration::ZERO };
@@ -191,7 +195,8 @@ impl Compactor {
     }
 }
 
-/// Marks the SSTables of an operation, if nobody else has them. One that is refused is told so and is gone.
+/// Marks the SSTables of an operation, if nobody else has them. One that is refused is told so and
+/// is gone.
 fn begin(engine: &Engine, operations: &mut Vec<UnderWay>, index: usize) {
     let under_way = &operations[index];
     let begun = |other: &UnderWay| other.items.is_some() && Arc::ptr_eq(&other.store, &under_way.store);
@@ -269,7 +274,7 @@ fn after_failure(operation: Option<u64>) -> Next {
     if operation.is_some() { Next::Again } else { Next::After(AFTER_FAILURE) }
 }
 
-/// What was asked for first, else what a table's strategy chooses.
+/// The task that an operator asked for first, else one that a table's strategy chooses.
 fn next_task(engine: &Arc<Engine>) -> Option<Active> {
     while let Some(start) = engine.compactor.next(engine) {
         let (operation, table) = (start.operation, start.store.name());

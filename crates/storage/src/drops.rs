@@ -1,18 +1,24 @@
-//! Dropped tables on their way off the disk: one background task, one table after the other. A table whose files cannot go now is tried again;
-//! the others do not wait for it.
+//! Dropped tables on their way off the disk: one background task, one table after the other. A
+//! table whose files cannot go now is tried again; the others do not wait for it.
 //!
-//! The table is out of the schema and takes no more writes ([`TableStore::close`]) when it comes here. Its steps:
+//! The table is out of the schema and takes no more writes ([`TableStore::close`]) when it comes
+//! here. Its steps:
 //!
-//! 1. Where a snapshot is taken (`auto_snapshot`, `allow_auto_snapshot`), its memtables are flushed, as Cassandra does, so that the snapshot
-//!    has all rows. If the flush fails, the snapshot goes without them and a warning says so. To keep them instead would pin memory and
-//!    commit log for as long as the disk refuses, and a DROP could not free the very device that is full.
-//! 2. Memtables are given back, and the commit log forgets the table: its segments become free whatever the next steps do.
-//! 3. The snapshot is taken. If the disk refuses it, the files stay and it is tried again: the operator has asked for the snapshot as the way
-//!    back from a DROP that was a mistake. Hard links need next to no room, and the segments that step 2 has freed are room.
-//! 4. The files are removed. What snapshots hold stays on the disk, and with it its space, until `nodetool clearsnapshot`.
+//! 1. Where a snapshot is taken (`auto_snapshot`, `allow_auto_snapshot`), its memtables are
+//!    flushed, as Cassandra does, so that the snapshot has all rows. If the flush fails, the
+//!    snapshot goes without them and a warning says so. To keep them instead would pin memory and
+//!    commit log for as long as the disk refuses, and a DROP could not free the very device that is
+//!    full.
+//! 2. Memtables are given back, and the commit log forgets the table: its segments become free
+//!    whatever the next steps do.
+//! 3. The snapshot is taken. If the disk refuses it, the files stay and it is tried again: the
+//!    operator has asked for the snapshot as the way back from a DROP that was a mistake. Hard
+//!    links need next to no room, and the segments that step 2 has freed are room.
+//! 4. The files are removed. What snapshots hold stays on the disk, and with it its space, until
+//!    `nodetool clearsnapshot`.
 //!
-//! An index has step 4 only: its memtables went with its base's. Retries end with the process; files that are left then lie in a directory
-//! that no table of the schema has.
+//! An index has step 4 only: its memtables went with its base's. Retries end with the process;
+//! files that are left then lie in a directory that no table of the schema has.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -140,7 +146,8 @@ fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageE
         tracing::warn!(table = store.name(), "the files of what was dropped stay: it was made again");
         return Ok(());
     }
-    // an index is flushed with its table: what is under way ends, what begins later finds that the index is dropped
+    // an index is flushed with its table: what is under way ends, what begins later finds that the
+    // index is dropped
     let base = tables.iter().find(|base| is_inside(store, base));
     let _none_is_written = flush::in_order(base.unwrap_or(store));
     truncate::remove_files(engine, store)

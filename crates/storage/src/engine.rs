@@ -1,7 +1,9 @@
-//! The engine: tables, commit log, budgets and background tasks of this node, and the schema that says which tables there are.
+//! The engine: tables, commit log, budgets and background tasks of this node, and the schema that
+//! says which tables there are.
 //!
-//! It knows none of what is done with these parts: that lies in modules above it (write, query, flush, compactor, recovery, schema_change,
-//! lifecycle, …), which take the engine. What they have running in the background keeps its state in [`crate::requests`].
+//! It knows none of what is done with these parts: that lies in modules above it (write, query,
+//! flush, compactor, recovery, schema_change, lifecycle, …), which take the engine. What they have
+//! running in the background keeps its state in [`crate::requests`].
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -40,7 +42,7 @@ pub struct Engine {
     pub shards: Shards,
     /// The commit log.
     pub log: CommitLog,
-    /// What is kept of SSTables.
+    /// The caches of SSTables.
     pub caches: Arc<Caches>,
     /// Saves it, and reads it again.
     pub keeper: Keeper,
@@ -54,7 +56,7 @@ pub struct Engine {
     pub compactor: Compactor,
     /// Makes indexes of what tables hold.
     pub index_builder: IndexBuilder,
-    /// What is compacted, and was.
+    /// Compactions that run, and the history of those that ended.
     pub compactions: Compactions,
     /// How long writes waited for the log to be durable, microseconds.
     pub waiting_on_commit: metrics::Histogram,
@@ -62,7 +64,8 @@ pub struct Engine {
     pub(crate) tables: ArcSwap<BTreeMap<TableId, Arc<TableStore>>>,
     /// Held by whoever changes the schema.
     pub(crate) schema_changes: Mutex<()>,
-    /// The last timestamp of rows that the engine writes itself: schema, truncations, built indexes.
+    /// The last timestamp of rows that the engine writes itself: schema, truncations, built
+    /// indexes.
     last_timestamp: AtomicI64,
     pub(crate) draining: AtomicBool,
     pub(crate) stopped: AtomicBool,
@@ -72,7 +75,7 @@ pub struct Engine {
     pub(crate) _lock: Option<Box<dyn Lock>>,
 }
 
-/// What recovery hands over.
+/// The parts that recovery hands over.
 pub(crate) struct Parts {
     pub env: Env,
     pub options: EngineOptions,
@@ -146,8 +149,8 @@ impl Engine {
         self.tables.load().values().cloned().collect()
     }
 
-    /// A timestamp for rows that the engine writes itself: the wall clock's, and where that stands or was set back, `step` microseconds
-    /// after the last.
+    /// A timestamp for rows that the engine writes itself: the wall clock's, and where that stands
+    /// or was set back, `step` microseconds after the last.
     pub(crate) fn next_timestamp(&self, step: i64) -> i64 {
         let wall = self.env.clock.now_micros();
         let later = |last: i64| wall.max(last.saturating_add(step));
@@ -196,8 +199,8 @@ impl Engine {
         ended(receiver)
     }
 
-    /// Flushes memtables of a table that are frozen, and those frozen before; completes when they are written, or with the error of the first
-    /// try (the flusher goes on trying).
+    /// Flushes memtables of a table that are frozen, and those frozen before; completes when they
+    /// are written, or with the error of the first try (the flusher goes on trying).
     pub(crate) fn flush_frozen(
         &self,
         store: &Arc<TableStore>,
@@ -208,7 +211,8 @@ impl Engine {
         ended(receiver)
     }
 
-    /// Compacts all SSTables of a table as its strategy does it, each repair state for itself; completes when it is done.
+    /// Compacts all SSTables of a table as its strategy does it, each repair state for itself;
+    /// completes when it is done.
     pub fn compact(&self, store: &Arc<TableStore>) -> impl Future<Output = Result<(), StorageError>> + use<> {
         let ended = self.operate(store, Operation::new(Kind::MajorCompaction, Work::Major { split: false }, 0));
         async move { ended.await.map(drop) }
@@ -244,7 +248,8 @@ impl Engine {
         self.compactor.wake();
     }
 
-    /// This node, in the statistics of the SSTables that it writes; it is itself kept in one of the tables, so it comes after the start.
+    /// This node, in the statistics of the SSTables that it writes; it is itself kept in one of the
+    /// tables, so it comes after the start.
     pub fn set_host_id(&self, host_id: [u8; 16]) {
         let _ = self.host_id.set(host_id);
     }

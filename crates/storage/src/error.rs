@@ -23,8 +23,8 @@ pub enum StorageError {
         /// The system's words.
         message: String,
     },
-    /// The process, or the machine, had no file descriptor left to open a file or directory. The same
-    /// call succeeds when something has been closed.
+    /// The process, or the machine, had no file descriptor left to open a file or directory. The
+    /// same call succeeds when something has been closed.
     NoDescriptors {
         /// The file or directory.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum StorageError {
         /// Which.
         path: PathBuf,
     },
-    /// What was asked cannot be done now.
+    /// The request cannot be carried out now.
     Refused {
         /// Why.
         why: String,

@@ -1,7 +1,9 @@
-//! The SSTables of a table on disk: opened at start, written by flush and compaction, replaced as one step.
+//! The SSTables of a table on disk: opened at start, written by flush and compaction, replaced as
+//! one step.
 //!
-//! The set of files changes atomically: see `sstable::txn_log`. A new SSTable is complete and synced before it is in the
-//! view; the files of a replaced one go when no read holds it any more (the kernel keeps them for whoever has them open).
+//! The set of files changes atomically: see `sstable::txn_log`. A new SSTable is complete and
+//! synced before it is in the view; the files of a replaced one go when no read holds it any more
+//! (the kernel keeps them for whoever has them open).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -34,12 +36,13 @@ pub use sstable::txn_log::{Operation, Transaction};
 /// Chunks of a flush that is not compressed.
 const NOOP_CHUNK_LENGTH: usize = 4 << 10;
 
-/// Opens the SSTables in a table's directories. What a crash left half done is settled first, or, where nothing may be written, passed over.
-/// A damaged file set is named in the log and left out: what becomes of that is the caller's matter. No file is removed that no
-/// transaction log names. A disk that fails ends the start.
+/// Opens the SSTables in a table's directories. What a crash left half done is settled first, or,
+/// where nothing may be written, passed over. A damaged file set is named in the log and left out:
+/// what becomes of that is the caller's matter. No file is removed that no transaction log names. A
+/// disk that fails ends the start.
 ///
-/// As in Cassandra an SSTable is what has a Data.db; a missing table of contents is no sign that it is not whole, since its transaction
-/// log says so.
+/// As in Cassandra an SSTable is what has a Data.db; a missing table of contents is no sign that it
+/// is not whole, since its transaction log says so.
 pub fn open_all(
     env: &Env,
     directories: &[PathBuf],
@@ -109,7 +112,8 @@ pub fn directory_to_write<'a>(env: &Env, store: &'a TableStore) -> &'a Path {
     }
 }
 
-/// Begins a change, after those that could not be settled before: until then what they wrote may count after a crash.
+/// Begins a change, after those that could not be settled before: until then what they wrote may
+/// count after a crash.
 pub(crate) fn begin(engine: &Engine, store: &TableStore, operation: Operation) -> Result<Transaction, StorageError> {
     if engine.options.read_only {
         return Err(StorageError::ReadOnly);
@@ -148,10 +152,10 @@ pub fn settle(store: &TableStore, mut transaction: Transaction) {
     }
 }
 
-/// What the writer of a new SSTable is told.
+/// The facts that the writer of a new SSTable needs.
 #[derive(Clone)]
 pub struct NewSSTable {
-    /// What it is written for.
+    /// The operation that writes it.
     pub operation: Operation,
     /// The table's schema.
     pub table: Arc<TableMetadata>,
@@ -159,17 +163,17 @@ pub struct NewSSTable {
     pub stats: EncodingStats,
     /// About how many partitions.
     pub keys: usize,
-    /// What of the commit log is in it.
+    /// First and last position of the part of the commit log that it holds; None: it adds none.
     pub log_range: Option<(LogPosition, LogPosition)>,
-    /// What it has from others.
+    /// Level, repair state and log intervals that it takes over from its inputs.
     pub inherited: Inherited,
-    /// Columns that the table has dropped and of which there may be cells newer than the drop: they stay, as in Cassandra, and are there when
-    /// the column is added again.
+    /// Columns that the table has dropped and of which there may be cells newer than the drop: they
+    /// stay, as in Cassandra, and are there when the column is added again.
     pub dropped: DroppedColumns,
 }
 
 impl NewSSTable {
-    /// What its rows are written against.
+    /// The header that its rows are written against.
     pub fn header(&self) -> Header {
         Header::for_table(&self.table, self.stats).widened(self.dropped.statics.clone(), self.dropped.regulars.clone())
     }
@@ -183,7 +187,7 @@ pub struct DroppedColumns {
 }
 
 impl DroppedColumns {
-    /// Those of the headers that rows are read with.
+    /// The dropped columns in the headers that rows are read with.
     pub fn of<'a>(table: &TableMetadata, headers: impl IntoIterator<Item = &'a Header>) -> Self {
         let mut dropped = Self::default();
         for header in headers {

@@ -1,11 +1,13 @@
-//! Flushing: the frozen memtables of a table become an SSTable, or one a shard of the unified strategy.
+//! Flushing: the frozen memtables of a table become an SSTable, or one a shard of the unified
+//! strategy.
 //!
 //! 1. New memtables take the place of the old, which are frozen and stay readable.
-//! 2. They are written in token order; a transaction log on disk undoes half-written SSTables after a crash.
+//! 2. They are written in token order; a transaction log on disk undoes half-written SSTables after
+//!    a crash.
 //! 3. The SSTables take their place in the view; then the commit log may forget what they held.
 //!
-//! A flush that fails (no space, I/O error) leaves the memtables where they are and is tried again. That the log has what is flushed is seen to
-//! by the flusher (`flusher`).
+//! A flush that fails (no space, I/O error) leaves the memtables where they are and is tried again.
+//! That the log has what is flushed is seen to by the flusher (`flusher`).
 
 use std::sync::{Arc, MutexGuard};
 
@@ -25,8 +27,9 @@ use crate::table::memtable::Memtable;
 use crate::table::memtable::read::MemtableStream;
 use crate::table::view::FlushSet;
 
-/// Writes the memtables of a table out at a start, where nothing is written to them and the log has all that they hold; later the flusher does
-/// it ([`Engine::flush`]), which waits for the log. Gives what the last of them became, nothing if they were empty.
+/// Writes the memtables of a table out at a start, where nothing is written to them and the log has
+/// all that they hold; later the flusher does it ([`Engine::flush`]), which waits for the log.
+/// Gives what the last of them became, nothing if they were empty.
 pub(crate) fn flush_at_start(engine: &Engine, store: &Arc<TableStore>) -> Result<Vec<Arc<SSTable>>, StorageError> {
     match freeze(engine, store) {
         None => Ok(Vec::new()),
@@ -34,15 +37,16 @@ pub(crate) fn flush_at_start(engine: &Engine, store: &Arc<TableStore>) -> Result
     }
 }
 
-/// Freezes the memtables that take writes. Where they hold nothing: the last of those that were frozen before and are not written, as their flush
-/// failed or is under way. None: all that the table has is in SSTables.
+/// Freezes the memtables that take writes. Where they hold nothing: the last of those that were
+/// frozen before and are not written, as their flush failed or is under way. None: all that the
+/// table has is in SSTables.
 pub fn freeze(engine: &Engine, store: &TableStore) -> Option<Arc<FlushSet>> {
     let set = store.switch_memtables(store.table(), None, || engine.log.position());
     set.or_else(|| store.view().flushing.last().map(Arc::clone))
 }
 
-/// Writes frozen memtables out, and before them those that are older: the commit log forgets in order. Also the second try of one
-/// that failed. Gives nothing where another has done it.
+/// Writes frozen memtables out, and before them those that are older: the commit log forgets in
+/// order. Also the second try of one that failed. Gives nothing where another has done it.
 pub fn flush_set(
     engine: &Engine,
     store: &Arc<TableStore>,
@@ -88,7 +92,8 @@ fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     Ok(written)
 }
 
-/// Puts what became of memtables in their place: they are given back, and the log may forget what they held.
+/// Puts what became of memtables in their place: they are given back, and the log may forget what
+/// they held.
 fn end(engine: &Engine, store: &TableStore, set: &Arc<FlushSet>, written: Vec<Arc<SSTable>>) {
     store.finish_flush(set, written);
     engine.memory.release(set.memtables.iter().map(|memtable| memtable.total_size()).sum());
@@ -99,8 +104,9 @@ fn end(engine: &Engine, store: &TableStore, set: &Arc<FlushSet>, written: Vec<Ar
     }
 }
 
-/// Gives up frozen memtables unwritten, up to and with `last` (None: all): the table was truncated or dropped. `_in_order` shows that no flush
-/// of them is under way; one that waits finds nothing to do.
+/// Gives up frozen memtables unwritten, up to and with `last` (None: all): the table was truncated
+/// or dropped. `_in_order` shows that no flush of them is under way; one that waits finds nothing
+/// to do.
 pub(crate) fn discard(
     engine: &Engine,
     store: &TableStore,
@@ -120,7 +126,8 @@ pub(crate) fn discard(
     }
 }
 
-/// An index goes before its base: once the base's SSTable is there the log is not replayed for either.
+/// An index goes before its base: once the base's SSTable is there the log is not replayed for
+/// either.
 fn flush_index(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> Result<(), StorageError> {
     if !store.view().flushing.iter().any(|other| Arc::ptr_eq(other, set)) {
         // written by a try that failed later
@@ -157,7 +164,8 @@ fn write_set(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     outputs.finish(engine, written, &[])
 }
 
-/// All that memtables hold, in the order of their partitions. Those of an index are split as its base is, so they overlap.
+/// All that memtables hold, in the order of their partitions. Those of an index are split as its
+/// base is, so they overlap.
 fn everything(table: &Arc<TableMetadata>, set: &FlushSet) -> Box<dyn PartitionStream> {
     if table.local_order.is_none() {
         return Box::new(MemtableStream::all(set.memtables.clone()));

@@ -1,8 +1,10 @@
-//! The flusher: one background task that writes memtables out, one table at a time. A flush that failed is tried again after a while; meanwhile
-//! other tables have their turn, whose directories may be on another disk.
+//! The flusher: one background task that writes memtables out, one table at a time. A flush that
+//! failed is tried again after a while; meanwhile other tables have their turn, whose directories
+//! may be on another disk.
 //!
-//! Memtables are written when the commit log has what they hold, and not before: a mutation of several tables, a schema change above all, would
-//! otherwise survive a death in the one table that was flushed in that moment, and be lost in the others. A log that has failed will not have it;
+//! Memtables are written when the commit log has what they hold, and not before: a mutation of
+//! several tables, a schema change above all, would otherwise survive a death in the one table that
+//! was flushed in that moment, and be lost in the others. A log that has failed will not have it;
 //! then schema tables are not flushed any more, since what was acknowledged of them is in the log.
 
 use std::sync::{Arc, Weak};

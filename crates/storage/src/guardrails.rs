@@ -1,7 +1,8 @@
-//! Guardrails of partitions as SSTables have them: size and tombstones. What is found is told in the log, and nothing is refused: what is
-//! flushed or compacted was taken long ago.
+//! Guardrails of partitions as SSTables have them: size and tombstones. What is found is told in
+//! the log, and nothing is refused: what is flushed or compacted was taken long ago.
 //!
-//! Must agree with: `Guardrails.partitionSize` and `partitionTombstones`, and `SortedTableWriter.endPartition`, which asks them.
+//! Must agree with: `Guardrails.partitionSize` and `partitionTombstones`, and
+//! `SortedTableWriter.endPartition`, which asks them.
 
 use schema::TableMetadata;
 use sstable::{Component, SSTableWriter, WrittenPartition};
@@ -9,13 +10,13 @@ use sstable::{Component, SSTableWriter, WrittenPartition};
 /// A number to warn of and one that is an error. None: never.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Threshold {
-    /// What is greater is a warning.
+    /// A greater value is a warning.
     pub warn: Option<u64>,
-    /// What is greater is an error.
+    /// A greater value is an error.
     pub fail: Option<u64>,
 }
 
-/// What a partition of an SSTable may be.
+/// The limits of a partition of an SSTable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PartitionGuards {
     /// partition_size: bytes before compression

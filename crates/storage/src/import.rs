@@ -1,14 +1,18 @@
-//! Importing: SSTables from other directories become SSTables of a table; and refreshing: SSTables that were put into the table's own
-//! directory do.
+//! Importing: SSTables from other directories become SSTables of a table; and refreshing: SSTables
+//! that were put into the table's own directory do.
 //!
-//! 1. All SSTables of all directories are verified, and compared with the schema. A directory where one fails is left out as a whole.
-//! 2. The SSTables of a directory get new ids. A transaction log says what is added; their files are linked (or copied) and synced.
-//! 3. They are opened; the log commits; they are in the view. What fails before leaves the table and the directory as they were.
+//! 1. All SSTables of all directories are verified, and compared with the schema. A directory where
+//!    one fails is left out as a whole.
+//! 2. The SSTables of a directory get new ids. A transaction log says what is added; their files
+//!    are linked (or copied) and synced.
+//! 3. They are opened; the log commits; they are in the view. What fails before leaves the table
+//!    and the directory as they were.
 //! 4. Unless a copy was asked for, the source's files go, Data.db first.
 //!
-//! A crash before the commit leaves the source as it was, one behind it the SSTables in the table; between the commit and the end of 4
-//! some may be in both, and importing them again changes no answer. A refresh has no such moment: old names go with the same commit.
-//! Agrees with `org.apache.cassandra.db.SSTableImporter`.
+//! A crash before the commit leaves the source as it was, one behind it the SSTables in the table;
+//! between the commit and the end of 4 some may be in both, and importing them again changes no
+//! answer. A refresh has no such moment: old names go with the same commit. Agrees with
+//! `org.apache.cassandra.db.SSTableImporter`.
 
 mod bring;
 mod fit;
@@ -30,7 +34,7 @@ use bring::{Reset, bring, remove};
 
 pub(crate) use bring::reset_statistics;
 
-/// What is imported, and how.
+/// The directories to import from, and how it is done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Directories with SSTables, on this machine.
@@ -197,7 +201,8 @@ fn add_all(
     Ok(sstables)
 }
 
-/// Loads SSTables that were put into the table's directory; gives how many there were. They get new ids and level 0.
+/// Loads SSTables that were put into the table's directory; gives how many there were. They get new
+/// ids and level 0.
 pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, StorageError> {
     let _alone = store.importing.lock().expect("a panic in an import ends the process");
     // no flush or compaction may be about to put its files in the view
@@ -208,7 +213,8 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
     for directory in store.directories.iter().filter(|directory| engine.env.disk.exists(directory)) {
         found.extend(sources(engine, store, directory)?);
     }
-    // those that could not be opened at start may have been mended since; if not, they wait for a scrub
+    // those that could not be opened at start may have been mended since; if not, they wait for a
+    // scrub
     let is_left_out = |source: &Descriptor| store.left_out().iter().any(|left_out| left_out.descriptor == *source);
     found.retain(|source| !is_left_out(source) || open(engine, source, &store.table()).is_ok());
     let sources = found;

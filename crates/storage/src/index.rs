@@ -1,14 +1,18 @@
-//! Secondary indexes of legacy kind: hidden tables that are kept up with their base table and answer reads by value.
+//! Secondary indexes of legacy kind: hidden tables that are kept up with their base table and
+//! answer reads by value.
 //!
 //! - [`crate::table::entries`]: what a write to the base means for an index;
-//! - an [`crate::table::indexes::IndexStore`]: the hidden table's SSTables, a [`crate::table::TableStore`] like any other (compaction, snapshots, scrub know no difference);
-//! - its memtables hang on those of the base: inside the base's door a write is applied to both, they are frozen together, flushed together
-//!   (the index first), and the log's records of the base are the index's ([`crate::table::memtable`]);
+//! - an [`crate::table::indexes::IndexStore`]: the hidden table's SSTables, a
+//!   [`crate::table::TableStore`] like any other (compaction, snapshots, scrub know no difference);
+//! - its memtables hang on those of the base: inside the base's door a write is applied to both,
+//!   they are frozen together, flushed together (the index first), and the log's records of the
+//!   base are the index's ([`crate::table::memtable`]);
 //! - [`search`]: reading the base by an index;
 //! - [`build`]: making an index of what a table holds already;
 //! - [`built`]: which indexes are complete, in `system."IndexInfo"`.
 //!
-//! docs/notes/0006-indexes.md says why so. Agrees with `org.apache.cassandra.index.internal.CassandraIndex`.
+//! docs/notes/0006-indexes.md says why so. Agrees with
+//! `org.apache.cassandra.index.internal.CassandraIndex`.
 
 pub mod build;
 pub mod built;

@@ -1,8 +1,10 @@
-//! What an SSTable has from those that it is written from, besides their rows: level, repair state, parts of the commit log.
+//! The properties that an SSTable takes over from its inputs, besides their rows: level, repair
+//! state, parts of the commit log.
 //!
-//! SSTables of different [`RepairState`] are never merged: repaired data would count as unrepaired, or the other way round. Agrees
-//! with `CompactionTask.{getMinRepairedAt,getPendingRepair,getIsTransient}`, `MetadataCollector` and the holders of
-//! `CompactionStrategyManager`.
+//! SSTables of different [`RepairState`] are never merged: repaired data would count as unrepaired,
+//! or the other way round. Agrees with
+//! `CompactionTask.{getMinRepairedAt,getPendingRepair,getIsTransient}`, `MetadataCollector` and the
+//! holders of `CompactionStrategyManager`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +49,7 @@ pub fn by_repair_state(sstables: &[Arc<SSTable>]) -> BTreeMap<RepairState, Vec<A
     groups
 }
 
-/// What a new SSTable inherits.
+/// The properties that a new SSTable inherits.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Inherited {
     /// Level of the leveled strategy.
@@ -63,7 +65,8 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// From SSTables of one repair state, on the node `host`. One alone keeps its level; several become level 0.
+    /// From SSTables of one repair state, on the node `host`. One alone keeps its level; several
+    /// become level 0.
     pub fn of(inputs: &[Arc<SSTable>], host: Option<[u8; 16]>) -> Self {
         let stats: Vec<&Stats> = inputs.iter().map(|sstable| &sstable.statistics().stats).collect();
         let ours = stats.iter().filter(|stats| host.is_some() && stats.originating_host == host);

@@ -1,8 +1,11 @@
-//! The keeper: one background task that takes out what is kept of files that are gone, saves what is hot, and after a start reads it again.
+//! The keeper: one background task that takes out what is kept of files that are gone, saves what
+//! is hot, and after a start reads it again.
 //!
-//! - Saving: by period, and when the node is drained. A file is replaced as one durable step; a crash leaves the old one or the new one.
-//! - Loading begins when the node is ready ([`Engine::load_caches`]), goes on at [`LOAD_BYTES_PER_SECOND`] at most, and ends at
-//!   `cache_load_timeout` wherever it is. A file that cannot be read is named once in the log, and removed.
+//! - Saving: by period, and when the node is drained. A file is replaced as one durable step; a
+//!   crash leaves the old one or the new one.
+//! - Loading begins when the node is ready ([`Engine::load_caches`]), goes on at
+//!   [`LOAD_BYTES_PER_SECOND`] at most, and ends at `cache_load_timeout` wherever it is. A file
+//!   that cannot be read is named once in the log, and removed.
 //!
 //! Agrees in role with `org.apache.cassandra.cache.AutoSavingCache`.
 
@@ -151,7 +154,7 @@ fn save(engine: &Engine, saved: &SavedCaches, kind: Kind) -> Result<(), StorageE
     done.map_err(|error| StorageError::io(&path, &error))
 }
 
-/// What a cache holds, by name.
+/// The entries of a cache, by name.
 fn hot(engine: &Engine, kind: Kind) -> Vec<Hot> {
     let (keys_to_save, rows_to_save) = engine.keeper.keys_to_save();
     let count = |most: u64| usize::try_from(most).unwrap_or(usize::MAX);
@@ -185,7 +188,7 @@ fn hot(engine: &Engine, kind: Kind) -> Vec<Hot> {
     hot
 }
 
-/// What was saved; nothing, where that cannot be read.
+/// The saved entries; none, where the file cannot be read.
 fn read(engine: &Engine, saved: &SavedCaches, kind: Kind) -> Vec<(Kind, Hot)> {
     let path = saved.directory.join(kind.file_name());
     let disk = &engine.env.disk;
@@ -233,8 +236,8 @@ impl Loading {
     }
 }
 
-/// Reads what was hot of a file or table, until so many bytes are read. Gives how many entries. Where something cannot be read, the rest
-/// of the file is left alone.
+/// Reads what was hot of a file or table, until so many bytes are read. Gives how many entries.
+/// Where something cannot be read, the rest of the file is left alone.
 fn load_some(store: &TableStore, kind: Kind, hot: &mut Hot, left: &mut u64) -> u64 {
     let view = store.view();
     let sstable = view.sstables.iter().find(|sstable| name_of(sstable) == hot.sstable);

@@ -1,4 +1,5 @@
-//! Where things lie on disk: `<data>/<keyspace>/<table>-<id>/` in each data directory, as in Cassandra.
+//! Where things lie on disk: `<data>/<keyspace>/<table>-<id>/` in each data directory, as in
+//! Cassandra.
 //!
 //! The local system keyspaces lie in one directory, but for the few tables that grow. Agrees with
 //! `org.apache.cassandra.db.Directories` and `SystemKeyspace.TABLES_SPLIT_ACROSS_MULTIPLE_DISKS`.

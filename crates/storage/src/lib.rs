@@ -1,7 +1,8 @@
-//! The local storage engine: commit log, memtables, flush, compaction, reads. One node's data, with no idea of a ring.
+//! The local storage engine: commit log, memtables, flush, compaction, reads. One node's data, with
+//! no idea of a ring.
 //!
-//! [`Engine`] holds the parts; each verb (write, read, flush, compaction, snapshot, truncate, schema change) is a module that takes
-//! them. [`open`] is the way from a directory to an engine.
+//! [`Engine`] holds the parts; each verb (write, read, flush, compaction, snapshot, truncate,
+//! schema change) is a module that takes them. [`open`] is the way from a directory to an engine.
 
 pub mod caches;
 pub mod commitlog;

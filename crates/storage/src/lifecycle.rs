@@ -21,8 +21,8 @@ impl Engine {
         Keeper::start(self);
     }
 
-    /// Refuses writes from now on, flushes everything, syncs the log and removes its segments: a start from here, of this node or of a
-    /// Cassandra on the same SSTables, has nothing to replay.
+    /// Refuses writes from now on, flushes everything, syncs the log and removes its segments: a
+    /// start from here, of this node or of a Cassandra on the same SSTables, has nothing to replay.
     pub async fn drain(&self) -> Result<(), StorageError> {
         if self.is_stopped() {
             return Ok(());
@@ -46,7 +46,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads again, in the background, what was hot when the caches were saved last. For when the node is ready.
+    /// Reads again, in the background, what was hot when the caches were saved last. For when the
+    /// node is ready.
     pub fn load_caches(&self) {
         self.keeper.load(self);
     }

@@ -1,7 +1,8 @@
 //! Intervals of the commit log: which records of a table are in its SSTables and need no replay.
 //!
-//! An SSTable's Statistics.db names the intervals that its flush covered, and the node that they are of: those of another node mean another
-//! log. Both ends belong to an interval; the position of a record is its end. Agrees with
+//! An SSTable's Statistics.db names the intervals that its flush covered, and the node that they
+//! are of: those of another node mean another log. Both ends belong to an interval; the position of
+//! a record is its end. Agrees with
 //! `org.apache.cassandra.db.commitlog.{IntervalSet,CommitLogReplayer.persistedIntervals}`.
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
     merged
 }
 
-/// What of this node's log the SSTables of a table hold.
+/// The parts of this node's log that the SSTables of a table hold.
 pub fn persisted(sstables: &[Arc<SSTable>], host: Option<[u8; 16]>) -> Vec<Interval> {
     let stats = sstables.iter().map(|sstable| &sstable.statistics().stats);
     let own = stats.filter(|stats| host.is_some() && stats.originating_host == host);

@@ -1,6 +1,7 @@
 //! The budget of all memtables together, and what keeps writers within it.
 //!
-//! - from a third of the budget in memtables that take writes, the largest table is flushed, so that flushing overlaps with filling;
+//! - from a third of the budget in memtables that take writes, the largest table is flushed, so
+//!   that flushing overlaps with filling;
 //! - from 60 % on each write waits a little, in proportion to the overshoot;
 //! - at the whole of it writers wait until a flush has ended. Nothing is dropped and nothing fails.
 

@@ -1,4 +1,4 @@
-//! What is counted of each table.
+//! Counters of each table.
 
 use metrics::{Counter, Histogram};
 
@@ -15,7 +15,8 @@ pub struct TableMetrics {
     pub read_latency: Histogram,
     /// Latency of local reads of ranges, microseconds.
     pub range_latency: Histogram,
-    /// Latency of reads of partitions by key that this node coordinated among several, microseconds.
+    /// Latency of reads of partitions by key that this node coordinated among several,
+    /// microseconds.
     pub coordinator_read_latency: Histogram,
     /// SSTables read for a read of one partition.
     pub sstables_per_read: Histogram,

@@ -41,7 +41,8 @@ pub(crate) fn open_table(
     Ok(store)
 }
 
-/// What is done about SSTables that cannot be opened: see docs/notes/0005-corrupt-sstables-at-start.md.
+/// Applies the policy for SSTables that cannot be opened: see
+/// docs/notes/0005-corrupt-sstables-at-start.md.
 pub(crate) fn check_left_out(options: &EngineOptions, store: &TableStore) -> Result<(), StorageError> {
     let left_out = store.left_out();
     let Some(first) = left_out.first() else { return Ok(()) };

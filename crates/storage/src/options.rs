@@ -1,4 +1,4 @@
-//! What the engine is told at start: places, budgets, pace. Filled from cassandra.yaml by the program.
+//! The options of the engine: places, budgets, pace. Filled from cassandra.yaml by the program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use sstable::Version;
 use crate::commitlog;
 use crate::guardrails::PartitionGuards;
 
-/// `disk_failure_policy`, as far as the engine acts on it: what a start does with an SSTable that cannot be opened.
+/// `disk_failure_policy`, as far as the engine acts on it: what a start does with an SSTable that
+/// cannot be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DiskFailurePolicy {
     /// It is refused.
@@ -52,7 +53,8 @@ pub struct SavedCaches {
 pub struct EngineOptions {
     /// `data_file_directories`, at least one: keyspaces and tables lie beneath each.
     pub data_directories: Vec<PathBuf>,
-    /// `local_system_data_file_directory`: where `system` and `system_schema` lie; None: in the first data directory.
+    /// `local_system_data_file_directory`: where `system` and `system_schema` lie; None: in the
+    /// first data directory.
     pub system_directory: Option<PathBuf>,
     /// Tables whose files lie elsewhere: in snapshots and copies.
     pub places: BTreeMap<TableId, Vec<PathBuf>>,
@@ -66,7 +68,8 @@ pub struct EngineOptions {
     pub host_id: Option<[u8; 16]>,
     /// Shards of a table: a power of two.
     pub shards: usize,
-    /// Bytes that all memtables together may take. At a third of it the largest is flushed, at all of it writers wait.
+    /// Bytes that all memtables together may take. At a third of it the largest is flushed, at all
+    /// of it writers wait.
     pub memtable_bytes: usize,
     /// Bytes of decompressed chunks that are kept.
     pub chunk_cache_bytes: usize,
@@ -92,9 +95,10 @@ pub struct EngineOptions {
     pub auto_snapshot: bool,
     /// `disk_failure_policy`.
     pub disk_failure_policy: DiskFailurePolicy,
-    /// Write nothing: the disk of `env` refuses it, what the commit log holds is kept in memory, and requests that write are refused.
+    /// Write nothing: the disk of `env` refuses it, what the commit log holds is kept in memory,
+    /// and requests that write are refused.
     pub read_only: bool,
-    /// What new SSTables are written as (`sstable.selected_format` and `storage_compatibility_mode`).
+    /// The version of new SSTables (`sstable.selected_format` and `storage_compatibility_mode`).
     pub sstable_version: Version,
     /// How flushes compress (`flush_compression`).
     pub flush_compression: FlushCompression,

@@ -1,7 +1,9 @@
-//! The SSTables that a flush or a compaction writes, one after the other, and the one step in which they come to count.
+//! The SSTables that a flush or a compaction writes, one after the other, and the one step in which
+//! they come to count.
 //!
-//! A [`Splitter`] says where one ends. Each is completed and synced before the next is begun; all are of one transaction, so that after a
-//! crash all count or none. An SSTable is begun with its first partition: what would be empty leaves no trace.
+//! A [`Splitter`] says where one ends. Each is completed and synced before the next is begun; all
+//! are of one transaction, so that after a crash all count or none. An SSTable is begun with its
+//! first partition: what would be empty leaves no trace.
 
 use std::sync::Arc;
 
@@ -68,7 +70,7 @@ impl Outputs {
         self.done_bytes + self.writer.as_ref().map_or(0, SSTableWriter::stored_length)
     }
 
-    /// What each of them has from those that it is written from.
+    /// The properties that each output takes over from the inputs.
     pub fn inherited(&self) -> &Inherited {
         &self.new.inherited
     }
@@ -88,8 +90,9 @@ impl Outputs {
         Ok(())
     }
 
-    /// Completes them and puts them in the place of `replaced`. After a flush the caller puts them in the view (with the memtables they stand
-    /// for); after a compaction that is done here. If `written` is an error nothing counts.
+    /// Completes them and puts them in the place of `replaced`. After a flush the caller puts them
+    /// in the view (with the memtables they stand for); after a compaction that is done here. If
+    /// `written` is an error nothing counts.
     pub fn finish(
         mut self,
         engine: &Engine,
@@ -99,7 +102,8 @@ impl Outputs {
         let store = Arc::clone(&self.store);
         let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
         let completed = written.and_then(|()| self.complete(engine, replaced));
-        // committed, the new SSTables count, also after a crash; what cannot be tidied up now does not change that
+        // committed, the new SSTables count, also after a crash; what cannot be tidied up now does
+        // not change that
         if let Ok(sstables) = &completed
             && !replaced.is_empty()
         {
@@ -157,8 +161,8 @@ impl Outputs {
     }
 }
 
-/// What is written one after the other ascends: SSTables that overlap would break a level, or lose partitions at a boundary of shards. Nothing of
-/// them counts then, and what they stand for stays.
+/// Checks that the outputs ascend: SSTables that overlap would break a level, or lose partitions at
+/// a boundary of shards. Nothing of them counts then, and what they stand for stays.
 fn check_disjoint(store: &TableStore, written: &[Arc<SSTable>]) -> Result<(), StorageError> {
     let overlaps = |pair: &[Arc<SSTable>]| pair[0].has_tokens() && pair[1].first_key() <= pair[0].last_key();
     match written.windows(2).find(|pair| overlaps(pair)) {

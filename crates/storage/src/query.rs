@@ -1,4 +1,5 @@
-//! Reading: what the engine gives for a command, by the table itself or by an index, and what that would take.
+//! Reading: what the engine gives for a command, by the table itself or by an index, and what that
+//! would take.
 
 use std::sync::Arc;
 
@@ -20,8 +21,9 @@ impl Engine {
         }
     }
 
-    /// What reading a command would take: which sources, and why. Reads filters and indexes, which may wait for the disk, and no data.
-    /// Of a read by an index: what reading its entries would take. None: the table is not there any more.
+    /// The cost of a read command: which sources it reads, and why. Reads filters and indexes,
+    /// which may wait for the disk, and no data. Of a read by an index: what reading its entries
+    /// would take. None: the table is not there any more.
     pub fn explain(&self, command: &ReadCommand) -> Result<Option<CommandReport>, ReadError> {
         let plan = |store: Arc<TableStore>| match command.indexes.is_empty() {
             true => crate::read::explain::plan(&store, command),

@@ -1,8 +1,9 @@
 //! Reading a table: memtables and SSTables that may hold an answer, merged as one stream.
 //!
-//! SSTables are left out by token range, bloom filter and clustering bounds; in a read of one partition, newest data first, also those that
-//! are older than a deletion of the partition, and, for reads of whole rows by name, than what was found (`read::names`).
-//! Of tables that want it what SSTables hold may come from the row cache (`read::row_cache`). A trace says of each why.
+//! SSTables are left out by token range, bloom filter and clustering bounds; in a read of one
+//! partition, newest data first, also those that are older than a deletion of the partition, and,
+//! for reads of whole rows by name, than what was found (`read::names`). Of tables that want it
+//! what SSTables hold may come from the row cache (`read::row_cache`). A trace says of each why.
 
 mod budget;
 mod dropped;
@@ -64,7 +65,8 @@ fn read_watched<W: Watch>(
     }
 }
 
-/// By the names of rows, newest sources first until the rows are complete; where there is one source that comes to a read of it.
+/// By the names of rows, newest sources first until the rows are complete; where there is one
+/// source that comes to a read of it.
 fn is_by_names(view: &View, command: &ReadCommand) -> bool {
     !view.sstables.is_empty() && names::applies(command)
 }
@@ -126,8 +128,9 @@ fn merged<W: Watch>(
 /// Why an SSTable is left out of a read of one partition.
 const DELETED: &str = "its newest data is older than a deletion of the partition";
 
-/// All that may hold something of one partition, merged; newest first, until what is older is deleted.
-/// Agrees with `org.apache.cassandra.db.SinglePartitionReadCommand.queryMemtableAndDiskInternal`.
+/// All that may hold something of one partition, merged; newest first, until what is older is
+/// deleted. Agrees with
+/// `org.apache.cassandra.db.SinglePartitionReadCommand.queryMemtableAndDiskInternal`.
 fn of_partition<W: Watch>(
     store: &TableStore,
     view: &View,
@@ -200,7 +203,7 @@ fn by_names<W: Watch>(
     Ok(found.into_stream())
 }
 
-/// What an SSTable may hold of an answer; None: it need not be read.
+/// The stream of an SSTable that may hold a part of the answer; None: it need not be read.
 fn in_sstable<W: Watch>(
     sstable: &Arc<SSTable>,
     command: &ReadCommand,
@@ -216,7 +219,7 @@ fn in_sstable<W: Watch>(
     watch.sstable(sstable, command, context).map(Some)
 }
 
-/// Those that are read count themselves.
+/// Notes an SSTable that is not read. SSTables that are read count themselves.
 fn skip<W: Watch>(sstable: &Arc<SSTable>, reason: &'static str, context: &ReadContext, watch: &mut W) {
     watch.skipped(sstable, reason);
     ReadStats::add(&context.stats.sstables_considered, 1);

@@ -1,14 +1,17 @@
 //! The way from a directory to a running engine.
 //!
 //! 1. The data directory is locked: a second process is refused.
-//! 2. The built-in tables are opened, and of the commit log only what belongs to the schema tables is replayed.
+//! 2. The built-in tables are opened, and of the commit log only what belongs to the schema tables
+//!    is replayed.
 //! 3. The schema is read from them; its tables are opened.
-//! 4. The rest of the log is replayed ([`replaying`]), without what SSTables hold already (their statistics say so) and what was truncated
-//!    since. What was replayed is in memtables, as if it had just been written; its segments stay until those are flushed. Where it is more
-//!    than memtables may hold, tables are flushed in between.
+//! 4. The rest of the log is replayed ([`replaying`]), without what SSTables hold already (their
+//!    statistics say so) and what was truncated since. What was replayed is in memtables, as if it
+//!    had just been written; its segments stay until those are flushed. Where it is more than
+//!    memtables may hold, tables are flushed in between.
 //! 5. Tables are there, background tasks start.
 //!
-//! A start that may not write does the same, but leaves transactions and segments as they are and keeps in memory what was replayed.
+//! A start that may not write does the same, but leaves transactions and segments as they are and
+//! keeps in memory what was replayed.
 
 mod replaying;
 mod round;
@@ -45,7 +48,7 @@ type Tables = BTreeMap<TableId, Arc<TableStore>>;
 /// A table and what came of opening it.
 type Opening<'a> = (&'a Arc<TableMetadata>, Option<Result<Arc<TableStore>, StorageError>>);
 
-/// What a start found.
+/// Counts of a start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Recovered {
     /// Records replayed from the commit log.
@@ -63,7 +66,7 @@ struct Recovery<'a> {
     tables: Tables,
     /// Up to where the log has nothing to say about a table.
     truncated: BTreeMap<TableId, Truncation>,
-    /// What of the log a table's SSTables hold.
+    /// The parts of the log that a table's SSTables hold.
     persisted: BTreeMap<TableId, Vec<Interval>>,
     filter: Filter,
     shards: Shards,
@@ -129,7 +132,8 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     Ok((engine, recovered))
 }
 
-/// Takes the lock of the first data directory, which is made if it is not there. None: nothing is written.
+/// Takes the lock of the first data directory, which is made if it is not there. None: nothing is
+/// written.
 fn lock(env: &Env, options: &EngineOptions) -> Result<Option<Box<dyn Lock>>, StorageError> {
     if options.read_only {
         return Ok(None);
@@ -148,8 +152,8 @@ fn lock(env: &Env, options: &EngineOptions) -> Result<Option<Box<dyn Lock>>, Sto
 }
 
 impl Recovery<'_> {
-    /// Opens the stored tables of a schema that are not open yet, side by side: with thousands of them their directories and the files of their
-    /// SSTables are what a start takes.
+    /// Opens the stored tables of a schema that are not open yet, side by side: with thousands of
+    /// them their directories and the files of their SSTables are what a start takes.
     fn open_tables(&mut self, schema: &Schema) -> Result<(), StorageError> {
         let stored = schema.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
         let tables = stored.flat_map(|keyspace| keyspace.tables.values());
@@ -190,7 +194,8 @@ impl Recovery<'_> {
         }
     }
 
-    /// Notes what of the log SSTables hold, once it is known whose log it is. Gives this node's host id, if there is one.
+    /// Notes what of the log SSTables hold, once it is known whose log it is. Gives this node's
+    /// host id, if there is one.
     fn note_persisted(&mut self) -> Result<Option<[u8; 16]>, StorageError> {
         let now = self.env.clock.now_seconds();
         let host_id = self.local().map(|local| truncation_records::host_id(local, now)).transpose()?.flatten();
@@ -199,10 +204,10 @@ impl Recovery<'_> {
         Ok(host_id)
     }
 
-    /// The greatest timestamp of the rows that the engine itself writes (schema, truncations); None:
-    /// there are no rows yet. New ones have to be later also where the clock was set back while no
-    /// process ran. Otherwise a DROP of before would win over an ADD that follows it, and what was
-    /// truncated would be replayed.
+    /// The greatest timestamp of the rows that the engine itself writes (schema, truncations);
+    /// None: there are no rows yet. New ones have to be later also where the clock was set back
+    /// while no process ran. Otherwise a DROP of before would win over an ADD that follows it, and
+    /// what was truncated would be replayed.
     fn last_timestamp(&self) -> Option<i64> {
         let first = self.tables.values().filter(|store| target::is_first(&store.table()));
         let views: Vec<_> = first.map(|store| store.view()).collect();

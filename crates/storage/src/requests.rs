@@ -1,7 +1,8 @@
-//! What is asked of the engine's background tasks, and how far they are: the state that the engine holds for them.
+//! Requests to the engine's background tasks, and their progress: the state that the engine holds
+//! for them.
 //!
-//! A task's steps stand where its work does (`crate::flusher`, `compactor`, `index::build`, `drops`, `keeper`) and take the engine; who wants
-//! something done needs the request only.
+//! A task's steps stand where its work does (`crate::flusher`, `compactor`, `index::build`,
+//! `drops`, `keeper`) and take the engine; who wants something done needs the request only.
 
 pub mod drops;
 pub mod flushes;

@@ -1,9 +1,10 @@
 //! Restoring to a point in time: which records of the log a start leaves out.
 //!
-//! A mutation with a timestamp after the point is left out as a whole. Truncations after it are forgotten. With `snapshot_commitlog_position` what
-//! lies up to there is left out, and nothing else is: neither SSTables nor truncations are asked. Agrees with `CommitLogReplayer`, with one
-//! exception: once a start has restored, what is written afterwards is replayed by later starts even if the point is still configured. A file
-//! beside the segments says which are later.
+//! A mutation with a timestamp after the point is left out as a whole. Truncations after it are
+//! forgotten. With `snapshot_commitlog_position` what lies up to there is left out, and nothing
+//! else is: neither SSTables nor truncations are asked. Agrees with `CommitLogReplayer`, with one
+//! exception: once a start has restored, what is written afterwards is replayed by later starts
+//! even if the point is still configured. A file beside the segments says which are later.
 
 use std::path::PathBuf;
 
@@ -16,13 +17,14 @@ use crate::error::StorageError;
 use crate::options::EngineOptions;
 use crate::truncation_records::Truncation;
 
-/// Where it is noted, beside the segments: the point, and the first segment that was written after restoring it.
+/// Where it is noted, beside the segments: the point, and the first segment that was written after
+/// restoring it.
 const NOTE_FILE: &str = "restored_to_point_in_time";
 
 /// The note is two numbers.
 const NOTE_LEN_MAX: u64 = 100;
 
-/// What a start leaves out.
+/// The records and truncations that a start leaves out.
 pub(crate) struct Filter {
     point: RestorePoint,
     /// Segments from here on were written after this point was restored.
@@ -57,7 +59,8 @@ impl Filter {
         mutation.updates.iter().any(|update| update.max_timestamp().saturating_mul(unit) > point)
     }
 
-    /// Whether a record is there already by `snapshot_commitlog_position`; None: SSTables and truncations know.
+    /// Whether a record is there already by `snapshot_commitlog_position`; None: SSTables and
+    /// truncations know.
     pub(crate) fn is_in_snapshot(&self, position: LogPosition) -> Option<bool> {
         Some(position <= self.point.snapshot.filter(|_| position.segment < self.later)?)
     }
@@ -78,7 +81,8 @@ fn note(env: &Env, options: &EngineOptions) -> Option<(i64, u64)> {
     Some((micros.parse().ok()?, later.parse().ok()?))
 }
 
-/// Everything is replayed: it is flushed, so that no later start has to leave out the same again, and noted.
+/// Everything is replayed: it is flushed, so that no later start has to leave out the same again,
+/// and noted.
 pub(crate) fn settle(engine: &Engine) -> Result<(), StorageError> {
     let options = &engine.options;
     if options.read_only {

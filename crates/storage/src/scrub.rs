@@ -1,11 +1,15 @@
-//! Scrubbing: an SSTable is written again as far as it can be read, and takes its own place. Also one that could not be opened at start.
+//! Scrubbing: an SSTable is written again as far as it can be read, and takes its own place. Also
+//! one that could not be opened at start.
 //!
-//! 1. What can be read goes to a new SSTable; what is out of order to further ones. A row with a value that is none of its type is left out.
-//! 2. Where something is lost the new SSTables do not count as repaired: a repair would pass them over.
+//! 1. What can be read goes to a new SSTable; what is out of order to further ones. A row with a
+//!    value that is none of its type is left out.
+//! 2. Where something is lost the new SSTables do not count as repaired: a repair would pass them
+//!    over.
 //! 3. One transaction replaces the old SSTable; a snapshot that was taken before has its files.
 //!
-//! Of counters nothing is left out unless that is asked for: they would count less without a sign. Agrees with
-//! `org.apache.cassandra.io.sstable.format.SortedTableScrubber`; what is lost is told to whoever asked, too.
+//! Of counters nothing is left out unless that is asked for: they would count less without a sign.
+//! Agrees with `org.apache.cassandra.io.sstable.format.SortedTableScrubber`; what is lost is told
+//! to whoever asked, too.
 
 mod sound;
 
@@ -246,7 +250,7 @@ impl Scrub {
         Ok(opened)
     }
 
-    /// What is told of what is lost; nothing where nothing is.
+    /// Lines on what is lost; none where nothing is.
     fn lines(&self, outputs: usize) -> Vec<String> {
         let (report, file) = (self.stream.report(), self.descriptor.path(Component::Data));
         let mut lines = lost_lines(&file.display().to_string(), report);

@@ -1,5 +1,5 @@
-//! Shards: a table's partitions split by token into equal ranges, a power of two of them. Not recorded on disk, so a node may
-//! start with another number.
+//! Shards: a table's partitions split by token into equal ranges, a power of two of them. Not
+//! recorded on disk, so a node may start with another number.
 
 use rows::PartitionRange;
 use rows::command::RingBound;

@@ -1,4 +1,5 @@
-//! Snapshots: hard links to the files that a table consists of at a moment, with a manifest and its schema, as Cassandra makes them.
+//! Snapshots: hard links to the files that a table consists of at a moment, with a manifest and its
+//! schema, as Cassandra makes them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,12 +31,14 @@ pub struct Snapshot {
     pub created_at: Option<i64>,
 }
 
-/// Whether a snapshot is taken before a table is dropped or truncated: `auto_snapshot`, and `allow_auto_snapshot` of the table.
+/// Whether a snapshot is taken before a table is dropped or truncated: `auto_snapshot`, and
+/// `allow_auto_snapshot` of the table.
 pub fn is_automatic(engine: &Engine, store: &TableStore) -> bool {
     engine.options.auto_snapshot && store.table().params.allow_auto_snapshot != Some(false)
 }
 
-/// Takes the snapshot before a table is dropped or truncated. One that cannot be completed leaves nothing behind.
+/// Takes the snapshot before a table is dropped or truncated. One that cannot be completed leaves
+/// nothing behind.
 pub(crate) fn take_automatic(engine: &Engine, store: &Arc<TableStore>, why: &str) -> Result<(), StorageError> {
     let tag = format!("{why}-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);
     let taken = take(engine, store, &tag);
@@ -47,7 +50,8 @@ pub(crate) fn take_automatic(engine: &Engine, store: &Arc<TableStore>, why: &str
     taken.map(drop)
 }
 
-/// Links the files of a table into a snapshot, in each of its directories. What is in memtables is not part of it: flush first.
+/// Links the files of a table into a snapshot, in each of its directories. What is in memtables is
+/// not part of it: flush first.
 pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathBuf, StorageError> {
     let disk = &engine.env.disk;
     if tag.is_empty() || tag.contains(['/', '\\']) || tag == "." || tag == ".." {
@@ -90,7 +94,8 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
     Ok(target)
 }
 
-/// Makes the place of what lies in a directory of a table, or of its index. The table's has to be there.
+/// Makes the place of what lies in a directory of a table, or of its index. The table's has to be
+/// there.
 pub(crate) fn make_directory(engine: &Engine, directory: &Path, tag: &str) -> Result<PathBuf, StorageError> {
     let target = layout::snapshot_directory(directory, tag);
     // an index has its place in the snapshot of the table
@@ -110,7 +115,8 @@ fn link(engine: &Engine, sstable: &SSTable, tag: &str) -> Result<(), StorageErro
     disk.sync_dir(&target).map_err(io)
 }
 
-/// What makes the table again: the types of its keyspace, the table or view, its indexes.
+/// The statements that make the table again: the types of its keyspace, the table or view, its
+/// indexes.
 fn create_statements(engine: &Engine, table: &TableMetadata) -> String {
     let schema = engine.schema();
     let types = schema.keyspace(&table.keyspace).map(|keyspace| describe::types_by_dependency(keyspace));

@@ -1,10 +1,13 @@
 //! Strategies: which SSTables of a table are compacted next, and into what.
 //!
-//! A strategy is a function from what a table has ([`State`]) to a [`Choice`]. It knows no disk, no clock and no lock: time and dice are
-//! part of the state, what it remembers from one choice to the next is a [`Memory`] that it is given. One strategy a file; what they share
-//! is in [`tombstones`], [`expired`], [`overlaps`] and [`shards`]. SSTables of one repair state are chosen from, never of two.
+//! A strategy is a function from what a table has ([`State`]) to a [`Choice`]. It knows no disk, no
+//! clock and no lock: time and dice are part of the state, what it remembers from one choice to the
+//! next is a [`Memory`] that it is given. One strategy a file; what they share is in
+//! [`tombstones`], [`expired`], [`overlaps`] and [`shards`]. SSTables of one repair state are
+//! chosen from, never of two.
 //!
-//! Options are those of the schema, which has checked them; what cannot be read keeps its default. Agrees with
+//! Options are those of the schema, which has checked them; what cannot be read keeps its default.
+//! Agrees with
 //! `org.apache.cassandra.db.compaction.{AbstractCompactionStrategy,CompactionStrategyManager}`.
 
 pub mod auto;
@@ -35,7 +38,7 @@ use size_tiered::SizeTieredOptions;
 use time_window::TimeWindowOptions;
 use unified::UnifiedOptions;
 
-/// What a strategy sees of an SSTable.
+/// The facts about an SSTable that a strategy sees.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Candidate {
     /// Its place in the list that it is in.
@@ -71,10 +74,11 @@ impl Candidate {
     }
 }
 
-/// What a strategy chooses from.
+/// The state of a table from which a strategy chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct State<'a> {
-    /// SSTables of one repair state, those that are being compacted included; `index` is the place in this list.
+    /// SSTables of one repair state, those that are being compacted included; `index` is the place
+    /// in this list.
     pub sstables: &'a [Candidate],
     /// The table's other SSTables: what they hold may be deleted by these.
     pub others: &'a [Candidate],
@@ -107,7 +111,7 @@ impl State<'_> {
     }
 }
 
-/// What a strategy remembers from one choice to the next. Lost with the process, as in Cassandra.
+/// The memory of a strategy from one choice to the next. Lost with the process, as in Cassandra.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Memory {
     /// When fully expired SSTables were looked for last, milliseconds.
@@ -120,7 +124,7 @@ pub struct Memory {
     pub flush_size: u64,
 }
 
-/// What is to be compacted.
+/// The SSTables to compact, and the form of the output.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Choice {
     /// Places in [`State::sstables`], at least one.
@@ -177,7 +181,7 @@ impl Strategy {
         self
     }
 
-    /// What is to be compacted next, or nothing.
+    /// The SSTables to compact next; None: there is nothing to do.
     pub fn choose(&self, state: &State<'_>, memory: &mut Memory) -> Option<Choice> {
         match self {
             Self::SizeTiered(options) => size_tiered::choose(state, options),
@@ -197,7 +201,8 @@ impl Strategy {
         }
     }
 
-    /// All SSTables compacted: each choice is a compaction of its own. `split`: not into one great SSTable.
+    /// All SSTables compacted: each choice is a compaction of its own. `split`: not into one great
+    /// SSTable.
     pub fn major(&self, state: &State<'_>, split: bool) -> Vec<Choice> {
         let free = state.free();
         let groups = match self {

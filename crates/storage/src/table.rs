@@ -1,5 +1,6 @@
-//! A table's state on this node: its directory, its view, its locks and counters. What is done to a table is elsewhere:
-//! write, read, flush, compaction, snapshot, truncate each have a module that takes a [`TableStore`].
+//! A table's state on this node: its directory, its view, its locks and counters. What is done to a
+//! table is elsewhere: write, read, flush, compaction, snapshot, truncate each have a module that
+//! takes a [`TableStore`].
 
 mod cuts;
 pub mod entries;
@@ -40,11 +41,12 @@ pub struct TableStore {
     pub directory: PathBuf,
     /// All directories where its files lie, at least one.
     pub directories: Vec<PathBuf>,
-    /// Which of them were there once: what is gone then is a disk that is gone, and no place to make a directory anew.
+    /// Which of them were there once: what is gone then is a disk that is gone, and no place to
+    /// make a directory anew.
     pub(crate) placed: Vec<AtomicBool>,
     /// How its partitions are split.
     pub shards: Shards,
-    /// What is kept of SSTables.
+    /// The caches of SSTables.
     pub caches: Arc<Caches>,
     /// Counters.
     pub metrics: TableMetrics,
@@ -61,13 +63,16 @@ pub struct TableStore {
     pub(crate) importing: Mutex<()>,
     /// Held by whoever writes memtables out: their order is that of the commit log.
     pub(crate) flushing: Mutex<()>,
-    /// Up to where the commit log has nothing to say about it. Held while that is recorded: it only goes on.
+    /// Up to where the commit log has nothing to say about it. Held while that is recorded: it only
+    /// goes on.
     pub(crate) truncation: Mutex<Option<Truncation>>,
     /// SSTables that could not be opened.
     left_out: Mutex<Vec<LeftOut>>,
-    /// Nothing is written any more, since the table is dropped: its memtables are frozen and none come after them. Never taken back.
+    /// Nothing is written any more, since the table is dropped: its memtables are frozen and none
+    /// come after them. Never taken back.
     closed: AtomicBool,
-    /// Set once a dropped table has given up its memtables: flushes write nothing of it, compactions end. Never taken back.
+    /// Set once a dropped table has given up its memtables: flushes write nothing of it,
+    /// compactions end. Never taken back.
     pub dropped: AtomicBool,
     /// Whether the strategy may choose by itself.
     pub auto_compaction: AutoCompaction,
@@ -77,7 +82,7 @@ pub struct TableStore {
     pub flush_size: FlushSize,
 }
 
-/// What was found of a table on disk.
+/// The SSTables of a table that a start found on disk.
 #[derive(Default)]
 pub struct Opened {
     /// Its SSTables.
@@ -88,10 +93,10 @@ pub struct Opened {
     pub left_out: Vec<LeftOut>,
 }
 
-/// What is recorded of a table.
+/// The record of a truncation of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Truncation {
-    /// What the log has of the table up to here is not replayed.
+    /// Records of the table up to here are not replayed.
     pub(crate) position: LogPosition,
     /// When it was truncated, milliseconds; the smallest value, as in Cassandra: it never was.
     pub(crate) at_millis: i64,
@@ -100,16 +105,17 @@ pub(crate) struct Truncation {
 /// Of a table that was never truncated.
 pub(crate) const NEVER: i64 = i64::MIN;
 
-/// An SSTable that could not be opened: what it holds does not show, nor does what it deletes stay away.
+/// An SSTable that could not be opened: what it holds does not show, nor does what it deletes stay
+/// away.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeftOut {
     /// Which.
     pub descriptor: Descriptor,
-    /// What is wrong.
+    /// The defect.
     pub why: String,
 }
 
-/// What a table's strategy remembers of its choices, by repair state.
+/// The memory of a table's strategy, by repair state.
 #[derive(Default)]
 pub struct Remembered {
     /// The strategy's options: other ones remember nothing.
@@ -118,7 +124,7 @@ pub struct Remembered {
     pub memories: BTreeMap<RepairState, Memory>,
 }
 
-/// What is only changed together with the view.
+/// State that only changes together with the view.
 #[derive(Default)]
 pub struct Changes {
     /// SSTables that a compaction reads: no other may take them.
@@ -127,7 +133,7 @@ pub struct Changes {
     pub suspect: BTreeSet<SSTableId>,
     /// When this process wrote SSTables that are in the view, milliseconds.
     pub written: BTreeMap<SSTableId, u64>,
-    /// What the table's strategy remembers.
+    /// The memory of the table's strategy.
     pub remembered: Remembered,
     /// Where the log stood when memtables were frozen last: what the present ones hold comes after.
     pub log_frozen_at: Option<LogPosition>,
@@ -136,7 +142,8 @@ pub struct Changes {
 }
 
 impl TableStore {
-    /// A table with the SSTables that were found in its directories, of which there must be one at least.
+    /// A table with the SSTables that were found in its directories, of which there must be one at
+    /// least.
     pub fn new(
         env: Env,
         directories: Vec<PathBuf>,
@@ -188,9 +195,9 @@ impl TableStore {
         truncation.map(|truncation| truncation.at_millis).filter(|millis| *millis != NEVER)
     }
 
-    /// The log position of the last record that the memtables of a shard hold; None: nothing of it was logged.
-    /// What a read of the shard has seen is durable once the log is durable up to here: SSTables hold only what
-    /// was durable when it was flushed.
+    /// The log position of the last record that the memtables of a shard hold; None: nothing of it
+    /// was logged. What a read of the shard has seen is durable once the log is durable up to here:
+    /// SSTables hold only what was durable when it was flushed.
     pub fn last_logged(&self, shard: usize) -> Option<LogPosition> {
         let view = self.view();
         let sets = view.flushing.iter().map(|set| set.memtables.as_slice()).chain([view.active.as_slice()]);
@@ -239,9 +246,10 @@ impl TableStore {
         self.view.store(Arc::new(view));
     }
 
-    /// Puts new memtables in place (of the table's schema `table`) and freezes the old; None when they are empty. `log_position` gives where
-    /// the log ends. It is asked while nobody can write to the table: what the table appended up to there is in the old memtables, what
-    /// it appends from then on in the new ones.
+    /// Puts new memtables in place (of the table's schema `table`) and freezes the old; None when
+    /// they are empty. `log_position` gives where the log ends. It is asked while nobody can write
+    /// to the table: what the table appended up to there is in the old memtables, what it appends
+    /// from then on in the new ones.
     pub fn switch_memtables(
         &self,
         table: Arc<TableMetadata>,
@@ -251,8 +259,9 @@ impl TableStore {
         self.switch(table, indexes, log_position, false)
     }
 
-    /// Ends all writing to the table and its indexes, for good. A writer that has looked the table up before is told that it is gone: behind the
-    /// position that the log has then, the table appends nothing.
+    /// Ends all writing to the table and its indexes, for good. A writer that has looked the table
+    /// up before is told that it is gone: behind the position that the log has then, the table
+    /// appends nothing.
     pub fn close(&self, log_position: impl FnOnce() -> LogPosition) {
         self.switch(self.table(), None, log_position, true);
     }
@@ -314,7 +323,8 @@ impl TableStore {
         Some(set)
     }
 
-    /// Of an index: puts the memtables that hang on the base's new ones in place; `set` are those that hang on the old.
+    /// Of an index: puts the memtables that hang on the base's new ones in place; `set` are those
+    /// that hang on the old.
     fn follow_base(
         &self,
         changes: &Changes,
@@ -425,7 +435,8 @@ fn bound_to(table: &Arc<TableMetadata>, sstable: Arc<SSTable>) -> Arc<SSTable> {
     sstable.with_schema(table).map_or(sstable, Arc::new)
 }
 
-/// Each of them once: an SSTable that is in the view twice would be read, compacted and removed twice. Such a live set is not gone on with.
+/// Each of them once: an SSTable that is in the view twice would be read, compacted and removed
+/// twice. Such a live set is not gone on with.
 fn newest_first(mut sstables: Vec<Arc<SSTable>>) -> Vec<Arc<SSTable>> {
     let named = |sstable: &Arc<SSTable>| (sstable.descriptor().directory.clone(), sstable.descriptor().prefix());
     let names: BTreeSet<_> = sstables.iter().map(named).collect();

@@ -1,5 +1,5 @@
-//! The engine as a whole on a simulated machine: random histories with flushes, compactions, kills, power cuts and disk
-//! faults, against a naive twin.
+//! The engine as a whole on a simulated machine: random histories with flushes, compactions, kills,
+//! power cuts and disk faults, against a naive twin.
 
 mod caches;
 mod common;

@@ -1,7 +1,9 @@
-//! The tombstones of a table: where they are in each SSTable, when they may go, and why not yet (`rows::tombstone_map`).
+//! The tombstones of a table: where they are in each SSTable, when they may go, and why not yet
+//! (`rows::tombstone_map`).
 //!
-//! What keeps a tombstone is asked as compaction asks it (`compaction::purge`): other SSTables that may hold the partition, memtables that
-//! have it, and with `only_purge_repaired_tombstones` that its SSTable is not repaired.
+//! What keeps a tombstone is asked as compaction asks it (`compaction::purge`): other SSTables that
+//! may hold the partition, memtables that have it, and with `only_purge_repaired_tombstones` that
+//! its SSTable is not repaired.
 
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use crate::compaction::purge::may_purge;
 use crate::table::TableStore;
 use crate::table::view::View;
 
-/// What lies beside one SSTable. Memtables are one source: the last.
+/// The sources beside one SSTable. Memtables are one source: the last.
 struct Beside<'a> {
     store: &'a TableStore,
     view: &'a View,
@@ -41,7 +43,8 @@ impl Others for Beside<'_> {
     }
 }
 
-/// A text for each SSTable, with the `top` partitions that have most. It reads the whole table: not on a worker.
+/// A text for each SSTable, with the `top` partitions that have most. It reads the whole table: not
+/// on a worker.
 pub fn tombstones(store: &Arc<TableStore>, top: usize) -> Result<Vec<String>, ReadError> {
     let view = store.view();
     let table = &view.table;

@@ -151,7 +151,8 @@ impl Cut {
     }
 
     /// Removes the SSTables from before the cut, and then the memtables that are not flushed: a
-    /// reader never finds rows without what deletes them. The entries of indexes go before the rows.
+    /// reader never finds rows without what deletes them. The entries of indexes go before the
+    /// rows.
     fn remove(&self, engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
         let in_order = crate::flush::in_order(store);
         for (store, number) in &self.stores {

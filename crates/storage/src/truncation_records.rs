@@ -1,9 +1,11 @@
 //! Up to where the log has nothing more to say about a table: `system.local.truncated_at`.
 //!
-//! A truncated table's writes may still be in the log: their segment is kept for the sake of other tables, or is the present one.
-//! Replay leaves out what lies up to the recorded position. The same is recorded of a table when a compaction leaves nothing of
-//! SSTables: their statistics said that their part of the log needs no replay, and now no file does. Agrees with `SystemKeyspace.saveTruncationRecord`: for each table the
-//! position (i64 segment, i32 offset) and the time (i64, milliseconds).
+//! A truncated table's writes may still be in the log: their segment is kept for the sake of other
+//! tables, or is the present one. Replay leaves out what lies up to the recorded position. The same
+//! is recorded of a table when a compaction leaves nothing of SSTables: their statistics said that
+//! their part of the log needs no replay, and now no file does. Agrees with
+//! `SystemKeyspace.saveTruncationRecord`: for each table the position (i64 segment, i32 offset) and
+//! the time (i64, milliseconds).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,7 +65,7 @@ pub(crate) fn host_id(local: &Arc<TableStore>, now: u32) -> Result<Option<[u8; 1
     Ok(None)
 }
 
-/// What is recorded.
+/// The records of all tables.
 pub(crate) fn read(local: &Arc<TableStore>, now: u32) -> Result<BTreeMap<TableId, Truncation>, StorageError> {
     let table = local.table();
     let mut truncations = BTreeMap::new();

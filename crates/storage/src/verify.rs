@@ -1,11 +1,12 @@
-//! Verifying: an SSTable is read, and compared with its checksums and its indexes; nothing is written, unless its repair state is to
-//! be taken back.
+//! Verifying: an SSTable is read, and compared with its checksums and its indexes; nothing is
+//! written, unless its repair state is to be taken back.
 //!
 //! 1. Its version, where that is asked for.
 //! 2. All components are there; statistics and indexes were read when it was opened.
 //! 3. The digest of the data file. Without a digest, or where that is asked for: every row.
 //!
-//! Agrees with `org.apache.cassandra.io.sstable.format.SortedTableVerifier`. Tokens that another node owns do not exist on a node alone.
+//! Agrees with `org.apache.cassandra.io.sstable.format.SortedTableVerifier`. Tokens that another
+//! node owns do not exist on a node alone.
 
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ impl Verification {
         Ok(Self { engine, store, sstable, verifier, options })
     }
 
-    /// What is wrong is told, and the SSTable does not count as repaired any more, where that is asked for.
+    /// Logs the defect; where that was asked for, the SSTable does not count as repaired any more.
     fn failed(&self, error: &ReadError) -> StorageError {
         let descriptor = self.sstable.descriptor();
         let told = invalid(descriptor, self.options, error);
@@ -91,7 +92,7 @@ fn depth(engine: &Engine, descriptor: &Descriptor, options: Options) -> Depth {
     }
 }
 
-/// What is said of an SSTable that is corrupt.
+/// The error for an SSTable that is corrupt.
 pub fn invalid(descriptor: &Descriptor, options: Options, why: &dyn std::fmt::Display) -> StorageError {
     let file = descriptor.path(Component::Data);
     let full = if options.mutate_repair_status { "" } else { "a full " };

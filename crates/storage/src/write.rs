@@ -1,10 +1,13 @@
 //! Writing: mutations go into the commit log's buffer and into memtables in one step.
 //!
-//! 1. The mutations are serialised outside of any door. So are large values for the memtable; inside they only change hands.
-//! 2. The doors of all memtables that they touch are entered, in order of table and shard: nobody can wait for another in a circle.
-//!    A frozen memtable sends the writer back to the table's new view.
+//! 1. The mutations are serialised outside of any door. So are large values for the memtable;
+//!    inside they only change hands.
+//! 2. The doors of all memtables that they touch are entered, in order of table and shard: nobody
+//!    can wait for another in a circle. A frozen memtable sends the writer back to the table's new
+//!    view.
 //! 3. Inside: the records are appended to the log's buffer, contiguous, and the updates applied.
-//! 4. The position of the last record is given to the caller, who waits until it is durable as configured.
+//! 4. The position of the last record is given to the caller, who waits until it is durable as
+//!    configured.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,7 +35,7 @@ struct Target<'a> {
     update: &'a PartitionUpdate,
 }
 
-/// What came of it.
+/// The result of a write.
 #[derive(Clone, Copy, Debug)]
 pub struct Applied {
     /// Where the log must be durable up to; None: not logged.
@@ -42,8 +45,9 @@ pub struct Applied {
 }
 
 impl Engine {
-    /// Applies mutations as one step: all in the commit log side by side, all in memtables. Durable once [`CommitLog::wait_durable`]
-    /// completes for the position. `durable_writes = false` of a keyspace leaves the log out.
+    /// Applies mutations as one step: all in the commit log side by side, all in memtables. Durable
+    /// once [`CommitLog::wait_durable`] completes for the position. `durable_writes = false` of a
+    /// keyspace leaves the log out.
     pub fn apply(&self, mutations: &[Mutation]) -> Result<Applied, StorageError> {
         if self.draining.load(Ordering::Acquire) {
             return Err(StorageError::WritesStopped { why: "the node is draining".into() });
@@ -77,13 +81,15 @@ impl Engine {
     }
 }
 
-/// What the node itself notes: who it is, traces. Where nothing may be written it stays in memory.
+/// Whether a mutation is one of the node's own notes: its identity, traces. Where nothing may be
+/// written, they stay in memory.
 fn is_of_the_node(mutation: &Mutation) -> bool {
     let of_the_node = |keyspace: &str| is_local_keyspace(keyspace) || keyspace == "system_traces";
     mutation.updates.iter().all(|update| of_the_node(&update.table.keyspace))
 }
 
-/// Applies mutations as one step. `store_of` finds the table of each update. `durable`: false leaves the commit log out.
+/// Applies mutations as one step. `store_of` finds the table of each update. `durable`: false
+/// leaves the commit log out.
 pub fn apply(
     mutations: &[Mutation],
     log: &CommitLog,
@@ -112,7 +118,8 @@ pub fn apply(
         if let Some(target) = targets.iter().find(|target| target.store.is_closed()) {
             return Err(StorageError::UnknownTable { table: target.store.name() });
         }
-        // the new memtables are in the view before the old ones are frozen: the next look finds them
+        // the new memtables are in the view before the old ones are frozen: the next look finds
+        // them
         std::hint::spin_loop();
     }
 }
@@ -129,13 +136,15 @@ fn encode_rows(targets: &[Target<'_>], memtables: &[Arc<Memtable>]) -> Vec<Encod
     targets.iter().zip(memtables).map(|(target, memtable)| memtable.encode_large(target.update)).collect()
 }
 
-/// Bytes that an update takes as a record, or a few more: a buffer that grows would copy large values again and again.
+/// Bytes that an update takes as a record, or a few more: a buffer that grows would copy large
+/// values again and again.
 fn room_of(update: &PartitionUpdate) -> usize {
     const HEAD: usize = 200;
     HEAD + update.static_row.iter().chain(&update.rows).map(Row::encoded_room).sum::<usize>()
 }
 
-/// What is written to the table takes part in making room on a full device, by TRUNCATE or DROP: it may use what the log keeps for that.
+/// Whether writes to the table take part in making room on a full device, by TRUNCATE or DROP: they
+/// may use the bytes that the log keeps for that.
 fn is_of_last_resort(table: &TableMetadata) -> bool {
     match table.keyspace.as_str() {
         schema_tables::KEYSPACE => true,

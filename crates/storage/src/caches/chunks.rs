@@ -1,8 +1,9 @@
 //! Decompressed chunks of data files, kept by how often they are wanted, within a budget of bytes.
 //!
-//! What comes once waits in a small part of the cache and is given up first (`quick_cache` is a Clock-PRO): reads that never come back do
-//! not push out what many want. Scans do not even put in what they read (`sstable::FileCache::takes_walks_over`).
-//! Agrees in role with `org.apache.cassandra.cache.ChunkCache`.
+//! What comes once waits in a small part of the cache and is given up first (`quick_cache` is a
+//! Clock-PRO): reads that never come back do not push out what many want. Scans do not even put in
+//! what they read (`sstable::FileCache::takes_walks_over`). Agrees in role with
+//! `org.apache.cassandra.cache.ChunkCache`.
 
 use bytes::Bytes;
 use quick_cache::Weighter;
@@ -36,7 +37,7 @@ impl ChunkCache {
         Self(Counted::new(capacity, ENTRY_ESTIMATE, ChunkWeight))
     }
 
-    /// What it holds and did.
+    /// Entries and bytes that the cache holds, and its hits and misses.
     pub fn usage(&self) -> Usage {
         self.0.usage()
     }

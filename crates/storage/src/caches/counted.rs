@@ -1,4 +1,5 @@
-//! What the caches have in common: entries weighed in bytes, a capacity that can be changed, hits and misses counted.
+//! The common part of the caches: entries weighed in bytes, a capacity that can be changed, hits
+//! and misses counted.
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +19,8 @@ pub(super) struct Counted<K, V, W> {
 }
 
 impl<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone> Counted<K, V, W> {
-    /// Keeps at most `capacity` bytes; an entry takes about `entry_estimate`: for the first size of the tables.
+    /// Keeps at most `capacity` bytes; an entry takes about `entry_estimate`: for the first size of
+    /// the tables.
     pub fn new(capacity: u64, entry_estimate: u64, weighter: W) -> Self {
         let estimate = usize::try_from(capacity / entry_estimate).unwrap_or(usize::MAX).max(16);
         Self {
@@ -29,7 +31,7 @@ impl<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone> Counted<K, V, W> {
         }
     }
 
-    /// What it holds and did.
+    /// Entries and bytes that the cache holds, and its hits and misses.
     pub fn usage(&self) -> Usage {
         Usage {
             capacity: self.capacity.load(Ordering::Relaxed),

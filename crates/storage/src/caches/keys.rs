@@ -1,4 +1,5 @@
-//! Where partitions are in big SSTables, by key: what a search through Summary.db and Index.db came to.
+//! Where partitions are in big SSTables, by key: what a search through Summary.db and Index.db came
+//! to.
 //!
 //! The tries of BTI lead to a partition by themselves: nothing of them is kept. Agrees in role with
 //! `org.apache.cassandra.cache.KeyCacheKey` and `io.sstable.keycache.KeyCache`.
@@ -36,7 +37,7 @@ impl KeyCache {
         Self(Counted::new(capacity, ENTRY_ESTIMATE, KeyWeight))
     }
 
-    /// What it holds and did.
+    /// Entries and bytes that the cache holds, and its hits and misses.
     pub fn usage(&self) -> Usage {
         self.0.usage()
     }

@@ -1,10 +1,11 @@
-//! Keys of entries that are about a partition of something: of a file, of a table. Looked up without a copy of the partition's key.
+//! Keys of entries that are about a partition of something: of a file, of a table. Looked up
+//! without a copy of the partition's key.
 
 use std::hash::{Hash, Hasher};
 
 use quick_cache::Equivalent;
 
-/// Whose partition, and its key.
+/// The table and the key of a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PartitionKey<O> {
     pub of: O,

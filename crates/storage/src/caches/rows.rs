@@ -1,13 +1,16 @@
-//! What SSTables hold of partitions, for tables that want it (`caching = {'rows_per_partition': N}`): head, and the first rows.
+//! The row cache: the data of SSTables on partitions, for tables that want it (`caching =
+//! {'rows_per_partition': N}`): head, and the first rows.
 //!
-//! An entry is what the SSTables of one moment say, merged; memtables are not in it, and are read beside it every time. It names the
-//! files it is of: it is good as long as exactly these may hold the partition. So a write makes nothing stale, and a flush, compaction,
-//! truncation or import need tell nobody: the entries concerned are not found good any more. Nothing of an entry depends on the clock
-//! (what has expired is left out by whoever reads), nor on what a read asks for.
+//! An entry is what the SSTables of one moment say, merged; memtables are not in it, and are read
+//! beside it every time. It names the files it is of: it is good as long as exactly these may hold
+//! the partition. So a write makes nothing stale, and a flush, compaction, truncation or import
+//! need tell nobody: the entries concerned are not found good any more. Nothing of an entry depends
+//! on the clock (what has expired is left out by whoever reads), nor on what a read asks for.
 //!
-//! Rows are kept in their serial form, without the chunks they came from. How an entry is read and made is in `read::row_cache`.
-//! Agrees in role with `org.apache.cassandra.cache.{RowCacheKey,SerializingCache}`, which keeps memtables' rows too and forgets a partition
-//! with each write to it.
+//! Rows are kept in their serial form, without the chunks they came from. How an entry is read and
+//! made is in `read::row_cache`. Agrees in role with
+//! `org.apache.cassandra.cache.{RowCacheKey,SerializingCache}`, which keeps memtables' rows too and
+//! forgets a partition with each write to it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -36,11 +39,11 @@ const ENTRY_ESTIMATE: u64 = 1 << 10;
 pub(crate) struct Form {
     /// The table's schema: under another one entries are no good.
     pub table: Arc<TableMetadata>,
-    /// What rows are encoded against.
+    /// The header that the rows are encoded against.
     pub header: Header,
 }
 
-/// What SSTables hold of a partition.
+/// The part of a partition that SSTables hold and the cache keeps.
 pub(crate) struct CachedPartition {
     pub form: Arc<Form>,
     /// The files it is of, in the order of the view.
@@ -55,7 +58,7 @@ pub(crate) struct CachedPartition {
     pub starts: Box<[u32]>,
     /// There are range deletions among them.
     pub has_markers: bool,
-    /// What lies behind is not in it; None: nothing does.
+    /// Rows behind this bound are not in the entry; None: it has all rows.
     pub covered_to: Option<Bound>,
 }
 
@@ -101,7 +104,7 @@ impl RowCache {
         Self { partitions: Counted::new(capacity, ENTRY_ESTIMATE, PartitionWeight), forms: Mutex::default() }
     }
 
-    /// What it holds and did.
+    /// Entries and bytes that the cache holds, and its hits and misses.
     pub fn usage(&self) -> Usage {
         self.partitions.usage()
     }

@@ -1,4 +1,5 @@
-//! The files of `saved_caches`: what was hot, by name, so that a start can read it again. Contents are never saved, only where they are.
+//! The files of `saved_caches`: what was hot, by name, so that a start can read it again. Contents
+//! are never saved, only where they are.
 //!
 //! ```text
 //! "hlncache" | u8 version 1 | u8 kind: 1 chunks, 2 keys, 3 rows
@@ -7,8 +8,9 @@
 //! rows:   { table id; uvint 0; uvint count; count × { uvint length, partition key } }
 //! u32 CRC-32 of all that
 //! ```
-//! Their names (`helenus-chunks-1.db`) are none that Cassandra looks for, and Cassandra's (`KeyCache-g.db`) none that are read here: those name
-//! the version of a schema, which is another one in every implementation. What a file says is never trusted to be true: places that are not
+//! Their names (`helenus-chunks-1.db`) are none that Cassandra looks for, and Cassandra's
+//! (`KeyCache-g.db`) none that are read here: those name the version of a schema, which is another
+//! one in every implementation. What a file says is never trusted to be true: places that are not
 //! there, or are of other data by now, cost a read in vain.
 
 use schema::TableId;
@@ -42,7 +44,7 @@ impl Kind {
     }
 }
 
-/// What was hot of a file or of a table.
+/// The hot entries of a file or of a table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Hot {
     /// The table.
@@ -92,7 +94,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// What a file says; an error in words.
+/// The entries that a file lists; an error is a sentence.
 pub fn decode(kind: Kind, file: &[u8]) -> Result<Vec<Hot>, String> {
     let Some((body, checksum)) = file.split_last_chunk::<4>() else { return Err("it is cut off".to_owned()) };
     if crc32fast::hash(body) != u32::from_be_bytes(*checksum) {

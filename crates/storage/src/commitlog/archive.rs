@@ -1,11 +1,15 @@
-//! Archiving: a command is run for each segment that is full, and a start can bring archived ones back (Cassandra's `CommitLogArchiver`).
+//! Archiving: a command is run for each segment that is full, and a start can bring archived ones
+//! back (Cassandra's `CommitLogArchiver`).
 //!
-//! A segment is handed to the command once it is synced and nothing is written to it any more, and is not removed before the command has
-//! ended. When that fails, the segment's file stays, for whoever mends it; the log forgets it, and the next start finds it, as it finds
-//! whatever was left, and tries again. Archives are often links, so files are not recycled. Commands run on the archiver's own thread, at a
-//! start on the starting one, and at the end on that which ends the log: one at a time, each for at most [`COMMAND_TIME_MAX`].
+//! A segment is handed to the command once it is synced and nothing is written to it any more, and
+//! is not removed before the command has ended. When that fails, the segment's file stays, for
+//! whoever mends it; the log forgets it, and the next start finds it, as it finds whatever was
+//! left, and tries again. Archives are often links, so files are not recycled. Commands run on the
+//! archiver's own thread, at a start on the starting one, and at the end on that which ends the
+//! log: one at a time, each for at most [`COMMAND_TIME_MAX`].
 //!
-//! Not here: which of the records are replayed (see `recovery`), the file that says all this (see `config::Archiving`).
+//! Not here: which of the records are replayed (see `recovery`), the file that says all this (see
+//! `config::Archiving`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +28,7 @@ pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
 /// No header is longer: version, id, length and up to 64 KiB of parameters, checksum.
 const HEADER_LEN_MAX: u64 = 4 + 8 + 2 + (64 << 10) + 4;
 
-/// What is archived and restored.
+/// The commands and directories by which segments are archived and restored.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ArchiveOptions {
     /// `archive_command` by words, with `%path` and `%name`; empty: nothing is archived.
@@ -35,7 +39,7 @@ pub struct ArchiveOptions {
     pub restore_directories: Vec<PathBuf>,
 }
 
-/// What became of a segment.
+/// The fate of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Archived {
     /// It is not full yet.
@@ -70,7 +74,8 @@ fn run(env: &Env, words: &[String], names: &[(&str, &str)]) -> Result<(), String
     if ended.is_success { Ok(()) } else { Err(said(format!("{}: {}", ended.status, ended.output))) }
 }
 
-/// What a start does before it replays: what is found is archived, and then what is in the restore directories is brought back.
+/// Prepares a replay: the segments found are archived, and then those in the restore directories
+/// are brought back.
 pub(super) fn before_replay(
     env: &Env,
     directory: &Path,

@@ -1,7 +1,8 @@
 //! The buffer into which segments are read, one after the other.
 //!
-//! Segments are as long as they may become, and mostly zeros: of these no memory is touched. What was touched is read over, not cleared:
-//! getting pages from the kernel costs more than reading a segment into pages that are there.
+//! Segments are as long as they may become, and mostly zeros: of these no memory is touched. What
+//! was touched is read over, not cleared: getting pages from the kernel costs more than reading a
+//! segment into pages that are there.
 
 use std::io;
 
@@ -13,7 +14,7 @@ use super::format;
 /// No segment's file is longer: offsets are positive 32-bit integers.
 pub(super) const FILE_LEN_MAX: u64 = i32::MAX as u64;
 
-/// What is read of a segment at a time.
+/// Bytes of a segment that are read at a time.
 const READ_BLOCK: usize = 64 << 10;
 
 /// See the head of the file.
@@ -53,8 +54,8 @@ impl SegmentBuffer {
         Ok(content.freeze())
     }
 
-    /// Bytes that are read no more; those that others still hold stay theirs. Once those of a file have come back, others are not taken:
-    /// what was made of them may be longer than `touched`.
+    /// Bytes that are read no more; those that others still hold stay theirs. Once those of a file
+    /// have come back, others are not taken: what was made of them may be longer than `touched`.
     pub(super) fn take_back(&mut self, content: Bytes) {
         if self.content.is_empty() {
             self.content = content.try_into_mut().unwrap_or_default();

@@ -1,16 +1,21 @@
-//! Change data capture: segments that hold writes to tables with `cdc = true` stay readable in `cdc_raw` after the log is done with them.
+//! Change data capture: segments that hold writes to tables with `cdc = true` stay readable in
+//! `cdc_raw` after the log is done with them.
 //!
-//! A segment that may hold such writes is linked there before its first byte is written. Beside it `<name>_cdc.idx` says how far it is
-//! durable, in positions as if nothing were compressed, and ends with `COMPLETED` once nothing more comes. A segment that came to its end
-//! without such a write takes its link along; one that has some leaves link and index to their consumer, who removes both.
+//! A segment that may hold such writes is linked there before its first byte is written. Beside it
+//! `<name>_cdc.idx` says how far it is durable, in positions as if nothing were compressed, and
+//! ends with `COMPLETED` once nothing more comes. A segment that came to its end without such a
+//! write takes its link along; one that has some leaves link and index to their consumer, who
+//! removes both.
 //!
-//! What lies in the directory counts against `cdc_total_space`. When a segment begins without room for it, it is *forbidden*: writes to
-//! such tables are refused, until there is room again, or with `cdc_block_writes: false` the oldest segments go. Space is counted by the
-//! allocator, at most once in `cdc_free_space_check_interval`; in between a segment counts with its full size. Recycling is off: what is
-//! linked is not ours to write over.
+//! What lies in the directory counts against `cdc_total_space`. When a segment begins without room
+//! for it, it is *forbidden*: writes to such tables are refused, until there is room again, or with
+//! `cdc_block_writes: false` the oldest segments go. Space is counted by the allocator, at most
+//! once in `cdc_free_space_check_interval`; in between a segment counts with its full size.
+//! Recycling is off: what is linked is not ours to write over.
 //!
-//! Agrees with `CommitLogSegmentManagerCDC` and `CommitLogSegment.writeCDCIndexFile`. The index is not synced, there as here: what a crash
-//! leaves of it is written again when the segment is replayed.
+//! Agrees with `CommitLogSegmentManagerCDC` and `CommitLogSegment.writeCDCIndexFile`. The index is
+//! not synced, there as here: what a crash leaves of it is written again when the segment is
+//! replayed.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,7 +42,7 @@ pub struct CaptureOptions {
     pub block_writes: bool,
 }
 
-/// What a segment is to change data capture.
+/// The meaning of a segment for change data capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Captured {
     /// There was no room for it.
@@ -52,7 +57,8 @@ pub(super) enum Captured {
 pub(super) struct Capture {
     options: CaptureOptions,
     segment_size: u64,
-    /// Bytes in the directory when they were counted last, and the full size of segments permitted since.
+    /// Bytes in the directory when they were counted last, and the full size of segments permitted
+    /// since.
     size: AtomicU64,
     wants_count: AtomicBool,
     counted_at: AtomicU64,
@@ -83,7 +89,7 @@ impl Capture {
         Ok(())
     }
 
-    /// What a segment is that begins now.
+    /// The state of a segment that begins now.
     pub(super) fn of_new_segment(&self) -> Captured {
         self.wants_count.store(true, Ordering::Relaxed);
         let size = self.size.load(Ordering::Relaxed);
@@ -94,7 +100,7 @@ impl Capture {
         Captured::Permitted
     }
 
-    /// What a segment is now that a write comes; Err: it is refused.
+    /// The state of a segment once a write comes; Err: the write is refused.
     fn of_write(&self, before: Captured, is_captured: bool) -> Result<Captured, LogError> {
         let state = if before == Captured::Forbidden && self.has_room() { self.of_new_segment() } else { before };
         match (state, is_captured) {
@@ -129,15 +135,15 @@ impl Capture {
         disk.sync_dir(&self.options.directory).map_err(LogError::io(&self.options.directory))
     }
 
-    /// Links the first segment, so that what cannot be linked is found at start. The link goes again where there is no room: nobody else
-    /// would remove it.
+    /// Links the first segment, so that what cannot be linked is found at start. The link goes
+    /// again where there is no room: nobody else would remove it.
     pub(super) fn link_first(&self, disk: &dyn Disk, segment: &Segment, id: u64) -> Result<(), LogError> {
         self.link(disk, segment.path(), id)?;
         if segment.captured == Captured::Forbidden { self.remove(disk, id) } else { Ok(()) }
     }
 
-    /// Says how far a segment is durable. In place, so that a reader never sees it empty: the text only grows. An error is logged: the next
-    /// one says more, and so does a replay.
+    /// Says how far a segment is durable. In place, so that a reader never sees it empty: the text
+    /// only grows. An error is logged: the next one says more, and so does a replay.
     pub(super) fn write_index(&self, disk: &dyn Disk, id: u64, offset: u32, is_complete: bool) {
         let path = self.index_path(id);
         let text = if is_complete { format!("{offset}\nCOMPLETED") } else { offset.to_string() };
@@ -204,7 +210,8 @@ impl Capture {
 }
 
 impl State {
-    /// Notes that a write goes into a segment; Err: it is not taken, for it is captured and there is no room.
+    /// Notes that a write goes into a segment; Err: it is not taken, for it is captured and there
+    /// is no room.
     pub(super) fn capture(&mut self, shared: &Shared, id: u64, is_captured: bool) -> Result<(), LogError> {
         let Some(capture) = &shared.capture else { return Ok(()) };
         let before = self.segments.get(&id).map(|segment| segment.captured);
@@ -225,7 +232,8 @@ impl State {
 }
 
 impl Shared {
-    /// The segments found at start: those with captured writes are linked, with an index that says all of them; links of others go.
+    /// The segments found at start: those with captured writes are linked, with an index that says
+    /// all of them; links of others go.
     pub(super) fn settle_captured(&self) -> Result<(), LogError> {
         let Some(capture) = &self.capture else { return Ok(()) };
         let found: Vec<(u64, Captured)> = {

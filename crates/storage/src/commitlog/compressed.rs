@@ -1,9 +1,11 @@
 //! Compressed segments (`commitlog_compression`): read as the plain segments that they stand for.
 //!
-//! The parameters in the header name the compressor. After each section's marker comes an i32, the length of the section without compression,
-//! then its compressed bytes up to the next marker. Positions in the log count as if nothing were compressed: each section
-//! begins 8 bytes (a marker) behind the end of the one before. So a plain segment is put together here, markers at their logical
-//! places, and read as any other. Agrees with `CommitLogSegmentReader.CompressedSegmenter` and `CommitLogDescriptor`.
+//! The parameters in the header name the compressor. After each section's marker comes an i32, the
+//! length of the section without compression, then its compressed bytes up to the next marker.
+//! Positions in the log count as if nothing were compressed: each section begins 8 bytes (a marker)
+//! behind the end of the one before. So a plain segment is put together here, markers at their
+//! logical places, and read as any other. Agrees with `CommitLogSegmentReader.CompressedSegmenter`
+//! and `CommitLogDescriptor`.
 //!
 //! Not here: writing them, which is `form`'s.
 
@@ -29,11 +31,13 @@ pub(super) fn compressor(header: &Header) -> Result<Compressor, String> {
     Compressor::from_class(class).ok_or_else(|| format!("the compressor {class}"))
 }
 
-/// Where each section begins in the plain segment and in the file; the last pair is the place behind the last section that could be read.
+/// Where each section begins in the plain segment and in the file; the last pair is the place
+/// behind the last section that could be read.
 pub(super) struct Places(Vec<(u32, u32)>);
 
 impl Places {
-    /// Where in the file the section begins that holds this place of the plain segment, and where the next one does.
+    /// Where in the file the section begins that holds this place of the plain segment, and where
+    /// the next one does.
     pub(super) fn stored(&self, offset: u32) -> (u32, u32) {
         let after = self.0.partition_point(|(plain, _)| *plain <= offset);
         let place = |index: usize| self.0.get(index).or(self.0.last()).map_or(0, |(_, stored)| *stored);
@@ -41,8 +45,9 @@ impl Places {
     }
 }
 
-/// Puts together the plain segment that a compressed one stands for. A section that cannot be read in front of one that can stands as garbage of the length that it
-/// names, so that later positions are right; at the end there are 8 bytes of it: a torn tail.
+/// Puts together the plain segment that a compressed one stands for. A section that cannot be read
+/// in front of one that can stands as garbage of the length that it names, so that later positions
+/// are right; at the end there are 8 bytes of it: a torn tail.
 pub(super) fn unpack(content: &[u8], header: &Header, compressor: Compressor) -> (Vec<u8>, Places) {
     let mut out = content.get(..header.len as usize).unwrap_or_default().to_vec();
     let mut places = Vec::new();
@@ -89,7 +94,8 @@ fn put_section(out: &mut Vec<u8>, id: u64, section: &[u8]) -> bool {
     true
 }
 
-/// The first section at or behind `from` that can be read. Zeros are passed by, less three that may belong to a marker.
+/// The first section at or behind `from` that can be read. Zeros are passed by, less three that may
+/// belong to a marker.
 fn find_section(content: &[u8], id: u64, from: u32, compressor: Compressor) -> Option<u32> {
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
     let mut at = from;
@@ -105,7 +111,8 @@ fn find_section(content: &[u8], id: u64, from: u32, compressor: Compressor) -> O
     None
 }
 
-/// The plain length that an unreadable section names, if that is possible in a segment that has `before` bytes already.
+/// The plain length that an unreadable section names, if that is possible in a segment that has
+/// `before` bytes already.
 fn named_length(content: &[u8], id: u64, at: u32, before: usize) -> usize {
     let named = format::read_marker(content, id, at)
         .and_then(|next| content.get((at + MARKER_LEN) as usize..next as usize))
@@ -143,7 +150,8 @@ mod tests {
         SegmentReader::new(Bytes::from(segment), header.id, header.len).collect()
     }
 
-    /// The real segment with its sections compressed, as its writer would have done. A header's length is that of its parameters.
+    /// The real segment with its sections compressed, as its writer would have done. A header's
+    /// length is that of its parameters.
     fn compressed(params: &CompressionParams, header: &Header) -> Vec<u8> {
         let mut out = SEGMENT[..header.len as usize].to_vec();
         let mut at = header.len;
@@ -175,7 +183,8 @@ mod tests {
             let segment = compressed(&params, &header);
             assert!(segment.len() < SEGMENT.len(), "{class}");
             assert_eq!(items(unpack(&segment, &header, found).0, &header), expected, "{class}");
-            // a torn end is something bad that nothing follows; a place where nothing was written is the end
+            // a torn end is something bad that nothing follows; a place where nothing was written
+            // is the end
             let torn = &segment[..segment.len() - 3];
             let torn = items(unpack(torn, &header, found).0, &header);
             assert!(matches!(torn.last(), Some(Item::Bad(bad)) if !bad.followed), "{class}");

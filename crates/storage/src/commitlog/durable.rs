@@ -1,7 +1,8 @@
 //! How far the log is durable, and who waits for it.
 //!
-//! A position is packed into 64 bits (segments counted from the first of this process), so that the common check is one atomic load.
-//! The writer stores the new position *before* it looks at the list, a waiter checks again *after* it is on the list: none is missed.
+//! A position is packed into 64 bits (segments counted from the first of this process), so that the
+//! common check is one atomic load. The writer stores the new position *before* it looks at the
+//! list, a waiter checks again *after* it is on the list: none is missed.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +11,8 @@ use std::task::{Context, Poll, Waker};
 
 use super::{LogError, LogPosition, Shared};
 
-/// Ranges remembered as lost under the `Ignore` policy; older ones are forgotten (their waiters were told at once).
+/// Ranges remembered as lost under the `Ignore` policy; older ones are forgotten (their waiters
+/// were told at once).
 const LOST_RANGES_MAX: usize = 1024;
 
 pub(super) struct Durability {
@@ -20,8 +22,8 @@ pub(super) struct Durability {
     stopped: AtomicBool,
     /// `shortage` is set.
     is_short: AtomicBool,
-    /// What is lacking ([`LogError::is_shortage`]): nothing becomes durable until it is there. None:
-    /// nothing is.
+    /// The shortage ([`LogError::is_shortage`]) during which nothing becomes durable. None: there
+    /// is none.
     shortage: Mutex<Option<LogError>>,
     any_lost: AtomicBool,
     waiting: Mutex<Waiting>,
@@ -78,13 +80,13 @@ impl Durability {
         self.release();
     }
 
-    /// What was lacking is there again.
+    /// Ends the shortage.
     pub(super) fn end_shortage(&self) {
         self.is_short.store(false, Ordering::Release);
         *self.lock_shortage() = None;
     }
 
-    /// What is lacking now.
+    /// The shortage of this moment.
     pub(super) fn shortage(&self) -> Option<LogError> {
         if self.is_short() { self.lock_shortage().clone() } else { None }
     }
@@ -120,7 +122,7 @@ impl Durability {
         waiting.lost.push(range);
         drop(waiting);
         self.any_lost.store(true, Ordering::Release);
-        // What comes later is measured from here: what is lost is settled too.
+        // Later records are measured from here: lost records are settled too.
         self.position.store(range.1, Ordering::Release);
         self.release();
     }
@@ -160,7 +162,8 @@ impl Durability {
     }
 }
 
-/// Completes when a position of the log is durable; see [`super::CommitLog::wait_durable`]. Dropping it waits no longer.
+/// Completes when a position of the log is durable; see [`super::CommitLog::wait_durable`].
+/// Dropping it waits no longer.
 #[must_use = "the write is durable only when this completes"]
 pub struct WaitDurable {
     shared: Arc<Shared>,
@@ -178,7 +181,7 @@ impl WaitDurable {
 }
 
 impl WaitDurable {
-    /// What it gives, if that is known without waiting.
+    /// The result of the future, if that is known without waiting.
     pub fn now(&self) -> Option<Result<(), LogError>> {
         let answer = self.shared.durability.answer(self.position);
         answer.or_else(|| self.is_enough.then_some(Ok(())))

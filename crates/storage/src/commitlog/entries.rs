@@ -1,9 +1,9 @@
-//! Records on their way into the log, already in the form of its entries: sizes and checksums are computed before any lock is taken, and
-//! what is large is handed on, not copied.
+//! Records on their way into the log, already in the form of its entries: sizes and checksums are
+//! computed before any lock is taken, and what is large is handed on, not copied.
 
 use super::format::{self, ENTRY_OVERHEAD, RECORD_SIZE_MIN};
 
-/// What comes before a record: its size and the checksum of that.
+/// Bytes before a record: its size and the checksum of that.
 const HEAD: usize = 8;
 
 /// Records that stand side by side in the log.

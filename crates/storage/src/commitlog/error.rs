@@ -21,12 +21,14 @@ pub enum LogError {
     Stopped,
     /// The record was lost by a failed write or sync, which the failure policy ignores.
     WriteFailed,
-    /// The device is full: nothing is taken until there is room. A record that was taken before is kept, and becomes durable then.
+    /// The device is full: nothing is taken until there is room. A record that was taken before is
+    /// kept, and becomes durable then.
     NoSpace {
         /// Where there is none.
         path: PathBuf,
     },
-    /// No file descriptor is left for the log. What [`LogError::NoSpace`] says of records holds here too.
+    /// No file descriptor is left for the log. What [`LogError::NoSpace`] says of records holds
+    /// here too.
     NoDescriptors {
         /// The file or directory that could not be opened.
         path: PathBuf,
@@ -35,7 +37,7 @@ pub enum LogError {
     CaptureFull {
         /// `cdc_raw_directory`.
         directory: PathBuf,
-        /// What is in it.
+        /// Bytes in this directory.
         size: u64,
     },
     /// A file in a restore directory that cannot be brought back.
@@ -49,7 +51,7 @@ pub enum LogError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: Arc<io::Error>,
     },
     /// A segment is damaged in a place that was acknowledged as durable.
@@ -58,7 +60,7 @@ pub enum LogError {
         path: PathBuf,
         /// Where the unreadable bytes begin.
         offset: u32,
-        /// What is wrong with them.
+        /// The defect of these bytes.
         reason: &'static str,
     },
     /// A segment of a version or with parameters that cannot be read.

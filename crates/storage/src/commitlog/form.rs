@@ -1,8 +1,10 @@
-//! The form of the segments that a log writes: plain, or with compressed sections (`commitlog_compression`).
+//! The form of the segments that a log writes: plain, or with compressed sections
+//! (`commitlog_compression`).
 //!
-//! A compressed section is written as a whole, once: it cannot be extended. Where a plain log in `periodic` mode leaves a section open, a
-//! compressed one ends it and syncs. Positions count as if nothing were compressed (see `compressed`); only the writer knows both places.
-//! Agrees with `CompressedSegment` and `CommitLogDescriptor.constructParametersString`.
+//! A compressed section is written as a whole, once: it cannot be extended. Where a plain log in
+//! `periodic` mode leaves a section open, a compressed one ends it and syncs. Positions count as if
+//! nothing were compressed (see `compressed`); only the writer knows both places. Agrees with
+//! `CompressedSegment` and `CommitLogDescriptor.constructParametersString`.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +54,7 @@ fn check_parameter(compressor: Compressor, name: &str, value: &str) -> Result<()
     }
 }
 
-/// What the log writes.
+/// The form in which the log writes its segments.
 pub(super) struct Form {
     parameters: Vec<u8>,
     compression: Option<CompressionParams>,
@@ -76,12 +78,14 @@ impl Form {
         format::header_len(&self.parameters)
     }
 
-    /// How long a segment's file is made at first: a compressed one begins at a quarter, grows as it must and is cut when it is full.
+    /// How long a segment's file is made at first: a compressed one begins at a quarter, grows as
+    /// it must and is cut when it is full.
     pub(super) fn file_len(&self, segment_size: u32) -> u32 {
         if self.is_compressed() { (segment_size / 4).max(4 << 10) } else { segment_size }
     }
 
-    /// Puts a compressed section into `out`, as it is stored at `at` of its segment. `section` begins with the place of its marker.
+    /// Puts a compressed section into `out`, as it is stored at `at` of its segment. `section`
+    /// begins with the place of its marker.
     pub(super) fn compress(&self, id: u64, at: u32, section: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
         let params = self.compression.as_ref().expect("only asked where sections are compressed");
         let (_, content) = section.split_at(MARKER_LEN as usize);

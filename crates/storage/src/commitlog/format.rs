@@ -1,4 +1,5 @@
-//! The bytes of a commit log segment, version 8 (Cassandra's `CommitLogDescriptor`, `CommitLogSegment`, `CommitLogFormat`).
+//! The bytes of a commit log segment, version 8 (Cassandra's `CommitLogDescriptor`,
+//! `CommitLogSegment`, `CommitLogFormat`).
 //!
 //! ```text
 //! segment := header section* zeros
@@ -9,7 +10,8 @@
 //! entry   := i32 size, u32 CRC of the size, mutation, u32 CRC of the size and the mutation
 //! ```
 //!
-//! All integers are big-endian, all offsets count from the start of the file. The marker's CRC does not cover the offset it holds.
+//! All integers are big-endian, all offsets count from the start of the file. The marker's CRC does
+//! not cover the offset it holds.
 
 use crc32fast::Hasher;
 use stdx::Cursor;
@@ -17,7 +19,8 @@ use stdx::Cursor;
 /// The version written.
 pub(super) const VERSION: i32 = 8;
 
-/// Versions read: 7 differs from 8 only in the messaging version of its mutations, whose layout is the same.
+/// Versions read: 7 differs from 8 only in the messaging version of its mutations, whose layout is
+/// the same.
 pub(super) const VERSIONS_READ: [i32; 2] = [7, 8];
 
 /// Parameters of a plain segment.
@@ -31,7 +34,7 @@ pub(super) const fn header_len(parameters: &[u8]) -> u32 {
 /// Length of a section's marker.
 pub(super) const MARKER_LEN: u32 = 8;
 
-/// What an entry adds to its mutation.
+/// Bytes that an entry adds to its mutation.
 pub(super) const ENTRY_OVERHEAD: u32 = 12;
 
 /// No mutation is smaller; Cassandra refuses smaller entries as garbage.
@@ -61,7 +64,7 @@ pub(super) fn parse_file_name(name: &str) -> Option<(i32, u64)> {
     Some((version.parse().ok()?, id.parse().ok()?))
 }
 
-/// What a segment's header says.
+/// The header of a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub version: i32,
@@ -124,7 +127,8 @@ pub(super) fn marker(id: u64, offset: u32, next: u32) -> [u8; MARKER_LEN as usiz
     bytes
 }
 
-/// Where the next marker is, according to the marker at `offset`; `None` when its checksum differs or the place is impossible.
+/// Where the next marker is, according to the marker at `offset`; `None` when its checksum differs
+/// or the place is impossible.
 pub(super) fn read_marker(segment: &[u8], id: u64, offset: u32) -> Option<u32> {
     let mut cursor = Cursor::new(segment.get(offset as usize..)?);
     let next = cursor.u32().ok()?;
@@ -169,7 +173,8 @@ pub(super) fn entry_crcs(size: u32, record: &[u8]) -> (u32, u32) {
     (entry.size_crc(), entry.record_crc(record))
 }
 
-/// How many zeros stand at the front. Segments are mostly zeros, so they are compared a page at a time.
+/// How many zeros stand at the front. Segments are mostly zeros, so they are compared a page at a
+/// time.
 pub(super) fn zeros(bytes: &[u8]) -> usize {
     const PAGE: [u8; 4096] = [0; 4096];
     let pages = bytes.chunks(PAGE.len()).take_while(|page| Some(*page) == PAGE.get(..page.len())).count();

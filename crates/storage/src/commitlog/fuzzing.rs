@@ -1,4 +1,5 @@
-//! Reading of segments as a function over any bytes, for fuzz targets and the everyday tests over seeds and mutations of them.
+//! Reading of segments as a function over any bytes, for fuzz targets and the everyday tests over
+//! seeds and mutations of them.
 
 use std::path::Path;
 
@@ -10,8 +11,9 @@ use super::reader::{Item, SegmentReader};
 use super::replay::Replay;
 use super::{LogError, ReplayPolicy};
 
-/// A segment: as it is, and with the checksums of header, markers and entries made right where their places can be seen.
-/// What is read comes in order, and a second reading after the tail was settled gives the same records.
+/// A segment: as it is, and with the checksums of header, markers and entries made right where
+/// their places can be seen. What is read comes in order, and a second reading after the tail was
+/// settled gives the same records.
 pub fn segment(data: &[u8]) {
     let mut sealed = data.to_vec();
     seal(&mut sealed);

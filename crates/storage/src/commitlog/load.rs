@@ -1,12 +1,13 @@
 //! How much of what the log may hold it does hold, and what keeps writers within it.
 //!
-//! Counted are whole segments that memtables still need: by their bytes against `total_space`, by what they would take to replay against
-//! `replay_budget`, whichever is more. What another process left, and what waits for the archive, no writer can do anything about.
+//! Counted are whole segments that memtables still need: by their bytes against `total_space`, by
+//! what they would take to replay against `replay_budget`, whichever is more. What another process
+//! left, and what waits for the archive, no writer can do anything about.
 //!
 //! - at 100 % flushes are asked for;
 //! - from [`PAUSED`] on, when those take long, each write waits a little, in proportion;
-//! - from [`HELD`] on writers wait until a flush has ended, but not longer than [`HELD_MAX`] each: nothing fails and nothing stands still, also
-//!   where flushes fail.
+//! - from [`HELD`] on writers wait until a flush has ended, but not longer than [`HELD_MAX`] each:
+//!   nothing fails and nothing stands still, also where flushes fail.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,7 +17,8 @@ use tokio::sync::Notify;
 
 /// Percent.
 const PAUSED: u32 = 125;
-/// Percent. A segment of small rows is a quarter of a server's budget, and the load grows by whole ones: pauses are to come long before.
+/// Percent. A segment of small rows is a quarter of a server's budget, and the load grows by whole
+/// ones: pauses are to come long before.
 pub(super) const HELD: u32 = 200;
 /// Longest pause of one write before that.
 const PAUSE_MAX: Duration = Duration::from_millis(10);

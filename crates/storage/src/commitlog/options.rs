@@ -1,4 +1,5 @@
-//! What a log is told when it is opened: sizes, when it syncs, what happens on failure, and whom it tells of what.
+//! The options of a log: sizes, when it syncs, what happens on failure, and the functions that it
+//! calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +16,16 @@ use super::progress::ReplayProgress;
 pub enum SyncMode {
     /// After a sync that starts as soon as the previous one ended; what came meanwhile shares it.
     Batch,
-    /// As `Batch`, but a sync waits for company first (`commitlog_sync_group_window`; zero is the same as `Batch`).
+    /// As `Batch`, but a sync waits for company first (`commitlog_sync_group_window`; zero is the
+    /// same as `Batch`).
     Group(Duration),
-    /// At once; a sync follows within the period (`commitlog_sync_period`). Data reaches the kernel within 100 ms, so that the death of
-    /// the process alone loses no more than that. When syncs lag more than half a period, writers wait for them.
+    /// At once; a sync follows within the period (`commitlog_sync_period`). Data reaches the kernel
+    /// within 100 ms, so that the death of the process alone loses no more than that. When syncs
+    /// lag more than half a period, writers wait for them.
     Periodic(Duration),
 }
 
-/// What happens when the log cannot be written (`commit_failure_policy`).
+/// The policy for a log that cannot be written (`commit_failure_policy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// Refuse further writes; [`Options::on_failure`] is told, to end client and node traffic too.
@@ -35,7 +38,7 @@ pub enum FailurePolicy {
     Die,
 }
 
-/// What replay does about corruption (`cassandra.commitlog.ignorereplayerrors`).
+/// The policy of a replay that meets corruption (`cassandra.commitlog.ignorereplayerrors`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayPolicy {
     /// Give the error, then end.
@@ -44,15 +47,15 @@ pub enum ReplayPolicy {
     Ignore,
 }
 
-/// What a replay may cost: beyond it the log asks for flushes, as beyond its space. Bytes alone say little: many small records take far longer
-/// than a few large ones.
+/// The most that a replay may cost: beyond it the log asks for flushes, as beyond its space. Bytes
+/// alone say little: many small records take far longer than a few large ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayBudget {
     /// How long, in nanoseconds.
     pub nanos: u64,
-    /// What a record takes of that, whatever its size.
+    /// Nanoseconds that a record takes, whatever its size.
     pub of_record: u64,
-    /// What 1024 bytes take.
+    /// Nanoseconds that 1024 bytes take.
     pub of_kibibyte: u64,
 }
 
@@ -62,8 +65,9 @@ impl ReplayBudget {
     }
 }
 
-/// Told of tables whose flush would free the oldest segments, again whenever a segment is begun while the log is too large; and of those whose
-/// records a failure may have lost. Called on the threads of the log's tasks.
+/// Told of tables whose flush would free the oldest segments, again whenever a segment is begun
+/// while the log is too large; and of those whose records a failure may have lost. Called on the
+/// threads of the log's tasks.
 pub type OnPressure = Arc<dyn Fn(&[DirtyKey]) + Send + Sync>;
 
 /// Told now and then how far a long replay is, on the thread that replays.
@@ -72,14 +76,15 @@ pub type OnReplay = Arc<dyn Fn(&ReplayProgress) + Send + Sync>;
 /// Told once when the log stops; also with policy `Ignore`, each time.
 pub type OnFailure = Arc<dyn Fn(FailurePolicy, &LogError) + Send + Sync>;
 
-/// What a replay leaves out (`restore_point_in_time`, `snapshot_commitlog_position`). The log itself does not look at it.
+/// The records that a replay leaves out (`restore_point_in_time`, `snapshot_commitlog_position`).
+/// The log itself does not look at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RestorePoint {
     /// Microseconds since 1970: mutations with a later timestamp are left out.
     pub micros: Option<i64>,
     /// Microseconds in a unit of the timestamps (`precision`); zero is the same as one.
     pub precision_micros: i64,
-    /// What lies up to here is left out, and what lies behind is replayed whatever SSTables say.
+    /// Records up to here are left out, and later ones are replayed whatever SSTables say.
     pub snapshot: Option<LogPosition>,
 }
 
@@ -92,7 +97,7 @@ pub struct Options {
     pub mutation_size_max: u32,
     /// `commitlog_total_space`.
     pub total_space: u64,
-    /// What is left to replay; None: only space counts.
+    /// The most that the log may leave to a replay; None: only space counts.
     pub replay_budget: Option<ReplayBudget>,
     /// `commitlog_sync` and its period or window.
     pub sync: SyncMode,

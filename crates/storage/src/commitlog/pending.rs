@@ -1,7 +1,8 @@
 //! The pending buffer: where records wait for the writer, already laid out as they will be on disk.
 //!
-//! Positions are given here, so the buffer knows how full the segment is: a record that does not fit closes the segment and opens the
-//! next id, whose file the writer will find or make. A section's marker is 8 bytes of zeros here until the writer knows its end.
+//! Positions are given here, so the buffer knows how full the segment is: a record that does not
+//! fit closes the segment and opens the next id, whose file the writer will find or make. A
+//! section's marker is 8 bytes of zeros here until the writer knows its end.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -15,7 +16,8 @@ pub(super) const WAKE_BYTES: usize = 4 << 20;
 /// A buffer that grew larger is not kept for reuse.
 pub(super) const REUSE_BYTES_MAX: usize = 4 << 20;
 
-/// Entries from this size on become a piece of their section as they are, instead of being copied into the buffer.
+/// Entries from this size on become a piece of their section as they are, instead of being copied
+/// into the buffer.
 const MOVED_BYTES_MIN: usize = if cfg!(test) { 500 } else { 128 << 10 };
 
 /// Bytes for one place in one segment: a section, or more of the section that is still open.
@@ -26,7 +28,8 @@ pub(super) struct Section {
     pub marker: u32,
     /// Where the bytes go; the marker's place unless they continue the section.
     pub start: u32,
-    /// The bytes, one piece behind the other. A section that begins here has its marker's place at the front of the first.
+    /// The bytes, one piece behind the other. A section that begins here has its marker's place at
+    /// the front of the first.
     pub pieces: Vec<Vec<u8>>,
     /// Bytes of all pieces.
     pub len: u32,
@@ -58,7 +61,8 @@ pub(super) struct Pending {
     /// The open section's marker, when there is one.
     open: Option<u32>,
     start: u32,
-    /// What waits of the segment being filled: pieces, and the buffer behind them.
+    /// The part of the segment being filled that waits for the disk: pieces, and the buffer behind
+    /// them.
     pieces: Vec<Vec<u8>>,
     buffer: Vec<u8>,
     /// A buffer kept for the next swap.
@@ -68,7 +72,8 @@ pub(super) struct Pending {
     pub armed: bool,
     forced: bool,
     first_at: u64,
-    /// When the oldest record that is not synced came (coarsely: the first since the writer last synced).
+    /// When the oldest record that is not synced came (coarsely: the first since the writer last
+    /// synced).
     oldest_unsynced: Option<u64>,
 }
 
@@ -108,12 +113,14 @@ impl Pending {
         self.buffer.is_empty() && self.pieces.is_empty()
     }
 
-    /// Where the last record ends. Before there is one: where this process's first segment begins, behind all that is replayed.
+    /// Where the last record ends. Before there is one: where this process's first segment begins,
+    /// behind all that is replayed.
     pub(super) fn position(&self) -> LogPosition {
         self.last
     }
 
-    /// Whether the writer must be told of records of this size: when it sleeps, or when it should not wait for its time.
+    /// Whether the writer must be told of records of this size: when it sleeps, or when it should
+    /// not wait for its time.
     pub(super) fn needs_wake(&self, added: usize) -> bool {
         let passes = self.bytes < WAKE_BYTES && self.bytes + added >= WAKE_BYTES;
         if self.armed { passes } else { self.is_empty() }
@@ -220,7 +227,8 @@ impl Pending {
         Some(Section { segment: self.segment, marker, start: self.start, pieces, len: self.offset - self.start })
     }
 
-    /// Takes everything to be written. With `sync` the open section ends: the next record begins another.
+    /// Takes everything to be written. With `sync` the open section ends: the next record begins
+    /// another.
     pub(super) fn take(&mut self, sync: bool) -> VecDeque<Section> {
         let mut sections = std::mem::take(&mut self.closed);
         sections.extend(self.cut());
@@ -246,7 +254,8 @@ impl Pending {
         }
     }
 
-    /// `sections` could not be written: they come first the next time, and are synced then, since the section that was open may have ended.
+    /// `sections` could not be written: they come first the next time, and are synced then, since
+    /// the section that was open may have ended.
     pub(super) fn put_back(&mut self, mut sections: VecDeque<Section>) {
         sections.extend(self.closed.drain(..));
         self.closed = sections;

@@ -19,7 +19,8 @@ impl LogPosition {
     pub const NONE: LogPosition = LogPosition { segment: 0, offset: 0 };
 }
 
-/// Where records lie that were appended together: the position of each is between these, both included.
+/// Where records lie that were appended together: the position of each is between these, both
+/// included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// Behind all records before them.

@@ -1,6 +1,8 @@
-//! How far a replay of the commit log is: told to the log, and to whoever the options name, while it takes long.
+//! How far a replay of the commit log is: told to the log, and to whoever the options name, while
+//! it takes long.
 //!
-//! Bytes are those of the segments' files, up to the place of the record replayed last. The clock is asked once in [`RECORDS_A_LOOK`] records.
+//! Bytes are those of the segments' files, up to the place of the record replayed last. The clock
+//! is asked once in [`RECORDS_A_LOOK`] records.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +16,7 @@ pub const TOLD_EVERY: Duration = Duration::from_secs(2);
 
 const RECORDS_A_LOOK: u64 = 1024;
 
-/// What is told.
+/// The progress of a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReplayProgress {
     /// The schema's records are replayed, before all others.
@@ -36,7 +38,7 @@ impl ReplayProgress {
         u64::try_from(per_second).unwrap_or(u64::MAX)
     }
 
-    /// What it will take at this rate; None: nobody knows.
+    /// The time that the rest takes at this rate; None: not known.
     pub fn rest(&self) -> Option<Duration> {
         self.total.saturating_sub(self.done).checked_div(self.rate()).map(Duration::from_secs)
     }

@@ -1,15 +1,17 @@
 //! Reading a segment: entries, and what is wrong with it.
 //!
-//! After a crash the last segment may end in a section that was not synced: any subset of its sectors is on disk. Everything before
-//! was synced, because a section is written only after the one before it was. So what cannot be read is
-//! - a *torn tail* when no section begins behind it: it was never acknowledged as durable, and is cut;
+//! After a crash the last segment may end in a section that was not synced: any subset of its
+//! sectors is on disk. Everything before was synced, because a section is written only after the
+//! one before it was. So what cannot be read is
+//! - a *torn tail* when no section begins behind it: it was never acknowledged as durable, and is
+//!   cut;
 //! - *corruption* when a section does begin behind it: acknowledged data is damaged.
 //!
-//! "A section begins behind it" is decided by looking for a marker with a valid checksum that is followed by an entry with a valid size
-//! checksum: together 64 bits that garbage does not have.
+//! "A section begins behind it" is decided by looking for a marker with a valid checksum that is
+//! followed by an entry with a valid size checksum: together 64 bits that garbage does not have.
 //!
-//! Zeros end a segment. Zeros in front of a section, as a lost sector leaves them, are corruption too; Cassandra's reader takes them
-//! for the end.
+//! Zeros end a segment. Zeros in front of a section, as a lost sector leaves them, are corruption
+//! too; Cassandra's reader takes them for the end.
 
 use std::cell::Cell;
 
@@ -19,7 +21,7 @@ use stdx::Cursor;
 use super::LogPosition;
 use super::format::{self, ENTRY_OVERHEAD, MARKER_LEN, RECORD_SIZE_MIN};
 
-/// What comes next in a segment.
+/// The next item of a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Item {
     /// A mutation and where its entry ends.
@@ -39,8 +41,8 @@ pub(super) struct Bad {
     pub followed: bool,
 }
 
-/// Reads a segment from front to back. Reading may go on after [`Item::Bad`]: with the next entry where its place is known, else with
-/// the next section.
+/// Reads a segment from front to back. Reading may go on after [`Item::Bad`]: with the next entry
+/// where its place is known, else with the next section.
 pub(super) struct SegmentReader {
     bytes: Bytes,
     id: u64,
@@ -49,7 +51,8 @@ pub(super) struct SegmentReader {
     /// Rest of the present section.
     section: Option<(u32, u32)>,
     last: (u32, u32),
-    /// From where a section was last looked for, and where it was found: a segment of many bad entries is not searched for each.
+    /// From where a section was last looked for, and where it was found: a segment of many bad
+    /// entries is not searched for each.
     searched: Cell<Option<(u32, Option<u32>)>>,
 }
 
@@ -87,7 +90,7 @@ impl SegmentReader {
         self.bytes
     }
 
-    /// What comes next, of mutations only those that are wanted; the others are passed by their sizes.
+    /// The next item, of mutations only the wanted ones; the others are passed by their sizes.
     pub(super) fn next_wanted(&mut self, wanted: &dyn Fn(&[u8]) -> bool) -> Option<Item> {
         loop {
             let item = match self.section {

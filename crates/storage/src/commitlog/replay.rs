@@ -1,7 +1,10 @@
-//! Replay: what the log holds at start, in order (Cassandra's `CommitLogReplayer`, without looking into mutations).
+//! Replay: what the log holds at start, in order (Cassandra's `CommitLogReplayer`, without looking
+//! into mutations).
 //!
-//! Opening cuts a torn tail by zeroing it (its bytes are kept beside the log: `torn`), before any newer segment can exist; so a second crash finds a clean end there, and from then on
-//! everything unreadable is corruption. Segments that were prepared and never written are empty, and follow the last one in use.
+//! Opening cuts a torn tail by zeroing it (its bytes are kept beside the log: `torn`), before any
+//! newer segment can exist; so a second crash finds a clean end there, and from then on everything
+//! unreadable is corruption. Segments that were prepared and never written are empty, and follow
+//! the last one in use.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,8 +27,8 @@ fn is_ours(name: &str) -> bool {
 /// A record that may be wanted, and where its entry ends.
 type Seen = (LogPosition, Option<Bytes>);
 
-/// The records of all segments found at start, in order. Ends after an error. One segment at a time is in memory, in a buffer that the next one
-/// takes over where nobody holds a record any more.
+/// The records of all segments found at start, in order. Ends after an error. One segment at a time
+/// is in memory, in a buffer that the next one takes over where nobody holds a record any more.
 pub struct Replay {
     disk: Arc<dyn Disk>,
     policy: ReplayPolicy,
@@ -35,7 +38,8 @@ pub struct Replay {
     next: usize,
     buffer: SegmentBuffer,
     current: Option<(PathBuf, SegmentReader)>,
-    /// The segment whose unreadable end is a torn tail that was not cut, since nothing may be written.
+    /// The segment whose unreadable end is a torn tail that was not cut, since nothing may be
+    /// written.
     torn: Option<PathBuf>,
     failed: bool,
 }
@@ -134,9 +138,11 @@ impl Replay {
         self.files.iter().map(|(id, path)| (*id, Segment::replayed(path.clone(), size(path)))).collect()
     }
 
-    /// Settles the last segment in use: what cannot be read at its end becomes zeros, unless sections follow (then it is not a tail),
-    /// and its last section is written and synced again. That section may be in the kernel's memory only: its writer died before the
-    /// sync, or the sync failed, which Linux forgets. A later power cut would tear it when it is no longer the last.
+    /// Settles the last segment in use: what cannot be read at its end becomes zeros, unless
+    /// sections follow (then it is not a tail), and its last section is written and synced again.
+    /// That section may be in the kernel's memory only: its writer died before the sync, or the
+    /// sync failed, which Linux forgets. A later power cut would tear it when it is no longer the
+    /// last.
     fn settle_tail(&mut self) -> Result<(), LogError> {
         while let Some((id, path)) = self.used.checked_sub(1).and_then(|last| self.file(last)) {
             match self.read_segment(id, &path) {
@@ -212,7 +218,8 @@ impl Replay {
         settled.and_then(|()| file.sync_data()).map_err(LogError::io(path))
     }
 
-    /// A reader of a segment, and where its sections are stored if it is compressed; `None` when the file holds only zeros.
+    /// A reader of a segment, and where its sections are stored if it is compressed; `None` when
+    /// the file holds only zeros.
     fn read_segment(&mut self, id: u64, path: &Path) -> Result<Option<(SegmentReader, Option<Places>)>, LogError> {
         let read = self.disk.open_read(path).and_then(|file| self.buffer.read(&*file));
         let content = read.map_err(LogError::io(path))?;
@@ -298,7 +305,8 @@ impl Replay {
         }
     }
 
-    /// The next record; its bytes only where they are wanted. Of one that is not, the checksum was not looked at: for who reads all of it later.
+    /// The next record; its bytes only where they are wanted. Of one that is not, the checksum was
+    /// not looked at: for who reads all of it later.
     pub fn next_wanted(&mut self, wanted: &dyn Fn(&[u8]) -> bool) -> Option<Result<Seen, LogError>> {
         if self.failed {
             return None;

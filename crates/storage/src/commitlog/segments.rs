@@ -1,11 +1,14 @@
 //! Segment files: which tables they hold, making them ahead of need, removing and recycling them.
 //!
-//! A file becomes a segment in steps that a crash may cut anywhere: under a temporary name it is filled with zeros and synced (syncs of
-//! files that were written once are 2 to 4 times as fast as those of growing or merely reserved ones), gets its header, is synced again,
-//! then gets its final name, and the directory is synced. Recycling begins with a durable rename to a temporary name: were the name not
-//! durable, a half-zeroed segment could come back. Temporary files found at start are removed.
+//! A file becomes a segment in steps that a crash may cut anywhere: under a temporary name it is
+//! filled with zeros and synced (syncs of files that were written once are 2 to 4 times as fast as
+//! those of growing or merely reserved ones), gets its header, is synced again, then gets its final
+//! name, and the directory is synced. Recycling begins with a durable rename to a temporary name:
+//! were the name not durable, a half-zeroed segment could come back. Temporary files found at start
+//! are removed.
 //!
-//! The first segment of a process is reserved, not zeroed, so that starting does not wait for the disk.
+//! The first segment of a process is reserved, not zeroed, so that starting does not wait for the
+//! disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,17 +25,21 @@ use super::{DirtyKey, Form, LogError, Shared, State, format};
 /// Suffix of files that are not segments yet, or not any more.
 pub(super) const TEMPORARY: &str = ".tmp";
 
-/// Zeros written by one step; a step ends with a sync, so that the log's own syncs do not queue behind a large one.
+/// Zeros written by one step; a step ends with a sync, so that the log's own syncs do not queue
+/// behind a large one.
 const ZERO_STEP: u32 = 1 << 20;
 
-/// Segments that fill faster than this, in bytes a second, are not zeroed first: zeros would take as much of the disk as the records, and
-/// beside records of many bytes the time that a sync of reserved space takes longer counts little.
+/// Segments that fill faster than this, in bytes a second, are not zeroed first: zeros would take
+/// as much of the disk as the records, and beside records of many bytes the time that a sync of
+/// reserved space takes longer counts little.
 const FAST: f64 = (64 << 20) as f64;
 
-/// How long the allocator waits after an error before it tries again; the writer meanwhile makes its segments itself, or fails.
+/// How long the allocator waits after an error before it tries again; the writer meanwhile makes
+/// its segments itself, or fails.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What a record is taken to have in a segment of an earlier process, where nobody has counted them: a small row.
+/// The assumed size of a record in a segment of an earlier process, where nobody has counted
+/// records: a small row.
 const REPLAYED_RECORD_BYTES: u64 = 256;
 
 /// A segment that holds something.
@@ -86,8 +93,9 @@ impl Segment {
 }
 
 impl State {
-    /// The oldest segment, if nobody needs it. Never one behind a segment that is needed: a deletion would be forgotten and what it
-    /// deletes replayed, perhaps after the deletion was purged from the SSTables.
+    /// The oldest segment, if nobody needs it. Never one behind a segment that is needed: a
+    /// deletion would be forgotten and what it deletes replayed, perhaps after the deletion was
+    /// purged from the SSTables.
     fn removable(&self) -> Option<u64> {
         let (id, segment) = self.segments.range(..self.written).next()?;
         let read = *id >= self.first_own || !self.replaying;
@@ -136,7 +144,8 @@ impl Allocator {
         }
     }
 
-    /// Makes sure that the file of segment `id` is there, without zeroing: when the writer needs it now.
+    /// Makes sure that the file of segment `id` is there, without zeroing: when the writer needs it
+    /// now.
     pub(super) fn make_at_once(&mut self, disk: &dyn Disk, id: u64) -> Result<(), LogError> {
         while self.made < id {
             let path = self.directory.join(format!("{}{TEMPORARY}", format::file_name(self.made + 1)));
@@ -147,7 +156,8 @@ impl Allocator {
         Ok(())
     }
 
-    /// One step towards the file of segment `id`; `true` when it is there. `is_fast`: reserved space is enough.
+    /// One step towards the file of segment `id`; `true` when it is there. `is_fast`: reserved
+    /// space is enough.
     fn make_ahead(&mut self, disk: &dyn Disk, id: u64, is_fast: bool) -> Result<bool, LogError> {
         if self.made >= id {
             return Ok(true);
@@ -175,7 +185,8 @@ impl Allocator {
     fn new_raw(&self, disk: &dyn Disk) -> Result<Raw, LogError> {
         let path = self.directory.join(format!("spare{TEMPORARY}"));
         if disk.exists(&path) {
-            // Left by an error. Never written over: a rename to this name that was not synced may be undone by a crash.
+            // Left by an error. Never written over: a rename to this name that was not synced may
+            // be undone by a crash.
             disk.remove_file(&path).map_err(LogError::io(&path))?;
         }
         let mut file = disk.create(&path).map_err(LogError::io(&path))?;
@@ -208,7 +219,8 @@ impl Allocator {
         disk.open_write(&path).map_err(LogError::io(&path))
     }
 
-    /// Removes a segment's file, or keeps it to become the next one. After an error it is to be asked again.
+    /// Removes a segment's file, or keeps it to become the next one. After an error it is to be
+    /// asked again.
     fn retire(&mut self, disk: &dyn Disk, path: &Path, recycles: bool) -> Result<(), LogError> {
         if !disk.exists(path) && disk.exists(&self.directory) {
             // it went the last time, perhaps not durably
@@ -230,8 +242,9 @@ impl Allocator {
 }
 
 impl Shared {
-    /// Ends the log and removes its segments, oldest first, if no memtable needs any: the next start has nothing to replay, whatever another
-    /// node has made of the SSTables meanwhile. It may have purged what these records would bring back.
+    /// Ends the log and removes its segments, oldest first, if no memtable needs any: the next
+    /// start has nothing to replay, whatever another node has made of the SSTables meanwhile. It
+    /// may have purged what these records would bring back.
     pub(super) fn remove_all(&self) -> Result<(), LogError> {
         // a command that runs ends first
         let _archiver = self.archiver.lock().expect("no step of the archiver panics");
@@ -291,7 +304,8 @@ impl Shared {
         }
     }
 
-    /// Failures are told of when they begin and end. Without room for a segment no record is taken that would go there; flushes may make some.
+    /// Failures are told of when they begin and end. Without room for a segment no record is taken
+    /// that would go there; flushes may make some.
     fn note_step(&self, error: Option<&LogError>) {
         let was_failing = std::mem::replace(&mut self.allocator().is_failing, error.is_some());
         let Some(error) = error else {
@@ -331,7 +345,8 @@ impl Shared {
         if let Some((id, segment)) = removable {
             let recycles = self.recycles() && !is_fast;
             if let Err(error) = self.remove_segment(&mut allocator, id, &segment, recycles) {
-                // it is still the oldest: one behind it that went first could take the deletion of what is in this one with it
+                // it is still the oldest: one behind it that went first could take the deletion of
+                // what is in this one with it
                 self.lock().segments.insert(id, segment);
                 return Err(error);
             }
@@ -365,7 +380,8 @@ impl Shared {
         Load::percent_of(size, self.options.total_space).max(of_time)
     }
 
-    /// When the log is too large, or would take too long to replay, names the memtables that keep its oldest segments.
+    /// When the log is too large, or would take too long to replay, names the memtables that keep
+    /// its oldest segments.
     fn ask_for_flushes(&self) {
         let keys = {
             let mut allocator = self.allocator();

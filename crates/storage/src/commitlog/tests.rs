@@ -1,4 +1,5 @@
-//! The log under a simulated disk: what was acknowledged as durable is replayed, nothing is invented; Cassandra's bytes.
+//! The log under a simulated disk: what was acknowledged as durable is replayed, nothing is
+//! invented; Cassandra's bytes.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -223,7 +224,8 @@ fn corrupt_middle(sim: &Sim, offset: usize) -> PathBuf {
 
 #[test]
 fn a_corrupt_middle_is_named_or_ignored() {
-    // In the record, in its size, in the section's marker: of the first of three sections of 8 + 112 bytes.
+    // In the record, in its size, in the section's marker: of the first of three sections of 8 +
+    // 112 bytes.
     for offset in [60, 31, 24, 20] {
         let sim = Sim::new(1);
         corrupt_middle(&sim, offset);
@@ -366,7 +368,7 @@ fn writers_wait_while_the_log_holds_far_more_than_it_may() {
     assert!(log.is_light() && write(86).1.is_zero());
 }
 
-/// Who has in memory what the log lost is asked to bring it to the disk.
+/// Tables whose memtables hold records that the log lost are asked to flush.
 #[test]
 fn what_a_failure_may_have_lost_is_to_be_flushed() {
     for (policy, expected) in [(FailurePolicy::StopCommit, vec![key(1), key(2)]), (FailurePolicy::Die, vec![])] {

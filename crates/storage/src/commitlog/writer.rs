@@ -1,13 +1,15 @@
 //! The writer: one background task that brings the pending buffer to the disk.
 //!
-//! A step: swap the buffer; write its sections, syncing a segment before the next is touched; sync; release the waiters. In `periodic`
-//! mode a step may write without syncing; then the section stays open and its marker is written again with each extension. Compressed sections
-//! cannot be extended: a log that compresses syncs whatever it writes, in `periodic` mode as often as a plain one writes.
+//! A step: swap the buffer; write its sections, syncing a segment before the next is touched; sync;
+//! release the waiters. In `periodic` mode a step may write without syncing; then the section stays
+//! open and its marker is written again with each extension. Compressed sections cannot be
+//! extended: a log that compresses syncs whatever it writes, in `periodic` mode as often as a plain
+//! one writes.
 //!
-//! A device without room is no failed one, and neither is a process without file descriptors: what could
-//! not be written is kept, its writers are told, nothing more is taken, and the step is tried again until
-//! it succeeds. A sync that fails is final, whatever the reason. With policy `Die` a full device and a
-//! failed sync end the process.
+//! A device without room is no failed one, and neither is a process without file descriptors: what
+//! could not be written is kept, its writers are told, nothing more is taken, and the step is tried
+//! again until it succeeds. A sync that fails is final, whatever the reason. With policy `Die` a
+//! full device and a failed sync end the process.
 
 use std::collections::VecDeque;
 use std::io;
@@ -68,7 +70,7 @@ pub(super) fn start(shared: Arc<Shared>, allocator: Wake, archiver: Option<Wake>
     tasks.background("commitlog-writer", Box::new(move || writer.step()))
 }
 
-/// What to do with the pending buffer now.
+/// The next thing to do with the pending buffer.
 enum Plan {
     Wait(Duration),
     Write { sync: bool },
@@ -187,8 +189,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The segment is full and synced. A compressed one is cut: what it did not need of its file's length is given back. Should that fail,
-    /// the zeros stay, and nothing is wrong with them.
+    /// The segment is full and synced. A compressed one is cut: what it did not need of its file's
+    /// length is given back. Should that fail, the zeros stay, and nothing is wrong with them.
     fn leave_segment(&mut self) {
         self.tell_captured(true);
         let Some(mut current) = self.current.take() else { return };
@@ -296,14 +298,14 @@ impl Writer {
         Next::After(period.saturating_sub(elapsed).min(WRITE_INTERVAL))
     }
 
-    /// Cassandra's policy `die` asks for the end when the log cannot be written. Descriptors that are used
-    /// up say nothing of the disk.
+    /// Cassandra's policy `die` asks for the end when the log cannot be written. Descriptors that
+    /// are used up say nothing of the disk.
     fn dies_of(&self, error: &LogError) -> bool {
         self.shared.options.failure_policy == FailurePolicy::Die && !matches!(error, LogError::NoDescriptors { .. })
     }
 
-    /// Room or a descriptor is lacking: what waits stays, who waits for it is told, and nothing more is
-    /// taken until the step succeeds.
+    /// Room or a descriptor is lacking: what waits stays, who waits for it is told, and nothing
+    /// more is taken until the step succeeds.
     fn wait_out(&mut self, error: LogError, rest: VecDeque<Section>) -> Next {
         let shared = &self.shared;
         let wakers = {
@@ -320,7 +322,8 @@ impl Writer {
         Next::After(SPACE_INTERVAL)
     }
 
-    /// A write or a sync failed: nothing since the last sync is durable, and nothing will make it so.
+    /// A write or a sync failed: nothing since the last sync is durable, and nothing will make it
+    /// so.
     fn fail(&mut self, error: LogError) -> Next {
         let policy = self.shared.options.failure_policy;
         tracing::error!(%error, ?policy, "the commit log cannot be written");
@@ -355,8 +358,8 @@ impl Writer {
     /// Gives up the segment and everything that waits, and goes on in the next.
     fn abandon(&mut self) {
         if let Some(mut current) = self.current.take() {
-            // So that replay ends here quietly instead of finding a torn section that is not the last. The disk just failed:
-            // if this fails too, replay reports the section.
+            // So that replay ends here quietly instead of finding a torn section that is not the
+            // last. The disk just failed: if this fails too, replay reports the section.
             let erased = current.file.write_at(&[0; format::MARKER_LEN as usize], u64::from(current.synced_end));
             if let Err(error) = erased.and_then(|()| current.file.sync_data()) {
                 tracing::warn!(%error, "cannot erase the lost section of the commit log");

@@ -1,4 +1,5 @@
-//! From a table's state to the SSTables to compact next. A chosen SSTable is marked, so that no other compaction takes it.
+//! From a table's state to the SSTables to compact next. A chosen SSTable is marked, so that no
+//! other compaction takes it.
 
 use std::sync::Arc;
 
@@ -49,7 +50,8 @@ impl Seen {
             .into_iter()
             .map(|(repair_state, sstables)| {
                 let is_of_group = |other: &Arc<SSTable>| RepairState::of(&other.statistics().stats) == repair_state;
-                // of what is damaged it is not known what else it holds: it is seen by the others, and not chosen
+                // of what is damaged it is not known what else it holds: it is seen by the others,
+                // and not chosen
                 let (near, suspect): (Vec<_>, Vec<_>) = sstables.into_iter().partition(sound);
                 let far = view.sstables.iter().filter(|other| !is_of_group(other)).chain(&suspect);
                 let others = candidates(&far.cloned().collect::<Vec<_>>());
@@ -82,7 +84,7 @@ impl Seen {
     }
 }
 
-/// What strategies see of an SSTable.
+/// The facts about an SSTable that strategies see.
 pub(super) fn candidate(
     store: &TableStore,
     changes: &Changes,
@@ -107,7 +109,8 @@ pub(super) fn candidate(
     }
 }
 
-/// When an SSTable was written, milliseconds: noted when this process did it, else what the disk says.
+/// When an SSTable was written, milliseconds: noted when this process did it, else what the disk
+/// says.
 fn written_at(store: &TableStore, changes: &Changes, sstable: &SSTable) -> u64 {
     let descriptor = sstable.descriptor();
     let noted = changes.written.get(&descriptor.id).copied();
@@ -124,7 +127,8 @@ pub fn pending(store: &TableStore) -> usize {
     seen.groups.iter().map(|group| strategy.pending(&seen.state(group), &memory(group))).sum()
 }
 
-/// SSTables in each level of the leveled strategy, their bytes, and how many SSTables the level should have at most; empty with other strategies.
+/// SSTables in each level of the leveled strategy, their bytes, and how many SSTables the level
+/// should have at most; empty with other strategies.
 pub fn levels(store: &TableStore) -> Vec<(usize, u64, u64)> {
     let changes = store.changes();
     let view = store.view();
@@ -161,7 +165,8 @@ fn droppable_tombstones(sstable: &SSTable, gc_before: u32) -> f64 {
     if cells > 0.0 { stats.tombstones.sum(i64::from(gc_before)) / cells } else { 0.0 }
 }
 
-/// Takes what the table's strategy chooses: of SSTables of one repair state, where most is to be done.
+/// Takes what the table's strategy chooses: of SSTables of one repair state, where most is to be
+/// done.
 pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
     let mut changes = store.changes();
     if !changes.cuts.is_empty() {
@@ -271,7 +276,8 @@ pub fn unmark(store: &TableStore, inputs: &[Arc<SSTable>]) {
     }
 }
 
-/// Notes that an SSTable cannot be read: no strategy chooses it again. Scrub and restart take the note away.
+/// Notes that an SSTable cannot be read: no strategy chooses it again. Scrub and restart take the
+/// note away.
 pub(crate) fn suspect(store: &TableStore, inputs: &[Arc<SSTable>], damaged: &std::path::Path) {
     let named = damaged.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_damaged = |sstable: &&Arc<SSTable>| named.starts_with(&format!("{}-", sstable.descriptor().prefix()));

@@ -1,8 +1,11 @@
-//! What a compaction of a table may leave out: tombstones past gc_grace of which nothing outside of the compaction can be deleted.
+//! The data that a compaction of a table may leave out: tombstones past gc_grace of which nothing
+//! outside of the compaction can be deleted.
 //!
-//! For each partition the smallest timestamp is taken of what may hold the partition outside: SSTables that are not compacted, by token
-//! range and Bloom filter, and memtables that have it. Tombstones that are older may go. The view is asked as it is then, so that what is
-//! flushed or compacted meanwhile counts. Nothing goes while an SSTable of the table is left out. With `only_purge_repaired_tombstones` nothing goes of SSTables that were not repaired. Agrees with
+//! For each partition the smallest timestamp is taken of what may hold the partition outside:
+//! SSTables that are not compacted, by token range and Bloom filter, and memtables that have it.
+//! Tombstones that are older may go. The view is asked as it is then, so that what is flushed or
+//! compacted meanwhile counts. Nothing goes while an SSTable of the table is left out. With
+//! `only_purge_repaired_tombstones` nothing goes of SSTables that were not repaired. Agrees with
 //! `org.apache.cassandra.db.compaction.CompactionController`.
 
 use std::sync::{Arc, Mutex, Weak};
@@ -24,8 +27,9 @@ pub fn gc_before(table: &TableMetadata, now: u32) -> u32 {
     now.saturating_sub(grace)
 }
 
-/// Whether all SSTables of a table are open. Where one is left out (`disk_failure_policy: ignore`) nothing may be purged: it may hold, anywhere in
-/// the table, what a tombstone deletes, and scrub or an operator may bring it back.
+/// Whether all SSTables of a table are open. Where one is left out (`disk_failure_policy: ignore`)
+/// nothing may be purged: it may hold, anywhere in the table, what a tombstone deletes, and scrub
+/// or an operator may bring it back.
 pub fn is_whole(store: &TableStore) -> bool {
     store.left_out().is_empty()
 }
@@ -76,7 +80,8 @@ struct Outside {
     sstables: Vec<Arc<SSTable>>,
 }
 
-/// Deletions of a partition may go when they are older than everything outside of the compaction that may hold the partition.
+/// Deletions of a partition may go when they are older than everything outside of the compaction
+/// that may hold the partition.
 pub fn max_purgeable(store: &Arc<TableStore>, inputs: &[Arc<SSTable>]) -> MaxPurgeable {
     let store = Arc::clone(store);
     let inputs = inputs.to_vec();
@@ -107,7 +112,8 @@ fn span(inputs: &[Arc<SSTable>]) -> Option<(Token, Token)> {
     Some((first, last))
 }
 
-/// SSTables of a view that are not of a compaction and overlap it. Those without tokens may hold anything.
+/// SSTables of a view that are not of a compaction and overlap it. Those without tokens may hold
+/// anything.
 pub fn overlapping(view: &View, inputs: &[Arc<SSTable>], span: Option<(Token, Token)>) -> Vec<Arc<SSTable>> {
     let is_input = |sstable: &Arc<SSTable>| inputs.iter().any(|input| input.descriptor().id == sstable.descriptor().id);
     let is_near = |sstable: &Arc<SSTable>| {

@@ -1,4 +1,5 @@
-//! An SSTable that goes to another level as it is: only its statistics are written (`single_sstable_uplevel`).
+//! An SSTable that goes to another level as it is: only its statistics are written
+//! (`single_sstable_uplevel`).
 //!
 //! Agrees with `org.apache.cassandra.db.compaction.SingleSSTableLCSTask`.
 

@@ -1,7 +1,9 @@
-//! Whether there is room on disk for what a compaction writes: as much as goes in, besides what compactions that run still have to write.
+//! Whether there is room on disk for what a compaction writes: as much as goes in, besides what
+//! compactions that run still have to write.
 //!
-//! A compaction that nobody named the SSTables of is begun with fewer where that helps: without the largest, again and again; of a leveled one
-//! into L1 or below only SSTables of L0 can be left out. Agrees with `CompactionTask.buildCompactionCandidatesForAvailableDiskSpace` and
+//! A compaction that nobody named the SSTables of is begun with fewer where that helps: without the
+//! largest, again and again; of a leveled one into L1 or below only SSTables of L0 can be left out.
+//! Agrees with `CompactionTask.buildCompactionCandidatesForAvailableDiskSpace` and
 //! `reduceScopeForLimitedSpace`.
 
 use std::sync::Arc;

@@ -1,7 +1,10 @@
-//! SSTables compacted: inputs merged, purged and written, a slice of work at a time. Also one SSTable written again.
+//! SSTables compacted: inputs merged, purged and written, a slice of work at a time. Also one
+//! SSTable written again.
 //!
-//! 1. Of the inputs those that have expired as a whole are not read: they go with the same step as the others.
-//! 2. There must be room for all that is left; a compaction that nobody named SSTables for is begun with fewer, largest first, if that helps.
+//! 1. Of the inputs those that have expired as a whole are not read: they go with the same step as
+//!    the others.
+//! 2. There must be room for all that is left; a compaction that nobody named SSTables for is begun
+//!    with fewer, largest first, if that helps.
 //! 3. SSTables that do not overlap are read one after the other, as one source of the merge.
 
 use std::collections::VecDeque;
@@ -43,7 +46,7 @@ const SLICE_UNFILTEREDS: usize = 16 * 1024;
 pub struct Merge {
     engine: Arc<Engine>,
     store: Arc<TableStore>,
-    /// Those that are read and those that have expired.
+    /// The SSTables that are read and those that have expired.
     replaced: Vec<Arc<SSTable>>,
     stream: Box<dyn PartitionStream>,
     outputs: Outputs,
@@ -52,14 +55,16 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// Opens the inputs and begins the change. Inputs that there is no room for are free again and no more in the item.
+    /// Opens the inputs and begins the change. Inputs that there is no room for are free again and
+    /// no more in the item.
     pub fn open(
         engine: &Arc<Engine>,
         store: &Arc<TableStore>,
         item: &mut Item,
         work: Work,
     ) -> Result<Self, StorageError> {
-        // a log that failed is behind what memtables had: the next start may apply again what it has of a batch, without what came later
+        // a log that failed is behind what memtables had: the next start may apply again what it
+        // has of a batch, without what came later
         let purges = work.purges() && !engine.log.is_stopped() && is_whole(store);
         let expired = if purges { fully_expired(store, &item.sstables) } else { Vec::new() };
         let is_expired = |sstable: &Arc<SSTable>| expired.iter().any(|other| Arc::ptr_eq(other, sstable));
@@ -162,8 +167,8 @@ impl Task for Merge {
     }
 }
 
-/// Whether what other SSTables delete is left out, and their replaced cells too: as an operator asks, or the table
-/// (`provide_overlapping_tombstones`).
+/// Whether what other SSTables delete is left out, and their replaced cells too: as an operator
+/// asks, or the table (`provide_overlapping_tombstones`).
 fn skips_garbage(table: &TableMetadata, work: Work) -> Option<bool> {
     let option = table.params.compaction.get("provide_overlapping_tombstones").map(|value| value.to_uppercase());
     match (work, option.as_deref()) {
@@ -185,7 +190,7 @@ fn logs_all(table: &TableMetadata) -> bool {
     read_bool(&table.params.compaction, "log_all", false)
 }
 
-/// What was made of what.
+/// Logs the SSTables that went in and those that came out.
 fn log(store: &TableStore, replaced: &[Arc<SSTable>], written: &[Arc<SSTable>]) {
     let describe = |sstables: &[Arc<SSTable>]| {
         let one = |sstable: &Arc<SSTable>| {
@@ -206,7 +211,8 @@ fn stats_of(inputs: &[Arc<SSTable>]) -> EncodingStats {
     inputs.iter().map(|sstable| sstable.header().stats).reduce(least).unwrap_or_default()
 }
 
-/// The streams of a merge: SSTables that do not overlap are one. Rows come as they are encoded where `target` can hold them.
+/// The streams of a merge: SSTables that do not overlap are one. Rows come as they are encoded
+/// where `target` can hold them.
 fn sources(inputs: &[Arc<SSTable>], target: &Header) -> Result<Vec<Box<dyn PartitionStream>>, StorageError> {
     let mut sorted: Vec<&Arc<SSTable>> = inputs.iter().collect();
     sorted.sort_by(|a, b| a.first_key().cmp(b.first_key()));

@@ -1,6 +1,8 @@
-//! What lies beside the SSTables of a compaction and may delete what is in them: for garbage collection.
+//! The SSTables beside those of a compaction, which may delete rows in them: for garbage
+//! collection.
 //!
-//! As long as a compaction runs its inputs are in the view, and what others delete in them cannot be purged there. Agrees with
+//! As long as a compaction runs its inputs are in the view, and what others delete in them cannot
+//! be purged there. Agrees with
 //! `org.apache.cassandra.db.compaction.CompactionController.shadowSources`.
 
 use std::sync::Arc;
@@ -11,7 +13,8 @@ use sstable::{KeyHash, SSTable};
 
 use crate::table::TableStore;
 
-/// Partitions of the SSTables that are not compacted, where they hold something that may delete. `cells`: also what may replace a cell.
+/// Partitions of the SSTables that are not compacted, where they hold something that may delete.
+/// `cells`: also what may replace a cell.
 pub fn beside(store: &Arc<TableStore>, inputs: &[Arc<SSTable>], cells: bool) -> Beside {
     let (store, inputs) = (Arc::clone(store), inputs.to_vec());
     let oldest = inputs.iter().map(|input| input.statistics().stats.min_timestamp).min().unwrap_or(i64::MIN);

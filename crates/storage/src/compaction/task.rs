@@ -1,4 +1,5 @@
-//! A task of the compactor: something that is done to some SSTables, a slice of work at a time. Who runs it is `crate::compactor`.
+//! A task of the compactor: something that is done to some SSTables, a slice of work at a time. Who
+//! runs it is `crate::compactor`.
 
 use std::sync::Arc;
 
@@ -9,12 +10,14 @@ use crate::requests::operations::{Item, Work};
 use crate::strategy::kind::Kind;
 use crate::table::TableStore;
 
-/// What a task does.
+/// The steps of a task.
 pub trait Task: Send {
-    /// Does a slice of the work; gives the bytes that count against the throughput, None at the end.
+    /// Does a slice of the work; gives the bytes that count against the throughput, None at the
+    /// end.
     fn advance(&mut self) -> Result<Option<u64>, StorageError>;
 
-    /// Up to where SSTables that it replaces, and of which nothing is left, had the commit log; asked when nothing is left to advance.
+    /// Up to where SSTables that it replaces, and of which nothing is left, had the commit log;
+    /// asked when nothing is left to advance.
     fn purged_log(&self) -> Option<LogPosition> {
         None
     }
@@ -26,16 +29,16 @@ pub trait Task: Send {
     fn abandon(self: Box<Self>);
 }
 
-/// What a task did.
+/// The result of a task.
 #[derive(Default)]
 pub struct Outcome {
-    /// What it wrote, for the history; None: it wrote nothing that belongs there.
+    /// Bytes and partitions for the history; None: the task wrote nothing that belongs there.
     pub written: Option<Written>,
-    /// What is worth telling the operator.
+    /// Lines for the operator.
     pub lines: Vec<String>,
 }
 
-/// What a task wrote.
+/// The output of a task.
 pub struct Written {
     /// Bytes of data files.
     pub bytes: u64,
@@ -43,7 +46,7 @@ pub struct Written {
     pub merged: Vec<(u32, u64)>,
 }
 
-/// What is to be begun.
+/// A task that is about to begin.
 pub struct Start {
     /// The table.
     pub store: Arc<TableStore>,
@@ -51,7 +54,7 @@ pub struct Start {
     pub operation: Option<u64>,
     /// How it is called.
     pub kind: Kind,
-    /// What is done.
+    /// The kind of work.
     pub work: Work,
     /// To what; marked.
     pub item: Item,

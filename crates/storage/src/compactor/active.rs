@@ -1,4 +1,5 @@
-//! A task that the compactor has under way, and what it holds: marks on SSTables, its place among the running compactions.
+//! A task that the compactor has under way, and what it holds: marks on SSTables, its place among
+//! the running compactions.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,13 +36,14 @@ pub struct Active {
 enum Stage {
     /// There may be more to advance.
     Working,
-    /// Nothing is left of its SSTables, and a flush writes what the log has of the table up to this position and memtables hold.
+    /// Nothing is left of its SSTables, and a flush writes what the log has of the table up to this
+    /// position and memtables hold.
     Flushing(LogPosition, Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>),
     /// Waits until it is durable that the log has nothing to say about the table.
     Recording(WaitDurable),
 }
 
-/// What became of a slice of work.
+/// The result of a slice of work.
 pub enum Advanced {
     /// Something was done: bytes that count against the throughput.
     Worked(u64),
@@ -124,7 +126,8 @@ impl Active {
         Ok(())
     }
 
-    /// Whether what was purged is recorded, and that durable. Nobody is woken: the worker asks again.
+    /// Whether what was purged is recorded, and that durable. Nobody is woken: the worker asks
+    /// again.
     fn await_record(&mut self, engine: &Engine) -> Result<Advanced, StorageError> {
         let mut context = Context::from_waker(Waker::noop());
         loop {
@@ -187,7 +190,8 @@ impl Active {
     }
 }
 
-/// The level that an item's SSTable goes to as it is. Statistics of old versions are not written: it is compacted instead.
+/// The level that an item's SSTable goes to as it is. Statistics of old versions are not written:
+/// it is compacted instead.
 fn relevels(item: &Item) -> Option<u32> {
     match (item.output, item.sstables.as_slice()) {
         (Some(Output::LevelOnly { level }), [single]) => {

@@ -1,7 +1,9 @@
-//! One SSTable brought into a table's directory under a new id: hard links to its files, or copies where there can be no links. What is
-//! to be different in its statistics is written anew, so that the source stays as it was until it goes.
+//! One SSTable brought into a table's directory under a new id: hard links to its files, or copies
+//! where there can be no links. What is to be different in its statistics is written anew, so that
+//! the source stays as it was until it goes.
 //!
-//! Agrees with `SSTableReader.moveAndOpenSSTable` and `SSTableImporter.maybeMutateMetadata` (which change the source in its place).
+//! Agrees with `SSTableReader.moveAndOpenSSTable` and `SSTableImporter.maybeMutateMetadata` (which
+//! change the source in its place).
 
 use std::io;
 use std::path::Path;
@@ -16,14 +18,15 @@ const COPY_LENGTH: u64 = 1 << 20;
 /// Longer statistics are refused.
 const STATISTICS_MAX: u64 = 256 << 20;
 
-/// What is changed in the statistics.
+/// The changes that are made to the statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reset {
     /// Its level becomes 0.
     pub level: bool,
     /// It does not count as repaired any more.
     pub repaired: bool,
-    /// It holds no part of the commit log of this node: what the log has of another table, or had, is none of this table's.
+    /// It holds no part of the commit log of this node: what the log has of another table, or had,
+    /// is none of this table's.
     pub log_of: Option<[u8; 16]>,
 }
 

@@ -1,13 +1,15 @@
-//! Whether an SSTable from elsewhere can be one of a table: what its header says of key, clusterings and columns, against the schema.
+//! Whether an SSTable from elsewhere can be one of a table: what its header says of key,
+//! clusterings and columns, against the schema.
 //!
-//! A column that the schema does not know, and did not drop, would be passed over in silence. Agrees with
-//! `SerializationHeader.Component.toHeader`, which refuses unknown columns; key and types are looked at here as well.
+//! A column that the schema does not know, and did not drop, would be passed over in silence.
+//! Agrees with `SerializationHeader.Component.toHeader`, which refuses unknown columns; key and
+//! types are looked at here as well.
 
 use schema::TableMetadata;
 use sstable::{HeaderColumn, HeaderComponent, MURMUR3_PARTITIONER, Statistics};
 use types::{CqlType, marshal};
 
-/// What does not fit, a sentence each.
+/// The reasons why an SSTable does not fit, a sentence each.
 pub fn misfits(statistics: &Statistics, table: &TableMetadata) -> Vec<String> {
     let header = &statistics.header;
     let mut found = Vec::new();
@@ -79,7 +81,8 @@ fn is_readable_as(schema: &CqlType, file: &CqlType) -> bool {
             is_readable_as(a, b) && is_readable_as(c, d)
         }
         (T::Tuple(a), T::Tuple(b)) => b.len() <= a.len() && a.iter().zip(b.iter()).all(|(a, b)| is_readable_as(a, b)),
-        // fields may have been added or renamed since; the keyspace is that of the cluster it came from
+        // fields may have been added or renamed since; the keyspace is that of the cluster it came
+        // from
         (T::Udt(a, _), T::Udt(b, _)) => {
             let common = a.fields.iter().zip(&b.fields);
             common.into_iter().all(|((_, a), (_, b))| is_readable_as(a, b))

@@ -1,9 +1,12 @@
-//! Making an index of what its table holds already: one background task, one index after the other, a slice of rows at a time.
+//! Making an index of what its table holds already: one background task, one index after the other,
+//! a slice of rows at a time.
 //!
-//! 1. The table is read from the state it has when the build begins: what is written since goes to the index by itself.
-//! 2. Each row's entries go into the index's memtables; where those fill up, they are flushed with the base's.
-//! 3. At the end both are flushed; then the index is complete, and `system."IndexInfo"` says so. A build that a crash or a stop ends begins
-//!    anew at the next start.
+//! 1. The table is read from the state it has when the build begins: what is written since goes to
+//!    the index by itself.
+//! 2. Each row's entries go into the index's memtables; where those fill up, they are flushed with
+//!    the base's.
+//! 3. At the end both are flushed; then the index is complete, and `system."IndexInfo"` says so. A
+//!    build that a crash or a stop ends begins anew at the next start.
 //!
 //! An index that is made again (`nodetool rebuild_index`) answers queries meanwhile.
 //! Agrees with `CassandraIndex.buildBlocking` and `CollatedViewIndexBuilder`.
@@ -224,7 +227,7 @@ impl Build {
         self.index.store.dropped.load(Ordering::Acquire) || self.request.base.dropped.load(Ordering::Acquire)
     }
 
-    /// What was built is on disk before it is said to be.
+    /// The entries are on disk before the index is said to be built.
     fn flushed(&mut self, engine: &Arc<Engine>) -> Poll<Result<(), StorageError>> {
         if self.is_dropped() {
             return Poll::Ready(Ok(()));

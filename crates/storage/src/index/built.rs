@@ -1,7 +1,8 @@
 //! Which indexes are complete: `system."IndexInfo"`, a row for each, by keyspace and name.
 //!
-//! At a start an index that has a row is trusted; one without is made again, unless its table is empty. A change of the schema brings
-//! new indexes in and takes rows of dropped ones away. Agrees with `SystemKeyspace.{isIndexBuilt,setIndexBuilt,setIndexRemoved}`.
+//! At a start an index that has a row is trusted; one without is made again, unless its table is
+//! empty. A change of the schema brings new indexes in and takes rows of dropped ones away. Agrees
+//! with `SystemKeyspace.{isIndexBuilt,setIndexBuilt,setIndexRemoved}`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -61,8 +62,8 @@ fn write(engine: &Engine, table: &str, keyspace: &str, index: &str, built: bool)
     engine.apply(&[Mutation::of(update)]).map(|_| ())
 }
 
-/// SSTables are about to come that the indexes of a table know nothing of: until they are made again ([`super::build::make_again`]) they are
-/// not complete, also after a crash. Queries go on.
+/// SSTables are about to come that the indexes of a table know nothing of: until they are made
+/// again ([`super::build::make_again`]) they are not complete, also after a crash. Queries go on.
 pub(crate) fn doubt(engine: &Engine, base: &Arc<TableStore>) -> Result<(), StorageError> {
     let (view, table) = (base.view(), base.table());
     view.indexes.iter().try_for_each(|index| store(engine, &table.keyspace, index.name(), false))
@@ -87,8 +88,9 @@ pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Before a change of the schema is stored: indexes and views that it drops are not complete any more. Were it said after the change, a crash
-/// between the two would leave the next index of the same name complete, with nothing in it.
+/// Before a change of the schema is stored: indexes and views that it drops are not complete any
+/// more. Were it said after the change, a crash between the two would leave the next index of the
+/// same name complete, with nothing in it.
 pub(crate) fn forget_dropped(engine: &Engine, before: &Schema, after: &Schema) -> Result<(), StorageError> {
     for old in before.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
         let new = after.table_by_id(old.id);
@@ -103,7 +105,8 @@ pub(crate) fn forget_dropped(engine: &Engine, before: &Schema, after: &Schema) -
     Ok(())
 }
 
-/// After a change of the schema: new indexes are made. What cannot be written of that is made again at the next start.
+/// After a change of the schema: new indexes are made. What cannot be written of that is made again
+/// at the next start.
 pub(crate) fn begin_new(engine: &Engine, before: &Schema) {
     let schema = engine.schema();
     for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
@@ -118,7 +121,8 @@ pub(crate) fn begin_new(engine: &Engine, before: &Schema) {
     }
 }
 
-/// An index without a row: complete if there is nothing to be in it, else it is made in the background.
+/// An index without a row: complete if there is nothing to be in it, else it is made in the
+/// background.
 fn begin(engine: &Engine, base: &Arc<TableStore>, index: &Arc<IndexStore>) -> Result<(), StorageError> {
     let view = base.view();
     if view.sstables.is_empty() && view.memtable_size() == 0 {

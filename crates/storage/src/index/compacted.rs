@@ -1,8 +1,10 @@
-//! Entries of what a compaction of the base finds shadowed: they are taken away as the base's rows are merged.
+//! Entries of what a compaction of the base finds shadowed: they are taken away as the base's rows
+//! are merged.
 //!
-//! A write that finds the old value in the memtable takes its entry away at once; where the old value is in an SSTable, or a range or
-//! partition deletion shadows it, the two meet here. Agrees with `SecondaryIndexManager.IndexGCTransaction`, and goes further: it also takes
-//! away entries of values that were replaced, and of rows that are gone for an index of the key.
+//! A write that finds the old value in the memtable takes its entry away at once; where the old
+//! value is in an SSTable, or a range or partition deletion shadows it, the two meet here. Agrees
+//! with `SecondaryIndexManager.IndexGCTransaction`, and goes further: it also takes away entries of
+//! values that were replaced, and of rows that are gone for an index of the key.
 
 use std::sync::Arc;
 

@@ -1,14 +1,18 @@
-//! Reading a table by an index: entries of a value, the rows that they stand for, without those that are stale.
+//! Reading a table by an index: entries of a value, the rows that they stand for, without those
+//! that are stale.
 //!
-//! 1. The hidden table's partition of the value is read as a stream. Its rows are in the order of the base's partitions and clusterings, so
-//!    what comes of it is a [`PartitionStream`] of the base like any other, and a page goes on behind a key or a row.
-//! 2. Entries of one partition are taken in batches of at most [`BATCH_ENTRIES`] (the first is smaller); the base's rows of a batch are read
-//!    by name.
-//! 3. An entry whose row is not there, or has another value by now, is stale: it is passed over, and taken away at its own timestamp, so that
-//!    one written since stays. For a static column the rows are those of the whole partition.
+//! 1. The hidden table's partition of the value is read as a stream. Its rows are in the order of
+//!    the base's partitions and clusterings, so what comes of it is a [`PartitionStream`] of the
+//!    base like any other, and a page goes on behind a key or a row.
+//! 2. Entries of one partition are taken in batches of at most [`BATCH_ENTRIES`] (the first is
+//!    smaller); the base's rows of a batch are read by name.
+//! 3. An entry whose row is not there, or has another value by now, is stale: it is passed over,
+//!    and taken away at its own timestamp, so that one written since stays. For a static column the
+//!    rows are those of the whole partition.
 //!
-//! The view of the hidden table is loaded before that of the base is, for each batch: who wrote the entry wrote the row before.
-//! Agrees with `org.apache.cassandra.index.internal.{CassandraIndexSearcher,composites.CompositesSearcher,keys.KeysSearcher}`.
+//! The view of the hidden table is loaded before that of the base is, for each batch: who wrote the
+//! entry wrote the row before. Agrees with
+//! `org.apache.cassandra.index.internal.{CassandraIndexSearcher,composites.CompositesSearcher,keys.KeysSearcher}`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,7 +43,8 @@ const INLINE_READS_MAX: u32 = 32;
 /// A row of the hidden table.
 struct Hit {
     key: Bytes,
-    /// Clustering in the base; None: the entry of a static column, or of a partition that has static columns only.
+    /// Clustering in the base; None: the entry of a static column, or of a partition that has
+    /// static columns only.
     clustering: Option<ClusteringValues>,
     place: ClusteringValues,
     timestamp: i64,
@@ -58,7 +63,7 @@ pub struct SearchStream {
     stale: Vec<Entry>,
     reads_left: u32,
     removes: bool,
-    /// Who looks on.
+    /// The observer of the read, for EXPLAIN; None: there is none.
     observation: Option<Observation>,
 }
 
@@ -70,7 +75,8 @@ struct Current {
     pending: Option<VecDeque<Hit>>,
 }
 
-/// The stream of what a command asks for, by the most selective of the indexes that it names. `removes`: entries found stale are taken away.
+/// The stream of what a command asks for, by the most selective of the indexes that it names.
+/// `removes`: entries found stale are taken away.
 pub fn search(
     base: &Arc<TableStore>,
     command: &ReadCommand,
@@ -86,7 +92,7 @@ pub fn search(
     Ok(Box::new(stream))
 }
 
-/// What reading the entries would take: the sources of the hidden table.
+/// The cost of reading the entries: the sources of the hidden table.
 pub fn plan(base: &Arc<TableStore>, command: &ReadCommand) -> Result<CommandReport, ReadError> {
     let (index, search) = selected(base, command)?;
     let (_, hidden) = hidden(&index.definition, search, command);
@@ -283,7 +289,8 @@ impl SearchStream {
         }
     }
 
-    /// The rows of the batch are passed: what is left of it has none. Opens the next batch of the partition; false: there is none.
+    /// The rows of the batch are passed: what is left of it has none. Opens the next batch of the
+    /// partition; false: there is none.
     fn next_batch(&mut self) -> Result<bool, ReadError> {
         let Some(Current { key, pending, .. }) = self.current.take() else { return Ok(false) };
         let is_by_name = pending.is_some();
@@ -393,7 +400,7 @@ fn is_stale(definition: &IndexDefinition, row: &Row, value: &Bytes, now: u32) ->
     }
 }
 
-/// What of the hidden table's partition may hold entries that a command wants.
+/// The slices of the hidden table's partition that may hold entries that a command wants.
 fn slices(definition: &IndexDefinition, command: &ReadCommand, value: &Bytes) -> Slices {
     let comparator = &definition.table.comparator;
     match &command.range {
@@ -410,7 +417,8 @@ fn slices(definition: &IndexDefinition, command: &ReadCommand, value: &Bytes) ->
         PartitionRange::Range { start, end } => {
             let start = match start {
                 RingBound::Key { key, inclusive } => key_bound(&key.key, true, *inclusive),
-                // the hidden table has keys, whose tokens are not in it: entries before are passed over
+                // the hidden table has keys, whose tokens are not in it: entries before are passed
+                // over
                 RingBound::Open | RingBound::Token { .. } => Bound::bottom(),
             };
             let end = match end {
@@ -427,8 +435,8 @@ fn key_bound(key: &Bytes, is_start: bool, inclusive: bool) -> Bound {
     if is_start { Bound::start(values, inclusive) } else { Bound::end(values, inclusive) }
 }
 
-/// A bound of the base's rows as one of the hidden table's. Where the indexed column is a clustering column it has no place there: behind it
-/// only what has the very value can be bounded.
+/// A bound of the base's rows as one of the hidden table's. Where the indexed column is a
+/// clustering column it has no place there: behind it only what has the very value can be bounded.
 fn bound(definition: &IndexDefinition, key: &Bytes, bound: &Bound, value: &Bytes) -> Bound {
     let mut values: ClusteringValues = std::iter::once(Some(key.clone())).collect();
     let mut kind = bound.kind;

@@ -1,5 +1,6 @@
-//! What filling the row cache may pass while it runs on a worker: the rows that a statement passes are counted further up, but not those
-//! of a partition that is only being kept. Behind that it is run again in the background, where it keeps nobody waiting.
+//! The rows that a filling of the row cache may pass while it runs on a worker: the rows that a
+//! statement passes are counted further up, but not those of a partition that is only being kept.
+//! Behind that it is run again in the background, where it keeps nobody waiting.
 
 use rows::{PartitionHead, PartitionStream, ReadError, Unfiltered};
 

@@ -1,10 +1,12 @@
-//! What a read would take, and what one took: the report behind EXPLAIN and EXPLAIN ANALYZE.
+//! The cost of a read, before it and after it: the report behind EXPLAIN and EXPLAIN ANALYZE.
 //!
-//! [`plan`] asks of each source what a read asks (token range, filter, clustering bounds) and the row index how many blocks can hold
-//! something; no data is read. [`Observation`] opens the streams of a read as `read` does, with something around each source that counts
-//! and times what comes out of it. Both choose sources by the same functions as every read.
+//! [`plan`] asks of each source what a read asks (token range, filter, clustering bounds) and the
+//! row index how many blocks can hold something; no data is read. [`Observation`] opens the streams
+//! of a read as `read` does, with something around each source that counts and times what comes out
+//! of it. Both choose sources by the same functions as every read.
 //!
-//! Chunks are counted for each SSTable by a context of its own. What counting costs, some 50 ns an item, is in the times.
+//! Chunks are counted for each SSTable by a context of its own. What counting costs, some 50 ns an
+//! item, is in the times.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -97,7 +99,7 @@ fn source_of_sstable(sstable: &SSTable, decision: Decision, reason: &'static str
     }
 }
 
-/// What a read would take. Reads filters and indexes, and no data.
+/// The plan of a read. Reads filters and indexes, and no data.
 pub(crate) fn plan(store: &TableStore, command: &ReadCommand) -> Result<CommandReport, ReadError> {
     let view = store.view();
     let mut report = report_of(store, &view, command);
@@ -200,9 +202,9 @@ pub struct Observation {
 #[derive(Default)]
 struct Observed {
     mode: Option<ReadMode>,
-    /// What the present attempt counts in: another one has others.
+    /// The counters of the present attempt; the next attempt has others.
     stats: Option<Arc<ReadStats>>,
-    /// What it read first, and what had been seen before it.
+    /// The range that the attempt read first, and the reports from before it.
     first: Option<PartitionRange>,
     begun: (usize, u64),
     commands: Vec<CommandReport>,
@@ -210,8 +212,9 @@ struct Observed {
 }
 
 impl Observed {
-    /// An attempt has figures of its own. One that begins with the same partition as the one before is that again from scratch: what was
-    /// seen of it is forgotten. Any other is the next read of the request.
+    /// An attempt has figures of its own. One that begins with the same partition as the one before
+    /// is that again from scratch: what was seen of it is forgotten. Any other is the next read of
+    /// the request.
     fn note_attempt(&mut self, command: &ReadCommand, context: &ReadContext) {
         if self.stats.as_ref().is_some_and(|stats| Arc::ptr_eq(stats, &context.stats)) {
             return;
@@ -247,7 +250,8 @@ impl Observation {
         self.shared.lock().expect("nothing panics inside")
     }
 
-    /// What was seen: the commands, how many more there were, and whether the read ended in the background.
+    /// The observations: the commands, how many more there were, and whether the read ended in the
+    /// background.
     pub fn take(&self) -> (Vec<CommandReport>, u64, bool) {
         let mut observed = self.enter();
         let commands = std::mem::take(&mut observed.commands);
@@ -274,7 +278,8 @@ impl Observation {
         Ok(stream)
     }
 
-    /// Opens the stream of a command. A read that is run again from scratch forgets what the first attempt saw.
+    /// Opens the stream of a command. A read that is run again from scratch forgets what the first
+    /// attempt saw.
     pub(crate) fn open(
         &self,
         store: &TableStore,

@@ -1,13 +1,15 @@
-//! Reads of whole rows by name, newest data first: what is older than a complete answer is not read.
+//! Reads of whole rows by name, newest data first: what is older than a complete answer is not
+//! read.
 //!
 //! 1. Memtables are read, then SSTables in the order of their greatest timestamp.
-//! 2. Before each SSTable: when the partition was deleted, or every wanted row is complete, at timestamps greater than the SSTable's
-//!    greatest, it and those behind it cannot change the answer.
-//! 3. A row is complete when it is deleted (by row or range), or has liveness that does not expire and a cell for each fetched
-//!    column.
+//! 2. Before each SSTable: when the partition was deleted, or every wanted row is complete, at
+//!    timestamps greater than the SSTable's greatest, it and those behind it cannot change the
+//!    answer.
+//! 3. A row is complete when it is deleted (by row or range), or has liveness that does not expire
+//!    and a cell for each fetched column.
 //!
-//! Not for counters, collections and static columns, whose parts may be anywhere.
-//! Agrees with `org.apache.cassandra.db.SinglePartitionReadCommand.queryMemtableAndSSTablesInTimestampOrder`.
+//! Not for counters, collections and static columns, whose parts may be anywhere. Agrees with
+//! `org.apache.cassandra.db.SinglePartitionReadCommand.queryMemtableAndSSTablesInTimestampOrder`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,7 +39,7 @@ fn names_a_row(slice: &Slice, table: &TableMetadata) -> bool {
         && slice.end.kind == PrefixKind::InclEndBound
 }
 
-/// What was found so far.
+/// The rows found so far.
 pub struct Found<'a> {
     command: &'a ReadCommand,
     table: &'a Arc<TableMetadata>,

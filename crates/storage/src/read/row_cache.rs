@@ -1,9 +1,13 @@
-//! Reads of a partition by way of the row cache: what SSTables hold of it comes from there, memtables are read beside it.
+//! Reads of a partition by way of the row cache: what SSTables hold of it comes from there,
+//! memtables are read beside it.
 //!
-//! 1. The SSTables that may hold the partition (keys' range, filter) are named. An entry of exactly these, under this schema, is good.
-//! 2. It answers a read whose slices begin in what it covers; it then gives the rows it has, and SSTables are opened only if the
-//!    reader goes on behind them. An entry of a whole partition answers everything, reversed reads too.
-//! 3. Where there is none, a read that begins at the partition's start makes one (any read, when the table wants whole partitions).
+//! 1. The SSTables that may hold the partition (keys' range, filter) are named. An entry of exactly
+//!    these, under this schema, is good.
+//! 2. It answers a read whose slices begin in what it covers; it then gives the rows it has, and
+//!    SSTables are opened only if the reader goes on behind them. An entry of a whole partition
+//!    answers everything, reversed reads too.
+//! 3. Where there is none, a read that begins at the partition's start makes one (any read, when
+//!    the table wants whole partitions).
 //!
 //! Agrees in role with `org.apache.cassandra.db.SinglePartitionReadCommand.getThroughCache`.
 
@@ -36,7 +40,8 @@ struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// None: the read, or the table, has nothing to do with the row cache, or no SSTable has the partition.
+    /// None: the read, or the table, has nothing to do with the row cache, or no SSTable has the
+    /// partition.
     fn of(store: &TableStore, view: &'a View, command: &'a ReadCommand) -> Option<(Self, u32)> {
         let PartitionRange::Key(key) = &command.range else { return None };
         if store.caches.rows.is_off() || view.sstables.is_empty() || view.table.local_order.is_some() {
@@ -67,7 +72,8 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The stream of a read that the row cache can answer, or can be made to; None: it is read as any other.
+/// The stream of a read that the row cache can answer, or can be made to; None: it is read as any
+/// other.
 pub(super) fn read<W: Watch>(
     store: &TableStore,
     view: &View,
@@ -130,7 +136,8 @@ pub(crate) fn warm(store: &TableStore, key: &DecoratedKey) -> Result<(), ReadErr
     Ok(())
 }
 
-/// Bytes of the entry that would answer a read now, and whether SSTables are read behind it if the reader goes on; None: there is none.
+/// Bytes of the entry that would answer a read now, and whether SSTables are read behind it if the
+/// reader goes on; None: there is none.
 pub(super) fn would_answer(store: &TableStore, view: &View, command: &ReadCommand) -> Option<(u64, bool)> {
     let (sources, _) = Sources::of(store, view, command)?;
     let entry = store.caches.rows.peek(store.id, &sources.key.key)?;
@@ -138,7 +145,8 @@ pub(super) fn would_answer(store: &TableStore, view: &View, command: &ReadComman
     answers.then(|| (entry.size(), split(&command.slices, entry.covered_to.as_ref(), view).1.is_some()))
 }
 
-/// Tells of the SSTables that are left out: those that cannot have the partition and, if the entry has everything, the others.
+/// Tells of the SSTables that are left out: those that cannot have the partition and, if the entry
+/// has everything, the others.
 fn tell_skipped<W: Watch>(view: &View, command: &ReadCommand, all: bool, watch: &mut W) {
     for (sstable, may_have) in with_key(view, command) {
         match may_have {
@@ -170,7 +178,7 @@ fn answers(entry: &CachedPartition, command: &ReadCommand) -> bool {
     !command.reversed && first.start.compare(covered_to, &entry.form.table.comparator).is_lt()
 }
 
-/// What of the slices lies in what is covered, and what behind it.
+/// Splits slices into the part that an entry covers and the part behind it.
 fn split(slices: &Slices, covered_to: Option<&Bound>, view: &View) -> (Slices, Option<Slices>) {
     let Some(covered_to) = covered_to else { return (slices.clone(), None) };
     let comparator = &view.table.comparator;
@@ -335,7 +343,7 @@ impl CachedPartition {
     }
 }
 
-/// What comes behind an entry.
+/// The part of a read that lies behind an entry.
 enum Rest {
     None,
     Closed(Box<Closed>),

@@ -1,4 +1,5 @@
-//! Looking on while the sources of a read are chosen and opened. On the usual path nobody does, and [`Unwatched`] compiles to nothing.
+//! Looking on while the sources of a read are chosen and opened. On the usual path nobody does, and
+//! [`Unwatched`] compiles to nothing.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::table::view::View;
 
 /// Somebody who looks on.
 pub(super) trait Watch {
-    /// What a source is known by from its opening to its stream.
+    /// The identity of a source from its opening to its stream.
     type Source;
 
     /// Somebody does look on.
@@ -19,7 +20,8 @@ pub(super) trait Watch {
     /// Memtables (in token order) are going to be read.
     fn memtables(&mut self, memtables: &[Arc<Memtable>], view: &View) -> Self::Source;
 
-    /// The row cache is going to be read: an entry of so many bytes, found there, or made by this read.
+    /// The row cache is going to be read: an entry of so many bytes, found there, or made by this
+    /// read.
     fn row_cache(&mut self, bytes: u64, found: bool) -> Self::Source;
 
     /// The stream of such a source; may put something around it.

@@ -1,8 +1,10 @@
 //! Replaying the commit log into memtables.
 //!
-//! 1. The records of the first tables (schema, truncations) by one thread: of the others only the head is looked at.
-//! 2. All others in rounds of bounded size. While the shards of one round are replayed side by side, the next round is read; then both are
-//!    waited for. So records of a partition are replayed in order, what memtables hold is known between rounds, and what waits in memory is
+//! 1. The records of the first tables (schema, truncations) by one thread: of the others only the
+//!    head is looked at.
+//! 2. All others in rounds of bounded size. While the shards of one round are replayed side by
+//!    side, the next round is read; then both are waited for. So records of a partition are
+//!    replayed in order, what memtables hold is known between rounds, and what waits in memory is
 //!    two rounds and a segment. A record that needs no replay is not decoded.
 
 use std::collections::BTreeMap;
@@ -31,7 +33,7 @@ const ROUND_SHARE: usize = 16;
 
 type Targets = BTreeMap<TableId, Target>;
 
-/// What became of records.
+/// Counts of a replay.
 #[derive(Default)]
 struct Replayed {
     records: u64,
@@ -42,7 +44,7 @@ struct Replayed {
     last_timestamp: Option<i64>,
 }
 
-/// What those who replay a round have in common.
+/// The state that the threads of a replay share.
 struct Replaying<'a> {
     recovery: &'a Recovery<'a>,
     log: &'a CommitLog,
@@ -109,8 +111,8 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Flushes all tables. The first tables hold all that the log has of them, the others what it has up to the record that was replayed
-    /// last.
+    /// Flushes all tables. The first tables hold all that the log has of them, the others what it
+    /// has up to the record that was replayed last.
     fn make_room(&self, engine: &Engine, replayed: LogPosition) -> Result<(), StorageError> {
         if self.options.read_only {
             let why = "the commit log holds more than memtables may (--memory, memtable_heap_space), and with --read-only it cannot be \

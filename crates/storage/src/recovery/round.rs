@@ -1,8 +1,8 @@
-//! A round of a replay: records that were read, copied and put apart by shard, so that shards can be replayed side by side while the next round
-//! is read.
+//! A round of a replay: records that were read, copied and put apart by shard, so that shards can
+//! be replayed side by side while the next round is read.
 //!
-//! All updates of a mutation are of one partition key, and tables are split alike: so a mutation goes to one shard whatever its tables, and the
-//! records of a partition stay in order.
+//! All updates of a mutation are of one partition key, and tables are split alike: so a mutation
+//! goes to one shard whatever its tables, and the records of a partition stay in order.
 
 use std::ops::Range;
 
@@ -11,7 +11,8 @@ use types::Token;
 
 use crate::commitlog::LogPosition;
 
-/// A list keeps its memory for the next round up to here: a single record may be far larger than a round otherwise is.
+/// A list keeps its memory for the next round up to here: a single record may be far larger than a
+/// round otherwise is.
 const CAPACITY_KEPT_MAX: usize = 2 << 20;
 
 /// The records of a round that go to one shard, in order.
@@ -42,8 +43,9 @@ impl List {
         self.records.push(Record { token, position, bytes: start..self.bytes.len() });
     }
 
-    /// Gives the records to `replay` until it fails, and is empty afterwards. They come by token, so that neighbours in a memtable follow each
-    /// other; those of one partition in the order of the log.
+    /// Gives the records to `replay` until it fails, and is empty afterwards. They come by token,
+    /// so that neighbours in a memtable follow each other; those of one partition in the order of
+    /// the log.
     pub(super) fn replay<E>(&mut self, mut replay: impl FnMut(LogPosition, &Bytes) -> Result<(), E>) -> Result<(), E> {
         let bytes = std::mem::take(&mut self.bytes).freeze();
         self.records.sort_by_key(|record| record.token);

@@ -1,4 +1,4 @@
-//! What a replay does with the records of a table, decided once.
+//! The treatment of a table's records in a replay, decided once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use crate::log_intervals::{self, Interval};
 use crate::table::TableStore;
 use crate::{schema_tables, truncation_records};
 
-/// Tables whose records are replayed before all others: those that say which tables there are, and what of the log they need.
+/// Tables whose records are replayed before all others: those that say which tables there are, and
+/// what of the log they need.
 pub(super) fn is_first(table: &TableMetadata) -> bool {
     table.keyspace == schema_tables::KEYSPACE || truncation_records::is_here(table)
 }
@@ -31,14 +32,14 @@ pub(super) struct Target {
     pub is_first: bool,
     /// Its changes are captured.
     pub is_captured: bool,
-    /// What of the log its SSTables hold.
+    /// The parts of the log that its SSTables hold.
     held: Vec<Interval>,
     /// Up to where the log has nothing to say about it.
     truncated: LogPosition,
 }
 
 impl Target {
-    /// What a record says of the table is in SSTables, or was truncated since.
+    /// Whether a record's rows of the table are in SSTables, or were truncated since.
     pub(super) fn is_there(&self, position: LogPosition) -> bool {
         position <= self.truncated || log_intervals::contain(&self.held, position)
     }

@@ -1,4 +1,5 @@
-//! What is asked of the dropper (`crate::drops`): tables that the schema has no more, to be taken off the disk.
+//! Requests to the dropper (`crate::drops`): tables that the schema has no more, to be taken off
+//! the disk.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -32,7 +33,8 @@ pub(crate) struct Dropped {
     pub(crate) done: Option<Done>,
 }
 
-/// Dropped tables whose files are there, and the task that removes them. As many as were dropped: each was a table before.
+/// Dropped tables whose files are there, and the task that removes them. As many as were dropped:
+/// each was a table before.
 #[derive(Default)]
 pub struct Dropper {
     pub(crate) queue: Mutex<VecDeque<Dropped>>,
@@ -40,7 +42,8 @@ pub struct Dropper {
 }
 
 impl Dropper {
-    /// Has a table removed that the schema has no more, durably. `done` is told of the end of the first try.
+    /// Has a table removed that the schema has no more, durably. `done` is told of the end of the
+    /// first try.
     pub fn request(&self, store: &Arc<TableStore>, done: Option<Done>) {
         let stage = if store.table().kind == TableKind::Index { Stage::Files } else { Stage::Flush(None) };
         let dropped = Dropped { store: Arc::clone(store), stage, again_at: None, done };

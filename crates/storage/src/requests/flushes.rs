@@ -1,4 +1,5 @@
-//! What is asked of the flusher (`crate::flusher`): tables, or memtables that are frozen, to be written out.
+//! Requests to the flusher (`crate::flusher`): tables, or memtables that are frozen, to be written
+//! out.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,7 +19,8 @@ pub type Done = oneshot::Sender<Result<(), StorageError>>;
 
 pub(crate) struct Request {
     pub(crate) store: Arc<TableStore>,
-    /// Memtables whose flush failed before; None: those that are active when the request has its turn.
+    /// Memtables whose flush failed before; None: those that are active when the request has its
+    /// turn.
     pub(crate) set: Option<Arc<FlushSet>>,
     pub(crate) done: Vec<Done>,
     /// Not before; None: at once.

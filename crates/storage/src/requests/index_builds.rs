@@ -1,4 +1,4 @@
-//! What is asked of the builder of indexes (`crate::index::build`).
+//! Requests to the builder of indexes (`crate::index::build`).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! What an operator may ask of the compactor: something done to each SSTable of a table, or to all of them together.
+//! Requests of operators to the compactor: something done to each SSTable of a table, or to all of
+//! them together.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +22,7 @@ pub type Select = Box<dyn Fn(&SSTable) -> bool + Send>;
 pub struct Operation {
     /// How it is called, and what gives way to it.
     pub kind: Kind,
-    /// What is done.
+    /// The kind of work.
     pub work: Work,
     /// SSTables at a time; 0: as many as there are compactors.
     pub jobs: usize,
@@ -38,17 +39,17 @@ impl Operation {
     }
 }
 
-/// What is done to SSTables.
+/// The kinds of work on SSTables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// What a strategy chose is compacted.
+    /// SSTables that a strategy chose are compacted.
     Chosen,
     /// All are compacted, as the strategy does it.
     Major {
         /// Not into one great SSTable (`nodetool compact -s`).
         split: bool,
     },
-    /// Those of one repair state are compacted together.
+    /// The named SSTables; those of one repair state are compacted together.
     Named,
     /// Each is written again with all that is in it.
     Rewrite,
@@ -89,7 +90,7 @@ pub struct ScrubOptions {
     pub validate: bool,
 }
 
-/// What is looked at when SSTables are verified.
+/// The depth of a verification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VerifyOptions {
     /// Every row.
@@ -105,7 +106,7 @@ pub struct VerifyOptions {
 /// SSTables that are worked on together.
 #[derive(Clone, Default)]
 pub struct Item {
-    /// Those in the view; marked.
+    /// SSTables in the view; marked.
     pub sstables: Vec<Arc<SSTable>>,
     /// One that could not be opened.
     pub left_out: Option<LeftOut>,
@@ -138,7 +139,7 @@ pub enum Status {
 pub struct Ended {
     /// How.
     pub status: Status,
-    /// What is worth telling the operator, in the order in which it happened.
+    /// Lines for the operator, oldest first.
     pub lines: Vec<String>,
 }
 
@@ -150,7 +151,7 @@ pub(crate) struct UnderWay {
     pub(crate) id: u64,
     pub(crate) store: Arc<TableStore>,
     pub(crate) operation: Operation,
-    /// What is still to be worked on; None: nothing is marked yet.
+    /// Items that are still to be worked on; None: nothing is marked yet.
     pub(crate) items: Option<VecDeque<Item>>,
     pub(crate) running: usize,
     pub(crate) failure: Option<StorageError>,
@@ -173,7 +174,8 @@ pub struct Compactor {
     pub(crate) looking: Mutex<Option<Wake>>,
     /// How many of the tasks may have work at a time (`concurrent_compactors`).
     pub(crate) concurrency: AtomicUsize,
-    /// Until when, nanoseconds of the monotonic clock, the throughput is used up: all tasks together keep to it.
+    /// Until when, nanoseconds of the monotonic clock, the throughput is used up: all tasks
+    /// together keep to it.
     pub(crate) paced_until: AtomicU64,
     /// The table behind the one that was compacted last: all have their turn.
     pub(crate) turn: AtomicUsize,

@@ -1,4 +1,4 @@
-//! What is being compacted, and what was: for nodetool and the virtual tables.
+//! Compactions that run, and those that ended: for nodetool and the virtual tables.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ pub struct Running {
     pub keyspace: String,
     /// Table.
     pub table: String,
-    /// What is done.
+    /// The kind of operation.
     pub kind: Kind,
     /// A strategy chose it: it gives way to what an operator asks for.
     pub automatic: bool,
@@ -50,7 +50,7 @@ pub struct Finished {
     pub bytes_in: u64,
     /// Bytes that came out.
     pub bytes_out: u64,
-    /// What was done.
+    /// The kind of operation.
     pub kind: Kind,
     /// How many partitions came from how many SSTables.
     pub merged: Vec<(u32, u64)>,
@@ -78,7 +78,8 @@ pub struct Compactions {
 }
 
 impl Compactions {
-    /// Who is told of each compaction that ended well, on the compacting thread. The first to ask is.
+    /// Sets the function that is called, on the compacting thread, for each compaction that ended
+    /// well. Only the first call counts.
     pub fn set_on_finished(&self, tell: OnFinished) {
         let _ = self.on_finished.set(tell);
     }
@@ -131,12 +132,12 @@ impl Compactions {
         running.iter().filter(|running| which(running)).for_each(|running| running.stop.store(true, Ordering::Relaxed));
     }
 
-    /// Those that run.
+    /// Compactions that run.
     pub fn running(&self) -> Vec<Arc<Running>> {
         self.running.lock().expect("no panic inside").clone()
     }
 
-    /// Those that ended, oldest first.
+    /// Compactions that ended, oldest first.
     pub fn history(&self) -> Vec<Finished> {
         self.history.lock().expect("no panic inside").iter().cloned().collect()
     }

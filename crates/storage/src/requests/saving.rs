@@ -1,4 +1,4 @@
-//! What is asked of the keeper of the caches (`crate::keeper`), and how far it is.
+//! Requests to the keeper of the caches (`crate::keeper`), and its progress.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use env::Instant;
 
 use crate::caches::saved::{Hot, Kind};
 
-/// What the keeper has to do, besides what is in the caches.
+/// The state of the keeper, besides the caches.
 #[derive(Default)]
 pub struct Keeper {
     pub(crate) load: AtomicBool,

@@ -116,8 +116,8 @@ impl StoredSchema {
         self.of_ring().map(|(_, partition)| partition.max_timestamp()).max().unwrap_or(i64::MIN)
     }
 
-    /// All of it but the local keyspaces, deletions included, as one mutation a keyspace: the answer
-    /// to another node that asks for the schema.
+    /// All of it but the local keyspaces, deletions included, as one mutation a keyspace: the
+    /// answer to another node that asks for the schema.
     pub fn mutations(&self) -> Vec<Mutation> {
         let mut mutations: BTreeMap<&DecoratedKey, Vec<PartitionUpdate>> = BTreeMap::new();
         for (key, partition) in self.of_ring() {

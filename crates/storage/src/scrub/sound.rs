@@ -1,5 +1,5 @@
-//! Whether the values of a row are values of their types. Agrees with `UnfilteredRowIterators.withValidation` and
-//! `ColumnMetadata.validateCell`.
+//! Whether the values of a row are values of their types. Agrees with
+//! `UnfilteredRowIterators.withValidation` and `ColumnMetadata.validateCell`.
 
 use rows::{Cell, ColumnData, Row, Unfiltered};
 use schema::{ColumnMetadata, TableMetadata};

@@ -1,5 +1,5 @@
-//! Small pieces of a table's state that strategies ask for: whether they may choose by themselves, with how many SSTables, and how large
-//! flushes are.
+//! Small pieces of a table's state that strategies ask for: whether they may choose by themselves,
+//! with how many SSTables, and how large flushes are.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -9,7 +9,8 @@ use schema::TableMetadata;
 use super::options::read;
 use super::{Strategy, is_enabled};
 
-/// Whether a table's strategy may choose by itself: as the schema says (`enabled`), or as an operator said since.
+/// Whether a table's strategy may choose by itself: as the schema says (`enabled`), or as an
+/// operator said since.
 #[derive(Default)]
 pub struct AutoCompaction(AtomicU8);
 
@@ -31,8 +32,9 @@ impl AutoCompaction {
     }
 }
 
-/// `min_threshold` and `max_threshold`: as the schema says, or as an operator said since the start. Agrees with
-/// `ColumnFamilyStore.setCompactionThresholds`: the unified strategy has none, and keeps what is set.
+/// `min_threshold` and `max_threshold`: as the schema says, or as an operator said since the start.
+/// Agrees with `ColumnFamilyStore.setCompactionThresholds`: the unified strategy has none, and
+/// keeps what is set.
 #[derive(Default)]
 pub struct Thresholds(AtomicU64);
 
@@ -47,7 +49,7 @@ impl Thresholds {
         (said != 0).then_some(((said >> 32) as u32, said as u32))
     }
 
-    /// Those that are in force.
+    /// The thresholds that are in force.
     pub fn get(&self, map: &BTreeMap<String, String>) -> (u32, u32) {
         self.said().unwrap_or_else(|| (read(map, "min_threshold", 4), read(map, "max_threshold", 32)))
     }
@@ -62,10 +64,12 @@ impl Thresholds {
     }
 }
 
-/// How much a new flush moves the mean: after a thousand, one percent is left of what was. As in Cassandra (`ExpMovingAverage.decayBy1000`).
+/// How much a new flush moves the mean: after a thousand, one percent is left of what was. As in
+/// Cassandra (`ExpMovingAverage.decayBy1000`).
 const WEIGHT: f64 = 0.0046;
 
-/// Mean bytes on disk of a table's flushes, the latest counting most. Lost with the process, as in Cassandra.
+/// Mean bytes on disk of a table's flushes, the latest counting most. Lost with the process, as in
+/// Cassandra.
 pub struct FlushSize(AtomicU64);
 
 impl Default for FlushSize {

@@ -1,15 +1,17 @@
-//! SSTables that may go as they are, unread: all in them has expired or is a tombstone past gc_grace, and none of it deletes anything
-//! outside.
+//! SSTables that may go as they are, unread: all in them has expired or is a tombstone past
+//! gc_grace, and none of it deletes anything outside.
 //!
 //! 1. Those of the compaction of which the last may go (`max_local_deletion_time < gc_before`).
-//! 2. Less those with a timestamp that is not older than all that stays: in SSTables of the compaction that do not go, in SSTables that
-//!    overlap it, in memtables. What has expired in an overlapping SSTable does not count, as it needs nothing to hide it.
+//! 2. Less those with a timestamp that is not older than all that stays: in SSTables of the
+//!    compaction that do not go, in SSTables that overlap it, in memtables. What has expired in an
+//!    overlapping SSTable does not count, as it needs nothing to hide it.
 //!
 //! Agrees with `org.apache.cassandra.db.compaction.CompactionController.getFullyExpiredSSTables`.
 
 use super::{Candidate, State};
 
-/// Of the SSTables of a compaction, those that may go unread; `overlapping` are the table's other SSTables that overlap them.
+/// Of the SSTables of a compaction, those that may go unread; `overlapping` are the table's other
+/// SSTables that overlap them.
 pub fn fully_expired(compacting: &[Candidate], overlapping: &[Candidate], state: &State<'_>) -> Vec<Candidate> {
     if !state.may_purge {
         return Vec::new();
@@ -22,7 +24,8 @@ pub fn fully_expired(compacting: &[Candidate], overlapping: &[Candidate], state:
     compacting.iter().filter(goes).filter(|candidate| candidate.max_timestamp < oldest).copied().collect()
 }
 
-/// Those among the free SSTables of a table, looked for at most every `every_millis`. `first_at_once`: also the first time.
+/// The expired SSTables among the free ones of a table, looked for at most every `every_millis`.
+/// `first_at_once`: also the first time.
 pub fn now_and_then(
     state: &State<'_>,
     every_millis: u64,

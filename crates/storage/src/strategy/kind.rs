@@ -1,9 +1,10 @@
-//! Kinds of work on SSTables, by Cassandra's names. Agrees with `org.apache.cassandra.db.compaction.OperationType`.
+//! Kinds of work on SSTables, by Cassandra's names. Agrees with
+//! `org.apache.cassandra.db.compaction.OperationType`.
 
-/// What is done to SSTables.
+/// The operations on SSTables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// What a strategy chose.
+    /// A compaction that a strategy chose.
     Compaction,
     /// One SSTable that a strategy chose for its tombstones.
     TombstoneCompaction,
@@ -52,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// What `nodetool stop` calls it.
+    /// The word of `nodetool stop` for the operation.
     pub fn word(self) -> &'static str {
         match self {
             Self::Compaction => "COMPACTION",

@@ -1,18 +1,22 @@
-//! Leveled compaction: SSTables of equal size in levels, where those of a level do not overlap and each level may hold ten times
-//! (`fanout_size`) the bytes of the one before.
+//! Leveled compaction: SSTables of equal size in levels, where those of a level do not overlap and
+//! each level may hold ten times (`fanout_size`) the bytes of the one before.
 //!
-//! 1. Where more than 32 SSTables wait in L0, and there is something to be done in a higher level or nothing in L0, some of L0 are compacted
-//!    by size, within L0.
-//! 2. From the highest level down: one that holds more than it may gives one SSTable, the first behind the one it gave last, to the next
-//!    level, together with those that it overlaps there.
-//! 3. Else L0: the oldest with all that overlap them, at most `max_threshold`; if they are more than one SSTable's worth, with what they
-//!    overlap in L1, and into L1; if not, they stay in L0.
-//! 4. A level that has taken no part in 25 compactions gives one SSTable to the next one above it that covers it.
-//! 5. Where there is none of that, one SSTable alone for its tombstones, from the highest level down.
+//! 1. Where more than 32 SSTables wait in L0, and there is something to be done in a higher level
+//!    or nothing in L0, some of L0 are compacted by size, within L0.
+//! 2. From the highest level down: one that holds more than it may gives one SSTable, the first
+//!    behind the one it gave last, to the next level, together with those that it overlaps there.
+//! 3. Else L0: the oldest with all that overlap them, at most `max_threshold`; if they are more
+//!    than one SSTable's worth, with what they overlap in L1, and into L1; if not, they stay in L0.
+//! 4. A level that has taken no part in 25 compactions gives one SSTable to the next one above it
+//!    that covers it.
+//! 5. Where there is none of that, one SSTable alone for its tombstones, from the highest level
+//!    down.
 //!
-//! What the statistics say of a level is believed as long as it fits: one that overlaps another of its level, or is of a level that there is
-//! not, counts as L0 ([`levels`]), and has its true level when it is written next. (Cassandra writes 0 into its statistics.) What a level
-//! gave last is taken from what is youngest in the next one. Agrees with `org.apache.cassandra.db.compaction.{LeveledCompactionStrategy,
+//! What the statistics say of a level is believed as long as it fits: one that overlaps another of
+//! its level, or is of a level that there is not, counts as L0 ([`levels`]), and has its true level
+//! when it is written next. (Cassandra writes 0 into its statistics.) What a level gave last is
+//! taken from what is youngest in the next one. Agrees with
+//! `org.apache.cassandra.db.compaction.{LeveledCompactionStrategy,
 //! LeveledManifest,LeveledGenerations}`.
 
 use std::collections::BTreeMap;
@@ -43,7 +47,8 @@ pub struct LeveledOptions {
     pub size_max: u64,
     /// `fanout_size`
     pub fanout: u64,
-    /// `single_sstable_uplevel`: an SSTable that overlaps nothing in the next level goes there without being written.
+    /// `single_sstable_uplevel`: an SSTable that overlaps nothing in the next level goes there
+    /// without being written.
     pub single_uplevel: bool,
 }
 
@@ -67,7 +72,8 @@ impl LeveledOptions {
     }
 }
 
-/// SSTables by the level that they count for, each level but the first in the order of tokens, and without overlaps.
+/// SSTables by the level that they count for, each level but the first in the order of tokens, and
+/// without overlaps.
 pub fn levels(sstables: &[Candidate]) -> [Vec<Candidate>; LEVELS] {
     let mut levels: [Vec<Candidate>; LEVELS] = Default::default();
     let mut sorted = sstables.to_vec();
@@ -84,7 +90,7 @@ pub fn levels(sstables: &[Candidate]) -> [Vec<Candidate>; LEVELS] {
     levels
 }
 
-/// What is to be compacted next.
+/// The SSTables to compact next.
 pub fn choose(state: &State<'_>, options: &LeveledOptions, memory: &mut Memory) -> Option<Choice> {
     let levels = levels(state.sstables);
     if let Some((inputs, level)) = in_levels(&levels, options, memory) {
@@ -98,7 +104,8 @@ pub fn choose(state: &State<'_>, options: &LeveledOptions, memory: &mut Memory) 
     in_l0.or_else(|| for_tombstones(&levels, state, options))
 }
 
-/// Of the higher levels, then of L0. None: nothing, or first some of L0 are to be compacted by size.
+/// Of the higher levels, then of L0. None: nothing, or first some of L0 are to be compacted by
+/// size.
 fn in_levels(
     levels: &[Vec<Candidate>; LEVELS],
     options: &LeveledOptions,
@@ -162,7 +169,8 @@ fn gave_last(above: &[Candidate]) -> Option<Token> {
     above.iter().max_by_key(|candidate| (candidate.created, candidate.last)).map(|candidate| candidate.last)
 }
 
-/// Of L0, oldest first, each with all that overlap it; with what they overlap in L1 if they are for L1.
+/// Of L0, oldest first, each with all that overlap it; with what they overlap in L1 if they are for
+/// L1.
 fn up_from_l0(levels: &[Vec<Candidate>; LEVELS], options: &LeveledOptions) -> Vec<Candidate> {
     let compacting: Vec<Candidate> = levels[0].iter().filter(|candidate| candidate.compacting).copied().collect();
     let busy = span(&compacting);
@@ -203,7 +211,8 @@ fn up_from_l0(levels: &[Vec<Candidate>; LEVELS], options: &LeveledOptions) -> Ve
     if chosen.len() < 2 { Vec::new() } else { chosen }
 }
 
-/// With one of the highest level if that has taken no part for long, so that it does not keep forever what is deleted below it.
+/// With one of the highest level if that has taken no part for long, so that it does not keep
+/// forever what is deleted below it.
 fn with_starved(
     levels: &[Vec<Candidate>; LEVELS],
     mut inputs: Vec<Candidate>,

@@ -1,6 +1,7 @@
 //! Options of strategies as the schema has them: texts by name.
 //!
-//! Sizes ("100MiB") agree with `FBUtilities.parseHumanReadable`, shares ("33.3%") with `FBUtilities.parsePercent`.
+//! Sizes ("100MiB") agree with `FBUtilities.parseHumanReadable`, shares ("33.3%") with
+//! `FBUtilities.parsePercent`.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -8,10 +9,11 @@ use std::str::FromStr;
 /// Options that all strategies have, with Cassandra's defaults.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CommonOptions {
-    /// `tombstone_threshold`: share of droppable tombstones from which an SSTable alone is compacted.
+    /// `tombstone_threshold`: share of droppable tombstones from which an SSTable alone is
+    /// compacted.
     pub tombstone_threshold: f64,
-    /// `tombstone_compaction_interval`, seconds that it must have been there before: what could not be dropped now cannot be dropped a
-    /// moment later either.
+    /// `tombstone_compaction_interval`, seconds that it must have been there before: what could not
+    /// be dropped now cannot be dropped a moment later either.
     pub tombstone_interval: u64,
     /// `unchecked_tombstone_compaction`: also where other SSTables overlap it.
     pub unchecked_tombstones: bool,

@@ -1,5 +1,5 @@
-//! Into what a compaction writes: one SSTable or several, of which levels, and where one ends and the next begins. Pure: told of keys and
-//! bytes, it says when to begin another.
+//! Into what a compaction writes: one SSTable or several, of which levels, and where one ends and
+//! the next begins. Pure: told of keys and bytes, it says when to begin another.
 //!
 //! Agrees with `org.apache.cassandra.db.compaction.writers` and `unified.ShardedCompactionWriter`.
 
@@ -99,7 +99,8 @@ impl Splitter {
         }
     }
 
-    /// Before a partition: whether it goes into another SSTable than the one before it, of which `written` bytes are there.
+    /// Before a partition: whether it goes into another SSTable than the one before it, of which
+    /// `written` bytes are there.
     pub fn splits_before(&mut self, token: Token, written: u64) -> bool {
         match self.output {
             Output::One { .. } | Output::LevelOnly { .. } => false,

@@ -1,7 +1,8 @@
 //! Which SSTables overlap one another, and which of those belong together.
 //!
-//! [`sections`] are the sets of SSTables that have a token in common: no two that do not overlap are in one, none is in two that are not
-//! neighbours, and every set of SSTables that overlap at some token is in one of them. Agrees with `org.apache.cassandra.utils.Overlaps`.
+//! [`sections`] are the sets of SSTables that have a token in common: no two that do not overlap
+//! are in one, none is in two that are not neighbours, and every set of SSTables that overlap at
+//! some token is in one of them. Agrees with `org.apache.cassandra.utils.Overlaps`.
 
 use super::Candidate;
 
@@ -10,9 +11,9 @@ use super::Candidate;
 pub enum Inclusion {
     /// None.
     None,
-    /// Those that share an SSTable with it.
+    /// The groups that share an SSTable with a group.
     Single,
-    /// Those, and those that share one with them, and so on.
+    /// These groups, the groups that share one with them, and so on.
     Transitive,
 }
 
@@ -51,7 +52,8 @@ pub fn connected(candidates: &[Candidate]) -> Vec<Vec<Candidate>> {
     groups
 }
 
-/// Runs of sections, each with one of at least `threshold` SSTables and those that are included with it.
+/// Runs of sections, each with one of at least `threshold` SSTables and those that are included
+/// with it.
 pub fn buckets(sections: &[Vec<Candidate>], threshold: usize, inclusion: Inclusion) -> Vec<&[Vec<Candidate>]> {
     let mut buckets = Vec::new();
     let mut free_from = 0;

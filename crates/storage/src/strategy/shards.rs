@@ -1,9 +1,12 @@
-//! Shards of the unified strategy: equal parts of the ring at whose ends outputs are split, and densities, bytes by share of the ring.
+//! Shards of the unified strategy: equal parts of the ring at whose ends outputs are split, and
+//! densities, bytes by share of the ring.
 //!
-//! The number of shards follows the density of what is written: `base_shard_count` times a power of two, so that an SSTable has about
-//! `target_sstable_size` (growing with the density by `sstable_growth`), and never less than `min_sstable_size`; below that fewer than
-//! `base_shard_count`. This node has the whole ring. Agrees with `org.apache.cassandra.db.compaction.{ShardManagerNoDisks,ShardManager}`
-//! and `unified.Controller.getNumShards`.
+//! The number of shards follows the density of what is written: `base_shard_count` times a power of
+//! two, so that an SSTable has about `target_sstable_size` (growing with the density by
+//! `sstable_growth`), and never less than `min_sstable_size`; below that fewer than
+//! `base_shard_count`. This node has the whole ring. Agrees with
+//! `org.apache.cassandra.db.compaction.{ShardManagerNoDisks,ShardManager}` and
+//! `unified.Controller.getNumShards`.
 
 use types::Token;
 
@@ -91,7 +94,8 @@ mod tests {
 
     const MIB: f64 = (1 << 20) as f64;
 
-    /// The examples of Cassandra's design document (UnifiedCompactionStrategy.md) and its code's edges.
+    /// The examples of Cassandra's design document (UnifiedCompactionStrategy.md) and its code's
+    /// edges.
     #[test]
     fn counts_of_shards() {
         let default = Sharding { base: 4, target_size: 1024.0 * MIB, size_min: 100.0 * MIB, growth: 1.0 / 3.0 };

@@ -1,14 +1,16 @@
 //! Size-tiered compaction: SSTables of similar size are compacted together.
 //!
-//! 1. SSTables are put in buckets: one joins a bucket when its size is within [bucket_low, bucket_high] times the
-//!    bucket's average, or both are below min_sstable_size.
-//! 2. Of the buckets with at least min_threshold SSTables, cut to max_threshold, the one whose SSTables are largest on
-//!    average is compacted.
-//! 3. When there is none, the largest SSTable of which enough is droppable tombstones is compacted alone.
+//! 1. SSTables are put in buckets: one joins a bucket when its size is within [bucket_low,
+//!    bucket_high] times the bucket's average, or both are below min_sstable_size.
+//! 2. Of the buckets with at least min_threshold SSTables, cut to max_threshold, the one whose
+//!    SSTables are largest on average is compacted.
+//! 3. When there is none, the largest SSTable of which enough is droppable tombstones is compacted
+//!    alone.
 //!
-//! Agrees with `org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy` without its choice by read
-//! rates, which are not kept: of buckets that are equally hot Cassandra takes that of the largest SSTables. (A comment there says the
-//! smallest; `tests/drivers/python/compaction_choices.txt` has what it does.)
+//! Agrees with `org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy` without its choice
+//! by read rates, which are not kept: of buckets that are equally hot Cassandra takes that of the
+//! largest SSTables. (A comment there says the smallest;
+//! `tests/drivers/python/compaction_choices.txt` has what it does.)
 
 use std::collections::BTreeMap;
 
@@ -20,7 +22,7 @@ use crate::strategy::output::Output;
 /// Options of the strategy, with Cassandra's defaults.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SizeTieredOptions {
-    /// Those of all strategies.
+    /// The options of all strategies.
     pub common: CommonOptions,
     /// `min_threshold`: a bucket of fewer is left alone.
     pub min_threshold: usize,
@@ -62,7 +64,7 @@ impl SizeTieredOptions {
     }
 }
 
-/// What is to be compacted next.
+/// The SSTables to compact next.
 pub fn choose(state: &State<'_>, options: &SizeTieredOptions) -> Option<Choice> {
     let free = state.free();
     let output = Output::One { level: 0 };

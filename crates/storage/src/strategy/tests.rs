@@ -1,8 +1,11 @@
-//! Choices, drawn as text: SSTables, what the strategy chooses from them, and what is left to do (`testdata/compaction`).
+//! Choices, drawn as text: SSTables, what the strategy chooses from them, and what is left to do
+//! (`testdata/compaction`).
 //!
-//! A case is options and SSTables, a line of dashes, and the answer. An SSTable is a name, a size in MiB, the thousandths of the ring that it
-//! covers, and what is special about it: `L1`, `ts=1h..5h` (timestamps), `ends=90` (seconds when the last of it may go), `droppable=0.3`,
-//! `age=60` (seconds), `compacting`, `other` (of another repair state). With `HELENUS_REWRITE=1` the answers are written as they are now.
+//! A case is options and SSTables, a line of dashes, and the answer. An SSTable is a name, a size
+//! in MiB, the thousandths of the ring that it covers, and what is special about it: `L1`,
+//! `ts=1h..5h` (timestamps), `ends=90` (seconds when the last of it may go), `droppable=0.3`,
+//! `age=60` (seconds), `compacting`, `other` (of another repair state). With `HELENUS_REWRITE=1`
+//! the answers are written as they are now.
 
 use std::path::Path;
 

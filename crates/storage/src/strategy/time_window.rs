@@ -1,12 +1,15 @@
 //! Time window compaction: SSTables whose newest data is of one window of time become one SSTable.
 //!
-//! 1. SSTables of which nothing counts any more go whole, looked for every `expired_sstable_check_frequency_seconds`; they come in addition
-//!    to what follows.
-//! 2. Windows from the newest on: in the current one (the newest ever seen) SSTables are compacted by size; of one before it, two or more
-//!    are compacted, smallest first, at most `max_threshold`.
-//! 3. Where there is none of that, the smallest SSTable alone for its tombstones, if one of the tombstone options is given.
+//! 1. SSTables of which nothing counts any more go whole, looked for every
+//!    `expired_sstable_check_frequency_seconds`; they come in addition to what follows.
+//! 2. Windows from the newest on: in the current one (the newest ever seen) SSTables are compacted
+//!    by size; of one before it, two or more are compacted, smallest first, at most
+//!    `max_threshold`.
+//! 3. Where there is none of that, the smallest SSTable alone for its tombstones, if one of the
+//!    tombstone options is given.
 //!
-//! `unsafe_aggressive_sstable_expiration` needs a system property in Cassandra, without which it has no effect; here there is none. Agrees with
+//! `unsafe_aggressive_sstable_expiration` needs a system property in Cassandra, without which it
+//! has no effect; here there is none. Agrees with
 //! `org.apache.cassandra.db.compaction.{TimeWindowCompactionStrategy,TimeWindowCompactionStrategyOptions}`.
 
 use std::collections::BTreeMap;
@@ -33,7 +36,7 @@ pub struct TimeWindowOptions {
     pub for_tombstones: bool,
 }
 
-/// What timestamps count.
+/// The unit of timestamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Resolution {
     /// Seconds.
@@ -86,7 +89,7 @@ impl TimeWindowOptions {
     }
 }
 
-/// What is to be compacted next.
+/// The SSTables to compact next.
 pub fn choose(state: &State<'_>, options: &TimeWindowOptions, memory: &mut Memory) -> Option<Choice> {
     let expired = now_and_then(state, options.expired_every_millis, &mut memory.expired_checked_at, true);
     let goes = |candidate: &Candidate| expired.iter().any(|other| other.index == candidate.index);
@@ -125,7 +128,8 @@ pub fn windows(sstables: &[Candidate], options: &TimeWindowOptions) -> BTreeMap<
     windows
 }
 
-/// Those of the newest window where there is something to do, and how much there is to do in all.
+/// The SSTables of the newest window where there is something to do, and the number of compactions
+/// in all windows.
 fn in_windows(
     windows: &BTreeMap<i64, Vec<Candidate>>,
     options: &TimeWindowOptions,

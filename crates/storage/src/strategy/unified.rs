@@ -1,16 +1,20 @@
-//! Unified compaction: levels by density, in each of which as many SSTables may overlap as its scaling parameter says.
+//! Unified compaction: levels by density, in each of which as many SSTables may overlap as its
+//! scaling parameter says.
 //!
-//! 1. SSTables are put in levels by density (bytes by share of the ring), each level up to fanout times as dense as the one before.
-//!    `T4`: fanout 4, compacted when 4 overlap; `L4`: fanout 4, compacted when 2 do; `N`: both 2.
-//! 2. In each level the sets of overlapping SSTables are formed; those with at least threshold many, and what `overlap_inclusion_method`
-//!    adds, are buckets.
-//! 3. Of the level where most overlap, one of the buckets where most do is compacted: whole up to fanout many; where more have come
-//!    together than that, the oldest of them, as many as make SSTables of one of the levels above.
+//! 1. SSTables are put in levels by density (bytes by share of the ring), each level up to fanout
+//!    times as dense as the one before. `T4`: fanout 4, compacted when 4 overlap; `L4`: fanout 4,
+//!    compacted when 2 do; `N`: both 2.
+//! 2. In each level the sets of overlapping SSTables are formed; those with at least threshold
+//!    many, and what `overlap_inclusion_method` adds, are buckets.
+//! 3. Of the level where most overlap, one of the buckets where most do is compacted: whole up to
+//!    fanout many; where more have come together than that, the oldest of them, as many as make
+//!    SSTables of one of the levels above.
 //! 4. What has expired is added, looked for every `expired_sstable_check_frequency_seconds`.
 //!
-//! Outputs are split at the ends of [`shards`]. A level where nothing is to be done does not keep others waiting (in Cassandra it can: the
-//! level with most overlaps is taken before it is asked whether they are enough). `unsafe_aggressive_sstable_expiration` needs a system
-//! property in Cassandra, without which it has no effect; here there is none. Agrees with
+//! Outputs are split at the ends of [`shards`]. A level where nothing is to be done does not keep
+//! others waiting (in Cassandra it can: the level with most overlaps is taken before it is asked
+//! whether they are enough). `unsafe_aggressive_sstable_expiration` needs a system property in
+//! Cassandra, without which it has no effect; here there is none. Agrees with
 //! `org.apache.cassandra.db.compaction.UnifiedCompactionStrategy` and `unified.Controller`.
 
 use std::collections::BTreeMap;
@@ -30,7 +34,8 @@ const SCALING_MAX: i32 = 1 << 20;
 /// Options of the strategy, with Cassandra's defaults.
 #[derive(Clone, PartialEq, Debug)]
 pub struct UnifiedOptions {
-    /// `scaling_parameters`: of each level, the last of all further ones. Positive: tiered; negative: leveled.
+    /// `scaling_parameters`: of each level, the last of all further ones. Positive: tiered;
+    /// negative: leveled.
     pub scaling: Vec<i32>,
     /// How outputs are split.
     pub sharding: Sharding,
@@ -90,7 +95,8 @@ impl UnifiedOptions {
         (base * self.fanout(0) as f64).floor()
     }
 
-    /// The flush size that densities are counted in: a new one when it is far from the one before, so that levels stay where they are.
+    /// The flush size that densities are counted in: a new one when it is far from the one before,
+    /// so that levels stay where they are.
     fn flush_size(&self, measured: f64, known: u64) -> u64 {
         if self.flush_size_override > 0 {
             return self.flush_size_override;
@@ -148,7 +154,7 @@ pub fn levels(sstables: &[Candidate], options: &UnifiedOptions, flush_size: u64)
     levels.into_iter().map(|(index, sstables)| Level { index, sections: sections(&sstables), sstables }).collect()
 }
 
-/// What is to be compacted next.
+/// The SSTables to compact next.
 pub fn choose(state: &State<'_>, options: &UnifiedOptions, memory: &mut Memory) -> Option<Choice> {
     memory.flush_size = options.flush_size(state.flush_size, memory.flush_size);
     let expired = now_and_then(state, options.expired_every_millis, &mut memory.expired_checked_at, false);
@@ -215,7 +221,8 @@ fn of_bucket(sections: &[Vec<Candidate>], level: usize, options: &UnifiedOptions
     all.iter().take_while(fits).copied().collect()
 }
 
-/// The most SSTables that, compacted at once, make one of a level above without leaving some over: fanout times fanout times …
+/// The most SSTables that, compacted at once, make one of a level above without leaving some over:
+/// fanout times fanout times …
 fn limit_of_steps(overlap: usize, level: usize, options: &UnifiedOptions) -> usize {
     let mut pick = options.fanout(level);
     let mut above = level + 1;

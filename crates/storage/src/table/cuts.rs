@@ -1,5 +1,5 @@
-//! Truncations of a table that are under way: each has made a cut, and takes away what the table had
-//! by then. An SSTable that has come into the view since is not the truncation's to remove.
+//! Truncations of a table that are under way: each has made a cut, and takes away what the table
+//! had by then. An SSTable that has come into the view since is not the truncation's to remove.
 //!
 //! While a cut is there no compaction of the table begins, otherwise rows from before and after the
 //! cut would meet in one SSTable. One that is under way has inputs from before the cut alone.
@@ -52,8 +52,8 @@ impl Cuts {
     }
 
     /// Notes SSTables that a flush has written. `flushing` are the memtables that were waiting when
-    /// it ended, its own included. Flushes end in the order of the log, so the flush is of memtables
-    /// from before a cut as long as the last of these are waiting.
+    /// it ended, its own included. Flushes end in the order of the log, so the flush is of
+    /// memtables from before a cut as long as the last of these are waiting.
     pub(super) fn note_flushed(&mut self, flushing: &[Arc<FlushSet>], flushed: &[Arc<SSTable>]) {
         for cut in &mut self.cuts {
             let is_before = |last: &Arc<FlushSet>| flushing.iter().any(|set| Arc::ptr_eq(set, last));

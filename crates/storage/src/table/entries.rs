@@ -1,16 +1,20 @@
 //! From rows of the base table to entries of an index: what a write adds and what it takes away.
 //!
-//! Pure: the row that the memtable had, the row that it has now; out come rows of the hidden table. A value that is replaced takes its entry
-//! with it, at its own timestamp, so that the same value written later has an entry all the same. What a range or partition deletion shadows
-//! is not looked for: those entries stay and are stale ([`crate::index::search`] finds them). See docs/notes/0006-indexes.md.
-//! Agrees with `org.apache.cassandra.index.internal.CassandraIndex.indexerFor` and `index.SecondaryIndexManager.WriteTimeTransaction`.
+//! Pure: the row that the memtable had, the row that it has now; out come rows of the hidden table.
+//! A value that is replaced takes its entry with it, at its own timestamp, so that the same value
+//! written later has an entry all the same. What a range or partition deletion shadows is not
+//! looked for: those entries stay and are stale ([`crate::index::search`] finds them). See
+//! docs/notes/0006-indexes.md. Agrees with
+//! `org.apache.cassandra.index.internal.CassandraIndex.indexerFor` and
+//! `index.SecondaryIndexManager.WriteTimeTransaction`.
 
 use bytes::Bytes;
 use rows::{Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, Row};
 use schema::index::definition::{IndexDefinition, IndexPart};
 use types::DecoratedKey;
 
-/// A longer value has no entry: it would be a partition key that has no form. Writes of such are refused before.
+/// A longer value has no entry: it would be a partition key that has no form. Writes of such are
+/// refused before.
 const VALUE_SIZE_MAX: usize = u16::MAX as usize - 1;
 
 /// A row of an index's hidden table: an entry or the deletion of one.
@@ -22,7 +26,7 @@ pub struct Entry {
     pub row: Row,
 }
 
-/// What a row of the base table was before a write, and is behind it.
+/// A row of the base table before a write and after it.
 pub struct Change<'a> {
     /// The partition's key.
     pub key: &'a Bytes,
@@ -65,7 +69,8 @@ pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, ou
     }
 }
 
-/// The deletion of the entry that a cell, or a row for an index of the key, has; for who finds it shadowed.
+/// The deletion of the entry that a cell, or a row for an index of the key, has; for who finds it
+/// shadowed.
 pub fn of_shadowed(definition: &IndexDefinition, key: &Bytes, row: &Row, cell: &Cell, now: u32, out: &mut Vec<Entry>) {
     if cell.column == definition.column.id && !definition.is_of_key() && cell.is_live(now) {
         take_away(definition, key, &row.clustering, cell, now, out);
@@ -81,8 +86,8 @@ pub fn cells<'r>(definition: &IndexDefinition, row: &'r Row) -> &'r [Cell] {
     }
 }
 
-/// An entry of a key component lives as long as anything in its row. (Cassandra ends it with the TTL of the row's liveness, and so misses
-/// rows that cells keep.)
+/// An entry of a key component lives as long as anything in its row. (Cassandra ends it with the
+/// TTL of the row's liveness, and so misses rows that cells keep.)
 fn of_key(definition: &IndexDefinition, change: &Change<'_>, now: u32, out: &mut Vec<Entry>) {
     let row = change.after;
     let Some(key) = value(definition, change.key, &row.clustering, None) else { return };
@@ -179,8 +184,9 @@ pub fn component(composite: &Bytes, position: usize) -> Option<Bytes> {
     None
 }
 
-/// Where an entry stands: the base's key, its clustering without what is the value itself, for values of a collection the cell's path.
-/// What is not there (entries of static columns have no clustering) is null.
+/// Where an entry stands: the base's key, its clustering without what is the value itself, for
+/// values of a collection the cell's path. What is not there (entries of static columns have no
+/// clustering) is null.
 fn place(
     definition: &IndexDefinition,
     key: &Bytes,

@@ -1,6 +1,8 @@
-//! Indexes as part of a table's state: each is a hidden table whose memtables hang on those of its base.
+//! Indexes as part of a table's state: each is a hidden table whose memtables hang on those of its
+//! base.
 //!
-//! Here is what the memtables and the view of a base need of an index. How an index is opened, built and read is in `crate::index`.
+//! Here is what the memtables and the view of a base need of an index. How an index is opened,
+//! built and read is in `crate::index`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,11 +17,11 @@ use super::memtable::Memtable;
 
 /// An index on this node.
 pub struct IndexStore {
-    /// What it is made of, by the base's present schema.
+    /// The definition, by the base's present schema.
     pub definition: Arc<IndexDefinition>,
     /// The hidden table.
     pub store: Arc<TableStore>,
-    /// What outlives a change of the schema.
+    /// The state that outlives a change of the schema.
     pub state: Arc<IndexState>,
 }
 
@@ -49,8 +51,8 @@ impl IndexStore {
         &self.definition.name
     }
 
-    /// About how many rows a value has: the measure by which one of several indexes is chosen. Agrees with
-    /// `ColumnFamilyStore.getMeanRowCount`.
+    /// About how many rows a value has: the measure by which one of several indexes is chosen.
+    /// Agrees with `ColumnFamilyStore.getMeanRowCount`.
     pub fn mean_row_count(&self) -> u64 {
         let view = self.store.view();
         let stats = view.sstables.iter().map(|sstable| &sstable.statistics().stats);
@@ -59,8 +61,8 @@ impl IndexStore {
         rows.checked_div(partitions).unwrap_or(0)
     }
 
-    /// Applies entries that no write of the base brings: of a build, deletions of stale ones. `shard` is the base's. Gives the bytes by
-    /// which memtables grew.
+    /// Applies entries that no write of the base brings: of a build, deletions of stale ones.
+    /// `shard` is the base's. Gives the bytes by which memtables grew.
     pub fn apply(&self, shard: usize, entries: &[Entry]) -> usize {
         if entries.is_empty() {
             return 0;
@@ -75,7 +77,8 @@ impl IndexStore {
                 // no memtables come after those that were frozen when the index or its table went
                 return 0;
             }
-            // the new memtables are in the view before the old ones are frozen: the next look finds them
+            // the new memtables are in the view before the old ones are frozen: the next look finds
+            // them
             std::hint::spin_loop();
         }
     }
@@ -88,7 +91,8 @@ pub(crate) fn update(definition: &IndexDefinition, entry: &Entry) -> PartitionUp
     update
 }
 
-/// What hangs on a memtable of the base: the memtables of its indexes, and the clock by which entries expire.
+/// The attachments of a base's memtable: the memtables of its indexes, and the clock by which
+/// entries expire.
 pub struct Attached {
     /// The clock.
     pub env: Env,

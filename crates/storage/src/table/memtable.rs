@@ -1,12 +1,14 @@
 //! Memtables: what was written to one shard of one table and is not yet in an SSTable.
 //!
-//! A memtable sits behind a door, its mutex: [`Memtable::enter`] runs bounded CPU work on the contents and nothing
-//! waits inside. Rows are kept in their serial form (`rows::codec`, message framing, against a header of the memtable's
-//! own) in an arena, in an ordered map from the byte-comparable form of their clustering: a small row costs its bytes,
-//! its key and a map entry. A write to a row that is there decodes, merges and encodes it again.
+//! A memtable sits behind a door, its mutex: [`Memtable::enter`] runs bounded CPU work on the
+//! contents and nothing waits inside. Rows are kept in their serial form (`rows::codec`, message
+//! framing, against a header of the memtable's own) in an arena, in an ordered map from the
+//! byte-comparable form of their clustering: a small row costs its bytes, its key and a map entry.
+//! A write to a row that is there decodes, merges and encodes it again.
 //!
 //! A frozen memtable takes no more writes; it stays readable until its SSTable is in the view.
-//! Agrees in role with `org.apache.cassandra.db.memtable.Memtable`; reading it is in `memtable::read`.
+//! Agrees in role with `org.apache.cassandra.db.memtable.Memtable`; reading it is in
+//! `memtable::read`.
 
 mod arena;
 mod partition;
@@ -30,33 +32,36 @@ use crate::table::indexes::{Attached, IndexStore};
 use arena::Arena;
 pub use partition::{EncodedRows, MemtablePartition};
 
-/// Bytes of bookkeeping counted for each partition: an entry of the ordered map, seven tenths of whose places are taken.
+/// Bytes of bookkeeping counted for each partition: an entry of the ordered map, seven tenths of
+/// whose places are taken.
 const PARTITION_OVERHEAD: usize = 240;
 const _: () = assert!((size_of::<DecoratedKey>() + size_of::<MemtablePartition>()) * 10 <= PARTITION_OVERHEAD * 7);
 
-/// What a memtable tells about itself without its door.
+/// A memtable; these fields are read without its door.
 pub struct Memtable {
     contents: Mutex<Contents>,
     /// Bytes held, bookkeeping included. Written inside the door.
     size: AtomicUsize,
     /// The table as it was when the memtable was made: its header is of these columns.
     pub table: Arc<TableMetadata>,
-    /// What rows are encoded against.
+    /// The header that rows are encoded against.
     pub header: Header,
-    /// Memtables of the table's indexes: written from inside this door only (but for entries that no write brings), frozen with it.
+    /// Memtables of the table's indexes: written from inside this door only (but for entries that
+    /// no write brings), frozen with it.
     attached: Option<Attached>,
 }
 
-/// What is behind the door.
+/// The contents behind the door.
 pub struct Contents {
     frozen: bool,
     partitions: BTreeMap<DecoratedKey, MemtablePartition>,
     arena: Arena,
     stats: EncodingStatsCollector,
     rows: usize,
-    /// It holds cells of columns that its table has dropped: from the commit log, or of a request that began before the drop.
+    /// It holds cells of columns that its table has dropped: from the commit log, or of a request
+    /// that began before the drop.
     has_dropped: bool,
-    /// What it holds lies here in the commit log.
+    /// First and last commit-log position of the records in this memtable; None while it has none.
     log_range: Option<Appended>,
 }
 
@@ -73,8 +78,9 @@ impl WriteGuard<'_> {
         self.apply_encoded(update, position.map(Appended::one), EncodedRows::default())
     }
 
-    /// The same with rows that [`Memtable::encode_large`] has encoded, of a record that was appended with others. Which of them it was is not
-    /// known, so all of them count: a position that is left out would be replayed, perhaps after a compaction has purged what deleted it.
+    /// The same with rows that [`Memtable::encode_large`] has encoded, of a record that was
+    /// appended with others. Which of them it was is not known, so all of them count: a position
+    /// that is left out would be replayed, perhaps after a compaction has purged what deleted it.
     pub fn apply_encoded(
         &mut self,
         update: &PartitionUpdate,
@@ -179,29 +185,32 @@ impl Memtable {
     /// The door. Bounded CPU work only: no disk, no waiting, no other door.
     fn enter(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(|_| {
-            // replaying the log is the recovery path: a memtable that is half changed is never served
+            // replaying the log is the recovery path: a memtable that is half changed is never
+            // served
             tracing::error!("a panic inside a memtable's door: the process ends");
             std::process::abort()
         })
     }
 
-    /// Encodes the large rows of an update as they will be kept, outside of the door: a row that is new is not copied inside.
+    /// Encodes the large rows of an update as they will be kept, outside of the door: a row that is
+    /// new is not copied inside.
     pub fn encode_large(&self, update: &PartitionUpdate) -> EncodedRows {
         EncodedRows::of(update, &self.header)
     }
 
-    /// Enters to write. The caller appends the record to the commit log while it is inside, so that the positions of a
-    /// memtable's writes are exactly those between its first and last.
+    /// Enters to write. The caller appends the record to the commit log while it is inside, so that
+    /// the positions of a memtable's writes are exactly those between its first and last.
     pub fn enter_to_write(&self) -> Result<WriteGuard<'_>, Frozen> {
         let contents = self.enter();
         if contents.frozen { Err(Frozen) } else { Ok(WriteGuard { memtable: self, contents }) }
     }
 
-    /// Freezes memtables at one place of the commit log: they take no more writes, and what `cut` gives lies between their records and
-    /// those of the memtables that come after them.
+    /// Freezes memtables at one place of the commit log: they take no more writes, and what `cut`
+    /// gives lies between their records and those of the memtables that come after them.
     ///
-    /// The doors of all of them are held while `cut` runs, entered in the order in which a writer enters them (shards ascend), so `cut` may
-    /// take no lock but the log's, and puts the next memtables in place: a writer that finds its memtable frozen looks for them at once.
+    /// The doors of all of them are held while `cut` runs, entered in the order in which a writer
+    /// enters them (shards ascend), so `cut` may take no lock but the log's, and puts the next
+    /// memtables in place: a writer that finds its memtable frozen looks for them at once.
     pub fn freeze<T>(memtables: &[Arc<Memtable>], cut: impl FnOnce() -> T) -> T {
         let mut doors: Vec<_> = memtables.iter().map(|memtable| memtable.enter()).collect();
         let cut = cut();

@@ -1,4 +1,4 @@
-//! What a table consists of at one moment: an immutable snapshot that reads take and changes replace.
+//! The parts of a table at one moment: an immutable snapshot that reads take and changes replace.
 
 use std::sync::Arc;
 
@@ -16,19 +16,21 @@ use crate::table::memtable::Memtable;
 pub struct FlushSet {
     /// The memtables, one for each shard of the table.
     pub memtables: Vec<Arc<Memtable>>,
-    /// Where the log ended when the set before this one was frozen. None: this is the first set of the process.
+    /// Where the log ended when the set before this one was frozen. None: this is the first set of
+    /// the process.
     pub after: Option<LogPosition>,
-    /// Where the log ended when these memtables were frozen. All shards are frozen at one place of the log
-    /// ([`Memtable::freeze`]): each record of the table up to here is in this set or in one before it, each later record in
-    /// the memtables that came after. A flush may begin once the log is durable up to here.
+    /// Where the log ended when these memtables were frozen. All shards are frozen at one place of
+    /// the log ([`Memtable::freeze`]): each record of the table up to here is in this set or in one
+    /// before it, each later record in the memtables that came after. A flush may begin once the
+    /// log is durable up to here.
     pub up_to: LogPosition,
-    /// Those of indexes that hang on them, which are written first.
+    /// The sets of the indexes that hang on these memtables; they are written first.
     pub indexes: Vec<(Arc<IndexStore>, Arc<FlushSet>)>,
 }
 
 impl FlushSet {
-    /// The part of the log that needs no replay for the table once these memtables, and those before them, are in SSTables. None: they hold
-    /// nothing that was logged.
+    /// The part of the log that needs no replay for the table once these memtables, and those
+    /// before them, are in SSTables. None: they hold nothing that was logged.
     pub fn log_range(&self) -> Option<(LogPosition, LogPosition)> {
         let ranges = || self.memtables.iter().filter_map(|memtable| memtable.log_range());
         let first = ranges().map(|range| range.first).min()?;
@@ -45,7 +47,7 @@ pub struct View {
     pub table: Arc<TableMetadata>,
     /// The memtables that take writes, one a shard.
     pub active: Vec<Arc<Memtable>>,
-    /// Those that are being flushed, oldest first.
+    /// The memtables that are being flushed, oldest first.
     pub flushing: Vec<Arc<FlushSet>>,
     /// SSTables, newest data first (by greatest timestamp).
     pub sstables: Vec<Arc<SSTable>>,
@@ -54,7 +56,8 @@ pub struct View {
 }
 
 impl View {
-    /// Memtables that may hold what a command asks for: one list (in token order) for the active and for each flush.
+    /// Memtables that may hold what a command asks for: one list (in token order) for the active
+    /// and for each flush.
     pub fn memtables(&self, shards: Shards, command: &ReadCommand) -> Vec<Vec<Arc<Memtable>>> {
         if self.table.local_order.is_some() {
             // they are split as those of the base: a value may be in any of them

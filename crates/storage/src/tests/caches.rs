@@ -1,5 +1,5 @@
-//! The caches of an engine: what a scan leaves of a hot set, what stays of files that are gone, the sum of all, and what a start finds again.
-//! By counts, never by time.
+//! The caches of an engine: what a scan leaves of a hot set, what stays of files that are gone, the
+//! sum of all, and what a start finds again. By counts, never by time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

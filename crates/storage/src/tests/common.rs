@@ -1,4 +1,5 @@
-//! What the models share: integers as values, a keyspace of their own, deletions, the ends of a machine.
+//! The common parts of the models: integers as values, a keyspace of their own, deletions, the ends
+//! of a machine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub fn caching(kind: u64) -> BTreeMap<String, String> {
     BTreeMap::from([("keys".to_owned(), "ALL".to_owned()), ("rows_per_partition".to_owned(), rows.to_owned())])
 }
 
-/// What the row cache may have in a model: room for everything, or for an entry or two.
+/// Capacities of the row cache in a model: room for everything, or for an entry or two.
 pub const ROW_CACHES: [usize; 2] = [4 << 20, 3 << 10];
 
 /// Deletes a row.

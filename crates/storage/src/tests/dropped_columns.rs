@@ -1,5 +1,6 @@
-//! A column that is dropped and added again: cells up to the time of the drop are gone, newer ones are there, whatever happened to the table
-//! between the two: nothing, a flush, a compaction, a restart. Agrees with `org.apache.cassandra.db.rows.DeserializationHelper.isDropped`.
+//! A column that is dropped and added again: cells up to the time of the drop are gone, newer ones
+//! are there, whatever happened to the table between the two: nothing, a flush, a compaction, a
+//! restart. Agrees with `org.apache.cassandra.db.rows.DeserializationHelper.isDropped`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +22,7 @@ const DROPPED: i64 = 2_000_000;
 const OLDER: i64 = 1000;
 const NEWER: i64 = 3_000_000;
 
-/// What happens between two steps.
+/// The events between two steps.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Between {
     Nothing,
@@ -100,7 +101,8 @@ impl Node {
         self.put(table(with_droppable, Some(&old)));
     }
 
-    /// A partition with a row of older cells and one of newer cells; its static cell is as old as `of_static`.
+    /// A partition with a row of older cells and one of newer cells; its static cell is as old as
+    /// `of_static`.
     fn write(&self, k: i32, of_static: i64, value: i32) {
         let table = self.store().table();
         let id = |name: &str| table.column_by_name(name).expect("it is there").id;

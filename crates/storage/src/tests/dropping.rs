@@ -1,5 +1,5 @@
-//! DROP and TRUNCATE where the disk refuses: memory and commit log are given back, each table for itself, a full device can be freed, and what is
-//! refused is tried again.
+//! DROP and TRUNCATE where the disk refuses: memory and commit log are given back, each table for
+//! itself, a full device can be freed, and what is refused is tried again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,8 +119,8 @@ impl Node {
     }
 }
 
-/// DROP KEYSPACE where the flush of the first table fails: its memory and its part of the log are given back all the same, and the table
-/// behind it goes too.
+/// DROP KEYSPACE where the flush of the first table fails: its memory and its part of the log are
+/// given back all the same, and the table behind it goes too.
 #[test]
 fn a_flush_that_fails_holds_up_no_drop() {
     for errno in [EIO, ENOSPC] {
@@ -148,7 +148,8 @@ fn a_flush_that_fails_holds_up_no_drop() {
     }
 }
 
-/// A snapshot that is refused keeps the files, and is tried again; memory and log are given back at once, and the other table goes.
+/// A snapshot that is refused keeps the files, and is tried again; memory and log are given back at
+/// once, and the other table goes.
 #[test]
 fn a_snapshot_that_is_refused_is_tried_again() {
     let node = Node::open(2, true);
@@ -168,7 +169,8 @@ fn a_snapshot_that_is_refused_is_tried_again() {
     assert_eq!(node.data_files(&snapshot), 1);
 }
 
-/// A request that has looked a table up before it is dropped writes nothing behind the drop: it is told that the table is gone.
+/// A request that has looked a table up before it is dropped writes nothing behind the drop: it is
+/// told that the table is gone.
 #[test]
 fn a_writer_that_knew_the_table_comes_too_late() {
     let node = Node::open(3, false);

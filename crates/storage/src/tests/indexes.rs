@@ -1,7 +1,9 @@
-//! Indexes over many lives of a machine: whatever was written, deleted, has expired, was flushed, compacted, truncated or replayed, each index
-//! gives for each value what a scan of the base gives that is filtered by it.
+//! Indexes over many lives of a machine: whatever was written, deleted, has expired, was flushed,
+//! compacted, truncated or replayed, each index gives for each value what a scan of the base gives
+//! that is filtered by it.
 //!
-//! The scan itself is `super::model`'s to prove. Not checked here: choice among indexes, pages (the crate `cql` has both).
+//! The scan itself is `super::model`'s to prove. Not checked here: choice among indexes, pages (the
+//! crate `cql` has both).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -360,7 +362,8 @@ fn indexes_equal_filtered_scans() {
     super::seeds::each(8, |seed| run(seed, 3));
 }
 
-/// A compaction or a read may still hold an index that is dropped: what it finds for the index goes nowhere, and it goes on.
+/// A compaction or a read may still hold an index that is dropped: what it finds for the index goes
+/// nowhere, and it goes on.
 #[test]
 fn an_index_that_is_gone_takes_nothing() {
     let model = Model::new(1);
@@ -378,7 +381,8 @@ fn an_index_that_is_gone_takes_nothing() {
     assert_eq!(index.apply(0, &[entry()]), 0);
 }
 
-/// An entry whose row is not found may be of an SSTable of the table that is left out: it is passed over, and stays.
+/// An entry whose row is not found may be of an SSTable of the table that is left out: it is passed
+/// over, and stays.
 #[test]
 fn entries_of_rows_that_are_left_out_stay() {
     let model = Model::new(2);

@@ -1,8 +1,10 @@
 //! Random histories over many lives of a machine.
 //!
-//! Checked: after every crash the engine shows all acknowledged writes and of those under way at the crash some prefix, nothing else; reads by
-//! partition, slice and range, forwards and reversed, equal the twin's; rows with a TTL go when it is over; a truncated table is empty, and so is
-//! one that was dropped and created again. Not checked here: purging (gc_grace is never over; `purging` has that).
+//! Checked: after every crash the engine shows all acknowledged writes and of those under way at
+//! the crash some prefix, nothing else; reads by partition, slice and range, forwards and reversed,
+//! equal the twin's; rows with a TTL go when it is over; a truncated table is empty, and so is one
+//! that was dropped and created again. Not checked here: purging (gc_grace is never over; `purging`
+//! has that).
 
 mod damage;
 mod faults;
@@ -79,8 +81,8 @@ type ReadPartition = (i32, Option<i32>, Vec<(i32, i32)>);
 struct Model {
     sim: Sim,
     dice: SimRandom,
-    /// Histories that agree with all that was seen. More than one where a write that nobody waited for may have survived a
-    /// crash without showing.
+    /// Histories that agree with all that was seen. More than one where a write that nobody waited
+    /// for may have survived a crash without showing.
     histories: Vec<Vec<Op>>,
     clock: i64,
     /// SSTables that wait outside of the table.
@@ -331,7 +333,8 @@ impl Model {
         under_way
     }
 
-    /// The content after a crash is that of the acknowledged writes and a prefix of those under way.
+    /// The content after a crash is that of the acknowledged writes and a prefix of those under
+    /// way.
     fn check_after_crash(&mut self, engine: &Engine, under_way: Vec<Op>) {
         let (content, now) = (self.content(engine), self.now());
         let mut agreeing = Vec::new();

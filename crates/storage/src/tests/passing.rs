@@ -1,5 +1,6 @@
-//! A read that passes tombstones where they stand gives what one gives that is given each of them: the same rows, the same number of
-//! tombstones, whatever the sources, the slices and the direction.
+//! A read that passes tombstones where they stand gives what one gives that is given each of them:
+//! the same rows, the same number of tombstones, whatever the sources, the slices and the
+//! direction.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What was flushed, deleted and purged is not replayed: not where the log still has the writes and not their deletions, because other tables
-//! keep some segments and nobody the others.
+//! Rows that were flushed, deleted and purged are not replayed: not where the log still has the
+//! writes and not their deletions, because other tables keep some segments and nobody the others.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -178,7 +178,8 @@ impl Node {
     }
 }
 
-/// The log has the writes of `t` (for the sake of `u`), and its deletions no more; the SSTables of `t` are gone.
+/// The log has the writes of `t` (for the sake of `u`), and its deletions no more; the SSTables of
+/// `t` are gone.
 fn purged(sim: Sim, all: bool, work: Work) -> Node {
     let node = Node::open(sim);
     node.insert("u", 1, 10);
@@ -211,7 +212,8 @@ fn what_was_purged_with_its_deletion_is_not_replayed() {
     }
 }
 
-/// The first that a process writes to a table is a batch: all of its records are known to be in the SSTable, not the last alone.
+/// The first that a process writes to a table is a batch: all of its records are known to be in the
+/// SSTable, not the last alone.
 #[test]
 fn of_a_batch_that_was_purged_nothing_is_replayed() {
     for power_cut in [false, true] {
@@ -223,13 +225,14 @@ fn of_a_batch_that_was_purged_nothing_is_replayed() {
         node.sim.advance(Duration::from_secs(10));
         node.compact("t");
         assert_eq!((node.store("t").view().sstables.len(), node.keys("t")), (1, vec![4]));
-        // the deletions are known to be in SSTables, so they do not come again: what they deleted must not either
+        // the deletions are known to be in SSTables, so they do not come again: what they deleted
+        // must not either
         let node = node.restart(power_cut);
         assert_eq!(node.keys("t"), [4]);
     }
 }
 
-/// What a start applies again of the log must find the deletions of it, where the log has lost those.
+/// Records that a start applies again must find their deletions, also where the log has lost these.
 #[test]
 fn nothing_is_purged_once_the_log_has_failed() {
     let node = Node::open(Sim::new(7));
@@ -288,8 +291,8 @@ fn a_truncation_is_not_taken_back() {
     assert_eq!(again, Some(before));
 }
 
-/// What a flush that failed left in memory counts for the next, though nothing was written since: it is not in SSTables, and a truncation that
-/// cannot be carried out must not be recorded.
+/// Rows that a failed flush left in memory count for the next, though nothing was written since: it
+/// is not in SSTables, and a truncation that cannot be carried out must not be recorded.
 #[test]
 fn a_truncation_that_cannot_flush_takes_nothing() {
     let node = Node::open(Sim::new(8));
@@ -346,7 +349,8 @@ fn tombstones_of_named_partitions_need_not_wait() {
     assert_eq!((partitions(&node), node.keys("u")), (1, vec![]));
 }
 
-/// While an SSTable is left out that has the row, its tombstone stays: the SSTable may be mended, by scrub or by an operator.
+/// While an SSTable is left out that has the row, its tombstone stays: the SSTable may be mended,
+/// by scrub or by an operator.
 #[test]
 fn nothing_is_purged_while_an_sstable_is_left_out() {
     for work in [Work::Major { split: false }, Work::Named, Work::GarbageCollect { cells: true }] {

@@ -1,11 +1,14 @@
-//! Random histories under every strategy, with time going on: gc_grace ends, what has a TTL expires, tombstones go, strategies are changed,
-//! machines die in the middle of compactions.
+//! Random histories under every strategy, with time going on: gc_grace ends, what has a TTL
+//! expires, tombstones go, strategies are changed, machines die in the middle of compactions.
 //!
-//! Checked: the content is at any moment that of a twin that remembers every write, so nothing is lost and nothing comes back; SSTables of a
-//! level do not overlap; an idle strategy has nothing left that it should do; nothing stays marked; in the end, when all that may go can go,
-//! a major compaction leaves no tombstone; where only what is repaired may go, nothing goes. Not checked here: faults of the disk, imports (`model`).
+//! Checked: the content is at any moment that of a twin that remembers every write, so nothing is
+//! lost and nothing comes back; SSTables of a level do not overlap; an idle strategy has nothing
+//! left that it should do; nothing stays marked; in the end, when all that may go can go, a major
+//! compaction leaves no tombstone; where only what is repaired may go, nothing goes. Not checked
+//! here: faults of the disk, imports (`model`).
 //!
-//! A write may be late by less than gc_grace: a tombstone can go before a write that it would hide only if that comes later still.
+//! A write may be late by less than gc_grace: a tombstone can go before a write that it would hide
+//! only if that comes later still.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -67,7 +70,7 @@ enum Op {
 /// Rows by partition and clustering.
 type Content = BTreeMap<(i32, i32), Bytes>;
 
-/// What is there after these writes.
+/// The content after these writes.
 fn twin(ops: &[Op], now: u32) -> Content {
     let mut latest: BTreeMap<(i32, i32), (i64, Bytes, u32)> = BTreeMap::new();
     for op in ops {
@@ -142,8 +145,9 @@ impl Purging {
         engine
     }
 
-    /// The node gets its name, as a server gives it: without one it cannot know which records of the log its SSTables have, and what was
-    /// deleted, and purged with its deletion, would be replayed.
+    /// The node gets its name, as a server gives it: without one it cannot know which records of
+    /// the log its SSTables have, and what was deleted, and purged with its deletion, would be
+    /// replayed.
     fn name(&self, engine: &Arc<Engine>) {
         let local = engine.schema().table("system", "local").cloned().expect("every node has it");
         let mut update = PartitionUpdate::new(Arc::clone(&local), DecoratedKey::new(Bytes::from_static(b"local")));

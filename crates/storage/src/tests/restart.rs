@@ -1,4 +1,5 @@
-//! What a start has to do: nothing after a drain; after a death what was not flushed, on one thread or several, in memory or beyond it.
+//! The work of a start: nothing after a drain; after a death what was not flushed, on one thread or
+//! several, in memory or beyond it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -186,8 +187,8 @@ fn threads_replay_what_one_would() {
     }
 }
 
-/// A change of two tables survives in both or in none, though one of them is flushed before the log has it: a table without columns would be the
-/// end of every further start.
+/// A change of two tables survives in both or in none, though one of them is flushed before the log
+/// has it: a table without columns would be the end of every further start.
 #[test]
 fn a_flush_is_not_ahead_of_the_log() {
     let mut dropped = 0;
@@ -214,7 +215,8 @@ fn a_flush_is_not_ahead_of_the_log() {
     assert_eq!(dropped, 40, "what was flushed is in the log");
 }
 
-/// What a log that has failed took of a schema change stays in memory, in all of the tables that it is in.
+/// The rows of a schema change that a failed log took stay in memory, in all of the tables that it
+/// is in.
 #[test]
 fn schema_tables_are_not_flushed_once_the_log_has_failed() {
     let sim = Sim::new(1);
@@ -237,8 +239,9 @@ fn schema_tables_are_not_flushed_once_the_log_has_failed() {
     assert!(NAMES.into_iter().all(|name| engine.schema().table("restart", name).is_some()));
 }
 
-/// Memtables of all shards are frozen at one place of the log, whatever writers do meanwhile: a flush waits until the log is durable up to there,
-/// and what it writes must not lie behind. Threads write while memtables are switched.
+/// Memtables of all shards are frozen at one place of the log, whatever writers do meanwhile: a
+/// flush waits until the log is durable up to there, and what it writes must not lie behind.
+/// Threads write while memtables are switched.
 #[test]
 fn memtables_end_where_the_log_stood_when_they_were_frozen() {
     let env = env::real::env();
@@ -273,8 +276,9 @@ fn memtables_end_where_the_log_stood_when_they_were_frozen() {
     writers.into_iter().for_each(|writer| writer.join().expect("no writer panics"));
 }
 
-/// A change whose table cannot be opened is refused, and is not in force after a restart either: nothing of it is in the log. So it is with the
-/// log that takes nothing: nothing of the change is in force before.
+/// A change whose table cannot be opened is refused, and is not in force after a restart either:
+/// nothing of it is in the log. So it is with the log that takes nothing: nothing of the change is
+/// in force before.
 #[test]
 fn a_change_that_fails_does_not_come_back() {
     let sim = Sim::new(7);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Those of `HELENUS_SEEDS` (`a..b`, or a number of seeds from 0), else the first `everyday`.
+/// The seeds of `HELENUS_SEEDS` (`a..b`, or a number of seeds from 0), else the first `everyday`.
 pub fn seeds(everyday: u64) -> Range<u64> {
     let Ok(text) = std::env::var("HELENUS_SEEDS") else { return 0..everyday };
     let number = |text: &str| text.trim().parse().expect("HELENUS_SEEDS is a number or a..b");

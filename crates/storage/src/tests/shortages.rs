@@ -1,6 +1,6 @@
-//! What the system runs out of. File descriptors while a node starts: the start ends with a sentence
-//! that says so, or finds a way; it never takes an SSTable for damaged. Threads while a node runs: the
-//! node goes on with those that it has.
+//! Shortages of the system. File descriptors while a node starts: the start ends with a sentence
+//! that says so, or finds a way; it never takes an SSTable for damaged. Threads while a node runs:
+//! the node goes on with those that it has.
 
 use std::path::Path;
 

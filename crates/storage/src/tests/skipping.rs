@@ -1,4 +1,5 @@
-//! A read of one partition leaves out the SSTables that are older than a deletion of it, and those alone; what it gives is right.
+//! A read of one partition leaves out the SSTables that are older than a deletion of it, and those
+//! alone; what it gives is right.
 
 use std::collections::BTreeMap;
 use std::path::Path;

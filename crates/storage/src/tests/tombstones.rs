@@ -1,4 +1,5 @@
-//! Which tombstones go, case by case, and what the map of them says; random histories are in `purging`.
+//! Which tombstones go, case by case, and what the map of them says; random histories are in
+//! `purging`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! TRUNCATE beside writes: rows that are written after the cut stay, whether a flush writes them out
-//! before the truncation ends or not, and a compaction does not bring the others back.
+//! TRUNCATE beside writes: rows that are written after the cut stay, whether a flush writes them
+//! out before the truncation ends or not, and a compaction does not bring the others back.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -54,7 +54,7 @@ impl Partition {
     }
 }
 
-/// What a partition looks like after these writes, at a second.
+/// The partition after these writes, at a second.
 pub fn partition<'a>(k: i32, ops: impl Iterator<Item = &'a Op> + Clone, now: u32) -> Partition {
     let truncated = ops.clone().enumerate().filter(|(_, op)| matches!(op, Op::Truncate)).last();
     let ops = ops.skip(truncated.map_or(0, |(place, _)| place + 1)).filter(move |op| op.k() == k);

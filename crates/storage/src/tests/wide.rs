@@ -1,10 +1,12 @@
-//! Random histories of a table with all that a table can have: two clustering columns in mixed order, collections, static columns,
-//! TTLs, a gc_grace that passes, columns dropped and added again, truncations, the table itself dropped.
+//! Random histories of a table with all that a table can have: two clustering columns in mixed
+//! order, collections, static columns, TTLs, a gc_grace that passes, columns dropped and added
+//! again, truncations, the table itself dropped.
 //!
-//! Checked: after each step, in any order of flushes, compactions, restarts and power cuts (also in the middle of those),
-//! reads equal the twin's: by partition, by several slices, reversed, with some of the columns, whole range. So nothing that
-//! was deleted or has expired comes back when tombstones are purged. A late write is at most half of gc_grace late:
-//! beyond, it may come before or after the purge of what deletes it.
+//! Checked: after each step, in any order of flushes, compactions, restarts and power cuts (also in
+//! the middle of those), reads equal the twin's: by partition, by several slices, reversed, with
+//! some of the columns, whole range. So nothing that was deleted or has expired comes back when
+//! tombstones are purged. A late write is at most half of gc_grace late: beyond, it may come before
+//! or after the purge of what deletes it.
 
 mod damage;
 mod explain;

@@ -1,4 +1,5 @@
-//! Archiving under a simulated disk: whatever was acknowledged is in the archive once the log has ended, or else in a file that stays.
+//! Archiving under a simulated disk: whatever was acknowledged is in the archive once the log has
+//! ended, or else in a file that stays.
 
 use super::super::format;
 use super::*;
@@ -109,8 +110,8 @@ fn what_is_no_segment_is_not_restored() {
     assert!(refused(&format::file_name(7), &header, "cp %from /data/elsewhere").contains("CommitLog-8-7.log"));
 }
 
-/// The machine dies anywhere, in commands too, and its disk fails now and then; at last the log ends. Then the archive and what is left
-/// beside it hold every record that was acknowledged.
+/// The machine dies anywhere, in commands too, and its disk fails now and then; at last the log
+/// ends. Then the archive and what is left beside it hold every record that was acknowledged.
 #[test]
 fn the_archive_has_what_was_acknowledged() {
     let mut checked = 0;

@@ -1,4 +1,5 @@
-//! Change data capture: which segments stay where their consumer finds them, with which index, and what happens without room.
+//! Change data capture: which segments stay where their consumer finds them, with which index, and
+//! what happens without room.
 
 use super::super::{format, replay};
 use super::*;

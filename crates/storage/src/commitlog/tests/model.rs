@@ -1,7 +1,9 @@
-//! Random histories over many lives, against a list. Every record that was acknowledged as durable and not flushed is replayed after any
-//! crash, in order; nothing is replayed that was not appended.
+//! Random histories over many lives, against a list. Every record that was acknowledged as durable
+//! and not flushed is replayed after any crash, in order; nothing is replayed that was not
+//! appended.
 //!
-//! `HELENUS_SEEDS=first..end cargo test -p storage commitlog` runs other seeds than the everyday ones.
+//! `HELENUS_SEEDS=first..end cargo test -p storage commitlog` runs other seeds than the everyday
+//! ones.
 
 use super::*;
 
@@ -40,7 +42,8 @@ impl Model {
         matches!(self.options.sync, SyncMode::Periodic(_))
     }
 
-    /// Opens the log, checks what it replays, and claims it for its memtables. `None` when the disk failed.
+    /// Opens the log, checks what it replays, and claims it for its memtables. `None` when the disk
+    /// failed.
     fn open(&mut self, is_after_power_cut: bool) -> Option<CommitLog> {
         let is_sound = |error: &LogError| {
             let is_of_the_disk =

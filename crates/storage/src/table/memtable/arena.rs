@@ -1,8 +1,10 @@
-//! The arena of a memtable: bytes that live as long as it does, in chunks, handed out as shared slices.
+//! The arena of a memtable: bytes that live as long as it does, in chunks, handed out as shared
+//! slices.
 
 use bytes::{Bytes, BytesMut};
 
-/// First chunk; each next one is twice as large up to `CHUNK_SIZE_MAX`, so that small tables stay small.
+/// First chunk; each next one is twice as large up to `CHUNK_SIZE_MAX`, so that small tables stay
+/// small.
 const CHUNK_SIZE_MIN: usize = 4 << 10;
 /// Largest chunk.
 const CHUNK_SIZE_MAX: usize = 1 << 20;

@@ -13,16 +13,18 @@ use stdx::block_map::{INLINE_MAX, Key, Value};
 use super::Observer;
 use super::arena::Arena;
 
-/// Bytes of bookkeeping counted for each row besides its bytes, and its key where that is long: an entry, in blocks that are filled to three quarters.
+/// Bytes of bookkeeping counted for each row besides its bytes, and its key where that is long: an
+/// entry, in blocks that are filled to three quarters.
 const ROW_OVERHEAD: usize = 112;
-/// Bytes of bookkeeping counted for each cut that range tombstones make: a range has two, one where it meets another.
+/// Bytes of bookkeeping counted for each cut that range tombstones make: a range has two, one where
+/// it meets another.
 const CUT_OVERHEAD: usize = 200;
 
 /// Rows by the byte-comparable form of their clustering, each in serial form.
 #[derive(Default)]
 pub struct MemtablePartition {
     pub(super) rows: BlockMap<KeptRow>,
-    /// What few partitions have: many have one row and nothing else.
+    /// The properties that few partitions have: many have one row and nothing else.
     rare: Option<Box<Rare>>,
 }
 
@@ -40,7 +42,7 @@ static NO_TOMBSTONES: LazyLock<RangeTombstoneList> = LazyLock::new(RangeTombston
 /// A row in serial form.
 pub(super) struct KeptRow {
     pub bytes: Bytes,
-    /// What it deletes where that is all that it has; else [`DeletionTime::LIVE`].
+    /// The deletion of a row that has nothing else; else [`DeletionTime::LIVE`].
     pub tombstone: DeletionTime,
 }
 
@@ -80,7 +82,7 @@ impl KeptRow {
     }
 }
 
-/// What is known of a block of rows.
+/// The summary of a block of rows.
 #[derive(Clone, Default, Debug)]
 pub(super) struct RowsSum {
     /// Rows of which a deletion is all.

@@ -1,11 +1,15 @@
-//! Reading a memtable as a [`PartitionStream`]: bounded entries through the door, decoding outside of it.
+//! Reading a memtable as a [`PartitionStream`]: bounded entries through the door, decoding outside
+//! of it.
 //!
 //! 1. A partition's head is taken in one entry.
-//! 2. Rows of a slice come in batches of at most [`BATCH_ROWS`] rows or [`BATCH_BYTES`] bytes; the next batch goes on behind
-//!    the last key. The cuts of range tombstones come in batches of their own, each behind the last cut of the one before.
-//! 3. Both are put together outside the door; rows that a range or the partition deletion shadows are dropped.
+//! 2. Rows of a slice come in batches of at most [`BATCH_ROWS`] rows or [`BATCH_BYTES`] bytes; the
+//!    next batch goes on behind the last key. The cuts of range tombstones come in batches of their
+//!    own, each behind the last cut of the one before.
+//! 3. Both are put together outside the door; rows that a range or the partition deletion shadows
+//!    are dropped.
 //!
-//! A partition that is written while it is read shows each row as it was at some moment of the read.
+//! A partition that is written while it is read shows each row as it was at some moment of the
+//! read.
 
 mod passing;
 
@@ -43,7 +47,8 @@ pub struct MemtableStream {
 }
 
 impl MemtableStream {
-    /// Reads what `command` asks for. `memtables` are those of the shards that may hold it, in token order.
+    /// Reads what `command` asks for. `memtables` are those of the shards that may hold it, in
+    /// token order.
     pub fn new(memtables: Vec<Arc<Memtable>>, command: &ReadCommand) -> Self {
         Self {
             memtables: memtables.into(),
@@ -184,7 +189,8 @@ impl PartitionCursor {
     }
 }
 
-/// Goes on to where `next` holds, under the deletion of the partition. What holds on both sides; None where that is the same.
+/// Goes on to where `next` holds, under the deletion of the partition. What holds on both sides;
+/// None where that is the same.
 fn turn(
     open: &mut DeletionTime,
     next: DeletionTime,
@@ -208,7 +214,8 @@ struct SliceCursor {
     rows_from: Option<CutKey>,
     rows_done: bool,
     batch_rows: usize,
-    /// Cuts that were taken. What one of them ends is what the walk has open: what is written meanwhile only adds to it.
+    /// Cuts that were taken. What one of them ends is what the walk has open: what is written
+    /// meanwhile only adds to it.
     changes: VecDeque<Change>,
     /// The cut behind which the next batch of cuts begins.
     changes_from: Option<CutKey>,
@@ -293,7 +300,8 @@ impl SliceCursor {
         }
     }
 
-    /// Between which keys rows are left to be taken, the second excluded; None: there is no room between them.
+    /// Between which keys rows are left to be taken, the second excluded; None: there is no room
+    /// between them.
     fn rows_left(&self) -> Option<(std::ops::Bound<&[u8]>, &[u8])> {
         let (start, end) = match &self.rows_from {
             None => (Included(&*self.start_key), &*self.end_key),

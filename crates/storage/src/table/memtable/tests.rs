@@ -1,4 +1,5 @@
-//! A memtable against a naive twin: the same updates in a plain list, read by looking at everything.
+//! A memtable against a naive twin: the same updates in a plain list, read by looking at
+//! everything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,7 +99,8 @@ fn command(table: &Arc<TableMetadata>, slices: Slices, reversed: bool) -> ReadCo
     }
 }
 
-/// Rows of a read as (clustering, timestamp, value); checks that markers are well formed and rows in order.
+/// Rows of a read as (clustering, timestamp, value); checks that markers are well formed and rows
+/// in order.
 fn read(memtables: &[Arc<Memtable>], command: &ReadCommand) -> Vec<(i32, (i64, i32))> {
     let streams = memtables.iter().map(|memtable| -> Box<dyn PartitionStream> {
         Box::new(MemtableStream::new(vec![Arc::clone(memtable)], command))

@@ -1,7 +1,8 @@
-//! SSTables with flipped bits: verify names them, scrub keeps what can be read and says what is lost.
+//! SSTables with flipped bits: verify names them, scrub keeps what can be read and says what is
+//! lost.
 //!
-//! Checked: what shows after a scrub was written; partitions that the damage does not touch are whole; what is new is sound; the snapshot
-//! has the old files.
+//! Checked: what shows after a scrub was written; partitions that the damage does not touch are
+//! whole; what is new is sound; the snapshot has the old files.
 
 use sstable::Component;
 

@@ -1,14 +1,15 @@
-//! The same histories on a disk that fails: no space, I/O errors on chosen files and operations, power cuts in the middle of a
-//! step.
+//! The same histories on a disk that fails: no space, I/O errors on chosen files and operations,
+//! power cuts in the middle of a step.
 //!
-//! Checked: no acknowledged write is lost and nothing is invented; a read under faults fails or is right; writes are refused once the
-//! commit log has failed; healed, the engine flushes and compacts again; a compaction, failed or not, changes no answer. Descriptors run out,
-//! operations take seconds, tables are truncated and altered meanwhile (`whole_table`).
-//! A truncation that failed shows every row in this life, and after a restart all or none of them.
-//! So does a DROP whose record did not become durable; healed, the files of dropped tables go.
-//! A write that failed is of unknown fate: visible in this life once applied, and after a restart there or not, in the
-//! order of writing. An import that failed shows nothing in this life, and after a restart all or nothing; the SSTables that do not count
-//! then can be imported.
+//! Checked: no acknowledged write is lost and nothing is invented; a read under faults fails or is
+//! right; writes are refused once the commit log has failed; healed, the engine flushes and
+//! compacts again; a compaction, failed or not, changes no answer. Descriptors run out, operations
+//! take seconds, tables are truncated and altered meanwhile (`whole_table`). A truncation that
+//! failed shows every row in this life, and after a restart all or none of them. So does a DROP
+//! whose record did not become durable; healed, the files of dropped tables go. A write that failed
+//! is of unknown fate: visible in this life once applied, and after a restart there or not, in the
+//! order of writing. An import that failed shows nothing in this life, and after a restart all or
+//! nothing; the SSTables that do not count then can be imported.
 
 use env::sim::{EIO, EMFILE, ENOSPC, Fault, Op as DiskOp, Stall};
 
@@ -47,7 +48,7 @@ const PATHS: [&str; 10] = [
     "system_schema",
 ];
 
-/// What became of a write.
+/// The fate of a write.
 enum Fate {
     Durable,
     /// Refused, or in memory and perhaps not on disk: the log waits for room or descriptors.
@@ -216,8 +217,8 @@ impl Faulty {
         }
     }
 
-    /// Truncates on a disk that fails. A truncation that fails changes nothing before the next start;
-    /// the next start shows all rows or none.
+    /// Truncates on a disk that fails. A truncation that fails changes nothing before the next
+    /// start; the next start shows all rows or none.
     fn truncate(&mut self, engine: &Arc<Engine>) {
         let is_perhaps = |op: &Op| matches!(op, Op::PerhapsTruncate);
         // each truncation that failed doubles the histories
@@ -228,7 +229,8 @@ impl Faulty {
         self.model.sources.retain(|source| !tried.contains(&source.directory));
         let op = match self.model.truncate(engine) {
             Ok(()) => {
-                // a flush waits for the log, so the writes in limbo became durable, and are gone now
+                // a flush waits for the log, so the writes in limbo became durable, and are gone
+                // now
                 self.limbo.clear();
                 Op::Truncate
             }
@@ -237,8 +239,8 @@ impl Faulty {
         self.model.histories.iter_mut().for_each(|history| history.push(op.clone()));
     }
 
-    /// Drops the table and creates it again on a disk that fails. False: there is no table in this life
-    /// any more, or nobody knows whether it is there in the next.
+    /// Drops the table and creates it again on a disk that fails. False: there is no table in this
+    /// life any more, or nobody knows whether it is there in the next.
     fn create_again(&mut self, engine: &Arc<Engine>) -> bool {
         let dropped = self.model.drop_table(engine);
         if dropped.is_err() && self.model.is_there(engine) {
@@ -276,7 +278,7 @@ impl Faulty {
         }
     }
 
-    /// What waits outside of the table comes in.
+    /// Imports the SSTables that wait outside of the table.
     fn import_all(&mut self, engine: &Arc<Engine>) {
         let seed = self.model.sim.seed();
         for source in self.model.sources.clone() {
@@ -291,7 +293,8 @@ impl Faulty {
         self.check(engine, true);
     }
 
-    /// After a restart: all writes that were acknowledged, a prefix of those in limbo, and each import that failed or nothing of it.
+    /// After a restart: all writes that were acknowledged, a prefix of those in limbo, and each
+    /// import that failed or nothing of it.
     fn check_after_restart(&mut self, engine: &Arc<Engine>) {
         self.settle_truncations();
         for group in std::mem::take(&mut self.perhaps) {
@@ -362,7 +365,8 @@ impl Faulty {
                 break;
             }
             self.inject();
-            // an engine that opens on a failing disk is not used: what it left out is there again after the next start
+            // an engine that opens on a failing disk is not used: what it left out is there again
+            // after the next start
             drop(self.model.open());
             self.restart();
             self.heal();

@@ -1,7 +1,8 @@
-//! SSTables that come from elsewhere: those of a second table without log, taken aside in snapshots, imported or put into the directory.
+//! SSTables that come from elsewhere: those of a second table without log, taken aside in
+//! snapshots, imported or put into the directory.
 //!
-//! Checked: what was imported shows and stays; what was not is still where it was, and can be imported later; importing twice, and
-//! writing SSTables again, changes no answer.
+//! Checked: what was imported shows and stays; what was not is still where it was, and can be
+//! imported later; importing twice, and writing SSTables again, changes no answer.
 
 use env::Disk;
 use sstable::{Component, Descriptor, SSTableId};
@@ -60,7 +61,7 @@ impl Model {
         (count > 0).then(|| self.sources[self.dice.below(count) as usize].clone())
     }
 
-    /// What was imported has its place in the table.
+    /// Notes that an import's rows are in the table.
     pub fn imported(&mut self, source: &Source, copied: bool) {
         self.histories.iter_mut().for_each(|history| history.extend(source.ops.iter().cloned()));
         if !copied {

@@ -1,4 +1,5 @@
-//! Changes of the table as a whole: TRUNCATE, ALTER, and DROP followed by CREATE under the same name.
+//! Changes of the table as a whole: TRUNCATE, ALTER, and DROP followed by CREATE under the same
+//! name.
 //!
 //! Checked: a truncation leaves nothing from before, and an altered table shows what it showed
 //! before; a table that is created again is empty. All of it on a disk that fails, too (`faults`).

@@ -1,4 +1,5 @@
-//! Damaged SSTables: with any bit of any component flipped, opening and scanning ends with an error or an answer, never with a panic.
+//! Damaged SSTables: with any bit of any component flipped, opening and scanning ends with an error
+//! or an answer, never with a panic.
 
 use sstable::{Component, SSTable};
 

@@ -1,5 +1,5 @@
-//! What EXPLAIN says of a read against the read itself: an observed read gives what a plain one gives, what the plan leaves out holds
-//! nothing, and blocks are counted right.
+//! EXPLAIN of a read against the read itself: an observed read gives what a plain one gives, what
+//! the plan leaves out holds nothing, and blocks are counted right.
 
 use rows::report::{CommandReport, Decision, SourceKind, SourceReport};
 use rows::{PartitionHead, PartitionStream, ReadCommand, ReadContext, ReadMode, Unfiltered};

@@ -1,4 +1,5 @@
-//! The naive twin of a wide table: every write ever made, with its clock; a read looks at all of them.
+//! The naive twin of a wide table: every write ever made, with its clock; a read looks at all of
+//! them.
 //!
 //! Every write has a timestamp of its own, so that which of two wins is never a matter of values.
 
@@ -43,7 +44,7 @@ impl Range {
     }
 }
 
-/// What a write does to its partition.
+/// The effect of a write on its partition.
 #[derive(Clone, Debug)]
 pub enum What {
     /// Cells of a row; `insert`: with primary-key liveness of that TTL.

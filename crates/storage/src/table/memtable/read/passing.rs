@@ -1,7 +1,9 @@
-//! Passing over the tombstones of a memtable without taking them apart, for a read that only wants their number.
+//! Passing over the tombstones of a memtable without taking them apart, for a read that only wants
+//! their number.
 //!
-//! Those that were taken already are passed first. Behind them tombstones are passed where they lie, inside the door, some blocks at a
-//! time: rows up to the next cut that was taken, cuts up to the next row. Of a block that is passed whole no entry is looked at.
+//! Those that were taken already are passed first. Behind them tombstones are passed where they
+//! lie, inside the door, some blocks at a time: rows up to the next cut that was taken, cuts up to
+//! the next row. Of a block that is passed whole no entry is looked at.
 
 use std::ops::Bound::{Excluded, Included};
 
@@ -19,7 +21,8 @@ use crate::table::memtable::partition::{KeptRow, MemtablePartition};
 const LOOKS_MAX: usize = 256;
 
 impl SliceCursor {
-    /// Passes over tombstones that stand next in the slice, at most `most`; gives how many a read would have been given.
+    /// Passes over tombstones that stand next in the slice, at most `most`; gives how many a read
+    /// would have been given.
     pub(super) fn pass_tombstones(
         &mut self,
         memtable: &Memtable,
@@ -129,7 +132,7 @@ impl SliceCursor {
 
 /// A pass over rows that were not taken.
 struct PassRows {
-    /// What is deleted around them.
+    /// The deletion of the range around the tombstones.
     around: DeletionTime,
     reversed: bool,
     most: u64,
@@ -138,7 +141,8 @@ struct PassRows {
 }
 
 impl PassRows {
-    /// Passes rows side by side. Gives the key of the last, and whether those behind them may be passed.
+    /// Passes rows side by side. Gives the key of the last, and whether those behind them may be
+    /// passed.
     fn part<'a>(&mut self, part: &Part<'a, KeptRow>) -> (Option<&'a CutKey>, bool) {
         let mut rows = part.entries.iter();
         let count = rows.len();
