@@ -1,7 +1,9 @@
-//! Data.db chunk by chunk: chunk i in, its uncompressed bytes out, by way of a cache that the caller gives.
+//! Data.db chunk by chunk: chunk i in, its uncompressed bytes out, by way of a cache that the
+//! caller gives.
 //!
-//! Every chunk that comes from the disk has its CRC-32 verified. Without compression the chunks are those of CRC.db (64 KiB).
-//! In inline mode a read that would wait for the device gives `ReadError::WouldBlock`. A walk over many chunks reads around the cache
+//! Every chunk that comes from the disk has its CRC-32 verified. Without compression the chunks are
+//! those of CRC.db (64 KiB). In inline mode a read that would wait for the device gives
+//! `ReadError::WouldBlock`. A walk over many chunks reads around the cache
 //! ([`DataFile::chunk_in_passing`]): it takes what is there, puts nothing in, and reads ahead.
 
 use std::cell::RefCell;
@@ -31,11 +33,13 @@ enum Layout {
     },
 }
 
-/// Chunks that a read takes from the kernel's cache, checks and decompresses on a worker: one of 16 KiB takes 10 to 20 µs.
+/// Chunks that a read takes from the kernel's cache, checks and decompresses on a worker: one of 16
+/// KiB takes 10 to 20 µs.
 const INLINE_CHUNKS_MAX: u64 = 64;
 
 thread_local! {
-    /// Where the stored bytes of a chunk lie while it is checked and decompressed. As large as the largest chunk this thread has read.
+    /// Where the stored bytes of a chunk lie while it is checked and decompressed. As large as the
+    /// largest chunk this thread has read.
     static STORED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -142,7 +146,7 @@ impl DataFile {
         &self.path
     }
 
-    /// What the cache knows the file by.
+    /// The number by which the cache knows the file.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -157,7 +161,7 @@ impl DataFile {
         Corruption { path: self.path.clone(), offset: position, what: what.into() }
     }
 
-    /// What is kept of it.
+    /// The cache of the file's chunks.
     pub(crate) fn cache(&self) -> &dyn FileCache {
         &*self.cache
     }
@@ -191,8 +195,8 @@ impl DataFile {
         }
     }
 
-    /// Chunk number `index` of a walk that must not push others out of the cache: nothing is put in. Where the walk may wait, it
-    /// reads ahead.
+    /// Chunk number `index` of a walk that must not push others out of the cache: nothing is put
+    /// in. Where the walk may wait, it reads ahead.
     pub fn chunk_in_passing(
         &self,
         index: u64,
@@ -253,7 +257,8 @@ impl DataFile {
         })
     }
 
-    /// The chunk from its stored bytes; `stored` gives those at an offset, of a length, to a function.
+    /// The chunk from its stored bytes; `stored` gives those at an offset, of a length, to a
+    /// function.
     fn read_chunk_by(
         &self,
         index: u64,

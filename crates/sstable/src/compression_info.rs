@@ -4,9 +4,10 @@
 //! utf  class; i32 count, count × (utf key, utf value); i32 chunk length; i32 compressed length max
 //! i64  data length; i32 chunk count; i64 × chunk count: offsets in Data.db
 //! ```
-//! Before `na` there is no compressed length max: no chunk is stored as it is.
-//! Each chunk is followed by the CRC-32 of its stored bytes. Compactions of Cassandra may leave one chunk too many, of
-//! zero bytes: what counts is the data length. Agrees with `org.apache.cassandra.io.compress.CompressionMetadata`.
+//! Before `na` there is no compressed length max: no chunk is stored as it is. Each chunk is
+//! followed by the CRC-32 of its stored bytes. Compactions of Cassandra may leave one chunk too
+//! many, of zero bytes: what counts is the data length. Agrees with
+//! `org.apache.cassandra.io.compress.CompressionMetadata`.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Compressors of Data.db chunks, and their parameters in a table's schema.
 //!
-//! LZ4: a little-endian `u32` length, then a block. Snappy: raw. Deflate: a zlib stream. Zstd: one frame with checksum.
-//! Noop: the bytes. Agrees with `org.apache.cassandra.io.compress` and `org.apache.cassandra.schema.CompressionParams`.
+//! LZ4: a little-endian `u32` length, then a block. Snappy: raw. Deflate: a zlib stream. Zstd: one
+//! frame with checksum. Noop: the bytes. Agrees with `org.apache.cassandra.io.compress` and
+//! `org.apache.cassandra.schema.CompressionParams`.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -20,8 +21,8 @@ pub const NO_COMPRESSED_LENGTH_MAX: usize = i32::MAX as usize;
 const ZSTD_LEVEL_DEFAULT: i32 = 3;
 /// Level of `lz4_compressor_type: high` where none is named.
 const LZ4_HIGH_LEVEL_DEFAULT: i32 = 9;
-/// What [`Effort::Quick`] means to LZ4 (its "acceleration"): rows of 100 hexadecimal digits at three times the speed, 3 % larger. What can be
-/// compressed well would lose more.
+/// The meaning of [`Effort::Quick`] for LZ4 (its "acceleration"): rows of 100 hexadecimal digits at
+/// three times the speed, 3 % larger. What can be compressed well would lose more.
 const LZ4_ACCELERATION: i32 = 4;
 
 /// A method of compression.
@@ -69,7 +70,8 @@ impl Compressor {
         }
     }
 
-    /// A length that the stored bytes do not name themselves, or cannot give, is refused before memory is taken for it.
+    /// A length that the stored bytes do not name themselves, or cannot give, is refused before
+    /// memory is taken for it.
     fn check_length(self, stored: &[u8], length: usize) -> Result<(), String> {
         let named = match self {
             Self::Lz4 => stored.first_chunk().map(|length| u64::from(u32::from_le_bytes(*length))),
@@ -128,7 +130,7 @@ fn decompress_zlib(stored: &[u8], out: &mut [u8]) -> Result<usize, String> {
     Ok(filled + more)
 }
 
-/// What compression may cost, where the method leaves a choice.
+/// The CPU time that compression may take, where the method leaves a choice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Effort {
     /// As the parameters say.
@@ -138,7 +140,8 @@ pub enum Effort {
     Quick,
 }
 
-/// A compressor with its parameters, as in the `compression` map of a schema and in CompressionInfo.db.
+/// A compressor with its parameters, as in the `compression` map of a schema and in
+/// CompressionInfo.db.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompressionParams {
     /// Method.
@@ -152,7 +155,8 @@ pub struct CompressionParams {
 }
 
 impl CompressionParams {
-    /// Plain LZ4 in chunks of 16 KiB: the default of tables, and what flushes use with `flush_compression: fast`.
+    /// Plain LZ4 in chunks of 16 KiB: the default of tables, and what flushes use with
+    /// `flush_compression: fast`.
     pub fn lz4() -> Self {
         Self {
             compressor: Compressor::Lz4,
@@ -191,7 +195,8 @@ impl CompressionParams {
         Ok(Some(Self { compressor, options, chunk_length, compressed_length_max }))
     }
 
-    /// Fast enough for flushes under `flush_compression: fast`; what is not is replaced by [`CompressionParams::lz4`].
+    /// Fast enough for flushes under `flush_compression: fast`; what is not is replaced by
+    /// [`CompressionParams::lz4`].
     pub fn is_fast(&self) -> bool {
         match self.compressor {
             Compressor::Deflate | Compressor::Zstd => false,

@@ -1,7 +1,9 @@
-//! Writes Data.db with its checksums: compressed in chunks (CompressionInfo.db) or as it is (CRC.db), and Digest.crc32.
+//! Writes Data.db with its checksums: compressed in chunks (CompressionInfo.db) or as it is
+//! (CRC.db), and Digest.crc32.
 //!
-//! Bytes are appended to [`DataWriter::buffer`] and moved on by [`DataWriter::flush_full_chunks`]; what is held in memory is at most a
-//! chunk and [`WRITE_BUFFER`] beyond what was appended since. Agrees with `org.apache.cassandra.io.compress.CompressedSequentialWriter` and
+//! Bytes are appended to [`DataWriter::buffer`] and moved on by [`DataWriter::flush_full_chunks`];
+//! what is held in memory is at most a chunk and [`WRITE_BUFFER`] beyond what was appended since.
+//! Agrees with `org.apache.cassandra.io.compress.CompressedSequentialWriter` and
 //! `org.apache.cassandra.io.util.{ChecksummedSequentialWriter,DataIntegrityMetadata}`.
 
 use std::path::{Path, PathBuf};
@@ -53,7 +55,7 @@ impl ComponentFile {
     }
 }
 
-/// What was written.
+/// Lengths of a Data.db that is complete.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DataSummary {
     /// Bytes of data.
@@ -80,7 +82,7 @@ pub struct DataWriter {
     chunks: u64,
     digest: crc32fast::Hasher,
     digest_path: PathBuf,
-    /// What can hardly be compressed may be compressed with less effort.
+    /// Chunks that can hardly be compressed may be compressed with less effort.
     is_quick: bool,
     /// That of the next chunk, as the last one was.
     effort: Effort,
@@ -134,7 +136,8 @@ impl DataWriter {
         self.flushed + self.buffer.len() as u64
     }
 
-    /// Bytes that are on disk so far, or on the way there; without compression also those of the chunk that is not full.
+    /// Bytes that are on disk so far, or on the way there; without compression also those of the
+    /// chunk that is not full.
     pub fn stored_length(&self) -> u64 {
         if self.compression.is_some() { self.stored } else { self.position() }
     }
@@ -178,7 +181,8 @@ impl DataWriter {
                 if self.waiting.len() - start >= params.compressed_length_max {
                     self.waiting.truncate(start);
                     self.waiting.extend_from_slice(chunk);
-                    // only a short last chunk: a reader knows by its stored length that it is not compressed
+                    // only a short last chunk: a reader knows by its stored length that it is not
+                    // compressed
                     self.waiting.resize(start + chunk.len().max(params.compressed_length_max), 0);
                 }
                 let checksum = crc32fast::hash(&self.waiting[start..]);

@@ -1,8 +1,11 @@
-//! Names of SSTable files: `<version>-<id>-<format>-<Component>`, e.g. `da-3h5p_0mqw_15d741y94v06x3ppet-bti-Data.db`.
+//! Names of SSTable files: `<version>-<id>-<format>-<Component>`, e.g.
+//! `da-3h5p_0mqw_15d741y94v06x3ppet-bti-Data.db`.
 //!
-//! An id is a sequence number of its table, or a time-UUID in base 36: days since 1582-10-15, second of the day, 100 ns
-//! of the second, low 64 bits, as `dddd_ssss_nnnnnnnnnnnnnnnnnn`. Order: sequence ids by number, before UUIDs by time.
-//! Agrees with `org.apache.cassandra.io.sstable.{Descriptor,Component,SequenceBasedSSTableId,UUIDBasedSSTableId}`.
+//! An id is a sequence number of its table, or a time-UUID in base 36: days since 1582-10-15,
+//! second of the day, 100 ns of the second, low 64 bits, as `dddd_ssss_nnnnnnnnnnnnnnnnnn`. Order:
+//! sequence ids by number, before UUIDs by time. Agrees with
+//! `org.apache.cassandra.io.sstable.{Descriptor,Component}` and
+//! `…{SequenceBasedSSTableId,UUIDBasedSSTableId}`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -134,7 +137,7 @@ pub enum Component {
     Partitions,
     /// BTI: the row index.
     Rows,
-    /// What is known of the content.
+    /// Statistics of the content.
     Statistics,
     /// Big: samples of Index.db.
     Summary,
@@ -200,7 +203,7 @@ impl Descriptor {
         Self { directory: directory.to_owned(), version, id, format: version.format() }
     }
 
-    /// What all file names of the SSTable begin with, without the dash before the component.
+    /// The common beginning of the SSTable's file names, without the dash before the component.
     pub fn prefix(&self) -> String {
         format!("{}-{}-{}", self.version.name(), self.id, self.format.name())
     }

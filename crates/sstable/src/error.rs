@@ -1,4 +1,5 @@
-//! What can go wrong with SSTables: bytes that cannot be right, a disk that fails, a format that is not read yet.
+//! Errors of SSTables: bytes that cannot be right, a disk that fails, a format that is not read
+//! yet.
 
 use std::fmt;
 use std::io;
@@ -24,7 +25,7 @@ pub enum Error {
     Unsupported {
         /// The file.
         path: PathBuf,
-        /// What is not read.
+        /// The version, format or compressor that is not read.
         what: String,
     },
 }
@@ -35,7 +36,8 @@ impl Error {
         Self::Corrupt(Box::new(Corruption { path: path.to_owned(), offset, what: what.into() }))
     }
 
-    /// A component could not be opened or read. That it is not there, or is no file, is damage; anything else the disk's.
+    /// A component could not be opened or read. That it is not there, or is no file, is damage;
+    /// anything else the disk's.
     pub fn open(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Self::corrupt(path, 0, "the file is missing"),
@@ -78,12 +80,12 @@ impl From<Error> for ReadError {
     }
 }
 
-/// What is wrong with bytes, before it is known which file they are of.
+/// A defect of bytes, before it is known which file they are of.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Malformed {
     /// Offset in the bytes that were looked at.
     pub offset: u64,
-    /// What was expected and found.
+    /// A sentence: the expected and the found.
     pub what: String,
 }
 

@@ -1,7 +1,8 @@
-//! What is kept of open files between reads: the interface that whoever opens an SSTable fills. How much is kept, and of what, is decided there.
+//! The cache of open files' content between reads: an interface that the caller who opens an
+//! SSTable implements. How much is kept, and of which files, is decided there.
 //!
-//! Ids of files are never used twice in a process: what is kept of a file that is gone is never found again, and is given back when
-//! its last handle goes ([`FileCache::forget`]).
+//! Ids of files are never used twice in a process: what is kept of a file that is gone is never
+//! found again, and is given back when its last handle goes ([`FileCache::forget`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +15,8 @@ pub trait FileCache: Send + Sync {
     /// A chunk that was put in, if it is still there. It was wanted once more.
     fn chunk(&self, file: u64, chunk: u64) -> Option<Bytes>;
 
-    /// The same for a walk over the file, which wants each chunk once: says nothing of how much the chunk is wanted.
+    /// The same for a walk over the file, which wants each chunk once: says nothing of how much the
+    /// chunk is wanted.
     fn chunk_in_passing(&self, file: u64, chunk: u64) -> Option<Bytes>;
 
     /// Offers a chunk.

@@ -1,9 +1,9 @@
 //! `Filter.db`: the Bloom filter that says which partitions are surely absent.
 //!
-//! `i32` number of hashes, `i32` number of 64-bit words, then the bits: bit i is `byte[i / 8] >> (i % 8) & 1`.
-//! Bit number j of a key is |(h1 + j·h0) mod capacity|, with the remainder's sign that of the dividend.
-//! Before `na` the bytes of each word stand in the other order.
-//! Agrees with `org.apache.cassandra.utils.{BloomFilter,BloomFilterSerializer,BloomCalculations}`.
+//! `i32` number of hashes, `i32` number of 64-bit words, then the bits: bit i is `byte[i / 8] >> (i
+//! % 8) & 1`. Bit number j of a key is |(h1 + j·h0) mod capacity|, with the remainder's sign that
+//! of the dividend. Before `na` the bytes of each word stand in the other order. Agrees with
+//! `org.apache.cassandra.utils.{BloomFilter,BloomFilterSerializer,BloomCalculations}`.
 
 use bytes::Bytes;
 use stdx::{Cursor, put_u32};
@@ -34,7 +34,8 @@ pub struct FilterSpec {
 }
 
 impl FilterSpec {
-    /// For a table's `bloom_filter_fp_chance`; None: no filter is wanted. Chances below what 20 bits give get 20 bits.
+    /// For a table's `bloom_filter_fp_chance`; None: no filter is wanted. Chances below what 20
+    /// bits give get 20 bits.
     pub fn for_chance(chance: f64) -> Option<Self> {
         if chance >= NO_FILTER {
             return None;
@@ -95,7 +96,7 @@ impl KeyHash {
         Self { h0, h1 }
     }
 
-    /// What the partition index keeps of it.
+    /// The byte of the hash that the partition index keeps.
     pub fn index_byte(&self) -> u8 {
         self.h1 as u8
     }

@@ -1,7 +1,9 @@
-//! One read of the disk for everybody who misses the same chunk: the first one reads and decompresses, the others wait for it.
+//! One read of the disk for everybody who misses the same chunk: the first one reads and
+//! decompresses, the others wait for it.
 //!
-//! For reads that may wait. Whoever waits holds nothing; who reads holds no lock while it does. When the first one fails the others try
-//! by themselves: an error is of the read that met it. Kept for each open file, so that files do not meet.
+//! For reads that may wait. Whoever waits holds nothing; who reads holds no lock while it does.
+//! When the first one fails the others try by themselves: an error is of the read that met it. Kept
+//! for each open file, so that files do not meet.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -1,8 +1,10 @@
-//! Each decoder of this crate as a function over any bytes: what fuzz targets run, and the everyday tests over seeds and
-//! mutations of them. Here because the decoders are not public; nothing in the program calls this.
+//! Each decoder of this crate as a function over any bytes: what fuzz targets run, and the everyday
+//! tests over seeds and mutations of them. Here because the decoders are not public; nothing in the
+//! program calls this.
 //!
-//! A function returns when the bytes were read or refused; what must hold beyond that is asserted. Checksums keep mutated bytes
-//! away from what lies behind them, so where there are any the bytes are read twice: as they are, and [`sealed`] again.
+//! A function returns when the bytes were read or refused; what must hold beyond that is asserted.
+//! Checksums keep mutated bytes away from what lies behind them, so where there are any the bytes
+//! are read twice: as they are, and [`sealed`] again.
 
 mod index;
 mod rows;

@@ -1,9 +1,11 @@
-//! Indexes: from a key to its partition, and inside large partitions from a clustering to the block that can hold it.
+//! Indexes: from a key to its partition, and inside large partitions from a clustering to the block
+//! that can hold it.
 //!
-//! One interface over both formats. BTI: [`partition_index`] (Partitions.db) and [`row_index`] (Rows.db). Big: [`big_index`] (Index.db)
-//! with its [`summary`] (Summary.db) and, within the entries of large partitions, [`promoted`]. Summary.db is in memory; the others are
-//! read page by page ([`crate::index_file`]).
-//! A place is what the index says of a partition: its position in Data.db, or where its row index is, which knows that.
+//! One interface over both formats. BTI: [`partition_index`] (Partitions.db) and [`row_index`]
+//! (Rows.db). Big: [`big_index`] (Index.db) with its [`summary`] (Summary.db) and, within the
+//! entries of large partitions, [`promoted`]. Summary.db is in memory; the others are read page by
+//! page ([`crate::index_file`]). A place is what the index says of a partition: its position in
+//! Data.db, or where its row index is, which knows that.
 
 pub mod big_index;
 pub mod partition_index;
@@ -99,7 +101,8 @@ impl Index {
         }
     }
 
-    /// The only place where a partition of this key can be. The key that stands there must be compared.
+    /// The only place where a partition of this key can be. The key that stands there must be
+    /// compared.
     #[inline]
     pub fn find(
         &self,
@@ -205,7 +208,8 @@ pub struct RowIndex {
     pub blocks: Blocks,
 }
 
-/// A place in the order of the blocks of a partition. The end of the last block counts as one more block, without content.
+/// A place in the order of the blocks of a partition. The end of the last block counts as one more
+/// block, without content.
 #[derive(Clone)]
 pub enum Blocks {
     /// Of a row trie.

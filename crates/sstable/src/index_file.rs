@@ -1,10 +1,10 @@
 //! An index component (Partitions.db, Rows.db, Index.db) read page by page.
 //!
 //! Pages have 4 KiB, counted from the start of the file; no node of a trie crosses one, which the
-//! writers of both Cassandra and this crate see to. A page comes from the cache of chunks or from the
-//! disk. In inline mode a page that would have to be waited for gives `ReadError::WouldBlock`; a page
-//! that the disk cannot give is an error with component and offset. So a bad sector fails the reads
-//! that meet it; a mapped file would raise SIGBUS and end the process (docs/notes/0013).
+//! writers of both Cassandra and this crate see to. A page comes from the cache of chunks or from
+//! the disk. In inline mode a page that would have to be waited for gives `ReadError::WouldBlock`;
+//! a page that the disk cannot give is an error with component and offset. So a bad sector fails
+//! the reads that meet it; a mapped file would raise SIGBUS and end the process (docs/notes/0013).
 //!
 //! Index components have no checksums: what a page holds is checked by whoever decodes it.
 
@@ -30,8 +30,8 @@ const PAGE: u64 = PAGE_SIZE as u64;
 pub struct Access {
     /// Whether the disk may be waited for.
     pub mode: ReadMode,
-    /// Pages that come from the disk are offered to the cache. Walks over a whole index do not: they
-    /// want each page once.
+    /// Pages that come from the disk are offered to the cache. Walks over a whole index do not:
+    /// they want each page once.
     pub keeps: bool,
 }
 
@@ -55,7 +55,7 @@ enum Source {
 struct OnDisk {
     path: PathBuf,
     file: Arc<dyn ReadFile>,
-    /// What its pages are known by in the cache.
+    /// The number by which the cache knows the file's pages.
     id: u64,
     cache: Arc<dyn FileCache>,
 }
@@ -84,7 +84,7 @@ impl IndexFile {
         Self(Arc::new(Source::Disk(OnDisk { path, file, id: next_file_id(), cache })))
     }
 
-    /// What its pages are known by in the cache; `None`: it is in memory.
+    /// The number by which the cache knows the file's pages; `None`: it is in memory.
     pub fn id(&self) -> Option<u64> {
         match &*self.0 {
             Source::Memory(_) => None,
@@ -119,8 +119,8 @@ impl IndexFile {
     }
 }
 
-/// Pages that a search has at hand: on its way down a trie it meets three or four, and walks go up and
-/// down between the last ones.
+/// Pages that a search has at hand: on its way down a trie it meets three or four, and walks go up
+/// and down between the last ones.
 const PAGES_HELD: usize = 4;
 
 /// A file with the pages that a search has at hand.

@@ -1,11 +1,13 @@
 //! SSTables: readers and writers of Cassandra's files.
 //!
-//! A file set is named by a [`Descriptor`]. [`SSTableWriter`] writes one in version `da` (BTI), `oa` or `nb` (big); [`SSTable`] opens
-//! one, also of the big versions from `ma` on, and gives [`rows::PartitionStream`]s. Rooms: `version` (in what versions differ), `descriptor`
-//! (names), `compressor` and `compression_info` and `chunk_reader`, `read_ahead` and `data_writer` (Data.db as a container), `file_cache` (what is kept of open files), `index` (Partitions.db
-//! and Rows.db over `trie`; Index.db and Summary.db), `filter`, `statistics`, `txn_log` (file sets that appear and vanish as one),
-//! `verify`.
-//! The bytes of rows are `rows::codec`'s. Nothing here knows which SSTables a table has, nor when to write one.
+//! A file set is named by a [`Descriptor`]. [`SSTableWriter`] writes one in version `da` (BTI),
+//! `oa` or `nb` (big); [`SSTable`] opens one, also of the big versions from `ma` on, and gives
+//! [`rows::PartitionStream`]s. Rooms: `version` (in what versions differ), `descriptor` (names),
+//! `compressor` and `compression_info` and `chunk_reader`, `read_ahead` and `data_writer` (Data.db
+//! as a container), `file_cache` (what is kept of open files), `index` (Partitions.db and Rows.db
+//! over `trie`; Index.db and Summary.db), `filter`, `statistics`, `txn_log` (file sets that appear
+//! and vanish as one), `verify`. The bytes of rows are `rows::codec`'s. Nothing here knows which
+//! SSTables a table has, nor when to write one.
 
 mod chunk_reader;
 mod compression_info;

@@ -1,8 +1,10 @@
-//! Reading a data file from front to back with few system calls: a window of stored bytes, filled by larger reads than a chunk takes.
+//! Reading a data file from front to back with few system calls: a window of stored bytes, filled
+//! by larger reads than a chunk takes.
 //!
-//! The first chunks of a walk are read one by one; from then on a read fetches twice as much as the one before, up to
-//! [`WINDOW_LENGTH_MAX`], and the kernel is told of the window behind it, which it fetches meanwhile. So a walk that ends early has read
-//! little in vain. The window belongs to one walk and is never shared: nothing of it goes to the cache.
+//! The first chunks of a walk are read one by one; from then on a read fetches twice as much as the
+//! one before, up to [`WINDOW_LENGTH_MAX`], and the kernel is told of the window behind it, which
+//! it fetches meanwhile. So a walk that ends early has read little in vain. The window belongs to
+//! one walk and is never shared: nothing of it goes to the cache.
 
 use std::io;
 

@@ -1,10 +1,10 @@
 //! An open SSTable: what it covers, and the streams that read it.
 //!
-//! Opening reads the filter and the chunk offsets, and parses Statistics.db; the index components are read as they
-//! are needed. An
-//! [`SSTable`] is a handle: clones share everything. What depends on the schema, the mapping of its columns, is apart,
-//! so that after an ALTER [`SSTable::with_schema`] gives a handle for the new schema over the same files.
-//! Agrees with `org.apache.cassandra.io.sstable.format.{bti.BtiTableReader,big.BigTableReader}`.
+//! Opening reads the filter and the chunk offsets, and parses Statistics.db; the index components
+//! are read as they are needed. An [`SSTable`] is a handle: clones share everything. What depends
+//! on the schema, the mapping of its columns, is apart, so that after an ALTER
+//! [`SSTable::with_schema`] gives a handle for the new schema over the same files. Agrees with
+//! `org.apache.cassandra.io.sstable.format.{bti.BtiTableReader,big.BigTableReader}`.
 
 pub mod clip;
 mod cursor;
@@ -48,7 +48,7 @@ pub struct SSTable {
     schema: Arc<Resolved>,
 }
 
-/// What the files give.
+/// The content of the files that does not depend on the schema.
 #[derive(Debug)]
 struct Shared {
     descriptor: Descriptor,
@@ -61,7 +61,7 @@ struct Shared {
     order: KeyOrder,
     /// Bytes of all components.
     disk_size: u64,
-    /// What was missing or wrong and could be done without.
+    /// Components that were missing or wrong and could be done without.
     notes: Vec<String>,
 }
 
@@ -76,7 +76,8 @@ impl SSTable {
         open::open(env, descriptor, table, cache)
     }
 
-    /// Writes the summary that had to be made, so that the next to open this has it. Nothing is written in the place of one that fits.
+    /// Writes the summary that had to be made, so that the next to open this has it. Nothing is
+    /// written in the place of one that fits.
     pub fn keep_made_summary(&self, disk: &dyn Disk) -> Result<(), Error> {
         let Index::Big(index) = &self.shared.index else { return Ok(()) };
         let Some(made) = &index.made else { return Ok(()) };
@@ -89,13 +90,14 @@ impl SSTable {
         ComponentFile::write_whole(disk, &path, made)
     }
 
-    /// What was missing or wrong and could be done without, a sentence each with its file: for the log.
+    /// Components that were missing or wrong and could be done without, a sentence each with its
+    /// file: for the log.
     pub fn notes(&self) -> &[String] {
         &self.shared.notes
     }
 
-    /// False for legacy index tables: their keys are ordered by the type of what they index, have no tokens, and are not found by ring
-    /// position; they can be scanned whole.
+    /// False for legacy index tables: their keys are ordered by the type of what they index, have
+    /// no tokens, and are not found by ring position; they can be scanned whole.
     pub fn has_tokens(&self) -> bool {
         self.shared.statistics.partitioner == MURMUR3_PARTITIONER
     }
@@ -117,17 +119,18 @@ impl SSTable {
         &self.schema.table
     }
 
-    /// What the rows of reads are decoded against.
+    /// The header that the rows of reads are decoded against.
     pub fn header(&self) -> &Header {
         &self.schema.header
     }
 
-    /// What the rows of [`Self::scan_all`] are decoded against: also columns that were dropped, where there may be cells that are newer.
+    /// The header that the rows of [`Self::scan_all`] are decoded against: also columns that were
+    /// dropped, where there may be cells that are newer.
     pub fn scan_header(&self) -> &Header {
         self.schema.rewriting.as_ref().map_or(&self.schema.header, |rewriting| &rewriting.header)
     }
 
-    /// What Statistics.db holds.
+    /// The content of Statistics.db.
     pub fn statistics(&self) -> &Statistics {
         &self.shared.statistics
     }
@@ -167,12 +170,12 @@ impl SSTable {
         self.shared.filter.as_ref().map_or(0, Filter::memory_size)
     }
 
-    /// What its chunks are known by in the cache.
+    /// The number by which the cache knows the chunks of the data.
     pub fn file_id(&self) -> u64 {
         self.shared.data.id()
     }
 
-    /// What its chunks and the pages of its index are known by in the cache.
+    /// The numbers by which the cache knows the chunks of the data and the pages of the index.
     pub fn cached_files(&self) -> impl Iterator<Item = u64> {
         std::iter::once(self.file_id()).chain(self.shared.index.files().filter_map(IndexFile::id))
     }
@@ -194,8 +197,8 @@ impl SSTable {
         self.shared.first.token <= last && self.shared.last.token >= first
     }
 
-    /// False: nothing that the command asks for can be in here, whatever the partition: no slice meets what is covered, and
-    /// there are neither partition deletions nor static columns.
+    /// False: nothing that the command asks for can be in here, whatever the partition: no slice
+    /// meets what is covered, and there are neither partition deletions nor static columns.
     pub fn may_match(&self, command: &ReadCommand) -> bool {
         let stats = &self.shared.statistics.stats;
         if stats.has_partition_deletions || !self.schema.header.statics.is_empty() || command.slices.is_all() {
@@ -208,19 +211,20 @@ impl SSTable {
         })
     }
 
-    /// What the command asks for.
+    /// Reads the partitions and rows that a command asks for.
     pub fn read(&self, command: &ReadCommand, context: &ReadContext) -> Result<SSTableStream, ReadError> {
         SSTableStream::new(self.clone(), command, context)
     }
 
-    /// Everything, for compactions, verifications and tools: does not disturb the cache. Cells of dropped columns that are newer than the
-    /// drop are there too.
+    /// Everything, for compactions, verifications and tools: does not disturb the cache. Cells of
+    /// dropped columns that are newer than the drop are there too.
     pub fn scan_all(&self, context: &ReadContext) -> Result<SSTableStream, ReadError> {
         let schema = Arc::clone(self.schema.rewriting.as_ref().unwrap_or(&self.schema));
         SSTableStream::all(Self { shared: Arc::clone(&self.shared), schema }, context)
     }
 
-    /// Everything, with rows as they are encoded where they can be copied into what is written against `target`.
+    /// Everything, with rows as they are encoded where they can be copied into what is written
+    /// against `target`.
     pub fn scan_encoded(&self, context: &ReadContext, target: &Header) -> Result<SSTableStream, ReadError> {
         Ok(self.scan_all(context)?.encoded_for(target))
     }
@@ -238,7 +242,8 @@ impl SSTable {
         self.index_error(error, self.partitions_component())
     }
 
-    /// Where the partition of a key can be. In the list of a big index it takes a search; what came of it is kept.
+    /// Where the partition of a key can be. In the list of a big index it takes a search; what came
+    /// of it is kept.
     #[inline]
     fn find(&self, key: &DecoratedKey, hash: KeyHash, mode: ReadMode) -> Result<Option<PartitionPosition>, ReadError> {
         let access = Access { mode, keeps: true };

@@ -1,5 +1,5 @@
-//! A table's schema as the files of one SSTable need it: the columns of its header under the table's
-//! columns, and positions in their byte-comparable form.
+//! A table's schema as the files of one SSTable need it: the columns of its header under the
+//! table's columns, and positions in their byte-comparable form.
 
 use std::sync::Arc;
 
@@ -16,10 +16,11 @@ use crate::statistics::Statistics;
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub table: Arc<TableMetadata>,
-    /// What reads decode rows against: they do not see dropped columns.
+    /// The header that reads decode rows against: they do not see dropped columns.
     pub header: Header,
-    /// What rows are decoded against by who writes them again: cells of dropped columns that are newer than the drop stay, for the
-    /// column may be added again. None: as reads do, there are no such cells.
+    /// The columns against which a compaction, which writes rows again, decodes them: cells of
+    /// dropped columns that are newer than the drop stay, for the column may be added again. None:
+    /// as reads do, there are no such cells.
     pub rewriting: Option<Arc<Resolved>>,
     /// Where partitions are is kept: the table's `caching = {'keys': 'ALL'}`.
     pub caches_keys: bool,

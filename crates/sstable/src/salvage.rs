@@ -1,17 +1,19 @@
 //! Reads what can be read of a damaged SSTable, and says what cannot.
 //!
 //! [`SalvageStream`] gives partitions as any stream does, and goes on behind damage:
-//! 1. A chunk that fails its checksum, or bytes that do not decode, end the partition that they are in: what was read of it is
-//!    kept (an open range deletion is closed at the last position).
-//! 2. It goes on at the next block of the same partition that `Rows.db` names (BTI), else at the next partition that the index
-//!    names, else where the bytes look like the head of a partition again: a valid key above the last one, followed by an
-//!    unfiltered whose distance to the partition's start is right.
-//! 3. Partitions that are out of order are set aside: [`SalvageStream::next_pass`] gives them, sorted, for another SSTable.
-//!    Rows that are out of order are left out.
+//! 1. A chunk that fails its checksum, or bytes that do not decode, end the partition that they are
+//!    in: what was read of it is kept (an open range deletion is closed at the last position).
+//! 2. It goes on at the next block of the same partition that `Rows.db` names (BTI), else at the
+//!    next partition that the index names, else where the bytes look like the head of a partition
+//!    again: a valid key above the last one, followed by an unfiltered whose distance to the
+//!    partition's start is right.
+//! 3. Partitions that are out of order are set aside: [`SalvageStream::next_pass`] gives them,
+//!    sorted, for another SSTable. Rows that are out of order are left out.
 //!
-//! A chunk whose checksum is wrong is never used: no row is given that a checksum could have told to be wrong.
-//! Without Statistics.db the schema must be given; then the base that write times are counted from is lost.
-//! Agrees in purpose with `org.apache.cassandra.io.sstable.format.SortedTableScrubber`.
+//! A chunk whose checksum is wrong is never used: no row is given that a checksum could have told
+//! to be wrong. Without Statistics.db the schema must be given; then the base that write times are
+//! counted from is lost. Agrees in purpose with
+//! `org.apache.cassandra.io.sstable.format.SortedTableScrubber`.
 
 mod open;
 mod partition;
@@ -48,7 +50,7 @@ struct Aside {
     end: u64,
 }
 
-/// What can be read of an SSTable.
+/// The rows of an SSTable that can be read.
 pub struct SalvageStream {
     files: Opened,
     positions: Positions,
@@ -61,13 +63,14 @@ pub struct SalvageStream {
     first: Option<Unfiltered>,
     /// Out of order.
     aside: Vec<Aside>,
-    /// Those of the present pass, last first; None: the first pass, through the file.
+    /// The rows set aside for the present pass, last first; None: the first pass, through the file.
     pass: Option<Vec<Aside>>,
     report: SalvageReport,
 }
 
 impl SalvageStream {
-    /// Opens what is there. `table`: the schema; without it Statistics.db must be readable. Data.db must be there.
+    /// Opens what is there. `table`: the schema; without it Statistics.db must be readable. Data.db
+    /// must be there.
     pub fn open(env: &Env, descriptor: &Descriptor, table: Option<&Arc<TableMetadata>>) -> Result<Self, Error> {
         let mut report = SalvageReport::default();
         let files = Opened::open(env, descriptor, table, &mut report)?;
@@ -86,7 +89,7 @@ impl SalvageStream {
         })
     }
 
-    /// What was given, and what was lost so far.
+    /// The report on rows given and rows lost so far.
     pub fn report(&self) -> &SalvageReport {
         &self.report
     }
@@ -96,7 +99,7 @@ impl SalvageStream {
         &self.files.table
     }
 
-    /// What rows are decoded against.
+    /// The header that rows are decoded against.
     pub fn header(&self) -> &Header {
         &self.files.header
     }
@@ -116,8 +119,9 @@ impl SalvageStream {
         &self.files.data
     }
 
-    /// When all has been given: begins again with what was out of order, in order; false: there is nothing (more). What this pass
-    /// gives must go into another SSTable than what the pass before gave.
+    /// When all has been given: begins again with what was out of order, in order; false: there is
+    /// nothing (more). What this pass gives must go into another SSTable than what the pass before
+    /// gave.
     pub fn next_pass(&mut self) -> bool {
         self.finish_partition();
         if self.aside.is_empty() {
@@ -138,7 +142,8 @@ impl SalvageStream {
         }
     }
 
-    /// The next unfiltered of the open partition; None: it has ended, and the position is behind it.
+    /// The next unfiltered of the open partition; None: it has ended, and the position is behind
+    /// it.
     fn step(&mut self) -> Option<Unfiltered> {
         let partition = self.partition.as_mut()?;
         let next = partition.next(&self.files, &mut self.window, &mut self.positions, &mut self.report);

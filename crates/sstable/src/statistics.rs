@@ -4,9 +4,9 @@
 //! i32 count; u32 CRC of it; count × { i32 type, i32 offset }; u32 CRC of all so far
 //! per component: body, u32 CRC of the body
 //! ```
-//! Types: 0 validation, 1 compaction, 2 stats, 3 header. A body may end in zeros behind its last field. Before `na` there are no
-//! checksums.
-//! Agrees with `org.apache.cassandra.io.sstable.metadata.MetadataSerializer` and its components.
+//! Types: 0 validation, 1 compaction, 2 stats, 3 header. A body may end in zeros behind its last
+//! field. Before `na` there are no checksums. Agrees with
+//! `org.apache.cassandra.io.sstable.metadata.MetadataSerializer` and its components.
 
 mod cardinality;
 mod collector;
@@ -53,7 +53,7 @@ pub struct Statistics {
     pub cardinality: Option<Cardinality>,
     /// Ranges and counts.
     pub stats: Stats,
-    /// What rows were written against.
+    /// The header that rows were written against.
     pub header: HeaderComponent,
 }
 

@@ -1,11 +1,12 @@
 //! Transaction logs: SSTables that appear and vanish together, whatever happens in between.
 //!
-//! Before a flush or compaction writes a file, its log says so; when all is written and synced, a COMMIT record makes the new
-//! SSTables count and the old ones not. At start, [`recover`] removes what an unfinished transaction added, or what a committed
-//! one replaced, and then the log.
+//! Before a flush or compaction writes a file, its log says so; when all is written and synced, a
+//! COMMIT record makes the new SSTables count and the old ones not. At start, [`recover`] removes
+//! what an unfinished transaction added, or what a committed one replaced, and then the log.
 //!
-//! The log lies in the table's directory, a record a line, synced one by one. Its name is `<version>_txn_<operation>_<time-uuid>.log` for
-//! the big format, `bti-<version>_txn_…` for BTI; older ones begin with `txn_`.
+//! The log lies in the table's directory, a record a line, synced one by one. Its name is
+//! `<version>_txn_<operation>_<time-uuid>.log` for the big format, `bti-<version>_txn_…` for BTI;
+//! older ones begin with `txn_`.
 //! ```text
 //! ADD:[<path of the SSTable's files up to the dash before the component>,0,<files>][<crc>]
 //! REMOVE:[<path…>,<last modification of its files but Statistics.db, ms>,<files>][<crc>]
@@ -13,10 +14,11 @@
 //! ```
 //! The CRC-32 is over path, type name, low and high half of the time, and number of files.
 //!
-//! Where a table has several directories, each that holds an SSTable of the transaction has a replica of the log, with the same name and the
-//! same records. Replicas must agree, but for a last line that is not whole: what one has of it counts. Paths are those of the time of
-//! writing; files of a directory that was moved since are looked for beside the replicas.
-//! Agrees with `org.apache.cassandra.db.lifecycle.{LogFile,LogRecord,LogReplicaSet,LogTransaction}`.
+//! Where a table has several directories, each that holds an SSTable of the transaction has a
+//! replica of the log, with the same name and the same records. Replicas must agree, but for a last
+//! line that is not whole: what one has of it counts. Paths are those of the time of writing; files
+//! of a directory that was moved since are looked for beside the replicas. Agrees with
+//! `org.apache.cassandra.db.lifecycle.{LogFile,LogRecord,LogReplicaSet,LogTransaction}`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,7 +34,7 @@ const SUFFIX: &str = ".log";
 /// Logs longer than this are refused: they have a line for each SSTable.
 const LOG_LENGTH_MAX: u64 = 16 * 1024 * 1024;
 
-/// What a transaction is for.
+/// The purpose of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     /// A memtable is written.
@@ -125,7 +127,8 @@ impl Record {
     }
 }
 
-/// The path of the files of one SSTable, up to and with the dash: nothing shorter, which other files begin with too.
+/// The path of the files of one SSTable, up to and with the dash: nothing shorter, which other
+/// files begin with too.
 fn is_prefix(path: &str) -> bool {
     let Some(name) = Path::new(path).file_name().map(|name| name.to_string_lossy()) else { return false };
     Descriptor::parse(Path::new(""), &name).is_some_and(|(found, _)| found.prefix() + "-" == name)
@@ -152,7 +155,8 @@ fn modified(disk: &dyn Disk, path: &Path) -> u64 {
     disk.modified_millis(path).unwrap_or(0)
 }
 
-/// The latest modification of an SSTable's files; Statistics.db may change later and does not count.
+/// The latest modification of an SSTable's files; Statistics.db may change later and does not
+/// count.
 fn last_modified(disk: &dyn Disk, files: &[PathBuf]) -> u64 {
     let counts = |path: &&PathBuf| {
         let name = path.to_string_lossy();
@@ -199,7 +203,8 @@ impl Replica {
         Ok(())
     }
 
-    /// Cuts off what was not synced: a COMMIT whose write or sync failed may not come to count later.
+    /// Cuts off what was not synced: a COMMIT whose write or sync failed may not come to count
+    /// later.
     fn cut(&mut self, disk: &dyn Disk) -> Result<(), Error> {
         if !disk.exists(&self.path) {
             return Ok(());
@@ -209,7 +214,8 @@ impl Replica {
     }
 }
 
-/// A transaction. Dropping it leaves its log to the next [`recover`]; else [`Transaction::settle`] ends it.
+/// A transaction. Dropping it leaves its log to the next [`recover`]; else [`Transaction::settle`]
+/// ends it.
 pub struct Transaction {
     disk: Arc<dyn Disk>,
     name: String,
@@ -220,7 +226,8 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Creates the log in a table's directory. `id` is a new time-UUID, `version` that of the SSTables to be written.
+    /// Creates the log in a table's directory. `id` is a new time-UUID, `version` that of the
+    /// SSTables to be written.
     pub fn begin(
         env: &Env,
         directory: &Path,
@@ -276,14 +283,15 @@ impl Transaction {
         self.append(Record { kind: Kind::Remove, prefix, modified, files: files.len() as u32 })
     }
 
-    /// From now on the new SSTables count and the old ones do not. After an error they may, should the machine die now: the
-    /// transaction must be settled before anything else is done to these SSTables.
+    /// From now on the new SSTables count and the old ones do not. After an error they may, should
+    /// the machine die now: the transaction must be settled before anything else is done to these
+    /// SSTables.
     pub fn commit(&mut self) -> Result<(), Error> {
         self.append(Record { kind: Kind::Commit, prefix: String::new(), modified: 0, files: 0 })
     }
 
-    /// Ends it: removes what it replaced (nobody may use that any more) when it is committed, else what it added; then its log. After an
-    /// error it can be tried again.
+    /// Ends it: removes what it replaced (nobody may use that any more) when it is committed, else
+    /// what it added; then its log. After an error it can be tried again.
     pub fn settle(&mut self) -> Result<(), Error> {
         let disk = &*self.disk;
         let committed = self.records.last().is_some_and(|record| record.kind == Kind::Commit);
@@ -319,7 +327,7 @@ fn clean(
     directories.iter().try_for_each(|directory| sync_dir(disk, directory))
 }
 
-/// What was found of a transaction at start.
+/// A transaction that a start found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recovered {
     /// The log's name.
@@ -344,7 +352,7 @@ impl Found {
         self.records.last().is_some_and(|record| record.kind == Kind::Commit)
     }
 
-    /// What the files that do not count begin with.
+    /// The beginnings of the names of files that do not count.
     fn obsolete(&self, all: &[PathBuf]) -> Vec<String> {
         let kind = if self.is_committed() { Kind::Remove } else { Kind::Add };
         let records = self.records.iter().filter(|record| record.kind == kind);
@@ -352,7 +360,8 @@ impl Found {
     }
 }
 
-/// Where the files of a record may be: in its directory, or, if that is none of the table's, in all of them.
+/// Where the files of a record may be: in its directory, or, if that is none of the table's, in all
+/// of them.
 fn places(record: &Record, directories: &[PathBuf]) -> Vec<String> {
     let path = Path::new(&record.prefix);
     let Some(name) = path.file_name() else { return Vec::new() };
@@ -380,8 +389,8 @@ fn find(disk: &dyn Disk, directories: &[PathBuf]) -> Result<Vec<Found>, Error> {
     logs.into_iter().map(read).collect()
 }
 
-/// Completes or takes back the transactions of a table's directories. A log that does not fit what is on disk is an error, and
-/// nothing of it is touched.
+/// Completes or takes back the transactions of a table's directories. A log that does not fit what
+/// is on disk is an error, and nothing of it is touched.
 pub fn recover(env: &Env, directories: &[PathBuf]) -> Result<Vec<Recovered>, Error> {
     let disk = &*env.disk;
     let mut recovered = Vec::new();
@@ -393,8 +402,9 @@ pub fn recover(env: &Env, directories: &[PathBuf]) -> Result<Vec<Recovered>, Err
     Ok(recovered)
 }
 
-/// The files of a table that do not count: those of unfinished transactions, and those that committed ones replaced.
-/// For those who look at directories while they are in use, or may not change them.
+/// The files of a table that do not count: those of unfinished transactions, and those that
+/// committed ones replaced. For those who look at directories while they are in use, or may not
+/// change them.
 pub fn hidden(env: &Env, directories: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
     let disk = &*env.disk;
     let mut hidden = BTreeSet::new();
@@ -411,7 +421,7 @@ pub fn hidden(env: &Env, directories: &[PathBuf]) -> Result<BTreeSet<PathBuf>, E
 pub struct Unsettled {
     /// Its log.
     pub log: PathBuf,
-    /// What it added counts, and what it removes does not; else the other way round.
+    /// The files that it added count, and those that it removes do not; else the other way round.
     pub committed: bool,
     /// Files of SSTables that it adds.
     pub added: Vec<PathBuf>,
@@ -440,7 +450,8 @@ pub fn unsettled(env: &Env, directory: &Path) -> Result<Vec<Unsettled>, Error> {
     Ok(unsettled)
 }
 
-/// The lines of all replicas together: the longest of each, where the others have it too or only a part of it at their end.
+/// The lines of all replicas together: the longest of each, where the others have it too or only a
+/// part of it at their end.
 fn lines_of(disk: &dyn Disk, replicas: &[PathBuf], name: &str) -> Result<Vec<String>, Error> {
     let mut lines: Vec<String> = Vec::new();
     for directory in replicas {
@@ -474,7 +485,8 @@ fn lines_of(disk: &dyn Disk, replicas: &[PathBuf], name: &str) -> Result<Vec<Str
     Ok(lines)
 }
 
-/// The records of a log. A last line that is not whole is left out, if all files of the REMOVE records before are there.
+/// The records of a log. A last line that is not whole is left out, if all files of the REMOVE
+/// records before are there.
 fn read(disk: &dyn Disk, directories: &[PathBuf], replicas: &[PathBuf], name: &str) -> Result<Vec<Record>, Error> {
     let lines = lines_of(disk, replicas, name)?;
     let path = replicas.first().map(|directory| directory.join(name)).unwrap_or_default();
@@ -508,7 +520,7 @@ pub fn sealed(log: &[u8]) -> Vec<u8> {
     lines.collect::<Vec<_>>().join("\n").into_bytes()
 }
 
-/// What a record says of an SSTable's files must be so.
+/// Checks that an SSTable's files are as the record says.
 fn check_removed(disk: &dyn Disk, log: &Path, record: &Record, files: &[PathBuf], torn: bool) -> Result<(), Error> {
     let found = last_modified(disk, files);
     // seconds: what file systems keep differs

@@ -3,10 +3,13 @@
 //! 1. TOC.txt names files that are there.
 //! 2. Digest.crc32 is that of Data.db.
 //! 3. Each chunk has its CRC-32 and decompresses.
-//! 4. Statistics.db and the index footers were read when the SSTable was opened; first and last key agree.
-//! 5. Each entry of Partitions.db or Index.db leads to a partition, keys ascend, the filter admits them, and their number is right.
-//! 6. Extended: each row decodes, and rows and markers ascend; every opened range deletion is closed; each key is found through the
-//!    index; read backwards, by way of its row index, a partition has as many rows; Statistics.db has their number.
+//! 4. Statistics.db and the index footers were read when the SSTable was opened; first and last key
+//!    agree.
+//! 5. Each entry of Partitions.db or Index.db leads to a partition, keys ascend, the filter admits
+//!    them, and their number is right.
+//! 6. Extended: each row decodes, and rows and markers ascend; every opened range deletion is
+//!    closed; each key is found through the index; read backwards, by way of its row index, a
+//!    partition has as many rows; Statistics.db has their number.
 //!
 //! Agrees in purpose with `org.apache.cassandra.io.sstable.format.bti.BtiTableVerifier`.
 
@@ -42,7 +45,7 @@ pub enum Depth {
     Extended,
 }
 
-/// What was looked at.
+/// Counts of what was verified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Verified {
     /// Chunks.
@@ -60,7 +63,7 @@ pub fn verify(env: &Env, sstable: &SSTable, depth: Depth) -> Result<Verified, Re
     Ok(verifier.verified)
 }
 
-/// What comes next.
+/// The next step of a verification.
 enum Stage {
     Components,
     OpenDigest,
@@ -87,13 +90,13 @@ impl Verifier {
         Self { env, sstable, depth, stage: Stage::Components, verified: Verified::default() }
     }
 
-    /// What was looked at so far.
+    /// Counts so far.
     pub fn verified(&self) -> Verified {
         self.verified
     }
 
-    /// Looks at about [`READ_LENGTH`] bytes more; gives how many, None at the end. What is wrong is the error; another call goes on
-    /// with what can be looked at after that.
+    /// Looks at about [`READ_LENGTH`] bytes more; gives how many, None at the end. What is wrong is
+    /// the error; another call goes on with what can be looked at after that.
     pub fn step(&mut self) -> Result<Option<u64>, ReadError> {
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         let (stage, read) = match stage {
@@ -219,7 +222,8 @@ impl Partitions {
         Ok(Self { stream, last: None, rows: None, row_count: 0 })
     }
 
-    /// Some partitions or rows; how many bytes they took is not known, and counts nothing: the chunks were counted.
+    /// Some partitions or rows; how many bytes they took is not known, and counts nothing: the
+    /// chunks were counted.
     fn step(&mut self, sstable: &SSTable, depth: Depth, verified: &mut Verified) -> Result<Option<u64>, ReadError> {
         for _ in 0..UNFILTEREDS_A_STEP {
             if let Some(mut rows) = self.rows.take() {
@@ -320,7 +324,8 @@ impl Rows {
     }
 }
 
-/// The key is found, and backwards there is as much as forwards. Keys of legacy index tables have no tokens to be found by.
+/// The key is found, and backwards there is as much as forwards. Keys of legacy index tables have
+/// no tokens to be found by.
 fn check_lookup(sstable: &SSTable, rows: &Rows) -> Result<(), ReadError> {
     if !sstable.has_tokens() {
         return Ok(());

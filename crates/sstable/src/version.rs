@@ -1,4 +1,5 @@
-//! Versions and formats of SSTables: everything in which they differ, as named facts, in this one place.
+//! Versions and formats of SSTables: everything in which they differ, as named facts, in this one
+//! place.
 //!
 //! | version | format | since |
 //! |---|---|---|
@@ -13,7 +14,7 @@ use std::fmt;
 
 use rows::codec::DeletionTimeForm;
 
-/// What an SSTable's indexes are.
+/// The kind of an SSTable's indexes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Format {
     /// Index.db and Summary.db.
@@ -59,7 +60,7 @@ impl Version {
     const MB: Self = Self(*b"mb");
     /// The first big version that is read: that of 3.0.
     pub const MA: Self = Self(*b"ma");
-    /// What can be written.
+    /// The versions that can be written.
     pub const WRITABLE: [Self; 3] = [Self::DA, Self::OA, Self::NB];
 
     /// From a file name.
@@ -79,7 +80,8 @@ impl Version {
         if self.0[0] == b'd' { Format::Bti } else { Format::Big }
     }
 
-    /// This build reads it. Letters beyond those known are those of a later release of the same format.
+    /// This build reads it. Letters beyond those known are those of a later release of the same
+    /// format.
     pub fn is_readable(&self) -> bool {
         *self == Self::DA || (Self::MA..=Self::OA).contains(self)
     }
@@ -89,8 +91,9 @@ impl Version {
         Self::WRITABLE.contains(self)
     }
 
-    /// Bytes of rows that make a row index block, where cassandra.yaml says nothing else: measured, docs/notes/0010. Cassandra's is
-    /// 16 KiB for BTI; for big it is this, and stays so because Cassandra holds the list in memory.
+    /// Bytes of rows that make a row index block, where cassandra.yaml says nothing else: measured,
+    /// docs/notes/0010. Cassandra's is 16 KiB for BTI; for big it is this, and stays so because
+    /// Cassandra holds the list in memory.
     pub fn row_index_block_default(&self) -> usize {
         match self.format() {
             Format::Big => 64 * 1024,
@@ -102,8 +105,8 @@ impl Version {
         self.format() == Format::Bti || *self >= big
     }
 
-    /// Local deletion times are unsigned 32-bit seconds, deletion times have their short live form, the tombstone histogram its
-    /// integer form. Before: signed, twelve bytes, doubles.
+    /// Local deletion times are unsigned 32-bit seconds, deletion times have their short live form,
+    /// the tombstone histogram its integer form. Before: signed, twelve bytes, doubles.
     pub fn has_unsigned_deletion_times(&self) -> bool {
         self.since(Self::OA)
     }
@@ -118,12 +121,14 @@ impl Version {
         self.since(Self::OA)
     }
 
-    /// The two lists are right. Before `md` they could leave out what range tombstones cover: they say nothing.
+    /// The two lists are right. Before `md` they could leave out what range tombstones cover: they
+    /// say nothing.
     pub fn has_accurate_covered_values(&self) -> bool {
         self.since(Self::MD)
     }
 
-    /// Statistics say whether there are partition deletions, and hold first and last key and token space coverage.
+    /// Statistics say whether there are partition deletions, and hold first and last key and token
+    /// space coverage.
     pub fn has_key_range(&self) -> bool {
         self.since(Self::OA)
     }
@@ -153,7 +158,8 @@ impl Version {
         self.since(Self::NA)
     }
 
-    /// The words of Filter.db are written as big-endian numbers. Since `na`: as bytes in the order of their bits.
+    /// The words of Filter.db are written as big-endian numbers. Since `na`: as bytes in the order
+    /// of their bits.
     pub fn has_swapped_filter_words(&self) -> bool {
         !self.since(Self::NA)
     }

@@ -1,9 +1,12 @@
-//! Writes one SSTable, partition by partition in the order of their decorated keys, row by row in clustering order.
+//! Writes one SSTable, partition by partition in the order of their decorated keys, row by row in
+//! clustering order.
 //!
-//! Nothing is held back but a chunk of data, what the index waits with, the Bloom filter and the statistics: memory does not grow with
-//! the size of a partition (in the big format by some tens of bytes a block of it, which its index begins with the sum of). Durable
-//! order: every component is synced, then TOC.txt, then the directory. A file set that must appear or vanish as one is the
-//! matter of `txn_log`. Agrees with `org.apache.cassandra.io.sstable.format.{SortedTableWriter,bti.BtiTableWriter,
+//! Nothing is held back but a chunk of data, what the index waits with, the Bloom filter and the
+//! statistics: memory does not grow with the size of a partition (in the big format by some tens of
+//! bytes a block of it, which its index begins with the sum of). Durable order: every component is
+//! synced, then TOC.txt, then the directory. A file set that must appear or vanish as one is the
+//! matter of `txn_log`. Agrees with
+//! `org.apache.cassandra.io.sstable.format.{SortedTableWriter,bti.BtiTableWriter,
 //! bti.BtiFormatPartitionWriter,big.BigTableWriter,big.BigFormatPartitionWriter}`.
 
 use std::cmp::Ordering;
@@ -40,7 +43,8 @@ pub struct WriterOptions {
     pub row_index_block: Option<usize>,
     /// How Data.db is compressed.
     pub compression: Option<CompressionParams>,
-    /// Chunks that can hardly be compressed are compressed with less effort: others wait for this file.
+    /// Chunks that can hardly be compressed are compressed with less effort: others wait for this
+    /// file.
     pub is_quick: bool,
     /// The table's `bloom_filter_fp_chance`.
     pub filter_chance: f64,
@@ -56,7 +60,8 @@ pub struct WriterOptions {
     pub is_transient: bool,
     /// Host id of this node.
     pub originating_host: Option<[u8; 16]>,
-    /// Fraction of the ring that the SSTable's tokens are of; None: not known, as Cassandra leaves it but for the unified strategy.
+    /// Fraction of the ring that the SSTable's tokens are of; None: not known, as Cassandra leaves
+    /// it but for the unified strategy.
     pub token_space_coverage: Option<f64>,
     /// Parts of the commit log that are in here.
     pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
@@ -93,11 +98,11 @@ pub struct FinishedSSTable {
     pub data: DataSummary,
     /// Number of partitions.
     pub partitions: u64,
-    /// What Statistics.db holds.
+    /// The content of Statistics.db.
     pub statistics: Statistics,
 }
 
-/// What a partition came to, once it has ended.
+/// Size and tombstones of a partition that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WrittenPartition {
     /// Bytes of it in Data.db, before compression.
@@ -148,8 +153,8 @@ pub struct SSTableWriter {
 }
 
 impl SSTableWriter {
-    /// Creates the files. `header` has the columns that the rows may have, and the bases of their deltas. The descriptor's version
-    /// must be one that is written.
+    /// Creates the files. `header` has the columns that the rows may have, and the bases of their
+    /// deltas. The descriptor's version must be one that is written.
     pub fn new(
         env: &Env,
         descriptor: Descriptor,
@@ -202,8 +207,9 @@ impl SSTableWriter {
         self.data.stored_length()
     }
 
-    /// Begins a partition. Its key must be greater than the one before. A deletion with a negative timestamp has no form in
-    /// Data.db from `oa` on (Cassandra writes one that it cannot read again): it is written at timestamp 0.
+    /// Begins a partition. Its key must be greater than the one before. A deletion with a negative
+    /// timestamp has no form in Data.db from `oa` on (Cassandra writes one that it cannot read
+    /// again): it is written at timestamp 0.
     pub fn start_partition(&mut self, key: &DecoratedKey, deletion: DeletionTime) {
         assert!(self.partition.is_none(), "the partition before has ended");
         assert!(self.last_key.as_ref().is_none_or(|last| last < key), "partitions are written in order");
@@ -300,15 +306,16 @@ impl SSTableWriter {
         Ok(offset - std::mem::replace(&mut partition.previous, offset))
     }
 
-    /// The source of what is written is wrong: this fails the flush or the compaction, and the memtables
-    /// or SSTables that it reads stay.
+    /// The source of what is written is wrong: this fails the flush or the compaction, and the
+    /// memtables or SSTables that it reads stay.
     fn broken(&self, what: String) -> Error {
         Error::corrupt(&self.descriptor.path(Component::Data), self.data.position(), what)
     }
 
     fn end_unfiltered(&mut self) -> Result<(), Error> {
         let Some(partition) = &self.partition else { return Ok(()) };
-        // a block cannot begin where a deletion is open that has no form in the index: it grows until none is
+        // a block cannot begin where a deletion is open that has no form in the index: it grows
+        // until none is
         let may_end = self.deletion_times.can_hold(&partition.open_marker);
         let block_start = partition.block.as_ref().map_or(0, |open| open.block.offset);
         if may_end && self.data.position() - partition.start - block_start >= self.row_index_block {
@@ -364,7 +371,8 @@ impl SSTableWriter {
         Ok(WrittenPartition { size, tombstones })
     }
 
-    /// The share of the ring between the first and the last partition goes into the statistics, as the unified strategy wants it.
+    /// The share of the ring between the first and the last partition goes into the statistics, as
+    /// the unified strategy wants it.
     pub fn note_token_space_coverage(&mut self) {
         let Some(last) = &self.last_key else { return };
         let width = i128::from(last.token.0) - i128::from(Token::of_key(&self.first_key).0) + 1;

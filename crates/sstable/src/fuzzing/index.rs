@@ -1,4 +1,5 @@
-//! The tries of `Partitions.db` and `Rows.db`, and `Index.db` with `Summary.db`: lookups, floors, walks both ways.
+//! The tries of `Partitions.db` and `Rows.db`, and `Index.db` with `Summary.db`: lookups, floors,
+//! walks both ways.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use crate::index_file::{Access, IndexFile};
 use crate::resolved::Resolved;
 use crate::statistics::HeaderComponent;
 
-/// Entries that a walk passes. Nodes may share children, so that few bytes stand for very many entries: whoever reads along a walk
-/// must see that keys or blocks do not go on as they must.
+/// Entries that a walk passes. Nodes may share children, so that few bytes stand for very many
+/// entries: whoever reads along a walk must see that keys or blocks do not go on as they must.
 const STEPS_MAX: usize = 2000;
 /// Rows.db is asked for so many of the entries that Partitions.db names.
 const ROW_INDEXES_MAX: usize = 8;

@@ -73,7 +73,7 @@ fn unfiltereds(buffer: &Bytes, start: usize, header: &Header, on_disk: bool, tab
     }
 }
 
-/// What was decoded can be written.
+/// Encodes what was decoded: that must be possible.
 fn encode(unfiltered: &Unfiltered, header: &Header) {
     let mut out = Vec::new();
     for framing in [Framing::Message, Framing::Disk { previous_size: 7 }] {
@@ -84,7 +84,8 @@ fn encode(unfiltered: &Unfiltered, header: &Header) {
     }
 }
 
-/// Values that are not of their type are compared somehow; the order does not depend on the side from which it is asked.
+/// Values that are not of their type are compared somehow; the order does not depend on the side
+/// from which it is asked.
 fn compare(
     last: Option<&ClusteringPrefix>,
     here: &ClusteringPrefix,

@@ -1,4 +1,5 @@
-//! Writes the right checksums into damaged bytes, as far as their structure can still be seen: what a clever enemy would do.
+//! Writes the right checksums into damaged bytes, as far as their structure can still be seen: what
+//! a clever enemy would do.
 
 use stdx::Cursor;
 

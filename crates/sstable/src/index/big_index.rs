@@ -1,11 +1,14 @@
 //! `Index.db`: an entry for each partition, in the order of Data.db.
 //!
 //! ```text
-//! short-bytes key; uvint position in Data.db; uvint size of what follows, 0: nothing; then see `promoted`
+//! short-bytes key; uvint position in Data.db; uvint size of what follows, 0: nothing;
+//! then see `promoted`
 //! ```
-//! A lookup goes by [`Summary`] to a run of entries and compares their keys. Whoever trusts a sample first compares its key with that of
-//! the entry it leads to, also of the sample behind: a damaged sample is always one of the two. Then, or where there is no summary, one
-//! is made by a walk over the entries. Agrees with `org.apache.cassandra.io.sstable.format.big.{BigTableReader,RowIndexEntry}`.
+//! A lookup goes by [`Summary`] to a run of entries and compares their keys. Whoever trusts a
+//! sample first compares its key with that of the entry it leads to, also of the sample behind: a
+//! damaged sample is always one of the two. Then, or where there is no summary, one is made by a
+//! walk over the entries. Agrees with
+//! `org.apache.cassandra.io.sstable.format.big.{BigTableReader,RowIndexEntry}`.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -59,9 +62,9 @@ impl KeyOrder {
     }
 }
 
-/// What is read of an entry at first; enough unless its key is long.
+/// Bytes of an entry that are read at first; enough unless its key is long.
 const ENTRY_LEN: usize = 256;
-/// What an entry takes at most, without what follows: a key, and two integers.
+/// The most bytes that an entry takes, without its row index: a key, and two integers.
 const ENTRY_LEN_MAX: usize = 2 + u16::MAX as usize + 18;
 
 /// An entry without what follows.
@@ -121,8 +124,8 @@ pub struct BigIndex {
 }
 
 impl BigIndex {
-    /// Over the file. Without a summary that fits one is made, with a sample every `interval` entries; what was wrong
-    /// with it is given as a note.
+    /// Over the file. Without a summary that fits one is made, with a sample every `interval`
+    /// entries; what was wrong with it is given as a note.
     pub fn open(
         file: &IndexFile,
         summary: Option<&Bytes>,
@@ -169,7 +172,8 @@ impl BigIndex {
         }
     }
 
-    /// The run of entries between two samples, of which the first fulfils `is_before` and the second does not.
+    /// The run of entries between two samples, of which the first fulfils `is_before` and the
+    /// second does not.
     fn run(
         pages: &mut Pages,
         summary: &Summary,
@@ -254,7 +258,8 @@ fn open_summary(pages: &mut Pages, summary: &Bytes) -> Result<(u64, Summary), In
     Ok((check_ends(pages, &summary)?, summary))
 }
 
-/// Whether the summary begins and ends as Index.db does. Gives the number of entries from the last sample on.
+/// Whether the summary begins and ends as Index.db does. Gives the number of entries from the last
+/// sample on.
 fn check_ends(pages: &mut Pages, summary: &Summary) -> Result<u64, IndexError> {
     if check_sample(pages, summary, 0)? != 0 || entry(pages, 0)?.key != summary.first {
         return Err(Malformed::at(0, "it does not begin as Index.db does").into());

@@ -1,10 +1,11 @@
 //! `Partitions.db`: from a partition key to its place.
 //!
-//! A trie over the shortest prefixes that tell the byte-comparable decorated keys apart. Payload: a byte of the key's hash,
-//! then a signed integer: at or above 0 a position in `Rows.db`, below 0 the complement of a position in `Data.db`.
-//! Behind the trie: first key, last key (short-bytes), and a footer: position of the first key, number of partitions, root.
-//! What a lookup finds is a candidate: the key stored at its place must be compared.
-//! Agrees with `org.apache.cassandra.io.sstable.format.bti.{PartitionIndex,PartitionIndexBuilder}`.
+//! A trie over the shortest prefixes that tell the byte-comparable decorated keys apart. Payload: a
+//! byte of the key's hash, then a signed integer: at or above 0 a position in `Rows.db`, below 0
+//! the complement of a position in `Data.db`. Behind the trie: first key, last key (short-bytes),
+//! and a footer: position of the first key, number of partitions, root. What a lookup finds is a
+//! candidate: the key stored at its place must be compared. Agrees with
+//! `org.apache.cassandra.io.sstable.format.bti.{PartitionIndex,PartitionIndexBuilder}`.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -73,7 +74,8 @@ impl PartitionIndex {
         self.count
     }
 
-    /// The only partition that can have this key, given by its byte-comparable form; None: there is none.
+    /// The only partition that can have this key, given by its byte-comparable form; None: there is
+    /// none.
     pub fn candidate(
         &self,
         comparable: &[u8],
@@ -85,8 +87,8 @@ impl PartitionIndex {
         Ok(if stored.is_some_and(|stored| stored != hash_byte) { None } else { Some(position) })
     }
 
-    /// A cursor at the last partition whose prefix is not above `comparable`, else at the first: a scan from there passes every
-    /// partition at or after that key, and at most one before it.
+    /// A cursor at the last partition whose prefix is not above `comparable`, else at the first: a
+    /// scan from there passes every partition at or after that key, and at most one before it.
     pub fn cursor_from(&self, comparable: &[u8], access: Access) -> Result<PartitionCursor, IndexError> {
         let mut cursor = self.trie.cursor(access);
         let there = cursor.floor(comparable)? || cursor.first()?;
@@ -155,7 +157,7 @@ pub(crate) fn put_sized(out: &mut SmallVec<[u8; 20]>, value: i64) -> u8 {
 #[derive(Debug, Default)]
 pub struct PartitionIndexWriter {
     trie: TrieWriter,
-    /// What is to be written to the file.
+    /// Bytes that are to be written to the file.
     pub out: PagedBuffer,
     /// Waits for the key behind it, to know how much of it must be written.
     pending: Option<(Vec<u8>, Payload)>,

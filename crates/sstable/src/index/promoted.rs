@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! uvint length of the partition's head; deletion-time of the partition; uvint blocks n
-//! n × { first and last position of the block; uvint offset from the partition's start; svint width - 65536;
-//!       bool, if true the deletion-time of the range open at the END of the block }
+//! n × { first and last position of the block; uvint offset from the partition's start;
+//!       svint width - 65536; bool, if true the deletion-time of the range open at the END of the block }
 //! n × i32 offset of each block's description from the first
 //! ```
-//! A position is `u8 kind`, then for rows the clustering values, for bounds `u16 count` and so many values. The offsets let a search
-//! read only the blocks it compares with. Agrees with `org.apache.cassandra.io.sstable.{IndexInfo,format.big.RowIndexEntry}`.
+//! A position is `u8 kind`, then for rows the clustering values, for bounds `u16 count` and so many
+//! values. The offsets let a search read only the blocks it compares with. Agrees with
+//! `org.apache.cassandra.io.sstable.{IndexInfo,format.big.RowIndexEntry}`.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -49,10 +50,10 @@ struct Promoted {
     count: u32,
 }
 
-/// What the head of a row index takes at most: two integers and a deletion time.
+/// The most bytes that the head of a row index takes: two integers and a deletion time.
 const HEAD_LEN_MAX: usize = 9 + 12 + 9;
 
-/// What follows key and position in an entry of Index.db, which is at `body`.
+/// Reads the part of an entry of Index.db behind key and position, which begins at `body`.
 pub(super) fn read(
     mut pages: Pages,
     body: Range<u64>,
@@ -224,7 +225,8 @@ impl PromotedCursor {
     }
 }
 
-/// Collects the blocks of a partition that is being written: some tens of bytes a block, until the partition ends.
+/// Collects the blocks of a partition that is being written: some tens of bytes a block, until the
+/// partition ends.
 #[derive(Debug, Default)]
 pub struct PromotedWriter {
     infos: Vec<u8>,
@@ -237,7 +239,8 @@ impl PromotedWriter {
         self.offsets.len()
     }
 
-    /// Adds a block that ends at `end`, counted from the partition's start, with `open_behind` open there.
+    /// Adds a block that ends at `end`, counted from the partition's start, with `open_behind` open
+    /// there.
     pub fn add(
         &mut self,
         (first, last): (&ClusteringPrefix, &ClusteringPrefix),
@@ -258,7 +261,8 @@ impl PromotedWriter {
         }
     }
 
-    /// Ends the partition and begins anew. Writes what follows the position in its entry: 0, or size and body.
+    /// Ends the partition and begins anew. Writes what follows the position in its entry: 0, or
+    /// size and body.
     pub fn finish(&mut self, out: &mut Vec<u8>, head_length: u64, deletion: &DeletionTime, form: DeletionTimeForm) {
         if self.offsets.len() < 2 {
             put_uvint(out, 0);

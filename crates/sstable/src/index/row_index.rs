@@ -1,10 +1,11 @@
 //! `Rows.db`: inside large partitions, from a clustering to the block that can hold it.
 //!
-//! A partition is in here when it has at least two blocks. First its trie: separators between blocks, each with the offset of
-//! the block from the partition's start and the deletion open there; the first block has the empty key, and behind the last
-//! block one more entry has the offset of the end-of-partition byte. Then the entry that `Partitions.db` points to: key,
-//! position in Data.db, root, number of blocks, partition deletion.
-//! Agrees with `org.apache.cassandra.io.sstable.format.bti.{RowIndexReader,RowIndexWriter,TrieIndexEntry}`.
+//! A partition is in here when it has at least two blocks. First its trie: separators between
+//! blocks, each with the offset of the block from the partition's start and the deletion open
+//! there; the first block has the empty key, and behind the last block one more entry has the
+//! offset of the end-of-partition byte. Then the entry that `Partitions.db` points to: key,
+//! position in Data.db, root, number of blocks, partition deletion. Agrees with
+//! `org.apache.cassandra.io.sstable.format.bti.{RowIndexReader,RowIndexWriter,TrieIndexEntry}`.
 
 use bytes::Bytes;
 use rows::DeletionTime;
@@ -23,9 +24,9 @@ const FORM: DeletionTimeForm = DeletionTimeForm::Unsigned;
 /// Set in the payload flags when the deletion that is open at the start of the block follows.
 const HAS_OPEN_MARKER: u8 = 8;
 
-/// What is read of an entry at first; enough unless its key is long.
+/// Bytes of an entry that are read at first; enough unless its key is long.
 const ENTRY_LEN: usize = 256;
-/// What an entry takes at most: a key, and some integers.
+/// The most bytes that an entry takes: a key, and some integers.
 const ENTRY_LEN_MAX: usize = 2 + u16::MAX as usize + 64;
 
 /// The row index of a partition.
@@ -76,7 +77,8 @@ impl RowIndexEntry {
     }
 }
 
-/// A place in the order of blocks. The end of the last block counts as one more block, without content.
+/// A place in the order of blocks. The end of the last block counts as one more block, without
+/// content.
 #[derive(Clone, Debug)]
 pub struct BlockCursor {
     cursor: TrieCursor,
@@ -135,7 +137,7 @@ fn read_payload(node: &Node<'_>) -> Result<Block, Malformed> {
 #[derive(Debug, Default)]
 pub struct RowIndexWriter {
     trie: TrieWriter,
-    /// What is to be written to the file.
+    /// Bytes that are to be written to the file.
     pub out: PagedBuffer,
     separator: Vec<u8>,
     last: Vec<u8>,
@@ -164,7 +166,8 @@ impl RowIndexWriter {
         self.blocks += 1;
     }
 
-    /// Ends the partition. Gives the position of its entry; None when it has too few blocks to need one.
+    /// Ends the partition. Gives the position of its entry; None when it has too few blocks to need
+    /// one.
     pub fn finish_partition(
         &mut self,
         key: &[u8],
@@ -203,7 +206,8 @@ fn payload(block: &Block) -> Payload {
     Payload { flags, bytes }
 }
 
-/// The shortest key above everything that begins as `key` does up to `at`: the byte there increased, or the next that can be.
+/// The shortest key above everything that begins as `key` does up to `at`: the byte there
+/// increased, or the next that can be.
 fn nudge(key: &[u8], at: usize) -> Vec<u8> {
     let length = key[at..].iter().position(|byte| *byte < 0xff).map_or(key.len(), |index| at + index);
     let mut nudged = key[..length].to_vec();

@@ -1,13 +1,15 @@
 //! `Summary.db`: every so many entries of Index.db, by key and position.
 //!
 //! ```text
-//! i32 min_index_interval; i32 samples n; i64 length of the two arrays; i32 sampling level; i32 samples at full sampling
+//! i32 min_index_interval; i32 samples n; i64 length of the two arrays; i32 sampling level;
+//! i32 samples at full sampling
 //! n × u32 LITTLE-endian offset of a sample, from the start of this array
 //! n × { key, i64 LITTLE-endian position of its entry in Index.db }
 //! int-bytes first key; int-bytes last key
 //! ```
-//! Sample i at full sampling is partition i × min_index_interval; Cassandra may have left some out since. No checksum: who uses a
-//! sample compares its key with the entry. Agrees with `org.apache.cassandra.io.sstable.indexsummary.{IndexSummary,IndexSummaryBuilder}`.
+//! Sample i at full sampling is partition i × min_index_interval; Cassandra may have left some out
+//! since. No checksum: who uses a sample compares its key with the entry. Agrees with
+//! `org.apache.cassandra.io.sstable.indexsummary.{IndexSummary,IndexSummaryBuilder}`.
 
 use bytes::Bytes;
 use stdx::{Cursor, put_u32, put_u64};

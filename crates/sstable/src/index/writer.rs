@@ -1,4 +1,5 @@
-//! Writes the index components of an SSTable, of either format, as partitions and their blocks pass in order.
+//! Writes the index components of an SSTable, of either format, as partitions and their blocks pass
+//! in order.
 
 use bytes::Bytes;
 use env::Disk;
@@ -31,9 +32,10 @@ pub struct FinishedBlock<'a> {
     pub last: &'a ClusteringPrefix,
     /// Where it starts, and what is open there.
     pub block: Block,
-    /// Where it ends, from the partition's start; the last block ends behind the end-of-partition byte.
+    /// Where it ends, from the partition's start; the last block ends behind the end-of-partition
+    /// byte.
     pub end: u64,
-    /// What is open behind it.
+    /// The range deletion that is open behind the block.
     pub open_behind: DeletionTime,
 }
 
@@ -159,7 +161,8 @@ impl BtiIndexWriter {
     }
 }
 
-/// Writes entries and takes samples. Held in memory: the samples, and the blocks of the current partition.
+/// Writes entries and takes samples. Held in memory: the samples, and the blocks of the current
+/// partition.
 pub struct BigIndexWriter {
     form: DeletionTimeForm,
     types: Vec<CqlType>,

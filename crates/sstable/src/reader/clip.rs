@@ -1,8 +1,9 @@
 //! Cuts what a partition holds to the slices that are wanted.
 //!
-//! Unfiltereds come in walking order (reversed: last first). Range deletions are followed as they open and close: where one
-//! is open at the edge of a slice, a marker is made there, so that what comes out is well formed by itself.
-//! "Open" is meant in walking order: walking backwards, a marker's `close` is what opens.
+//! Unfiltereds come in walking order (reversed: last first). Range deletions are followed as they
+//! open and close: where one is open at the edge of a slice, a marker is made there, so that what
+//! comes out is well formed by itself. "Open" is meant in walking order: walking backwards, a
+//! marker's `close` is what opens.
 
 use std::cmp::Ordering;
 
@@ -11,7 +12,7 @@ use rows::range_tombstones::marker_at;
 use rows::{Bound, DeletionTime, PrefixKind, RangeTombstoneMarker, Slices, Unfiltered};
 use schema::ClusteringComparator;
 
-/// What to do after an unfiltered was shown.
+/// The next step after an unfiltered was shown.
 #[derive(Debug, PartialEq)]
 pub enum Step {
     /// It lies outside; show the next.

@@ -1,8 +1,9 @@
 //! A place in the logical stream of Data.db, across chunks.
 //!
-//! What is decoded lies in a window: usually one chunk of the cache, shared, not copied. Where something crosses the
-//! end of the window, what is left of it and the next chunks are joined into a new one. A pin keeps the window from
-//! moving past a place, so that offsets behind it stay valid.
+//! What is decoded lies in a window: usually one chunk of the cache, shared, not copied. Where
+//! something crosses the end of the window, what is left of it and the next chunks are joined into
+//! a new one. A pin keeps the window from moving past a place, so that offsets behind it stay
+//! valid.
 
 use bytes::Bytes;
 use rows::codec::CodecError;
@@ -11,8 +12,8 @@ use rows::{ReadContext, ReadError};
 use super::walk::Walk;
 use crate::chunk_reader::DataFile;
 
-/// Most bytes of a row, or of a block that is read backwards, with what surrounds it; more is a damaged length. Java could not
-/// hold it either.
+/// Most bytes of a row, or of a block that is read backwards, with what surrounds it; more is a
+/// damaged length. Java could not hold it either.
 const WINDOW_LENGTH_MAX: u64 = 1 << 31;
 
 /// A position with what surrounds it.
@@ -38,7 +39,7 @@ impl DataCursor {
         self.position
     }
 
-    /// What stands at the position is at hand.
+    /// Whether the bytes at the position are in memory.
     pub fn is_in_window(&self) -> bool {
         self.position >= self.window_start && self.position - self.window_start < self.window.len() as u64
     }
@@ -88,7 +89,8 @@ impl DataCursor {
         Ok(())
     }
 
-    /// Joins what is still needed of the window with as many chunks as it takes already, at least one.
+    /// Joins what is still needed of the window with as many chunks as it takes already, at least
+    /// one.
     fn extend(&mut self, data: &DataFile) -> Result<(), ReadError> {
         let keep_from = self.pin.unwrap_or(self.position).max(self.window_start);
         let chunk_length = data.chunk_length() as u64;
@@ -114,7 +116,8 @@ impl DataCursor {
         Ok(())
     }
 
-    /// Decodes what stands at the position and moves behind it. `decode` may run again on more bytes.
+    /// Decodes what stands at the position and moves behind it. `decode` may run again on more
+    /// bytes.
     #[inline]
     pub fn decode<T>(
         &mut self,

@@ -1,7 +1,9 @@
-//! What EXPLAIN asks of an SSTable: how many blocks of a partition can hold what is asked for and, when it is read, how many were read.
+//! The questions of EXPLAIN to an SSTable: how many blocks of a partition can hold what is asked
+//! for and, when it is read, how many were read.
 //!
-//! Both are counted by walking the row index from block to block; nothing of it runs on the usual path. A partition without row index
-//! is one block. Blocks that are read backwards are counted by the reader itself, as each is loaded whole.
+//! Both are counted by walking the row index from block to block; nothing of it runs on the usual
+//! path. A partition without row index is one block. Blocks that are read backwards are counted by
+//! the reader itself, as each is loaded whole.
 
 use rows::report::BlockCount;
 use rows::{ReadCommand, ReadContext, ReadError, ReadMode, Slices};
@@ -15,8 +17,9 @@ use crate::index::{Block, Blocks, PartitionPosition, RowIndex};
 use crate::resolved::Resolved;
 
 impl SSTable {
-    /// The blocks of a partition, and how many of them can hold something of the slices. None: the partition is not here. Where there is
-    /// no row index the data is not looked at, so it may turn out not to be.
+    /// The blocks of a partition, and how many of them can hold something of the slices. None: the
+    /// partition is not here. Where there is no row index the data is not looked at, so it may turn
+    /// out not to be.
     pub fn blocks_of(&self, key: &DecoratedKey, slices: &Slices) -> Result<Option<BlockCount>, ReadError> {
         match self.find(key, KeyHash::of(&key.key), ReadMode::Background)? {
             None => Ok(None),
@@ -92,8 +95,9 @@ impl Visits {
         count
     }
 
-    /// Blocks from `first` on that begin before `end` and have not been counted, and the offset of the last. What is wrong with the index
-    /// the reader says itself. Nothing, when none of the first was read.
+    /// Blocks from `first` on that begin before `end` and have not been counted, and the offset of
+    /// the last. What is wrong with the index the reader says itself. Nothing, when none of the
+    /// first was read.
     fn run_length(&self, mut cursor: Blocks, first: Block, end: u64) -> (u64, u64) {
         if end <= first.offset {
             return (0, first.offset);

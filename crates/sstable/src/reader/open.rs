@@ -1,10 +1,12 @@
 //! Opens the files of an SSTable.
 //!
-//! What must be there: Data.db, Statistics.db, the index (Partitions.db and Rows.db, or Index.db), and CompressionInfo.db where TOC.txt
-//! or the statistics say that the data is compressed. What can be done without, with a note: Filter.db (every key may be here), CRC.db
-//! (uncompressed data goes unchecked), Summary.db (made again; see `SSTable::keep_made_summary`). Digest.crc32 is not looked at, TOC.txt only for the above.
-//! Agrees with `org.apache.cassandra.io.sstable.format.{big.BigSSTableReaderLoadingBuilder,bti.BtiTableReaderLoadingBuilder,StatsComponent,
-//! CompressionInfoComponent}`, which also write anew what was missing.
+//! What must be there: Data.db, Statistics.db, the index (Partitions.db and Rows.db, or Index.db),
+//! and CompressionInfo.db where TOC.txt or the statistics say that the data is compressed. What can
+//! be done without, with a note: Filter.db (every key may be here), CRC.db (uncompressed data goes
+//! unchecked), Summary.db (made again; see `SSTable::keep_made_summary`). Digest.crc32 is not
+//! looked at, TOC.txt only for the above. Agrees with
+//! `org.apache.cassandra.io.sstable.format.{StatsComponent,CompressionInfoComponent}` and
+//! `…format.{big.BigSSTableReaderLoadingBuilder,bti.BtiTableReaderLoadingBuilder}`, which also write anew what was missing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,8 +30,8 @@ use crate::resolved::Resolved;
 use crate::statistics::{LOCAL_PARTITIONER, MURMUR3_PARTITIONER, Statistics, parse_type};
 use crate::version::Format;
 
-/// Longest component that is read whole. The largest is a filter; of 10 bits a key this has a thousand
-/// million keys.
+/// Longest component that is read whole. The largest is a filter; of 10 bits a key this has a
+/// thousand million keys.
 const WHOLE_FILE_MAX: u64 = 4 << 30;
 
 struct Opening<'a> {
@@ -87,7 +89,8 @@ pub(super) fn open(
     Ok(SSTable { shared: Arc::new(shared), schema: Arc::new(resolved) })
 }
 
-/// The keys at the ends of the index, and how many there are, have no checksum; in the statistics they have. Fewer would hide partitions.
+/// The keys at the ends of the index, and how many there are, have no checksum; in the statistics
+/// they have. Fewer would hide partitions.
 fn check_keys(statistics: &Statistics, index: &Index) -> Result<(), Malformed> {
     let (stats, (first, last)) = (&statistics.stats, index.ends());
     for (name, known, found) in [("first", &stats.first_key, first), ("last", &stats.last_key, last)] {
@@ -103,7 +106,8 @@ fn check_keys(statistics: &Statistics, index: &Index) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The key's type in the header does not say by what keys of collections are ordered; the schema does, where it is known.
+/// The key's type in the header does not say by what keys of collections are ordered; the schema
+/// does, where it is known.
 fn key_order(statistics: &Statistics, table: &TableMetadata, path: &Path) -> Result<KeyOrder, Error> {
     match (statistics.partitioner.as_str(), &table.local_order) {
         (MURMUR3_PARTITIONER, None) => Ok(KeyOrder::Murmur3),
@@ -128,8 +132,8 @@ impl Opening<'_> {
         self.notes.push(format!("{}: {what}", self.descriptor.path(component).display()));
     }
 
-    /// The whole component, which stays in memory: filter, chunk offsets and checksums are asked for
-    /// with each read.
+    /// The whole component, which stays in memory: filter, chunk offsets and checksums are asked
+    /// for with each read.
     fn whole(&self, component: Component) -> Result<Bytes, Error> {
         let path = self.descriptor.path(component);
         let file = self.disk.open_read(&path).map_err(|error| Error::open(&path, error))?;

@@ -1,8 +1,11 @@
-//! Reads one partition after another: its head, then its rows and markers within slices, forwards or backwards.
+//! Reads one partition after another: its head, then its rows and markers within slices, forwards
+//! or backwards.
 //!
-//! Forwards: at each slice the row index, where there is one, gives the block to begin in, unless the slice is a few rows away; rows
-//! before the slice are passed over by their sizes alone. Backwards: block after block from the last; of a block the starts of its
-//! unfiltereds are found first, then, among them, where the slice begins; from there it is decoded. At most one block is in memory.
+//! Forwards: at each slice the row index, where there is one, gives the block to begin in, unless
+//! the slice is a few rows away; rows before the slice are passed over by their sizes alone.
+//! Backwards: block after block from the last; of a block the starts of its unfiltereds are found
+//! first, then, among them, where the slice begins; from there it is decoded. At most one block is
+//! in memory.
 
 mod backwards;
 
@@ -25,10 +28,12 @@ use super::walk::Walk;
 use crate::error::{IndexError, Malformed};
 use crate::index::{Blocks, PartitionPosition, RowIndex};
 
-/// Unfiltereds that an inline read may pass over before it gives the matter to the background: a few tenths of a millisecond.
+/// Unfiltereds that an inline read may pass over before it gives the matter to the background: a
+/// few tenths of a millisecond.
 const INLINE_PASSED_MAX: u32 = 32 << 10;
 
-/// The next slice is first looked for in so many rows behind the one before, as far as they are at hand.
+/// The next slice is first looked for in so many rows behind the one before, as far as they are at
+/// hand.
 const NEAR_ROWS: u32 = 7;
 
 pub(super) struct PartitionReader {
@@ -188,7 +193,8 @@ impl PartitionReader {
         self.sstable.index_error(error, self.sstable.shared.index.rows_component())
     }
 
-    /// Where in the data the next unfiltered begins (walking forwards); behind the head of a partition, its first.
+    /// Where in the data the next unfiltered begins (walking forwards); behind the head of a
+    /// partition, its first.
     pub fn position(&self) -> u64 {
         self.cursor.position()
     }
@@ -239,7 +245,8 @@ impl PartitionReader {
         Ok(self.next()?.map(MaybeEncoded::Decoded))
     }
 
-    /// Passes over tombstones in the slice that the walk is in, at most `most`, without taking them apart.
+    /// Passes over tombstones in the slice that the walk is in, at most `most`, without taking them
+    /// apart.
     pub fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
         if self.ended || self.held.is_some() || !self.clip.is_inside() {
             return Ok(0);
@@ -292,7 +299,8 @@ impl PartitionReader {
         Ok(true)
     }
 
-    /// Whether the awaited slice can be gone on to without the row index. Walking forwards, passes over the rows between where they are few.
+    /// Whether the awaited slice can be gone on to without the row index. Walking forwards, passes
+    /// over the rows between where they are few.
     fn is_near(&mut self) -> Result<bool, ReadError> {
         if let Some(held) = &self.held {
             return Ok(self.clip.has_reached(held));

@@ -72,8 +72,8 @@ impl SSTableStream {
 }
 
 impl SSTableStream {
-    /// Where in the uncompressed data the next unfiltered begins; behind the head of a partition, its first. For tools that
-    /// name places: meaningful in a scan of everything.
+    /// Where in the uncompressed data the next unfiltered begins; behind the head of a partition,
+    /// its first. For tools that name places: meaningful in a scan of everything.
     pub fn position(&self) -> u64 {
         self.reader.position()
     }
@@ -101,7 +101,8 @@ impl PartitionStream for SSTableStream {
             let next = next.map_err(|error| self.reader.sstable().partitions_error(error))?;
             let Some(position) = next else { return Ok(None) };
             let Some(head) = self.reader.open(position, None)? else { return Ok(None) };
-            // nodes of a damaged trie may share children: few bytes of it would give partitions without end
+            // nodes of a damaged trie may share children: few bytes of it would give partitions
+            // without end
             let sstable = self.reader.sstable();
             if sstable.has_tokens() && self.last.as_ref().is_some_and(|last| *last >= head.key) {
                 let what = format!("the partition of key {:02x?} is out of order", &head.key.key[..]);

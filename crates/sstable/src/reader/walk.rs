@@ -1,7 +1,8 @@
 //! Whether the chunks that a reader takes go to the cache.
 //!
-//! Those of short reads do. A scan of a file that is large against the cache, and a read that has come along a run of
-//! [`CACHED_RUN_MAX`] chunks, want each chunk once: they read around the cache, ahead of where they are.
+//! Those of short reads do. A scan of a file that is large against the cache, and a read that has
+//! come along a run of [`CACHED_RUN_MAX`] chunks, want each chunk once: they read around the cache,
+//! ahead of where they are.
 
 use bytes::Bytes;
 use rows::{ReadContext, ReadError};
@@ -9,10 +10,12 @@ use rows::{ReadContext, ReadError};
 use crate::chunk_reader::DataFile;
 use crate::read_ahead::ReadAhead;
 
-/// Chunks side by side that a read offers to the cache; the following ones it does not. A page of a result is shorter.
+/// Chunks side by side that a read offers to the cache; the following ones it does not. A page of a
+/// result is shorter.
 const CACHED_RUN_MAX: u32 = 32;
 
-/// A chunk that is not further than this from the one before belongs to the same run: readers go a little back and forth.
+/// A chunk that is not further than this from the one before belongs to the same run: readers go a
+/// little back and forth.
 const NEAR: u64 = 4;
 
 /// The way of a reader from chunk to chunk.

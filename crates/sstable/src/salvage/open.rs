@@ -1,4 +1,5 @@
-//! Opens the components of an SSTable as far as they can be; what is missing or damaged is done without, or made anew.
+//! Opens the components of an SSTable as far as they can be; what is missing or damaged is done
+//! without, or made anew.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::version::Version;
 /// Length of the chunks of uncompressed data whose CRC.db is lost.
 const PLAIN_CHUNK: usize = 64 * 1024;
 
-/// What rows are read with.
+/// The parts that reading rows needs.
 pub struct Opened {
     pub version: Version,
     pub table: Arc<TableMetadata>,

@@ -16,7 +16,8 @@ use crate::version::Version;
 
 /// A partition being read.
 ///
-/// An opening marker is given once what follows it was read: behind it damage cannot be told from the deletion's end.
+/// An opening marker is given once what follows it was read: behind it damage cannot be told from
+/// the deletion's end.
 #[derive(Debug)]
 pub struct OpenPartition {
     key: DecoratedKey,
@@ -33,7 +34,8 @@ pub struct OpenPartition {
     last: Option<ClusteringPrefix>,
     /// The range deletion open behind what was given.
     open: Option<DeletionTime>,
-    /// The range deletion open at the block that reading goes on with: to be opened before what comes next.
+    /// The range deletion open at the block that reading goes on with: to be opened before what
+    /// comes next.
     reopen: Option<DeletionTime>,
     /// A part of it is lost.
     cut: bool,
@@ -138,7 +140,8 @@ impl OpenPartition {
         unfiltered
     }
 
-    /// What was decoded at `here`, made to fit what was given before: in order, and range deletions well formed.
+    /// Fits the unfiltered that was decoded at `here` to those given before: in order, and range
+    /// deletions well formed.
     fn admit(
         &mut self,
         files: &Opened,
@@ -171,7 +174,7 @@ impl OpenPartition {
         }
     }
 
-    /// What closes here may never have been opened, or was closed where damage began.
+    /// A range that closes here may never have been opened, or was closed where damage began.
     fn admit_marker(&mut self, marker: RangeTombstoneMarker) -> Option<Unfiltered> {
         let open = self.delayed.as_ref().map_or(self.open, |delayed| delayed.open);
         let before = marker.position.kind.side() < 0;

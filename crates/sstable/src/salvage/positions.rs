@@ -1,5 +1,5 @@
-//! Where partitions begin, as the index says, and where the blocks of large partitions do: read along with the data, never as a
-//! whole. An index that turns out damaged is used up to there.
+//! Where partitions begin, as the index says, and where the blocks of large partitions do: read
+//! along with the data, never as a whole. An index that turns out damaged is used up to there.
 
 use std::sync::Arc;
 
@@ -88,7 +88,8 @@ impl Positions {
         self.next = next;
     }
 
-    /// The first partition that begins behind `start` and not before `to`; None: the index does not say.
+    /// The first partition that begins behind `start` and not before `to`; None: the index does not
+    /// say.
     pub fn after(&mut self, start: u64, to: u64, report: &mut SalvageReport) -> Option<u64> {
         while self.next.is_some_and(|next| next.0 <= start) {
             self.advance(report);
@@ -105,7 +106,8 @@ impl Positions {
         std::mem::take(&mut self.passed)
     }
 
-    /// The first block of the partition at `start` that begins at `offset` from there or behind, but not its end.
+    /// The first block of the partition at `start` that begins at `offset` from there or behind,
+    /// but not its end.
     pub fn block_after(&mut self, start: u64, offset: u64) -> Option<Block> {
         let mut ignored = SalvageReport::default();
         while self.next.is_some_and(|next| next.0 < start) {

@@ -1,4 +1,4 @@
-//! What a salvage gave and what it did not.
+//! The report of a salvage: rows that it gave and rows that are lost.
 
 use bytes::Bytes;
 use types::DecoratedKey;
@@ -15,11 +15,11 @@ pub struct Lost {
     pub to: u64,
     /// Partition keys that are known to be in it, wholly or in part.
     pub keys: Vec<Bytes>,
-    /// What is wrong.
+    /// The defect.
     pub why: String,
 }
 
-/// What a salvage gave and what it did not.
+/// Counts of rows that a salvage gave, and of lost ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SalvageReport {
     /// Partitions given, those that are given in part included.
@@ -28,7 +28,8 @@ pub struct SalvageReport {
     pub rows: u64,
     /// Range tombstone markers given.
     pub markers: u64,
-    /// Partitions that were set aside because they are out of order; they are given by a later pass.
+    /// Partitions that were set aside because they are out of order; they are given by a later
+    /// pass.
     pub out_of_order: u64,
     /// Of the partitions given, those of which a part is lost.
     pub partitions_cut: u64,
@@ -42,7 +43,7 @@ pub struct SalvageReport {
     pub lost: Vec<Lost>,
     /// Places beyond those listed.
     pub lost_unlisted: u64,
-    /// What is wrong with components other than Data.db, and what that means.
+    /// Defects of components other than Data.db, and their consequences.
     pub notes: Vec<String>,
     /// Rows that Statistics.db says there are.
     pub rows_expected: Option<u64>,
@@ -65,7 +66,7 @@ impl SalvageReport {
         self.lose_bytes(from, to, key, why);
     }
 
-    /// What is lost touches what was lost before: one place.
+    /// Notes lost bytes; where they touch those lost before, the two are one place.
     pub(super) fn lose_bytes(&mut self, from: u64, to: u64, key: Option<&DecoratedKey>, why: &str) {
         self.bytes_lost += to.saturating_sub(from);
         let key = key.map(|key| Bytes::copy_from_slice(&key.key));

@@ -1,8 +1,9 @@
 //! Finds where a partition begins when nothing says so: by what a partition looks like.
 //!
-//! A key that is valid for its type and above the last one; a deletion within the ranges that Statistics.db has; then an
-//! unfiltered that tells its distance to the partition's start rightly, fills its size exactly, and is followed by another such or
-//! the partition's end. A partition without rows must be followed by one that is recognised, or by the end of the data.
+//! A key that is valid for its type and above the last one; a deletion within the ranges that
+//! Statistics.db has; then an unfiltered that tells its distance to the partition's start rightly,
+//! fills its size exactly, and is followed by another such or the partition's end. A partition
+//! without rows must be followed by one that is recognised, or by the end of the data.
 
 use bytes::Bytes;
 use rows::DeletionTime;
@@ -104,7 +105,8 @@ fn is_plausible(files: &Opened, deletion: &DeletionTime) -> bool {
             && (stats.min_local_deletion_time..=stats.max_local_deletion_time).contains(&deletion.local_deletion_time)
 }
 
-/// A partition begins here, or a run of partitions without rows before one with rows, or before the end of the data.
+/// A partition begins here, or a run of partitions without rows before one with rows, or before the
+/// end of the data.
 fn looks_like_head(
     files: &Opened,
     bytes: &Bytes,

@@ -14,7 +14,7 @@ const LENGTH_MAX: u64 = 1 << 30;
 pub struct Damage {
     /// Nothing before this offset can be read.
     pub to: u64,
-    /// What is wrong.
+    /// The defect.
     pub what: String,
 }
 

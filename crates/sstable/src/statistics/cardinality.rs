@@ -1,9 +1,10 @@
-//! Sketch of how many distinct partition keys there are: HyperLogLog++ with p = 13 and sparse precision 25, fed with
-//! 64-bit Murmur2 hashes.
+//! Sketch of how many distinct partition keys there are: HyperLogLog++ with p = 13 and sparse
+//! precision 25, fed with 64-bit Murmur2 hashes.
 //!
-//! Bytes, with LEB128 varints: `i32 -2, varint 13, varint 25`, then sparse: `varint 1, varint count`, each encoded hash as
-//! the difference from the one before; dense: `varint 0, varint length`, 32-bit words of six 5-bit registers.
-//! Gives the bytes that `com.clearspring.analytics.stream.cardinality.HyperLogLogPlus` gives Cassandra.
+//! Bytes, with LEB128 varints: `i32 -2, varint 13, varint 25`, then sparse: `varint 1, varint
+//! count`, each encoded hash as the difference from the one before; dense: `varint 0, varint
+//! length`, 32-bit words of six 5-bit registers. Gives the bytes that
+//! `com.clearspring.analytics.stream.cardinality.HyperLogLogPlus` gives Cassandra.
 
 /// Registers: 2^13.
 const PRECISION: u32 = 13;
@@ -212,7 +213,8 @@ impl Cardinality {
     }
 }
 
-/// Joins two lists; of entries with one index the smaller stays. Order is by encoded value, as the origin has it.
+/// Joins two lists; of entries with one index the smaller stays. Order is by encoded value, as the
+/// origin has it.
 fn merge_sorted(a: &[i32], b: &[i32]) -> Vec<i32> {
     let mut out = Vec::with_capacity(a.len() + b.len());
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());

@@ -1,4 +1,5 @@
-//! Gathers [`Stats`] from what is written. Agrees with `org.apache.cassandra.io.sstable.metadata.MetadataCollector` and
+//! Gathers [`Stats`] from what is written. Agrees with
+//! `org.apache.cassandra.io.sstable.metadata.MetadataCollector` and
 //! `org.apache.cassandra.db.rows.Rows.collectStats`.
 
 use std::cmp::Ordering;
@@ -172,8 +173,9 @@ impl StatsCollector {
         marker.close.iter().chain(&marker.open).for_each(|deletion| self.deletion(deletion));
     }
 
-    /// A partition ends; `first` and `last` are the ends of its rows and markers. Gives the number of its tombstones: deletions of the
-    /// partition, of rows, of ranges (a boundary is two), of collections and of cells, and what has expired.
+    /// A partition ends; `first` and `last` are the ends of its rows and markers. Gives the number
+    /// of its tombstones: deletions of the partition, of rows, of ranges (a boundary is two), of
+    /// collections and of cells, and what has expired.
     pub fn end_partition(
         &mut self,
         key: &[u8],
@@ -194,7 +196,7 @@ impl StatsCollector {
         tombstones
     }
 
-    /// What was gathered.
+    /// Ends the collection and gives the statistics.
     pub fn finish(mut self) -> (Stats, Cardinality) {
         if self.stats.min_ttl == u32::MAX {
             self.stats.min_ttl = 0;

@@ -1,7 +1,9 @@
-//! The serialization header: bases of the deltas in Data.db, and the columns that rows may have, by name and type.
+//! The serialization header: bases of the deltas in Data.db, and the columns that rows may have, by
+//! name and type.
 //!
-//! A reader maps the columns to those of the schema by name; what the schema never had is decoded with the type written here
-//! and passed over, as is what it has dropped where it is not newer than the drop. Agrees with `org.apache.cassandra.db.SerializationHeader`.
+//! A reader maps the columns to those of the schema by name; what the schema never had is decoded
+//! with the type written here and passed over, as is what it has dropped where it is not newer than
+//! the drop. Agrees with `org.apache.cassandra.db.SerializationHeader`.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +117,7 @@ impl HeaderComponent {
         out
     }
 
-    /// What rows are decoded against, for a table as its schema is now.
+    /// The header that rows are decoded against, for a table as its schema is now.
     pub fn resolve(&self, table: &TableMetadata) -> Result<Header, Malformed> {
         let clustering = self.clustering.iter().map(|ty| parse_type(ty)).collect::<Result<Vec<_>, _>>()?;
         if clustering.len() != table.clustering.len() {
@@ -133,7 +135,8 @@ impl HeaderComponent {
 }
 
 impl HeaderComponent {
-    /// A table as the header knows it, for tools without schema: key columns get names by their position.
+    /// A table as the header knows it, for tools without schema: key columns get names by their
+    /// position.
     pub fn table(&self, keyspace: &str, name: &str) -> Result<TableMetadata, Malformed> {
         let mut specs = Vec::new();
         let mut add = |name: String, kind, position, ty, reversed| {

@@ -1,7 +1,7 @@
 //! Estimated histogram: counts in buckets whose limits grow by a fifth.
 //!
-//! Agrees with `org.apache.cassandra.utils.EstimatedHistogram` and its serializer: the first limit is written twice, so that
-//! each count, overflow included, stands beside the limit below it.
+//! Agrees with `org.apache.cassandra.utils.EstimatedHistogram` and its serializer: the first limit
+//! is written twice, so that each count, overflow included, stands beside the limit below it.
 
 use stdx::{Cursor, put_i64, put_u32, put_u64};
 

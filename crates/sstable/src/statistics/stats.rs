@@ -1,6 +1,6 @@
-//! The stats component: ranges of timestamps, deletion times, TTLs and clusterings, counts, histograms, repair state,
-//! commit log positions. Field by field as docs/formats, "STATS"; agrees with
-//! `org.apache.cassandra.io.sstable.metadata.StatsMetadata`.
+//! The stats component: ranges of timestamps, deletion times, TTLs and clusterings, counts,
+//! histograms, repair state, commit log positions. Field by field as docs/formats, "STATS"; agrees
+//! with `org.apache.cassandra.io.sstable.metadata.StatsMetadata`.
 
 use bytes::Bytes;
 use rows::codec::{DeletionTimeForm, get_clustering_values, put_clustering_values, signed_seconds};
@@ -36,7 +36,7 @@ impl CommitLogPosition {
     }
 }
 
-/// What is known of the content.
+/// Statistics of the content.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stats {
     /// Bytes of partitions.
@@ -67,7 +67,8 @@ pub struct Stats {
     pub repaired_at: i64,
     /// Type expressions of the clustering columns; empty before `oa`.
     pub clustering_types: Vec<String>,
-    /// From the first to the last row or range tombstone bound of any partition, in clustering order.
+    /// From the first to the last row or range tombstone bound of any partition, in clustering
+    /// order.
     pub covered: Slice,
     /// Holds counter shards that are not global.
     pub has_legacy_counter_shards: bool,
@@ -193,7 +194,8 @@ impl Stats {
         put_u32(out_ref, self.min_ttl);
         put_u32(out_ref, self.max_ttl);
         put_f64(out_ref, self.compression_ratio);
-        // Cassandra reserves more for some fields than it fills, and so do its files: zeros behind the last field
+        // Cassandra reserves more for some fields than it fills, and so do its files: zeros behind
+        // the last field
         let mut reserved = self.tombstones.write(out_ref, version.deletion_times());
         put_u32(out_ref, self.level);
         put_i64(out_ref, self.repaired_at);
@@ -262,7 +264,8 @@ fn commit_log_intervals(
     Ok(intervals)
 }
 
-/// Before `oa`: the values up to the first that is absent. Gives how many bytes the absent ones have reserved.
+/// Before `oa`: the values up to the first that is absent. Gives how many bytes the absent ones
+/// have reserved.
 fn write_values(out: &mut Vec<u8>, bound: &ClusteringPrefix) -> usize {
     let present = bound.values.iter().take_while(|value| value.is_some()).count();
     put_u32(out, present as u32);
@@ -297,7 +300,8 @@ fn covered_slice(body: &Bytes, cursor: &mut Cursor<'_>) -> Result<(Vec<String>, 
     Ok((expressions, Slice { start, end }))
 }
 
-/// Before `oa`: the least and the greatest value of each column. What they cover is at most this slice.
+/// Before `oa`: the least and the greatest value of each column. What they cover is at most this
+/// slice.
 fn covered_values(cursor: &mut Cursor<'_>) -> Result<Slice, Malformed> {
     let mut values = || -> Result<ClusteringValues, Malformed> {
         let mut values = ClusteringValues::new();

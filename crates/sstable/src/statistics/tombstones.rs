@@ -1,7 +1,10 @@
-//! Histogram of the times at which tombstones may go: local deletion times of deletions and of what expires.
+//! Histogram of the times at which tombstones may go: local deletion times of deletions and of what
+//! expires.
 //!
-//! Times are rounded up to a minute; beyond [`BINS_MAX`] distinct ones the two nearest are joined at their weighted mean.
-//! Agrees with `org.apache.cassandra.utils.streamhist.StreamingTombstoneHistogramBuilder` and `TombstoneHistogram`.
+//! Times are rounded up to a minute; beyond [`BINS_MAX`] distinct ones the two nearest are joined
+//! at their weighted mean. Agrees with
+//! `org.apache.cassandra.utils.streamhist.StreamingTombstoneHistogramBuilder` and
+//! `TombstoneHistogram`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +15,8 @@ use crate::error::Malformed;
 
 /// Bins of a finished histogram.
 const BINS_MAX: usize = 100;
-/// More bins than this in a file are a sign of corruption: Cassandra writes [`BINS_MAX`] unless told otherwise.
+/// More bins than this in a file are a sign of corruption: Cassandra writes [`BINS_MAX`] unless
+/// told otherwise.
 const BINS_READ_MAX: u32 = 100_000;
 /// Distinct times that are kept until joined.
 const SPOOL_MAX: usize = 1000;
@@ -70,8 +74,8 @@ impl TombstoneHistogram {
         self.bins.iter().map(|(time, count)| (*time, *count))
     }
 
-    /// About how many tombstones have a time up to `time`: what a compaction could drop then. A bin counts in part
-    /// when `time` lies between it and the one before.
+    /// About how many tombstones have a time up to `time`: what a compaction could drop then. A bin
+    /// counts in part when `time` lies between it and the one before.
     pub fn sum(&self, time: i64) -> f64 {
         let mut sum = 0.0;
         let mut previous: Option<(i64, f64)> = None;
@@ -89,7 +93,8 @@ impl TombstoneHistogram {
         sum
     }
 
-    /// Signed: points are doubles and counts longs. Times that are none are as late as the form can say.
+    /// Signed: points are doubles and counts longs. Times that are none are as late as the form can
+    /// say.
     pub(super) fn read(cursor: &mut Cursor<'_>, form: DeletionTimeForm) -> Result<Self, Malformed> {
         cursor.u32()?;
         let at = cursor.position() as u64;

@@ -1,7 +1,9 @@
-//! One trie node in its sixteen forms: reading by checked access, and the choice of form, size and bytes for writing.
+//! One trie node in its sixteen forms: reading by checked access, and the choice of form, size and
+//! bytes for writing.
 //!
-//! First byte: form in the high nibble, payload flags in the low one (0 = no payload; forms 1 and 3 keep part of the
-//! distance there and have none). Agrees with `org.apache.cassandra.io.tries.TrieNode`.
+//! First byte: form in the high nibble, payload flags in the low one (0 = no payload; forms 1 and 3
+//! keep part of the distance there and have none). Agrees with
+//! `org.apache.cassandra.io.tries.TrieNode`.
 
 use crate::error::Malformed;
 
@@ -28,8 +30,8 @@ fn is_sparse(form: u8) -> bool {
     (5..=9).contains(&form)
 }
 
-/// A node in the page that holds it. Children are given by their positions in the file: they may be in
-/// other pages.
+/// A node in the page that holds it. Children are given by their positions in the file: they may be
+/// in other pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'a> {
     position: u64,
@@ -240,7 +242,8 @@ fn packed_len(count: usize, form: u8) -> usize {
     (count * FORM_BITS[usize::from(form)]).div_ceil(8)
 }
 
-/// What decides the form of a node: its transitions, the greatest distance to a child, and whether it has a payload.
+/// The facts that decide the form of a node: its transitions, the greatest distance to a child, and
+/// whether it has a payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub children: usize,

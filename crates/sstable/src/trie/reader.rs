@@ -1,7 +1,7 @@
 //! Searches in a written trie: by key, by floor, and walking in order both ways.
 //!
-//! Keys order as byte strings, a prefix before what extends it. Every position comes from bytes that are not trusted; since
-//! pointers only go backwards a walk always ends.
+//! Keys order as byte strings, a prefix before what extends it. Every position comes from bytes
+//! that are not trusted; since pointers only go backwards a walk always ends.
 
 use bytes::Bytes;
 
@@ -39,12 +39,12 @@ impl Trie {
         Ok(self)
     }
 
-    /// What `read` makes of the deepest node with a payload on the path of `key`: for tries of unique
-    /// prefixes the only candidate for it.
+    /// Gives `read` the deepest node with a payload on the path of `key`, and returns its result:
+    /// for tries of unique prefixes the only candidate for it.
     ///
-    /// The way goes down only, so one page is held beside that of the root, and neither is shared with
-    /// other threads more than it must be: no count of references is touched but those of pages that
-    /// come from the cache.
+    /// The way goes down only, so one page is held beside that of the root, and neither is shared
+    /// with other threads more than it must be: no count of references is touched but those of
+    /// pages that come from the cache.
     #[inline]
     pub fn longest_prefix<T>(
         &self,
@@ -201,7 +201,8 @@ impl TrieCursor {
         Ok(false)
     }
 
-    /// Goes to the greatest entry that is not greater than `key`; false: there is none, and the cursor is at no entry.
+    /// Goes to the greatest entry that is not greater than `key`; false: there is none, and the
+    /// cursor is at no entry.
     pub fn floor(&mut self, key: &[u8]) -> Result<bool, IndexError> {
         self.start();
         // the best so far: how much of the path leads to it, and the lesser child to go on with

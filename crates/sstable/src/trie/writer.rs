@@ -1,9 +1,10 @@
 //! Writes a trie from keys in ascending order, holding only what is not yet placed.
 //!
-//! A node is complete when a key comes that does not pass through it. While the node and its unplaced branches fit a page
-//! they wait; when they no longer do, the branches of its children are placed, each time the largest that fits the rest of
-//! the page, with padding to the next page where none does. So a lookup touches few pages. Memory is bounded by
-//! the path of the last key and a page per level.
+//! A node is complete when a key comes that does not pass through it. While the node and its
+//! unplaced branches fit a page they wait; when they no longer do, the branches of its children are
+//! placed, each time the largest that fits the rest of the page, with padding to the next page
+//! where none does. So a lookup touches few pages. Memory is bounded by the path of the last key
+//! and a page per level.
 //!
 //! Must give the same bytes as `org.apache.cassandra.io.tries.IncrementalTrieWriterPageAware`.
 
@@ -12,11 +13,12 @@ use smallvec::SmallVec;
 use super::PAGE_SIZE;
 use super::node::{Shape, put_node};
 
-/// Output that knows its place in the file. Its owner moves full bytes away with [`PagedBuffer::take`].
+/// Output that knows its place in the file. Its owner moves full bytes away with
+/// [`PagedBuffer::take`].
 #[derive(Debug, Default)]
 pub struct PagedBuffer {
     base: u64,
-    /// What is not taken yet.
+    /// Bytes that are not taken yet.
     pub bytes: Vec<u8>,
 }
 
@@ -44,7 +46,7 @@ impl PagedBuffer {
     }
 }
 
-/// What a node carries: four bits of flags, not 0, and bytes.
+/// The payload of a node: four bits of flags, not 0, and bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Payload {
     /// Low nibble of the node's first byte.
@@ -63,7 +65,8 @@ struct Pending {
     /// Bytes of its unplaced descendants.
     branch_size: usize,
     node_size: usize,
-    /// A descendant that is not a child has children in other pages: sizes must be computed again when placed.
+    /// A descendant that is not a child has children in other pages: sizes must be computed again
+    /// when placed.
     far_in_branch: bool,
     /// A child lies in another page.
     far_children: bool,
@@ -174,7 +177,8 @@ impl Pending {
             self.children.iter().any(|child| child.position.is_none() && (child.far_children || child.far_in_branch));
     }
 
-    /// The unplaced child with the largest branch of at most `limit` bytes; of equals the one with the greatest transition.
+    /// The unplaced child with the largest branch of at most `limit` bytes; of equals the one with
+    /// the greatest transition.
     fn largest_child(&mut self, limit: usize) -> Option<&mut Pending> {
         self.children
             .iter_mut()

@@ -1,5 +1,5 @@
-//! Files with bytes changed or cut are refused or read, never answered with a panic; and verification finds every
-//! change of Data.db.
+//! Files with bytes changed or cut are refused or read, never answered with a panic; and
+//! verification finds every change of Data.db.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The files of Cassandra: `testdata/fixtures` of the repository, or a folder of the same layout that HELENUS_FIXTURES names.
+//! The files of Cassandra: `testdata/fixtures` of the repository, or a folder of the same layout
+//! that HELENUS_FIXTURES names.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ pub const VERSIONS: [&str; 3] = ["nb", "oa", "da"];
 /// All that are read; a folder that HELENUS_FIXTURES names may have them.
 pub const READABLE: [&str; 9] = ["ma", "mb", "mc", "md", "me", "na", "nb", "oa", "da"];
 
-/// All SSTables of these versions. Those of legacy indexes have another partitioner and are left out.
+/// All SSTables of these versions. Those of legacy indexes have another partitioner and are left
+/// out.
 pub fn all(versions: &[&str]) -> Vec<Fixture> {
     in_directories(versions, "view_", true)
 }
@@ -70,7 +72,8 @@ pub fn root() -> PathBuf {
     }
 }
 
-/// A directory for what a test writes; kept, under a name, in the one that HELENUS_KEEP names (to show it to Cassandra's tools).
+/// A directory for what a test writes; kept, under a name, in the one that HELENUS_KEEP names (to
+/// show it to Cassandra's tools).
 pub fn output(name: &str) -> tempfile::TempDir {
     let Some(root) = std::env::var_os("HELENUS_KEEP") else { return tempfile::tempdir().unwrap() };
     std::fs::create_dir_all(&root).unwrap();
@@ -116,7 +119,7 @@ impl Fixture {
         self.descriptor.directory.join(format!("{}-cells.jsonl.gz", self.descriptor.prefix())).exists()
     }
 
-    /// What Cassandra says is in it.
+    /// The content according to Cassandra.
     pub fn golden_lines(&self) -> Vec<serde_json::Value> {
         let path = self.descriptor.directory.join(format!("{}-cells.jsonl.gz", self.descriptor.prefix()));
         let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -26,7 +26,8 @@ fn content_is_what_cassandra_says() {
     println!("{lines} lines equal");
 }
 
-/// Legacy indexes: keys in the order of the type of what is indexed, no tokens. Some were too much for Cassandra's offline reader.
+/// Legacy indexes: keys in the order of the type of what is indexed, no tokens. Some were too much
+/// for Cassandra's offline reader.
 #[test]
 fn index_tables_are_scanned() {
     let (mut tables, mut compared) = (0, 0);

@@ -1,5 +1,5 @@
-//! What a writer refuses: rows that are out of order, a range that stays open. And what is found out
-//! when an SSTable is opened after its writing: files that are not the ones that were written.
+//! A writer refuses rows that are out of order and a range that stays open. The opening after a
+//! writing finds files that are not the ones that were written.
 
 use std::collections::BTreeMap;
 use std::path::Path;

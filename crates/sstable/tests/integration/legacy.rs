@@ -1,5 +1,6 @@
-//! Versions before `nb`. The files are those of Cassandra in `nb`, rewritten by the rules of the older versions: Statistics.db without
-//! checksums and later fields, CompressionInfo.db without the greatest compressed length, the words of Filter.db turned round.
+//! Versions before `nb`. The files are those of Cassandra in `nb`, rewritten by the rules of the
+//! older versions: Statistics.db without checksums and later fields, CompressionInfo.db without the
+//! greatest compressed length, the words of Filter.db turned round.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(*bytes[at..].first_chunk().unwrap())
 }
 
-/// The components of a checksummed file, with those of STATS that a version does not have taken out.
+/// The components of a checksummed file, with those of STATS that a version does not have taken
+/// out.
 fn statistics(fixture: &Fixture, version: &str) -> Vec<u8> {
     let file = fixture.bytes(Component::Statistics);
     let count = be32(&file, 0) as usize;

@@ -1,4 +1,5 @@
-//! Each component of each format missing, empty, replaced by a directory, and cut at every place: docs/formats/sstable-damage.md, line by line.
+//! Each component of each format missing, empty, replaced by a directory, and cut at every place:
+//! docs/formats/sstable-damage.md, line by line.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::fixtures::{self, Fixture};
 
 type Content = Vec<(PartitionHead, Vec<Unfiltered>)>;
 
-/// What is done to a component.
+/// The damage to a component.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Damage {
     Missing,
@@ -19,7 +20,7 @@ enum Damage {
     Directory,
 }
 
-/// What comes of it.
+/// The expected outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Outcome {
     /// All is read as before.

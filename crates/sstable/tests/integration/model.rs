@@ -1,5 +1,6 @@
-//! Random partitions, written with small blocks and chunks, are read back whole, in slices, forwards and backwards, and over
-//! ranges of tokens; a naive filter of what was written says what must come out.
+//! Random partitions, written with small blocks and chunks, are read back whole, in slices,
+//! forwards and backwards, and over ranges of tokens; a naive filter of what was written says what
+//! must come out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -185,7 +186,7 @@ fn partitions(table: &TableMetadata, random: &mut Random) -> Vec<Partition> {
 }
 
 impl Partition {
-    /// What must come out of a slice.
+    /// The unfiltereds that a slice must give.
     fn within(&self, table: &TableMetadata, slice: &Slice) -> Vec<Unfiltered> {
         let comparator = &table.comparator;
         let rows = self.rows.iter().filter(|row| slice.contains(&row.clustering, comparator)).cloned();

@@ -1,5 +1,6 @@
-//! Reads of Cassandra's files by key, by slice and backwards, against what a scan of the whole gives: in each version, with large
-//! partitions, range tombstones across blocks, and both clustering orders.
+//! Reads of Cassandra's files by key, by slice and backwards, against what a scan of the whole
+//! gives: in each version, with large partitions, range tombstones across blocks, and both
+//! clustering orders.
 
 use rows::command::RingBound;
 use rows::{
@@ -67,7 +68,7 @@ fn ranges(unfiltereds: &[Unfiltered], comparator: &ClusteringComparator) -> Vec<
     ranges
 }
 
-/// What of the ranges lies in slices; positions by where they sort.
+/// The parts of ranges that lie in slices; positions by where they sort.
 fn cut(
     ranges: &[(Slice, DeletionTime)],
     slices: &Slices,

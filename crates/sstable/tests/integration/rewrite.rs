@@ -1,5 +1,5 @@
-//! SSTables of Cassandra, read and written again: data, index components and filter are equal byte for byte, and so are the
-//! statistics, but for what says where they come from.
+//! SSTables of Cassandra, read and written again: data, index components and filter are equal byte
+//! for byte, and so are the statistics, but for what says where they come from.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ fn row_index_block(fixture: &Fixture) -> Option<usize> {
     })
 }
 
-/// With the `min_index_interval` that Summary.db begins with: the schema is made from the statistics, which do not have it.
+/// With the `min_index_interval` that Summary.db begins with: the schema is made from the
+/// statistics, which do not have it.
 fn table(fixture: &Fixture) -> Arc<TableMetadata> {
     let mut table = (*fixture.table()).clone();
     if fixture.descriptor.format == Format::Big {
@@ -120,7 +121,7 @@ fn what_is_copied_is_equal() {
     is_equal(Way::Encoded);
 }
 
-/// What is written against other bases is the same, whether rows are copied or taken apart.
+/// Rows written against other bases are the same, whether rows are copied or taken apart.
 #[test]
 fn what_is_copied_against_other_bases_is_what_is_written_again() {
     let mut copied = 0;

@@ -1,4 +1,5 @@
-//! What a salvage gives of damaged files is what a twin, which knows where everything stands, says is undamaged.
+//! A salvage of damaged files gives the rows that a twin, which knows where everything stands,
+//! calls undamaged.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +69,8 @@ impl Copy {
     }
 }
 
-/// All of an intact file with places, by way of the salvage itself (that it equals a plain read is a test of its own).
+/// All of an intact file with places, by way of the salvage itself (that it equals a plain read is
+/// a test of its own).
 fn twins(stream: &mut SalvageStream) -> Vec<Twin> {
     let mut twins = Vec::new();
     let mut from = 0;
@@ -126,7 +128,8 @@ fn touches(report: &SalvageReport, from: u64, to: u64) -> bool {
     report.lost.iter().any(|lost| lost.from < to && from < lost.to)
 }
 
-/// What was given and what the report calls lost are all there was; nothing is given that was not there.
+/// The rows that were given and those that the report calls lost are all there were; nothing is
+/// given that was not there.
 fn check(twins: &[Twin], given: &Given, report: &SalvageReport, context: &str) {
     let mut found = 0;
     for twin in twins {

@@ -1,6 +1,6 @@
-//! Index components on a disk with sectors that cannot be read, and on one that would have to be waited
-//! for: an error that names component and offset, or `WouldBlock`, and never more than the read that
-//! met it.
+//! Index components on a disk with sectors that cannot be read, and on one that would have to be
+//! waited for: an error that names component and offset, or `WouldBlock`, and never more than the
+//! read that met it.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -14,7 +14,8 @@ use crate::resolved::Resolved;
 const STARTS: usize = 128;
 
 impl PartitionReader {
-    /// Something of what is left of the block that is read backwards stands before the awaited bound.
+    /// Something of what is left of the block that is read backwards stands before the awaited
+    /// bound.
     pub(super) fn is_in_block(&mut self) -> Result<bool, ReadError> {
         let Self { cursor, clip, sstable, starts, .. } = self;
         let (Some(bound), Some(start)) = (clip.awaited(), starts.first()) else { return Ok(false) };
@@ -29,7 +30,8 @@ impl PartitionReader {
     /// Passes over rows after the slice without decoding them.
     pub(super) fn pass_after(&mut self) -> Result<(), ReadError> {
         while (!self.starts.is_empty() || self.load_previous_block()?) && self.clip.awaited().is_some() {
-            // the deletion that is open at the slice hangs on the markers behind it: they are walked through
+            // the deletion that is open at the slice hangs on the markers behind it: they are
+            // walked through
             let passed =
                 if self.has_markers { u32::from(self.is_after(self.starts.len() - 1)?) } else { self.count_after()? };
             if passed == 0 {
@@ -58,7 +60,7 @@ impl PartitionReader {
         Ok((count - low) as u32)
     }
 
-    /// What begins at one of the starts is a row behind the awaited bound.
+    /// Whether a row that lies behind the awaited bound begins at one of the starts.
     fn is_after(&mut self, index: usize) -> Result<bool, ReadError> {
         let Self { cursor, clip, sstable, starts, .. } = self;
         let (Some(bound), Some(start)) = (clip.awaited(), starts.get(index)) else { return Ok(false) };
@@ -93,7 +95,8 @@ impl PartitionReader {
         }
     }
 
-    /// Passes over tombstones, at most `most`: of what is left of the block, then of the blocks before.
+    /// Passes over tombstones, at most `most`: of what is left of the block, then of the blocks
+    /// before.
     pub(super) fn pass_tombstones_backwards(&mut self, most: u64) -> Result<u64, ReadError> {
         let mut passed = self.pass_tombstones_of_block(most)?;
         while self.starts.is_empty() && passed < most && self.block_start.is_some() {
@@ -134,8 +137,8 @@ impl PartitionReader {
         })
     }
 
-    /// Passes over a block that holds nothing but tombstones of the slice, by a walk forwards: nobody asks where they begin. None: it holds
-    /// other things, or more than `most`.
+    /// Passes over a block that holds nothing but tombstones of the slice, by a walk forwards:
+    /// nobody asks where they begin. None: it holds other things, or more than `most`.
     fn pass_whole_block(&mut self, start: u64, end: u64, most: u64) -> Result<Option<u64>, ReadError> {
         let Self { cursor, clip, sstable, .. } = self;
         let header = &sstable.schema.header;
@@ -198,7 +201,8 @@ impl PartitionReader {
         Ok(Some((start, end)))
     }
 
-    /// Goes to the last block that can hold something of the awaited slice (or to the last block), unless the walk is there already.
+    /// Goes to the last block that can hold something of the awaited slice (or to the last block),
+    /// unless the walk is there already.
     pub(super) fn jump_backwards(&mut self, to_slice: bool) -> Result<(), ReadError> {
         let Some(entry) = &self.index else { return Ok(()) };
         let mut blocks = entry.blocks.clone();
@@ -248,7 +252,8 @@ impl PartitionReader {
     }
 }
 
-/// The block of a position with its end and the range deletion open behind it; the cursor is left at the block.
+/// The block of a position with its end and the range deletion open behind it; the cursor is left
+/// at the block.
 fn find_block(
     blocks: &mut Blocks,
     bound: Option<&Bound>,
