@@ -73,8 +73,8 @@ fn each_judge_finds_the_defect_that_it_is_there_for() {
     }
 }
 
-/// The same of judges whose subject is the node alone: its clients do something else than they write
-/// down.
+/// The same of judges whose subject is the node alone: its clients do something else than they
+/// write down.
 #[test]
 fn the_judges_of_counters_and_batches_find_what_they_are_there_for() {
     for (careless, judge) in [(Careless::CountTwice, "counted"), (Careless::SplitBatch, "atomic")] {

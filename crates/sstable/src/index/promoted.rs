@@ -3,7 +3,8 @@
 //! ```text
 //! uvint length of the partition's head; deletion-time of the partition; uvint blocks n
 //! n × { first and last position of the block; uvint offset from the partition's start;
-//!       svint width - 65536; bool, if true the deletion-time of the range open at the END of the block }
+//!       svint width - 65536; bool, if true the deletion-time of the
+//!       range open at the END of the block }
 //! n × i32 offset of each block's description from the first
 //! ```
 //! A position is `u8 kind`, then for rows the clustering values, for bounds `u16 count` and so many

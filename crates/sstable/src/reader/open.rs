@@ -6,7 +6,8 @@
 //! unchecked), Summary.db (made again; see `SSTable::keep_made_summary`). Digest.crc32 is not
 //! looked at, TOC.txt only for the above. Agrees with
 //! `org.apache.cassandra.io.sstable.format.{StatsComponent,CompressionInfoComponent}` and
-//! `…format.{big.BigSSTableReaderLoadingBuilder,bti.BtiTableReaderLoadingBuilder}`, which also write anew what was missing.
+//! `…format.{big.BigSSTableReaderLoadingBuilder,bti.BtiTableReaderLoadingBuilder}`, which
+//! also write anew what was missing.
 
 use std::path::Path;
 use std::sync::Arc;
