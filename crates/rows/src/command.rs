@@ -8,7 +8,7 @@ use bytes::Bytes;
 use schema::{ColumnId, TableMetadata};
 use types::{DecoratedKey, Token};
 
-use crate::Slices;
+use crate::{ColumnSelection, Slices};
 
 /// The partitions that a read asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,6 +103,9 @@ pub enum ColumnFilter {
     All,
     /// These columns, ascending. The liveness and the deletions of rows are always fetched.
     Some(Arc<[ColumnId]>),
+    /// The fetched columns of a selection that does not query all of them. Each source leaves out
+    /// the values that are not queried before sources are merged ([`crate::selection`]).
+    Selected(Arc<ColumnSelection>),
 }
 
 impl ColumnFilter {
@@ -112,6 +115,7 @@ impl ColumnFilter {
         match self {
             Self::All => true,
             Self::Some(ids) => ids.binary_search(&id).is_ok(),
+            Self::Selected(selection) => selection.fetches(id),
         }
     }
 }

@@ -159,6 +159,21 @@ impl<S: PartitionStream> LimitedStream<S> {
         self.partition_ended = true;
     }
 
+    /// The end of the range tombstone that is open where the partition was cut before a row: at the
+    /// row that was given last; if none was since it opened, before that row. (There Cassandra fails:
+    /// "has an open RT bound as its last item".)
+    fn closing_before(&mut self, row: &ClusteringValues) -> Option<Unfiltered> {
+        if self.last_row.is_some() || self.open.is_live() {
+            return self.closing();
+        }
+        let open = std::mem::replace(&mut self.open, DeletionTime::LIVE);
+        let marker = match self.reversed {
+            false => marker_at(row.clone(), true, Some(open), None),
+            true => marker_at(row.clone(), false, None, Some(open)),
+        };
+        marker.map(Unfiltered::Marker)
+    }
+
     /// The end of the range tombstone that is open where the partition was cut.
     fn closing(&mut self) -> Option<Unfiltered> {
         let open = std::mem::replace(&mut self.open, DeletionTime::LIVE);
@@ -213,7 +228,8 @@ impl<S: PartitionStream> PartitionStream for LimitedStream<S> {
             Some(Unfiltered::Row(row)) => {
                 if !self.counter.row(&self.table, &row.clustering, self.is_live(row)) {
                     self.partition_ended = true;
-                    return Ok(self.closing());
+                    let closing = self.closing_before(&row.clustering);
+                    return Ok(closing);
                 }
                 if !self.open.is_live() {
                     self.last_row = Some(row.clustering.clone());
@@ -401,3 +417,6 @@ impl Counter {
         !is_same
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,10 +6,11 @@
 //! newer than the cell, the liveness alone proves that the row exists, and the cell is left out
 //! altogether. Every replica must do this alike, otherwise digests of equal data differ.
 //!
-//! Agrees with `org.apache.cassandra.db.filter.ColumnFilter`, `BTreeRow.filter` and
-//! `DeserializationHelper` (CASSANDRA-10657). Cassandra judges cells of each memtable and SSTable
-//! before they are merged; here the merged row is judged. The two differ for a cell that is older
-//! than a liveness that another memtable or SSTable has.
+//! The cells of each memtable and SSTable are judged by the liveness that the row has there, before
+//! sources are merged: so does Cassandra, and judging the merged row would leave out a cell that is
+//! older than a liveness of another source. Elements of a collection in an SSTable stay whatever the
+//! liveness. Agrees with `org.apache.cassandra.db.filter.ColumnFilter`, `BTreeRow.filter`,
+//! `ComplexColumnData.filter` and `DeserializationHelper` (CASSANDRA-10657).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -99,8 +100,10 @@ impl ColumnSelection {
     /// What a query of the columns of `filter` fetches: the columns that prove that a row exists,
     /// too.
     pub fn of_query(table: &TableMetadata, filter: &ColumnFilter) -> Self {
-        if *filter == ColumnFilter::All {
-            return Self::all(table);
+        match filter {
+            ColumnFilter::All => return Self::all(table),
+            ColumnFilter::Selected(selection) => return Self::clone(selection),
+            ColumnFilter::Some(_) => {}
         }
         let fetching = match table.statics.is_empty() {
             true => Fetching::AllRegularsAndQueriedStatics,
@@ -112,6 +115,9 @@ impl ColumnSelection {
 
     /// The fetched columns as the reader of a node wants them.
     pub fn filter(&self, table: &TableMetadata) -> ColumnFilter {
+        if !self.is_whole() {
+            return ColumnFilter::Selected(Arc::new(self.clone()));
+        }
         if self.fetched == Columns::all(table) {
             return ColumnFilter::All;
         }
@@ -124,6 +130,11 @@ impl ColumnSelection {
     /// and such a cell must never be written anywhere.
     pub fn is_whole(&self) -> bool {
         self.elements.is_empty() && self.fetched == self.queried
+    }
+
+    /// Whether a column is fetched.
+    pub fn fetches(&self, id: ColumnId) -> bool {
+        self.fetched.iter().any(|fetched| fetched == id)
     }
 
     /// Whether the values of a fetched column are wanted, at least of some of its elements.
@@ -143,10 +154,23 @@ enum Part {
     QueriedElements,
 }
 
+/// The source of a stream, by which it is decided which cells stay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SelectedFrom {
+    /// A memtable.
+    Memtable,
+    /// An SSTable.
+    SSTable,
+    /// The merge of sources that were selected from already: only columns that are not fetched are
+    /// left out.
+    Merged,
+}
+
 /// A stream with the selected columns only, and without the values of those that are not queried.
 pub struct SelectedStream<S> {
     stream: S,
     table: Arc<TableMetadata>,
+    from: SelectedFrom,
     /// By column id.
     parts: Vec<Part>,
     elements: Vec<Elements>,
@@ -156,18 +180,22 @@ pub struct SelectedStream<S> {
 
 impl<S: PartitionStream> SelectedStream<S> {
     /// The selected columns of `stream`.
-    pub fn new(stream: S, table: &Arc<TableMetadata>, selection: &ColumnSelection) -> Self {
+    pub fn new(stream: S, table: &Arc<TableMetadata>, selection: &ColumnSelection, from: SelectedFrom) -> Self {
         let mut parts = vec![Part::NotFetched; usize::from(table.column_id_end())];
         let mut set = |id: ColumnId, part| {
             if let Some(place) = parts.get_mut(usize::from(id.0)) {
                 *place = part;
             }
         };
-        selection.fetched.iter().for_each(|id| set(id, Part::Fetched));
-        selection.queried.iter().for_each(|id| set(id, Part::Queried));
-        selection.elements.iter().for_each(|elements| set(elements.column, Part::QueriedElements));
+        if from == SelectedFrom::Merged {
+            selection.fetched.iter().for_each(|id| set(id, Part::Queried));
+        } else {
+            selection.fetched.iter().for_each(|id| set(id, Part::Fetched));
+            selection.queried.iter().for_each(|id| set(id, Part::Queried));
+            selection.elements.iter().for_each(|elements| set(elements.column, Part::QueriedElements));
+        }
         let fetches_all = selection.fetching != Fetching::OnlyQueried;
-        Self { stream, table: Arc::clone(table), parts, elements: selection.elements.clone(), fetches_all }
+        Self { stream, table: Arc::clone(table), from, parts, elements: selection.elements.clone(), fetches_all }
     }
 
     fn row(&self, mut row: Row) -> Option<Row> {
@@ -192,6 +220,7 @@ impl<S: PartitionStream> SelectedStream<S> {
                 complex.cells.retain_mut(|cell| match part {
                     Part::QueriedElements if self.selects(column, cell) => true,
                     Part::QueriedElements if !self.fetches_all => false,
+                    Part::Fetched if self.from == SelectedFrom::SSTable => keep_blank(cell, &Liveness::EMPTY),
                     _ => keep_blank(cell, liveness),
                 });
                 !complex.cells.is_empty() || !complex.deletion.is_live()
@@ -240,3 +269,6 @@ impl<S: PartitionStream> PartitionStream for SelectedStream<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

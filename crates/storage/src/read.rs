@@ -15,8 +15,12 @@ mod watch;
 use std::sync::Arc;
 
 use rows::command::ReadStats;
+use rows::selection::{SelectedFrom, SelectedStream};
 use rows::stream::OpenedStream;
-use rows::{DeletionTime, MergeStream, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode};
+use rows::{
+    ColumnFilter, DeletionTime, MergeStream, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError,
+    ReadMode,
+};
 use types::DecoratedKey;
 
 use sstable::{KeyHash, SSTable};
@@ -50,7 +54,10 @@ fn read_watched<W: Watch>(
             format!("Executing seq scan across {} sstables of {}", view.sstables.len(), view.table.name)
         }
     });
-    if let Some(stream) = row_cache::read(store, &view, command, context, watch)? {
+    // an entry of the row cache is of several SSTables, and a selection judges the rows of each
+    if !matches!(command.columns, ColumnFilter::Selected(_))
+        && let Some(stream) = row_cache::read(store, &view, command, context, watch)?
+    {
         return Ok(stream);
     }
     match &command.range {
@@ -101,8 +108,8 @@ fn in_memtables<W: Watch>(
             PartitionRange::Range { .. } => format!("Merging contents of {} memtables", memtables.len()),
         });
         let source = watch.memtables(&memtables, view);
-        let stream = MemtableStream::new(memtables, command);
-        watch.watched(source, dropped::WithoutDropped::of(Box::new(stream), &view.table))
+        let stream = dropped::WithoutDropped::of(Box::new(MemtableStream::new(memtables, command)), &view.table);
+        watch.watched(source, selected(stream, command, SelectedFrom::Memtable))
     };
     lists.map(stream).collect()
 }
@@ -216,7 +223,16 @@ fn in_sstable<W: Watch>(
         return Ok(None);
     }
     context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
-    watch.sstable(sstable, command, context).map(Some)
+    let stream = watch.sstable(sstable, command, context)?;
+    Ok(Some(selected(stream, command, SelectedFrom::SSTable)))
+}
+
+/// A source without the values that a read does not query, where the read says so.
+fn selected(stream: Box<dyn PartitionStream>, command: &ReadCommand, from: SelectedFrom) -> Box<dyn PartitionStream> {
+    match &command.columns {
+        ColumnFilter::Selected(selection) => Box::new(SelectedStream::new(stream, &command.table, selection, from)),
+        ColumnFilter::All | ColumnFilter::Some(_) => stream,
+    }
 }
 
 /// Notes an SSTable that is not read. SSTables that are read count themselves.

@@ -3,4 +3,5 @@
 pub mod hints;
 pub mod internode;
 pub mod other;
+pub mod reads;
 pub mod sstable;

@@ -1,7 +1,7 @@
 //! Makes the answer of a replica from what its engine reads.
 //!
-//! 1. Columns that are not fetched go; cells that are not queried lose their values
-//!    ([`rows::selection`]).
+//! 1. Columns that are not fetched go. The engine has left out the values of cells that are not
+//!    queried ([`rows::selection`]).
 //! 2. Deletions and expired cells that are older than gc_grace at the time of the request go;
 //!    expired cells that must stay become tombstones ([`rows::purge`]). Partitions of which nothing
 //!    is left are dropped.
@@ -22,7 +22,7 @@ use rows::filter::FilteredStream;
 use rows::limits::LimitedStream;
 use rows::live::{Scanned, TombstoneLimits, counted};
 use rows::purge::PurgeStream;
-use rows::selection::SelectedStream;
+use rows::selection::{SelectedFrom, SelectedStream};
 use rows::{PartitionHead, PartitionStream, ReadError, Row, Unfiltered};
 use schema::TableMetadata;
 
@@ -114,7 +114,7 @@ pub fn answer_of(
     limits: &AnswerLimits,
 ) -> Result<Answer, AnswerError> {
     let (table, now) = (&request.table, request.now);
-    let selected = SelectedStream::new(stream, table, &request.columns);
+    let selected = SelectedStream::new(stream, table, &request.columns, SelectedFrom::Merged);
     let purged = PurgeStream::new(selected, now, gc_before(table, now), Box::new(|_| i64::MAX));
     let mut counted = CountedStream::new(purged, table, now, limits.tombstones);
     let filtered = FilteredStream::new(&mut counted, table, &request.row_filter, now);
