@@ -16,6 +16,10 @@ use super::*;
 const GOLDEN: &[u8] = include_bytes!("../testdata/4799343a-fe41-4c70-bf8e-7815389bcb3c-1795376665385-3.hints");
 const GOLDEN_NAME: &str = "4799343a-fe41-4c70-bf8e-7815389bcb3c-1795376665385-3.hints";
 
+/// The same, of version 2 and compressed.
+const GOLDEN_LZ4: &[u8] = include_bytes!("../testdata/0d3af36a-02eb-47cb-a2cc-7bcabcd0ac6c-1795413972244-2.hints");
+const GOLDEN_LZ4_NAME: &str = "0d3af36a-02eb-47cb-a2cc-7bcabcd0ac6c-1795413972244-2.hints";
+
 fn directory() -> PathBuf {
     Path::new(DATA).join("hints")
 }
@@ -69,6 +73,30 @@ fn a_file_of_cassandra_is_read_and_written_again_byte_for_byte() {
         written.extend_from_slice(entry.bytes());
     }
     assert_eq!(written, GOLDEN);
+}
+
+/// Its compressed bytes are another compressor's than ours, so the head and the entries are compared.
+#[test]
+fn a_compressed_file_of_cassandra_is_read() {
+    let sim = Sim::new(1);
+    let path = put_file(&sim, GOLDEN_LZ4_NAME, GOLDEN_LZ4);
+    let (descriptor, head) = Descriptor::decode(GOLDEN_LZ4).unwrap();
+    assert_eq!(descriptor.file_name(), GOLDEN_LZ4_NAME);
+    assert_eq!((descriptor.version, descriptor.millis), (Version::V2, 1_795_413_972_244));
+    assert_eq!(descriptor.compression, Some(Compression::new("LZ4Compressor", None).unwrap()));
+    let mut written = Vec::new();
+    descriptor.encode(&mut written);
+    assert_eq!(written, GOLDEN_LZ4[..head]);
+    let hints = hints_of(&sim, &path).unwrap();
+    assert_eq!(hints.len(), 200);
+    for (number, hint) in hints.iter().enumerate() {
+        let hint = Hint::decode(hint).unwrap();
+        let value = format!("from cassandra {number}").into_bytes();
+        assert!(hint.gc_grace == 864_000 && hint.mutation.windows(value.len()).any(|part| part == value), "{number}");
+    }
+    // the store that finds it closes it: nothing of it is cut
+    let files = mend::find_files(sim.env().disk.as_ref(), &directory()).unwrap();
+    assert_eq!((files.len(), files[0].size), (1, GOLDEN_LZ4.len() as u64));
 }
 
 #[test]
