@@ -99,7 +99,7 @@ impl Node {
         *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(membership));
         self.write_bootstrapped();
         self.keep_peers();
-        self.announce_schema();
+        self.tell_schema_version();
         self.wait_for_first_schema().await;
         Ok(())
     }

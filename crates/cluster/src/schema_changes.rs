@@ -65,7 +65,6 @@ impl Node {
         }
         self.write_schema_version();
         self.renew_ring();
-        self.announce_schema();
         let (indexes, tables): (Vec<_>, Vec<_>) =
             changed.dropped.into_iter().partition(|store| store.table().kind == TableKind::Index);
         // an index that is made again under the same name has its files where these are

@@ -58,17 +58,6 @@ impl Node {
         }
     }
 
-    /// Tells the others the version of the schema in force.
-    pub(crate) fn announce_schema(&self) {
-        let Some(messenger) = self.members() else { return };
-        messenger.with_gossip(|gossip| {
-            let version = types::literal::print_uuid(&self.schema().version);
-            if gossip.local.state().value(ApplicationState::Schema) != Some(&version) {
-                gossip.local.set(ApplicationState::Schema, version);
-            }
-        });
-    }
-
     /// Starts the task; it ends with the node.
     pub(crate) fn start_schema_exchange(self: &Arc<Self>) {
         let (waiting, asked) = mpsc::channel(WAITING_MAX);
