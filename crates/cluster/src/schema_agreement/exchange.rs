@@ -76,8 +76,8 @@ impl Node {
                 tracing::error!(peer = %from.address, bytes = message.payload.len(), "a schema of this size is not taken");
                 return false;
             }
-            Verb::SchemaPushReq => Asked::Take(from.clone(), message.payload),
-            Verb::SchemaPullReq => Asked::Give(via.clone(), from.clone(), message.header),
+            Verb::SchemaPushReq => Asked::Take(*from, message.payload),
+            Verb::SchemaPullReq => Asked::Give(via.clone(), *from, message.header),
             _ => return false,
         };
         self.joined.exchange.get().is_some_and(|exchange| exchange.waiting.try_send(asked).is_ok())
