@@ -112,10 +112,13 @@ fn encode_unfiltereds(out: &mut Vec<u8>, update: &PartitionUpdate, header: &Head
     markers.for_each(|marker| encode_marker(out, marker, header, Framing::Message));
 }
 
-/// Writes base values: in messages and in the commit log they are differences to the epochs.
+/// Writes base values: in messages and in the commit log they are differences to the epochs. That of
+/// the local deletion time is a signed 32-bit number, extended to 64 bits: Cassandra refuses a
+/// larger positive one.
 pub fn put_stats(out: &mut Vec<u8>, stats: &EncodingStats) {
     put_uvint(out, stats.min_timestamp.wrapping_sub(TIMESTAMP_EPOCH) as u64);
-    put_uvint(out, u64::from(stats.min_local_deletion_time.wrapping_sub(DELETION_TIME_EPOCH)));
+    let difference = stats.min_local_deletion_time.wrapping_sub(DELETION_TIME_EPOCH).cast_signed();
+    put_uvint(out, i64::from(difference).cast_unsigned());
     put_uvint(out, u64::from(stats.min_ttl));
 }
 

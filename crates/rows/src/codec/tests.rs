@@ -297,3 +297,16 @@ fn tombstones_are_seen_where_they_stand() {
         }
     }
 }
+
+/// A base beyond 2038 is a negative 32-bit number, extended to 64 bits: Cassandra refuses the same
+/// bits as a positive one (VIntCoding.checkedCast).
+#[test]
+fn late_bases_are_written_as_negative_numbers() {
+    for (seconds, length) in [(DELETION_TIME_EPOCH, 3), (DELETION_TIME_EPOCH + (1 << 31), 11), (u32::MAX - 1, 11)] {
+        let stats = EncodingStats { min_local_deletion_time: seconds, ..EncodingStats::default() };
+        let mut out = Vec::new();
+        put_stats(&mut out, &stats);
+        assert_eq!(out.len(), length, "{seconds}: {out:?}");
+        assert_eq!(get_stats(&mut stdx::Cursor::new(&out)), Ok(stats));
+    }
+}
