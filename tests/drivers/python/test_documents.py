@@ -6,6 +6,7 @@ A command without an entry fails the test, and so does an entry whose command is
 """
 
 import contextlib
+import functools
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -156,6 +158,40 @@ def sstable(*words):
     return lambda scene: scene.run("sstable", *words, scene.copy("files").parent)
 
 
+@functools.cache
+def ring_by_hand(scene):
+    """The three commands for a ring, on addresses and ports of this test."""
+    commands_of_ring = [line for line in commands("README.md") if "--seeds 127.0.0.1" in line]
+    assert len(commands_of_ring) == 3
+    ports = ["--port", helenus.free_port(), "--admin-port", helenus.free_port(), "--set", f"storage_port={helenus.free_port()}"]
+    nodes = []
+    try:
+        for command in sorted(commands_of_ring):
+            words = command.replace(" 127.0.0.", " 127.0.77.").split()[1:]
+            line = [helenus.binary(), *words, "--memory", "128M", *map(str, ports)]
+            nodes.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=scene.path))
+        assert all(node.stdout.readline().startswith("helenus ready:") for node in nodes)
+        until = time.monotonic() + SECONDS
+        while (status := scene.run("nodetool", "-h", "127.0.77.2", "-p", ports[3], "status")).count("UN  127.0.77.") < 3:
+            assert time.monotonic() < until, status
+            time.sleep(0.1)
+    finally:
+        for node in nodes:
+            node.terminate()
+            node.wait(timeout=SECONDS)
+
+
+def ring_up(scene):
+    words = ["ring", "up", "3", "--first", "201", "--memory", "128M", "--set", f"native_transport_port={helenus.free_port()}"]
+    words += ["--set", f"storage_port={helenus.free_port()}"]
+    process = subprocess.Popen([helenus.binary(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=scene.path)
+    line = process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=SECONDS)
+    assert line == "helenus ring ready: CQL on 127.0.0.201, 127.0.0.202, 127.0.0.203\n", errors
+    assert process.returncode == 0, errors
+
+
 def helps(*words):
     """A command named without its operands: its help says what they are."""
     return lambda scene: scene.run(*words, "--help")
@@ -164,6 +200,11 @@ def helps(*words):
 COMMANDS = {
     "helenus --data-dir /var/lib/cassandra --read-only": look_at_cassandras_directory,
     "helenus --data-dir /var/lib/cassandra": serve_cassandras_directory,
+    "helenus --data-dir n1 --listen 127.0.0.1 --seeds 127.0.0.1 --cluster-name demo": ring_by_hand,
+    "helenus --data-dir n2 --listen 127.0.0.2 --seeds 127.0.0.1 --cluster-name demo": ring_by_hand,
+    "helenus --data-dir n3 --listen 127.0.0.3 --seeds 127.0.0.1 --cluster-name demo": ring_by_hand,
+    "helenus nodetool -h 127.0.0.2 status": ring_by_hand,
+    "helenus ring up 3": ring_up,
     "helenus nodetool status": nodetool("status"),
     "helenus nodetool": helps("nodetool"),
     "helenus sstable VERB": helps("sstable"),
