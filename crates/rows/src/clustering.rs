@@ -254,7 +254,7 @@ impl Slices {
         joined.into()
     }
 
-    /// What of the slices lies behind a row in the direction of a read.
+    /// The part of the slices that lies behind a row in the direction of a read.
     pub fn behind(&self, row: &ClusteringValues, reversed: bool, comparator: &ClusteringComparator) -> Self {
         let cut = |slice: &Slice| {
             let mut slice = slice.clone();

@@ -59,7 +59,7 @@ pub enum ReadError {
     Malformed {
         /// Offset in the answer's data.
         offset: usize,
-        /// What is wrong.
+        /// The defect.
         what: String,
     },
     /// The disk reported an error.

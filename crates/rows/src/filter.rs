@@ -159,7 +159,7 @@ pub struct FilteredStream<S> {
 }
 
 impl<S: PartitionStream> FilteredStream<S> {
-    /// What of `stream` meets `filter` at the time `now`, seconds.
+    /// The rows of `stream` that meet `filter` at the time `now`, seconds.
     pub fn new(stream: S, table: &Arc<TableMetadata>, filter: &RowFilter, now: u32) -> Self {
         let (of_partition, of_rows) =
             filter.expressions.iter().cloned().partition(|expression| is_of_partition(expression, table));

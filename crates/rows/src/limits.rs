@@ -1,9 +1,9 @@
 //! How many rows or groups of rows a replica sends.
 //!
 //! Only live rows count; deletions and dead rows between them are sent too, because other replicas
-//! may not have them. A live static row without a live row counts as one row if the read wants whole
-//! partitions. If a range tombstone is open behind the last row, it is closed there, including that
-//! row: more of it would delete rows that the next page asks for.
+//! may not have them. A live static row without a live row counts as one row if the read wants
+//! whole partitions. If a range tombstone is open behind the last row, it is closed there,
+//! including that row: more of it would delete rows that the next page asks for.
 //!
 //! Agrees with `org.apache.cassandra.db.filter.DataLimits`, `db.aggregation.GroupMaker` and
 //! `db.transform.RTBoundCloser`.
@@ -27,14 +27,14 @@ pub const NO_LIMIT: u32 = i32::MAX as u32;
 pub struct ReadLimits {
     /// Rows in total.
     pub rows: u32,
-    /// What is counted.
+    /// The things that count against the limits.
     pub counting: Counting,
     /// The partition in which the page before ended; None: this is the first page, or the page
     /// before ended with its partition.
     pub last: Option<LastPartition>,
 }
 
-/// What is counted beside rows in total.
+/// The counts that are kept beside rows in total.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Counting {
     /// Rows.
@@ -50,7 +50,7 @@ pub enum Counting {
         groups: u32,
         /// Groups of each partition.
         per_partition: u32,
-        /// What makes a group.
+        /// The rule by which rows form a group.
         grouping: Grouping,
         /// Where the page before ended; None: this is the first page, or the last group of the page
         /// before is complete.
@@ -58,7 +58,7 @@ pub enum Counting {
     },
 }
 
-/// What makes a group.
+/// The rules by which rows form groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grouping {
     /// All rows are one group.

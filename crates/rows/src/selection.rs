@@ -97,7 +97,7 @@ impl ColumnSelection {
         Self { fetching: Fetching::Everything, fetched: all.clone(), queried: all, elements: Vec::new() }
     }
 
-    /// What a query of the columns of `filter` fetches: the columns that prove that a row exists,
+    /// The columns that a query of `filter` fetches: the columns that prove that a row exists,
     /// too.
     pub fn of_query(table: &TableMetadata, filter: &ColumnFilter) -> Self {
         match filter {
@@ -143,7 +143,7 @@ impl ColumnSelection {
     }
 }
 
-/// What becomes of a column's cells.
+/// The treatment of a column's cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
     NotFetched,

@@ -1,4 +1,4 @@
-//! What one replica has answered so far: portions in the order in which they were asked for.
+//! The answer of one replica so far: portions in the order in which they were asked for.
 //!
 //! The first portion answers the read itself. If it ends at a limit, the rest of its last partition
 //! and the partitions behind it are portions of their own, asked for one after the other. A

@@ -1,5 +1,5 @@
-//! What each replica lacks of the merge of all answers, as a [`PartitionUpdate`] that makes the
-//! replica's data equal to the merge.
+//! The part of the merge of all answers that each replica lacks, as a [`PartitionUpdate`] that
+//! makes the replica's data equal to the merge.
 //!
 //! - The deletion of the partition, if the merge has a stronger one.
 //! - Of each row what differs: liveness, row deletion, deletions of complex columns, cells.
