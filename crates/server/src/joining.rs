@@ -4,7 +4,9 @@
 //! Agrees with `StorageService.initServer` and `shouldBootstrap`, except that no data is streamed
 //! yet: a node that would have to fetch its data first is refused.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{JoinSettings, Node, Places};
@@ -13,7 +15,7 @@ use env::Env;
 use internode::MessagingVersion;
 use links::Scope;
 
-use crate::running::StartError;
+use crate::running::{Drive, StartError};
 use crate::server_encryption;
 
 /// Whether the configuration names a ring to join.
@@ -22,8 +24,8 @@ pub(crate) fn is_wanted(config: &Config, read_only: bool) -> bool {
 }
 
 /// Joins the ring that the configuration names. Returns when the node is a member; a node alone
-/// does nothing.
-pub(crate) fn join(node: &Arc<Node>, config: &Config) -> Result<(), StartError> {
+/// does nothing. `drive` runs the future of the join to its end.
+pub(crate) fn join(node: &Arc<Node>, config: &Config, drive: Drive<'_>) -> Result<(), StartError> {
     if !node.identity.joins {
         return Ok(());
     }
@@ -37,8 +39,11 @@ pub(crate) fn join(node: &Arc<Node>, config: &Config) -> Result<(), StartError> 
         version = settings.version.number(),
         "joining the ring"
     );
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Workers)?;
-    runtime.block_on(node.join(settings)).map_err(|error| StartError::Join(error.to_string()))?;
+    let result = Rc::new(RefCell::new(None));
+    let (joining, told) = (Arc::clone(node), Rc::clone(&result));
+    drive(Box::pin(async move { *told.borrow_mut() = Some(joining.join(settings).await) }))?;
+    let joined = result.take().ok_or_else(|| StartError::Join("the join was given up".to_owned()))?;
+    joined.map_err(|error| StartError::Join(error.to_string()))?;
     tracing::info!(nodes = node.ring().endpoints().len(), "this node is a member of the ring");
     Ok(())
 }

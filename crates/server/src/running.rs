@@ -17,7 +17,7 @@ use admin::http::TokenFile;
 use cluster::operations;
 use cluster::{IdentityOptions, Node, NodeError, Timeouts};
 use config::{Config, DiskFailurePolicy, SSTableFormat, Snitch};
-use env::Env;
+use env::{Env, LocalFuture};
 use protocol::response::{Event, StatusChange};
 use schema::Schema;
 use sstable::Version;
@@ -144,6 +144,20 @@ pub struct RunningNode {
 
 /// Starts a node.
 pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
+    start_driven(options, &|future| {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Workers)?;
+        runtime.block_on(future);
+        Ok(())
+    })
+}
+
+/// Runs a future to its end, on whatever the clock and the network of the node are.
+pub type Drive<'d> = &'d dyn Fn(LocalFuture) -> Result<(), StartError>;
+
+/// The same where the node's clock and network are no runtime's: those of a simulation. `drive` waits for
+/// the join.
+pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNode, StartError> {
     let StartOptions { env, config, listen, admin, memory, read_only, .. } = options;
     let told = Told { data_dir: &options.data_dir, schema_file: options.schema_file.as_deref(), read_only };
     check_port(&env, listen)?;
@@ -221,7 +235,7 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     let for_ring = Arc::clone(&services.events);
     services.node.on_ring_event(Box::new(move |event| for_ring.publish(events::of_ring(event))));
     handoff::keep(&services.node, &services.config, hints_directory).map_err(StartError::Join)?;
-    joining::join(&services.node, &services.config)?;
+    joining::join(&services.node, &services.config, drive)?;
     let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;
     services.set_connections(Arc::clone(server.connections()));

@@ -62,7 +62,7 @@ pub fn trouble(world: &World, dice: &SimRandom, machines: Machines) -> Vec<usize
             network.set_link(server, other, BAD);
             network.set_link(other, server, BAD);
         }
-        _ => distort(world, dice, server),
+        _ => distort(world, dice, server, machines.servers > 1),
     }
     world.run_for(lasts);
     world.resume(server);
@@ -96,8 +96,10 @@ fn spoil(world: &World, dice: &SimRandom, server: usize) {
 }
 
 /// Clocks that are wrong, and a disk that takes its time.
-fn distort(world: &World, dice: &SimRandom, server: usize) {
+fn distort(world: &World, dice: &SimRandom, server: usize, is_ring: bool) {
     match dice.below(3) {
+        // messages between nodes are worth nothing when clocks differ by more than a write may take
+        0 if is_ring => world.shift_wall_clock(server, dice.below(200_000) as i64 - 100_000),
         0 => world.shift_wall_clock(server, dice.below(10_000_000) as i64 - 5_000_000),
         1 => world.set_drift(server, dice.below(100_000) as i64 - 50_000),
         _ => {

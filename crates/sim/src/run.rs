@@ -9,6 +9,8 @@ pub use crate::report::{Report, Settings};
 pub enum Subject {
     /// One Helenus node and its clients.
     Node,
+    /// A ring of three Helenus nodes and its clients.
+    Ring,
     /// The example protocol.
     Register,
 }
@@ -16,7 +18,8 @@ pub enum Subject {
 /// Runs a subject.
 pub fn run(subject: Subject, settings: Settings, defect: Option<Defect>) -> Report {
     match subject {
-        Subject::Node => node::run(settings),
+        Subject::Node => node::run(settings, 1),
+        Subject::Ring => node::run(settings, 3),
         Subject::Register => register::run(settings, defect),
     }
 }

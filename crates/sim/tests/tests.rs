@@ -39,6 +39,11 @@ fn the_node_is_sound() {
 }
 
 #[test]
+fn the_ring_is_sound() {
+    sound(Subject::Ring, 2);
+}
+
+#[test]
 fn equal_seeds_give_equal_runs() {
     for subject in [Subject::Register, Subject::Node] {
         let once: Report = run(subject, settings(1), None);

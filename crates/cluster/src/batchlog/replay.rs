@@ -103,7 +103,7 @@ impl Node {
         if self.engine.options.read_only {
             return Ok(0);
         }
-        if self.knows_peers()? {
+        if self.identity.joins && self.knows_peers()? {
             self.batch_replay.waits_for_others.store(true, Ordering::Relaxed);
             return Ok(0);
         }

@@ -7,30 +7,49 @@ use env::sim::address_of;
 use env::{Env, Stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::PORT;
 use super::wire::{self, Answer};
-use super::{NODE, PORT};
 
 /// How long a client waits for an answer; longer than the node lets a request take.
 const PATIENCE: Duration = Duration::from_secs(12);
 
 pub(super) struct Client {
     pub env: Env,
+    /// The first so many machines are nodes. Each connection is to one of them, drawn anew.
+    servers: usize,
+    /// The only node to connect to.
+    only: Option<usize>,
     stream: Option<Box<dyn Stream>>,
 }
 
 impl Client {
-    pub fn new(env: Env) -> Self {
-        Client { env, stream: None }
+    pub fn new(env: Env, servers: usize) -> Self {
+        Client { env, servers, only: None, stream: None }
+    }
+
+    /// From now on connects to this node alone.
+    pub fn only(&mut self, server: usize) {
+        self.only = Some(server);
+        self.stream = None;
     }
 
     /// Connects, for as long as that takes.
     pub async fn connect(&mut self) {
         while self.stream.is_none() {
-            if let Ok(Some(stream)) = self.env.timeout(PATIENCE, connect(&self.env)).await {
+            if let Ok(Some(stream)) = self.env.timeout(PATIENCE, connect(&self.env, self.server())).await {
                 self.stream = Some(stream);
                 return;
             }
             self.env.sleep(Duration::from_millis(20 + self.env.random.below(200))).await;
+        }
+    }
+
+    /// The node of the next connection.
+    fn server(&self) -> usize {
+        match (self.only, self.servers) {
+            (Some(server), _) => server,
+            (None, 1) => 0,
+            (None, servers) => self.env.random.below(servers as u64) as usize,
         }
     }
 
@@ -60,8 +79,8 @@ impl Client {
     }
 }
 
-async fn connect(env: &Env) -> Option<Box<dyn Stream>> {
-    let mut stream = env.network.connect(SocketAddr::new(address_of(NODE), PORT)).await.ok()?;
+async fn connect(env: &Env, node: usize) -> Option<Box<dyn Stream>> {
+    let mut stream = env.network.connect(SocketAddr::new(address_of(node), PORT)).await.ok()?;
     match exchange(&mut stream, wire::startup()).await? {
         Answer::Rows(_) => Some(stream),
         Answer::Error(..) => None,

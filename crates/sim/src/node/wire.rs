@@ -18,6 +18,7 @@ const RESULT: u8 = 8;
 
 /// Consistency levels.
 pub(super) const ONE: u16 = 1;
+pub(super) const QUORUM: u16 = 4;
 pub(super) const SERIAL: u16 = 8;
 
 /// Kinds of results.

@@ -9,7 +9,7 @@ use env::sim::World;
 
 use super::Careless;
 use super::client::Client;
-use super::wire::{Answer, ONE, SERIAL};
+use super::wire::{Answer, ONE, QUORUM, SERIAL};
 use crate::history::{Action, History, Outcome};
 use crate::judges::atomic::Batches;
 use crate::judges::counted::Counted;
@@ -22,18 +22,29 @@ const CONTENDED_KEYS: u64 = 2;
 pub(crate) const VERSIONED_FROM: u64 = 100;
 const COUNTERS: u64 = 3;
 
-const SCHEMA: [&str; 6] = [
-    "CREATE KEYSPACE IF NOT EXISTS sim WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-    "CREATE TABLE IF NOT EXISTS sim.versioned (k int PRIMARY KEY, v bigint)",
-    "CREATE TABLE IF NOT EXISTS sim.contended (k int PRIMARY KEY, v bigint)",
-    "CREATE TABLE IF NOT EXISTS sim.counters (k int PRIMARY KEY, n counter)",
-    "CREATE TABLE IF NOT EXISTS sim.first (id bigint PRIMARY KEY)",
-    "CREATE TABLE IF NOT EXISTS sim.second (id bigint PRIMARY KEY)",
+/// The tables. Each of several nodes is told to make them, with the same ids.
+const TABLES: [&str; 5] = [
+    "versioned (k int PRIMARY KEY, v bigint)",
+    "contended (k int PRIMARY KEY, v bigint)",
+    "counters (k int PRIMARY KEY, n counter)",
+    "first (id bigint PRIMARY KEY)",
+    "second (id bigint PRIMARY KEY)",
 ];
+
+fn schema(servers: usize) -> Vec<String> {
+    let replication = format!("{{'class': 'SimpleStrategy', 'replication_factor': {servers}}}");
+    let keyspace = format!("CREATE KEYSPACE IF NOT EXISTS sim WITH replication = {replication}");
+    let table = |(number, table): (usize, &str)| {
+        format!("CREATE TABLE IF NOT EXISTS sim.{table} WITH id = 00000000-0000-4000-8000-00000000000{number}")
+    };
+    std::iter::once(keyspace).chain(TABLES.into_iter().enumerate().map(table)).collect()
+}
 
 /// The observations of clients; clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Seen {
+    /// How many nodes there are: the first machines.
+    servers: usize,
     pub history: History,
     counters: Arc<Mutex<BTreeMap<u64, Counted>>>,
     batches: Arc<Mutex<Batches>>,
@@ -42,6 +53,21 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// Nothing yet, of so many nodes.
+    pub fn of(servers: usize) -> Self {
+        Self { servers, ..Self::default() }
+    }
+
+    /// The level of reads and writes.
+    fn level(&self) -> u16 {
+        if self.servers == 1 { ONE } else { QUORUM }
+    }
+
+    /// Whether clients use conditional statements.
+    fn has_conditions(&self) -> bool {
+        self.servers == 1
+    }
+
     pub fn counters(&self) -> Vec<(u64, Counted)> {
         lock(&self.counters).iter().map(|(key, counted)| (*key, *counted)).collect()
     }
@@ -62,11 +88,11 @@ fn spawn<F: Future<Output = ()> + 'static>(
     seen: &Seen,
     work: impl FnOnce(Client) -> F + Send + 'static,
 ) {
-    let (env, working) = (world.env(machine), seen.working.clone());
+    let (env, working, servers) = (world.env(machine), seen.working.clone(), seen.servers);
     let own = env.clone();
     working.fetch_add(1, Ordering::Relaxed);
     let body = move || async move {
-        work(Client::new(own)).await;
+        work(Client::new(own, servers)).await;
         working.fetch_sub(1, Ordering::Relaxed);
     };
     env.tasks.spawn_local_worker("client", Box::new(move || Box::pin(body())));
@@ -79,39 +105,44 @@ fn wait(world: &World, seen: &Seen) {
 
 /// Creates the tables.
 pub(super) fn prepare(world: &World, seen: &Seen) {
-    spawn(world, 1, seen, |mut client| async move {
-        for statement in SCHEMA {
-            client.insist(statement, ONE).await;
-        }
-    });
-    wait(world, seen);
+    for server in 0..seen.servers {
+        let (schema, servers) = (schema(seen.servers), seen.servers);
+        spawn(world, servers, seen, move |mut client| async move {
+            client.only(server);
+            for statement in schema {
+                client.insist(&statement, ONE).await;
+            }
+        });
+        wait(world, seen);
+    }
 }
 
-/// Starts all clients; each works until `seconds` are over.
-pub(super) fn start_all(world: &World, machines: usize, seen: &Seen, seconds: u64, careless: Option<Careless>) {
+/// Starts all clients; each works until `end` on the timeline.
+pub(super) fn start_all(world: &World, machines: usize, seen: &Seen, end: Duration, careless: Option<Careless>) {
     for number in 0..machines * PER_MACHINE {
         let (of_client, all) = (seen.clone(), (machines * PER_MACHINE) as u64);
-        let worker = move |client| Worker { client, seen: of_client, number, all, last: 0, careless }.work(seconds);
-        spawn(world, 1 + number / PER_MACHINE, seen, worker);
+        let worker = move |client| Worker { client, seen: of_client, number, all, last: 0, careless }.work(end);
+        spawn(world, seen.servers + number / PER_MACHINE, seen, worker);
     }
 }
 
 /// Reads everything once more.
 pub(super) fn look_at_the_end(world: &World, seen: &Seen) {
     let of_client = seen.clone();
-    spawn(world, 1, seen, move |client| async move {
+    spawn(world, seen.servers, seen, move |client| async move {
         let mut worker = Worker { client, seen: of_client, number: usize::MAX, all: 0, last: 0, careless: None };
         let versioned: BTreeSet<u64> = worker.seen.history.operations().iter().map(|one| one.key).collect();
         for key in versioned {
             worker.client.connect().await;
             worker.operate(key, Action::Read).await;
         }
-        for row in worker.client.insist("SELECT k, n FROM sim.counters", ONE).await {
+        let level = worker.seen.level();
+        for row in worker.client.insist("SELECT k, n FROM sim.counters", level).await {
             let [Some(key), Some(value)] = row[..] else { panic!("two numbers are expected, not {row:?}") };
             lock(&worker.seen.counters).entry(key as u64).or_default().value = value as u64;
         }
         for (place, table) in ["first", "second"].into_iter().enumerate() {
-            let rows = worker.client.insist(&format!("SELECT id FROM sim.{table}"), ONE).await;
+            let rows = worker.client.insist(&format!("SELECT id FROM sim.{table}"), level).await;
             let numbers = rows.into_iter().flatten().flatten().map(|number| number as u64).collect();
             lock(&worker.seen.batches).tables[place] = numbers;
         }
@@ -139,9 +170,9 @@ enum Came {
 }
 
 impl Worker {
-    async fn work(mut self, seconds: u64) {
+    async fn work(mut self, end: Duration) {
         let now = |worker: &Worker| worker.client.env.now().as_nanos();
-        while now(&self) < seconds * 1_000_000_000 {
+        while Duration::from_nanos(now(&self)) < end {
             self.client.connect().await;
             self.last += 1;
             let draw = |bound| self.client.env.random.below(bound);
@@ -151,6 +182,7 @@ impl Worker {
                 0 | 1 => drop(self.operate(own, Action::Write(self.last)).await),
                 2 => drop(self.operate(own, Action::Delete(self.last)).await),
                 3 | 4 => drop(self.operate(other, Action::Read).await),
+                5..=8 if !self.seen.has_conditions() => drop(self.operate(other, Action::Read).await),
                 5 => drop(self.operate(contended, Action::Read).await),
                 6..=8 => self.compare_and_set(contended).await,
                 9 => self.count().await,
@@ -192,7 +224,7 @@ impl Worker {
         let begun = self.client.env.now().as_nanos();
         let number = self.seen.history.begin(self.number, key, action, begun);
         let is_versioned = key >= VERSIONED_FROM;
-        let (text, level) = statement(key, action, is_versioned);
+        let (text, level) = statement(key, action, is_versioned, self.seen.level());
         let came = self.ask(&text, level).await;
         let outcome = match (action, came) {
             (Action::Read, Came::Rows(rows)) => Outcome::Value(first_value(&rows)),
@@ -211,9 +243,10 @@ impl Worker {
     async fn count(&mut self) {
         let key = self.client.env.random.below(COUNTERS);
         let text = format!("UPDATE sim.counters SET n = n + 1 WHERE k = {key}");
-        let came = self.ask(&text, ONE).await;
+        let level = self.seen.level();
+        let came = self.ask(&text, level).await;
         if matches!(came, Came::Rows(_)) && self.careless == Some(Careless::CountTwice) {
-            self.ask(&text, ONE).await;
+            self.ask(&text, level).await;
         }
         let mut counters = lock(&self.seen.counters);
         let counted = counters.entry(key).or_default();
@@ -227,30 +260,31 @@ impl Worker {
     async fn batch(&mut self) {
         let id = self.unique();
         lock(&self.seen.batches).sent.insert(id);
+        let level = self.seen.level();
         let [first, second] = ["first", "second"].map(|table| format!("INSERT INTO sim.{table} (id) VALUES ({id})"));
         if self.careless == Some(Careless::SplitBatch) {
-            self.ask(&first, ONE).await;
+            self.ask(&first, level).await;
             self.client.connect().await;
-            self.ask(&second, ONE).await;
+            self.ask(&second, level).await;
             return;
         }
         let text = format!("BEGIN BATCH {first}; {second}; APPLY BATCH");
-        if let Came::Rows(_) = self.ask(&text, ONE).await {
+        if let Came::Rows(_) = self.ask(&text, level).await {
             lock(&self.seen.batches).acknowledged.insert(id);
         }
     }
 }
 
 /// A versioned key's timestamps are its versions.
-fn statement(key: u64, action: Action, is_versioned: bool) -> (String, u16) {
+fn statement(key: u64, action: Action, is_versioned: bool, level: u16) -> (String, u16) {
     match action {
-        Action::Read if is_versioned => (format!("SELECT v FROM sim.versioned WHERE k = {key}"), ONE),
+        Action::Read if is_versioned => (format!("SELECT v FROM sim.versioned WHERE k = {key}"), level),
         Action::Read => (format!("SELECT v FROM sim.contended WHERE k = {key}"), SERIAL),
         Action::Write(version) => {
-            (format!("INSERT INTO sim.versioned (k, v) VALUES ({key}, {version}) USING TIMESTAMP {version}"), ONE)
+            (format!("INSERT INTO sim.versioned (k, v) VALUES ({key}, {version}) USING TIMESTAMP {version}"), level)
         }
         Action::Delete(version) => {
-            (format!("DELETE FROM sim.versioned USING TIMESTAMP {version} WHERE k = {key}"), ONE)
+            (format!("DELETE FROM sim.versioned USING TIMESTAMP {version} WHERE k = {key}"), level)
         }
         Action::CompareAndSet { from: None, to } => {
             (format!("INSERT INTO sim.contended (k, v) VALUES ({key}, {to}) IF NOT EXISTS"), ONE)

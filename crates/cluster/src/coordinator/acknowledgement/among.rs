@@ -38,6 +38,8 @@ pub(crate) struct Among {
     /// Level ANY: the wait for hints that stand for answers.
     hints: Option<HintsDurable>,
     when_done: Option<WhenDone>,
+    /// The answers of others are not enough without this node's.
+    needs_log: bool,
 }
 
 /// The answers to all mutations.
@@ -75,6 +77,7 @@ impl Among {
             is_late: false,
             hints: None,
             when_done: None,
+            needs_log: false,
         };
         match (&of_wait.log, &of_wait.cause) {
             (Some(_), _) => {}
@@ -83,6 +86,12 @@ impl Among {
             (None, Some(_)) => of_wait.answer_here(Err(FailureReason::Unknown)),
         }
         of_wait
+    }
+
+    /// Whatever others answer, the write is done only when the log of this node has it.
+    pub fn needing_log(mut self) -> Self {
+        self.needs_log = true;
+        self
     }
 
     /// Waits for what was sent besides, too.
@@ -99,7 +108,8 @@ impl Among {
 
     /// The wait; None where all answers have come.
     pub fn unless_done(mut self) -> Result<Option<Acknowledgement>, RequestError> {
-        let is_done = self.sent.iter().all(|sent| sent.answers().progress() == Progress::Enough);
+        let is_answered = self.sent.iter().all(|sent| sent.answers().progress() == Progress::Enough);
+        let is_done = is_answered && !(self.needs_log && self.log.is_some());
         if !is_done {
             return Ok(Some(Acknowledgement::among(self)));
         }
@@ -125,6 +135,12 @@ impl Among {
 
     fn answered(&self, context: &mut Context<'_>) -> Answered {
         let mut all = Answered::Enough;
+        if self.needs_log && self.cause.is_some() {
+            return Answered::TooFew(0);
+        }
+        if self.needs_log && self.log.is_some() {
+            all = Answered::Waiting;
+        }
         for (position, sent) in self.sent.iter().enumerate() {
             match sent.progress(context) {
                 Progress::Enough => {}

@@ -4,8 +4,9 @@
 //!    and if there is none the first live one, unless the level is of the data centre.
 //! 2. The leader turns increments into its shards, applies them, and sends the result, which can be
 //!    applied any number of times, to the other replicas.
-//! 3. The leader answers when its level is met. Whoever has sent the increments to it waits for that
-//!    answer alone.
+//! 3. The leader answers when its level is met and its own log has the shards: it goes on counting from
+//!    what its disk has, with a greater clock, so what it has not kept would be lost on all replicas.
+//!    Whoever has sent the increments to it waits for that answer alone.
 //!
 //! Agrees with `org.apache.cassandra.service.StorageProxy` (`mutateCounter`, `findSuitableReplica`) and
 //! `db.CounterMutationVerbHandler`.
@@ -143,7 +144,7 @@ impl Node {
         })?;
         planned.iter().for_each(|planned| self.send_to_peers(others, planned, timeout));
         let sent = planned.into_iter().map(|planned| planned.sent).collect();
-        Ok(Among::new(&self.env, sent, Ok(logged), begun, timeout))
+        Ok(Among::new(&self.env, sent, Ok(logged), begun, timeout).needing_log())
     }
 
     /// Increments become shards that memtables have; gives what is left to wait for.
