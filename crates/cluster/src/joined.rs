@@ -8,7 +8,7 @@ use membership::{Introduction, Membership, Messenger};
 
 use crate::node::Node;
 use crate::peers::Listener;
-use crate::schema_agreement::exchange::Exchange;
+use crate::schema_inbox::SchemaInbox;
 use crate::topology::Places;
 
 /// The place of a node among the others; empty while it is alone.
@@ -29,7 +29,7 @@ pub(crate) struct Joined {
     /// Places of nodes that the snitch's file names.
     pub(crate) places: OnceLock<Places>,
     /// The way to the task that exchanges schemas. Set before the node joins.
-    pub(crate) exchange: OnceLock<Exchange>,
+    pub(crate) exchange: OnceLock<SchemaInbox>,
     /// Every schema that a neighbour has told of is here.
     pub(crate) is_schema_settled: AtomicBool,
 }

@@ -26,6 +26,7 @@ pub mod result_room;
 pub mod sampling;
 pub mod schema_agreement;
 pub mod schema_changes;
+mod schema_inbox;
 mod serve;
 mod size_estimates;
 mod start;

@@ -18,7 +18,6 @@ use crate::identity::{BOOTSTRAPPED, Identity, local_table};
 use crate::joined::Joined;
 use crate::replica::Replica;
 use crate::sampling::Sampling;
-use crate::schema_changes::SchemaListener;
 use crate::serve::Serving;
 use crate::stripes::Stripes;
 use crate::system_rows::{self, SystemRow};
@@ -56,6 +55,9 @@ impl Default for Timeouts {
         }
     }
 }
+
+/// Told of a change that came from another node: the schema before and after it.
+pub type SchemaListener = Box<dyn Fn(&Schema, &Schema) + Send + Sync>;
 
 /// This node.
 pub struct Node {

@@ -10,11 +10,8 @@ use storage::schema_change::Changed;
 use storage::table::TableStore;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::node::Node;
+use crate::node::{Node, SchemaListener};
 use crate::replica::apply::WriteError;
-
-/// Told of a change that came from another node: the schema before and after it.
-pub type SchemaListener = Box<dyn Fn(&Schema, &Schema) + Send + Sync>;
 
 impl Node {
     /// Changes the schema by a function of what it is; stored and in force when it returns. Ok(Err):

@@ -19,30 +19,14 @@ use types::FailureReason;
 use super::messages;
 use super::pulls::{Neighbour, Pulls, Version};
 use crate::node::Node;
+use crate::schema_inbox::{Asked, SchemaInbox, WAITING_MAX};
 
-/// Messages that may wait for the task. A push beyond them is dropped: its sender's version is
-/// another than ours, and is asked for later.
-const WAITING_MAX: usize = 64;
 /// The largest payload that is taken. A schema of ten thousand tables has a tenth of it.
 const PAYLOAD_MAX: usize = 64 << 20;
 /// For so long a message about schemas is worth anything (`request_timeout`).
 const LIFE: Duration = Duration::from_secs(10);
 /// The neighbours are looked at so often.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// The way to the task.
-pub(crate) struct Exchange {
-    waiting: mpsc::Sender<Asked>,
-}
-
-enum Asked {
-    /// SCHEMA_PUSH_REQ.
-    Take(Peer, Bytes),
-    /// SCHEMA_PULL_REQ.
-    Give(Messenger, Peer, Header),
-    /// The end of a pull of our own.
-    Pulled(SocketAddr, Version, Result<Envelope, Unanswered>),
-}
 
 impl Node {
     /// Pushes rows of a change to the members that are up. Nobody answers: who does not get them
@@ -61,7 +45,7 @@ impl Node {
     /// Starts the task; it ends with the node.
     pub(crate) fn start_schema_exchange(self: &Arc<Self>) {
         let (waiting, asked) = mpsc::channel(WAITING_MAX);
-        if self.joined.exchange.set(Exchange { waiting: waiting.clone() }).is_err() {
+        if self.joined.exchange.set(SchemaInbox { waiting: waiting.clone() }).is_err() {
             return;
         }
         let node = Arc::downgrade(self);

@@ -1,7 +1,9 @@
-//! Schemas as nodes of Cassandra 5.0.8 exchanged them (`testdata/ring_schema`): each statement with the
-//! rows that its coordinator pushed, and the version of the whole schema at some points between.
+//! Schemas as nodes of Cassandra 5.0.8 exchanged them (`testdata/ring_schema`): each statement with
+//! the rows that its coordinator pushed, and the version of the whole schema at some points
+//! between.
 //!
-//! The captures are three rings: messaging version 12, version 13, and version 13 with two data centres.
+//! The captures are three rings: messaging version 12, version 13, and version 13 with two data
+//! centres.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -86,7 +88,8 @@ fn bytes_of(hex: &str) -> Bytes {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
-/// What mutations write, a line each row and deletion, with every timestamp as its distance from the newest.
+/// The writes of mutations, a line each row and deletion, with every timestamp as its distance from
+/// the newest.
 fn shown(mutations: &[Mutation]) -> Vec<String> {
     let updates = || mutations.iter().flat_map(|mutation| &mutation.updates);
     let newest = updates().map(PartitionUpdate::max_timestamp).max().unwrap();
@@ -143,7 +146,7 @@ fn a_new_node_agrees_with_a_new_node_of_cassandra() {
     }
 }
 
-/// What nodes push is enough to reach the versions that they reach, and to pull it all at once is too.
+/// The rows that nodes push are enough to reach their versions, and to pull all at once is too.
 #[test]
 fn rows_of_cassandra_make_its_versions() {
     for (ring, text) in RINGS {
@@ -171,8 +174,8 @@ fn rows_of_cassandra_make_its_versions() {
     }
 }
 
-/// The rows that a statement writes here are those of Cassandra: same rows, cells, deletions, and the
-/// same distances between their timestamps.
+/// The rows that a statement writes here are those of Cassandra: same rows, cells, deletions, and
+/// the same distances between their timestamps.
 #[test]
 fn statements_write_the_rows_of_cassandra() {
     let (mut equal, mut refused) = (0, Vec::new());
