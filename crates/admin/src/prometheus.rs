@@ -159,6 +159,7 @@ const TABLE_FIGURES: &[Figure] = &[
     ("mean_partition_size_bytes", "gauge", "Mean partition.", |t| t.mean_partition_size as f64),
     ("tombstone_warnings_total", "counter", "Reads warned of tombstones.", |t| t.tombstone_warnings as f64),
     ("tombstone_failures_total", "counter", "Reads that failed for tombstones.", |t| t.tombstone_failures as f64),
+    ("digest_mismatches_total", "counter", "Reads whose replicas differed.", |t| t.digest_mismatches as f64),
     ("bytes_flushed_total", "counter", "Bytes flushed.", |t| t.bytes_flushed as f64),
     ("compaction_bytes_written_total", "counter", "Bytes that compactions wrote.", |t| t.bytes_compacted as f64),
 ];

@@ -18,6 +18,8 @@ pub struct TableMetrics {
     /// Latency of reads of partitions by key that this node coordinated among several,
     /// microseconds.
     pub coordinator_read_latency: Histogram,
+    /// Reads of partitions by key that this node coordinated whose replicas gave different digests.
+    pub digest_mismatches: Counter,
     /// SSTables read for a read of one partition.
     pub sstables_per_read: Histogram,
     /// Tombstones passed by a read.

@@ -76,6 +76,8 @@ pub struct TableStats {
     pub tombstone_warnings: u64,
     /// Reads that failed because they passed more tombstones than `tombstone_failure_threshold`.
     pub tombstone_failures: u64,
+    /// Reads that this node coordinated whose replicas gave different digests.
+    pub digest_mismatches: u64,
     /// Sizes of the partitions in SSTables.
     pub partition_size: HistogramData,
     /// Numbers of cells of the partitions in SSTables.

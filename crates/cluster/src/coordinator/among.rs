@@ -270,6 +270,7 @@ impl Among<'_> {
         let differ = answers.windows(2).any(|pair| pair[0].1.digest != pair[1].1.digest);
         let mut confirmed = Vec::new();
         if has_digests && differ {
+            self.count_mismatch(&command);
             self.ask_for_data(&mut answers, &question).await?;
         } else if has_digests {
             // one answer stands for all
@@ -355,6 +356,13 @@ impl Among<'_> {
             }
         };
         speculation::delay(&command.table.params.speculative_retry, &percentile)
+    }
+
+    /// Counts a read whose replicas do not agree.
+    fn count_mismatch(&self, command: &ReadCommand) {
+        if let Some(store) = self.node.engine.table(command.table.id) {
+            store.metrics.digest_mismatches.add(1);
+        }
     }
 
     /// Counts how long the replicas of a part took.

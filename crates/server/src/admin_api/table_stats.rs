@@ -66,6 +66,7 @@ fn stats(node: &Node, store: &Arc<TableStore>) -> TableStats {
         live_rows_per_read: metrics.live_rows_per_read.snapshot().into(),
         tombstone_warnings: metrics.tombstone_warnings.get(),
         tombstone_failures: metrics.tombstone_failures.get(),
+        digest_mismatches: metrics.digest_mismatches.get(),
         tombstones_per_read: metrics.tombstones_per_read.snapshot().into(),
         bloom_filter_false_positives: false_positives,
         bloom_filter_false_ratio: if passed == 0 { 0.0 } else { false_positives as f64 / passed as f64 },
