@@ -21,6 +21,7 @@ use crate::counts::{Inbound, InboundTallies, Open};
 use crate::handshake::{accept, bad};
 use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, MESSAGE_SIZE_MAX, READ_SIZE, RETRY_MIN, TOLD_AGAIN, TOLD_MAX};
 use crate::neighbour::{Distance, LinkOptions, Peer, Receiver};
+use crate::room::{Borrowed, Room};
 
 /// Accepts connections for ever.
 pub(crate) async fn serve(
@@ -28,9 +29,10 @@ pub(crate) async fn serve(
     options: LinkOptions,
     mut listener: Box<dyn Listener>,
     receiver: Arc<dyn Receiver>,
-    counts: Arc<Inbound>,
+    (counts, receive_reserve): (Arc<Inbound>, usize),
 ) {
     let (open, told) = (Rc::new(Cell::new(0usize)), Rc::<RefCell<Told>>::default());
+    let room = Room::new(receive_reserve);
     loop {
         let (stream, address) = match env::accept(&mut *listener).await {
             Ok(accepted) => accepted,
@@ -46,9 +48,9 @@ pub(crate) async fn serve(
         }
         open.set(open.get() + 1);
         let (env, options, open, told) = (env.clone(), options.clone(), open.clone(), told.clone());
-        let (receiver, counts) = (receiver.clone(), counts.clone());
+        let (receiver, counts, room) = (receiver.clone(), counts.clone(), room.clone());
         tokio::task::spawn_local(async move {
-            match serve_link(&env, &options, stream, &*receiver, &counts).await {
+            match serve_link(&env, &options, stream, &*receiver, (&counts, &room)).await {
                 Ok(()) => {}
                 Err(error) if is_end(&error) => tracing::debug!(%address, %error, "a link of another node has ended"),
                 Err(error) if told.borrow_mut().is_new(&env, address.ip(), &error) => {
@@ -92,7 +94,7 @@ async fn serve_link(
     options: &LinkOptions,
     stream: Box<dyn Stream>,
     receiver: &dyn Receiver,
-    counts: &Inbound,
+    (counts, room): (&Inbound, &Rc<Room>),
 ) -> io::Result<()> {
     let mut input = BytesMut::with_capacity(READ_SIZE);
     let versions = options.versions();
@@ -117,7 +119,7 @@ async fn serve_link(
     let tallies = counts.of(peer.address, initiate.link);
     let _open = Open::new(&tallies);
     let mut reader = MessageReader::new(initiate.framing, MESSAGE_SIZE_MAX);
-    let mut is_late_told = false;
+    let (mut is_late_told, mut borrowed) = (false, Borrowed::new(room));
     loop {
         take_all(env, &mut reader, &mut input, (&peer, initiate.link), receiver, &tallies).map_err(|error| {
             tallies.closed.fetch_add(1, Ordering::Relaxed);
@@ -127,6 +129,7 @@ async fn serve_link(
             is_late_told = true;
             tracing::warn!(peer = %peer.address, link = ?initiate.link, "messages are too old when they come: the clocks of the two nodes differ, or one of them is overloaded");
         }
+        borrowed.hold(env, reader.buffered()).await?;
         input.reserve(READ_SIZE);
         if stream.read_buf(&mut input).await? == 0 {
             return Ok(());

@@ -6,7 +6,7 @@
 //!
 //! - [`Links`]: starts it all; takes messages to send from any thread
 //! - [`outbound`]: the queue of a link and what empties it
-//! - [`inbound`]: accepted connections
+//! - [`inbound`]: accepted connections; [`room`]: the memory of messages that come in parts
 //! - [`counts`]: what has happened, in numbers
 //! - [`limits`]: bounds and times
 //!
@@ -21,6 +21,7 @@ mod links;
 mod neighbour;
 mod outbound;
 mod queue;
+mod room;
 
 pub use counts::{Figure, InboundCounts, OutboundCounts};
 pub use links::Links;

@@ -29,6 +29,20 @@ pub const RETRY_MIN: Duration = Duration::from_millis(100);
 /// The longest pause between two attempts while messages wait.
 pub const RETRY_MAX: Duration = Duration::from_secs(1);
 
+/// Bytes of messages that have come in parts, for each inbound link, before the memory is touched
+/// that all share, [`RECEIVE_RESERVE_MAX`].
+pub const RECEIVE_OWN_MAX: usize = 256 << 10;
+
+/// Bytes of messages that have come in parts, on all inbound links together
+/// (`internode_application_receive_queue_reserve_global_capacity`).
+pub const RECEIVE_RESERVE_MAX: usize = 512 << 20;
+
+/// A link that finds no room for what comes is closed after so long.
+pub const RECEIVE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Between two looks for room.
+pub const RECEIVE_RETRY: Duration = Duration::from_millis(10);
+
 /// Bytes taken from a socket at once.
 pub const READ_SIZE: usize = 64 << 10;
 
@@ -50,4 +64,4 @@ pub const TOLD_MAX: usize = 256;
 pub const PEERS_MAX: usize = 1024;
 
 const _: () = assert!(READ_SIZE <= QUEUE_SIZE_MAX && WRITE_SIZE <= QUEUE_SIZE_MAX);
-const _: () = assert!(MESSAGE_SIZE_MAX <= RESERVE_SIZE_MAX);
+const _: () = assert!(MESSAGE_SIZE_MAX <= RESERVE_SIZE_MAX && MESSAGE_SIZE_MAX <= RECEIVE_RESERVE_MAX);

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::counts::{Inbound, InboundCounts, OutboundCounts};
 use crate::inbound;
-use crate::limits::PEERS_MAX;
+use crate::limits::{PEERS_MAX, RECEIVE_RESERVE_MAX};
 use crate::neighbour::{LinkOptions, Receiver};
 use crate::outbound::Outbound;
 use crate::queue::{Queue, Refused, Reserve};
@@ -37,12 +37,22 @@ pub struct Links {
 impl Links {
     /// Listens, and takes messages to send from now on.
     pub fn start(env: &Env, options: LinkOptions, receiver: Arc<dyn Receiver>) -> io::Result<Self> {
+        Self::start_with(env, options, receiver, RECEIVE_RESERVE_MAX)
+    }
+
+    /// The same with so many bytes for messages that come in parts.
+    pub(crate) fn start_with(
+        env: &Env,
+        options: LinkOptions,
+        receiver: Arc<dyn Receiver>,
+        receive_reserve: usize,
+    ) -> io::Result<Self> {
         let (opening, to_open) = mpsc::channel(OPENING_MAX);
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
         let reserve = Arc::new(Reserve::new(options.reserve));
         let (of_thread, inbound) = (env.clone(), Arc::<Inbound>::default());
-        let counts = Arc::clone(&inbound);
+        let counts = (Arc::clone(&inbound), receive_reserve);
         let make: MakeLocal =
             Box::new(move || Box::pin(run(of_thread, options, receiver, counts, to_open, stopped, tell)));
         let thread = env.tasks.spawn_local_worker("links", make);
@@ -154,7 +164,7 @@ async fn run(
     env: Env,
     options: LinkOptions,
     receiver: Arc<dyn Receiver>,
-    counts: Arc<Inbound>,
+    counts: (Arc<Inbound>, usize),
     mut to_open: mpsc::Receiver<(SocketAddr, LinkType, Arc<Queue>)>,
     mut stopped: oneshot::Receiver<()>,
     tell: std::sync::mpsc::Sender<io::Result<SocketAddr>>,

@@ -1,4 +1,4 @@
-//! The way in.
+//! The way of a node into its ring: [`Membership::join`].
 //!
 //! In: links are opened; the seeds are asked for the ring (shadow round); what they say is compared
 //! with what this node wants to be; gossip begins. The way out is [`crate::stop`]; dropping a

@@ -154,3 +154,39 @@ fn the_links_of_a_dead_peer_are_reset() {
     assert!(links.outbound_counts()[0].is_open && links.outbound_counts()[0].connections == 2);
     assert_eq!(got.lock().unwrap().iter().map(|(_, _, id)| *id).collect::<Vec<_>>(), [1, 2]);
 }
+
+/// Strangers that each send most of a large message and then nothing cannot take more memory than is
+/// kept for all: the links beyond it are closed, and when the others end a large message comes
+/// through again.
+#[test]
+fn unfinished_messages_take_no_more_than_is_kept_for_them() {
+    let world = World::new(35, 3);
+    let (links, _) = start(&world, 0, MessagingVersion::V13, Framing::Crc);
+    let got = Got::default();
+    let receiver = Arc::new(Gather(got.clone()));
+    let others = Links::start_with(&world.env(1), plain(&world, 1), receiver, RESERVE).unwrap();
+    let whole = bytes_of(&message(&world, 2, 9, Verb::MutationReq, 4 << 20, 600_000));
+    for _ in 0..6 {
+        let (env, to) = (world.env(2), address(&world, 1));
+        let mut bytes = initiate(&world);
+        // 3 MiB of 4: six of them are more than twice the reserve
+        whole[..3 << 20].chunks(100_000).for_each(|part| bytes.extend_from_slice(&frame(part, false)));
+        let sending = async move {
+            let mut stream = env.network.connect(to).await.unwrap();
+            // some are closed before they have sent all
+            drop(stream.write_all(&bytes).await);
+            env.sleep(Duration::from_secs(120)).await;
+        };
+        world.env(2).tasks.spawn_local_worker("stranger", Box::new(move || Box::pin(sending)));
+    }
+    // each link that has no room waits for it and is closed
+    world.run_for(Duration::from_secs(80));
+    let open = |others: &Links| others.inbound_counts().iter().map(|counts| counts.open).sum::<u64>();
+    let most = (RESERVE / ((3 << 20) - limits::RECEIVE_OWN_MAX)) as u64 + 1;
+    assert!((1..=most).contains(&open(&others)), "{} of at most {most}", open(&others));
+    world.run_for(Duration::from_secs(80));
+    assert_eq!(open(&others), 0);
+    links.send(address(&world, 1), message(&world, 0, 1, Verb::MutationReq, 7 << 20, 20_000)).unwrap();
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(got.lock().unwrap().iter().map(|(_, _, id)| *id).collect::<Vec<_>>(), [1]);
+}

@@ -1,5 +1,5 @@
-//! Neighbours that are wrong in themselves: of another cluster, with a wrong clock, with the host id
-//! of another node.
+//! Neighbours that are wrong in themselves: of another cluster, with a wrong clock, with the host
+//! id of another node.
 
 use super::*;
 use crate::shared::twin;
@@ -10,8 +10,8 @@ fn alive_at(joined: &Joined, endpoint: SocketAddr) -> Option<bool> {
     membership.with_gossip(|gossip| gossip.peers().get(&endpoint).map(|peer| peer.is_alive))
 }
 
-/// A clock that is an hour ahead of the others, or an hour behind, keeps nobody from seeing anybody:
-/// such a difference is taken for a wrong clock, not for the age of messages.
+/// A clock that is an hour ahead of the others, or an hour behind, keeps nobody from seeing
+/// anybody: such a difference is taken for a wrong clock, not for the age of messages.
 #[test]
 fn a_clock_that_is_an_hour_off_does_not_part_the_ring() {
     for micros in [3_600_000_000, -3_600_000_000] {

@@ -1,0 +1,67 @@
+//! The memory that messages take which come in parts: bounded over all links that peers open.
+//!
+//! A link has a little room of its own. Beyond that it borrows from a [`Room`] that all links
+//! share. While there is none left it reads nothing, so its peer's bytes wait in the peer's socket;
+//! a link that finds none for too long is closed, or links that wait for each other would wait for
+//! ever. `org.apache.cassandra.net.ResourceLimits`, `AbstractMessageHandler`.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+
+use env::Env;
+
+use crate::limits::{RECEIVE_OWN_MAX, RECEIVE_RETRY, RECEIVE_WAIT_MAX};
+
+/// Bytes that are left of the memory that all links share.
+pub(crate) struct Room(Cell<usize>);
+
+impl Room {
+    pub(crate) fn new(size: usize) -> Rc<Self> {
+        Rc::new(Self(Cell::new(size)))
+    }
+}
+
+/// What one link has borrowed. Dropping it gives it back.
+pub(crate) struct Borrowed {
+    room: Rc<Room>,
+    bytes: usize,
+}
+
+impl Borrowed {
+    pub(crate) fn new(room: &Rc<Room>) -> Self {
+        Self { room: Rc::clone(room), bytes: 0 }
+    }
+
+    /// Makes room for so many bytes of the link, or gives back what it has too much.
+    pub(crate) async fn hold(&mut self, env: &Env, bytes: usize) -> io::Result<()> {
+        let begun = env.now();
+        while !self.try_hold(bytes) {
+            if env.elapsed(begun) >= RECEIVE_WAIT_MAX {
+                return Err(io::Error::new(
+                    io::ErrorKind::OutOfMemory,
+                    "large messages of other nodes fill the memory that is kept for them",
+                ));
+            }
+            env.sleep(RECEIVE_RETRY).await;
+        }
+        Ok(())
+    }
+
+    fn try_hold(&mut self, bytes: usize) -> bool {
+        let wanted = bytes.saturating_sub(RECEIVE_OWN_MAX);
+        let left = self.room.0.get() + self.bytes;
+        if wanted > left {
+            return false;
+        }
+        self.room.0.set(left - wanted);
+        self.bytes = wanted;
+        true
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        self.room.0.set(self.room.0.get() + self.bytes);
+    }
+}
