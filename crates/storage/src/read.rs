@@ -60,16 +60,17 @@ fn read_watched<W: Watch>(
     {
         return Ok(stream);
     }
-    match &command.range {
+    let stream = match &command.range {
         PartitionRange::Key(key) if has_several(store, &view, key) => {
             if is_by_names(&view, command) {
-                by_names(store, &view, command, context, watch)
+                by_names(store, &view, command, context, watch)?
             } else {
-                of_partition(store, &view, command, context, watch)
+                of_partition(store, &view, command, context, watch)?
             }
         }
-        _ => merged(store, &view, command, context, watch),
-    }
+        _ => merged(store, &view, command, context, watch)?,
+    };
+    Ok(if names::selects_merged(command) { selected(stream, command, SelectedFrom::Memtable) } else { stream })
 }
 
 /// By the names of rows, newest sources first until the rows are complete; where there is one
@@ -227,7 +228,9 @@ fn in_sstable<W: Watch>(
     Ok(Some(selected(stream, command, SelectedFrom::SSTable)))
 }
 
-/// A source without the values that a read does not query, where the read says so.
+/// A source without the values that a read does not query, where the read says so. Rows that an
+/// SSTable gives in reversed order are judged as those of a memtable: Cassandra's reader of BIG files
+/// gathers them in memory first.
 fn selected(stream: Box<dyn PartitionStream>, command: &ReadCommand, from: SelectedFrom) -> Box<dyn PartitionStream> {
     match &command.columns {
         ColumnFilter::Selected(selection) => Box::new(SelectedStream::new(stream, &command.table, selection, from)),

@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rows::{
-    ClusteringValues, DeletionTime, MergeStream, PartitionHead, PartitionRange, PartitionStream, PrefixKind,
-    ReadCommand, ReadError, Row, Slice, Unfiltered,
+    ClusteringValues, ColumnFilter, DeletionTime, MergeStream, PartitionHead, PartitionRange, PartitionStream,
+    PrefixKind, ReadCommand, ReadError, Row, Slice, Unfiltered,
 };
 use schema::TableMetadata;
 
@@ -30,6 +30,20 @@ pub fn applies(command: &ReadCommand) -> bool {
         && command.slices.0.iter().all(|slice| names_a_row(slice, table))
         && !table.statics.iter().any(|column| fetched(&column))
         && !table.regulars.iter().filter(fetched).any(schema::ColumnMetadata::is_complex)
+}
+
+/// Whether the values that a read does not query are left out once more of the merged rows: so does
+/// Cassandra where it reads rows by name (`queryMemtableAndSSTablesInTimestampOrder`), whether or not
+/// we read them in that way.
+pub fn selects_merged(command: &ReadCommand) -> bool {
+    let ColumnFilter::Selected(selection) = &command.columns else { return false };
+    let table = &command.table;
+    let mut columns = table.statics.iter().chain(&table.regulars);
+    let is_by_name = |slice: &Slice| table.clustering.is_empty() || names_a_row(slice, table);
+    matches!(command.range, PartitionRange::Key(_))
+        && !table.is_counter()
+        && command.slices.0.iter().all(is_by_name)
+        && !columns.any(|column| column.is_complex() && selection.queries(column.id))
 }
 
 fn names_a_row(slice: &Slice, table: &TableMetadata) -> bool {

@@ -14,7 +14,7 @@ use rows::selection::{Fetching, SelectedFrom, SelectedStream};
 use rows::{
     Bound, Cell, ClusteringValues, ColumnData, ColumnSelection, Columns, DeletionTime, Liveness, Mutation,
     PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadLimits, ReadMode, Row, Slice,
-    Slices,
+    Slices, Unfiltered,
 };
 use schema::table::ColumnSpec;
 use schema::{
@@ -306,4 +306,38 @@ fn answers_say_what_the_engine_gives() {
             }
         }
     }
+}
+
+/// A cell that is not queried and older than a liveness that another source has: it stays where
+/// sources are merged, and goes where rows are read by name. Cassandra's replicas do the same.
+#[test]
+fn a_cell_older_than_a_liveness_elsewhere() {
+    let table = table();
+    let node = node(&table);
+    let store = node.node.engine.table(table.id).expect("the table is there");
+    for (timestamp, columns) in [(1, &["a", "b"][..]), (2, &["a"])] {
+        node.sim.block_on(node.node.engine.flush(&store)).expect("flushed");
+        let mut update = PartitionUpdate::new(Arc::clone(&table), key(1));
+        let mut row = Row::new(values(&[1, 1]));
+        row.liveness = Liveness::new(timestamp);
+        columns.iter().for_each(|name| row.add_cell(Cell::live(id(&table, name), timestamp, int(7))));
+        update.add_row(row);
+        node.node.engine.apply(&[Mutation::of(update)]).expect("written");
+    }
+    let range = PartitionRange::Key(key(1));
+    let mut question = Question::of(&ReadCommand { now: NOW, ..ReadCommand::whole(&table, range) });
+    question.columns.fetching = Fetching::AllColumns;
+    question.columns.queried = Columns::of(&table, |column| column == id(&table, "a"));
+    let columns = |question: &Question| {
+        let data = answer(&node, &Arc::new(question.clone()), Wanted::Data).data.expect("wanted");
+        let mut stream = data_stream(data, question);
+        stream.next_partition().expect("readable").expect("one partition");
+        match stream.next_unfiltered().expect("readable") {
+            Some(Unfiltered::Row(row)) => row.columns.iter().map(ColumnData::column).collect::<Vec<_>>(),
+            other => panic!("a row, not {other:?}"),
+        }
+    };
+    assert_eq!(columns(&question), [id(&table, "a"), id(&table, "b")]);
+    question.clustering.rows = Rows::Names(vec![values(&[1, 1])]);
+    assert_eq!(columns(&question), [id(&table, "a")]);
 }
