@@ -228,9 +228,7 @@ fn in_sstable<W: Watch>(
     Ok(Some(selected(stream, command, SelectedFrom::SSTable)))
 }
 
-/// A source without the values that a read does not query, where the read says so. Rows that an
-/// SSTable gives in reversed order are judged as those of a memtable: Cassandra's reader of BIG files
-/// gathers them in memory first.
+/// A source without the values that a read does not query, where the read says so.
 fn selected(stream: Box<dyn PartitionStream>, command: &ReadCommand, from: SelectedFrom) -> Box<dyn PartitionStream> {
     match &command.columns {
         ColumnFilter::Selected(selection) => Box::new(SelectedStream::new(stream, &command.table, selection, from)),
