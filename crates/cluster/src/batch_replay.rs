@@ -1,11 +1,9 @@
 //! The state of replaying the batch log ([`crate::batchlog`]).
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, OnceLock};
 
 use env::Wake;
-
-use crate::batchlog::Resent;
 
 /// `batchlog_replay_throttle` of a stock configuration, bytes a second.
 const THROTTLE_DEFAULT: u64 = 1 << 20;
@@ -20,8 +18,6 @@ pub(crate) struct BatchReplay {
     /// The node was one of several when it ended. Its records may be of partitions that others hold, so it
     /// waits until it has joined again.
     pub waits_for_others: AtomicBool,
-    /// Batches whose mutations were sent again, and whose records stand until that is settled.
-    pub resent: Mutex<Vec<Resent>>,
     /// Keeps the background task alive; empty where nothing is written.
     pub task: OnceLock<Wake>,
 }
@@ -29,8 +25,8 @@ pub(crate) struct BatchReplay {
 impl Default for BatchReplay {
     fn default() -> Self {
         let throttle = AtomicU64::new(THROTTLE_DEFAULT);
-        let (resent, task) = (Mutex::default(), OnceLock::new());
+        let task = OnceLock::new();
         let (may_hold_records, waits_for_others) = (AtomicBool::new(true), AtomicBool::new(false));
-        Self { may_hold_records, throttle, waits_for_others, resent, task }
+        Self { may_hold_records, throttle, waits_for_others, task }
     }
 }

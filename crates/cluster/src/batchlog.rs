@@ -19,8 +19,6 @@
 mod replay;
 mod resend;
 
-pub(crate) use resend::Resent;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -1,23 +1,20 @@
 //! The place of a node among the others, as state. The verbs are in [`crate::membership`].
 
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use env::Wake;
 use membership::{Introduction, Membership, Messenger};
 
-use crate::node::Node;
-use crate::peers::Listener;
 use crate::schema_inbox::SchemaInbox;
-use crate::topology::Places;
 
 /// The place of a node among the others; empty while it is alone.
 #[derive(Default)]
 pub(crate) struct Joined {
     /// Set when the node has joined, and kept when it has left.
     pub(crate) messenger: OnceLock<Messenger>,
-    /// This node, for what outlives a request. Set before the messenger.
-    pub(crate) this: OnceLock<Weak<Node>>,
     /// The node is a member as long as this is here.
     pub(crate) membership: Mutex<Option<Arc<Membership>>>,
     /// Wakes the task of [`crate::peers`].
@@ -32,4 +29,38 @@ pub(crate) struct Joined {
     pub(crate) exchange: OnceLock<SchemaInbox>,
     /// Every schema that a neighbour has told of is here.
     pub(crate) is_schema_settled: AtomicBool,
+}
+
+/// What drivers are told of another node, by the address at which they reach it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RingEvent {
+    /// It owns tokens now, and drivers may connect.
+    Joined(SocketAddr),
+    /// It owns none any more.
+    Left(SocketAddr),
+    /// It owns other tokens than before.
+    Moved(SocketAddr),
+    /// It can be reached, and drivers may connect.
+    Up(SocketAddr),
+    /// It cannot be reached, or drivers may not connect.
+    Down(SocketAddr),
+}
+
+/// Hears what drivers are to be told. Called on a background thread, one event after the other.
+pub type Listener = dyn Fn(RingEvent) + Send + Sync;
+
+/// Data centers and racks of nodes that a file names. They count more than what nodes say of
+/// themselves.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Places {
+    /// Data center and rack by the address of a node.
+    pub by_address: BTreeMap<IpAddr, (String, String)>,
+    /// Those of nodes that are not listed; None: what they say of themselves.
+    pub default: Option<(String, String)>,
+}
+
+impl Places {
+    pub(crate) fn of(&self, address: IpAddr) -> Option<&(String, String)> {
+        self.by_address.get(&address).or(self.default.as_ref())
+    }
 }

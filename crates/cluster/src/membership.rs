@@ -15,8 +15,8 @@ use links::{Encryption, LinkOptions, Peer, Scope};
 use membership::{Follower, Introduction, JoinError, JoinOptions, Membership, Messenger};
 
 use crate::identity::RELEASE_VERSION;
+use crate::joined::Places;
 use crate::node::Node;
-use crate::topology::Places;
 use crate::{peers, serve};
 
 /// What the configuration says of the ring.
@@ -52,7 +52,7 @@ impl Node {
 
     /// This node, for what outlives a request. Of a node that has not joined: nothing.
     pub(crate) fn weak(&self) -> Weak<Self> {
-        self.joined.this.get().cloned().unwrap_or_default()
+        self.this.get().cloned().unwrap_or_default()
     }
 
     /// The membership, from the time when the node has joined to the time when it leaves.
@@ -94,7 +94,7 @@ impl Node {
         self.start_schema_exchange();
         let membership = Membership::join(&self.env, options, follower).await?;
         membership.with_gossip(|gossip| self.follow(gossip));
-        let _ = self.joined.this.set(Arc::downgrade(self));
+        let _ = self.this.set(Arc::downgrade(self));
         let _ = self.joined.messenger.set(membership.messenger());
         *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(membership));
         self.write_bootstrapped();

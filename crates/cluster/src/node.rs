@@ -1,6 +1,6 @@
 //! The node: what its requests share. State only: [`crate::start`] makes it, and each verb is a module beside it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -18,7 +18,7 @@ use crate::identity::{BOOTSTRAPPED, Identity, local_table};
 use crate::joined::Joined;
 use crate::replica::Replica;
 use crate::sampling::Sampling;
-use crate::serve::Serving;
+use crate::serving::Serving;
 use crate::stripes::Stripes;
 use crate::system_rows::{self, SystemRow};
 
@@ -92,6 +92,8 @@ pub struct Node {
     pub(crate) handoff: Handoff,
     /// Its place among the others; empty while it is alone.
     pub(crate) joined: Joined,
+    /// This node, for what outlives a request. Set when it joins a ring.
+    pub(crate) this: OnceLock<Weak<Self>>,
     /// What the others have asked and are not answered yet.
     pub(crate) serving: Serving,
     /// Held while the schema changes, and until the files of dropped indexes are gone.

@@ -24,29 +24,12 @@ use schema::TableMetadata;
 use storage::Engine;
 
 use crate::identity::inet;
+use crate::joined::{Listener, RingEvent};
 use crate::node::Node;
 use crate::system_rows::{self, SystemRow};
 
 /// How often the others are told how much data this node has (`LoadBroadcaster`).
 const LOAD_PERIOD: Duration = Duration::from_secs(60);
-
-/// What drivers are told of another node, by the address at which they reach it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RingEvent {
-    /// It owns tokens now, and drivers may connect.
-    Joined(SocketAddr),
-    /// It owns none any more.
-    Left(SocketAddr),
-    /// It owns other tokens than before.
-    Moved(SocketAddr),
-    /// It can be reached, and drivers may connect.
-    Up(SocketAddr),
-    /// It cannot be reached, or drivers may not connect.
-    Down(SocketAddr),
-}
-
-/// Hears what drivers are to be told. Called on a background thread, one event after the other.
-pub type Listener = dyn Fn(RingEvent) + Send + Sync;
 
 /// A member as it is written.
 #[derive(Clone, PartialEq, Eq, Debug)]

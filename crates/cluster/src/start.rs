@@ -14,7 +14,7 @@ use crate::identity::{Identity, IdentityOptions, local_table};
 use crate::joined::Joined;
 use crate::node::{Node, Timeouts};
 use crate::replica::Replica;
-use crate::serve::Serving;
+use crate::serving::Serving;
 use crate::stripes::Stripes;
 use crate::{clock_mark, compaction_history, size_estimates, topology};
 
@@ -51,6 +51,7 @@ impl Node {
             batch_replay: BatchReplay::default(),
             handoff: Handoff::default(),
             joined: Joined::default(),
+            this: OnceLock::new(),
             serving: Serving::default(),
             schema_changes,
             schema_listener: OnceLock::new(),

@@ -4,8 +4,8 @@
 //! A node alone has one endpoint, itself, which is up and owns all tokens. Of the others gossip
 //! tells: an endpoint belongs to the ring when it has told its status, tokens and host id.
 
-use std::collections::{BTreeMap, HashSet};
-use std::net::{IpAddr, SocketAddr};
+use std::collections::HashSet;
+use std::net::SocketAddr;
 
 use gossip::{Gossip, Status};
 use internode::payload::gossip::tokens::tokens_of;
@@ -32,22 +32,6 @@ fn endpoint_of_this(identity: &Identity) -> Endpoint {
         tokens: identity.tokens.clone(),
         is_up: true,
         state: State::Normal,
-    }
-}
-
-/// Data centers and racks of nodes that a file names. They count more than what nodes say of
-/// themselves.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Places {
-    /// Data center and rack by the address of a node.
-    pub by_address: BTreeMap<IpAddr, (String, String)>,
-    /// Those of nodes that are not listed; None: what they say of themselves.
-    pub default: Option<(String, String)>,
-}
-
-impl Places {
-    fn of(&self, address: IpAddr) -> Option<&(String, String)> {
-        self.by_address.get(&address).or(self.default.as_ref())
     }
 }
 

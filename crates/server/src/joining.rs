@@ -15,8 +15,8 @@ use env::Env;
 use internode::MessagingVersion;
 use links::Scope;
 
-use crate::running::{Drive, StartError};
 use crate::server_encryption;
+use crate::start_error::{Drive, StartError};
 
 /// Whether the configuration names a ring to join.
 pub(crate) fn is_wanted(config: &Config, read_only: bool) -> bool {

@@ -24,6 +24,7 @@ pub mod running;
 mod server_encryption;
 pub mod services;
 mod slow_log;
+mod start_error;
 pub mod trace;
 pub mod virtual_tables;
 

@@ -6,8 +6,6 @@
 //! told that drivers may connect. The end goes the other way: the workers drain, the others are told
 //! that the node stops, memtables are flushed, the log is synced.
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
@@ -15,9 +13,9 @@ use std::time::Duration;
 
 use admin::http::TokenFile;
 use cluster::operations;
-use cluster::{IdentityOptions, Node, NodeError, Timeouts};
+use cluster::{IdentityOptions, Node, Timeouts};
 use config::{Config, DiskFailurePolicy, SSTableFormat, Snitch};
-use env::{Env, LocalFuture};
+use env::Env;
 use protocol::response::{Event, StatusChange};
 use schema::Schema;
 use sstable::Version;
@@ -39,6 +37,7 @@ use crate::ops::Ops;
 use crate::replay_watch::ReplayWatch;
 use crate::request::CqlHandler;
 use crate::services::Services;
+pub use crate::start_error::{Drive, StartError};
 use native::{EventHub, Server, ServerLimits, ServerOptions};
 
 /// How often compactions are looked for that no flush announces: expired SSTables, and tombstones
@@ -75,65 +74,6 @@ pub struct StartOptions {
     pub descriptors: Option<u64>,
 }
 
-/// Why a node did not start.
-#[derive(Debug)]
-pub enum StartError {
-    /// This address cannot be listened on: the port of clients, of other nodes or of the operator.
-    Port(SocketAddr, io::Error),
-    /// What was found in the directory cannot be opened.
-    Directory(String),
-    /// The directory, the log, the schema or the identity.
-    Node(NodeError),
-    /// The configured sizes of the caches are more than the memory leaves them.
-    Memory(String),
-    /// Keys and certificates of `client_encryption_options` or `server_encryption_options`.
-    Encryption(String),
-    /// The strategy or an option of `default_compaction`.
-    DefaultCompaction(String),
-    /// The value of a key of the commit log.
-    CommitLog(String),
-    /// The ring that the node was to join.
-    Join(String),
-    /// The worker threads.
-    Workers(io::Error),
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Port(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
-                write!(
-                    f,
-                    "{address} is in use; is Helenus or Cassandra already running there? (--port, --admin-port, storage_port)"
-                )
-            }
-            Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
-            Self::Directory(why)
-            | Self::Memory(why)
-            | Self::CommitLog(why)
-            | Self::Join(why)
-            | Self::Encryption(why) => f.write_str(why),
-            Self::DefaultCompaction(why) => write!(f, "default_compaction: {why}"),
-            Self::Node(error) => error.fmt(f),
-            Self::Workers(error) => write!(f, "cannot start the workers: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
-impl From<StorageError> for StartError {
-    fn from(error: StorageError) -> Self {
-        Self::Node(error.into())
-    }
-}
-
-impl From<NodeError> for StartError {
-    fn from(error: NodeError) -> Self {
-        Self::Node(error)
-    }
-}
-
 /// A running node. Dropping it is like a kill of the process: nothing is flushed.
 pub struct RunningNode {
     /// What its requests share.
@@ -151,9 +91,6 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
         Ok(())
     })
 }
-
-/// Runs a future to its end, on whatever the clock and the network of the node are.
-pub type Drive<'d> = &'d dyn Fn(LocalFuture) -> Result<(), StartError>;
 
 /// The same where the node's clock and network are no runtime's: those of a simulation. `drive` waits for
 /// the join.

@@ -13,6 +13,7 @@ use rows::codec::decode_mutation;
 use rows::{Mutation, Row};
 use types::DecoratedKey;
 
+use super::resend::Resent;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::system_rows;
@@ -68,8 +69,9 @@ impl Node {
             return;
         }
         let node: Weak<Self> = Arc::downgrade(self);
+        let mut resent = Vec::new();
         let step = move || match node.upgrade() {
-            Some(node) if !node.engine.is_draining() => Next::After(node.replay_due_batches()),
+            Some(node) if !node.engine.is_draining() => Next::After(node.replay_due_batches(&mut resent)),
             _ => Next::Done,
         };
         let wake = self.env.tasks.background("batchlog", Box::new(step));
@@ -78,12 +80,12 @@ impl Node {
     }
 
     /// A look while the node runs. Gives the time until the next one.
-    fn replay_due_batches(&self) -> Duration {
+    fn replay_due_batches(&self, resent: &mut Vec<Resent>) -> Duration {
         if !self.batch_replay.may_hold_records.load(Ordering::Relaxed) {
             return PERIOD;
         }
         if let Some(others) = self.others() {
-            return self.resend_due_batches(&others);
+            return self.resend_due_batches(&others, resent);
         }
         if self.batch_replay.waits_for_others.load(Ordering::Relaxed) {
             return PERIOD;

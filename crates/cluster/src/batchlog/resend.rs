@@ -10,8 +10,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ use crate::node::Node;
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// A batch whose mutations were sent again.
-pub(crate) struct Resent {
+pub(super) struct Resent {
     record: Record,
     sent: Vec<Arc<Sent>>,
     /// The wait for hints, once no replica is waited for.
@@ -49,15 +49,15 @@ enum Came {
 
 impl Node {
     /// A look while the node is one of several. Gives the time until the next one.
-    pub(super) fn resend_due_batches(&self, others: &Others<'_>) -> Duration {
-        self.finish_resent();
-        let resent = &self.batch_replay.resent;
-        if !resent.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+    /// `resent` are the batches of former looks that are waited for.
+    pub(super) fn resend_due_batches(&self, others: &Others<'_>, resent: &mut Vec<Resent>) -> Duration {
+        self.finish_resent(resent);
+        if !resent.is_empty() {
             return SETTLE;
         }
         let count = others.ring.endpoints().len() as u64;
         let throttle = self.batch_replay.throttle.load(Ordering::Relaxed);
-        match self.resend_page(others) {
+        match self.resend_page(others, resent) {
             // the limit is that of all nodes together
             Ok((0, pause)) => pause(throttle / count),
             Ok((_, pause)) => pause(throttle / count).max(SETTLE),
@@ -69,7 +69,11 @@ impl Node {
     }
 
     /// Sends the mutations of a page of records. Gives how many batches are waited for, and how long to rest.
-    fn resend_page(&self, others: &Others<'_>) -> Result<(usize, impl Fn(u64) -> Duration + use<>), NodeError> {
+    fn resend_page(
+        &self,
+        others: &Others<'_>,
+        resent: &mut Vec<Resent>,
+    ) -> Result<(usize, impl Fn(u64) -> Duration + use<>), NodeError> {
         let (due, page) = self.due_records(self.timeouts().write * 2)?;
         let mut sent = Vec::new();
         for record in due {
@@ -80,7 +84,7 @@ impl Node {
             // the records stand until what was sent is settled
             self.batch_replay.may_hold_records.store(true, Ordering::Relaxed);
         }
-        self.batch_replay.resent.lock().unwrap_or_else(PoisonError::into_inner).extend(sent);
+        resent.extend(sent);
         Ok((count, move |throttle| page.pause(throttle)))
     }
 
@@ -105,8 +109,7 @@ impl Node {
     }
 
     /// Removes the records of batches that are settled.
-    fn finish_resent(&self) {
-        let mut resent = self.batch_replay.resent.lock().unwrap_or_else(PoisonError::into_inner);
+    fn finish_resent(&self, resent: &mut Vec<Resent>) {
         resent.retain_mut(|batch| match self.came_of(batch) {
             Came::Nothing => true,
             Came::Lost => false,

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,21 +12,7 @@ use membership::Messenger;
 use types::FailureReason;
 
 use crate::node::Node;
-
-/// Requests of other nodes that are under way at one time. Further ones are answered with a failure.
-const CALLS_MAX: usize = 32_768;
-
-/// Bytes of the payloads of requests that are under way
-/// (`internode_application_receive_queue_reserve_endpoint_capacity`). A request beyond it is
-/// answered with a failure.
-const CALLS_SIZE_MAX: usize = 128 << 20;
-
-/// The requests of other nodes that are under way.
-#[derive(Default)]
-pub(crate) struct Serving {
-    calls: AtomicUsize,
-    bytes: AtomicUsize,
-}
+use crate::serving::{CALLS_MAX, CALLS_SIZE_MAX};
 
 /// The room of one request among those that are under way; given back when dropped.
 struct Room {

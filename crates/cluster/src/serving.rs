@@ -1,0 +1,20 @@
+//! The requests of other nodes that are under way ([`crate::serve`]): how many, and their bounds.
+
+use std::sync::atomic::AtomicUsize;
+
+/// Requests of other nodes that are under way at one time. Further ones are answered with a failure.
+pub(crate) const CALLS_MAX: usize = 32_768;
+
+/// Bytes of the payloads of requests that are under way
+/// (`internode_application_receive_queue_reserve_endpoint_capacity`). A request beyond it is
+/// answered with a failure.
+pub(crate) const CALLS_SIZE_MAX: usize = 128 << 20;
+
+/// The requests of other nodes that are under way.
+#[derive(Default)]
+pub(crate) struct Serving {
+    /// How many.
+    pub(crate) calls: AtomicUsize,
+    /// Bytes of their payloads.
+    pub(crate) bytes: AtomicUsize,
+}

@@ -1,0 +1,71 @@
+//! Why a node did not start; and how its start runs what has to be waited for.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use cluster::NodeError;
+use env::LocalFuture;
+use storage::StorageError;
+
+/// Why a node did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// This address cannot be listened on: the port of clients, of other nodes or of the operator.
+    Port(SocketAddr, io::Error),
+    /// What was found in the directory cannot be opened.
+    Directory(String),
+    /// The directory, the log, the schema or the identity.
+    Node(NodeError),
+    /// The configured sizes of the caches are more than the memory leaves them.
+    Memory(String),
+    /// Keys and certificates of `client_encryption_options` or `server_encryption_options`.
+    Encryption(String),
+    /// The strategy or an option of `default_compaction`.
+    DefaultCompaction(String),
+    /// The value of a key of the commit log.
+    CommitLog(String),
+    /// The ring that the node was to join.
+    Join(String),
+    /// The worker threads.
+    Workers(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
+                write!(
+                    f,
+                    "{address} is in use; is Helenus or Cassandra already running there? (--port, --admin-port, storage_port)"
+                )
+            }
+            Self::Port(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            Self::Directory(why)
+            | Self::Memory(why)
+            | Self::CommitLog(why)
+            | Self::Join(why)
+            | Self::Encryption(why) => f.write_str(why),
+            Self::DefaultCompaction(why) => write!(f, "default_compaction: {why}"),
+            Self::Node(error) => error.fmt(f),
+            Self::Workers(error) => write!(f, "cannot start the workers: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<StorageError> for StartError {
+    fn from(error: StorageError) -> Self {
+        Self::Node(error.into())
+    }
+}
+
+impl From<NodeError> for StartError {
+    fn from(error: NodeError) -> Self {
+        Self::Node(error)
+    }
+}
+
+/// Runs a future to its end, on whatever the clock and the network of the node are.
+pub type Drive<'d> = &'d dyn Fn(LocalFuture) -> Result<(), StartError>;
