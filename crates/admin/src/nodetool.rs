@@ -236,7 +236,8 @@ verbs! {
     Disablegossip(switches::DisableGossip),
     /// Reenable gossip
     Enablegossip(switches::EnableGossip),
-    /// Forcefully remove a dead node without re-replicating any data. Use as a last resort if you cannot removenode
+    /// Forcefully remove a dead node without re-replicating any data. Use as a last resort if you
+    /// cannot removenode
     Assassinate(assassinate::Args),
     /// Shows the failure detector information for the cluster
     Failuredetector(failuredetector::Args),

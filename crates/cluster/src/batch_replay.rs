@@ -10,13 +10,14 @@ const THROTTLE_DEFAULT: u64 = 1 << 20;
 
 /// What the node knows of its batch log.
 pub(crate) struct BatchReplay {
-    /// A record may stand there whose removal is missing. Set at the start, and cleared by a look that found the
-    /// end of the table; a node that writes record and removal in one step leaves none.
+    /// A record may stand there whose removal is missing. Set at the start, and cleared by a look
+    /// that found the end of the table; a node that writes record and removal in one step leaves
+    /// none.
     pub may_hold_records: AtomicBool,
     /// `batchlog_replay_throttle` in bytes a second; 0: replay does not pause.
     pub throttle: AtomicU64,
-    /// The node was one of several when it ended. Its records may be of partitions that others hold, so it
-    /// waits until it has joined again.
+    /// The node was one of several when it ended. Its records may be of partitions that others
+    /// hold, so it waits until it has joined again.
     pub waits_for_others: AtomicBool,
     /// Keeps the background task alive; empty where nothing is written.
     pub task: OnceLock<Wake>,

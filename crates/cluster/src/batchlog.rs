@@ -1,18 +1,20 @@
 //! The batch log: what makes a logged batch of several partitions happen as a whole, or not at all.
 //!
-//! 1. The batch is stored as one row of `system.batches` (its record). Record, mutations and the removal of
-//!    the record go into the commit log side by side and in this order, as one step: what a crash leaves
-//!    of them is a beginning. If the removal is in it, so are all mutations.
-//! 2. A record that is found without its removal is applied again with the timestamps that it had: at the
-//!    start all of them, while the node runs those older than twice the write timeout. Applying a batch
-//!    twice changes nothing, unless what deleted its rows is forgotten by then. So tables that were
-//!    truncated since are left out, and batches older than the least gc_grace of their tables are dropped.
+//! 1. The batch is stored as one row of `system.batches` (its record). Record, mutations and the
+//!    removal of the record go into the commit log side by side and in this order, as one step:
+//!    what a crash leaves of them is a beginning. If the removal is in it, so are all mutations.
+//! 2. A record that is found without its removal is applied again with the timestamps that it had:
+//!    at the start all of them, while the node runs those older than twice the write timeout.
+//!    Applying a batch twice changes nothing, unless what deleted its rows is forgotten by then. So
+//!    tables that were truncated since are left out, and batches older than the least gc_grace of
+//!    their tables are dropped.
 //!
-//! The removal does not depend on the request: whether that times out, fails or is dropped, no record of a
-//! batch that was applied stays.
+//! The removal does not depend on the request: whether that times out, fails or is dropped, no
+//! record of a batch that was applied stays.
 //!
-//! Among several nodes two peers of the coordinator keep the record ([`crate::coordinator::batch`]), and store
-//! and removal are messages. What is found without its removal is sent to its replicas again ([`resend`]).
+//! Among several nodes two peers of the coordinator keep the record
+//! ([`crate::coordinator::batch`]), and store and removal are messages. What is found without its
+//! removal is sent to its replicas again ([`resend`]).
 //!
 //! Layout of the record, rules and figures as in `org.apache.cassandra.batchlog.BatchlogManager`.
 

@@ -10,7 +10,8 @@ use env::{Clock, Env, Random};
 /// 100-ns steps from the UUID epoch (15 October 1582) to 1970.
 const UUID_EPOCH_OFFSET: u64 = 0x01B2_1DD2_1381_4000;
 
-/// Clock of write timestamps, microseconds since 1970. Shared by all workers: two requests never get the same one.
+/// Clock of write timestamps, microseconds since 1970. Shared by all workers: two requests never
+/// get the same one.
 pub struct WriteClock {
     clock: Arc<dyn Clock>,
     last: AtomicI64,
@@ -27,7 +28,8 @@ impl WriteClock {
         self.last.load(Ordering::Relaxed)
     }
 
-    /// The next timestamp: the wall clock's, or one more than the last where the wall clock stands or goes back.
+    /// The next timestamp: the wall clock's, or one more than the last where the wall clock stands
+    /// or goes back.
     pub fn next_micros(&self) -> i64 {
         let wall = self.clock.now_micros();
         let later = |last: i64| Some(wall.max(last.saturating_add(1)));
@@ -47,7 +49,8 @@ pub struct TimeUuids {
 }
 
 impl TimeUuids {
-    /// With a random clock sequence and node id, as RFC 4122 allows for nodes without a hardware address.
+    /// With a random clock sequence and node id, as RFC 4122 allows for nodes without a hardware
+    /// address.
     pub fn new(env: &Env) -> Self {
         let mut half = [0u8; 8];
         env.random.fill(&mut half);

@@ -1,9 +1,11 @@
-//! How far write timestamps have come, kept across restarts: where the wall clock has gone back meanwhile, writes go on from there. Without it
-//! they would stand behind what was written before, acknowledged and not to be seen.
+//! How far write timestamps have come, kept across restarts: where the wall clock has gone back
+//! meanwhile, writes go on from there. Without it they would stand behind what was written before,
+//! acknowledged and not to be seen.
 //!
-//! A file of 12 bytes, written in place five times a second while there are writes: u64 microseconds since 1970, u32 CRC of them. It is not synced:
-//! a power cut may take the last half minute of it, which matters only if the clock jumps with the power; a jump forwards right before a crash is not in it either. Cassandra has nothing of
-//! the kind.
+//! A file of 12 bytes, written in place five times a second while there are writes: u64
+//! microseconds since 1970, u32 CRC of them. It is not synced: a power cut may take the last half
+//! minute of it, which matters only if the clock jumps with the power; a jump forwards right before
+//! a crash is not in it either. Cassandra has nothing of the kind.
 
 use std::io;
 use std::path::Path;
@@ -22,10 +24,11 @@ const PERIOD: Duration = Duration::from_millis(200);
 const UNMARKED_MICROS: i64 = 5_000_000;
 const SIZE: usize = 12;
 
-/// The clock of a node, and the task that marks how far it is; none where nothing may be written or kept.
+/// The clock of a node, and the task that marks how far it is; none where nothing may be written or
+/// kept.
 ///
-/// Both clocks start at what was marked or at the wall clock of now, whichever is later, also where that is the wall clock: it may be set back
-/// before the first timestamp is asked for.
+/// Both clocks start at what was marked or at the wall clock of now, whichever is later, also where
+/// that is the wall clock: it may be set back before the first timestamp is asked for.
 pub(crate) fn open(engine: &Arc<Engine>) -> (Arc<WriteClock>, Option<Wake>) {
     let env = &engine.env;
     let saved = engine.options.saved_caches.as_ref().filter(|_| !engine.options.read_only);
@@ -74,7 +77,8 @@ fn write(env: &Env, path: &Path, micros: i64) -> io::Result<()> {
     bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
     let mut file = match env.disk.open_write(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // the directory of caches comes with the first that is saved; only it, so that a disk that is gone stays gone
+            // the directory of caches comes with the first that is saved; only it, so that a disk
+            // that is gone stays gone
             if let Some((directory, above)) = path.parent().and_then(|directory| Some((directory, directory.parent()?)))
             {
                 env.disk.create_dir_below(above, directory)?;
@@ -113,7 +117,8 @@ mod tests {
     fn timestamps_of_both_clocks_are_after_those_of_the_process_before() {
         let sim = Sim::new(1);
         let mut last = i64::MIN;
-        // between two processes the clock goes forwards or back; in each it goes back before the first timestamp is asked for
+        // between two processes the clock goes forwards or back; in each it goes back before the
+        // first timestamp is asked for
         for between in [0, HOUR, -3 * HOUR, 5 * HOUR, 0] {
             sim.shift_wall_clock(between);
             let engine = opened(&sim);

@@ -1,6 +1,7 @@
 //! `system.compaction_history`: a row for each compaction that ended, for a week.
 //!
-//! Agrees with `org.apache.cassandra.db.SystemKeyspace.updateCompactionHistory`: compactions of the table itself are left out.
+//! Agrees with `org.apache.cassandra.db.SystemKeyspace.updateCompactionHistory`: compactions of the
+//! table itself are left out.
 
 use std::sync::{Arc, Weak};
 

@@ -1,7 +1,8 @@
 //! Reads that are told of: what one would take (EXPLAIN), and what one took (EXPLAIN ANALYZE).
 //!
-//! The plan is made in the background, as it may touch indexes that are not in memory. What is analysed runs as every read does, inline
-//! first; only its sources are opened by way of an [`Observation`].
+//! The plan is made in the background, as it may touch indexes that are not in memory. What is
+//! analysed runs as every read does, inline first; only its sources are opened by way of an
+//! [`Observation`].
 
 use std::sync::Arc;
 

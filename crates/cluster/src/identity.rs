@@ -1,6 +1,8 @@
-//! Who this node is: names, host id, tokens, addresses. Found in `system.local`, or made up at the first start, and written there.
+//! Who this node is: names, host id, tokens, addresses. Found in `system.local`, or made up at the
+//! first start, and written there.
 //!
-//! Agrees with `org.apache.cassandra.db.SystemKeyspace` (`checkHealth`, `persistLocalMetadata`, `getOrInitializeLocalHostId`).
+//! Agrees with `org.apache.cassandra.db.SystemKeyspace` (`checkHealth`, `persistLocalMetadata`,
+//! `getOrInitializeLocalHostId`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

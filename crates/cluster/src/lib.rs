@@ -1,9 +1,11 @@
-//! The ring as this node sees it: who it is, its tokens, replicas and levels, the coordinator of reads and writes.
+//! The ring as this node sees it: who it is, its tokens, replicas and levels, the coordinator of
+//! reads and writes.
 //!
-//! [`Node`] is the state that requests share: identity, clocks, ids, timeouts, locks, the ring. What is done with a
-//! request stands in [`coordinator`], one verb a file; what this node does as one of the replicas, in [`replica`],
-//! behind which the engine is. Today the ring has one node. Knows nothing of CQL or of connections:
-//! `server::coordinator` puts these verbs behind the trait that statements use.
+//! [`Node`] is the state that requests share: identity, clocks, ids, timeouts, locks, the ring.
+//! What is done with a request stands in [`coordinator`], one verb a file; what this node does as
+//! one of the replicas, in [`replica`], behind which the engine is. Today the ring has one node.
+//! Knows nothing of CQL or of connections: `server::coordinator` puts these verbs behind the trait
+//! that statements use.
 
 mod batch_replay;
 pub mod batchlog;

@@ -1,4 +1,5 @@
-//! The node: what its requests share. State only: [`crate::start`] makes it, and each verb is a module beside it.
+//! The node: what its requests share. State only: [`crate::start`] makes it, and each verb is a
+//! module beside it.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -61,7 +62,8 @@ pub type SchemaListener = Box<dyn Fn(&Schema, &Schema) + Send + Sync>;
 
 /// This node.
 pub struct Node {
-    /// Its storage: for the replica, for what operators ask and for what the node keeps about itself.
+    /// Its storage: for the replica, for what operators ask and for what the node keeps about
+    /// itself.
     pub(crate) engine: Arc<Engine>,
     /// The outside.
     pub env: Env,

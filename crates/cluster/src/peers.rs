@@ -6,8 +6,8 @@
 //! listener what drivers are to know: so a driver that is told of a node finds its row. The task
 //! also tells the others how much data this node has (LOAD), once a minute.
 //!
-//! Agrees with `StorageService.{onChange,handleStateNormal,excise}`, `transport.Server.EventNotifier`
-//! and `SystemKeyspace.{updatePeerInfo,removeEndpoint}`.
+//! Agrees with `StorageService.{onChange,handleStateNormal,excise}`,
+//! `transport.Server.EventNotifier` and `SystemKeyspace.{updatePeerInfo,removeEndpoint}`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -130,7 +130,8 @@ fn reachable(gossip: &Gossip) -> Vec<SocketAddr> {
     gossip.peers().iter().filter(|(_, peer)| is_ready(peer)).map(|(address, _)| *address).collect()
 }
 
-/// What drivers have not been told yet. A node that joins is told of when drivers may connect to it.
+/// What drivers have not been told yet. A node that joins is told of when drivers may connect to
+/// it.
 fn news(
     told: &mut BTreeMap<SocketAddr, Told>,
     before: &BTreeMap<SocketAddr, Member>,
@@ -312,8 +313,8 @@ mod tests {
         saved
     }
 
-    /// Drivers hear of a node when its row is there: up when they may connect to it, down when it is
-    /// silent. After a restart the rows are what the node knows before it hears of anybody.
+    /// Drivers hear of a node when its row is there: up when they may connect to it, down when it
+    /// is silent. After a restart the rows are what the node knows before it hears of anybody.
     #[test]
     fn rows_follow_the_ring_and_drivers_hear_of_it() {
         let mut ring = SimRing::new(3, &["dc1", "dc1", "dc1"]);

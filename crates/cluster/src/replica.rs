@@ -1,9 +1,9 @@
 //! What a node does for a coordinator, be that itself: it applies mutations and reads what it has.
 //!
-//! The engine is behind this: a coordinator asks a replica and never the engine. This node is asked by a call,
-//! nothing is serialised. Files: [`apply`] for writes, [`read`] for reads,
-//! [`answer`] for reads whose answer may leave this node.
-//! What other nodes ask of it comes through [`crate::serve`].
+//! The engine is behind this: a coordinator asks a replica and never the engine. This node is asked
+//! by a call, nothing is serialised. Files: [`apply`] for writes, [`read`] for reads, [`answer`]
+//! for reads whose answer may leave this node. What other nodes ask of it comes through
+//! [`crate::serve`].
 
 mod answer;
 pub mod apply;
@@ -43,8 +43,8 @@ impl Replica {
         }
     }
 
-    /// The log position up to which everything is durable that a read of a partition can have seen; None: nothing
-    /// of it is in memtables.
+    /// The log position up to which everything is durable that a read of a partition can have seen;
+    /// None: nothing of it is in memtables.
     pub fn position_of(&self, table: &TableMetadata, key: &DecoratedKey) -> Option<LogPosition> {
         let store = self.engine.table(table.id)?;
         store.last_logged(self.engine.shards.of(key.token))

@@ -1,7 +1,9 @@
-//! The memory for large results, and who builds one: few at a time, the others in the order in which they came.
+//! The memory for large results, and who builds one: few at a time, the others in the order in
+//! which they came.
 //!
-//! A result counts from where it is built until it is sent. Small ones are not counted and wait for nothing, so that clients which do not
-//! take what they asked for are in each other's way and in nobody else's.
+//! A result counts from where it is built until it is sent. Small ones are not counted and wait for
+//! nothing, so that clients which do not take what they asked for are in each other's way and in
+//! nobody else's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +12,12 @@ use env::Env;
 use stdx::{Share, Taken};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Reads that build large results, or are the next to do so. As many as there are threads for them, and some that wait.
+/// Reads that build large results, or are the next to do so. As many as there are threads for them,
+/// and some that wait.
 const BUILDING_MAX: usize = 32;
 
-/// What a large result is counted with before it is known: a page that is full, but no more than this part of all.
+/// What a large result is counted with before it is known: a page that is full, but no more than
+/// this part of all.
 const EXPECTED: usize = 8 << 20;
 const EXPECTED_PART: usize = 4;
 

@@ -1,8 +1,10 @@
-//! Samples of what is done: which partitions are read and written most, which reads are the longest. Taken only while somebody asks
-//! (`nodetool profileload`, `toppartitions`): otherwise each place that could tell something looks at one number.
+//! Samples of what is done: which partitions are read and written most, which reads are the
+//! longest. Taken only while somebody asks (`nodetool profileload`, `toppartitions`): otherwise
+//! each place that could tell something looks at one number.
 //!
-//! A [`Session`] samples some tables for some time; several may run side by side. What a session keeps is bounded by its capacity for each
-//! table and sampler. Agrees with `org.apache.cassandra.metrics.{Sampler,SamplingManager}`.
+//! A [`Session`] samples some tables for some time; several may run side by side. What a session
+//! keeps is bounded by its capacity for each table and sampler. Agrees with
+//! `org.apache.cassandra.metrics.{Sampler,SamplingManager}`.
 
 mod of_read;
 mod of_write;

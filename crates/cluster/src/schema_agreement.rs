@@ -2,9 +2,9 @@
 //! (`MigrationCoordinator`, `DefaultSchemaUpdateHandler`).
 //!
 //! Each node tells the version of its schema by gossip. Whoever changes the schema pushes the rows
-//! that it has written to all who are up; what is missed so is pulled from a neighbour whose version
-//! is another. Rows are merged as they are, timestamps included, so that in the end everybody has
-//! the same, whatever came first.
+//! that it has written to all who are up; what is missed so is pulled from a neighbour whose
+//! version is another. Rows are merged as they are, timestamps included, so that in the end
+//! everybody has the same, whatever came first.
 //!
 //! - [`exchange`]: the task that takes, asks and gives
 //! - [`pulls`]: whom to ask, and when

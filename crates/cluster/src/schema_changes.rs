@@ -14,8 +14,8 @@ use crate::node::{Node, SchemaListener};
 use crate::replica::apply::WriteError;
 
 impl Node {
-    /// Changes the schema by a function of what it is; stored and in force when it returns. Ok(Err):
-    /// the function refused.
+    /// Changes the schema by a function of what it is; stored and in force when it returns.
+    /// Ok(Err): the function refused.
     pub async fn change_schema<R: Send + 'static>(
         self: &Arc<Self>,
         decide: impl FnOnce(&Schema) -> Result<Schema, R> + Send + 'static,

@@ -2,9 +2,10 @@
 //!
 //! Called on the thread of links, which must not wait. A handler is a task of that thread: what it
 //! has to do is tried at once there, and the rest goes on while further messages come. How many
-//! requests are under way, and how many bytes they hold, is bounded ([`crate::serving`]); beyond that a
-//! request is answered with a failure. A request whose time is over is not executed: membership
-//! drops it when it comes, and a handler that has to wait does so for [`Call::rest`] at most.
+//! requests are under way, and how many bytes they hold, is bounded ([`crate::serving`]); beyond
+//! that a request is answered with a failure. A request whose time is over is not executed:
+//! membership drops it when it comes, and a handler that has to wait does so for [`Call::rest`] at
+//! most.
 
 mod batch;
 mod call;

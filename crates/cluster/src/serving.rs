@@ -2,7 +2,8 @@
 
 use std::sync::atomic::AtomicUsize;
 
-/// Requests of other nodes that are under way at one time. Further ones are answered with a failure.
+/// Requests of other nodes that are under way at one time. Further ones are answered with a
+/// failure.
 pub(crate) const CALLS_MAX: usize = 32_768;
 
 /// Bytes of the payloads of requests that are under way

@@ -1,13 +1,16 @@
-//! `system.size_estimates` and `system.table_estimates`: how many partitions each table has in each range of the ring, and how
-//! large they are. Connectors such as Spark's cut their scans by these tables.
+//! `system.size_estimates` and `system.table_estimates`: how many partitions each table has in each
+//! range of the ring, and how large they are. Connectors such as Spark's cut their scans by these
+//! tables.
 //!
-//! Recorded 30 s after a start and then every 5 minutes, from the statistics of the SSTables: what is only in memtables does not
-//! count, and no data is read. The rows of a table are written again only when they have changed, so that a node at rest stays at
-//! rest. The rows of dropped tables are removed.
+//! Recorded 30 s after a start and then every 5 minutes, from the statistics of the SSTables: what
+//! is only in memtables does not count, and no data is read. The rows of a table are written again
+//! only when they have changed, so that a node at rest stays at rest. The rows of dropped tables
+//! are removed.
 //!
-//! Agrees with `org.apache.cassandra.db.SizeEstimatesRecorder`, with one difference: Cassandra looks up in the index which part of
-//! an SSTable's bytes lies in a range; here the partitions of an SSTable are taken to be spread evenly between its first and its last
-//! token, which a hash makes true enough.
+//! Agrees with `org.apache.cassandra.db.SizeEstimatesRecorder`, with one difference: Cassandra
+//! looks up in the index which part of an SSTable's bytes lies in a range; here the partitions of
+//! an SSTable are taken to be spread evenly between its first and its last token, which a hash
+//! makes true enough.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -29,8 +32,8 @@ const FIRST_AFTER: Duration = Duration::from_secs(30);
 /// Time between one record and the next.
 const PERIOD: Duration = Duration::from_secs(5 * 60);
 
-/// `range_type` of `table_estimates`: ranges whose first replica is this node, in the ring and in its own data center. As long as the
-/// ring has one node both are all ranges.
+/// `range_type` of `table_estimates`: ranges whose first replica is this node, in the ring and in
+/// its own data center. As long as the ring has one node both are all ranges.
 const RANGE_TYPES: [&str; 2] = ["primary", "local_primary"];
 
 /// Partitions in a range, and the mean of their bytes.
@@ -40,10 +43,12 @@ struct Estimate {
     mean_bytes: i64,
 }
 
-/// The estimates of a table by the clustering behind its name: the range type where there is one, start and end of the range.
+/// The estimates of a table by the clustering behind its name: the range type where there is one,
+/// start and end of the range.
 type Estimates = BTreeMap<Vec<String>, Estimate>;
 
-/// Starts the task; None where nothing may be written. The task ends with the engine, or when the [`Wake`] is dropped.
+/// Starts the task; None where nothing may be written. The task ends with the engine, or when the
+/// [`Wake`] is dropped.
 pub(crate) fn keep(engine: &Arc<Engine>, tokens: &[Token], clock: &Arc<WriteClock>) -> Option<Wake> {
     if engine.options.read_only {
         return None;
@@ -64,8 +69,8 @@ pub(crate) fn keep(engine: &Arc<Engine>, tokens: &[Token], clock: &Arc<WriteCloc
     Some(wake)
 }
 
-/// The ranges that the tokens of a ring cut it into, `(start, end]`. The one over the end of the ring is cut there: the least token
-/// stands for both ends.
+/// The ranges that the tokens of a ring cut it into, `(start, end]`. The one over the end of the
+/// ring is cut there: the least token stands for both ends.
 fn ranges(tokens: &[Token]) -> Vec<(Token, Token)> {
     let mut tokens = tokens.to_vec();
     tokens.sort_unstable();

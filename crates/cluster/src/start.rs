@@ -1,4 +1,5 @@
-//! The start of a node on an open engine: identity, clocks, the ring, and batches that a crash left.
+//! The start of a node on an open engine: identity, clocks, the ring, and batches that a crash
+//! left.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +20,8 @@ use crate::stripes::Stripes;
 use crate::{clock_mark, compaction_history, size_estimates, topology};
 
 impl Node {
-    /// A node on an engine: finds or makes its identity, writes `system.local`, applies batches that a crash left.
+    /// A node on an engine: finds or makes its identity, writes `system.local`, applies batches
+    /// that a crash left.
     pub fn open(engine: Arc<Engine>, options: IdentityOptions, timeouts: Timeouts) -> Result<Arc<Self>, NodeError> {
         let env = engine.env.clone();
         let (clock, clock_mark) = clock_mark::open(&engine);

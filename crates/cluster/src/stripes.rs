@@ -1,8 +1,9 @@
 //! Locks by what they protect, from a table of a fixed number of them: two things may share one.
 //!
-//! For steps that read, wait for the disk and then write: held at the edge, between doors, never inside one. Several are taken in
-//! the order of the table, so that nobody waits in a circle. Agrees in role with the striped locks of
-//! `org.apache.cassandra.db.CounterMutation` and `service.paxos.PaxosState`.
+//! For steps that read, wait for the disk and then write: held at the edge, between doors, never
+//! inside one. Several are taken in the order of the table, so that nobody waits in a circle.
+//! Agrees in role with the striped locks of `org.apache.cassandra.db.CounterMutation` and
+//! `service.paxos.PaxosState`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,7 +16,8 @@ const STRIPES: usize = 4096;
 /// The table.
 pub struct Stripes(Box<[Arc<Mutex<()>>]>);
 
-/// Locks that are held until this is dropped, wherever it has been moved to: into a job of the background, too.
+/// Locks that are held until this is dropped, wherever it has been moved to: into a job of the
+/// background, too.
 pub type Held = Vec<OwnedMutexGuard<()>>;
 
 impl Default for Stripes {
@@ -51,8 +53,8 @@ mod tests {
 
     use super::*;
 
-    /// Tasks on several threads that take two stripes each, in whatever order they name them: none waits for ever, and what a
-    /// stripe protects is never seen by two.
+    /// Tasks on several threads that take two stripes each, in whatever order they name them: none
+    /// waits for ever, and what a stripe protects is never seen by two.
     #[test]
     fn pairs_of_stripes_in_any_order() {
         let stripes = Arc::new(Stripes::default());

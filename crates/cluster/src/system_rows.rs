@@ -1,4 +1,5 @@
-//! Rows of the built-in tables by column name: how the node writes and reads what it keeps about itself.
+//! Rows of the built-in tables by column name: how the node writes and reads what it keeps about
+//! itself.
 
 use std::sync::Arc;
 
@@ -67,7 +68,8 @@ impl SystemRow {
         self
     }
 
-    /// Sets a collection: for each element its path (list: time UUID, set: the element, map: the key) and value (set: empty).
+    /// Sets a collection: for each element its path (list: time UUID, set: the element, map: the
+    /// key) and value (set: empty).
     pub fn set_elements(mut self, name: &str, elements: impl IntoIterator<Item = (Bytes, Bytes)>) -> Self {
         let Some(column) = self.update.table.column_by_name(name) else { return self };
         let (id, table) = (column.id, Arc::clone(&self.update.table));
@@ -102,7 +104,8 @@ pub fn read(
     Ok(found)
 }
 
-/// Gives the live rows of a table, or of one of its partitions, one after the other, until `take` says false.
+/// Gives the live rows of a table, or of one of its partitions, one after the other, until `take`
+/// says false.
 pub(crate) fn each(
     engine: &Engine,
     table: &Arc<TableMetadata>,

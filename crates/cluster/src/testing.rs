@@ -1,5 +1,5 @@
-//! A node on a simulated machine, for the tests of this crate: nothing passes there that no test asks for,
-//! neither time nor a job of the background.
+//! A node on a simulated machine, for the tests of this crate: nothing passes there that no test
+//! asks for, neither time nor a job of the background.
 
 mod ring;
 
@@ -56,7 +56,8 @@ impl SimNode {
         system_rows::read(&self.node.engine, table, None).expect("readable").len()
     }
 
-    /// A row of `system_auth.roles` (gc_grace: 90 days) under the key `k`, with so many bytes of text.
+    /// A row of `system_auth.roles` (gc_grace: 90 days) under the key `k`, with so many bytes of
+    /// text.
     pub fn role(&self, k: u8, bytes: usize) -> Mutation {
         let schema = self.node.schema();
         let roles = schema.table("system_auth", "roles").expect("a built-in table");

@@ -65,8 +65,8 @@ fn endpoint_of(address: SocketAddr, told: &EndpointState, is_alive: bool) -> Opt
 /// Where drivers connect to a node that does not say so.
 const DEFAULT_NATIVE_PORT: u16 = 9042;
 
-/// The ring with the keyspaces of a schema. Keyspaces whose replication this node cannot place (it was written by
-/// another program) are told of once, and requests for them are refused.
+/// The ring with the keyspaces of a schema. Keyspaces whose replication this node cannot place (it
+/// was written by another program) are told of once, and requests for them are refused.
 fn with_keyspaces(ring: &Ring, schema: &Schema) -> Ring {
     let stored = schema.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
     let parsed = stored.map(|keyspace| {
@@ -177,8 +177,8 @@ mod tests {
         assert_eq!(kept, [this.1, endpoint(2, &[3]), moved, endpoint(5, &[9]), joining]);
     }
 
-    /// A keyspace is on the ring when its CREATE is answered; one that cannot be placed is refused by name, and one with
-    /// more copies than there are nodes has too few for QUORUM.
+    /// A keyspace is on the ring when its CREATE is answered; one that cannot be placed is refused
+    /// by name, and one with more copies than there are nodes has too few for QUORUM.
     #[test]
     fn the_ring_follows_the_schema() {
         let machine = SimNode::new(Duration::from_secs(2));

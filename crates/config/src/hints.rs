@@ -7,7 +7,8 @@ use serde_json::Value as Json;
 use crate::reader::Reader;
 use crate::value::{What, short_class};
 
-/// What is kept of writes for nodes that are down, and how it is sent to them later.
+/// The settings of hints: what is kept of writes for nodes that are down, and how it is sent to
+/// them later.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hints {
     /// hinted_handoff_enabled

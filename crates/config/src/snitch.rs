@@ -21,7 +21,7 @@ pub enum Snitch {
 }
 
 impl Snitch {
-    /// Those that are honoured.
+    /// Snitches that are honoured.
     pub const ALL: [Self; 3] = [Self::Simple, Self::GossipingPropertyFile, Self::PropertyFile];
 
     /// The name of the class, without its package.
@@ -66,7 +66,7 @@ pub struct Place {
     pub rack: String,
 }
 
-/// What is known of places before gossip tells of them.
+/// The places that are known before gossip tells of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Location {
     /// The place of this node; None: `places` or the directory of the node says it.

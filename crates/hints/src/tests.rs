@@ -75,7 +75,8 @@ fn a_file_of_cassandra_is_read_and_written_again_byte_for_byte() {
     assert_eq!(written, GOLDEN);
 }
 
-/// Its compressed bytes are another compressor's than ours, so the head and the entries are compared.
+/// Its compressed bytes are another compressor's than ours, so the head and the entries are
+/// compared.
 #[test]
 fn a_compressed_file_of_cassandra_is_read() {
     let sim = Sim::new(1);

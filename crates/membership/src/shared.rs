@@ -163,8 +163,8 @@ impl Shared {
 }
 
 /// Tells of another node with the host id of this one: both were started on copies of one
-/// directory, or this node has moved to another address and the old one is still remembered. As in Cassandra
-/// this node stays, and the others keep the one that was started last.
+/// directory, or this node has moved to another address and the old one is still remembered. As in
+/// Cassandra this node stays, and the others keep the one that was started last.
 fn warn_of_twin(gossip: &Gossip, endpoint: SocketAddr) {
     if let Some(host_id) = twin(gossip, endpoint) {
         tracing::warn!(

@@ -1,4 +1,5 @@
-//! The way out, for good or for a while: the status says `shutdown`, and all who are alive are told.
+//! The way out, for good or for a while: the status says `shutdown`, and all who are alive are
+//! told.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -16,7 +17,7 @@ use crate::start::Membership;
 /// longer than [`FAREWELL_LINGER`] once nothing waits for a socket.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What a socket has taken is on its way after so long, on the other side's machine too.
+/// Bytes that a socket has taken are on their way after so long, on the other side's machine too.
 const FAREWELL_LINGER: Duration = Duration::from_millis(200);
 
 /// Between two looks at what still waits.

@@ -160,8 +160,8 @@ impl<S: PartitionStream> LimitedStream<S> {
     }
 
     /// The end of the range tombstone that is open where the partition was cut before a row: at the
-    /// row that was given last; if none was since it opened, before that row. (There Cassandra fails:
-    /// "has an open RT bound as its last item".)
+    /// row that was given last; if none was since it opened, before that row. (There Cassandra
+    /// fails: "has an open RT bound as its last item".)
     fn closing_before(&mut self, row: &ClusteringValues) -> Option<Unfiltered> {
         if self.last_row.is_some() || self.open.is_live() {
             return self.closing();

@@ -8,8 +8,8 @@
 //!
 //! The cells of each memtable and SSTable are judged by the liveness that the row has there, before
 //! sources are merged: so does Cassandra, and judging the merged row would leave out a cell that is
-//! older than a liveness of another source. Elements of a collection in an SSTable stay whatever the
-//! liveness. Agrees with `org.apache.cassandra.db.filter.ColumnFilter`, `BTreeRow.filter`,
+//! older than a liveness of another source. Elements of a collection in an SSTable stay whatever
+//! the liveness. Agrees with `org.apache.cassandra.db.filter.ColumnFilter`, `BTreeRow.filter`,
 //! `ComplexColumnData.filter` and `DeserializationHelper` (CASSANDRA-10657).
 
 use std::cmp::Ordering;

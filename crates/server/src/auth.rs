@@ -1,8 +1,10 @@
-//! Who may connect, and who may do what: authentication of connections, and the roles that it is decided from.
+//! Who may connect, and who may do what: authentication of connections, and the roles that it is
+//! decided from.
 //!
-//! [`Authenticator`] is what connections know of it. [`Auth`] is PasswordAuthenticator with the snapshot of the roles
-//! ([`roles`]), [`passwords`] hashes off the workers, [`plain`] reads what clients send.
-//! Agrees with `org.apache.cassandra.auth.{IAuthenticator,PasswordAuthenticator}` as far as the wire shows it.
+//! [`Authenticator`] is what connections know of it. [`Auth`] is PasswordAuthenticator with the
+//! snapshot of the roles ([`roles`]), [`passwords`] hashes off the workers, [`plain`] reads what
+//! clients send. Agrees with `org.apache.cassandra.auth.{IAuthenticator,PasswordAuthenticator}` as
+//! far as the wire shows it.
 
 mod load;
 mod passwords;

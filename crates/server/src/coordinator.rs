@@ -1,6 +1,7 @@
 //! The node behind the trait that statements use: [`cql::Coordinator`] over [`cluster::Node`].
 //!
-//! One [`RequestCoordinator`] a request: it knows the request's trace. Tables whose rows are made up are read here too.
+//! One [`RequestCoordinator`] a request: it knows the request's trace. Tables whose rows are made
+//! up are read here too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -285,7 +286,8 @@ impl Coordinator for RequestCoordinator {
             Ok(mutation)
         };
         let cas = Cas { table: &table, key: &key, serial, commit };
-        // boxed: by value it would make the future of every request larger, which is moved several times
+        // boxed: by value it would make the future of every request larger, which is moved several
+        // times
         let done = Box::pin(self.services.node.compare_and_set(cas, decide));
         done.await.map_err(|error| match error {
             CasError::Request(error) => errors::of_request(error),

@@ -1,6 +1,8 @@
-//! What went wrong, as clients are told: [`CqlError`] to ERROR messages, and failures of the node to [`CqlError`].
+//! What went wrong, as clients are told: [`CqlError`] to ERROR messages, and failures of the node
+//! to [`CqlError`].
 //!
-//! Agrees with `org.apache.cassandra.exceptions` and `ErrorMessage.java`; texts as Cassandra's where it has the case.
+//! Agrees with `org.apache.cassandra.exceptions` and `ErrorMessage.java`; texts as Cassandra's
+//! where it has the case.
 
 use std::net::SocketAddr;
 

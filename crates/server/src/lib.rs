@@ -1,7 +1,7 @@
 //! Workers, connections, requests: introduces protocol, CQL and the cluster to each other.
 //!
-//! Connections are crates `transport` and `native`; what comes over them goes to [`CqlHandler`], of which each
-//! worker has its own.
+//! Connections are crates `transport` and `native`; what comes over them goes to [`CqlHandler`], of
+//! which each worker has its own.
 
 pub mod admin_api;
 pub mod auth;

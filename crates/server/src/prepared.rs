@@ -1,11 +1,13 @@
 //! The prepared statements of this node, found by their ids.
 //!
-//! All workers share them, so that a statement is prepared once however many connections its client has. At most
-//! `prepared_statements_cache_size` bytes of them are kept. Agrees with `org.apache.cassandra.cql3.QueryProcessor`.
+//! All workers share them, so that a statement is prepared once however many connections its client
+//! has. At most `prepared_statements_cache_size` bytes of them are kept. Agrees with
+//! `org.apache.cassandra.cql3.QueryProcessor`.
 //!
 //! A change of the schema that could change what a statement means or answers ends the statement
-//! ([`cql::Prepared::is_outdated`]): EXECUTE is answered UNPREPARED until a client prepares it again, which renews the columns
-//! that drivers know. After any other change the statement is planned again, and clients do not notice.
+//! ([`cql::Prepared::is_outdated`]): EXECUTE is answered UNPREPARED until a client prepares it
+//! again, which renews the columns that drivers know. After any other change the statement is
+//! planned again, and clients do not notice.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -32,15 +34,16 @@ pub struct Statement {
     pub markers: Arc<[response::ColumnSpec]>,
     /// Columns of the result.
     pub result: Arc<response::ResultMetadata>,
-    /// A statement of the same id had other columns before, and clients below protocol version 5 may still know those: see
-    /// `request::old_columns`.
+    /// A statement of the same id had other columns before, and clients below protocol version 5
+    /// may still know those: see `request::old_columns`.
     pub columns_changed: bool,
     /// The schema that the statement was planned against.
     schema: Arc<Schema>,
 }
 
 impl Statement {
-    /// Plans a statement. What is executed once costs no more than its plan: ids and encoded metadata are made when they are asked for.
+    /// Plans a statement. What is executed once costs no more than its plan: ids and encoded
+    /// metadata are made when they are asked for.
     pub fn plan(query: &str, keyspace: Option<&str>, schema: Arc<Schema>) -> Result<Self, CqlError> {
         let prepared = cql::prepare(query, keyspace, &schema)?;
         let markers = prepared.bind_variables.iter().map(column).collect();
@@ -123,9 +126,11 @@ impl PreparedStatements {
         Ok((statement, known.is_none()))
     }
 
-    /// The statement of an id, planned against `schema`, the one in force. None: a client has to prepare the statement again.
+    /// The statement of an id, planned against `schema`, the one in force. None: a client has to
+    /// prepare the statement again.
     ///
-    /// A statement that has ended keeps its place: whoever prepares it again must learn whether its columns were others.
+    /// A statement that has ended keeps its place: whoever prepares it again must learn whether its
+    /// columns were others.
     pub fn get(&self, id: &[u8], schema: &Arc<Schema>) -> Option<Arc<Statement>> {
         let id = StatementId::try_from(id).ok()?;
         let known = self.cache.get(&id)?;
@@ -141,8 +146,9 @@ impl PreparedStatements {
         self.cache.get(&id).map(|known| Arc::clone(&known.prepared.query))
     }
 
-    /// None: the statement cannot be planned any more, or has other columns now. Something else than its table has changed,
-    /// such as a user type that it names; the client learns more when it prepares the statement again.
+    /// None: the statement cannot be planned any more, or has other columns now. Something else
+    /// than its table has changed, such as a user type that it names; the client learns more when
+    /// it prepares the statement again.
     fn plan_again(&self, id: StatementId, known: &Statement, schema: &Arc<Schema>) -> Option<Arc<Statement>> {
         let old = &known.prepared;
         let mut again = Statement::plan(&old.query, old.keyspace.as_deref(), Arc::clone(schema)).ok()?;

@@ -1,4 +1,5 @@
-//! Who asks the admin port while a long replay of the commit log goes on gets an answer: from the first time that the storage tells of it.
+//! Who asks the admin port while a long replay of the commit log goes on gets an answer: from the
+//! first time that the storage tells of it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

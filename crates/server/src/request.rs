@@ -1,6 +1,7 @@
 //! Requests to statements: QUERY, PREPARE, EXECUTE and BATCH over the executor of CQL.
 //!
-//! One [`CqlHandler`] a worker; what it needs is shared ([`Services`]). Agrees with `org.apache.cassandra.transport.messages`.
+//! One [`CqlHandler`] a worker; what it needs is shared ([`Services`]). Agrees with
+//! `org.apache.cassandra.transport.messages`.
 
 mod batch;
 mod last_wait;
@@ -99,7 +100,8 @@ impl Client {
     }
 }
 
-/// Cassandra's words, once for each connection that prepares a statement which hangs on its keyspace.
+/// Cassandra's words, once for each connection that prepares a statement which hangs on its
+/// keyspace.
 fn warning_of_use(keyspace: Option<&str>, id: &[u8]) -> String {
     let keyspace = keyspace.unwrap_or("null");
     let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -442,7 +444,8 @@ fn text_of_id(services: &Services, id: &[u8]) -> String {
 }
 
 impl Running<'_> {
-    /// What a request executes, in words and without passwords, as logs may keep it: looked up again, as it is seldom asked for.
+    /// What a request executes, in words and without passwords, as logs may keep it: looked up
+    /// again, as it is seldom asked for.
     fn text_of(&self, request: &Request) -> String {
         let of_id = |id: &Bytes| text_of_id(self.services, id);
         match request {

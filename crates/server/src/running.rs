@@ -3,8 +3,8 @@
 //!
 //! The start: the ports are tried, the directory is locked, the schema is read, the commit log is
 //! replayed, the node's identity is found, the ring is joined, the workers listen, the others are
-//! told that drivers may connect. The end goes the other way: the workers drain, the others are told
-//! that the node stops, memtables are flushed, the log is synced.
+//! told that drivers may connect. The end goes the other way: the workers drain, the others are
+//! told that the node stops, memtables are flushed, the log is synced.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -92,8 +92,8 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     })
 }
 
-/// The same where the node's clock and network are no runtime's: those of a simulation. `drive` waits for
-/// the join.
+/// The same where the node's clock and network are no runtime's: those of a simulation. `drive`
+/// waits for the join.
 pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNode, StartError> {
     let StartOptions { env, config, listen, admin, memory, read_only, .. } = options;
     let told = Told { data_dir: &options.data_dir, schema_file: options.schema_file.as_deref(), read_only };

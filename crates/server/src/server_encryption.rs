@@ -1,4 +1,5 @@
-//! `server_encryption_options` as `links` takes it: the PEM files are read here, once, at the start.
+//! `server_encryption_options` as `links` takes it: the PEM files are read here, once, at the
+//! start.
 
 use config::{InternodeEncryption, Pem, ServerEncryption};
 use env::Env;

@@ -43,8 +43,8 @@ const END_MAX: Duration = Duration::from_secs(1200);
 const SETTINGS: [&str; 3] =
     ["commitlog_segment_size=1MiB", "commitlog_total_space=4MiB", "compaction_throughput=0MiB/s"];
 
-/// What batches and hints need at most to come to their end when all troubles are over: the record
-/// of a batch is looked at every ten seconds.
+/// The time that batches and hints need at most to come to their end when all troubles are over:
+/// the record of a batch is looked at every ten seconds.
 const SETTLE: Duration = Duration::from_secs(60);
 
 /// Attempts of a node to join its ring. Each takes up to a minute, and troubles are over before.

@@ -3,7 +3,8 @@
 //!
 //! A change is made here ([`change`]), or it comes from another node as rows ([`merge`]). One at a
 //! time. The new schema is in force when they return; it may be told to anybody once its position
-//! in the commit log is durable, and only then may the files of dropped tables go ([`crate::drops`]).
+//! in the commit log is durable, and only then may the files of dropped tables go
+//! ([`crate::drops`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -117,7 +118,8 @@ fn bring_about(
     Ok(Changed { before, schema, written, position, dropped })
 }
 
-/// What a change needs of the disk, opened before the change is stored. Directories of new tables stay where the change then fails.
+/// What a change needs of the disk, opened before the change is stored. Directories of new tables
+/// stay where the change then fails.
 struct Prepared {
     /// Tables that are new.
     new: Vec<Arc<TableStore>>,
@@ -211,7 +213,8 @@ fn apply_to_tables(engine: &Engine, after: &Schema, prepared: Prepared) -> Vec<A
         stays
     });
     engine.tables.store(Arc::new(tables));
-    // who has looked one of them up before may not write to it any more; of an index the memtables went with its base's
+    // who has looked one of them up before may not write to it any more; of an index the memtables
+    // went with its base's
     let of_tables = dropped.iter().filter(|store| store.table().kind != TableKind::Index);
     of_tables.for_each(|store| store.close(|| engine.log.position()));
     dropped

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetGossip {}
 
-/// What the node knows of an endpoint.
+/// The facts that the node knows of an endpoint.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct GossipState {
     /// The address by which other nodes know it.
@@ -17,7 +17,8 @@ pub struct GossipState {
     pub generation: i32,
     /// The version of its last heartbeat.
     pub heartbeat: i32,
-    /// What it tells of itself: names as in Cassandra (`STATUS_WITH_PORT`), versions, values.
+    /// The values that it tells of itself: names as in Cassandra (`STATUS_WITH_PORT`), versions,
+    /// values.
     pub states: Vec<(String, i32, String)>,
     /// How suspicious its silence is; None: it is the asked node.
     pub phi: Option<f64>,
@@ -48,15 +49,15 @@ pub struct GetMessages {}
 /// Messages of one size and urgency to all other nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct MessagePool {
-    /// Those that wait to be sent.
+    /// Messages that wait to be sent.
     pub pending: u64,
-    /// Those that were sent.
+    /// Messages that were sent.
     pub completed: u64,
-    /// Those that were too old, found no room, or were on their way when the link ended.
+    /// Messages that were too old, found no room, or were on their way when the link ended.
     pub dropped: u64,
 }
 
-/// What has happened to messages between nodes.
+/// The fate of messages between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct MessagePools {
     /// Messages above 64 KiB.

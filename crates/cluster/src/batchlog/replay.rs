@@ -1,8 +1,9 @@
 //! Applying again what stands in the batch log without its removal.
 //!
-//! A page of records at a time: read, filtered, applied as one step with the removal of the record. The start
-//! takes page after page; while the node runs a background task looks every ten seconds, as long as a look may
-//! find something, and pauses after a page so that replay keeps below `batchlog_replay_throttle`.
+//! A page of records at a time: read, filtered, applied as one step with the removal of the record.
+//! The start takes page after page; while the node runs a background task looks every ten seconds,
+//! as long as a look may find something, and pauses after a page so that replay keeps below
+//! `batchlog_replay_throttle`.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -25,8 +26,8 @@ pub(super) const PERIOD: Duration = Duration::from_secs(10);
 const PAGE_RECORDS_MAX: usize = 128;
 const PAGE_BYTES_MAX: usize = 4 << 20;
 
-/// Messaging versions of which the mutations of a record can be read: that of 4.0, which 5.0 writes in its
-/// compatible mode, has the form of 5.0.
+/// Messaging versions of which the mutations of a record can be read: that of 4.0, which 5.0 writes
+/// in its compatible mode, has the form of 5.0.
 const VERSIONS_READ: [i32; 2] = [12, super::VERSION];
 
 /// What one step of replay did.
@@ -100,7 +101,8 @@ impl Node {
         }
     }
 
-    /// Applies everything that the batch log holds: nothing is under way. Gives the number of records.
+    /// Applies everything that the batch log holds: nothing is under way. Gives the number of
+    /// records.
     pub(crate) fn replay_batches(&self) -> Result<usize, NodeError> {
         if self.engine.options.read_only {
             return Ok(0);
@@ -192,12 +194,14 @@ impl Node {
     }
 
     pub(super) fn removal_of_record(&self, record: &Record) -> Mutation {
-        // the record may be of a time when the clock was ahead of now: its removal must not be older
+        // the record may be of a time when the clock was ahead of now: its removal must not be
+        // older
         let timestamp = self.clock.next_micros().max(record.row.liveness.timestamp);
         self.removal(&self.batches_table(), record.key.clone(), timestamp)
     }
 
-    /// The mutations of a record without tables that are gone, or were truncated when or after it was written.
+    /// The mutations of a record without tables that are gone, or were truncated when or after it
+    /// was written.
     fn mutations_of(&self, record: &Record) -> Vec<Mutation> {
         let schema = self.engine.schema();
         let written_millis = record.written_micros().map_or(i64::MAX, |micros| micros / 1000);

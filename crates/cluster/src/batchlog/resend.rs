@@ -1,9 +1,9 @@
 //! Sending again what stands in the batch log without its removal, among several nodes.
 //!
-//! 1. A page of due records is read, and the mutations of each are sent to their replicas: applied here
-//!    where this node is one, a hint kept for those that are down.
-//! 2. A record goes when every replica has answered or has its hint, and the hints are durable. Until
-//!    then no further page is read.
+//! 1. A page of due records is read, and the mutations of each are sent to their replicas: applied
+//!    here where this node is one, a hint kept for those that are down.
+//! 2. A record goes when every replica has answered or has its hint, and the hints are durable.
+//!    Until then no further page is read.
 //!
 //! If the node ends in between, the records stand and are sent again. Agrees with
 //! `org.apache.cassandra.batchlog.BatchlogManager` (`ReplayingBatch`).
@@ -68,7 +68,8 @@ impl Node {
         }
     }
 
-    /// Sends the mutations of a page of records. Gives how many batches are waited for, and how long to rest.
+    /// Sends the mutations of a page of records. Gives how many batches are waited for, and how
+    /// long to rest.
     fn resend_page(
         &self,
         others: &Others<'_>,

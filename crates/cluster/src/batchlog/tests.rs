@@ -17,7 +17,8 @@ const SECOND: i64 = 1_000_000;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl SimNode {
-    /// Five roles as a batch of which the node has nothing but the record, written so many microseconds ago.
+    /// Five roles as a batch of which the node has nothing but the record, written so many
+    /// microseconds ago.
     fn leave_a_record(&self, age_micros: i64) {
         let mutations: Vec<Mutation> = (0..5u8).map(|k| self.role(k, 1)).collect();
         let id = types::timeuuid::from_micros(self.node.env.clock.now_micros() - age_micros, 7);
@@ -97,7 +98,8 @@ fn records_older_than_gc_grace_are_left_out() {
     }
 }
 
-/// Records that the start could not apply are applied later; those of requests that may be under way are not.
+/// Records that the start could not apply are applied later; those of requests that may be under
+/// way are not.
 #[test]
 fn records_are_applied_again_while_the_node_runs() {
     let machine = SimNode::new(WRITE_TIMEOUT);

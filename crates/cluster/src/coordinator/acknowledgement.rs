@@ -20,9 +20,9 @@ use super::error::RequestError;
 use crate::replica::apply::{Logged, WriteError};
 use among::Among;
 
-/// The wait for a write that is in the memtables of this node, where it is a replica, and was sent to
-/// the other replicas. Completes when as many as the level needs have the write durable, when too many
-/// have failed, or when its time is over.
+/// The wait for a write that is in the memtables of this node, where it is a replica, and was sent
+/// to the other replicas. Completes when as many as the level needs have the write durable, when
+/// too many have failed, or when its time is over.
 #[must_use = "the write is durable only when this completes"]
 pub struct Acknowledgement(Wait);
 
@@ -45,7 +45,8 @@ struct Alone {
 }
 
 impl Acknowledgement {
-    /// Of a write that waits `rest` from now on for the log of this node, named `local`, and for nobody else.
+    /// Of a write that waits `rest` from now on for the log of this node, named `local`, and for
+    /// nobody else.
     pub(crate) fn alone(log: Logged, local: SocketAddr, answers: Answers, rest: Duration) -> Self {
         Self(Wait::Alone(Alone { log, local, answers, rest, timer: None }))
     }
@@ -77,7 +78,8 @@ impl Future for Alone {
                 this.answers.receive();
                 match this.answers.progress() {
                     Progress::Enough => return Poll::Ready(Ok(())),
-                    // a level that this node cannot meet by itself is refused before anything is written
+                    // a level that this node cannot meet by itself is refused before anything is
+                    // written
                     Progress::TooFew | Progress::Waiting => WriteError::Peers,
                 }
             }

@@ -1,9 +1,10 @@
 //! Counting the answers of a write's replicas: n of m.
 //!
-//! Pure. Agrees with `org.apache.cassandra.service.AbstractWriteResponseHandler` (`onResponse`, `onFailure`, `ack`),
-//! `DatacenterWriteResponseHandler` (levels of one data centre: answers of others do not count) and
-//! `DatacenterSyncWriteResponseHandler` (EACH_QUORUM: each data centre counts by itself). One difference: a write fails
-//! as soon as those that can still answer are too few. Cassandra takes replicas that are down for some that can.
+//! Pure. Agrees with `org.apache.cassandra.service.AbstractWriteResponseHandler` (`onResponse`,
+//! `onFailure`, `ack`), `DatacenterWriteResponseHandler` (levels of one data centre: answers of
+//! others do not count) and `DatacenterSyncWriteResponseHandler` (EACH_QUORUM: each data centre
+//! counts by itself). One difference: a write fails as soon as those that can still answer are too
+//! few. Cassandra takes replicas that are down for some that can.
 
 use ring::{ReplicaPlan, Ring};
 use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
@@ -64,16 +65,16 @@ impl Answers {
         Self { level, kind, block_for: 1, received: 0, outstanding: 1, failures, centers }
     }
 
-    /// Of a write that is sent to every live replica of a plan. Where none is up (ANY alone lets that pass) this
-    /// node keeps the write and answers for them.
+    /// Of a write that is sent to every live replica of a plan. Where none is up (ANY alone lets
+    /// that pass) this node keeps the write and answers for them.
     pub fn of(plan: &ReplicaPlan, kind: WriteKind) -> Self {
         let outstanding = count(plan.live.len()).max(1);
         let (level, block_for) = (plan.level, plan.block_for);
         Self { level, kind, block_for, received: 0, outstanding, failures: Vec::new(), centers: Vec::new() }
     }
 
-    /// Of a write that is sent to every live replica of a plan among several nodes; and where the answer of each
-    /// live replica counts, in the order of the plan.
+    /// Of a write that is sent to every live replica of a plan among several nodes; and where the
+    /// answer of each live replica counts, in the order of the plan.
     pub fn among(ring: &Ring, quorums: &[(&str, u32)], plan: &ReplicaPlan, kind: WriteKind) -> (Self, Vec<Counted>) {
         let center_of = |id: &ring::EndpointId| ring.endpoint(*id).data_center.as_str();
         let in_center =
@@ -138,7 +139,8 @@ impl Answers {
         true
     }
 
-    /// Whether those that failed did so by not answering in time. A client is told that of a timeout.
+    /// Whether those that failed did so by not answering in time. A client is told that of a
+    /// timeout.
     pub fn are_late(&self) -> bool {
         self.failures.iter().all(|failure| failure.reason == FailureReason::Timeout)
     }

@@ -52,8 +52,9 @@ impl<E> From<RequestError> for CasError<E> {
 }
 
 impl Node {
-    /// Has `decide` read a partition and say what to write, and writes it: of several on a partition each sees what
-    /// the one before it wrote. What was read or written is durable when this returns.
+    /// Has `decide` read a partition and say what to write, and writes it: of several on a
+    /// partition each sees what the one before it wrote. What was read or written is durable when
+    /// this returns.
     pub async fn compare_and_set<E>(
         &self,
         cas: Cas<'_>,
@@ -83,8 +84,8 @@ impl Node {
         Ok(())
     }
 
-    /// Refuses a partition that other nodes have copies of, or are about to: a lock of this node does
-    /// not hold there, and the others would not get what is written.
+    /// Refuses a partition that other nodes have copies of, or are about to: a lock of this node
+    /// does not hold there, and the others would not get what is written.
     pub(super) fn check_is_alone(&self, keyspace: &str, token: Token) -> Result<(), RequestError> {
         let ring = self.ring.load();
         let Some(placement) = placement(&ring, keyspace)? else { return Ok(()) };
@@ -106,7 +107,8 @@ impl Node {
         within(&self.env, self.timeouts().write, logged).await.unwrap_or(Err(WriteError::TimedOut))
     }
 
-    /// Waits until no other conditional write of the partition is under way. None: too long (`cas_contention_timeout`).
+    /// Waits until no other conditional write of the partition is under way. None: too long
+    /// (`cas_contention_timeout`).
     async fn lock_partition(&self, table: &TableMetadata, key: &DecoratedKey) -> Option<Held> {
         let mut lock = pin!(self.partition_locks.lock(vec![Stripes::of((table.id, &key.key))]));
         let mut waits = false;

@@ -1,14 +1,17 @@
 //! Counters: what a statement adds becomes this node's shard, as one step for each row.
 //!
-//! 1. The locks of all rows are taken, in the order of their table ([`Stripes`]): a time limit ends the wait.
-//! 2. What is there is read like any other read: on the worker, and in the background where that would wait.
-//! 3. The increments become global shards under the host id (`rows::counter::settle`), and are applied. The log holds the shards,
-//!    not the increments: replaying it twice adds nothing.
-//! 4. The locks go as soon as memtables have the shards; then the write waits to be durable. Who comes next reads the shard, writes
-//!    one with a greater clock behind it in the log: if that is durable, so is this.
+//! 1. The locks of all rows are taken, in the order of their table ([`Stripes`]): a time limit ends
+//!    the wait.
+//! 2. What is there is read like any other read: on the worker, and in the background where that
+//!    would wait.
+//! 3. The increments become global shards under the host id (`rows::counter::settle`), and are
+//!    applied. The log holds the shards, not the increments: replaying it twice adds nothing.
+//! 4. The locks go as soon as memtables have the shards; then the write waits to be durable. Who
+//!    comes next reads the shard, writes one with a greater clock behind it in the log: if that is
+//!    durable, so is this.
 //!
-//! Among several nodes the leader of each mutation does that, one of its replicas, and sends the shards
-//! to the others ([`among`]).
+//! Among several nodes the leader of each mutation does that, one of its replicas, and sends the
+//! shards to the others ([`among`]).
 //!
 //! Agrees with `org.apache.cassandra.db.CounterMutation`; there is no counter cache.
 
@@ -36,7 +39,8 @@ use crate::stripes::{Held, Stripes};
 type Before = (Option<Row>, Vec<Row>);
 
 impl Node {
-    /// Adds the increments of mutations to what is there. Its reads are opened by `open`, None: as usual.
+    /// Adds the increments of mutations to what is there. Its reads are opened by `open`, None: as
+    /// usual.
     pub async fn add_to_counters(
         &self,
         mutations: Vec<Mutation>,
@@ -60,8 +64,8 @@ impl Node {
         self.replica.apply(&mutations, held).await
     }
 
-    /// Turns the increments of mutations into shards of this node, under locks that are held until the shards
-    /// are in the memtables.
+    /// Turns the increments of mutations into shards of this node, under locks that are held until
+    /// the shards are in the memtables.
     async fn settle_increments(&self, mutations: &mut [Mutation], open: Option<Arc<Open>>) -> Result<Held, WriteError> {
         let updates = || mutations.iter().flat_map(|mutation| &mutation.updates);
         let place = |update: &PartitionUpdate, row: Option<&ClusteringValues>| {

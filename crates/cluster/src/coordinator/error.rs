@@ -26,13 +26,14 @@ pub enum RequestError {
         /// What is wrong with its replication.
         error: ReplicationError,
     },
-    /// A conditional statement, or a read at SERIAL, of a partition that other nodes have copies of:
-    /// they would have to agree by Paxos, which this node does not speak yet. Nothing was sent.
+    /// A conditional statement, or a read at SERIAL, of a partition that other nodes have copies
+    /// of: they would have to agree by Paxos, which this node does not speak yet. Nothing was sent.
     NeedsPaxos {
         /// The keyspace.
         keyspace: String,
     },
-    /// A write was sent and not acknowledged by as many as its level needs. Boxed, so that results stay small.
+    /// A write was sent and not acknowledged by as many as its level needs. Boxed, so that results
+    /// stay small.
     Write(Box<FailedWrite>),
 }
 
@@ -70,8 +71,8 @@ pub enum FailedRead<E> {
         /// The replica that failed.
         endpoint: SocketAddr,
     },
-    /// Too few replicas answered a read that other nodes have a share in. Boxed, so that results stay
-    /// small.
+    /// Too few replicas answered a read that other nodes have a share in. Boxed, so that results
+    /// stay small.
     Unanswered(Box<FailedAnswers>),
     /// A read at SERIAL or LOCAL_SERIAL has seen a write that did not become durable.
     Serial {

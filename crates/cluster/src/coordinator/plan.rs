@@ -10,7 +10,8 @@ use super::range;
 use crate::node::Node;
 
 impl Node {
-    /// The answers that a write of these mutations waits for. Refused where the replicas of one of them are too few.
+    /// The answers that a write of these mutations waits for. Refused where the replicas of one of
+    /// them are too few.
     pub(crate) fn plan_write(
         &self,
         mutations: &[Mutation],

@@ -1,5 +1,5 @@
-//! Reads: planned by the ring, answered by replicas. Where this node alone is asked it reads what it has; otherwise
-//! [`super::among`] asks the others, too.
+//! Reads: planned by the ring, answered by replicas. Where this node alone is asked it reads what
+//! it has; otherwise [`super::among`] asks the others, too.
 //!
 //! A read at SERIAL or LOCAL_SERIAL also waits until what it has seen is durable ([`super::cas`]).
 
@@ -16,8 +16,8 @@ use crate::node::Node;
 use crate::replica::read::{ReadFigures, ReadRequest, is_of_range};
 
 impl Node {
-    /// Builds something from the stream of a read at a level, and adds what it took to `figures`. `is_blocked`: the
-    /// error says [`ReadError::WouldBlock`].
+    /// Builds something from the stream of a read at a level, and adds what it took to `figures`.
+    /// `is_blocked`: the error says [`ReadError::WouldBlock`].
     pub async fn read<T, E, F>(
         &self,
         request: ReadRequest,
@@ -46,7 +46,8 @@ impl Node {
         Ok(built)
     }
 
-    /// The same for a statement that holds the lock of the partition: what is there, durable or not.
+    /// The same for a statement that holds the lock of the partition: what is there, durable or
+    /// not.
     pub async fn read_now<T, E, F>(
         &self,
         request: ReadRequest,
@@ -64,7 +65,8 @@ impl Node {
             && request.open.is_none()
             && let Some(parts) = self.parts_among(&request.commands, level).map_err(FailedRead::Refused)?
         {
-            // boxed: by value it would make the future of every request larger, which is moved several times
+            // boxed: by value it would make the future of every request larger, which is moved
+            // several times
             let among = Among::new(self, messenger, level, self.read_limit(&request.commands));
             return Box::pin(among.read(parts, request, figures, is_blocked, build)).await;
         }

@@ -45,8 +45,8 @@ struct State {
 }
 
 impl Sent {
-    /// The mutation at a position among those of a request, before anything is sent. `replicas`: the
-    /// live ones, this node among them or not.
+    /// The mutation at a position among those of a request, before anything is sent. `replicas`:
+    /// the live ones, this node among them or not.
     pub fn new(
         node: Weak<Node>,
         ring: Arc<Ring>,

@@ -4,8 +4,9 @@
 //!
 //! 1. The ring's plan says how many replicas must answer; where too few are up nothing is written.
 //! 2. The mutations are applied here, within the timeout of the request.
-//! 3. What is left is the wait for the log ([`Acknowledgement`]): the caller keeps nothing of the mutations
-//!    for it. There is none where nothing is to be waited for (periodic sync, `durable_writes = false`).
+//! 3. What is left is the wait for the log ([`Acknowledgement`]): the caller keeps nothing of the
+//!    mutations for it. There is none where nothing is to be waited for (periodic sync,
+//!    `durable_writes = false`).
 //!
 //! Among several nodes ([`among`]) each mutation goes to its own replicas. Batches, counters and
 //! conditional statements differ in what they apply and under which locks.
@@ -27,8 +28,8 @@ use crate::replica::apply::{WriteError, more_time, within};
 use crate::stripes::Held;
 
 impl Node {
-    /// Writes mutations; those of which this node is a replica as one step. The wait for their replicas is
-    /// given, unless there is nothing to wait for.
+    /// Writes mutations; those of which this node is a replica as one step. The wait for their
+    /// replicas is given, unless there is nothing to wait for.
     pub async fn write(
         &self,
         mutations: Vec<Mutation>,
@@ -44,8 +45,8 @@ impl Node {
         self.send(answers, timeout, self.replica.apply(&mutations, Held::new())).await
     }
 
-    /// The end of every write of a node alone: `applied` is driven to the log position that this node must have
-    /// durable, within the timeout, which goes on for the wait that is given.
+    /// The end of every write of a node alone: `applied` is driven to the log position that this
+    /// node must have durable, within the timeout, which goes on for the wait that is given.
     pub(super) async fn send(
         &self,
         mut answers: Answers,

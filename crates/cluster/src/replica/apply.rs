@@ -1,4 +1,5 @@
-//! Writes of a replica: into the memtables and the commit log in one step. The wait for the log is its own.
+//! Writes of a replica: into the memtables and the commit log in one step. The wait for the log is
+//! its own.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -62,7 +63,8 @@ impl From<LogError> for WriteError {
     }
 }
 
-/// The wait for this node's commit log up to a position. Completes when the log is durable up to there.
+/// The wait for this node's commit log up to a position. Completes when the log is durable up to
+/// there.
 pub(crate) struct Logged {
     engine: Arc<Engine>,
     durable: WaitDurable,
@@ -98,10 +100,12 @@ impl Replica {
         }
     }
 
-    /// Applies mutations as one step, and gives the position that the log must be durable up to; None: nothing is logged.
+    /// Applies mutations as one step, and gives the position that the log must be durable up to;
+    /// None: nothing is logged.
     ///
-    /// Locks that the writer holds are released when memtables have the write or when it is refused. A job in the
-    /// background that applies a large write takes the locks along: it ends after this future where that is dropped.
+    /// Locks that the writer holds are released when memtables have the write or when it is
+    /// refused. A job in the background that applies a large write takes the locks along: it ends
+    /// after this future where that is dropped.
     pub async fn apply(&self, mutations: &[Mutation], mut held: Held) -> Result<Option<LogPosition>, WriteError> {
         if self.engine.options.read_only {
             return Err(StorageError::ReadOnly.into());
@@ -125,7 +129,8 @@ impl Replica {
         }
     }
 
-    /// Large values are copied and checksummed elsewhere: others on this worker do not wait for that.
+    /// Large values are copied and checksummed elsewhere: others on this worker do not wait for
+    /// that.
     async fn apply_once(
         &self,
         mutations: &[Mutation],
@@ -170,7 +175,8 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Awaits a future for at most `limit`; what is done at the first poll needs no timer. `None`: time is over.
+/// Awaits a future for at most `limit`; what is done at the first poll needs no timer. `None`: time
+/// is over.
 pub(crate) async fn within<F: Future>(env: &Env, limit: Duration, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut timer = None;

@@ -1,9 +1,10 @@
-//! Which reads are long: those that were, the last time. They go to the threads for long reads at once, instead of beginning on a worker
-//! and again from scratch.
+//! Which reads are long: those that were, the last time. They go to the threads for long reads at
+//! once, instead of beginning on a worker and again from scratch.
 //!
-//! A table of marks of fixed size, found by what a read is about: table, partition (or a range of any), and whether a limit holds it small.
-//! A page of a paged read is like the page before it. A mark is a tag, so that few others meet it by chance, and a count of short
-//! reads after which it is forgotten. Being wrong costs time and nothing else.
+//! A table of marks of fixed size, found by what a read is about: table, partition (or a range of
+//! any), and whether a limit holds it small. A page of a paged read is like the page before it. A
+//! mark is a tag, so that few others meet it by chance, and a count of short reads after which it
+//! is forgotten. Being wrong costs time and nothing else.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -12,7 +13,8 @@ use rows::{PartitionRange, ReadCommand};
 /// Marks there are: a read meets a strange one once in 64 times that.
 const MARKS: usize = 4096;
 
-/// Short reads in a row until a read is no longer taken for long. The last page of a partition is short.
+/// Short reads in a row until a read is no longer taken for long. The last page of a partition is
+/// short.
 const PATIENCE: u8 = 3;
 
 const PATIENCE_BITS: u8 = 2;

@@ -1,9 +1,11 @@
-//! Reads of a replica: first on the worker; when that would wait for the disk, from scratch on the blocking pool; when it passes more than a
-//! worker has time for, from scratch on the threads for long jobs, which give way to workers. A read that is like one which was
-//! long goes there at once ([`crate::replica::forecast`]).
+//! Reads of a replica: first on the worker; when that would wait for the disk, from scratch on the
+//! blocking pool; when it passes more than a worker has time for, from scratch on the threads for
+//! long jobs, which give way to workers. A read that is like one which was long goes there at once
+//! ([`crate::replica::forecast`]).
 //!
-//! Several commands are read one after the other as one stream. The stream counts what passes through, and ends with an error when
-//! the request's time is over or nobody waits for it any more: a read in the background can be stopped in no other way.
+//! Several commands are read one after the other as one stream. The stream counts what passes
+//! through, and ends with an error when the request's time is over or nobody waits for it any more:
+//! a read in the background can be stopped in no other way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,10 +31,12 @@ const LOOK_EVERY: u64 = 256;
 /// What a read may pass on a worker, in rows and markers: half a millisecond.
 pub const INLINE_MAX: u64 = 1_000;
 
-/// What it may pass on a thread of the blocking pool, where it is for the disk's sake: the waits weigh more than the rows.
+/// What it may pass on a thread of the blocking pool, where it is for the disk's sake: the waits
+/// weigh more than the rows.
 pub const BLOCKING_MAX: u64 = 2_000;
 
-/// Passing so many tombstones, where they can be passed as they stand, is as much work as passing a row.
+/// Passing so many tombstones, where they can be passed as they stand, is as much work as passing a
+/// row.
 const TOMBSTONES_A_ROW: u64 = 8;
 
 /// Opening a command is as much work as passing this many rows.
@@ -44,7 +48,8 @@ const COMMANDS_UNCOUNTED: usize = 64;
 /// Bytes of rows that a read may pass without waiting for memory while that for results is used up.
 const SCARCE_MAX: usize = 64 << 10;
 
-/// Bytes of rows that it may pass on a worker: they are copied into the result, a mebibyte in a tenth of a millisecond or more.
+/// Bytes of rows that it may pass on a worker: they are copied into the result, a mebibyte in a
+/// tenth of a millisecond or more.
 const INLINE_BYTES_MAX: usize = 1 << 20;
 
 /// Opens the stream of a command: the engine's, or that of rows made up.
@@ -88,7 +93,8 @@ pub struct ReadRequest {
     pub trace: Option<Arc<dyn TraceSink>>,
     /// None: from the engine.
     pub open: Option<Arc<Open>>,
-    /// The memory for results: while it is used up only small ones are built at once. None: the result is small.
+    /// The memory for results: while it is used up only small ones are built at once. None: the
+    /// result is small.
     pub results: Option<Arc<ResultRoom>>,
 }
 
@@ -158,8 +164,8 @@ impl Drop for Waits {
 }
 
 impl Replica {
-    /// Builds something from the stream of a read, within `limit`, and adds what it took to `figures`.
-    /// `is_blocked`: the error says [`ReadError::WouldBlock`].
+    /// Builds something from the stream of a read, within `limit`, and adds what it took to
+    /// `figures`. `is_blocked`: the error says [`ReadError::WouldBlock`].
     pub async fn read<T, E, F>(
         &self,
         request: ReadRequest,
@@ -197,8 +203,8 @@ impl Replica {
             figures: ReadFigures::default(),
         });
         let place = Place::of(&job.commands, INLINE_MAX as u32);
-        // what goes on in the background is boxed: by value it would make the future of every request larger,
-        // which is moved several times
+        // what goes on in the background is boxed: by value it would make the future of every
+        // request larger, which is moved several times
         let result = if self.forecast.is_long(place) {
             Box::pin(self.read_in_background(&job, place, Attempt::Long, limit, is_blocked, build)).await
         } else {
@@ -270,7 +276,8 @@ pub fn is_of_range(commands: &[ReadCommand]) -> bool {
     commands.iter().any(|command| matches!(command.range, PartitionRange::Range { .. }))
 }
 
-/// A read in the background is stopped where it reads the disk, too: rows that never come out may be many.
+/// A read in the background is stopped where it reads the disk, too: rows that never come out may
+/// be many.
 impl Interrupt for Job {
     fn is_over(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed) || self.env.now() > self.deadline
@@ -370,7 +377,8 @@ struct Commands<'a> {
     context: ReadContext,
     next: usize,
     current: Option<Box<dyn PartitionStream>>,
-    /// Rows, markers and partitions passed, and what opening commands and passing tombstones count for.
+    /// Rows, markers and partitions passed, and what opening commands and passing tombstones count
+    /// for.
     seen: u64,
     /// Of these, at most.
     budget: u64,
@@ -418,7 +426,8 @@ impl Commands<'_> {
         Ok(())
     }
 
-    /// A large result is not copied on a worker; while memory is scarce it waits in the background for its turn.
+    /// A large result is not copied on a worker; while memory is scarce it waits in the background
+    /// for its turn.
     fn weigh(&mut self, unfiltered: &Unfiltered) -> Result<(), ReadError> {
         if self.bytes_max < usize::MAX
             && let Unfiltered::Row(row) = unfiltered

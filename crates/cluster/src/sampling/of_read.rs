@@ -1,5 +1,5 @@
-//! The samples of one read: kept while it runs, and told when it has ended well. What is begun on a worker and again in the background
-//! counts once.
+//! The samples of one read: kept while it runs, and told when it has ended well. What is begun on a
+//! worker and again in the background counts once.
 
 use bytes::Bytes;
 use schema::TableMetadata;
@@ -34,7 +34,8 @@ impl ReadSamples {
         }
     }
 
-    /// A command begins, of one key or not, or (`None`) there is none any more; so many SSTables were read before.
+    /// A command begins, of one key or not, or (`None`) there is none any more; so many SSTables
+    /// were read before.
     pub fn command(&mut self, key: Option<&Bytes>, sstables: u64) {
         let next = key.map(|key| (key.clone(), sstables));
         if let Some((key, before)) = std::mem::replace(&mut self.named, next) {

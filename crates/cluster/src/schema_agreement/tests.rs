@@ -1,5 +1,5 @@
-//! Several nodes of one seed change the schema, on either side of cut networks and while one of them
-//! is away. In the end all have one version, and nothing that was answered is lost.
+//! Several nodes of one seed change the schema, on either side of cut networks and while one of
+//! them is away. In the end all have one version, and nothing that was answered is lost.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -120,8 +120,8 @@ fn who_does_not_have_a_change_is_named() {
     ring.converge();
 }
 
-/// One node drops a table while another, which it does not reach, alters it: what is left of both is
-/// a table without columns. All agree on that, and start with it.
+/// One node drops a table while another, which it does not reach, alters it: what is left of both
+/// is a table without columns. All agree on that, and start with it.
 #[test]
 fn a_drop_beside_an_alter_stops_nobody() {
     let mut ring = SimRing::new(5, &["dc1", "dc1"]);

@@ -71,8 +71,8 @@ impl SimRing {
         SocketAddr::new(self.world.address(machine), 7000)
     }
 
-    /// Starts the node of a machine on what its disk has. It has joined when this returns; the others
-    /// may not have seen it yet.
+    /// Starts the node of a machine on what its disk has. It has joined when this returns; the
+    /// others may not have seen it yet.
     pub fn start(&mut self, machine: usize) {
         let env = self.world.env(machine);
         let commitlog = commitlog::Options { sync: SyncMode::Group(WINDOW), ..commitlog::Options::default() };
@@ -148,8 +148,8 @@ impl SimRing {
         assert!(agreed, "seed {}: nodes see who is up", self.world.seed());
     }
 
-    /// Creates a keyspace on every node, with the tables `t (k int, c int, v int, PRIMARY KEY (k, c))`
-    /// and `counters (k int PRIMARY KEY, n counter)` under the same ids everywhere.
+    /// Creates a keyspace on every node, with the tables `t (k int, c int, v int, PRIMARY KEY (k,
+    /// c))` and `counters (k int PRIMARY KEY, n counter)` under the same ids everywhere.
     pub fn create_keyspace(&self, name: &str, class: &str, options: &[(&str, &str)]) {
         for node in self.nodes.iter().flatten() {
             let decide = with_keyspace(name, class, options);
@@ -212,7 +212,8 @@ impl SimRing {
         self.select(keyspace, PartitionRange::Key(key))
     }
 
-    /// The live rows (k, c, v) that a node as coordinator reads, as many as the first command wants.
+    /// The live rows (k, c, v) that a node as coordinator reads, as many as the first command
+    /// wants.
     pub fn read(
         &self,
         through: usize,

@@ -112,8 +112,8 @@ fn encode_unfiltereds(out: &mut Vec<u8>, update: &PartitionUpdate, header: &Head
     markers.for_each(|marker| encode_marker(out, marker, header, Framing::Message));
 }
 
-/// Writes base values: in messages and in the commit log they are differences to the epochs. That of
-/// the local deletion time is a signed 32-bit number, extended to 64 bits: Cassandra refuses a
+/// Writes base values: in messages and in the commit log they are differences to the epochs. That
+/// of the local deletion time is a signed 32-bit number, extended to 64 bits: Cassandra refuses a
 /// larger positive one.
 pub fn put_stats(out: &mut Vec<u8>, stats: &EncodingStats) {
     put_uvint(out, stats.min_timestamp.wrapping_sub(TIMESTAMP_EPOCH) as u64);

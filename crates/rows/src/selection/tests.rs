@@ -1,4 +1,4 @@
-//! What is left of a row by the columns that a read fetches and queries.
+//! Tests of what is left of a row by the columns that a read fetches and queries.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! The tables of `system_auth` read into a snapshot.
 //!
-//! Agrees with `CassandraRoleManager`, `CassandraAuthorizer.bulkLoader`, `CassandraNetworkAuthorizer.bulkLoader`.
+//! Agrees with `CassandraRoleManager`, `CassandraAuthorizer.bulkLoader`,
+//! `CassandraNetworkAuthorizer.bulkLoader`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Hashing of passwords: bcrypt as jBCrypt has it, off the workers, a few at a time.
 //!
-//! One hash is a tenth of a second of CPU. `native_transport_max_auth_threads` are computed at once, so that a storm of logins leaves
-//! the pool to reads; a bounded number waits, the next is refused.
+//! One hash is a tenth of a second of CPU. `native_transport_max_auth_threads` are computed at
+//! once, so that a storm of logins leaves the pool to reads; a bounded number waits, the next is
+//! refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,7 +54,8 @@ impl Passwords {
         hashed(password, self.salt())
     }
 
-    /// Whether the password is that of the hash. Without one it is not, and takes as long to say. Err: too many wait.
+    /// Whether the password is that of the hash. Without one it is not, and takes as long to say.
+    /// Err: too many wait.
     pub async fn fits(&self, password: String, hash: Option<String>) -> Result<bool, String> {
         self.in_turn(move || {
             let (hash, is_real) = hash.map_or((NOBODYS_HASH.to_owned(), false), |hash| (hash, true));

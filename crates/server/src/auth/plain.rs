@@ -1,6 +1,7 @@
 //! SASL PLAIN: `[authorization id] 0 user 0 password`.
 //!
-//! Agrees with `PasswordAuthenticator.PlainTextSaslAuthenticator.decodeCredentials`, texts included: it reads from the end.
+//! Agrees with `PasswordAuthenticator.PlainTextSaslAuthenticator.decodeCredentials`, texts
+//! included: it reads from the end.
 
 /// User and password of a token, or why it has none. The authorization id is not looked at.
 pub(super) fn credentials(token: &[u8]) -> Result<(String, String), &'static str> {

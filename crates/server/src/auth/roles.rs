@@ -1,8 +1,9 @@
 //! The roles in force: a snapshot of `system_auth` that every check is decided from.
 //!
-//! After each write to `system_auth` it is read again before the write is answered, so it is never older than what a client has been
-//! told. Reading again is off the workers, one at a time. What a user may do is worked out once for each snapshot.
-//! Agrees in role with `org.apache.cassandra.auth.{Roles,RolesCache,PermissionsCache,NetworkPermissionsCache}`.
+//! After each write to `system_auth` it is read again before the write is answered, so it is never
+//! older than what a client has been told. Reading again is off the workers, one at a time. What a
+//! user may do is worked out once for each snapshot. Agrees in role with
+//! `org.apache.cassandra.auth.{Roles,RolesCache,PermissionsCache,NetworkPermissionsCache}`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! What is left of a write's request while it waits for the commit log: what it answers when the log is slow, fails, or is synced in time.
+//! What is left of a write's request while it waits for the commit log: what it answers when the
+//! log is slow, fails, or is synced in time.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -154,8 +155,8 @@ fn a_log_that_fails_is_a_failure() {
     assert_eq!(code(&refused.response), 0x1500);
 }
 
-/// A conditional statement that finds a row, and a read at SERIAL that does, answer when the row is durable: a power cut
-/// must not take back what their clients were told.
+/// A conditional statement that finds a row, and a read at SERIAL that does, answer when the row is
+/// durable: a power cut must not take back what their clients were told.
 #[test]
 fn what_conditions_and_serial_reads_saw_is_durable() {
     let machine = Machine::new(WRITE_TIMEOUT);

@@ -1,7 +1,9 @@
-//! Random CQL histories on a whole node over a simulated machine, against a naive twin: writes and deletes of every kind, TTLs, flushes,
-//! compactions, restarts, kills, power cuts. Statements go through parser, planner, coordinator, engine and files, as a client's do.
+//! Random CQL histories on a whole node over a simulated machine, against a naive twin: writes and
+//! deletes of every kind, TTLs, flushes, compactions, restarts, kills, power cuts. Statements go
+//! through parser, planner, coordinator, engine and files, as a client's do.
 //!
-//! Short by default; `HELENUS_SEEDS=N` runs N seeds. A failure names its seed: the same seed fails the same way.
+//! Short by default; `HELENUS_SEEDS=N` runs N seeds. A failure names its seed: the same seed fails
+//! the same way.
 
 #[path = "model/node.rs"]
 mod node;

@@ -33,8 +33,8 @@ pub fn applies(command: &ReadCommand) -> bool {
 }
 
 /// Whether the values that a read does not query are left out once more of the merged rows: so does
-/// Cassandra where it reads rows by name (`queryMemtableAndSSTablesInTimestampOrder`), whether or not
-/// we read them in that way.
+/// Cassandra where it reads rows by name (`queryMemtableAndSSTablesInTimestampOrder`), whether or
+/// not we read them in that way.
 pub fn selects_merged(command: &ReadCommand) -> bool {
     let ColumnFilter::Selected(selection) = &command.columns else { return false };
     let table = &command.table;

@@ -46,8 +46,8 @@ fn later(mut mutations: Vec<Mutation>, by: i64) -> Vec<Mutation> {
     mutations
 }
 
-/// After a change by a node whose clock is an hour ahead, changes of this node have an effect that a
-/// restart does not undo; rows that are older than what is here have none.
+/// After a change by a node whose clock is an hour ahead, changes of this node have an effect that
+/// a restart does not undo; rows that are older than what is here have none.
 #[test]
 fn a_change_is_newer_than_what_other_nodes_have_written() {
     let sim = Sim::new(5);
@@ -66,8 +66,8 @@ fn a_change_is_newer_than_what_other_nodes_have_written() {
     assert_eq!((comment(&engine).as_str(), engine.schema().version), ("mine again", version));
 }
 
-/// Rows of tables that are no schema tables, and of keyspaces that each node has for itself, are not
-/// taken from others.
+/// Rows of tables that are no schema tables, and of keyspaces that each node has for itself, are
+/// not taken from others.
 #[test]
 fn only_shared_rows_are_merged() {
     let sim = Sim::new(6);

@@ -169,7 +169,8 @@ impl Among {
     fn failed(&mut self, position: usize, cause: WriteError) -> RequestError {
         let mut answers = self.sent[position].answers();
         if cause == WriteError::TimedOut {
-            // EACH_QUORUM: together they may be as many as the level needs, and one data centre lacks some
+            // EACH_QUORUM: together they may be as many as the level needs, and one data centre
+            // lacks some
             answers.received = answers.received.min(answers.block_for.saturating_sub(1));
         }
         RequestError::of_write(cause, answers)
@@ -235,8 +236,8 @@ impl Future for Among {
 }
 
 impl Among {
-    /// The time is over. At level ANY hints take the place of the answers that are missing; false: at
-    /// other levels nothing does.
+    /// The time is over. At level ANY hints take the place of the answers that are missing; false:
+    /// at other levels nothing does.
     fn hint_the_silent(&self) -> bool {
         let unmet: Vec<_> = self.sent.iter().filter(|sent| sent.is_any()).collect();
         unmet.iter().for_each(|sent| sent.hint_the_silent());

@@ -40,8 +40,8 @@ fn told(answer: Result<(), FailureReason>) -> Result<Envelope, Unanswered> {
     answer.map(|()| message).map_err(Unanswered::Failed)
 }
 
-/// What comes of a write that this node and two peers got, of which as many as QUORUM or ALL must have it. A peer answers at
-/// once, or never.
+/// What comes of a write that this node and two peers got, of which as many as QUORUM or ALL must
+/// have it. A peer answers at once, or never.
 fn outcome(
     block_for: u32,
     peers: [Option<Result<(), FailureReason>>; 2],

@@ -1,12 +1,13 @@
 //! Logged batches among several nodes: two peers keep the record.
 //!
 //! 1. All mutations are planned; where the replicas of one are too few nothing is sent.
-//! 2. The record is stored by two live nodes of this data centre, in racks other than this node's where
-//!    there are such; by one where there is no second, by this node where it is the only one of the data
-//!    centre. If they do not all answer, nothing of the batch is written (write type BATCH_LOG).
+//! 2. The record is stored by two live nodes of this data centre, in racks other than this node's
+//!    where there are such; by one where there is no second, by this node where it is the only one
+//!    of the data centre. If they do not all answer, nothing of the batch is written (write type
+//!    BATCH_LOG).
 //! 3. The mutations are sent to their replicas (write type BATCH).
-//! 4. When all have their answers the record is removed. If they do not come, it stays, and its hosts
-//!    send the mutations again ([`crate::batchlog`]).
+//! 4. When all have their answers the record is removed. If they do not come, it stays, and its
+//!    hosts send the mutations again ([`crate::batchlog`]).
 //!
 //! Agrees with `org.apache.cassandra.service.StorageProxy.mutateAtomically` and
 //! `locator.ReplicaPlans.forBatchlogWrite` (`batchlog_endpoint_strategy: random_remote`).
@@ -88,8 +89,8 @@ impl Node {
         Among::new(&self.env, vec![sent], logged, begun, timeout).await
     }
 
-    /// Has the record of a batch removed. Nobody waits for that: a record that stays is sent again, which changes
-    /// nothing.
+    /// Has the record of a batch removed. Nobody waits for that: a record that stays is sent again,
+    /// which changes nothing.
     fn removal_of(&self, others: &Others<'_>, hosts: &[EndpointId], id: [u8; 16], life: Duration) -> WhenDone {
         let (messenger, node, local) = (others.messenger.clone(), self.weak(), others.ring.local_id());
         let is_here = hosts.contains(&local);

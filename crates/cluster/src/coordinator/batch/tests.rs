@@ -42,7 +42,8 @@ fn a_batch_is_on_its_replicas_and_its_record_goes() {
     assert_eq!(records(&ring), [0, 0, 0]);
 }
 
-/// The record cannot be stored: nothing of the batch is written, and the client is told of the batch log.
+/// The record cannot be stored: nothing of the batch is written, and the client is told of the
+/// batch log.
 #[test]
 fn nothing_is_written_without_a_record() {
     let ring = three(2);
@@ -52,8 +53,8 @@ fn nothing_is_written_without_a_record() {
     assert_eq!(ring.stored(0, "ks", 1), []);
 }
 
-/// The coordinator dies when two peers have the record and nobody the mutations: the peers send them to
-/// all replicas, and the record goes.
+/// The coordinator dies when two peers have the record and nobody the mutations: the peers send
+/// them to all replicas, and the record goes.
 #[test]
 fn peers_finish_the_batch_of_a_coordinator_that_died() {
     let mut ring = three(3);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::*;
 use crate::testing::{SimNode, SimRing, WINDOW, poll};
 
-/// The job that copies a large value has not run when the request's time is over: the next conditional statement
-/// of the partition would not see what it writes.
+/// The job that copies a large value has not run when the request's time is over: the next
+/// conditional statement of the partition would not see what it writes.
 #[test]
 fn a_large_write_holds_the_lock_until_its_job_has_ended() {
     let machine = SimNode::new(WINDOW);

@@ -1,15 +1,15 @@
 //! Counters among several nodes: one replica of a mutation leads it.
 //!
-//! 1. This node leads where it is a replica. Otherwise a random live replica of its data centre does,
-//!    and if there is none the first live one, unless the level is of the data centre.
+//! 1. This node leads where it is a replica. Otherwise a random live replica of its data centre
+//!    does, and if there is none the first live one, unless the level is of the data centre.
 //! 2. The leader turns increments into its shards, applies them, and sends the result, which can be
 //!    applied any number of times, to the other replicas.
-//! 3. The leader answers when its level is met and its own log has the shards: it goes on counting from
-//!    what its disk has, with a greater clock, so what it has not kept would be lost on all replicas.
-//!    Whoever has sent the increments to it waits for that answer alone.
+//! 3. The leader answers when its level is met and its own log has the shards: it goes on counting
+//!    from what its disk has, with a greater clock, so what it has not kept would be lost on all
+//!    replicas. Whoever has sent the increments to it waits for that answer alone.
 //!
-//! Agrees with `org.apache.cassandra.service.StorageProxy` (`mutateCounter`, `findSuitableReplica`) and
-//! `db.CounterMutationVerbHandler`.
+//! Agrees with `org.apache.cassandra.service.StorageProxy` (`mutateCounter`, `findSuitableReplica`)
+//! and `db.CounterMutationVerbHandler`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,8 @@ impl Node {
         wait.and(asked).unless_done()
     }
 
-    /// Serves increments of which another node has made this one the leader. Refused where it is no replica.
+    /// Serves increments of which another node has made this one the leader. Refused where it is no
+    /// replica.
     pub(crate) async fn count_as_leader(
         &self,
         mutation: Mutation,
@@ -100,8 +101,8 @@ impl Node {
         }
     }
 
-    /// Sends increments to their leader. Nobody knows whether a leader that does not answer has counted them:
-    /// they are not sent again, and leave no hint.
+    /// Sends increments to their leader. Nobody knows whether a leader that does not answer has
+    /// counted them: they are not sent again, and leave no hint.
     fn ask_leader(
         &self,
         others: &Others<'_>,
@@ -121,7 +122,8 @@ impl Node {
         sent
     }
 
-    /// Counts as the leader: increments become shards of this node, and these go to the other replicas.
+    /// Counts as the leader: increments become shards of this node, and these go to the other
+    /// replicas.
     async fn lead(
         &self,
         others: &Others<'_>,

@@ -1,8 +1,8 @@
 //! Writes among several nodes: each mutation goes to its own replicas and has its own answers.
 //!
 //! 1. All mutations are planned; where the replicas of one are too few nothing is sent.
-//! 2. Each is sent to its live peers: one message to each of this data centre, and one to each other
-//!    data centre, where the receiver passes it on. Replicas that are down get a hint.
+//! 2. Each is sent to its live peers: one message to each of this data centre, and one to each
+//!    other data centre, where the receiver passes it on. Replicas that are down get a hint.
 //! 3. Those of which this node is a replica are applied here, as one step.
 //! 4. The wait for the answers is given ([`super::super::acknowledgement::among`]).
 //!
@@ -71,7 +71,8 @@ impl Node {
         wait.unless_done()
     }
 
-    /// What is to be sent of mutations. Refused where the replicas of one are too few, or it is too large.
+    /// What is to be sent of mutations. Refused where the replicas of one are too few, or it is too
+    /// large.
     pub(crate) fn plan_among(
         &self,
         ring: &Arc<Ring>,

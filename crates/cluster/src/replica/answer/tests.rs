@@ -29,8 +29,8 @@ use crate::testing::SimNode;
 const KEYS: u32 = 3;
 const VALUES: u32 = 4;
 const GC_GRACE: u32 = 1_000;
-/// The time of the reads, seconds: later than the clock of the machine, so that no compaction leaves
-/// out what a read must still send.
+/// The time of the reads, seconds: later than the clock of the machine, so that no compaction
+/// leaves out what a read must still send.
 const NOW: u32 = 2_100_000_000;
 const UPDATES: u32 = 60;
 

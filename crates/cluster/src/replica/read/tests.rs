@@ -68,7 +68,8 @@ impl Fixture {
         Self { node, runtime, attempts: Arc::default(), _directory: directory }
     }
 
-    /// Counts the rows of a partition that has so many; `stored`: an attempt on the worker meets the disk first.
+    /// Counts the rows of a partition that has so many; `stored`: an attempt on the worker meets
+    /// the disk first.
     fn read(&self, key: &'static [u8], rows: u64, stored: bool) -> Result<u64, ReadOutcome<ReadError>> {
         let table = crate::identity::local_table(&self.node.engine);
         let key = types::DecoratedKey::new(bytes::Bytes::from_static(key));

@@ -106,7 +106,8 @@ impl Generator {
         Place { k: self.below(PARTITIONS), c: self.below(CLUSTERINGS), d }
     }
 
-    /// Mostly now, sometimes long ago; tens, so that a deletion just before a write has a timestamp of its own.
+    /// Mostly now, sometimes long ago; tens, so that a deletion just before a write has a timestamp
+    /// of its own.
     fn timestamp(&mut self) -> i64 {
         self.writes += 1;
         let at = if self.dice.chance(85) { self.writes } else { 1 + self.dice.below(self.writes as u64) as i64 };

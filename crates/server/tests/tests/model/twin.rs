@@ -178,7 +178,7 @@ impl Twin {
         keys
     }
 
-    /// What the query answers at `now`, values as text.
+    /// The answer of the query at `now`, values as text.
     pub fn answer(&self, query: &Query, now: u32) -> Vec<Vec<String>> {
         let mut rows = Vec::new();
         let mut keys = self.keys();

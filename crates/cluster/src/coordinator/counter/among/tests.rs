@@ -19,8 +19,8 @@ fn add(ring: &SimRing, through: usize, keyspace: &str, by: i64, level: Consisten
     })
 }
 
-/// Every node leads what it is asked for and is a replica of, and each has the sum; what is asked of
-/// a node that is no replica is led by one.
+/// Every node leads what it is asked for and is a replica of, and each has the sum; what is asked
+/// of a node that is no replica is led by one.
 #[test]
 fn every_replica_has_the_sum_of_all_leaders() {
     let ring = SimRing::new(1, &["dc1", "dc1", "dc1"]);
