@@ -357,7 +357,7 @@ impl Coordinator for RequestCoordinator {
             return virtual_tables::truncate(&self.services, table);
         }
         let truncated = self.services.node.truncate(&table.keyspace, &table.name).await;
-        truncated.map_err(|error| errors::of_truncation(error))?;
+        truncated.map_err(errors::of_truncation)?;
         if Auth::follows(&table.keyspace) {
             self.reload_roles().await?;
         }

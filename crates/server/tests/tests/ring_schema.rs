@@ -131,7 +131,7 @@ fn cell(mutations: &[Mutation], table: &str, column: &str) -> Option<Bytes> {
             _ => None,
         })
     };
-    updates.filter_map(|update| find(update)).last()
+    updates.filter_map(find).last()
 }
 
 /// A new node has Cassandra's schema to the timestamp, and stays with what it has over a restart.
