@@ -80,7 +80,7 @@ fn tombstones(node: &Node, request: &ReadRequest) -> TombstoneLimits {
     }
 }
 
-/// What the coordinator is told of a read that failed. None: nobody waits any more.
+/// The reason that the coordinator is told of a failed read. None: nobody waits any more.
 fn reason_of(node: &Node, table: TableId, outcome: ReadOutcome<AnswerError>) -> Option<FailureReason> {
     let error = match outcome {
         ReadOutcome::TimedOut | ReadOutcome::Failed(AnswerError::Read(ReadError::TimedOut)) => return None,

@@ -60,7 +60,7 @@ fn codec_column(table: &TableMetadata, id: ColumnId) -> Option<CodecColumn> {
     Some(CodecColumn::of_dropped(Some(id), column))
 }
 
-/// What of a partition's bytes its content does not say.
+/// The part of a partition's form that its content does not say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PartitionForm {
     /// The base values.

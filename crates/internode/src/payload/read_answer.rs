@@ -31,7 +31,7 @@ use super::partitions::{PartitionForm, PartitionsWriter};
 use super::read_request::ReadRequest;
 use super::read_response::ReadResponse;
 
-/// What is made of a read.
+/// The kind of answer that is made of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// Encoded partitions.

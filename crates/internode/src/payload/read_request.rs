@@ -48,7 +48,7 @@ const KNOWN_FLAGS: u8 = IS_DIGEST | HAS_INDEX | ACCEPTS_TRANSIENT | NEEDS_RECONC
 /// Finds a table by its id.
 pub type Tables<'a> = dyn Fn(TableId) -> Option<Arc<TableMetadata>> + 'a;
 
-/// What a coordinator asks a replica to read.
+/// A read that a coordinator asks of a replica.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReadRequest {
     /// The table.
@@ -141,8 +141,8 @@ impl ReadRequest {
         self.table.is_static_compact() || (self.clustering.selects_all() && !self.row_filter.is_about_rows(&self.table))
     }
 
-    /// What the engine of a node is asked for: usually one command; two where a later page of a
-    /// range begins inside of a partition.
+    /// The reads that the engine of a node is asked for: usually one command; two where a later
+    /// page of a range begins inside of a partition.
     pub fn commands(&self) -> Vec<ReadCommand> {
         let slices = self.clustering.slices(&self.table.comparator);
         match &self.partitions {

@@ -23,11 +23,11 @@ use crate::error::InternodeError;
 pub enum ReadResponse {
     /// The digest of what it has.
     Digest([u8; digest::SIZE]),
-    /// What it has, encoded ([`super::partitions`]).
+    /// The partitions, encoded ([`super::partitions`]).
     Data(Data),
 }
 
-/// What a replica has.
+/// The partitions that a replica has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Data {
     /// The partitions.

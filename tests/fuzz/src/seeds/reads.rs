@@ -12,7 +12,7 @@ use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TablePar
 use serde_json::Value;
 use types::{CqlType, UserType};
 
-/// What the captures say.
+/// The tables, requests and answers of the captures.
 pub struct Captures {
     /// The tables by id.
     pub tables: HashMap<TableId, Arc<TableMetadata>>,

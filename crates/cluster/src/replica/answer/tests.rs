@@ -222,7 +222,7 @@ fn question(table: &Arc<TableMetadata>, dice: &mut Dice) -> Question {
 /// Rows as a query sees them: key, clustering (None: the static row), and the queried live cells.
 type Seen = Vec<(Bytes, Option<ClusteringValues>, Vec<ColumnData>)>;
 
-/// What a query sees in a stream, of at most so many rows, and so many of a partition.
+/// The rows that a query sees in a stream, up to its limits.
 fn seen(stream: &mut dyn PartitionStream, question: &Question) -> Seen {
     let mut live = LiveRows::new(stream, Arc::clone(&question.table), question.now, TombstoneLimits::NONE);
     let queried = |mut row: Row| {
@@ -253,7 +253,7 @@ fn seen(stream: &mut dyn PartitionStream, question: &Question) -> Seen {
     seen
 }
 
-/// What the engine itself gives for the commands of a read.
+/// The rows that the engine itself gives for the commands of a read.
 fn of_engine(node: &SimNode, question: &Question) -> Seen {
     let commands = question.commands();
     let [command] = commands.as_slice() else { panic!("one command") };

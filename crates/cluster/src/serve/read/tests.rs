@@ -89,7 +89,7 @@ fn replicas_answer_alike() {
     assert_eq!(read(&ring, 1, &none), Ok(ReadResponse::of_data(Bytes::from_static(&[0, 0]))));
 }
 
-/// What cannot be read is answered with the reason, or not at all where the asker does not want it.
+/// A read that fails is answered with the reason, or not at all where the asker does not want it.
 #[test]
 fn a_read_that_fails_says_why() {
     let ring = three(2);

@@ -33,9 +33,9 @@ pub struct ClusteringFilter {
 /// Rows of a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rows {
-    /// Those in slices, which are disjoint and in clustering order.
+    /// Rows in slices, which are disjoint and in clustering order.
     Slices(Slices),
-    /// Those with these clusterings, in clustering order.
+    /// Rows with these clusterings, in clustering order.
     Names(Vec<ClusteringValues>),
 }
 

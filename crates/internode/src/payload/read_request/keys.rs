@@ -182,7 +182,7 @@ impl LaterPage {
         Ok(Some(Self { last, inclusive: reader.cursor.bool()? }))
     }
 
-    /// What of the slices lies behind the last row; before it, if the read is reversed.
+    /// The part of the slices behind the last row; before it, if the read is reversed.
     pub(super) fn slices(&self, slices: &Slices, comparator: &ClusteringComparator, reversed: bool) -> Slices {
         let cut = |slice: &Slice| {
             let mut slice = slice.clone();
