@@ -36,6 +36,8 @@ pub struct JoinSettings {
     /// Bytes that may wait on all links to other nodes beyond the room of each
     /// (`internode_application_send_queue_reserve_endpoint_capacity`).
     pub reserve: usize,
+    /// Bytes that may wait on one link before that (`internode_application_send_queue_capacity`).
+    pub queue: usize,
     /// `phi_convict_threshold`
     pub convict_threshold: f64,
     /// The SSTable versions that this node writes and reads, as gossip tells them.
@@ -78,6 +80,7 @@ impl Node {
                 compression: settings.compression,
                 encryption: settings.encryption,
                 user_timeout: settings.user_timeout,
+                queue: settings.queue,
                 reserve: settings.reserve,
             },
             gossip,

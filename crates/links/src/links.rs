@@ -50,7 +50,7 @@ impl Links {
         let (opening, to_open) = mpsc::channel(OPENING_MAX);
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
-        let reserve = Arc::new(Reserve::new(options.reserve));
+        let reserve = Arc::new(Reserve::new(options.reserve, options.queue));
         let (of_thread, inbound) = (env.clone(), Arc::<Inbound>::default());
         let counts = (Arc::clone(&inbound), receive_reserve);
         let make: MakeLocal =

@@ -10,7 +10,7 @@ use internode::{Envelope, InternodeError, LinkType, MessagingVersion};
 use tls::{Connector, Tls, TlsOptions};
 
 #[cfg(doc)]
-use crate::limits::RESERVE_SIZE_MAX;
+use crate::limits::{QUEUE_SIZE_MAX, RESERVE_SIZE_MAX};
 
 /// How this node speaks to others.
 #[derive(Clone, Debug)]
@@ -29,6 +29,9 @@ pub struct LinkOptions {
     /// A link whose peer takes no byte for so long is closed and opened anew
     /// (`internode_tcp_user_timeout`); zero: never.
     pub user_timeout: Duration,
+    /// Bytes that may wait on one outbound link before the reserve is touched:
+    /// [`QUEUE_SIZE_MAX`] unless `internode_application_send_queue_capacity` says otherwise.
+    pub queue: usize,
     /// Bytes that may wait on all outbound links beyond the room of each: [`RESERVE_SIZE_MAX`].
     pub reserve: usize,
 }

@@ -1,9 +1,9 @@
 //! The queue of one outbound link: bounded in bytes, emptied by the link's task, filled from any
 //! thread.
 //!
-//! Each queue has room of its own ([`QUEUE_SIZE_MAX`]); what goes beyond it is taken from a
-//! [`Reserve`] that all queues of the node share, so that one peer that cannot be reached does not
-//! take the room of the others.
+//! Each queue has room of its own ([`crate::limits::QUEUE_SIZE_MAX`] unless the options say
+//! otherwise); what goes beyond it is taken from a [`Reserve`] that all queues of the node share,
+//! so that one peer that cannot be reached does not take the room of the others.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,6 @@ use internode::{Envelope, LinkType};
 use tokio::sync::Notify;
 
 use crate::counts::{OutboundCounts, OutboundTallies};
-use crate::limits::QUEUE_SIZE_MAX;
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,11 +43,14 @@ impl std::error::Error for Refused {}
 #[derive(Debug)]
 pub(crate) struct Reserve {
     left: AtomicUsize,
+    /// The room of each queue.
+    each: usize,
 }
 
 impl Reserve {
-    pub(crate) fn new(size: usize) -> Self {
-        Self { left: AtomicUsize::new(size) }
+    /// `size` bytes beyond the room of the queues, which is `each`.
+    pub(crate) fn new(size: usize, each: usize) -> Self {
+        Self { left: AtomicUsize::new(size), each }
     }
 
     fn take(&self, size: usize) -> bool {
@@ -69,9 +71,9 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Bytes of the reserve that are held.
-    fn borrowed(&self) -> usize {
-        self.bytes.saturating_sub(QUEUE_SIZE_MAX)
+    /// Bytes of the reserve that are held by a queue with this room.
+    fn borrowed(&self, room: usize) -> usize {
+        self.bytes.saturating_sub(room)
     }
 }
 
@@ -114,8 +116,8 @@ impl Queue {
         if waiting.ended {
             return Err(Refused::Ended);
         }
-        let before = waiting.borrowed();
-        let beyond = (waiting.bytes + size).saturating_sub(QUEUE_SIZE_MAX) - before;
+        let before = waiting.borrowed(self.reserve.each);
+        let beyond = (waiting.bytes + size).saturating_sub(self.reserve.each) - before;
         if !self.reserve.take(beyond) {
             self.counts.overloaded.add(1, size);
             return Err(Refused::Full);
@@ -130,7 +132,7 @@ impl Queue {
     /// Takes messages of about `size_max` bytes, at least one if there is one that is not expired.
     pub(crate) fn take(&self, size_max: usize, now_millis: i64) -> Vec<Envelope> {
         let mut waiting = self.lock();
-        let before = waiting.borrowed();
+        let before = waiting.borrowed(self.reserve.each);
         let (mut taken, mut size) = (Vec::new(), 0);
         let (mut expired, mut expired_bytes) = (0, 0);
         while let Some(message) = waiting.messages.pop_front() {
@@ -150,7 +152,7 @@ impl Queue {
             taken.push(message);
         }
         assert!(!waiting.messages.is_empty() || waiting.bytes == 0, "an empty queue is charged nothing");
-        self.reserve.give_back(before - waiting.borrowed());
+        self.reserve.give_back(before - waiting.borrowed(self.reserve.each));
         drop(waiting);
         self.counts.expired.add(expired, expired_bytes);
         taken
@@ -159,7 +161,7 @@ impl Queue {
     /// Drops what is too old, and says whether anything is left.
     pub(crate) fn has_fresh(&self, now_millis: i64) -> bool {
         let mut waiting = self.lock();
-        let borrowed = waiting.borrowed();
+        let borrowed = waiting.borrowed(self.reserve.each);
         let Waiting { messages, bytes, .. } = &mut *waiting;
         let (before, bytes_before) = (messages.len(), *bytes);
         messages.retain(|message| {
@@ -168,7 +170,7 @@ impl Queue {
             fresh
         });
         let (left, expired, expired_bytes) = (messages.len(), before - messages.len(), bytes_before - *bytes);
-        self.reserve.give_back(borrowed - waiting.borrowed());
+        self.reserve.give_back(borrowed - waiting.borrowed(self.reserve.each));
         drop(waiting);
         self.counts.expired.add(expired, expired_bytes);
         left > 0
@@ -210,7 +212,7 @@ impl Queue {
     /// Gives up what waits, and asks that the connection be closed.
     pub(crate) fn start_anew(&self) {
         let mut waiting = self.lock();
-        self.reserve.give_back(waiting.borrowed());
+        self.reserve.give_back(waiting.borrowed(self.reserve.each));
         let dropped = std::mem::take(&mut waiting.messages);
         let bytes = std::mem::take(&mut waiting.bytes);
         drop(waiting);
@@ -222,7 +224,7 @@ impl Queue {
     /// Takes nothing any more, and gives up what waits.
     pub(crate) fn end(&self) {
         let mut waiting = self.lock();
-        self.reserve.give_back(waiting.borrowed());
+        self.reserve.give_back(waiting.borrowed(self.reserve.each));
         *waiting = Waiting { ended: true, ..Waiting::default() };
         drop(waiting);
         self.filled.notify_one();
@@ -237,7 +239,7 @@ impl Queue {
     /// What has happened on the link of this queue.
     pub(crate) fn counts(&self, peer: SocketAddr, link: LinkType) -> OutboundCounts {
         let waiting = self.lock();
-        let (held, borrowed) = ((waiting.messages.len(), waiting.bytes), waiting.borrowed());
+        let (held, borrowed) = ((waiting.messages.len(), waiting.bytes), waiting.borrowed(self.reserve.each));
         drop(waiting);
         self.counts.counts(peer, link, held, borrowed)
     }

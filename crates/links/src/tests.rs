@@ -60,6 +60,7 @@ fn plain(world: &World, machine: usize) -> LinkOptions {
         compression: Scope::None,
         encryption: None,
         user_timeout: Duration::from_secs(30),
+        queue: limits::QUEUE_SIZE_MAX,
         reserve: RESERVE,
     }
 }

@@ -52,6 +52,7 @@ fn main() {
             compression: Scope::None,
             encryption: None,
             user_timeout: Duration::from_secs(30),
+            queue: links::limits::QUEUE_SIZE_MAX,
             reserve: links::limits::RESERVE_SIZE_MAX,
         },
         gossip: Options::new(local, cluster, vec![seed.parse().expect("the seed's address with a port")]),

@@ -55,6 +55,7 @@ fn options(world: &World, machine: usize, cluster: &str) -> JoinOptions {
         compression: Scope::None,
         encryption: None,
         user_timeout: Duration::from_secs(30),
+        queue: links::limits::QUEUE_SIZE_MAX,
         reserve: 1 << 20,
     };
     JoinOptions {

@@ -72,6 +72,7 @@ fn settings(node: &Node, config: &Config) -> Result<JoinSettings, StartError> {
             .transpose()
             .map_err(|why| StartError::Encryption(format!("server_encryption_options: {why}")))?,
         user_timeout: ring.user_timeout,
+        queue: usize::try_from(ring.send_queue).unwrap_or(usize::MAX),
         reserve: usize::try_from(ring.send_reserve).unwrap_or(usize::MAX),
         convict_threshold: ring.phi_convict_threshold,
         sstable_versions: format!("{}-{}", version.format().name(), version.name()),

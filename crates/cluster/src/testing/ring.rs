@@ -104,6 +104,7 @@ impl SimRing {
             compression: links::Scope::None,
             encryption: None,
             user_timeout: Duration::from_secs(30),
+            queue: 4 << 20,
             reserve: 1 << 20,
             convict_threshold: 8.0,
             sstable_versions: "bti-da".to_owned(),
