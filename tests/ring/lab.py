@@ -77,6 +77,9 @@ class Node:
         """The file that the oracle writes for a Cassandra node, if no Cassandra has been here before."""
         path = self.directory / "conf" / "cassandra.yaml"
         if path.exists():
+            # the oracle appends settings to its own; Cassandra takes the last of two, Helenus refuses them
+            keys = {line.partition(":")[0]: line for line in path.read_text().splitlines() if ":" in line}
+            path.write_text("".join(line + "\n" for line in keys.values()))
             return
         path.parent.mkdir(parents=True)
         lines = {

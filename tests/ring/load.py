@@ -11,7 +11,9 @@ import time
 
 from cassandra import ConsistencyLevel, OperationTimedOut, RequestExecutionException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
+from cassandra.connection import ConnectionException
 from cassandra.policies import RetryPolicy, RoundRobinPolicy
+from cassandra.protocol import ErrorMessage
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
 ATTEMPTS = 8
@@ -61,7 +63,7 @@ def make_schema(session):
         session.execute(statement, timeout=60)
 
 
-FAILURES = (RequestExecutionException, OperationTimedOut, NoHostAvailable, ConnectionError)
+FAILURES = (RequestExecutionException, OperationTimedOut, NoHostAvailable, ConnectionError, ConnectionException, ErrorMessage)
 
 
 class Value:
