@@ -183,6 +183,12 @@ fn three_processes_are_a_ring() {
     let directory = tempfile::tempdir().unwrap();
     let mut ring = Ring::start(directory.path());
     ring.await_letters(&[0, 1, 2], ["UN", "UN", "UN"]);
+    // a node of which drivers have not been told that it is up is not told of as down either
+    let begun = Instant::now();
+    while ring.nodetool(0, "gossipinfo").matches(":true").count() < NODES {
+        assert!(begun.elapsed() < PATIENCE, "{}", ring.nodetool(0, "gossipinfo"));
+        std::thread::sleep(Duration::from_millis(100));
+    }
     let mut driver = Driver::connect(&ring, 0);
     assert_eq!(driver.count("system.peers_v2"), 2);
     assert_eq!(driver.count("system.peers"), 2);
