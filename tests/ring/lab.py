@@ -60,7 +60,9 @@ class Node:
         self.kind = kind or self.kind
         if self.kind == "cassandra":
             settings = [f"{key}={value}" for key, value in self.settings().items()]
-            environment = {**os.environ, "ORACLE_JAVA": "-XX:TieredStopAtLevel=1", "ORACLE_HEAP": os.environ.get("ORACLE_HEAP", "768M")}
+            environment = {**os.environ, "ORACLE_HEAP": os.environ.get("ORACLE_HEAP", self.lab.heap)}
+            if self.lab.light:
+                environment["ORACLE_JAVA"] = "-XX:TieredStopAtLevel=1"
             subprocess.run([ORACLE, "start", str(self.directory), self.ip, str(PORT), *settings], check=True, env=environment, stdout=subprocess.DEVNULL)
             return self
         self.write_yaml()
@@ -152,12 +154,13 @@ class Node:
 
 
 class Lab:
-    """A ring; `kinds` is one word a node: helenus or cassandra."""
+    """A ring; `kinds` is one word a node: helenus or cassandra. `light`: Cassandra compiles quickly instead of well."""
 
-    def __init__(self, kinds, subnet=0, first=31, mode="NONE", keep=None, settings=None):
+    def __init__(self, kinds, subnet=0, first=31, mode="NONE", keep=None, settings=None, light=True, heap="768M"):
         self.scratch = pathlib.Path(keep or tempfile.mkdtemp(prefix="ring-"))
         self.keep, self.subnet, self.mode = keep, subnet, mode
         self.settings = settings or {}
+        self.light, self.heap = light, heap
         self.nodes = []
         for place, kind in enumerate(kinds):
             self.nodes.append(Node(self, first + place, kind))
