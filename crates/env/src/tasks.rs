@@ -1,15 +1,18 @@
 //! Tasks: background work, blocking jobs, worker threads.
 //!
-//! - A *background task* is a step function that runs after it was woken and does bounded work each time; wakes coalesce.
-//!   In production it has a thread of its own (the log writer, flush, compaction), so a step may wait for the device.
+//! - A *background task* is a step function that runs after it was woken and does bounded work each
+//!   time; wakes coalesce. In production it has a thread of its own (the log writer, flush,
+//!   compaction), so a step may wait for the device.
 //! - A *job* runs once on the blocking pool: cold reads.
-//! - A *long job* runs once on threads of lower priority: scans. While workers have something to do it gets what they leave and a small
-//!   share besides; while they have nothing it gets all.
+//! - A *long job* runs once on threads of lower priority: scans. While workers have something to do
+//!   it gets what they leave and a small share besides; while they have nothing it gets all.
 //! - The *parts* of a computation run side by side while who wants them all waits: replay.
 //! - A *worker* is a named thread that runs a request loop.
-//! - A *local worker* is a named thread that runs a future, which may start further tasks of the same thread.
+//! - A *local worker* is a named thread that runs a future, which may start further tasks of the
+//!   same thread.
 //!
-//! A panic in a background task ends the process: replaying the log is the recovery path, a half-dead node is none.
+//! A panic in a background task ends the process: replaying the log is the recovery path, a
+//! half-dead node is none.
 
 use std::fmt;
 use std::future::Future;
@@ -21,8 +24,8 @@ use std::time::Duration;
 /// Threads of the blocking pool. Further jobs wait in its queue.
 pub const BLOCKING_THREADS_MAX: usize = 16;
 
-/// Jobs waiting for a thread of the blocking pool. At the limit [`Tasks::run`] refuses with [`QueueFull`], and the caller
-/// answers with an overload error or waits.
+/// Jobs waiting for a thread of the blocking pool. At the limit [`Tasks::run`] refuses with
+/// [`QueueFull`], and the caller answers with an overload error or waits.
 pub const BLOCKING_QUEUE_MAX: usize = 16_384;
 
 /// Threads for long jobs. More jobs than these take turns by standing in the queue.
@@ -31,7 +34,8 @@ pub const LONG_THREADS_MAX: usize = 16;
 /// Long jobs waiting for a thread. At the limit [`Tasks::run_long`] refuses with [`QueueFull`].
 pub const LONG_QUEUE_MAX: usize = 1024;
 
-/// What the threads of long jobs add to their niceness: beside a worker that never rests one of them has a tenth of a core.
+/// What the threads of long jobs add to their niceness: beside a worker that never rests one of
+/// them has a tenth of a core.
 pub const LONG_NICENESS: i32 = 10;
 
 /// What a background task wants after a step.
@@ -61,15 +65,15 @@ pub type MakeLocal = Box<dyn FnOnce() -> LocalFuture + Send>;
 
 /// Starts work outside the request path.
 pub trait Tasks: Send + Sync {
-    /// Registers a background task while the process starts. The system has a thread for it, otherwise
-    /// the process could not be of use.
+    /// Registers a background task while the process starts. The system has a thread for it,
+    /// otherwise the process could not be of use.
     fn background(&self, name: &str, step: Step) -> Wake {
         self.try_background(name, step).expect("the system has a thread left for this process")
     }
 
     /// Registers a background task. Its first step runs after the first wake. The task ends with
-    /// [`Next::Done`], or when the last clone of its [`Wake`] is dropped. An error: the system has no
-    /// thread left, and there is no task.
+    /// [`Next::Done`], or when the last clone of its [`Wake`] is dropped. An error: the system has
+    /// no thread left, and there is no task.
     fn try_background(&self, name: &str, step: Step) -> io::Result<Wake>;
 
     /// Runs a job once on the blocking pool.
@@ -78,20 +82,23 @@ pub trait Tasks: Send + Sync {
     /// Runs a job once, behind those who must not wait for it: it may use the CPU for long.
     fn run_long(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
 
-    /// Whether a job may wait for something that another thread does. Not on the simulated machine, which has one thread.
+    /// Whether a job may wait for something that another thread does. Not on the simulated machine,
+    /// which has one thread.
     fn jobs_may_wait(&self) -> bool {
         true
     }
 
-    /// Runs the parts of a computation on as many threads as there are cores, the calling one among them, each beginning with the first part
-    /// that nobody has begun; comes back when all have ended. A panic in one of them is passed on.
+    /// Runs the parts of a computation on as many threads as there are cores, the calling one among
+    /// them, each beginning with the first part that nobody has begun; comes back when all have
+    /// ended. A panic in one of them is passed on.
     fn side_by_side(&self, name: &str, parts: Vec<Part<'_>>);
 
     /// Starts a worker thread.
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable>;
 
-    /// Starts a worker thread that runs a future to its end, within which `tokio::task::spawn_local` starts more on that thread.
-    /// Whatever they wait for comes from [`crate::Env`]: the simulated machine has no runtime with timers and sockets of its own.
+    /// Starts a worker thread that runs a future to its end, within which
+    /// `tokio::task::spawn_local` starts more on that thread. Whatever they wait for comes from
+    /// [`crate::Env`]: the simulated machine has no runtime with timers and sockets of its own.
     fn spawn_local_worker(&self, name: &str, make: MakeLocal) -> Box<dyn Joinable>;
 
     /// CPU cores this process may use (at least 1).

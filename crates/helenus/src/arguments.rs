@@ -61,17 +61,20 @@ pub struct Serve {
     /// --read-only).
     #[arg(long, value_name = "DIR", default_value = "helenus-data")]
     pub data_dir: PathBuf,
-    /// CREATE statements of tables in a directory without system_schema [default: the schema.cql files in it].
+    /// CREATE statements of tables in a directory without system_schema [default: the schema.cql
+    /// files in it].
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
     /// A cassandra.yaml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Address that clients and other nodes connect to [default: rpc_address and listen_address of the configuration, 127.0.0.1].
+    /// Address that clients and other nodes connect to [default: rpc_address and listen_address of
+    /// the configuration, 127.0.0.1].
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<IpAddr>,
-    /// Join the ring of these nodes, HOST or HOST:PORT separated by commas; the first node of a ring names itself
-    /// [default: seed_provider of the configuration; without it the node stays alone].
+    /// Join the ring of these nodes, HOST or HOST:PORT separated by commas; the first node of a
+    /// ring names itself [default: seed_provider of the configuration; without it the node stays
+    /// alone].
     #[arg(long, value_name = "HOSTS")]
     pub seeds: Option<String>,
     /// Name of the cluster [default: cluster_name of the configuration, Test Cluster].
@@ -86,7 +89,8 @@ pub struct Serve {
     /// Port that clients connect to [default: native_transport_port of the configuration, 9042].
     #[arg(long)]
     pub port: Option<u16>,
-    /// Port of metrics and nodetool; on the address of --listen if that is a loopback one, else on 127.0.0.1.
+    /// Port of metrics and nodetool; on the address of --listen if that is a loopback one, else on
+    /// 127.0.0.1.
     #[arg(long, default_value_t = 9180)]
     pub admin_port: u16,
     /// Shards of each table: a power of two [default: four a core].

@@ -143,7 +143,8 @@ fn arguments(up: &Up, number: u8, address: &str, memory: u64) -> Vec<String> {
     arguments
 }
 
-/// Looks after the nodes until all have ended. Says when the ring is ready, and which node has ended.
+/// Looks after the nodes until all have ended. Says when the ring is ready, and which node has
+/// ended.
 async fn watch(env: &Env, nodes: &mut [Node]) -> Result<(), String> {
     let begun = env.now();
     let mut is_ready = false;
