@@ -4,8 +4,49 @@
 
 use config::{Config, DiskFailurePolicy};
 
-/// The keys whose values are not honoured, in alphabetical order.
+/// Keys that mean something only among several nodes, where their defaults are what is done; each
+/// with the row of the settings that shows its value in one unit, whatever unit was written.
+const AMONG_NODES: [(&str, &str); 13] = [
+    ("batchlog_endpoint_strategy", "batchlog_endpoint_strategy"),
+    ("ideal_consistency_level", "ideal_consistency_level"),
+    ("internode_application_receive_queue_capacity", "internode_application_receive_queue_capacity_in_bytes"),
+    (
+        "internode_application_receive_queue_reserve_endpoint_capacity",
+        "internode_application_receive_queue_reserve_endpoint_capacity_in_bytes",
+    ),
+    (
+        "internode_application_receive_queue_reserve_global_capacity",
+        "internode_application_receive_queue_reserve_global_capacity_in_bytes",
+    ),
+    (
+        "internode_application_send_queue_reserve_endpoint_capacity",
+        "internode_application_send_queue_reserve_endpoint_capacity_in_bytes",
+    ),
+    ("internode_authenticator", "internode_authenticator.class_name"),
+    ("internode_max_message_size", "internode_max_message_size_in_bytes"),
+    ("internode_socket_receive_buffer_size", "internode_socket_receive_buffer_size_in_bytes"),
+    ("internode_socket_send_buffer_size", "internode_socket_send_buffer_size_in_bytes"),
+    ("internode_tcp_connect_timeout", "internode_tcp_connect_timeout_in_ms"),
+    ("internode_timeout", "internode_timeout"),
+    ("listen_on_broadcast_address", "listen_on_broadcast_address"),
+];
+
+/// The keys whose values are not honoured, in alphabetical order: first those that count on every
+/// node, then those that count in a ring.
 pub fn keys(config: &Config) -> Vec<&'static str> {
+    let mut found = of_one_node(config);
+    if config.ring.seeds.is_some() {
+        let (asked, usual) = (config.settings(), Config::default().settings());
+        let value = |of: &[(String, Option<String>)], row: &str| {
+            of.iter().find(|(name, _)| name == row).and_then(|(_, value)| value.clone())
+        };
+        let others = AMONG_NODES.into_iter().filter(|(_, row)| value(&asked, row) != value(&usual, row));
+        found.extend(others.map(|(key, _)| key));
+    }
+    found
+}
+
+fn of_one_node(config: &Config) -> Vec<&'static str> {
     let default = Config::default();
     let (transport, usual) = (&config.native_transport, &default.native_transport);
     [
@@ -35,5 +76,29 @@ mod tests {
         let sets = ["start_native_transport=false".to_owned(), "max_value_size=1MiB".to_owned()];
         let config = Config::load(None, &sets, false).expect("known keys");
         assert_eq!(keys(&config), ["max_value_size", "start_native_transport"]);
+    }
+
+    /// A key of links counts in a ring alone, and only at another value than the one that is done.
+    #[test]
+    fn keys_of_links_count_in_a_ring() {
+        let load = |sets: &[&str]| {
+            let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+            Config::load(None, &sets, false).expect("known keys")
+        };
+        let seeds = "seed_provider=[{class_name: SimpleSeedProvider, parameters: [{seeds: 127.0.0.1}]}]";
+        assert_eq!(keys(&load(&["internode_timeout=false"])), [""; 0]);
+        assert_eq!(keys(&load(&[seeds, "internode_timeout=true", "internode_tcp_connect_timeout=2000ms"])), [""; 0]);
+        for (key, _) in AMONG_NODES {
+            let other = match key {
+                "internode_timeout" => "false",
+                "listen_on_broadcast_address" => "true",
+                "batchlog_endpoint_strategy" => "dynamic",
+                "ideal_consistency_level" => "QUORUM",
+                "internode_authenticator" => "MutualTlsInternodeAuthenticator",
+                "internode_tcp_connect_timeout" => "7s",
+                _ => "12345678B",
+            };
+            assert_eq!(keys(&load(&[seeds, &format!("{key}={other}")])), [key], "{key}");
+        }
     }
 }
