@@ -21,7 +21,7 @@ pub(crate) struct Joined {
     pub(crate) peers: OnceLock<Wake>,
     /// Hears what drivers are to be told of the ring.
     pub(crate) listener: OnceLock<Box<Listener>>,
-    /// What this node tells of itself when gossip is begun again.
+    /// The values that this node tells of itself when gossip is begun again.
     pub(crate) introduction: OnceLock<Introduction>,
     /// Places of nodes that the snitch's file names.
     pub(crate) places: OnceLock<Places>,
@@ -31,18 +31,18 @@ pub(crate) struct Joined {
     pub(crate) is_schema_settled: AtomicBool,
 }
 
-/// What drivers are told of another node, by the address at which they reach it.
+/// The news of another node that drivers are told, by the address at which they reach it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingEvent {
-    /// It owns tokens now, and drivers may connect.
+    /// The node owns tokens now, and drivers may connect.
     Joined(SocketAddr),
-    /// It owns none any more.
+    /// The node owns no tokens any more.
     Left(SocketAddr),
-    /// It owns other tokens than before.
+    /// The node owns other tokens than before.
     Moved(SocketAddr),
-    /// It can be reached, and drivers may connect.
+    /// The node can be reached, and drivers may connect.
     Up(SocketAddr),
-    /// It cannot be reached, or drivers may not connect.
+    /// The node cannot be reached, or drivers may not connect.
     Down(SocketAddr),
 }
 
@@ -55,7 +55,7 @@ pub type Listener = dyn Fn(RingEvent) + Send + Sync;
 pub struct Places {
     /// Data center and rack by the address of a node.
     pub by_address: BTreeMap<IpAddr, (String, String)>,
-    /// Those of nodes that are not listed; None: what they say of themselves.
+    /// The place of nodes that are not listed; None: the place that they tell of themselves.
     pub default: Option<(String, String)>,
 }
 

@@ -19,7 +19,7 @@ use crate::joined::Places;
 use crate::node::Node;
 use crate::{peers, serve};
 
-/// What the configuration says of the ring.
+/// The ring as the configuration describes it.
 #[derive(Clone, Debug)]
 pub struct JoinSettings {
     /// Addresses of seeds, this node among them or not (`seed_provider`).
@@ -118,7 +118,7 @@ impl Node {
         }
     }
 
-    /// What this node tells of itself.
+    /// The values that this node tells of itself.
     pub(crate) fn introduction(&self, version: MessagingVersion, sstable_versions: String) -> Introduction {
         let identity = &self.identity;
         Introduction {

@@ -96,7 +96,7 @@ pub struct Node {
     pub(crate) joined: Joined,
     /// This node, for what outlives a request. Set when it joins a ring.
     pub(crate) this: OnceLock<Weak<Self>>,
-    /// What the others have asked and are not answered yet.
+    /// Requests of the others that are not answered yet.
     pub(crate) serving: Serving,
     /// Held while the schema changes, and until the files of dropped indexes are gone.
     pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,

@@ -53,7 +53,7 @@ struct Told {
     up: Option<bool>,
 }
 
-/// What the task has written and told, by the address of the node.
+/// The rows that the task has written and told, by the address of the node.
 #[derive(Default)]
 struct Kept {
     members: BTreeMap<SocketAddr, Member>,
@@ -130,8 +130,8 @@ fn reachable(gossip: &Gossip) -> Vec<SocketAddr> {
     gossip.peers().iter().filter(|(_, peer)| is_ready(peer)).map(|(address, _)| *address).collect()
 }
 
-/// What drivers have not been told yet. A node that joins is told of when drivers may connect to
-/// it.
+/// The news that drivers have not been told yet. A node that joins is told of when drivers may
+/// connect to it.
 fn news(
     told: &mut BTreeMap<SocketAddr, Told>,
     before: &BTreeMap<SocketAddr, Member>,
@@ -226,7 +226,7 @@ impl Member {
         })
     }
 
-    /// What gossip would tell of it, in a generation before all others.
+    /// The state that gossip would tell of the member, in a generation before all others.
     fn as_told(&self) -> EndpointState {
         use ApplicationState::{
             Dc, HostId, NativeAddressAndPort, Rack, ReleaseVersion, Schema, StatusWithPort, Tokens,

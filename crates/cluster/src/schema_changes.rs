@@ -55,7 +55,7 @@ impl Node {
         let _ = self.schema_listener.set(listener);
     }
 
-    /// What follows from a change that is in force: it becomes durable, and then it is told.
+    /// The end of a change that is in force: it becomes durable, and then it is told.
     async fn conclude(&self, changed: Changed, alone: OwnedMutexGuard<()>) -> Result<(), WriteError> {
         if let Some(position) = changed.position {
             self.engine.log.wait_durable(position).await?;

@@ -1,4 +1,4 @@
-//! What other nodes ask of this one: one file for each family of verbs.
+//! The requests of other nodes: one file for each family of verbs.
 //!
 //! Called on the thread of links, which must not wait. A handler is a task of that thread: what it
 //! has to do is tried at once there, and the rest goes on while further messages come. How many

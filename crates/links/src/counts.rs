@@ -1,4 +1,4 @@
-//! What has happened on links, in numbers: what `system_views.internode_outbound`,
+//! The counts of links: what `system_views.internode_outbound`,
 //! `internode_inbound` and `nodetool netstats` show.
 //!
 //! Counters belong to a link (a peer and a type), not to a connection, so they go on when a
@@ -62,11 +62,11 @@ pub(crate) struct OutboundTallies {
 pub struct OutboundCounts {
     /// The broadcast address of the node at the other end.
     pub peer: SocketAddr,
-    /// What the link carries: urgent, small or large messages.
+    /// The kind of the link: urgent, small or large messages.
     pub link: LinkType,
     /// There is a connection now.
     pub is_open: bool,
-    /// What waits in the queue now.
+    /// The messages that wait in the queue now.
     pub pending: Figure,
     /// Bytes of the queue that are charged to the reserve that all links share.
     pub reserve_bytes: u64,
@@ -137,7 +137,7 @@ pub(crate) struct InboundTallies {
 pub struct InboundCounts {
     /// The broadcast address of the node at the other end, as its handshake says.
     pub peer: SocketAddr,
-    /// What the link carries.
+    /// The kind of the link.
     pub link: LinkType,
     /// Connections that there are now.
     pub open: u64,
@@ -161,7 +161,8 @@ pub(crate) struct Inbound(Mutex<HashMap<(SocketAddr, LinkType), Arc<InboundTalli
 
 impl Inbound {
     /// The counters of a link. Beyond [`PEERS_MAX`] peers the counters are the connection's own and
-    /// nobody sees them: an address in a handshake is what the peer says, so it must not fill memory.
+    /// nobody sees them: an address in a handshake is what the peer says, so it must not fill
+    /// memory.
     pub(crate) fn of(&self, peer: SocketAddr, link: LinkType) -> Arc<InboundTallies> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tallies) = all.get(&(peer, link)) {

@@ -124,7 +124,7 @@ impl Links {
         }
     }
 
-    /// What has happened on the links that this node opens, ordered by peer and link. Peers that
+    /// The counts of the links that this node opens, ordered by peer and link. Peers that
     /// were forgotten are left out.
     pub fn outbound_counts(&self) -> Vec<OutboundCounts> {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +134,7 @@ impl Links {
         counts
     }
 
-    /// What has happened on the links that peers open, ordered by peer and link.
+    /// The counts of the links that peers open, ordered by peer and link.
     pub fn inbound_counts(&self) -> Vec<InboundCounts> {
         self.inbound.counts()
     }

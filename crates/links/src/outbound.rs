@@ -1,5 +1,5 @@
-//! What empties the queue of one outbound link: a connection while there is something to send, and
-//! new attempts.
+//! The task that empties the queue of one outbound link: a connection while there is something to
+//! send, and new attempts.
 
 use std::future::poll_fn;
 use std::io;
@@ -67,9 +67,9 @@ impl Outbound {
         self.env.clock.now_micros() / 1000
     }
 
-    /// A node that is not there is an everyday thing. One that is there and does not understand this
-    /// node is a mistake in a configuration: it is told once, until the link is open or the reason
-    /// is another one.
+    /// A node that is not there is an everyday thing. One that is there and does not understand
+    /// this node is a mistake in a configuration: it is told once, until the link is open or the
+    /// reason is another one.
     fn tell_failure(&self, error: &io::Error, warned: &mut String) {
         let text = error.to_string();
         if error.kind() == io::ErrorKind::InvalidData && *warned != text {

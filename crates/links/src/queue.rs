@@ -236,7 +236,7 @@ impl Queue {
         (waiting.messages.len(), waiting.bytes)
     }
 
-    /// What has happened on the link of this queue.
+    /// The counts of the link of this queue.
     pub(crate) fn counts(&self, peer: SocketAddr, link: LinkType) -> OutboundCounts {
         let waiting = self.lock();
         let (held, borrowed) = ((waiting.messages.len(), waiting.bytes), waiting.borrowed(self.reserve.each));

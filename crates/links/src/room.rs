@@ -22,7 +22,7 @@ impl Room {
     }
 }
 
-/// What one link has borrowed. Dropping it gives it back.
+/// The bytes that one link has borrowed. Dropping it gives it back.
 pub(crate) struct Borrowed {
     room: Rc<Room>,
     bytes: usize,

@@ -36,7 +36,7 @@ pub(super) struct Resent {
     hints: Option<HintsDurable>,
 }
 
-/// What became of a batch that was sent again.
+/// The fate of a batch that was sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Came {
     /// Replicas or hints are still waited for.

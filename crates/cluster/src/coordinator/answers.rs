@@ -12,7 +12,7 @@ use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 /// The answers of one write so far. A timeout or failure tells its client what stands here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answers {
-    /// What the client asked for.
+    /// The level that the client asked for.
     pub level: Consistency,
     /// What the write is.
     pub kind: WriteKind,

@@ -14,7 +14,7 @@ use crate::replica::read::ReadOutcome;
 pub enum RequestError {
     /// Fewer replicas are up than the level needs; nothing was sent.
     Unavailable {
-        /// What the client asked for.
+        /// The level that the client asked for.
         level: Consistency,
         /// How many are needed, and up.
         shortage: Shortage,
@@ -62,7 +62,7 @@ pub enum FailedRead<E> {
     Failed {
         /// What happened.
         outcome: ReadOutcome<E>,
-        /// What the client asked for.
+        /// The level that the client asked for.
         level: Consistency,
         /// Answers that the level needs.
         block_for: u32,
@@ -78,7 +78,7 @@ pub enum FailedRead<E> {
     Serial {
         /// Why not.
         cause: WriteError,
-        /// What the client asked for.
+        /// The level that the client asked for.
         level: Consistency,
         /// The replica that failed.
         endpoint: SocketAddr,
@@ -88,7 +88,7 @@ pub enum FailedRead<E> {
 /// The answers of a read's replicas that were too few.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailedAnswers {
-    /// What the client asked for.
+    /// The level that the client asked for.
     pub level: Consistency,
     /// Answers that the level needs.
     pub block_for: u32,

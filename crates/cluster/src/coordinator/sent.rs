@@ -125,7 +125,7 @@ impl Sent {
         }
     }
 
-    /// What the answers mean so far. Where they may change, `context` is woken when they do.
+    /// The meaning of the answers so far. Where they may change, `context` is woken when they do.
     pub fn progress(&self, context: &mut Context<'_>) -> Progress {
         let mut state = self.state();
         let progress = state.answers.progress();
@@ -168,7 +168,7 @@ impl Sent {
     }
 }
 
-/// What an answer says. That of a truncation can be that nothing was done.
+/// The content of an answer. That of a truncation can be that nothing was done.
 fn result_of(message: &Envelope) -> Result<(), FailureReason> {
     match message.header.verb {
         Verb::TruncateRsp => match Truncated::decode(&message.payload) {

@@ -1,4 +1,4 @@
-//! What operators ask of hints: what waits, and its removal.
+//! The questions of operators about hints: which wait, and their removal.
 
 use std::net::{IpAddr, SocketAddr};
 

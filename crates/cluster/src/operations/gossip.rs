@@ -17,18 +17,18 @@ use crate::peers::load;
 /// (`StorageService.RING_DELAY_MILLIS`).
 const RING_DELAY: Duration = Duration::from_secs(30);
 
-/// What this node knows of an endpoint.
+/// The facts that this node knows of an endpoint.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Known {
     /// The address by which the others know it.
     pub address: SocketAddr,
-    /// What it tells of itself.
+    /// The values that the endpoint tells of itself.
     pub state: EndpointState,
     /// How suspicious its silence is; None: it is this node.
     pub phi: Option<f64>,
 }
 
-/// What is known of all endpoints, this node first. A node alone knows itself: what it would tell.
+/// The facts of all endpoints, this node first. A node alone knows itself: what it would tell.
 pub fn known(node: &Node) -> Vec<Known> {
     let Some(messenger) = node.members() else {
         return vec![Known { address: node.identity.broadcast, state: alone(node), phi: None }];
@@ -45,7 +45,7 @@ pub fn known(node: &Node) -> Vec<Known> {
     })
 }
 
-/// What a node alone would tell of itself.
+/// The values that a node alone would tell of itself.
 fn alone(node: &Node) -> EndpointState {
     let version = node.engine.options.sstable_version;
     let versions = format!("{}-{}", version.format().name(), version.name());
@@ -113,12 +113,12 @@ pub fn set_ready(node: &Node, ready: bool) {
     }
 }
 
-/// What has happened on the links that this node opens.
+/// The counts of the links that this node opens.
 pub fn outbound(node: &Node) -> Vec<OutboundCounts> {
     node.members().map(|messenger| messenger.outbound_counts()).unwrap_or_default()
 }
 
-/// What has happened on the links that other nodes open.
+/// The counts of the links that other nodes open.
 pub fn inbound(node: &Node) -> Vec<InboundCounts> {
     node.members().map(|messenger| messenger.inbound_counts()).unwrap_or_default()
 }

@@ -23,10 +23,10 @@ pub(super) type Version = [u8; 16];
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Neighbour {
     pub address: SocketAddr,
-    /// What it tells of its schema.
+    /// The version of the schema that the peer tells.
     pub version: Version,
-    /// It speaks the messaging version of this node and is of the same major version: schemas are
-    /// exchanged with no others.
+    /// The peer speaks the messaging version of this node and is of the same major version: schemas
+    /// are exchanged with no others.
     pub exchanges: bool,
 }
 

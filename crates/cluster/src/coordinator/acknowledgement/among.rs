@@ -16,7 +16,7 @@ use crate::coordinator::sent::Sent;
 use crate::hints::HintsDurable;
 use crate::replica::apply::{Logged, WriteError};
 
-/// What happens once every mutation of the request has its answers.
+/// The step once every mutation of the request has its answers.
 pub(crate) type WhenDone = Box<dyn FnOnce() + Send>;
 
 /// The wait.

@@ -34,13 +34,13 @@ fn ring() -> Arc<Ring> {
     Arc::new(Ring::new((1..=3).map(endpoint).collect(), EndpointId(0)))
 }
 
-/// What a peer tells.
+/// The answer of a peer.
 fn told(answer: Result<(), FailureReason>) -> Result<Envelope, Unanswered> {
     let message = Envelope { header: Header::new(Verb::MutationRsp, 1, 0, 1), payload: bytes::Bytes::new() };
     answer.map(|()| message).map_err(Unanswered::Failed)
 }
 
-/// What comes of a write that this node and two peers got, of which as many as QUORUM or ALL must
+/// The outcome of a write that this node and two peers got, of which as many as QUORUM or ALL must
 /// have it. A peer answers at once, or never.
 fn outcome(
     block_for: u32,
@@ -100,7 +100,8 @@ fn a_failure_tells_who_failed_and_why() {
     assert_eq!(told, [(peer(2), FailureReason::NodeDown), (peer(3), FailureReason::Timeout)]);
 }
 
-/// Those that failed were only late: the client is told of a timeout, and before its time is over.
+/// The replicas that failed were only late: the client is told of a timeout, and before its time is
+/// over.
 #[test]
 fn peers_that_are_late_make_a_timeout() {
     let late = || Some(Err(FailureReason::Timeout));

@@ -71,8 +71,8 @@ impl Node {
         wait.unless_done()
     }
 
-    /// What is to be sent of mutations. Refused where the replicas of one are too few, or it is too
-    /// large.
+    /// The messages of mutations, planned. Refused where the replicas of one are too few, or it is
+    /// too large.
     pub(crate) fn plan_among(
         &self,
         ring: &Arc<Ring>,
