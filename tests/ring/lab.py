@@ -7,6 +7,7 @@ that file and that directory, so a node can change its kind between a stop and a
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -37,7 +38,9 @@ class Node:
 
     def __init__(self, lab, number, kind):
         self.lab, self.number, self.kind = lab, number, kind
-        self.ip = f"127.0.{lab.subnet}.{number}"
+        self.ip = f"{lab.network}.{lab.subnet}.{number}"
+        # what stands before the node's commands (a network namespace), and more variables of its environment
+        self.prefix, self.variables = [], {}
         self.directory = lab.scratch / f"node{number}"
         self.process = None
         self.log = lab.scratch / f"node{number}.log"
@@ -60,18 +63,19 @@ class Node:
         self.kind = kind or self.kind
         if self.kind == "cassandra":
             settings = [f"{key}={value}" for key, value in self.settings().items()]
-            environment = {**os.environ, "ORACLE_HEAP": os.environ.get("ORACLE_HEAP", self.lab.heap)}
+            environment = {**os.environ, **self.variables, "ORACLE_HEAP": os.environ.get("ORACLE_HEAP", self.lab.heap)}
             if self.lab.light:
                 environment["ORACLE_JAVA"] = "-XX:TieredStopAtLevel=1"
-            subprocess.run([ORACLE, "start", str(self.directory), self.ip, str(PORT), *settings], check=True, env=environment, stdout=subprocess.DEVNULL)
+            subprocess.run([*self.prefix, ORACLE, "start", str(self.directory), self.ip, str(PORT), *settings], check=True, env=environment, stdout=subprocess.DEVNULL)
             return self
         self.write_yaml()
-        command = [binary(), "serve", "--config", str(self.directory / "conf" / "cassandra.yaml"), "--data-dir", str(self.directory)]
+        command = [*self.prefix, binary(), "serve", "--config", str(self.directory / "conf" / "cassandra.yaml"), "--data-dir", str(self.directory)]
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        line = self.process.stdout.readline()
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **self.variables})
+        told, _, _ = select.select([self.process.stdout], [], [], READY_SECONDS)
+        line = self.process.stdout.readline() if told else "nothing"
         if not line.startswith("helenus ready:"):
-            self.process.wait(READY_SECONDS)
+            self.kill()
             raise RuntimeError(f"{self.ip} did not get ready: {line!r}\n{self.tail()}")
         return self
 
@@ -93,11 +97,11 @@ class Node:
             "commitlog_directory": f"'{self.directory}/commitlog'",
             "saved_caches_directory": f"'{self.directory}/saved_caches'",
             "hints_directory": f"'{self.directory}/hints'",
-            "commitlog_sync": "periodic",
-            "commitlog_sync_period": "10000ms",
             "auto_snapshot": "false",
             **self.settings(),
         }
+        if "commitlog_sync" not in lines:
+            lines.update(commitlog_sync="periodic", commitlog_sync_period="10000ms")
         path.write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
 
     def stop(self):
@@ -114,8 +118,7 @@ class Node:
 
     def kill(self):
         if self.kind == "cassandra":
-            pid = int((self.directory / "pid").read_text())
-            os.kill(pid, signal.SIGKILL)
+            os.kill(self.pid(), signal.SIGKILL)
             (self.directory / "pid").unlink()
             time.sleep(0.5)
         elif self.process is not None:
@@ -124,6 +127,15 @@ class Node:
             self.process.stdout.close()
             self.process = None
 
+    def pid(self):
+        return int((self.directory / "pid").read_text()) if self.kind == "cassandra" else self.process.pid
+
+    def pause(self):
+        os.kill(self.pid(), signal.SIGSTOP)
+
+    def resume(self):
+        os.kill(self.pid(), signal.SIGCONT)
+
     def is_running(self):
         if self.kind == "cassandra":
             return (self.directory / "pid").exists()
@@ -131,9 +143,11 @@ class Node:
 
     def nodetool(self, *arguments):
         if self.kind == "cassandra":
-            command = [ORACLE, "nodetool", str(self.directory), *arguments]
+            command = [*self.prefix, ORACLE, "nodetool", str(self.directory), *arguments]
         else:
-            command = [binary(), "nodetool", "-h", self.ip, "-p", str(ADMIN), *arguments]
+            # the admin port listens on a loopback address alone
+            host = self.ip if self.ip.startswith("127.") else "127.0.0.1"
+            command = [*self.prefix, binary(), "nodetool", "-h", host, "-p", str(ADMIN), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         if done.returncode:
             raise RuntimeError(f"nodetool {' '.join(arguments)} on {self.ip}: {done.stdout}{done.stderr}")
@@ -154,11 +168,14 @@ class Node:
 
 
 class Lab:
-    """A ring; `kinds` is one word a node: helenus or cassandra. `light`: Cassandra compiles quickly instead of well."""
+    """A ring; `kinds` is one word a node: helenus or cassandra. `light`: Cassandra compiles quickly instead of well.
 
-    def __init__(self, kinds, subnet=0, first=31, mode="NONE", keep=None, settings=None, light=True, heap="768M"):
+    A node's address is `network`.`subnet`.NUMBER; numbers count from `first`.
+    """
+
+    def __init__(self, kinds, subnet=0, first=31, mode="NONE", keep=None, settings=None, light=True, heap="768M", network="127.0"):
         self.scratch = pathlib.Path(keep or tempfile.mkdtemp(prefix="ring-"))
-        self.keep, self.subnet, self.mode = keep, subnet, mode
+        self.keep, self.network, self.subnet, self.mode = keep, network, subnet, mode
         self.settings = settings or {}
         self.light, self.heap = light, heap
         self.nodes = []

@@ -3,7 +3,7 @@
  * The file named by FAULTS_RULES is mapped by both sides: see `struct rules`, and `inject.rs`, which has the same layout. A rule names a kind
  * of call (open, read, write, sync, rename, unlink, mkdir), a pattern of paths (fnmatch) and an errno; `left` counts down, -1 is for ever.
  * A sync that fails because of a rule with `lose` takes with it what was written to the file since the last good one, as a power cut would:
- * zeros stand there afterwards. `clock_micros` is added to the wall clock. */
+ * zeros stand there afterwards. `clock_micros` is added to the wall clock; each sync takes `sync_delay_micros` longer. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,8 +32,8 @@ struct rule {
 };
 struct rules {
     int64_t clock_micros;
-    uint32_t tracks;
-    char unused[52];
+    uint32_t tracks, sync_delay_micros;
+    char unused[48];
     struct rule rules[RULES];
 };
 struct range {
@@ -199,6 +199,8 @@ PWRITE(pwrite64)
     int name(int fd) { \
         REAL(int, #name, int); \
         int lose = 0; \
+        uint32_t delay = rules ? __atomic_load_n(&rules->sync_delay_micros, __ATOMIC_ACQUIRE) : 0; \
+        if (delay) usleep(delay); \
         if (fd_fails("sync", fd, &lose)) { \
             if (lose) lose_unsynced(fd); \
             return -1; \

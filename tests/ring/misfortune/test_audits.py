@@ -1,0 +1,69 @@
+"""Each judge finds what it is for, in histories made by hand, and is content with a right one."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from misfortune import audits  # noqa: E402
+
+
+def one(op, begun, ended, given=None, out=None, key=0):
+    return {"client": 0, "op": op, "key": key, "in": given, "out": out, "from": begun, "to": ended}
+
+
+def read(begun, ended, out):
+    return one("read", begun, ended, out=out)
+
+
+WRITES = [one("write", 0, 10, 1), one("write", 20, 30, 2)]
+UNKNOWN = [one("write", 0, 10, 1), one("write", 20, None, 2)]
+ADDS = [one("add", 0, 10, 1), one("add", 20, None, 2)]
+FULL = [100, 100, 100, 100]
+
+RIGHT = [
+    ("registers", [*WRITES, read(5, 15, []), read(11, 15, [1, "1"]), read(25, 28, [1, "1"]), read(31, 40, [2, "2"])]),
+    # a write without an answer may be seen at any time, or never
+    ("registers", [*UNKNOWN, read(40, 50, [1, "1"]), read(60, 70, [2, "2"])]),
+    ("registers", [*WRITES, one("delete", 40, None, 3), read(50, 60, [])]),
+    ("registers", [read(0, 1, []), *WRITES]),
+    ("sets", [*ADDS, read(11, 15, [1]), read(40, 50, [1]), read(60, 70, [2, 1])]),
+    ("sets", [*ADDS, one("remove", 30, None, 1), read(40, 50, []), read(51, 60, [2])]),
+    ("counters", [*ADDS, read(5, 8, 0), read(11, 15, 1), read(40, 50, 3)]),
+    ("bank", [read(0, 1, FULL), read(2, 3, [0, 200, 150, 50])]),
+]
+WRONG = [
+    ("acknowledged and not seen", "registers", [*WRITES, read(31, 40, [1, "1"])]),
+    ("acknowledged and not seen", "registers", [*WRITES, read(31, 40, [])]),
+    ("acknowledged and not seen", "registers", [*WRITES, one("delete", 40, 50, 3), read(51, 60, [2, "2"])]),
+    ("acknowledged and not seen", "registers", [*WRITES, one("delete", 50, None, 3), read(41, 45, [])]),
+    ("nobody wrote", "registers", [*WRITES, read(31, 40, [9, "9"])]),
+    ("nobody wrote", "registers", [*WRITES, read(11, 15, [2, "2"])]),
+    ("half of a write", "registers", [*WRITES, read(31, 40, [2, "1"])]),
+    ("goes back", "registers", [*UNKNOWN, read(21, 25, [2, "2"]), read(26, 30, [1, "1"])]),
+    ("is lost", "sets", [*ADDS, read(11, 15, [])]),
+    ("is lost", "sets", [*ADDS, read(21, 25, [1, 2]), read(26, 30, [1])]),
+    ("never added", "sets", [*ADDS, read(11, 15, [1, 7])]),
+    ("never added", "sets", [*ADDS, read(11, 15, [1, 2])]),
+    ("is back", "sets", [*ADDS, one("remove", 30, 35, 1), read(40, 50, [1])]),
+    ("is back", "sets", [*ADDS, one("remove", 30, None, 1), read(40, 50, []), read(51, 60, [1])]),
+    ("twice", "sets", [*ADDS, read(11, 15, [1, 1])]),
+    ("possible", "counters", [*ADDS, read(11, 15, 0)]),
+    ("possible", "counters", [*ADDS, read(11, 15, 2)]),
+    ("possible", "counters", [*ADDS, read(40, 50, 4)]),
+    ("bank", "bank", [read(0, 1, [100, 100, 100, 99])]),
+    ("bank", "bank", [read(0, 1, [-1, 101, 200, 100])]),
+    ("bank", "bank", [read(0, 1, [200, 200])]),
+]
+
+
+@pytest.mark.parametrize("name, history", RIGHT)
+def test_a_right_history_has_no_findings(name, history):
+    assert audits.AUDITS[name](history) == []
+
+
+@pytest.mark.parametrize("words, name, history", WRONG)
+def test_a_wrong_history_is_found(words, name, history):
+    assert any(words in finding for finding in audits.AUDITS[name](history))
