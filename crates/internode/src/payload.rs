@@ -8,9 +8,11 @@ pub mod failure;
 pub mod gossip;
 pub mod hint;
 pub mod partitions;
+pub mod paxos;
 pub mod read_answer;
 pub mod read_request;
 pub mod read_response;
+mod reader;
 pub mod schema;
 pub mod simple;
 

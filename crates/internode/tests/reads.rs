@@ -7,80 +7,22 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)] // reads its captures, as any test may
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
+#[path = "captures/lines.rs"]
+mod captures;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use captures::{hex, table};
 use internode::InternodeError;
 use internode::payload::digest;
 use internode::payload::partitions::PartitionsWriter;
 use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::{ReadResponse, data_stream};
 use rows::PartitionStream;
-use schema::table::ColumnSpec;
-use schema::{ColumnKind, DroppedColumn, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{TableId, TableMetadata};
 use serde_json::Value;
-use types::{CqlType, UserType};
-
-fn lines() -> Vec<Value> {
-    let gz = include_bytes!("../testdata/reads.jsonl.gz");
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(&gz[..]).read_to_string(&mut text).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn hex(text: &Value) -> Bytes {
-    let text = text.as_str().unwrap();
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
-}
-
-fn type_of(text: &str, told: &Value) -> CqlType {
-    let user_type = |name: &str| {
-        let names = told["user_types"].as_array().unwrap();
-        let user_type = UserType { keyspace: "cap".to_owned(), name: name.to_owned(), fields: Vec::new() };
-        names.iter().any(|known| known == name).then(|| Arc::new(user_type))
-    };
-    types::cql_name::parse(text, &user_type).unwrap_or_else(|| panic!("no type: {text}"))
-}
-
-fn table(told: &Value) -> TableMetadata {
-    let columns = |part: &str| -> Vec<(String, CqlType)> {
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let columns = told[part].as_array().unwrap();
-        columns.iter().map(|column| (text(&column[0]), type_of(&text(&column[1]), told))).collect()
-    };
-    let kinds = [
-        ("key", ColumnKind::PartitionKey),
-        ("clustering", ColumnKind::Clustering),
-        ("static", ColumnKind::Static),
-        ("regular", ColumnKind::Regular),
-    ];
-    let specs: Vec<ColumnSpec> = kinds
-        .iter()
-        .flat_map(|(part, kind)| {
-            columns(part).into_iter().enumerate().map(|(position, (name, ty))| {
-                let reversed = told["reversed"].as_array().unwrap().iter().any(|reversed| *reversed == name);
-                ColumnSpec { name, kind: *kind, position, ty, reversed }
-            })
-        })
-        .collect();
-    let dropped = columns("dropped")
-        .into_iter()
-        .map(|(name, ty)| (name.clone(), DroppedColumn { name, ty, kind: ColumnKind::Regular, dropped_time: 0 }));
-    let counter = specs.iter().any(|spec| spec.ty.is_counter());
-    TableMetadata::new(
-        TableId::from_hex(&told["table"].as_str().unwrap().replace('-', "")).unwrap(),
-        told["keyspace"].as_str().unwrap(),
-        told["name"].as_str().unwrap(),
-        TableKind::Regular,
-        TableFlags { counter, ..TableFlags::COMPOUND },
-        TableParams::default(),
-        specs,
-        dropped.collect::<BTreeMap<_, _>>(),
-        None,
-    )
-}
 
 /// The data of an answer, decoded and encoded again with the base values that its sender chose.
 fn again(data: &Bytes, request: &ReadRequest) -> Bytes {
@@ -101,7 +43,7 @@ fn again(data: &Bytes, request: &ReadRequest) -> Bytes {
 /// Calls `see` with each captured request and its line.
 fn requests(mut see: impl FnMut(&str, &ReadRequest, &Value)) {
     let mut tables: HashMap<(String, TableId), Arc<TableMetadata>> = HashMap::new();
-    for told in lines() {
+    for told in captures::lines(include_bytes!("../testdata/reads.jsonl.gz")) {
         let ring = told["ring"].as_str().unwrap().to_owned();
         if told.get("table").is_some() {
             let table = table(&told);

@@ -41,7 +41,8 @@ pub use encode::{
 };
 pub use encoded::{EncodedRow, RowFacts, get_encoded_row};
 pub use mutation::{
-    MutationDecoder, MutationHead, decode_mutation, encode_mutation, get_stats, peek_mutation, put_stats,
+    MutationDecoder, MutationHead, decode_mutation, decode_update, encode_mutation, encode_update, get_stats,
+    peek_mutation, put_stats,
 };
 pub use peek::{FoundStarts, Peeked, find_starts, pass_rows_before, peek_previous_size, peek_unfiltered};
 pub use tombstone::{Deleted, PeekedTombstone, deletion_of_row, peek_tombstone};

@@ -2,6 +2,7 @@
 
 pub mod hints;
 pub mod internode;
+pub mod paxos;
 pub mod reads;
 pub mod schema_rows;
 pub mod whole;

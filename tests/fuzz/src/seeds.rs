@@ -3,5 +3,6 @@
 pub mod hints;
 pub mod internode;
 pub mod other;
+pub mod paxos;
 pub mod reads;
 pub mod sstable;

@@ -30,13 +30,16 @@ use bytes::Bytes;
 use rows::command::RingBound;
 use rows::{ColumnSelection, DataLimits, IndexSearch, PartitionRange, ReadCommand, ReadLimits, RowFilter, Slices};
 use schema::{TableId, TableMetadata};
-use stdx::{Cursor, put_u32, put_vbytes};
+use stdx::{put_u32, put_vbytes};
 
 pub use clustering::{ClusteringFilter, Rows};
 pub use keys::{KeyRange, LaterPage, Position};
 
+pub use crate::payload::reader::Tables;
+
 use crate::error::InternodeError;
 use crate::integers::{put_uvint32, read_uvint32};
+use crate::payload::reader::Reader;
 use crate::verb::Verb;
 
 const IS_DIGEST: u8 = 0x01;
@@ -44,9 +47,6 @@ const HAS_INDEX: u8 = 0x04;
 const ACCEPTS_TRANSIENT: u8 = 0x08;
 const NEEDS_RECONCILIATION: u8 = 0x10;
 const KNOWN_FLAGS: u8 = IS_DIGEST | HAS_INDEX | ACCEPTS_TRANSIENT | NEEDS_RECONCILIATION;
-
-/// Finds a table by its id.
-pub type Tables<'a> = dyn Fn(TableId) -> Option<Arc<TableMetadata>> + 'a;
 
 /// A read that a coordinator asks of a replica.
 #[derive(Clone, PartialEq, Debug)]
@@ -222,15 +222,11 @@ impl ReadRequest {
 
     /// From a payload. `tables` finds the table.
     pub fn decode(payload: &Bytes, tables: &Tables<'_>) -> Result<Self, InternodeError> {
-        let mut reader = Reader { payload, cursor: Cursor::new(payload) };
-        let request = Self::read(&mut reader, tables)?;
-        match reader.cursor.remaining() {
-            0 => Ok(request),
-            left => Err(InternodeError::Trailing { left }),
-        }
+        Reader::whole(payload, |reader| Self::read(reader, tables))
     }
 
-    fn read(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<Self, InternodeError> {
+    /// Reads a request that stands within a payload.
+    pub(crate) fn read(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<Self, InternodeError> {
         let (kind, flags) = (reader.cursor.u8()?, reader.cursor.u8()?);
         if kind > 1 {
             return bad("the kind of a read", kind);
@@ -278,40 +274,6 @@ impl ReadRequest {
 
 fn bad<T>(part: &'static str, found: impl Into<i64>) -> Result<T, InternodeError> {
     Err(InternodeError::Value { part, found: found.into() })
-}
-
-/// Reads a payload whose values become slices of it.
-struct Reader<'a> {
-    payload: &'a Bytes,
-    cursor: Cursor<'a>,
-}
-
-impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], InternodeError> {
-        let bytes = self.cursor.take(N)?;
-        Ok(*bytes.first_chunk().expect("as many bytes were taken"))
-    }
-
-    fn take(&mut self, length: usize) -> Result<Bytes, InternodeError> {
-        Ok(self.payload.slice_ref(self.cursor.take(length)?))
-    }
-
-    fn vbytes(&mut self) -> Result<Bytes, InternodeError> {
-        Ok(self.payload.slice_ref(self.cursor.vbytes()?))
-    }
-
-    fn short_bytes(&mut self) -> Result<Bytes, InternodeError> {
-        Ok(self.payload.slice_ref(self.cursor.short_bytes()?))
-    }
-
-    /// Reads the first `count` clustering values of a table's rows.
-    fn clustering(&mut self, table: &TableMetadata, count: usize) -> Result<rows::ClusteringValues, InternodeError> {
-        let lengths = table.clustering.iter().take(count).map(|column| column.ty.fixed_length());
-        let start = self.cursor.position();
-        let (values, end) = rows::codec::get_clustering_of_lengths(self.payload, start, lengths)?;
-        self.cursor.skip(end - start)?;
-        Ok(values)
-    }
 }
 
 fn put_clustering(out: &mut Vec<u8>, values: &[Option<Bytes>], table: &TableMetadata) {

@@ -35,7 +35,8 @@ pub fn encode_mutation(out: &mut Vec<u8>, mutation: &Mutation) {
     }
 }
 
-fn encode_update(out: &mut Vec<u8>, update: &PartitionUpdate) {
+/// Appends an update of one partition of one table.
+pub fn encode_update(out: &mut Vec<u8>, update: &PartitionUpdate) {
     out.extend_from_slice(&update.table.id.0);
     put_vbytes(out, &update.key.key);
     if update.is_empty() {
@@ -155,6 +156,16 @@ pub fn decode_mutation(
     table_of: &dyn Fn(TableId) -> Option<Arc<TableMetadata>>,
 ) -> Result<Option<Mutation>, CodecError> {
     MutationDecoder::new(table_of).decode(buffer)
+}
+
+/// Decodes the update at `offset` of `buffer`. Gives the update and the offset behind it. None: the
+/// table is gone; nothing that follows can be found, so the offset is that of the buffer's end.
+pub fn decode_update(
+    buffer: &Bytes,
+    offset: usize,
+    table_of: &dyn Fn(TableId) -> Option<Arc<TableMetadata>>,
+) -> Result<(Option<PartitionUpdate>, usize), CodecError> {
+    MutationDecoder::new(table_of).update(buffer, offset)
 }
 
 /// Decodes many mutations as [`decode_mutation`] does. If an update has the table and the columns

@@ -32,13 +32,8 @@ impl Captures {
 
 /// The captures of one ring.
 pub static CAPTURES: LazyLock<Captures> = LazyLock::new(|| {
-    let path = crate::root().join("crates/internode/testdata/reads.jsonl.gz");
-    let packed = std::fs::read(path).expect("captures are in the tree");
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text).expect("they are gzip");
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("they are JSON"));
     let mut captures = Captures { tables: HashMap::new(), requests: Vec::new(), answers: Vec::new() };
-    for line in lines.filter(|line| line["ring"] == "v12") {
+    for line in lines("reads.jsonl.gz").into_iter().filter(|line| line["ring"] == "v12") {
         if line.get("table").is_some() {
             let table = table(&line);
             captures.tables.insert(table.id, Arc::new(table));
@@ -52,12 +47,21 @@ pub static CAPTURES: LazyLock<Captures> = LazyLock::new(|| {
     captures
 });
 
-fn hex(text: &Value) -> Bytes {
+/// The lines of a file of captures in `crates/internode/testdata`.
+pub(super) fn lines(name: &str) -> Vec<Value> {
+    let path = crate::root().join("crates/internode/testdata").join(name);
+    let packed = std::fs::read(path).expect("captures are in the tree");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text).expect("they are gzip");
+    text.lines().map(|line| serde_json::from_str(line).expect("they are JSON")).collect()
+}
+
+pub(super) fn hex(text: &Value) -> Bytes {
     let text = text.as_str().unwrap_or_default();
     (0..text.len()).step_by(2).filter_map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
 }
 
-fn table(told: &Value) -> TableMetadata {
+pub(super) fn table(told: &Value) -> TableMetadata {
     let user_type = |name: &str| {
         let user_type = UserType { keyspace: "cap".to_owned(), name: name.to_owned(), fields: Vec::new() };
         Some(Arc::new(user_type))

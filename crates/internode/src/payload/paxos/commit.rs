@@ -1,0 +1,73 @@
+//! A commit: a ballot and the change of one partition that the ballot would make.
+//!
+//! ```text
+//! 16 bytes ballot, update: table id, partition
+//! ```
+//!
+//! The update is laid out as within a MUTATION_REQ and may be empty: a prepare names the partition
+//! with an empty update, and a proposal that changes nothing has one. Agrees with
+//! `org.apache.cassandra.service.paxos.Commit.CommitSerializer`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rows::{Mutation, PartitionUpdate};
+use schema::TableMetadata;
+use types::DecoratedKey;
+
+use super::Ballot;
+use crate::error::InternodeError;
+use crate::payload::reader::{Reader, Tables};
+
+/// A ballot and its change.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Commit {
+    /// The ballot.
+    pub ballot: Ballot,
+    /// The change, whose cells have the time of the ballot that first proposed it.
+    pub update: PartitionUpdate,
+}
+
+impl Commit {
+    /// A ballot that changes nothing: the request of a prepare.
+    pub fn empty(ballot: Ballot, table: Arc<TableMetadata>, key: DecoratedKey) -> Self {
+        Self { ballot, update: PartitionUpdate::new(table, key) }
+    }
+
+    /// What stands where nothing was accepted or committed.
+    pub fn none(table: Arc<TableMetadata>, key: DecoratedKey) -> Self {
+        Self::empty(Ballot::NONE, table, key)
+    }
+
+    /// Whether the ballot is later than that of another commit.
+    pub fn is_after(&self, other: &Self) -> bool {
+        self.ballot.is_after(&other.ballot)
+    }
+
+    /// The change as a write.
+    pub fn mutation(&self) -> Mutation {
+        Mutation::of(self.update.clone())
+    }
+
+    /// The payload.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(128);
+        self.put(&mut out);
+        out
+    }
+
+    /// From a payload. `tables` finds the table.
+    pub fn decode(payload: &Bytes, tables: &Tables<'_>) -> Result<Self, InternodeError> {
+        Reader::whole(payload, |reader| Self::read(reader, tables))
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.ballot.bytes());
+        rows::codec::encode_update(out, &self.update);
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<Self, InternodeError> {
+        let ballot = Ballot::from_bytes(reader.array()?);
+        Ok(Self { ballot, update: reader.update(tables)? })
+    }
+}
