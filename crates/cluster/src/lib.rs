@@ -23,6 +23,7 @@ pub mod membership;
 pub mod node;
 pub mod operations;
 pub mod peers;
+mod promises;
 pub mod replica;
 pub mod result_room;
 pub mod sampling;

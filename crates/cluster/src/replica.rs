@@ -2,12 +2,13 @@
 //!
 //! The engine is behind this: a coordinator asks a replica and never the engine. This node is asked
 //! by a call, nothing is serialised. Files: [`apply`] for writes, [`read`] for reads, [`answer`]
-//! for reads whose answer may leave this node. What other nodes ask of it comes through
+//! for reads whose answer may leave this node, [`paxos`] for conditional statements. What other nodes ask of it comes through
 //! [`crate::serve`].
 
 mod answer;
 pub mod apply;
 mod forecast;
+pub(crate) mod paxos;
 pub mod read;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use storage::commitlog::LogPosition;
 use types::DecoratedKey;
 
 use crate::sampling::Sampling;
+use crate::stripes::Stripes;
 use forecast::Forecast;
 
 /// This node as a replica.
@@ -30,6 +32,8 @@ pub(crate) struct Replica {
     forecast: Arc<Forecast>,
     /// Samples of reads and writes, while somebody asks for them.
     sampling: Arc<Sampling>,
+    /// Of partitions whose state of Paxos is being changed.
+    paxos_locks: Stripes,
 }
 
 impl Replica {
@@ -40,6 +44,7 @@ impl Replica {
             env: engine.env.clone(),
             forecast: Arc::default(),
             sampling: Arc::clone(sampling),
+            paxos_locks: Stripes::default(),
         }
     }
 

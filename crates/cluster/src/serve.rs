@@ -12,6 +12,7 @@ mod call;
 mod counter;
 mod hint;
 mod mutation;
+mod paxos;
 mod read;
 mod truncate;
 
@@ -29,11 +30,21 @@ use crate::node::Node;
 /// it failed.
 pub(crate) fn requested(node: &Arc<Node>, via: &Messenger, from: &Peer, _link: LinkType, message: Envelope) -> bool {
     match message.header.verb {
-        Verb::MutationReq | Verb::ReadRepairReq => Call::spawn(node, via, from, message, mutation::serve),
+        Verb::MutationReq | Verb::ReadRepairReq | Verb::Paxos2CommitRemoteReq => {
+            Call::spawn(node, via, from, message, mutation::serve)
+        }
         Verb::ReadReq | Verb::RangeReq => Call::spawn(node, via, from, message, read::serve),
         Verb::CounterMutationReq => Call::spawn(node, via, from, message, counter::serve),
         Verb::BatchStoreReq => Call::spawn(node, via, from, message, batch::store),
         Verb::BatchRemoveReq => Call::spawn(node, via, from, message, batch::remove),
+        Verb::PaxosPrepareReq
+        | Verb::PaxosProposeReq
+        | Verb::PaxosCommitReq
+        | Verb::Paxos2PrepareReq
+        | Verb::Paxos2PrepareRefreshReq
+        | Verb::Paxos2ProposeReq
+        | Verb::Paxos2CommitAndPrepareReq
+        | Verb::Paxos2RepairReq => Call::spawn(node, via, from, message, paxos::serve),
         Verb::TruncateReq => Call::spawn(node, via, from, message, truncate::serve),
         Verb::HintReq => Call::spawn(node, via, from, message, hint::serve),
         Verb::SchemaPushReq | Verb::SchemaPullReq => return node.exchange_schema(via, from, message),

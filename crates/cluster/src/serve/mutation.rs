@@ -1,4 +1,4 @@
-//! MUTATION_REQ and READ_REPAIR_REQ: a mutation that this node is a replica of.
+//! MUTATION_REQ, READ_REPAIR_REQ and PAXOS2_COMMIT_REMOTE_REQ: a mutation that this node is a replica of.
 //!
 //! 1. The message is passed on to the other replicas of this data centre that it names, who answer
 //!    the coordinator.
@@ -22,7 +22,7 @@ use crate::replica::apply::{WriteError, within};
 use crate::stripes::Held;
 
 pub(super) async fn serve(call: Call) {
-    if call.header.verb == Verb::MutationReq {
+    if call.header.verb != Verb::ReadRepairReq {
         forward(&call);
     }
     let limit = call.rest();

@@ -142,7 +142,7 @@ impl EndpointState {
         self.values.iter().map(|(_, value)| value.version).fold(self.heartbeat, i32::max)
     }
 
-    fn put(&self, out: &mut Vec<u8>) -> Result<(), InternodeError> {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<(), InternodeError> {
         stdx::put_i32(out, self.generation);
         stdx::put_i32(out, self.heartbeat);
         put_count(out, self.values.len());
@@ -154,7 +154,7 @@ impl EndpointState {
         Ok(())
     }
 
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, InternodeError> {
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, InternodeError> {
         let (generation, heartbeat) = (cursor.i32()?, cursor.i32()?);
         // a value takes at least its number, the length of its text and its version
         let count = read_count(cursor, 10, "the number of application states")?;

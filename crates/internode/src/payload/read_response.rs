@@ -11,11 +11,12 @@
 
 use bytes::Bytes;
 use rows::ReadError;
-use stdx::{Cursor, put_vbytes};
+use stdx::put_vbytes;
 
 use super::digest;
 use super::partitions::DataStream;
 use super::read_request::ReadRequest;
+use super::reader::Reader;
 use crate::error::InternodeError;
 
 /// The answer of a replica.
@@ -65,20 +66,20 @@ impl ReadResponse {
 
     /// From a payload. The data is a slice of the payload and is not decoded.
     pub fn decode(payload: &Bytes) -> Result<Self, InternodeError> {
-        let mut cursor = Cursor::new(payload);
-        let digest = cursor.vbytes()?;
-        let response = match (digest.len(), digest.first_chunk()) {
-            (0, _) => Self::Data(Data {
-                repaired: payload.slice_ref(cursor.vbytes()?),
-                is_conclusive: cursor.bool()?,
-                partitions: payload.slice_ref(cursor.vbytes()?),
-            }),
-            (digest::SIZE, Some(digest)) => Self::Digest(*digest),
-            (size, _) => return Err(InternodeError::Value { part: "the size of a digest", found: size as i64 }),
-        };
-        match cursor.remaining() {
-            0 => Ok(response),
-            left => Err(InternodeError::Trailing { left }),
+        Reader::whole(payload, Self::read)
+    }
+
+    /// Reads an answer that stands within a payload.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, InternodeError> {
+        let digest = reader.vbytes()?;
+        match (digest.len(), digest.first_chunk()) {
+            (0, _) => Ok(Self::Data(Data {
+                repaired: reader.vbytes()?,
+                is_conclusive: reader.cursor.bool()?,
+                partitions: reader.vbytes()?,
+            })),
+            (digest::SIZE, Some(digest)) => Ok(Self::Digest(*digest)),
+            (size, _) => Err(InternodeError::Value { part: "the size of a digest", found: size as i64 }),
         }
     }
 

@@ -15,7 +15,7 @@ use rows::{Mutation, PartitionUpdate};
 use schema::TableMetadata;
 use types::DecoratedKey;
 
-use super::Ballot;
+use super::{Ballot, read_ballot};
 use crate::error::InternodeError;
 use crate::payload::reader::{Reader, Tables};
 
@@ -67,7 +67,17 @@ impl Commit {
     }
 
     pub(super) fn read(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<Self, InternodeError> {
-        let ballot = Ballot::from_bytes(reader.array()?);
+        let ballot = read_ballot(&mut reader.cursor)?;
         Ok(Self { ballot, update: reader.update(tables)? })
+    }
+
+    /// Writes a commit that may be missing, behind a bool.
+    pub(super) fn put_nullable(commit: Option<&Self>, out: &mut Vec<u8>) {
+        out.push(u8::from(commit.is_some()));
+        commit.iter().for_each(|commit| commit.put(out));
+    }
+
+    pub(super) fn read_nullable(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<Option<Self>, InternodeError> {
+        if reader.cursor.bool()? { Self::read(reader, tables).map(Some) } else { Ok(None) }
     }
 }

@@ -1,0 +1,212 @@
+//! Paxos as a replica takes part in it: what is promised, accepted and committed of one partition.
+//!
+//! 1. The lock of the partition is taken: nobody else changes its state between 2 and 4.
+//! 2. The state is read from `system.paxos` ([`stored`]).
+//! 3. The acceptor's rules say what comes of the request ([`acceptor`]).
+//! 4. The new state goes to the commit log and the memtables, then the lock is released.
+//! 5. The answer waits until the log is durable: a promise that a power cut takes back would let a
+//!    second value be chosen.
+//!
+//! A request that changes nothing is answered at once where it is refused, since a refusal is always
+//! safe. The functions serve this node as coordinator and, through [`crate::serve`], all others.
+//! Agrees with `org.apache.cassandra.service.paxos.PaxosState`, which keeps recent states in memory;
+//! here memtables and the chunk cache do that.
+
+mod acceptor;
+mod stored;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use internode::MessagingVersion;
+use internode::payload::paxos::{Ballot, Commit, PrepareAnswer};
+use rows::{Mutation, PartitionStream, ReadError, Unfiltered};
+use schema::TableMetadata;
+use sstable::Version;
+use types::DecoratedKey;
+
+use super::Replica;
+use super::apply::WriteError;
+use super::read::{ReadFigures, ReadOutcome, ReadRequest};
+use crate::stripes::{Held, Stripes};
+use acceptor::Acceptance;
+pub(crate) use acceptor::{Promise, State};
+
+/// How long the state of a partition may be read. Whoever asks usually waits for less.
+const READ_MAX: Duration = Duration::from_secs(10);
+
+/// What comes of a prepare, and the state before it.
+pub(crate) struct Promised {
+    /// Whether the ballot is promised.
+    pub promise: Promise,
+    /// The state before the promise.
+    pub state: State,
+}
+
+impl Replica {
+    /// Promises a ballot if nothing of the same time or later was witnessed. The answer of v1.
+    pub(crate) async fn paxos_prepare(
+        &self,
+        table: &Arc<TableMetadata>,
+        key: &DecoratedKey,
+        ballot: Ballot,
+    ) -> Result<PrepareAnswer, WriteError> {
+        let Promised { promise, state } = self.paxos_promise(table, key, ballot, true).await?;
+        match promise {
+            Promise::Promised => {
+                let none = || Commit::none(Arc::clone(table), key.clone());
+                let in_progress = state.accepted.unwrap_or_else(none);
+                Ok(PrepareAnswer { promised: true, in_progress, most_recent: state.committed })
+            }
+            // A coordinator of v1 begins again with a ballot after the one that it is told. Cassandra
+            // tells the last promise; that is not late enough where this node has accepted or
+            // committed something that it had not promised.
+            Promise::ReadPermitted { superseded_by } | Promise::Rejected { superseded_by } => {
+                let in_progress = Commit::empty(superseded_by, Arc::clone(table), key.clone());
+                Ok(PrepareAnswer { promised: false, in_progress, most_recent: state.committed })
+            }
+        }
+    }
+
+    /// Promises a ballot, to a write or to a read, if nothing of the same time or later was
+    /// witnessed. The promise is durable.
+    pub(crate) async fn paxos_promise(
+        &self,
+        table: &Arc<TableMetadata>,
+        key: &DecoratedKey,
+        ballot: Ballot,
+        is_for_write: bool,
+    ) -> Result<Promised, WriteError> {
+        let held = self.lock_paxos(table, key).await;
+        let state = self.paxos_state(table, key, ballot).await?;
+        let promise = state.promise(&ballot, self.paxos_low_bound());
+        if promise == Promise::Promised {
+            let row = stored::promise(&self.paxos_table(), table, key, ballot, is_for_write, self.second());
+            self.apply_and_log(&[row], held).await?;
+        }
+        Ok(Promised { promise, state })
+    }
+
+    /// Accepts a proposal unless something later was witnessed. None: it is accepted; otherwise the
+    /// ballot that supersedes it.
+    pub(crate) async fn paxos_propose(&self, proposal: &Commit) -> Result<Option<Ballot>, WriteError> {
+        let (table, key) = (&proposal.update.table, &proposal.update.key);
+        let held = self.lock_paxos(table, key).await;
+        let state = self.paxos_state(table, key, proposal.ballot).await?;
+        match state.accept(&proposal.ballot, self.paxos_low_bound()) {
+            Acceptance::Superseded { by } => return Ok(Some(by)),
+            Acceptance::Committed => {
+                drop(held);
+                self.wait_for_paxos(key).await?;
+            }
+            Acceptance::Accepted => {
+                let accepted = stored::proposal(&self.paxos_table(), proposal, self.blob_version(), self.second());
+                self.apply_and_log(&[accepted], held).await?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Applies what was agreed on, and records it. An older commit than the one on record changes
+    /// neither that record nor newer cells.
+    pub(crate) async fn paxos_commit(&self, commit: &Commit) -> Result<(), WriteError> {
+        let (table, key) = (&commit.update.table, &commit.update.key);
+        let held = self.lock_paxos(table, key).await;
+        let record = stored::commit(&self.paxos_table(), commit, self.blob_version(), self.second());
+        let is_truncated = self.engine.table(table.id).and_then(|store| store.truncated_at_millis());
+        // a table that was truncated since the proposal began gets nothing of it back
+        let is_applied = is_truncated.is_none_or(|millis| commit.ballot.micros() / 1000 >= millis);
+        let mut mutations = Vec::with_capacity(2);
+        if is_applied && !commit.update.is_empty() {
+            mutations.push(commit.mutation());
+        }
+        mutations.push(record);
+        self.apply_and_log(&mutations, held).await
+    }
+
+    /// The ballot before which nothing is promised or accepted: that of the last repair of Paxos.
+    pub(crate) fn paxos_low_bound(&self) -> Ballot {
+        Ballot::NONE
+    }
+
+    async fn lock_paxos(&self, table: &TableMetadata, key: &DecoratedKey) -> Held {
+        self.paxos_locks.lock(vec![Stripes::of((table.id, &key.key))]).await
+    }
+
+    /// The state of a partition as of the time of a ballot.
+    pub(crate) async fn paxos_state(
+        &self,
+        table: &Arc<TableMetadata>,
+        key: &DecoratedKey,
+        ballot: Ballot,
+    ) -> Result<State, WriteError> {
+        let command = stored::command(&self.paxos_table(), table, key);
+        let (paxos, table, key) = (self.paxos_table(), Arc::clone(table), key.clone());
+        let build = move |stream: &mut dyn PartitionStream| -> Result<State, ReadError> {
+            let row = match stream.next_partition()? {
+                Some(_) => first_row(stream)?,
+                None => None,
+            };
+            stored::state(&paxos, row.as_ref(), &table, &key, ballot)
+        };
+        let request = ReadRequest { commands: vec![command], trace: None, open: None, results: None };
+        let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
+        self.read(request, READ_MAX, &ReadFigures::default(), is_blocked, build).await.map_err(
+            |outcome| match outcome {
+                ReadOutcome::Failed(error) => WriteError::Read(error),
+                ReadOutcome::Overloaded => WriteError::Overloaded,
+                ReadOutcome::TimedOut => WriteError::TimedOut,
+            },
+        )
+    }
+
+    /// Applies mutations as one step under a lock, and waits until they are durable.
+    async fn apply_and_log(&self, mutations: &[Mutation], held: Held) -> Result<(), WriteError> {
+        let Some(position) = self.apply(mutations, held).await? else { return Ok(()) };
+        match self.logged(position)? {
+            Some(log) => log.await,
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until what was read of a partition's state is durable.
+    async fn wait_for_paxos(&self, key: &DecoratedKey) -> Result<(), WriteError> {
+        let Some(position) = self.position_of(&self.paxos_table(), key) else { return Ok(()) };
+        match self.logged(position)? {
+            Some(log) => log.await,
+            None => Ok(()),
+        }
+    }
+
+    /// `system.paxos`.
+    fn paxos_table(&self) -> Arc<TableMetadata> {
+        let schema = self.engine.schema();
+        Arc::clone(schema.table("system", "paxos").expect("a built-in table is always there"))
+    }
+
+    /// The messaging version that stands beside updates in `system.paxos`.
+    fn blob_version(&self) -> MessagingVersion {
+        match self.engine.options.sstable_version {
+            Version::NB => MessagingVersion::V12,
+            _ => MessagingVersion::V13,
+        }
+    }
+
+    /// The second from which the TTL of a state counts.
+    fn second(&self) -> u32 {
+        self.env.clock.now_seconds()
+    }
+}
+
+/// The first row of a partition; None: it has none.
+fn first_row(stream: &mut dyn PartitionStream) -> Result<Option<rows::Row>, ReadError> {
+    while let Some(unfiltered) = stream.next_unfiltered()? {
+        if let Unfiltered::Row(row) = unfiltered {
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests;
