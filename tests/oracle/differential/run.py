@@ -99,8 +99,8 @@ def truncate(peers, schema):
         both(peers, wire.query(f"TRUNCATE {table.name}", {}))
 
 
-def run_seed(peers, seed, keyspace, count, report, ran):
-    """Runs `count` statements; each difference goes to `report`, each step with its answers to `ran`."""
+def run_seed(peers, seed, keyspace, count, report, ran, ended=lambda schema: None):
+    """Runs `count` statements; each difference goes to `report`, each step with its answers to `ran`, the schema at the end to `ended`."""
     rng = random.Random(seed)
     schema = random_schema(rng, keyspace)
     found = build(peers, schema, ran)
@@ -123,6 +123,7 @@ def run_seed(peers, seed, keyspace, count, report, ran):
         if compare.verb(step) != "SELECT" and (sort or apart):
             truncate(peers, schema)
             steps = []
+    ended(schema)
     both(peers, wire.query(f"DROP KEYSPACE {keyspace}", {}))
     return count
 

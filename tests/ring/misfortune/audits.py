@@ -4,11 +4,13 @@ Registers: a QUORUM read that begins after a QUORUM write was acknowledged shows
 read that ended before it began (blocking read repair). What it shows was asked for before the read ended, and both columns are of one write.
 Sets: the same for each element: what was added is there until it is removed, what was removed stays away, nothing is invented.
 Counters: a read shows no less than what was acknowledged before it began, and no more than what was asked for before it ended.
+Batches: the last read of both tables has every batch that was acknowledged, and none in one of them alone.
 Bank: each read at SERIAL has the whole sum, and no account is overdrawn. (That its history is linearizable is judged apart.)
 
 An operation whose outcome is unknown may have taken effect at any moment after it began, or never.
 """
 
+import heapq
 import json
 
 ACCOUNTS, SUM = 4, 400
@@ -27,17 +29,22 @@ def by_key(operations):
 
 
 class Floor:
-    """The greatest of the values that were known before a moment. Moments ascend."""
+    """The greatest of the values that were known before a moment, and the operation that told it. Moments ascend."""
 
     def __init__(self, known):
-        self.known, self.at, self.value, self.why = sorted(known, key=lambda one: one[0]), 0, None, None
+        self.known, self.value, self.why = [], None, None
+        for operation, value in known:
+            self.add(operation, value)
+
+    def add(self, operation, value):
+        """`value` is known when the operation has ended."""
+        heapq.heappush(self.known, (operation["to"], value, id(operation), operation))
 
     def before(self, moment):
-        while self.at < len(self.known) and self.known[self.at][0] < moment:
-            _, value, why = self.known[self.at]
+        while self.known and self.known[0][0] < moment:
+            _, value, _, why = heapq.heappop(self.known)
             if self.value is None or value > self.value:
                 self.value, self.why = value, why
-            self.at += 1
         return self.value
 
 
@@ -52,40 +59,34 @@ def register(operations):
     findings = []
     writes = {one["in"]: one for one in operations if one["op"] == "write"}
     deletes = [one for one in operations if one["op"] == "delete"]
-    changes = [one for one in operations if one["op"] != "read"]
-    acknowledged = Floor([(one["to"], one["in"], one) for one in changes if one["to"] is not None])
-    seen = []
+    changes = [one for one in operations if one["op"] != "read" and one["to"] is not None]
+    acknowledged, seen = Floor([(one, one["in"]) for one in changes]), Floor([])
     reads = sorted((one for one in operations if one["op"] == "read" and one["to"] is not None), key=lambda one: one["from"])
     for read in reads:
-        floor = acknowledged.before(read["from"])
-        if read["out"]:
-            value, twin = read["out"]
-            origin = writes.get(value)
-            if origin is None or origin["from"] > read["to"]:
-                findings.append(f"registers: nobody wrote what is read: {read}")
-                continue
-            if twin != str(value):
-                findings.append(f"registers: half of a write: {read}")
-            stamp = value
-        else:
-            # the oldest deletion that could explain it; without any, nothing was ever written
-            able = [one["in"] for one in deletes if one["from"] < read["to"] and (floor is None or one["in"] >= floor)]
-            stamp = min(able, default=None)
-        if floor is not None and (stamp is None or stamp < floor):
+        told, shown = acknowledged.before(read["from"]), seen.before(read["from"])
+        stamp, wrong = explain(read, writes, deletes, max(told or 0, shown or 0))
+        if wrong:
+            findings.append(f"registers: {wrong}: {read}")
+            continue
+        if told is not None and (stamp is None or stamp < told):
             findings.append(f"registers: acknowledged and not seen: {acknowledged.why}; {read}")
-        seen.append((read["to"], stamp if stamp is not None else 0, read))
-    return findings + backwards(seen)
-
-
-def backwards(seen):
-    """Reads that show less than a read that ended before."""
-    findings, floor = [], Floor(seen)
-    for _, stamp, read in sorted(seen, key=lambda one: one[2]["from"]):
-        before = floor.before(read["from"])
-        # what a read without a row shows is only bounded from below
-        if before is not None and read["out"] and stamp < before:
-            findings.append(f"registers: a read goes back: {floor.why}; {read}")
+        elif shown is not None and (stamp is None or stamp < shown):
+            findings.append(f"registers: a read goes back: {seen.why}; {read}")
+        if stamp is not None:
+            seen.add(read, stamp)
     return findings
+
+
+def explain(read, writes, deletes, floor):
+    """The stamp of the change that a read shows, None if no change explains it, and what is wrong with it in any case."""
+    if not read["out"]:
+        # the oldest deletion that could explain it; at first there is nothing without any
+        able = [one["in"] for one in deletes if one["from"] < read["to"] and one["in"] >= floor]
+        return (min(able, default=None) if floor else 0), None
+    value, twin = read["out"]
+    if value not in writes or writes[value]["from"] > read["to"]:
+        return None, "nobody wrote what is read"
+    return value, "half of a write" if twin != str(value) else None
 
 
 def sets(operations):
@@ -97,9 +98,9 @@ def sets(operations):
 
 def one_set(operations):
     added = {one["in"]: one for one in operations if one["op"] == "add"}
-    removed = {one["in"]: one for one in operations if one["op"] == "remove"}
+    removed = removals(operations, added)
     findings, first_seen, first_gone = [], {}, {}
-    reads = [one for one in operations if one["op"] == "read" and one["to"] is not None]
+    reads = [one for one in operations if one["op"] in ("read", "least", "greatest") and one["to"] is not None]
     for read in sorted(reads, key=lambda one: one["to"]):
         elements = set(read["out"])
         if len(elements) != len(read["out"]):
@@ -107,27 +108,44 @@ def one_set(operations):
         for element in elements:
             if element not in added or added[element]["from"] > read["to"]:
                 findings.append(f"sets: element {element} was never added: {short(read)}")
-            elif gone(removed.get(element), read):
-                findings.append(f"sets: element {element} is back: {removed[element]}; {short(read)}")
-            elif element in first_gone and first_gone[element]["to"] < read["from"]:
+            elif gone := next((one for one in removed.get(element, []) if ended_before(one, read)), None):
+                findings.append(f"sets: element {element} is back: {gone}; {short(read)}")
+            elif element in first_gone and ended_before(first_gone[element], read):
                 findings.append(f"sets: element {element} is back: {short(first_gone[element])}; {short(read)}")
-        for element, add in added.items():
-            if element in elements:
+            else:
                 first_seen.setdefault(element, read)
+        for element in added.keys() - elements:
+            if not covers(read, element):
                 continue
-            remove = removed.get(element)
-            may_be_gone = remove is not None and remove["from"] < read["to"]
-            told = add["to"] is not None and add["to"] < read["from"]
-            shown = element in first_seen and first_seen[element]["to"] < read["from"]
-            if (told or shown) and not may_be_gone:
-                findings.append(f"sets: element {element} is lost: {add}; {short(read)}")
-            if (told or shown) and may_be_gone:
+            may_be_gone = any(one["from"] < read["to"] for one in removed.get(element, []))
+            known = ended_before(added[element], read) or (element in first_seen and ended_before(first_seen[element], read))
+            if known and may_be_gone:
                 first_gone.setdefault(element, read)
+            elif known:
+                findings.append(f"sets: element {element} is lost: {added[element]}; {short(read)}")
     return findings
 
 
-def gone(remove, read):
-    return remove is not None and remove["to"] is not None and remove["to"] < read["from"]
+def removals(operations, added):
+    """The removals of each element, of a range or of itself."""
+    found = {}
+    for one in operations:
+        if one["op"] == "remove":
+            for element in range(one["in"][0], one["in"][1] + 1):
+                if element in added:
+                    found.setdefault(element, []).append(one)
+    return found
+
+
+def ended_before(one, other):
+    return one["to"] is not None and one["to"] < other["from"]
+
+
+def covers(read, element):
+    """Whether an element that is there has to be in the answer."""
+    if read["op"] == "read" or len(read["out"]) < read["in"]:
+        return True
+    return element < max(read["out"]) if read["op"] == "least" else element > min(read["out"])
 
 
 def short(read):
@@ -161,6 +179,17 @@ def sums(steps, moments):
     return found
 
 
+def batches(operations):
+    writes = {one["in"]: one for one in operations if one["op"] == "write"}
+    last = {one["op"]: set(one["out"]) for one in operations if one["op"] != "write" and one["to"] is not None}
+    first, second = last.get("first", set()), last.get("second", set())
+    acknowledged = {number for number, one in writes.items() if one["to"] is not None}
+    findings = [f"batches: half of {writes.get(number)}" for number in sorted(first ^ second)]
+    findings += [f"batches: lost: {writes[number]}" for number in sorted(acknowledged - (first & second))]
+    findings += [f"batches: {number} was never sent" for number in sorted((first | second) - writes.keys())]
+    return findings
+
+
 def bank(operations):
     findings = []
     for read in operations:
@@ -171,4 +200,4 @@ def bank(operations):
     return findings
 
 
-AUDITS = {"registers": registers, "sets": sets, "counters": counters, "bank": bank}
+AUDITS = {"registers": registers, "sets": sets, "counters": counters, "batches": batches, "bank": bank}

@@ -21,6 +21,8 @@ def read(begun, ended, out):
 WRITES = [one("write", 0, 10, 1), one("write", 20, 30, 2)]
 UNKNOWN = [one("write", 0, 10, 1), one("write", 20, None, 2)]
 ADDS = [one("add", 0, 10, 1), one("add", 20, None, 2)]
+MANY = [one("add", 0, 10, element) for element in (1, 2, 3, 4)]
+SENT = [one("write", 0, 10, 1), one("write", 20, None, 2)]
 FULL = [100, 100, 100, 100]
 
 RIGHT = [
@@ -28,10 +30,15 @@ RIGHT = [
     # a write without an answer may be seen at any time, or never
     ("registers", [*UNKNOWN, read(40, 50, [1, "1"]), read(60, 70, [2, "2"])]),
     ("registers", [*WRITES, one("delete", 40, None, 3), read(50, 60, [])]),
+    # nothing was acknowledged: what is not seen may not have happened yet
+    ("registers", [one("write", 0, None, 1), one("delete", 2, None, 2), read(10, 11, []), read(20, 21, [1, "1"])]),
     ("registers", [read(0, 1, []), *WRITES]),
     ("sets", [*ADDS, read(11, 15, [1]), read(40, 50, [1]), read(60, 70, [2, 1])]),
-    ("sets", [*ADDS, one("remove", 30, None, 1), read(40, 50, []), read(51, 60, [2])]),
+    ("sets", [*ADDS, one("remove", 30, None, [1, 1]), read(40, 50, []), read(51, 60, [2])]),
+    ("sets", [*MANY, one("remove", 30, 35, [2, 3]), one("least", 40, 50, 2, [1, 4]), one("greatest", 40, 50, 3, [4, 1])]),
     ("counters", [*ADDS, read(5, 8, 0), read(11, 15, 1), read(40, 50, 3)]),
+    ("batches", [*SENT, one("first", 50, 60, out=[1]), one("second", 50, 60, out=[1])]),
+    ("batches", [*SENT, one("first", 50, 60, out=[1]), one("first", 70, 80, out=[1, 2]), one("second", 70, 80, out=[1, 2])]),
     ("bank", [read(0, 1, FULL), read(2, 3, [0, 200, 150, 50])]),
 ]
 WRONG = [
@@ -43,16 +50,25 @@ WRONG = [
     ("nobody wrote", "registers", [*WRITES, read(11, 15, [2, "2"])]),
     ("half of a write", "registers", [*WRITES, read(31, 40, [2, "1"])]),
     ("goes back", "registers", [*UNKNOWN, read(21, 25, [2, "2"]), read(26, 30, [1, "1"])]),
+    ("goes back", "registers", [one("write", 0, None, 1), read(10, 11, [1, "1"]), read(20, 21, [])]),
     ("is lost", "sets", [*ADDS, read(11, 15, [])]),
     ("is lost", "sets", [*ADDS, read(21, 25, [1, 2]), read(26, 30, [1])]),
     ("never added", "sets", [*ADDS, read(11, 15, [1, 7])]),
     ("never added", "sets", [*ADDS, read(11, 15, [1, 2])]),
-    ("is back", "sets", [*ADDS, one("remove", 30, 35, 1), read(40, 50, [1])]),
-    ("is back", "sets", [*ADDS, one("remove", 30, None, 1), read(40, 50, []), read(51, 60, [1])]),
+    ("is back", "sets", [*ADDS, one("remove", 30, 35, [1, 1]), read(40, 50, [1])]),
+    ("is back", "sets", [*ADDS, one("remove", 30, None, [1, 1]), read(40, 50, []), read(51, 60, [1])]),
     ("twice", "sets", [*ADDS, read(11, 15, [1, 1])]),
+    ("is back", "sets", [*MANY, one("remove", 30, 35, [2, 3]), read(40, 50, [1, 3, 4])]),
+    ("is lost", "sets", [*MANY, one("least", 40, 50, 2, [1, 3])]),
+    ("is lost", "sets", [*MANY, one("least", 40, 50, 5, [1, 2, 3])]),
+    ("is lost", "sets", [*MANY, one("greatest", 40, 50, 2, [4, 2])]),
     ("possible", "counters", [*ADDS, read(11, 15, 0)]),
     ("possible", "counters", [*ADDS, read(11, 15, 2)]),
     ("possible", "counters", [*ADDS, read(40, 50, 4)]),
+    ("half of", "batches", [*SENT, one("first", 50, 60, out=[1, 2]), one("second", 50, 60, out=[1])]),
+    ("lost", "batches", [*SENT, one("first", 50, 60, out=[2]), one("second", 50, 60, out=[2])]),
+    ("lost", "batches", SENT),
+    ("never sent", "batches", [*SENT, one("first", 50, 60, out=[1, 3]), one("second", 50, 60, out=[1, 3])]),
     ("bank", "bank", [read(0, 1, [100, 100, 100, 99])]),
     ("bank", "bank", [read(0, 1, [-1, 101, 200, 100])]),
     ("bank", "bank", [read(0, 1, [200, 200])]),

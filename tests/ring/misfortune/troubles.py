@@ -31,11 +31,7 @@ def kill(stage, rng):
     for node in nodes:
         node.kill()
 
-    def end():
-        stage.start(nodes)
-        stage.taken.difference_update(nodes)
-
-    return f"kill -9 {names(nodes)}", end
+    return f"kill -9 {names(nodes)}", lambda: stage.start(nodes)
 
 
 def restart(stage, rng):
@@ -46,11 +42,7 @@ def restart(stage, rng):
     for node in nodes:
         node.stop()
 
-    def end():
-        stage.start(nodes)
-        stage.taken.difference_update(nodes)
-
-    return f"stop {names(nodes)}", end
+    return f"stop {names(nodes)}", lambda: stage.start(nodes)
 
 
 def pause(stage, rng):
@@ -152,4 +144,12 @@ def upkeep(stage, rng):
     return f"{verb} n{node.number}", lambda: None
 
 
-TROUBLES = [kill] * 4 + [pause] * 3 + [isolate] * 3 + [one_way] * 2 + [bridge] * 2 + [scatter, clock, clock, slow_disk, upkeep, upkeep, restart]
+def alter(stage, rng):
+    """A column more, at whichever node answers; in the end all nodes have one schema."""
+    stage.altered += 1
+    text = f"ALTER TABLE misfortune.{rng.choice(['registers', 'sets'])} ADD extra{stage.altered} int"
+    stage.session.execute_async(text, timeout=30)
+    return text, lambda: None
+
+
+TROUBLES = [kill] * 4 + [pause] * 3 + [isolate] * 3 + [one_way] * 2 + [bridge] * 2 + [scatter, clock, clock, slow_disk, upkeep, upkeep, restart, alter]

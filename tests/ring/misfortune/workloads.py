@@ -1,4 +1,4 @@
-"""What the clients ask: registers, sets and counters at QUORUM; compare-and-set registers and a bank by conditional statements.
+"""What the clients ask: registers, sets, counters and logged batches at QUORUM; compare-and-set registers and a bank by conditional statements.
 
 A workload has its tables, `step`, one operation by one client, and `last`, the reads after the last trouble. Each operation goes
 through `client.ask`, which records it. Keys move on as operations go by, so that the history of one key stays short.
@@ -81,7 +81,10 @@ class Registers(Workload):
 
 
 class Sets(Workload):
-    """Unique elements, as rows of a partition or in a collection; a read has all that were added before and not removed since."""
+    """Unique elements, as rows of a partition or in a collection; a read has all that were added before and not removed since.
+
+    An element and its timestamp are drawn together, so that a range that is removed holds only elements with older timestamps.
+    """
 
     name = "sets"
     tables = (
@@ -91,16 +94,19 @@ class Sets(Workload):
     statements = {
         "add": ("INSERT INTO TABLE (key, element) VALUES (?, ?) USING TIMESTAMP ?", "QUORUM"),
         "remove": ("DELETE FROM TABLE USING TIMESTAMP ? WHERE key = ? AND element = ?", "QUORUM"),
+        "remove_range": ("DELETE FROM TABLE USING TIMESTAMP ? WHERE key = ? AND element >= ? AND element <= ?", "QUORUM"),
         "read": ("SELECT element FROM TABLE WHERE key = ?", "QUORUM"),
+        "least": ("SELECT element FROM TABLE WHERE key = ? LIMIT ?", "QUORUM"),
+        "greatest": ("SELECT element FROM TABLE WHERE key = ? ORDER BY element DESC LIMIT ?", "QUORUM"),
         "add_in": ("UPDATE TABLE_collection USING TIMESTAMP ? SET elements = elements + ? WHERE key = ?", "QUORUM"),
         "remove_in": ("UPDATE TABLE_collection USING TIMESTAMP ? SET elements = elements - ? WHERE key = ?", "QUORUM"),
         "read_in": ("SELECT elements FROM TABLE_collection WHERE key = ?", "QUORUM"),
     }
-    PER_KEY, PAGE = 120, 25
+    PER_KEY, PAGE, RANGE = 120, 25, 4
 
     def __init__(self, stamps):
         super().__init__(stamps)
-        self.elements, self.most, self.added = itertools.count(), 0, {}
+        self.elements, self.most, self.added, self.drawing = itertools.count(), 0, {}, threading.Lock()
 
     def prepare(self, session):
         super().prepare(session)
@@ -112,23 +118,42 @@ class Sets(Workload):
         self.most = max(self.most, key)
         chance, place = rng.random(), f"{key}{rng.choice(['', ' in'])}"
         added = self.added.setdefault(place, [])
-        if chance < 0.3:
+        if chance < 0.2:
             return self.read(client, place)
-        if chance < 0.4 and added:
-            return self.change(client, "remove", place, added.pop(rng.randrange(len(added))))
-        element = next(self.elements)
-        if self.change(client, "add", place, element):
-            added.append(element)
-        return None
+        if chance < 0.35 and not place.endswith("in"):
+            return self.read_some(client, place, rng.choice(["least", "greatest"]), rng.randint(1, 8))
+        if chance < 0.45 and added:
+            element = added.pop(rng.randrange(len(added)))
+            if rng.random() < 0.3 and not place.endswith("in"):
+                return self.remove_range(client, place, element, element + rng.randrange(self.RANGE))
+            return self.remove(client, place, element)
+        return self.add(client, place, added)
 
-    def change(self, client, what, place, element):
-        key, stamp = int(place.split()[0]), self.stamps.next()
+    def add(self, client, place, added):
+        key = int(place.split()[0])
+        with self.drawing:
+            element, stamp = next(self.elements), self.stamps.next()
         if place.endswith("in"):
-            values = (stamp, {element}, key)
+            told = client.ask(self.name, "add", place, element, self.prepared["add_in"], (stamp, {element}, key))
         else:
-            values = (key, element, stamp) if what == "add" else (stamp, key, element)
-        name = what + ("_in" if place.endswith("in") else "")
-        return client.ask(self.name, what, place, element, self.prepared[name], values)
+            told = client.ask(self.name, "add", place, element, self.prepared["add"], (key, element, stamp))
+        if told:
+            added.append(element)
+        return told
+
+    def remove(self, client, place, element):
+        key, stamp = int(place.split()[0]), self.stamps.next()
+        given = [element, element]
+        if place.endswith("in"):
+            return client.ask(self.name, "remove", place, given, self.prepared["remove_in"], (stamp, {element}, key))
+        return client.ask(self.name, "remove", place, given, self.prepared["remove"], (stamp, key, element))
+
+    def remove_range(self, client, place, first, last):
+        """All elements from `first` to `last` that have been drawn."""
+        with self.drawing:
+            stamp, drawn = self.stamps.next(), next(self.elements)
+        last = min(last, drawn)
+        return client.ask(self.name, "remove", place, [first, last], self.prepared["remove_range"], (stamp, int(place), first, last))
 
     def read(self, client, place):
         key = int(place.split()[0])
@@ -136,6 +161,10 @@ class Sets(Workload):
             shape = lambda rows: sorted(next((row.elements or [] for row in rows), []))  # noqa: E731
             return client.ask(self.name, "read", place, None, self.prepared["read_in"], (key,), shape)
         return client.ask(self.name, "read", place, None, self.prepared["read"], (key,), lambda rows: [row.element for row in rows])
+
+    def read_some(self, client, place, which, limit):
+        """The least or the greatest elements: a replica that lacks a removal answers with too few that are alive."""
+        return client.ask(self.name, which, place, limit, self.prepared[which], (int(place), limit), lambda rows: [row.element for row in rows])
 
     def last(self, client):
         for key in range(self.most + 1):
@@ -167,6 +196,49 @@ class Counters(Workload):
     def last(self, client):
         for key in range(self.KEYS):
             client.insist(lambda key=key: self.read(client, key))
+
+
+class Batches(Workload):
+    """Logged batches over two partitions of two tables: in the end both have it, or neither."""
+
+    name = "batches"
+    tables = (
+        "CREATE TABLE TABLE (key int, number int, PRIMARY KEY (key, number))",
+        "CREATE TABLE TABLE_twin (key int, number int, PRIMARY KEY (key, number))",
+    )
+    statements = {
+        "write": (
+            "BEGIN BATCH INSERT INTO TABLE (key, number) VALUES (?, ?); INSERT INTO TABLE_twin (key, number) VALUES (?, ?); APPLY BATCH",
+            "QUORUM",
+        ),
+        "first": ("SELECT number FROM TABLE", "QUORUM"),
+        "second": ("SELECT number FROM TABLE_twin", "QUORUM"),
+    }
+    KEYS = 50
+    # a batch whose coordinator has died is replayed by another node: the log is looked through every ten seconds
+    REPLAYED_SECONDS = 90
+
+    def step(self, client, _):
+        number = next(self.numbers)
+        values = (number % self.KEYS, number, (number + 1) % self.KEYS, number)
+        return client.ask(self.name, "write", 0, number, self.prepared["write"], values)
+
+    def read(self, client):
+        def numbers(rows):
+            return sorted(row.number for row in rows)
+
+        first = client.ask(self.name, "first", 0, None, self.prepared["first"], (), numbers)
+        second = client.ask(self.name, "second", 0, None, self.prepared["second"], (), numbers)
+        return None if first is None or second is None else (first, second)
+
+    def last(self, client):
+        until = time.monotonic() + self.REPLAYED_SECONDS
+        while time.monotonic() < until:
+            told = self.read(client)
+            if told and told[0] == told[1]:
+                return
+            time.sleep(1)
+        client.insist(lambda: self.read(client))
 
 
 class Swaps(Workload):
@@ -283,4 +355,4 @@ class Bank(Workload):
             client.insist(lambda key=key: self.read(client, key))
 
 
-PLAIN, CONDITIONAL = (Registers, Sets, Counters), (Swaps, Bank)
+PLAIN, CONDITIONAL = (Registers, Sets, Counters, Batches), (Swaps, Bank)
