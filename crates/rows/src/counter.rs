@@ -150,10 +150,16 @@ pub fn has_legacy_shards(context: &[u8]) -> bool {
 /// from another node.
 pub fn clear_local(context: Bytes) -> Bytes {
     let is_marked = context.first().is_some_and(|first| first & 0x80 != 0);
-    if !is_marked {
+    if is_marked { forget_local(context) } else { context }
+}
+
+/// Turns local shards into remote ones: the context comes from another node, whose local shards
+/// they are. Contexts that have none stay as they are.
+pub fn forget_local(context: Bytes) -> Bytes {
+    let Ok(mut shards) = decode(&context) else { return context };
+    if shards.iter().all(|shard| shard.kind != Kind::Local) && context.first().is_some_and(|first| first & 0x80 == 0) {
         return context;
     }
-    let Ok(mut shards) = decode(&context) else { return context };
     for shard in shards.iter_mut().filter(|shard| shard.kind == Kind::Local) {
         shard.kind = Kind::Remote;
     }

@@ -70,22 +70,47 @@ impl Compressor {
         }
     }
 
-    /// A length that the stored bytes do not name themselves, or cannot give, is refused before
-    /// memory is taken for it.
-    fn check_length(self, stored: &[u8], length: usize) -> Result<(), String> {
-        let named = match self {
+    /// The length that the stored bytes name themselves.
+    fn named_length(self, stored: &[u8]) -> Result<Option<u64>, String> {
+        Ok(match self {
             Self::Lz4 => stored.first_chunk().map(|length| u64::from(u32::from_le_bytes(*length))),
             Self::Snappy => Some(snap::raw::decompress_len(stored).map_err(|error| error.to_string())? as u64),
             Self::Zstd => zstd::zstd_safe::get_frame_content_size(stored).map_err(|error| error.to_string())?,
             Self::Noop => Some(stored.len() as u64),
             Self::Deflate => None,
-        };
-        match named {
+        })
+    }
+
+    /// A length that the stored bytes do not name themselves, or cannot give, is refused before
+    /// memory is taken for it.
+    fn check_length(self, stored: &[u8], length: usize) -> Result<(), String> {
+        match self.named_length(stored)? {
             Some(named) if named != length as u64 => Err(format!("{named} bytes instead of {length}")),
             _ if length > stored.len().saturating_mul(self.expansion_max()) => {
                 Err(format!("{} stored bytes cannot give {length}", stored.len()))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Decompresses a chunk that may give any number of bytes up to `length_max`: the last chunk of
+    /// a file whose length is not known. Memory is taken for bytes that are there.
+    pub fn decompress_at_most(self, stored: &[u8], length_max: usize) -> Result<Vec<u8>, String> {
+        let too_long = |length: u64| format!("{length} bytes or more, a chunk has {length_max}");
+        match self.named_length(stored)? {
+            Some(named) => match usize::try_from(named).ok().filter(|length| *length <= length_max) {
+                Some(length) => self.decompress(stored, length),
+                None => Err(too_long(named)),
+            },
+            None if self == Self::Deflate => {
+                let mut out = Vec::new();
+                let decoder = ZlibDecoder::new(stored);
+                let read = decoder.take(length_max as u64 + 1).read_to_end(&mut out);
+                let length = read.map_err(|error| error.to_string())?;
+                if length > length_max { Err(too_long(length as u64)) } else { Ok(out) }
+            }
+            // writers of the other methods name the length
+            None => Err(format!("{} stored bytes that do not name their length", stored.len())),
         }
     }
 
@@ -296,9 +321,14 @@ mod tests {
                 params.compress(&text[..length], &mut stored).unwrap();
                 let compressor = params.compressor;
                 assert_eq!(compressor.decompress(&stored, length).as_deref(), Ok(&text[..length]), "{class}");
+                for room in [length, length + 1, text.len() * 2] {
+                    let given = compressor.decompress_at_most(&stored, room);
+                    assert_eq!(given.as_deref(), Ok(&text[..length]), "{class} {room}");
+                }
                 assert!(compressor.decompress(&stored, length + 1).is_err(), "{class}");
                 if length > 1 {
                     assert!(compressor.decompress(&stored, length - 1).is_err(), "{class}");
+                    assert!(compressor.decompress_at_most(&stored, length - 1).is_err(), "{class}");
                     assert!(compressor.decompress(&stored[..stored.len() / 2], length).is_err(), "{class}");
                 }
             }

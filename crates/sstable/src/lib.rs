@@ -35,11 +35,11 @@ mod version;
 mod writer;
 
 pub use chunk_reader::DataFile;
-pub use compression_info::CompressionInfo;
-pub use compressor::{CHUNK_LENGTH_DEFAULT, CompressionParams, Compressor};
+pub use compression_info::{CHUNK_CHECKSUM_LEN, CompressionInfo, StoredChunk};
+pub use compressor::{CHUNK_LENGTH_DEFAULT, CHUNK_LENGTH_MAX, CompressionParams, Compressor};
 pub use data_writer::DataSummary;
 pub use descriptor::{Component, Descriptor, NotAnSSTable, SSTableId, parse_toc, print_toc};
-pub use error::Error;
+pub use error::{Error, Malformed};
 pub use file_cache::{FileCache, NoCache};
 pub use filter::{FilterSpec, KeyHash};
 pub use index::PartitionPosition;

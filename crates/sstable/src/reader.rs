@@ -11,6 +11,7 @@ mod cursor;
 mod explain;
 mod open;
 mod partition;
+mod places;
 mod stream;
 mod walk;
 mod written;

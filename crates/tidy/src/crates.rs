@@ -24,6 +24,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("stress", ""),
     ("tools", "stdx env types schema rows cql sstable"),
     ("storage", "stdx env metrics types schema rows sstable"),
+    ("streaming", "stdx types schema rows sstable internode"),
     ("hints", "stdx env metrics sstable"),
     ("ring", "types"),
     ("cluster", "stdx env metrics types schema rows sstable storage hints ring internode gossip links membership"),
@@ -45,7 +46,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
 
 /// Crates that compute over bytes and values only: no socket, clock, thread, random number, file.
 const PURE: &[&str] =
-    &["stdx", "types", "ring", "schema", "rows", "segments", "internode", "gossip", "protocol", "cql"];
+    &["stdx", "types", "ring", "schema", "rows", "segments", "internode", "streaming", "gossip", "protocol", "cql"];
 /// Outside crates that reach the machine; `sstable` and the crates above it reach it through `env`.
 const OUTSIDE: [&str; 8] = ["tokio", "socket2", "rustix", "rand", "rand_chacha", "axum", "ureq", "tracing-subscriber"];
 /// Client programs, which use none of our crates.

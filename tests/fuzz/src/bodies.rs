@@ -5,6 +5,7 @@ pub mod internode;
 pub mod paxos;
 pub mod reads;
 pub mod schema_rows;
+pub mod stream;
 pub mod whole;
 
 use std::path::Path;

@@ -61,6 +61,7 @@ pub const TARGETS: &[Target] = &[
     target("hints", bodies::hints::file, seeds::hints::files, 1500),
     target("message", bodies::internode::message, seeds::internode::messages, 3000),
     target("paxos", bodies::paxos::payload, seeds::paxos::payloads, 3000),
+    target("stream", bodies::stream::link, seeds::stream::links, 1000),
     target("read_request", bodies::reads::request, seeds::reads::requests, 3000),
     target("read_answer", bodies::reads::answer, seeds::reads::answers, 2000),
 ];

@@ -6,3 +6,4 @@ pub mod other;
 pub mod paxos;
 pub mod reads;
 pub mod sstable;
+pub mod stream;

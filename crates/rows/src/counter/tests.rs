@@ -90,6 +90,9 @@ fn global_beats_local_beats_remote_and_locals_add_up() {
 fn local_shards_of_another_node_become_remote() {
     let context = encode(&[shard(1, Kind::Global, 1, 1), shard(2, Kind::Local, 2, 2)]);
     assert_eq!(clear_local(context.clone()), context);
+    let forgotten = forget_local(context.clone());
+    assert_eq!(forgotten, encode(&[shard(1, Kind::Global, 1, 1), shard(2, Kind::Remote, 2, 2)]));
+    assert_eq!(forget_local(forgotten.clone()), forgotten);
     let mut marked = context.to_vec();
     marked[..2].copy_from_slice(&(-2i16).to_be_bytes());
     let cleared = clear_local(marked.into());

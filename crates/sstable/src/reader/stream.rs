@@ -64,6 +64,20 @@ impl SSTableStream {
         Ok(Self { reader, last: None, range: PartitionRange::all(), source })
     }
 
+    /// The partitions of a range, read around the cache.
+    pub(super) fn over(
+        reader: PartitionReader,
+        range: PartitionRange,
+        context: &ReadContext,
+    ) -> Result<Self, ReadError> {
+        let access = Access { mode: context.mode, keeps: false };
+        let cursor = match &range {
+            PartitionRange::Range { start, .. } => scan_from(reader.sstable(), start, access)?,
+            PartitionRange::Key(_) => scan_from(reader.sstable(), &RingBound::Open, access)?,
+        };
+        Ok(Self { reader, last: None, range, source: Source::Scan(Box::new(cursor)) })
+    }
+
     pub(super) fn encoded_for(mut self, target: &Header) -> Self {
         let header = &self.reader.sstable().schema.header;
         self.reader.encoded = target.holds_rows_of(header).then(|| Arc::new(header.clone()));

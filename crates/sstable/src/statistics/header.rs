@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use rows::NO_TIMESTAMP;
-use rows::codec::{CodecColumn, DELETION_TIME_EPOCH, DeletionTimeForm, EncodingStats, Header, TIMESTAMP_EPOCH};
+use rows::codec::{
+    CodecColumn, CodecError, DELETION_TIME_EPOCH, DeletionTimeForm, EncodingStats, Header, TIMESTAMP_EPOCH,
+};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, ColumnMetadata, DroppedColumn, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use stdx::{Cursor, put_uvint, put_vbytes};
@@ -46,24 +48,25 @@ pub struct HeaderComponent {
     pub deletion_times: DeletionTimeForm,
 }
 
-fn text(bytes: &[u8], at: usize) -> Result<String, Malformed> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Malformed::at(at as u64, "a name that is not text"))?;
-    Ok(text.to_owned())
+fn text(cursor: &mut Cursor<'_>) -> Result<String, CodecError> {
+    let text = std::str::from_utf8(cursor.vbytes()?);
+    text.map(str::to_owned).map_err(|_| CodecError::Invalid("a name that is not text".to_owned()))
 }
 
-fn columns(cursor: &mut Cursor<'_>) -> Result<Vec<HeaderColumn>, Malformed> {
-    let at = cursor.position() as u64;
-    let count = cursor.uvint()?;
-    if count > COLUMNS_MAX {
-        return Err(Malformed::at(at, format!("{count} columns")));
-    }
+fn columns(cursor: &mut Cursor<'_>) -> Result<Vec<HeaderColumn>, CodecError> {
     let mut columns = Vec::new();
-    for _ in 0..count {
-        let name = text(cursor.vbytes()?, cursor.position())?;
-        let ty = text(cursor.vbytes()?, cursor.position())?;
-        columns.push(HeaderColumn { name, ty });
+    for _ in 0..count_of_columns(cursor)? {
+        let name = text(cursor)?;
+        columns.push(HeaderColumn { name, ty: text(cursor)? });
     }
     Ok(columns)
+}
+
+fn count_of_columns(cursor: &mut Cursor<'_>) -> Result<u64, CodecError> {
+    match cursor.uvint()? {
+        count if count > COLUMNS_MAX => Err(CodecError::Invalid(format!("{count} columns"))),
+        count => Ok(count),
+    }
 }
 
 impl HeaderComponent {
@@ -83,38 +86,52 @@ impl HeaderComponent {
 
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes);
+        let read = Self::get(&mut cursor);
+        read.map_err(|error| Malformed::at(cursor.position() as u64, error.to_string()))
+    }
+
+    /// Reads the component at the cursor; a stream of an SSTable has the component among other
+    /// fields. The form of deletion times is left at its default: the version decides it.
+    ///
+    /// # Errors
+    /// `Truncated`: the cursor's bytes end too early, more bytes may do.
+    pub fn get(cursor: &mut Cursor<'_>) -> Result<Self, CodecError> {
         let stats = EncodingStats {
             min_timestamp: TIMESTAMP_EPOCH.wrapping_add(cursor.uvint()? as i64),
             min_local_deletion_time: DELETION_TIME_EPOCH.wrapping_add(cursor.uvint()? as u32),
             min_ttl: cursor.uvint()? as u32,
         };
-        let key_type = text(cursor.vbytes()?, cursor.position())?;
-        let count = cursor.uvint()?;
+        let key_type = text(cursor)?;
         let mut clustering = Vec::new();
-        for _ in 0..count {
-            clustering.push(text(cursor.vbytes()?, cursor.position())?);
+        for _ in 0..count_of_columns(cursor)? {
+            clustering.push(text(cursor)?);
         }
-        let (statics, regulars) = (columns(&mut cursor)?, columns(&mut cursor)?);
+        let (statics, regulars) = (columns(cursor)?, columns(cursor)?);
         Ok(Self { stats, key_type, clustering, statics, regulars, deletion_times: DeletionTimeForm::default() })
     }
 
     pub(super) fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_uvint(&mut out, self.stats.min_timestamp.wrapping_sub(TIMESTAMP_EPOCH) as u64);
+        self.put(&mut out);
+        out
+    }
+
+    /// Appends the component.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        put_uvint(out, self.stats.min_timestamp.wrapping_sub(TIMESTAMP_EPOCH) as u64);
         let seconds = self.stats.min_local_deletion_time.wrapping_sub(DELETION_TIME_EPOCH);
-        put_uvint(&mut out, i64::from(seconds as i32) as u64);
-        put_uvint(&mut out, u64::from(self.stats.min_ttl));
-        put_vbytes(&mut out, self.key_type.as_bytes());
-        put_uvint(&mut out, self.clustering.len() as u64);
-        self.clustering.iter().for_each(|ty| put_vbytes(&mut out, ty.as_bytes()));
+        put_uvint(out, i64::from(seconds as i32) as u64);
+        put_uvint(out, u64::from(self.stats.min_ttl));
+        put_vbytes(out, self.key_type.as_bytes());
+        put_uvint(out, self.clustering.len() as u64);
+        self.clustering.iter().for_each(|ty| put_vbytes(out, ty.as_bytes()));
         for columns in [&self.statics, &self.regulars] {
-            put_uvint(&mut out, columns.len() as u64);
+            put_uvint(out, columns.len() as u64);
             for column in columns {
-                put_vbytes(&mut out, column.name.as_bytes());
-                put_vbytes(&mut out, column.ty.as_bytes());
+                put_vbytes(out, column.name.as_bytes());
+                put_vbytes(out, column.ty.as_bytes());
             }
         }
-        out
     }
 
     /// The header that rows are decoded against, for a table as its schema is now.

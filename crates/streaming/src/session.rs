@@ -1,0 +1,365 @@
+//! A session: one side of the exchange of files between two nodes, as a state machine.
+//!
+//! ```text
+//! initiator                              follower
+//! STREAM_INIT, PREPARE_SYN        →      collects what is asked for
+//! takes note of what will come    ←      PREPARE_SYNACK
+//! PREPARE_ACK (if anything comes) →      sends its files
+//! sends its files                 →
+//!                                 ←→     RECEIVED for each file
+//!                                 ←      COMPLETE, once all is sent and received
+//! closes the links
+//! ```
+//!
+//! 1. [`Event`]s go in, [`Effect`]s come out; the caller has the links, the files and the clock.
+//! 2. A file counts as received when it is written. When all files of a table are there the caller
+//!    adds them to the table at once ([`Effect::Add`]); the session waits for that.
+//! 3. The end is told once ([`Effect::Finished`]); behind it no event has an effect.
+//! 4. The initiator completes only if the follower has. The follower completes when it sends
+//!    COMPLETE: if the link breaks before that message arrives, the initiator fails alone, with
+//!    all files at both sides. Cassandra's sessions are the same.
+//!
+//! A session of a preview ends behind PREPARE_SYNACK. Agrees with
+//! `org.apache.cassandra.streaming.StreamSession`.
+
+mod files;
+
+use std::collections::BTreeMap;
+
+use schema::TableId;
+
+use crate::message::init::{Preview, StreamInit};
+use crate::message::prepare::{PrepareSyn, StreamRequest, Summary};
+use crate::message::{Message, Received};
+pub use files::{Arrived, Offer};
+use files::{Expected, Sending};
+
+/// Milliseconds between KEEP_ALIVE messages of the initiator (`streaming_keep_alive_period`).
+pub const KEEP_ALIVE_MS: u64 = 300_000;
+
+/// A session in which nothing has happened for so many milliseconds fails
+/// (`stream_transfer_task_timeout`, which Cassandra counts for each file on its own).
+pub const SILENCE_MAX_MS: u64 = 12 * 3_600_000;
+
+/// The side of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// The node that opened the session.
+    Initiator,
+    /// The other one.
+    Follower,
+}
+
+/// A thing that has happened.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// A message has come on the control link. STREAM_INIT and STREAM are not among them.
+    Message(Message),
+    /// The files that this side has of what [`Effect::Collect`] asked for.
+    Collected(Vec<Offer>),
+    /// A file has come and is written.
+    Arrived(Arrived),
+    /// The files of a table that came are in the table.
+    Added(TableId),
+    /// Bytes of a file were sent or received.
+    Progress,
+    /// This side cannot go on: a file link broke, the disk failed, an operator stopped it.
+    Broken(String),
+    /// The control link has ended.
+    LinkEnded,
+    /// Time has passed.
+    Tick,
+}
+
+/// A thing that the caller is to do. Effects are carried out in their order.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Effect {
+    /// Send a message on the control link.
+    Send(Message),
+    /// Flush and collect the files that are asked for, and tell of them by [`Event::Collected`].
+    Collect(Vec<StreamRequest>),
+    /// Send these files on file links.
+    SendFiles(Vec<Received>),
+    /// Add all files of this table that came, and tell of it by [`Event::Added`].
+    Add(TableId),
+    /// Close all links of the session. Files that were received and not added are given up.
+    Close,
+    /// The session has ended; an error is a sentence.
+    Finished(Result<(), String>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Until both sides know what will be sent.
+    Preparing,
+    /// Files are on their way.
+    Streaming,
+    /// The initiator has sent and received everything.
+    WaitComplete,
+    /// The end.
+    Ended,
+}
+
+/// One side of a session.
+#[derive(Debug)]
+pub struct Session {
+    role: Role,
+    is_preview: bool,
+    state: State,
+    /// The follower has said that it is done.
+    has_complete: bool,
+    /// The follower has been asked for its files and has not told of them.
+    is_collecting: bool,
+    /// Files that the peer does not have yet, by table.
+    sending: BTreeMap<TableId, Sending>,
+    /// Tables of which files are to come, until they are added.
+    receiving: BTreeMap<TableId, Expected>,
+    /// When something happened last, milliseconds of the caller's clock.
+    active_ms: u64,
+    /// When KEEP_ALIVE was sent last.
+    kept_alive_ms: u64,
+}
+
+impl Session {
+    /// The initiator's side: asks for data and offers files.
+    pub fn initiate(
+        init: StreamInit,
+        requests: Vec<StreamRequest>,
+        offers: Vec<Offer>,
+        now_ms: u64,
+    ) -> (Self, Vec<Effect>) {
+        let mut session = Self::new(Role::Initiator, init.preview, now_ms);
+        let summaries = session.offer(offers);
+        let effects = vec![
+            Effect::Send(Message::Init(init)),
+            Effect::Send(Message::PrepareSyn(PrepareSyn { requests, summaries })),
+        ];
+        (session, effects)
+    }
+
+    /// The follower's side, of a STREAM_INIT that has come.
+    pub fn follow(init: &StreamInit, now_ms: u64) -> Self {
+        Self::new(Role::Follower, init.preview, now_ms)
+    }
+
+    fn new(role: Role, preview: Preview, now_ms: u64) -> Self {
+        Self {
+            role,
+            is_preview: preview != Preview::None,
+            state: State::Preparing,
+            has_complete: false,
+            is_collecting: false,
+            sending: BTreeMap::new(),
+            receiving: BTreeMap::new(),
+            active_ms: now_ms,
+            kept_alive_ms: now_ms,
+        }
+    }
+
+    /// Whether the end has been told.
+    pub fn is_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+
+    /// Whether a file that begins to arrive is one that was announced and has not come.
+    ///
+    /// # Errors
+    /// A sentence; the session is to be told that it is broken.
+    pub fn admit(&self, file: &Arrived) -> Result<(), String> {
+        match self.receiving.get(&file.id.table) {
+            Some(expected) if !self.is_ended() => expected.admit(file),
+            _ => Err(format!("a file of table {} was not announced", file.id.table)),
+        }
+    }
+
+    /// The effects of an event at a time of the caller's clock.
+    pub fn on(&mut self, event: Event, now_ms: u64) -> Vec<Effect> {
+        if self.is_ended() {
+            return Vec::new();
+        }
+        if event != Event::Tick {
+            self.active_ms = now_ms;
+        }
+        let done = match event {
+            Event::Message(message) => self.message(message),
+            Event::Collected(offers) => self.collected(offers),
+            Event::Arrived(file) => self.arrived(&file),
+            Event::Added(table) => self.added(table),
+            Event::Progress => Ok(Vec::new()),
+            Event::Broken(why) => Err(why),
+            Event::LinkEnded => return self.end(Err("the link to the peer has ended".to_owned())),
+            Event::Tick => self.tick(now_ms),
+        };
+        done.unwrap_or_else(|why| self.fail(why))
+    }
+
+    fn message(&mut self, message: Message) -> Result<Vec<Effect>, String> {
+        match (self.role, message) {
+            (_, Message::KeepAlive) => Ok(Vec::new()),
+            (_, Message::Received(id)) => self.acknowledged(id),
+            (_, Message::SessionFailed) => Ok(self.end(Err("the peer has given the session up".to_owned()))),
+            (Role::Follower, Message::PrepareSyn(syn)) => self.asked(syn),
+            (Role::Follower, Message::PrepareAck) => self.start(),
+            (Role::Initiator, Message::PrepareSynAck(summaries)) => self.answered(&summaries),
+            (Role::Initiator, Message::Complete) => {
+                self.has_complete = true;
+                Ok(self.maybe_complete())
+            }
+            (role, message) => Err(format!("{} came to the {role:?} of a session", message.name())),
+        }
+    }
+
+    /// Follower: PREPARE_SYN.
+    fn asked(&mut self, syn: PrepareSyn) -> Result<Vec<Effect>, String> {
+        if self.state != State::Preparing || self.is_collecting {
+            return Err("PREPARE_SYN came twice".to_owned());
+        }
+        self.expect(&syn.summaries)?;
+        self.is_collecting = true;
+        Ok(vec![Effect::Collect(syn.requests)])
+    }
+
+    /// Follower: the files that the initiator asked for are known.
+    fn collected(&mut self, offers: Vec<Offer>) -> Result<Vec<Effect>, String> {
+        assert!(self.is_collecting && self.role == Role::Follower, "only a follower that was asked collects");
+        self.is_collecting = false;
+        let mut effects = vec![Effect::Send(Message::PrepareSynAck(self.offer(offers)))];
+        if self.is_preview {
+            effects.extend(self.end(Ok(())));
+            return Ok(effects);
+        }
+        // without files of its own the follower gets no PREPARE_ACK
+        if self.sending.is_empty() {
+            self.state = State::Streaming;
+        }
+        effects.extend(self.maybe_complete());
+        Ok(effects)
+    }
+
+    /// Initiator: PREPARE_SYNACK.
+    fn answered(&mut self, summaries: &[Summary]) -> Result<Vec<Effect>, String> {
+        if self.state != State::Preparing {
+            return Err("PREPARE_SYNACK came twice".to_owned());
+        }
+        self.expect(summaries)?;
+        if self.is_preview {
+            return Ok(self.end(Ok(())));
+        }
+        let mut effects = Vec::new();
+        if !summaries.is_empty() {
+            effects.push(Effect::Send(Message::PrepareAck));
+        }
+        effects.extend(self.start()?);
+        Ok(effects)
+    }
+
+    /// The peer awaits this side's files.
+    fn start(&mut self) -> Result<Vec<Effect>, String> {
+        if self.state != State::Preparing || self.is_collecting {
+            return Err("PREPARE_ACK came when no files were announced, or twice".to_owned());
+        }
+        self.state = State::Streaming;
+        let files: Vec<Received> = self.sending.iter().flat_map(|(table, sending)| sending.missing(*table)).collect();
+        let mut effects = if files.is_empty() { Vec::new() } else { vec![Effect::SendFiles(files)] };
+        effects.extend(self.maybe_complete());
+        Ok(effects)
+    }
+
+    /// RECEIVED. One that comes again says nothing new.
+    fn acknowledged(&mut self, id: Received) -> Result<Vec<Effect>, String> {
+        let Some(sending) = self.sending.get_mut(&id.table) else {
+            return Err(format!("RECEIVED of table {}, of which nothing is sent", id.table));
+        };
+        sending.acknowledge(id.sequence)?;
+        Ok(self.maybe_complete())
+    }
+
+    fn arrived(&mut self, file: &Arrived) -> Result<Vec<Effect>, String> {
+        self.admit(file)?;
+        let Some(expected) = self.receiving.get_mut(&file.id.table) else { return Ok(Vec::new()) };
+        expected.take(file);
+        let mut effects = vec![Effect::Send(Message::Received(file.id))];
+        if expected.is_whole() {
+            effects.push(Effect::Add(file.id.table));
+        }
+        Ok(effects)
+    }
+
+    fn added(&mut self, table: TableId) -> Result<Vec<Effect>, String> {
+        let expected = self.receiving.remove(&table);
+        assert!(expected.is_some_and(|expected| expected.is_whole()), "a table is added when its files are there");
+        Ok(self.maybe_complete())
+    }
+
+    fn tick(&mut self, now_ms: u64) -> Result<Vec<Effect>, String> {
+        if now_ms.saturating_sub(self.active_ms) >= SILENCE_MAX_MS {
+            return Err("nothing has happened for stream_transfer_task_timeout".to_owned());
+        }
+        if self.role == Role::Follower || now_ms.saturating_sub(self.kept_alive_ms) < KEEP_ALIVE_MS {
+            return Ok(Vec::new());
+        }
+        self.kept_alive_ms = now_ms;
+        Ok(vec![Effect::Send(Message::KeepAlive)])
+    }
+
+    /// Takes note of files of this side; gives their summaries.
+    fn offer(&mut self, offers: Vec<Offer>) -> Vec<Summary> {
+        let mut summaries = Vec::with_capacity(offers.len());
+        for offer in offers.into_iter().filter(|offer| !offer.files.is_empty()) {
+            summaries.push(offer.summary());
+            let before = self.sending.insert(offer.table, Sending::new(offer.files.len()));
+            assert!(before.is_none(), "the files of a table are one offer");
+        }
+        summaries
+    }
+
+    /// Takes note of what the peer will send.
+    fn expect(&mut self, summaries: &[Summary]) -> Result<(), String> {
+        for summary in summaries.iter().filter(|summary| summary.files > 0) {
+            if self.receiving.insert(summary.table, Expected::new(summary)).is_some() {
+                return Err(format!("two summaries of table {}", summary.table));
+            }
+        }
+        Ok(())
+    }
+
+    /// The end, if nothing is left to be sent, received or waited for.
+    fn maybe_complete(&mut self) -> Vec<Effect> {
+        let is_sent = self.sending.values().all(Sending::is_done);
+        if self.state == State::Preparing || !is_sent || !self.receiving.is_empty() {
+            return Vec::new();
+        }
+        match self.role {
+            Role::Follower => {
+                let mut effects = vec![Effect::Send(Message::Complete)];
+                effects.extend(self.end(Ok(())));
+                effects
+            }
+            Role::Initiator if self.has_complete => self.end(Ok(())),
+            Role::Initiator => {
+                self.state = State::WaitComplete;
+                Vec::new()
+            }
+        }
+    }
+
+    /// This side gives the session up and tells the peer.
+    fn fail(&mut self, why: String) -> Vec<Effect> {
+        let mut effects = vec![Effect::Send(Message::SessionFailed)];
+        effects.extend(self.end(Err(why)));
+        effects
+    }
+
+    /// Only the initiator closes the links of a session that is complete: what the follower sent
+    /// last may still be on its way.
+    fn end(&mut self, result: Result<(), String>) -> Vec<Effect> {
+        assert!(self.state != State::Ended, "the end of a session is told once");
+        self.state = State::Ended;
+        let closes = self.role == Role::Initiator || result.is_err();
+        let close = closes.then_some(Effect::Close);
+        close.into_iter().chain([Effect::Finished(result)]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
