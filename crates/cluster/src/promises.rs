@@ -71,7 +71,7 @@ impl Node {
             Prepared::Key(..) => Told { read: None, is_stable: state.is_stable() },
         };
         Ok(PrepareV2Answer::Permitted(Box::new(Permission {
-            low_bound: Ballot::NONE.ticks().cast_unsigned(),
+            low_bound: self.replica.paxos_bound_of(table, key.token).ticks().cast_unsigned(),
             accepted: state.accepted,
             committed: state.committed,
             read: told.read,

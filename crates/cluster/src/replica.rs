@@ -14,6 +14,7 @@ pub mod read;
 use std::sync::Arc;
 
 use env::Env;
+use rows::ReadError;
 use schema::TableMetadata;
 use storage::Engine;
 use storage::commitlog::LogPosition;
@@ -34,18 +35,21 @@ pub(crate) struct Replica {
     sampling: Arc<Sampling>,
     /// Of partitions whose state of Paxos is being changed.
     paxos_locks: Stripes,
+    /// Up to which ballot repairs of Paxos have completed everything.
+    paxos_bounds: paxos::Bounds,
 }
 
 impl Replica {
     /// On an engine.
-    pub fn new(engine: &Arc<Engine>, sampling: &Arc<Sampling>) -> Self {
-        Self {
+    pub fn new(engine: &Arc<Engine>, sampling: &Arc<Sampling>) -> Result<Self, ReadError> {
+        Ok(Self {
             engine: Arc::clone(engine),
             env: engine.env.clone(),
             forecast: Arc::default(),
             sampling: Arc::clone(sampling),
             paxos_locks: Stripes::default(),
-        }
+            paxos_bounds: paxos::Bounds::read(engine)?,
+        })
     }
 
     /// The log position up to which everything is durable that a read of a partition can have seen;

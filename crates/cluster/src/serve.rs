@@ -13,6 +13,7 @@ mod counter;
 mod hint;
 mod mutation;
 mod paxos;
+mod paxos_cleanup;
 mod read;
 mod truncate;
 
@@ -45,6 +46,10 @@ pub(crate) fn requested(node: &Arc<Node>, via: &Messenger, from: &Peer, _link: L
         | Verb::Paxos2ProposeReq
         | Verb::Paxos2CommitAndPrepareReq
         | Verb::Paxos2RepairReq => Call::spawn(node, via, from, message, paxos::serve),
+        Verb::Paxos2CleanupStartPrepareReq
+        | Verb::Paxos2CleanupFinishPrepareReq
+        | Verb::Paxos2CleanupReq
+        | Verb::Paxos2CleanupCompleteReq => Call::spawn(node, via, from, message, paxos_cleanup::serve),
         Verb::TruncateReq => Call::spawn(node, via, from, message, truncate::serve),
         Verb::HintReq => Call::spawn(node, via, from, message, hint::serve),
         Verb::SchemaPushReq | Verb::SchemaPullReq => return node.exchange_schema(via, from, message),

@@ -34,7 +34,7 @@ impl Node {
         let (counter_locks, partition_locks) = (Stripes::default(), Stripes::default());
         let schema_changes = Arc::default();
         let sampling = Arc::default();
-        let replica = Replica::new(&engine, &sampling);
+        let replica = Replica::new(&engine, &sampling)?;
         let ring = ArcSwap::from_pointee(topology::ring_of_one(&identity, &engine.schema()));
         let node = Self {
             engine,

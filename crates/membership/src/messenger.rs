@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gossip::Gossip;
 use internode::payload::failure;
+use internode::payload::gossip::{Ack2, EndpointState};
 use internode::{Envelope, Flags, Header, Parameter, Verb};
 use links::{InboundCounts, OutboundCounts, Peer};
 use tokio::sync::oneshot;
@@ -126,6 +127,11 @@ impl Messenger {
     /// Looks at what is known of the others, or changes what this node tells.
     pub fn with_gossip<T>(&self, act: impl FnOnce(&mut Gossip) -> T) -> T {
         self.0.with_gossip(|gossip, _| act(gossip))
+    }
+
+    /// Takes in what an endpoint tells of itself, outside of a round of gossip.
+    pub fn learn(&self, endpoint: SocketAddr, state: EndpointState) {
+        self.0.with_gossip(|gossip, now| gossip.on_ack2(Ack2 { states: vec![(endpoint, state)] }, now));
     }
 
     /// Whether a request that came has no taker any more, by this node's clock.

@@ -13,6 +13,8 @@
 //! here memtables and the chunk cache do that.
 
 mod acceptor;
+mod bounds;
+mod history;
 mod stored;
 
 use std::sync::Arc;
@@ -31,6 +33,7 @@ use super::read::{ReadFigures, ReadOutcome, ReadRequest};
 use crate::stripes::{Held, Stripes};
 use acceptor::Acceptance;
 pub(crate) use acceptor::{Promise, State};
+pub(crate) use bounds::Bounds;
 
 /// How long the state of a partition may be read. Whoever asks usually waits for less.
 const READ_MAX: Duration = Duration::from_secs(10);
@@ -81,6 +84,7 @@ impl Replica {
         let state = self.paxos_state(table, key, ballot).await?;
         let promise = state.promise(&ballot, self.paxos_low_bound());
         if promise == Promise::Promised {
+            self.paxos_bounds.note(&ballot);
             let row = stored::promise(&self.paxos_table(), table, key, ballot, is_for_write, self.second());
             self.apply_and_log(&[row], held).await?;
         }
@@ -100,6 +104,7 @@ impl Replica {
                 self.wait_for_paxos(key).await?;
             }
             Acceptance::Accepted => {
+                self.paxos_bounds.note(&proposal.ballot);
                 let accepted = stored::proposal(&self.paxos_table(), proposal, self.blob_version(), self.second());
                 self.apply_and_log(&[accepted], held).await?;
             }
@@ -112,6 +117,7 @@ impl Replica {
     pub(crate) async fn paxos_commit(&self, commit: &Commit) -> Result<(), WriteError> {
         let (table, key) = (&commit.update.table, &commit.update.key);
         let held = self.lock_paxos(table, key).await;
+        self.paxos_bounds.note(&commit.ballot);
         let record = stored::commit(&self.paxos_table(), commit, self.blob_version(), self.second());
         let is_truncated = self.engine.table(table.id).and_then(|store| store.truncated_at_millis());
         // a table that was truncated since the proposal began gets nothing of it back
@@ -126,7 +132,7 @@ impl Replica {
 
     /// The ballot before which nothing is promised or accepted: that of the last repair of Paxos.
     pub(crate) fn paxos_low_bound(&self) -> Ballot {
-        Ballot::NONE
+        self.paxos_bounds.low_bound()
     }
 
     async fn lock_paxos(&self, table: &TableMetadata, key: &DecoratedKey) -> Held {

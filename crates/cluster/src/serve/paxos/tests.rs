@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use internode::payload::paxos::cleanup::{Cleanup, CleanupHistory, Complete, History, StartPrepare, Tokens};
 use internode::payload::paxos::{
     Ballot, BallotFlag, Electorate, Permission, PrepareAnswer, PrepareV2Answer, RepairAnswer, decode_accepted,
     decode_superseded,
@@ -11,6 +12,7 @@ use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::{ReadResponse, data_stream};
 use membership::{Request, Unanswered};
 use rows::{PartitionStream, PartitionUpdate, ReadCommand};
+use types::Token;
 
 use super::*;
 use crate::testing::SimRing;
@@ -225,4 +227,45 @@ fn what_is_not_here_is_refused() {
     let update = PartitionUpdate::new(Arc::clone(local), local.decorate(Bytes::from_static(b"local")));
     let of_a_node = Commit { ballot: lab.ballot(0), update }.encode();
     assert_eq!(failed(lab.ask(Verb::PaxosPrepareReq, of_a_node)), FailureReason::IncompatibleSchema);
+}
+
+/// From the first step of a repair to the last: ballots from before it are refused, also after a
+/// power cut, and promises tell what it has completed.
+#[test]
+fn a_repair_leaves_its_bounds() {
+    let mut lab = Lab::new("3");
+    let state = lab.ring.node(0).members().expect("joined").with_gossip(|gossip| gossip.local.state().clone());
+    let key = lab.write(lab.ballot(0), 1).update.key;
+    let ranges = vec![Tokens { start: Token(key.token.0 - 1), end: key.token }];
+    let far = lab.prepare(lab.ballot(3_600_000_000), true);
+    lab.permitted(&far);
+    let start = StartPrepare { table: lab.table.id, state, ranges: ranges.clone() };
+    let start = lab.told(Verb::Paxos2CleanupStartPrepareReq, start.encode().expect("it fits"));
+    let told = CleanupHistory::decode(&start).expect("an answer");
+    assert!(told.high_bound.is_after(&far.ballot), "a ballot in the future counts");
+    assert_eq!(told.history, History { entries: vec![], last: Ballot::NONE });
+
+    assert_eq!(lab.told(Verb::Paxos2CleanupFinishPrepareReq, told.encode()), Bytes::new());
+    let early = Ballot::new(told.high_bound.micros() - 1, BallotFlag::Global, 1);
+    let rejected = PrepareV2Answer::Rejected { superseded_by: told.high_bound };
+    assert_eq!(lab.prepared(&lab.prepare(early, false)), rejected);
+    let proposal = lab.write(early, 1).encode();
+    assert_eq!(decode_superseded(&lab.told(Verb::Paxos2ProposeReq, proposal)), Ok(Some(told.high_bound)));
+    let complete = Complete { table: lab.table.id, low_bound: told.high_bound, ranges: ranges.clone() };
+    assert_eq!(lab.told(Verb::Paxos2CleanupCompleteReq, complete.encode()), Bytes::new());
+
+    lab.ring.power_cut(1);
+    lab.ring.start(1);
+    lab.ring.agree();
+    assert_eq!(lab.prepared(&lab.prepare(early, false)), rejected);
+    let later = Ballot::new(told.high_bound.micros() + 1, BallotFlag::Global, 1);
+    let permission = lab.permitted(&lab.prepare(later, true));
+    assert_eq!(permission.low_bound, told.high_bound.ticks().cast_unsigned());
+    let replica = &lab.ring.node(1).replica;
+    let history = replica.paxos_history(&lab.table, &ranges);
+    let expected = vec![(ranges[0].start, Ballot::NONE), (ranges[0].end, told.high_bound)];
+    assert_eq!(history, History { entries: expected, last: Ballot::NONE });
+    assert_eq!(replica.paxos_bound_of(&lab.table, ranges[0].start), Ballot::NONE);
+    let cleanup = Cleanup { session: [1; 16], table: lab.table.id, ranges }.encode();
+    assert!(lab.ask(Verb::Paxos2CleanupReq, cleanup).is_err(), "nothing is completed for others yet");
 }
