@@ -2,10 +2,8 @@
 //! off the disk.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-use env::Env;
 
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
@@ -16,13 +14,6 @@ use crate::table::memtable::Memtable;
 use crate::table::view::FlushSet;
 use crate::truncation_records::Truncation;
 use crate::{layout, snapshot, truncation_records};
-
-/// Bytes that the transaction log of a removal takes at most, with what a file system needs beside
-/// them.
-const ROOM_BYTES: usize = 16 << 10;
-
-/// Name of the file that holds this room while a truncation is recorded.
-const ROOM_FILE: &str = "truncating.tmp";
 
 /// Records that a table is being truncated: what the log has of it up to `position` is not
 /// replayed. The caller waits until the returned position is durable before anything of the table
@@ -75,45 +66,38 @@ fn advance(
 /// Drops all data that a table has when this begins; durable when it completes. After a snapshot
 /// where one is taken (`auto_snapshot`).
 ///
-/// 1. The cut ([`Cut`]): memtables are frozen. What is written from then on stays.
-/// 2. The frozen memtables are flushed: the snapshot has their rows, and what a crash leaves of an
-///    unfinished truncation is a table with all of its rows or none of its files, not one without
-///    its last deletions. A full device may refuse the flush; then it goes on without it, since
-///    truncating is how an operator makes room, and the snapshot lacks these rows (a warning says
-///    so).
-/// 3. The snapshot is taken. If that is refused, so is the truncation, and nothing is changed: the
-///    snapshot is the way back.
-/// 4. It is recorded that the log has nothing to say about the table up to the cut.
+/// 1. The cut ([`Cut`]): memtables are frozen. Rows that are written from then on stay.
+/// 2. The frozen memtables are flushed, so the snapshot has their rows. A full device may refuse
+///    the flush; then the truncation goes on without it, since truncating is how an operator makes
+///    room, and the snapshot lacks these rows (a warning says so).
+/// 3. The snapshot is taken. If the snapshot is refused, so is the truncation, and nothing is
+///    changed: the snapshot is the way back.
+/// 4. The commit log records that it has nothing to say about the table up to the cut.
 /// 5. The SSTables from before the cut go, and memtables that could not be flushed.
+///
+/// A truncation that fails or is cut off between two steps leaves all rows of the table, and a
+/// start finds them: after step 4 the SSTables have every row from before the cut. Where the flush
+/// was refused they do not: the log alone has the last rows and the last deletions, and step 4
+/// would give up the deletions while the rows that they delete are still there. So the SSTables go
+/// before step 4 then ([`Cut::remove_flushed`]), and a truncation that is cut off leaves all rows
+/// or those that were never flushed.
 pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(), StorageError> {
     if engine.options.read_only {
         return Err(StorageError::ReadOnly);
     }
     let cut = in_background(engine, store, |engine, store| Ok(Cut::make(engine, store))).await?;
-    let mut room = None;
-    if let Some(set) = &cut.frozen {
-        match engine.flush_frozen(store, set).await {
-            Err(error @ StorageError::NoSpace { .. }) => {
-                tracing::warn!(
-                    table = store.name(), %error,
-                    "a table is truncated whose rows in memory cannot be written: a snapshot is without them"
-                );
-                room = Some(in_background(engine, store, Room::keep).await?);
-            }
-            flushed => flushed?,
-        }
-    }
+    let cut = Arc::new(cut);
+    let is_flushed = cut.flush(engine, store).await?;
     if snapshot::is_automatic(engine, store) {
         in_background(engine, store, |engine, store| snapshot::take_automatic(engine, store, "truncated")).await?;
+    }
+    if !is_flushed {
+        Cut::remove_flushed(&cut, engine, store).await?;
     }
     if let Some(recorded) = record(engine, store, cut.position)? {
         engine.log.wait_durable(recorded).await?;
     }
-    let remove = move |engine: &Arc<Engine>, store: &Arc<TableStore>| {
-        drop(room);
-        cut.remove(engine, store)
-    };
-    in_background(engine, store, remove).await
+    in_background(engine, store, move |engine, store| cut.remove(engine, store)).await
 }
 
 /// The moment that divides the rows that a truncation removes from those that stay. While it is
@@ -150,18 +134,65 @@ impl Cut {
         Self { engine: Arc::clone(engine), stores, frozen, position }
     }
 
+    /// Flushes the frozen memtables; gives whether the SSTables have all rows from before the cut.
+    /// False: the device is full.
+    async fn flush(&self, engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<bool, StorageError> {
+        let Some(set) = &self.frozen else { return Ok(true) };
+        match engine.flush_frozen(store, set).await {
+            Err(error @ StorageError::NoSpace { .. }) => {
+                tracing::warn!(
+                    table = store.name(), %error,
+                    "a table is truncated whose rows in memory cannot be written: a snapshot is without them"
+                );
+                Ok(false)
+            }
+            flushed => flushed.map(|()| true),
+        }
+    }
+
+    /// Removes the SSTables of a table whose last memtables cannot be flushed. Before that, the log
+    /// records that it has nothing to say about the rows in SSTables: otherwise a start could
+    /// replay such a row whose deletion only an SSTable had.
+    async fn remove_flushed(
+        cut: &Arc<Self>,
+        engine: &Arc<Engine>,
+        store: &Arc<TableStore>,
+    ) -> Result<(), StorageError> {
+        if let Some(flushed) = Self::flushed(store)
+            && let Some(recorded) = record_purged(engine, store, flushed)?
+        {
+            engine.log.wait_durable(recorded).await?;
+        }
+        let cut = Arc::clone(cut);
+        in_background(engine, store, move |engine, _| cut.remove_sstables(engine)).await
+    }
+
+    /// Up to here SSTables have every row of the table that the log has. None: the log has nothing
+    /// of the memtables that wait for their flush.
+    fn flushed(store: &TableStore) -> Option<LogPosition> {
+        let view = store.view();
+        let waiting = view.flushing.iter().flat_map(|set| &set.memtables);
+        let first = waiting.filter_map(|memtable| memtable.log_range()).map(|range| range.first).min()?;
+        Some(LogPosition { offset: first.offset.saturating_sub(1), ..first })
+    }
+
     /// Removes the SSTables from before the cut, and then the memtables that are not flushed: a
-    /// reader never finds rows without what deletes them. The entries of indexes go before the
-    /// rows.
+    /// reader never finds rows without what deletes them.
     fn remove(&self, engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
         let in_order = crate::flush::in_order(store);
+        self.remove_sstables(engine)?;
+        if let Some(frozen) = &self.frozen {
+            crate::flush::discard(engine, store, Some(frozen), &in_order);
+        }
+        Ok(())
+    }
+
+    /// Removes the SSTables from before the cut. The entries of indexes go before the rows.
+    fn remove_sstables(&self, engine: &Engine) -> Result<(), StorageError> {
         for (store, number) in &self.stores {
             crate::files::remove(engine, store, |changes, sstable| {
                 changes.cuts.is_before(*number, sstable.descriptor().id)
             })?;
-        }
-        if let Some(frozen) = &self.frozen {
-            crate::flush::discard(engine, store, Some(frozen), &in_order);
         }
         Ok(())
     }
@@ -173,36 +204,6 @@ impl Drop for Cut {
             store.changes().cuts.end(*number);
         }
         self.engine.compactor.wake();
-    }
-}
-
-/// Room on a full device that the removal of the SSTables needs, kept from before anything is
-/// recorded until just before the removal begins. Otherwise the removal could be refused when rows
-/// that only memory and log have are given up already: after a restart part of the table would be
-/// gone. Dropping it gives the room back, also where the truncation ends with an error.
-struct Room {
-    env: Env,
-    path: PathBuf,
-}
-
-impl Room {
-    fn keep(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<Self, StorageError> {
-        let directory = store.directories.first().expect("a table has a directory");
-        let room = Self { env: engine.env.clone(), path: directory.join(ROOM_FILE) };
-        let written = room.env.disk.create(&room.path).and_then(|mut file| {
-            file.write_all(&[0; ROOM_BYTES])?;
-            file.sync_data()
-        });
-        written.map_err(|error| StorageError::io(&room.path, &error))?;
-        Ok(room)
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        if let Err(error) = self.env.disk.remove_file(&self.path) {
-            tracing::debug!(path = %self.path.display(), %error, "room on a full device is not given back");
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use types::DecoratedKey;
 
 use super::common::{int, keyspace};
 use super::restart::{NAMES, mutation, open, options};
+use super::truncating::keys;
 use crate::schema_change::Changed;
 use crate::{Engine, EngineOptions, StorageError, TableStore, schema_change, snapshot, truncate, write};
 
@@ -204,6 +205,75 @@ fn truncate_frees_a_full_device() {
         assert!(engine.table_by_name("restart", "t").is_some_and(|store| store.view().memtable_size() == 0));
         assert!(engine.table_by_name("restart", "u").is_some_and(|store| store.view().memtable_size() > 0));
     }
+}
+
+/// A device without room for SSTables. It has a row in an SSTable whose deletion is in memory and
+/// in the log alone, and some rows beside it.
+fn full_with_a_deletion(seed: u64) -> Node {
+    let node = Node::open(seed, false);
+    for k in [DELETED, 1] {
+        node.engine.apply(&[node.row("t", k)]).expect("room");
+    }
+    node.flush_all();
+    let mut deletion = PartitionUpdate::new(node.store("t").table(), DecoratedKey::new(int(DELETED)));
+    deletion.deletion = rows::DeletionTime::new(2, node.engine.env.clock.now_seconds());
+    node.engine.apply(&[Mutation::of(deletion), node.row("t", 2)]).expect("room");
+    let refused = Fault { times: u64::MAX, errno: ENOSPC, ..Fault::next(Op::Write, "-Data.db") };
+    node.sim.disk().inject(refused);
+    node.sim.block_on(node.engine.log.sync()).expect("a sound disk syncs");
+    node
+}
+
+/// The key of the row that [`full_with_a_deletion`] deletes.
+const DELETED: i32 = -1;
+
+/// The keys of `t` after a power cut and a start with room on the device.
+fn keys_after_power_cut(node: Node) -> Vec<i32> {
+    let Node { sim, engine } = node;
+    drop(engine);
+    sim.power_cut();
+    sim.disk().heal();
+    sim.disk().set_capacity(None);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    let node = Node { sim, engine };
+    keys(&node, &node.store("t"))
+}
+
+/// A removal that the disk refuses for another reason than its lack of room: the table has all of
+/// its rows, also after a start, and none that was deleted.
+#[test]
+fn a_removal_that_fails_on_a_full_device_leaves_the_table() {
+    let node = full_with_a_deletion(6);
+    let store = node.store("t");
+    node.sim.disk().inject(Fault { times: u64::MAX, ..Fault::next(Op::Create, "_txn_") });
+    let truncated = node.sim.block_on(truncate::truncate(&node.engine, &store));
+    assert!(matches!(truncated, Err(StorageError::Io { .. })), "{truncated:?}");
+    let before = keys(&node, &store);
+    drop(store);
+    assert_eq!((before, keys_after_power_cut(node)), (vec![1, 2], vec![1, 2]));
+}
+
+/// The power goes at each step of a truncation on a full device: no row comes back that was
+/// deleted.
+#[test]
+fn a_truncation_cut_off_on_a_full_device_brings_no_row_back() {
+    let (mut kept, mut cleared) = (0, 0);
+    for operations in 0.. {
+        let node = full_with_a_deletion(7);
+        let store = node.store("t");
+        node.sim.disk().power_cut_after(operations);
+        let done = node.sim.block_on(truncate::truncate(&node.engine, &store)).is_ok();
+        drop(store);
+        let keys = keys_after_power_cut(node);
+        // all rows, those that were never flushed, or none
+        assert!([&[1, 2][..], &[2], &[]].contains(&keys.as_slice()), "{operations} operations leave {keys:?}");
+        *if keys.is_empty() { &mut cleared } else { &mut kept } += 1;
+        if done {
+            assert!(keys.is_empty(), "an acknowledged truncation holds");
+            break;
+        }
+    }
+    assert!(kept > 3 && cleared > 0, "{kept} tables kept their rows, {cleared} did not");
 }
 
 #[test]

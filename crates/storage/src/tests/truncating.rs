@@ -47,7 +47,7 @@ fn flush(node: &Node, store: &Arc<TableStore>) {
 }
 
 /// The keys of a table's partitions that hold rows, ascending.
-fn keys(node: &Node, store: &Arc<TableStore>) -> Vec<i32> {
+pub(super) fn keys(node: &Node, store: &Arc<TableStore>) -> Vec<i32> {
     let mut stream = crate::read::read_all(store, node.engine.env.clock.now_seconds()).expect("read");
     let mut live = LiveRows::new(stream.as_mut(), store.table(), 1, TombstoneLimits::NONE);
     let mut keys = Vec::new();

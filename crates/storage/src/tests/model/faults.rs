@@ -5,7 +5,8 @@
 //! right; writes are refused once the commit log has failed; healed, the engine flushes and
 //! compacts again; a compaction, failed or not, changes no answer. Descriptors run out, operations
 //! take seconds, tables are truncated and altered meanwhile (`whole_table`). A truncation that
-//! failed shows every row in this life, and after a restart all or none of them. So does a DROP
+//! failed shows every row in this life, and after a restart all or none of them; on a device that
+//! is full it may also show a part until it is repeated (`truncate` says which). So does a DROP
 //! whose record did not become durable; healed, the files of dropped tables go. A write that failed
 //! is of unknown fate: visible in this life once applied, and after a restart there or not, in the
 //! order of writing. An import that failed shows nothing in this life, and after a restart all or
@@ -63,6 +64,11 @@ struct Faulty {
     limbo: Vec<Op>,
     /// A fault of the disk was injected in this life.
     has_failed: bool,
+    /// Writes may have been refused for lack of room since the disk was sound last.
+    may_be_full: bool,
+    /// A truncation failed on a full device and may have left a part of the rows. The next start
+    /// repeats it.
+    is_part_truncated: bool,
     /// The power is to go in this life.
     power_goes: bool,
     /// Imports that failed: they may count after a restart, each as a whole.
@@ -92,23 +98,31 @@ impl Faulty {
                 times: 1 + dice.below(3),
                 duration: std::time::Duration::from_millis(dice.below(8_000)),
             }),
-            0 => disk.set_capacity(Some(dice.below(1 << 20))),
-            1 => disk.set_capacity(Some((512 << 10) + dice.below(512 << 10))),
+            kind @ 0..=1 => {
+                self.may_be_full = true;
+                let least = kind << 19;
+                disk.set_capacity(Some(least + dice.below((1 << 20) - least)));
+            }
             2 => {
                 disk.power_cut_after(dice.below(80));
                 self.power_goes = true;
             }
-            _ => disk.inject(Fault {
-                op: OPERATIONS[dice.below(OPERATIONS.len() as u64) as usize],
-                path: PATHS[dice.below(PATHS.len() as u64) as usize].to_owned(),
-                skip: dice.below(6),
-                times: 1 + dice.below(3),
-                errno: if dice.chance(70) { EIO } else { ENOSPC },
-            }),
+            _ => {
+                let fault = Fault {
+                    op: OPERATIONS[dice.below(OPERATIONS.len() as u64) as usize],
+                    path: PATHS[dice.below(PATHS.len() as u64) as usize].to_owned(),
+                    skip: dice.below(6),
+                    times: 1 + dice.below(3),
+                    errno: if dice.chance(70) { EIO } else { ENOSPC },
+                };
+                self.may_be_full |= fault.errno == ENOSPC;
+                disk.inject(fault);
+            }
         }
     }
 
-    fn heal(&self) {
+    fn heal(&mut self) {
+        self.may_be_full = false;
         self.model.sim.disk().heal();
         self.model.sim.disk().set_capacity(None);
     }
@@ -178,7 +192,8 @@ impl Faulty {
         for _ in 0..20 + self.model.dice.below(120) {
             let store = self.model.store(engine);
             match self.model.dice.below(36) {
-                32 => self.truncate(engine),
+                32 if !self.truncate(engine) => return,
+                32 => {}
                 33 if !self.create_again(engine) => return,
                 33 => {}
                 // what it shows is the same, done or not
@@ -218,12 +233,13 @@ impl Faulty {
     }
 
     /// Truncates on a disk that fails. A truncation that fails changes nothing before the next
-    /// start; the next start shows all rows or none.
-    fn truncate(&mut self, engine: &Arc<Engine>) {
+    /// start; the next start shows all rows or none. Where the device is full it may have removed
+    /// the SSTables and not the rows in memory: false then, and this life ends.
+    fn truncate(&mut self, engine: &Arc<Engine>) -> bool {
         let is_perhaps = |op: &Op| matches!(op, Op::PerhapsTruncate);
         // each truncation that failed doubles the histories
         if self.model.histories[0].iter().filter(|op| is_perhaps(op)).count() > 2 {
-            return;
+            return true;
         }
         let tried = std::mem::take(&mut self.tried);
         self.model.sources.retain(|source| !tried.contains(&source.directory));
@@ -234,9 +250,23 @@ impl Faulty {
                 self.limbo.clear();
                 Op::Truncate
             }
+            Err(_) if self.may_be_full && !self.shows_all(engine) => {
+                self.is_part_truncated = true;
+                return false;
+            }
             Err(_) => Op::PerhapsTruncate,
         };
         self.model.histories.iter_mut().for_each(|history| history.push(op.clone()));
+        true
+    }
+
+    /// Whether a read succeeds and finds all rows of this life.
+    fn shows_all(&self, engine: &Engine) -> bool {
+        let command = self.model.command(engine, PartitionRange::all(), Slices::all(), false);
+        let Ok(found) = self.model.read(engine, &command) else { return false };
+        let content = found.into_iter().map(|(k, s, rows)| (k, Partition { s, rows: rows.into_iter().collect() }));
+        let (content, now) = (content.collect::<BTreeMap<_, _>>(), self.model.now());
+        self.in_memory().iter().any(|history| Model::expected(history, now) == content)
     }
 
     /// Drops the table and creates it again on a disk that fails. False: there is no table in this
@@ -296,6 +326,11 @@ impl Faulty {
     /// After a restart: all writes that were acknowledged, a prefix of those in limbo, and each
     /// import that failed or nothing of it.
     fn check_after_restart(&mut self, engine: &Arc<Engine>) {
+        if std::mem::take(&mut self.is_part_truncated) {
+            self.model.truncate(engine).expect("a sound disk truncates");
+            self.model.forget();
+            (self.limbo, self.perhaps) = Default::default();
+        }
         self.settle_truncations();
         for group in std::mem::take(&mut self.perhaps) {
             let with = |history: &Vec<Op>| history.iter().chain(&group).cloned().collect();
@@ -382,6 +417,8 @@ fn run_faulty(seed: u64, lives: usize) -> (u64, u64) {
         model: Model::new(seed),
         limbo: Vec::new(),
         has_failed: false,
+        may_be_full: false,
+        is_part_truncated: false,
         power_goes: false,
         perhaps: Vec::new(),
         tried: Vec::new(),
