@@ -27,7 +27,8 @@ pub use select::*;
 pub use term::*;
 pub use types::*;
 
-/// A byte offset in the text of the statement; [`Pos::line_column`] makes Cassandra's `line L:C` of it.
+/// A byte offset in the text of the statement; [`Pos::line_column`] makes Cassandra's `line L:C` of
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Pos(pub u32);
 

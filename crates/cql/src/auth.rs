@@ -1,11 +1,14 @@
-//! Who may do what: roles, their permissions, and the checks before a statement is executed.
+//! Roles, their permissions, and the checks before a statement is executed.
 //!
-//! [`Roles`] is a snapshot of the tables of `system_auth`, made anew after each write to them; of it [`Access`] is what one user may do,
-//! his inherited roles merged. A check is decided from an `Access`: no table is read for it. Where nobody has to log in there is
-//! no `Access`, and all that is left of a check is looking whether there is one.
+//! [`Roles`] is a snapshot of the tables of `system_auth`, made anew after each write to them; of
+//! it [`Access`] is what one user may do, his inherited roles merged. A check is decided from an
+//! `Access`: no table is read for it. Where nobody has to log in there is no `Access`, and all that
+//! is left of a check is looking whether there is one.
 //!
-//! Where the snapshot comes from and how passwords are hashed is the server's matter ([`crate::Coordinator`]).
-//! Must agree with: `org.apache.cassandra.auth` and the checks of `org.apache.cassandra.service.ClientState`.
+//! Where the snapshot comes from and how passwords are hashed is the server's matter
+//! ([`crate::Coordinator`]).
+//! Must agree with: `org.apache.cassandra.auth` and the checks of
+//! `org.apache.cassandra.service.ClientState`.
 
 mod access;
 mod named;

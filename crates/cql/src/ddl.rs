@@ -1,12 +1,12 @@
 //! Statements that change the schema: keyspaces, tables, user types.
 //!
-//! A change is a pure function: statement, schema and a [`DdlContext`] in; a new schema and what clients are told of it
-//! out, or `None` where there is nothing to change (`IF NOT EXISTS`). Nothing is stored here: the coordinator gives the
-//! function its turn, stores the difference and publishes the result. New views, functions, triggers, indexes by class are
-//! refused by name.
+//! A change is a pure function: statement, schema and a [`DdlContext`] in; a new schema and what
+//! clients are told of it out, or `None` where there is nothing to change (`IF NOT EXISTS`).
+//! Nothing is stored here: the coordinator gives the function its turn, stores the difference and
+//! publishes the result. New views, functions, triggers, indexes by class are refused by name.
 //!
-//! Must agree with: `org.apache.cassandra.cql3.statements.schema` and the checks of `ClientState`, in their order and in
-//! their words.
+//! Must agree with: `org.apache.cassandra.cql3.statements.schema` and the checks of `ClientState`,
+//! in their order and in their words.
 
 mod alter_table;
 mod compact;
@@ -39,7 +39,7 @@ use crate::functions::user_functions_are_refused;
 use crate::guardrails::Guardrails;
 use crate::result::{SchemaChangeKind, SchemaEvent, SchemaTarget};
 
-/// What a change needs besides statement and schema.
+/// The inputs of a schema change besides the statement and the schema.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DdlContext {
     /// The keyspace of the connection.
@@ -50,9 +50,11 @@ pub struct DdlContext {
     pub new_table_id: TableId,
     /// The datacenters that have nodes.
     pub datacenters: Vec<String>,
-    /// The implementation of indexes for which none is named (`default_secondary_index`); None: one must be.
+    /// The implementation of indexes for which none is named (`default_secondary_index`); None: one
+    /// must be.
     pub default_index: Option<String>,
-    /// What a table gets that is created without `compaction`, as it is stored.
+    /// The compaction parameters, as they are stored, of a table that is created without
+    /// `compaction`.
     pub default_compaction: Arc<BTreeMap<String, String>>,
     /// A schema that was is read again: what clients can create no more is let through.
     pub restoring: bool,
@@ -69,7 +71,7 @@ impl DdlContext {
     }
 }
 
-/// What the node's configuration says about changes of the schema.
+/// The keys of the node's configuration that allow or refuse changes of the schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Switches {
     /// drop_compact_storage_enabled
@@ -101,8 +103,8 @@ pub fn is_ddl(statement: &Statement<'_>) -> bool {
     )
 }
 
-/// The change that a statement asks for, as the coordinator takes it. The text is parsed again when its turn comes: a tree
-/// borrows from it.
+/// The change that a statement asks for, as the coordinator takes it. The text is parsed again when
+/// its turn comes: a tree borrows from it.
 pub fn change(query: Arc<str>, context: DdlContext) -> SchemaChange {
     SchemaChange {
         apply: Box::new(move |schema| {
@@ -153,7 +155,7 @@ fn alter_view(alter: &AlterView<'_>, context: &DdlContext, schema: &Schema) -> R
     }
 }
 
-/// What a statement that is parsed and not executed is about.
+/// The feature that a statement needs which is parsed and not executed; the refusal begins with it.
 fn unsupported(statement: &Statement<'_>) -> &'static str {
     match statement {
         Statement::CreateView(_) | Statement::AlterView(_) => "Materialized views are",
@@ -162,7 +164,7 @@ fn unsupported(statement: &Statement<'_>) -> &'static str {
     }
 }
 
-/// What is done to an object, in the words of Cassandra's `Permission`.
+/// The permission that a change of an object needs, by the name in Cassandra's `Permission`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Act {
     Create,
@@ -180,7 +182,7 @@ impl Act {
     }
 }
 
-/// What a change is about. Named in refusals as `DataResource.toString` does.
+/// The object that a change is of. Refusals name the object as `DataResource.toString` does.
 enum SchemaObject<'a> {
     Keyspace,
     AllTables,
@@ -246,7 +248,7 @@ fn event(change: SchemaChangeKind, target: SchemaTarget, keyspace: &str, name: &
     SchemaEvent { change, target, keyspace: keyspace.to_owned(), name: name.to_owned(), argument_types: Vec::new() }
 }
 
-/// What `schema` refuses, with the protocol's code.
+/// The error for clients, with the protocol's code, of a change that `schema` refuses.
 fn refused(error: SchemaError) -> CqlError {
     match error {
         SchemaError::Syntax(message) => CqlError::Syntax(message),

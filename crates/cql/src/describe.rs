@@ -1,11 +1,11 @@
 //! DESCRIBE: the schema as rows of CREATE statements, and lists of what exists.
 //!
-//! The elements of an answer are counted from the start of the statement: a page's state is the number of the next one and
-//! the version of the schema, since after a change the numbers mean something else. The texts themselves are made in
-//! `schema::describe`.
+//! The elements of an answer are counted from the start of the statement: a page's state is the
+//! number of the next one and the version of the schema, since after a change the numbers mean
+//! something else. The texts themselves are made in `schema::describe`.
 //!
-//! Must agree with: `org.apache.cassandra.cql3.statements.DescribeStatement`; the columns are those of protocol v5 drivers
-//! and cqlsh.
+//! Must agree with: `org.apache.cassandra.cql3.statements.DescribeStatement`; the columns are those
+//! of protocol v5 drivers and cqlsh.
 
 mod elements;
 
@@ -20,7 +20,7 @@ use crate::error::CqlError;
 use crate::options::QueryOptions;
 use crate::result::{ColumnSpec, ResultMetadata, ResultSet};
 
-/// What the server says when pages of a DESCRIBE do not belong together.
+/// The refusal of a page of DESCRIBE whose paging state was made by another version of the schema.
 const SCHEMA_CHANGED: &str = "The schema has changed since the previous page of the DESCRIBE statement result. \
      Please retry the DESCRIBE statement.";
 

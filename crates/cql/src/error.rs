@@ -1,7 +1,8 @@
 //! Why a statement was refused or failed: Cassandra's error codes with what their bodies hold.
 //!
-//! The server turns a [`CqlError`] into an ERROR frame. Texts are those that Cassandra gives, because clients match on them.
-//! Native protocol specification §9; `org.apache.cassandra.exceptions`.
+//! The server turns a [`CqlError`] into an ERROR frame. Texts are those that Cassandra gives,
+//! because clients match on them. Native protocol specification §9;
+//! `org.apache.cassandra.exceptions`.
 
 use std::fmt;
 
@@ -58,8 +59,8 @@ pub enum CqlError {
     Config(String),
     /// 2400. `table` is empty when the keyspace is what exists.
     AlreadyExists { keyspace: String, table: String, message: String },
-    /// A read could not go on. [`ReadError::WouldBlock`] never leaves the coordinator; it turns the others into
-    /// [`CqlError::ReadFailure`], [`CqlError::ReadTimeout`] or [`CqlError::Server`].
+    /// A read could not go on. [`ReadError::WouldBlock`] never leaves the coordinator; it turns the
+    /// others into [`CqlError::ReadFailure`], [`CqlError::ReadTimeout`] or [`CqlError::Server`].
     Read(ReadError),
 }
 
@@ -69,7 +70,7 @@ impl CqlError {
         Self::Invalid(message.into())
     }
 
-    /// What is part of CQL and not yet of this program.
+    /// A refusal of a feature that CQL has and this program does not have yet.
     pub fn unsupported(feature: &str) -> Self {
         Self::Invalid(format!("{feature} not supported yet by this version of Helenus"))
     }

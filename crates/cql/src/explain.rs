@@ -1,12 +1,13 @@
 //! EXPLAIN and EXPLAIN ANALYZE: how a statement is carried out, and what it took.
 //!
 //! 1. The statement is prepared as it would be without the words.
-//! 2. It is executed on a coordinator of its own, [`Watching`], which writes down what is asked of it. For EXPLAIN nothing is read or
-//!    written: reads give nothing, and the node is asked what they would take. For ANALYZE everything is passed on to the node.
+//! 2. It is executed on a coordinator of its own, [`Watching`], which writes down what is asked of
+//!    it. For EXPLAIN nothing is read or written: reads give nothing, and the node is asked what
+//!    they would take. For ANALYZE everything is passed on to the node.
 //! 3. What was written down becomes lines ([`table`]), each with one figure.
 //!
-//! So what is told of is what is done: no second planner that could be of another opinion. A SELECT is explained for one page of the
-//! request's page size. The answer itself is not paged.
+//! So what is told of is what is done: no second planner that could be of another opinion. A SELECT
+//! is explained for one page of the request's page size. The answer itself is not paged.
 
 mod access;
 mod hints;
@@ -54,7 +55,7 @@ pub(crate) async fn execute<C: Explain>(
     Ok(Answer { result: CqlResult::Rows(lines.into_result(&plan.metadata)), warnings: answer.warnings })
 }
 
-/// What there is to tell.
+/// The inputs of the rows that EXPLAIN answers with.
 struct Told<'a> {
     seen: &'a Seen,
     answer: &'a Answer,

@@ -1,6 +1,8 @@
-//! Types among themselves: how well a value of one can be given to another, and the types of native names.
+//! Types among themselves: how well a value of one can be given to another, and the types of native
+//! names.
 //!
-//! Agrees with `org.apache.cassandra.cql3.AssignmentTestable` and `AbstractType.isValueCompatibleWith`.
+//! Agrees with `org.apache.cassandra.cql3.AssignmentTestable` and
+//! `AbstractType.isValueCompatibleWith`.
 
 use types::CqlType;
 

@@ -5,7 +5,8 @@
 //! A function takes serialized arguments and appends its serialized value, so that a call allocates
 //! nothing but what the function itself needs. No function panics, whatever bytes it is given.
 //!
-//! Agrees with `org.apache.cassandra.cql3.functions.{NativeFunctions,NativeScalarFunction,FunctionCall}`.
+//! Agrees with
+//! `org.apache.cassandra.cql3.functions.{NativeFunctions,NativeScalarFunction,FunctionCall}`.
 
 mod aggregates;
 mod arguments;

@@ -1,12 +1,13 @@
-//! Decoders of this crate that are not public, as functions over any bytes: for fuzz targets and the everyday tests over seeds
-//! and mutations of them.
+//! Decoders of this crate that are not public, as functions over any bytes: for fuzz targets and
+//! the everyday tests over seeds and mutations of them.
 
 use schema::ClusteringComparator;
 use types::CqlType;
 
 use crate::paging::PagingState;
 
-/// A paging state as a client sends it back: `u8` number of clustering columns, the state. What is read prints to what reads as the same.
+/// A paging state as a client sends it back: `u8` number of clustering columns, the state. What is
+/// read prints to what reads as the same.
 pub fn paging_state(data: &[u8]) {
     let Some((&columns, state)) = data.split_first() else { return };
     let types = [CqlType::Blob, CqlType::Int, CqlType::Text];

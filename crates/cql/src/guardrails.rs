@@ -4,7 +4,8 @@
 //! A check passes, adds a warning for the client, or refuses the request. Each group has a file:
 //! changes of the schema, reads, writes. A client without guardrails costs one look at an `Option`.
 //!
-//! Must agree with: `org.apache.cassandra.db.guardrails.Guardrails` and the places that ask it, texts included.
+//! Must agree with: `org.apache.cassandra.db.guardrails.Guardrails` and the places that ask it,
+//! texts included.
 
 mod query;
 mod schema;
@@ -35,7 +36,7 @@ pub struct Guardrails {
     pub write: WriteGuards,
 }
 
-/// What a guardrail says, to clients.
+/// The text of a guardrail's warning or refusal, as clients get it.
 fn worded(guard: &str, message: &str, reason: &str) -> String {
     let gap = match (reason.is_empty(), message.ends_with('.')) {
         (true, _) => "",

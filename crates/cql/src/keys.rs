@@ -1,7 +1,7 @@
 //! Serialized partition keys: composing, taking apart, limits.
 //!
-//! Agrees with `org.apache.cassandra.db.marshal.CompositeType.build`, `cql3.Validation.validateKey` and
-//! `db.ClusteringPrefix.validate`.
+//! Agrees with `org.apache.cassandra.db.marshal.CompositeType.build`, `cql3.Validation.validateKey`
+//! and `db.ClusteringPrefix.validate`.
 
 use bytes::Bytes;
 use smallvec::SmallVec;

@@ -1,12 +1,12 @@
 //! Text to tokens: one at a time, borrowed from the text, nothing allocated.
 //!
-//! A token is its kind and its byte range; the parser asks for the text of the few tokens whose text
-//! matters. The lexer is a position, so going back is copying a number.
+//! A token is its kind and its byte range; the parser asks for the text of the few tokens whose
+//! text matters. The lexer is a position, so going back is copying a number.
 //!
 //! Three things look alike and are told apart here, the longest form first:
 //! - an identifier, a keyword, a UUID beginning with a letter, an ISO duration (`P1Y`);
-//! - `-` alone, a negative number, a negative duration, `-NaN`, `-Infinity`, a `--` comment. So `a-1` is
-//!   two tokens, `a` and `-1`, and as in Cassandra not a subtraction;
+//! - `-` alone, a negative number, a negative duration, `-NaN`, `-Infinity`, a `--` comment. So
+//!   `a-1` is two tokens, `a` and `-1`, and as in Cassandra not a subtraction;
 //! - integer, float, duration (`1h30m`), blob (`0x…`), UUID, the integer before a range (`1..2`).
 //!
 //! Must agree with: Cassandra 5.0.8's `Lexer.g`. One leniency: a comment may end with the text.
@@ -83,7 +83,7 @@ pub(crate) enum Kind {
     MinusEq,
 }
 
-/// What the lexer cannot read.
+/// A byte or a literal that the lexer cannot read, with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LexError {
     pub pos: Pos,
@@ -123,8 +123,8 @@ impl<'a> Lexer<'a> {
         Ok(Token { kind, start: start as u32, end: self.at as u32 })
     }
 
-    /// The first byte after the blanks that follow, 0 at the end. Enough to see what the next token is not; a comment
-    /// begins with `-` or `/` here.
+    /// The first byte after the blanks that follow, 0 at the end. Enough to see what the next token
+    /// is not; a comment begins with `-` or `/` here.
     #[inline]
     pub fn next_byte(&self) -> u8 {
         let rest = &self.text.as_bytes()[self.at..];
@@ -240,7 +240,7 @@ fn scan_word(rest: &[u8]) -> (Kind, usize) {
     (keyword::classify(rest, length), length)
 }
 
-/// What begins with `-`; comments are already skipped.
+/// The token that begins with `-`; comments are already skipped.
 fn scan_minus(rest: &[u8], second: u8) -> (Kind, usize) {
     match second {
         b'0'..=b'9' => {

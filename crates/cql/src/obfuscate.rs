@@ -14,7 +14,7 @@ use crate::ast::Statement;
 use crate::lexer::{Keyword, Kind, Lexer};
 use crate::parse::parse;
 
-/// What stands in the place of a password.
+/// The text that replaces a password.
 const HIDDEN: &str = "*******";
 const PASSWORD: &str = "password";
 

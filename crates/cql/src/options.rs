@@ -1,7 +1,8 @@
 //! The options of a request, the state of a connection, and the limits of the configuration that
 //! statements need.
 //!
-//! Agrees with `org.apache.cassandra.cql3.QueryOptions` and the part of `service.ClientState` that statements need.
+//! Agrees with `org.apache.cassandra.cql3.QueryOptions` and the part of `service.ClientState` that
+//! statements need.
 
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 //! (`(int)x` against `(a, b)`), it tries and goes back. It copies a text only where the tree's text
 //! differs from the statement's: names in capitals, strings with doubled quotes.
 //!
-//! Invariants: the tree is never deeper than [`NESTING_MAX`] + [`LINKS_MAX`], so that whoever walks it
-//! (or drops it) may recurse; bind markers are numbered in the order of the text.
+//! Invariants: the tree is never deeper than [`NESTING_MAX`] + [`LINKS_MAX`], so that whoever walks
+//! it (or drops it) may recurse; bind markers are numbered in the order of the text.
 //!
 //! Must agree with: Cassandra 5.0.8's `Parser.g`.
 
@@ -40,16 +40,19 @@ pub use error::SyntaxError;
 use crate::ast::{BindMarker, Ident, Parsed, Pos};
 use crate::lexer::{Keyword, Kind, Lexer, Token};
 
-/// The longest statement in bytes: what the largest frame of the protocol can carry. Longer ones are refused.
+/// The longest statement in bytes: what the largest frame of the protocol can carry. Longer ones
+/// are refused.
 pub const STATEMENT_SIZE_MAX: usize = 256 << 20;
 
-/// How deep parentheses, collections, calls and types may stand in each other. Deeper ones are refused.
+/// How deep parentheses, collections, calls and types may stand in each other. Deeper ones are
+/// refused.
 pub const NESTING_MAX: u32 = 64;
 
 /// How many operators and selections (`a + b`, `a.b`, `a[b]`) one term may chain. More are refused.
 pub const LINKS_MAX: u32 = 256;
 
-/// How many bind markers a statement may have: the protocol counts them in 16 bits. More are refused.
+/// How many bind markers a statement may have: the protocol counts them in 16 bits. More are
+/// refused.
 pub const BIND_MARKERS_MAX: usize = 65535;
 
 /// Parses one statement, which may end with semicolons.

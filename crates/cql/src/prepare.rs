@@ -43,7 +43,7 @@ pub struct Prepared {
     pub(crate) plan: Plan,
 }
 
-/// What executing the statement does.
+/// The plan of a statement: which part of the crate executes it, and with which precomputed values.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // a plan is made once and not moved about
 pub(crate) enum Plan {

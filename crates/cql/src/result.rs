@@ -1,4 +1,4 @@
-//! What a statement answers, in a form that is one copy away from the wire.
+//! The answer of a statement, in a form that is one copy away from the wire.
 //!
 //! Native protocol specification §4.2.5; `org.apache.cassandra.cql3.ResultSet`.
 
@@ -32,7 +32,8 @@ pub struct ResultMetadata {
 pub struct ResultSet {
     /// Their columns.
     pub metadata: Arc<ResultMetadata>,
-    /// The rows as they stand on the wire: for each value an `[int]` length (-1: null) and its bytes.
+    /// The rows as they stand on the wire: for each value an `[int]` length (-1: null) and its
+    /// bytes.
     pub rows: Bytes,
     /// How many rows.
     pub row_count: u32,
@@ -40,7 +41,7 @@ pub struct ResultSet {
     pub paging_state: Option<Vec<u8>>,
 }
 
-/// What happened to a schema object.
+/// The kind of change of a schema object; the words of the protocol's SCHEMA_CHANGE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SchemaChangeKind {
     /// CREATED
@@ -66,10 +67,10 @@ pub enum SchemaTarget {
     Aggregate,
 }
 
-/// What clients are told of a schema change.
+/// A schema change as clients are told of it, in the answer and by an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SchemaEvent {
-    /// What happened.
+    /// Created, updated or dropped.
     pub change: SchemaChangeKind,
     /// To what sort of object.
     pub target: SchemaTarget,
@@ -81,7 +82,7 @@ pub struct SchemaEvent {
     pub argument_types: Vec<String>,
 }
 
-/// What a statement answers.
+/// The result that a statement answers with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CqlResult {
     /// Nothing.

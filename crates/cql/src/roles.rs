@@ -1,8 +1,12 @@
-//! Statements on roles and permissions. What they need to know stands in a snapshot ([`crate::auth::Roles`]); what they change are
-//! rows of `system_auth`, written by statements of CQL as Cassandra writes them ([`store`]), after which the snapshot follows.
+//! Statements on roles and permissions. What they need to know stands in a snapshot
+//! ([`crate::auth::Roles`]); what they change are rows of `system_auth`, written by statements of
+//! CQL as Cassandra writes them ([`store`]), after which the snapshot follows.
 //!
-//! Of each statement the steps are Cassandra's, in its order: may he (`authorize`), can it be (`validate`), do it (`execute`).
-//! Must agree with: `org.apache.cassandra.cql3.statements.{AuthenticationStatement,AuthorizationStatement}` and what inherits them.
+//! Of each statement the steps are Cassandra's, in its order: may he (`authorize`), can it be
+//! (`validate`), do it (`execute`).
+//! Must agree with:
+//! `org.apache.cassandra.cql3.statements.{AuthenticationStatement,AuthorizationStatement}` and what
+//! inherits them.
 
 mod alter;
 mod create;
@@ -26,7 +30,8 @@ use crate::error::CqlError;
 use crate::options::{ClientState, QueryOptions};
 use crate::result::{Answer, ColumnSpec, CqlResult, ResultMetadata, ResultSet};
 
-/// Who asks for what, of which roles.
+/// The request that a statement on roles belongs to: the user who asks, and the roles at that
+/// moment.
 pub(crate) struct Asking<'a, C> {
     coordinator: &'a C,
     options: &'a QueryOptions,
@@ -91,7 +96,8 @@ impl<C: Coordinator> Asking<'_, C> {
         })
     }
 
-    /// Who has not logged in learns nothing of roles.
+    /// The access of the user. A client that has not logged in is refused: it learns nothing of
+    /// roles.
     fn logged_in(&self) -> Result<&Access, CqlError> {
         let Some(access) = self.access else {
             return Err(unauthorized("You have to be logged in and not anonymous to perform this request"));

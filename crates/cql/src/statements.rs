@@ -11,8 +11,9 @@ use schema::{Schema, TableMetadata, system};
 
 use crate::error::CqlError;
 
-/// Refuses changes of a table that has dependents which would not follow: indexes by class, views, triggers. They are not kept up yet, and
-/// one that is stale would answer wrongly once Cassandra has the directory back. Indexes of legacy kind are kept up (`storage::index`).
+/// Refuses changes of a table that has dependents which would not follow: indexes by class, views,
+/// triggers. They are not kept up yet, and one that is stale would answer wrongly once Cassandra
+/// has the directory back. Indexes of legacy kind are kept up (`storage::index`).
 pub(crate) fn check_dependents(schema: &Schema, table: &TableMetadata) -> Result<(), CqlError> {
     if system::is_system_keyspace(&table.keyspace) {
         return Ok(());

@@ -1,7 +1,8 @@
 //! Terms: expressions whose value does not depend on a row. A term is prepared for a receiver,
 //! which determines its type, and evaluated with the bound values of a request.
 //!
-//! Agrees with `org.apache.cassandra.cql3.{Term,Constants,Lists,Sets,Maps,Tuples,UserTypes,Vectors,TypeCast}`.
+//! Agrees with
+//! `org.apache.cassandra.cql3.{Term,Constants,Lists,Sets,Maps,Tuples,UserTypes,Vectors,TypeCast}`.
 
 mod assign;
 mod call;

@@ -1,4 +1,5 @@
-//! Tests of statements as a whole: a node in memory, kept as simple as can be, and scripts run on it.
+//! Tests of statements as a whole: a node in memory, kept as simple as can be, and scripts run on
+//! it.
 
 mod answers;
 mod conditional;

@@ -1,7 +1,8 @@
-//! Bound values, and composite values in their serialized form: taking apart and putting together collections, tuples, vectors.
+//! Bound values, and composite values in their serialized form: taking apart and putting together
+//! collections, tuples, vectors.
 //!
-//! Agrees with `org.apache.cassandra.serializers.CollectionSerializer`, `db.marshal.TupleType`, `db.marshal.VectorType`;
-//! docs/formats/types.md §2.
+//! Agrees with `org.apache.cassandra.serializers.CollectionSerializer`, `db.marshal.TupleType`,
+//! `db.marshal.VectorType`; docs/formats/types.md §2.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,6 @@
-//! What a prepared statement costs when it is executed: no parsing, no look-up in the schema, and the same allocations however long
-//! its text is and however many tables there are. The coordinator here answers nothing and has no schema to give.
+//! The cost of executing a prepared statement: no parsing, no look-up in the schema, and the same
+//! allocations however long its text is and however many tables there are. The coordinator here
+//! answers nothing and has no schema to give.
 
 use std::future::Future;
 use std::pin::pin;
@@ -88,7 +89,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// What executing it allocates.
+/// The allocations of one execution.
 fn cost(text: &str, schema: &Arc<Schema>, values: &[BoundValue]) -> AllocationInfo {
     let mut prepared: Prepared = cql::prepare(text, None, schema).expect(text);
     // nothing to parse is left

@@ -1,14 +1,15 @@
 //! Disk: files and directories, with durability asked for explicitly.
 //!
 //! What a caller may rely on, here and in the simulator:
-//! - a write is durable only after [`WriteFile::sync_data`] returned `Ok`; a failed sync is final, the data must be written
-//!   again elsewhere (Linux forgets the dirty pages of a failed sync);
-//! - a created, renamed, linked or removed name is durable only after [`Disk::sync_dir`] of its directory;
+//! - a write is durable only after [`WriteFile::sync_data`] returned `Ok`; a failed sync is final,
+//!   the data must be written again elsewhere (Linux forgets the dirty pages of a failed sync);
+//! - a created, renamed, linked or removed name is durable only after [`Disk::sync_dir`] of its
+//!   directory;
 //! - rename within one directory is atomic;
 //! - a write that was not synced may survive a power cut in any subset of its 512-byte sectors.
 //!
-//! No file is mapped into memory: a sector that cannot be read would raise SIGBUS, which ends the process,
-//! and a page that is not in memory would stop the thread that touches it.
+//! No file is mapped into memory: a sector that cannot be read would raise SIGBUS, which ends the
+//! process, and a page that is not in memory would stop the thread that touches it.
 
 use std::io;
 use std::path::Path;
@@ -48,7 +49,8 @@ pub trait Disk: Send + Sync {
     fn list_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
     /// Whether a file or directory of that name exists.
     fn exists(&self, path: &Path) -> bool;
-    /// When a file was last written, milliseconds since 1970; 0: not known (the simulator keeps no times).
+    /// When a file was last written, milliseconds since 1970; 0: not known (the simulator keeps no
+    /// times).
     fn modified_millis(&self, _path: &Path) -> io::Result<u64> {
         Ok(0)
     }
@@ -58,19 +60,23 @@ pub trait Disk: Send + Sync {
     fn available_space(&self, path: &Path) -> io::Result<u64>;
     /// Size in bytes of the file system that holds `path`.
     fn total_space(&self, path: &Path) -> io::Result<u64>;
-    /// Takes the exclusive lock of a file, creating it; `WouldBlock` when somebody holds it. Released on drop or death.
+    /// Takes the exclusive lock of a file, creating it; `WouldBlock` when somebody holds it.
+    /// Released on drop or death.
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
-    /// The whole content of a file (also of `/proc` and `/sys`, whose lengths lie); `InvalidData` beyond `size_max` bytes.
+    /// The whole content of a file (also of `/proc` and `/sys`, whose lengths lie); `InvalidData`
+    /// beyond `size_max` bytes.
     fn read_all(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>>;
 
-    /// Creates a directory and those above it, and makes their names durable, also those that an earlier call created and failed to
-    /// sync. Directories above that we may not open (they are not ours, then) or that cannot be synced are passed over.
+    /// Creates a directory and those above it, and makes their names durable, also those that an
+    /// earlier call created and failed to sync. Directories above that we may not open (they are
+    /// not ours, then) or that cannot be synced are passed over.
     fn create_dir_durable(&self, path: &Path) -> io::Result<()> {
         self.create_dir_all(path)?;
         self.sync_above(path)
     }
 
-    /// The same, but `root`, which `path` lies in, is not created: `NotFound` where it is not there, also if it goes at this moment.
+    /// The same, but `root`, which `path` lies in, is not created: `NotFound` where it is not
+    /// there, also if it goes at this moment.
     fn create_dir_below(&self, root: &Path, path: &Path) -> io::Result<()> {
         if !path.starts_with(root) {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -103,7 +109,8 @@ pub trait Disk: Send + Sync {
         self.create(path)
     }
 
-    /// Replaces a small file as one durable step: a synced `<name>.tmp` renamed over it, then the directory synced.
+    /// Replaces a small file as one durable step: a synced `<name>.tmp` renamed over it, then the
+    /// directory synced.
     fn replace_file(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(".tmp");
@@ -139,15 +146,19 @@ pub trait ReadFile: Send + Sync {
         self.len() == 0
     }
 
-    /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before. May block on the device.
+    /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before. May block on the
+    /// device.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
-    /// As `read_at`, but never waits for the device: `false` when it would have to (the buffer's content is then undefined).
+    /// As `read_at`, but never waits for the device: `false` when it would have to (the buffer's
+    /// content is then undefined).
     fn read_at_nowait(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool>;
     /// The file is going to be read from front to back, once.
     fn advise_sequential(&self);
-    /// The range will be wanted soon: the kernel may fetch it meanwhile. Only a hint, and never waits.
+    /// The range will be wanted soon: the kernel may fetch it meanwhile. Only a hint, and never
+    /// waits.
     fn advise_wanted(&self, _offset: u64, _length: u64) {}
-    /// The range will not be wanted again soon: drop it from the kernel's cache (length 0 = to the end).
+    /// The range will not be wanted again soon: drop it from the kernel's cache (length 0 = to the
+    /// end).
     fn drop_cache(&self, offset: u64, length: u64);
 }
 
@@ -157,16 +168,17 @@ pub trait WriteFile: Send {
     fn write_all(&mut self, data: &[u8]) -> io::Result<()>;
     /// Writes at `offset`; the position stays.
     fn write_at(&mut self, data: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes all written data (and the length) durable. After an error nothing written since the last success may be relied on,
-    /// not even when a later call succeeds.
+    /// Makes all written data (and the length) durable. After an error nothing written since the
+    /// last success may be relied on, not even when a later call succeeds.
     fn sync_data(&mut self) -> io::Result<()>;
     /// Cuts or extends (with zeros) the file.
     fn set_len(&mut self, length: u64) -> io::Result<()>;
-    /// Reserves space up to `length`; the file is extended with zeros. Without support of the file system only the length changes.
+    /// Reserves space up to `length`; the file is extended with zeros. Without support of the file
+    /// system only the length changes.
     fn preallocate(&mut self, length: u64) -> io::Result<()>;
     /// Where the next `write_all` writes.
     fn position(&self) -> u64;
-    /// What was written will not be read soon: drop it from the kernel's cache (after a sync).
+    /// Drops the written bytes from the kernel's cache (after a sync): they will not be read soon.
     fn drop_cache(&mut self);
 }
 

@@ -1,12 +1,13 @@
 //! The only way to clock, disk, network, randomness and tasks, real and simulated.
 //!
-//! Everything else in Helenus receives an [`Env`] and names nothing of the outside by itself: no `std::fs`, no
-//! `Instant::now`, no `thread::spawn`, no socket, no random number (the workspace's `clippy.toml` refuses them and names the
-//! method of this crate to use instead). [`real::env`] is the machine; [`sim::Sim`] is a whole
-//! machine computed from a seed, whose disk forgets what was not synced when its power is cut.
+//! Everything else in Helenus receives an [`Env`] and names nothing of the outside by itself: no
+//! `std::fs`, no `Instant::now`, no `thread::spawn`, no socket, no random number (the workspace's
+//! `clippy.toml` refuses them and names the method of this crate to use instead). [`real::env`] is
+//! the machine; [`sim::Sim`] is a whole machine computed from a seed, whose disk forgets what was
+//! not synced when its power is cut.
 //!
-//! The traits are small and blocking on purpose: who must not block says so by calling [`ReadFile::read_at_nowait`] first,
-//! and hands what would block to [`Env::blocking`].
+//! The traits are small and blocking on purpose: who must not block says so by calling
+//! [`ReadFile::read_at_nowait`] first, and hands what would block to [`Env::blocking`].
 //!
 //! `unsafe` occurs once in the workspace: a call of the allocator in `real/heap.rs`.
 
@@ -84,8 +85,8 @@ impl Env {
         .await
     }
 
-    /// Runs `job` on the blocking pool and gives its result. [`QueueFull`] when the pool's queue is at its limit (or the
-    /// job was dropped because its machine was killed).
+    /// Runs `job` on the blocking pool and gives its result. [`QueueFull`] when the pool's queue is
+    /// at its limit (or the job was dropped because its machine was killed).
     pub async fn blocking<T: Send + 'static>(
         &self,
         name: &str,

@@ -19,21 +19,24 @@ pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> +
 
 /// A machine's network.
 pub trait Network: Send + Sync {
-    /// Listens on an address (port 0 = any free one). With `reuse_port` several listeners may share it, and the kernel spreads
-    /// connections among them. Call it within the runtime that will accept.
+    /// Listens on an address (port 0 = any free one). With `reuse_port` several listeners may share
+    /// it, and the kernel spreads connections among them. Call it within the runtime that will
+    /// accept.
     fn bind(&self, address: SocketAddr, reuse_port: bool) -> io::Result<Box<dyn Listener>>;
 
     /// Connects to a listener.
     fn connect(&self, address: SocketAddr) -> Connecting;
 
     /// The same, where the kernel ends the connection when the peer has acknowledged nothing for
-    /// `user_timeout` (TCP_USER_TIMEOUT); zero: the kernel's own time, which is a quarter of an hour.
+    /// `user_timeout` (TCP_USER_TIMEOUT); zero: the kernel's own time, which is a quarter of an
+    /// hour.
     fn connect_within(&self, address: SocketAddr, user_timeout: Duration) -> Connecting {
         let _ = user_timeout;
         self.connect(address)
     }
 
-    /// The addresses of a host. Blocks while name servers are asked. A simulated network has no names.
+    /// The addresses of a host. Blocks while name servers are asked. A simulated network has no
+    /// names.
     fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         match host.parse() {
             Ok(address) => Ok(vec![address]),
@@ -56,7 +59,8 @@ pub trait Listener: Send {
     }
 }
 
-/// An accepted connection that belongs to no thread's runtime yet, so that it can be handed to the one that has least to do.
+/// An accepted connection that belongs to no thread's runtime yet, so that it can be handed to the
+/// one that has least to do.
 pub trait Detached: Send {
     /// Makes it a connection of the calling thread's runtime.
     fn attach(self: Box<Self>) -> io::Result<Box<dyn Stream>>;

@@ -1,6 +1,7 @@
 //! A disk that is only read: every step that would change something is refused, whoever takes it.
 //!
-//! For serving directories that may not be touched. Making a directory that exists and syncing are no change and succeed.
+//! For serving directories that may not be touched. Making a directory that exists and syncing are
+//! no change and succeed.
 
 use std::io;
 use std::path::Path;

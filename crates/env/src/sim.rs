@@ -1,15 +1,18 @@
-//! Machines computed from a seed: the same seed and the same program give the same run, fault by fault.
+//! Machines computed from a seed: the same seed and the same program give the same run, fault by
+//! fault.
 //!
-//! Nothing runs by itself. The test's thread drives tasks, jobs and workers in an order drawn from the seed; time stands still
-//! until the test, or a wait, moves it. [`World`] is several machines over one network; [`Sim`] is one machine that is alone:
-//! its steps cost no time, and a call of its disk that takes long moves the time at once.
+//! Nothing runs by itself. The test's thread drives tasks, jobs and workers in an order drawn from
+//! the seed; time stands still until the test, or a wait, moves it. [`World`] is several machines
+//! over one network; [`Sim`] is one machine that is alone: its steps cost no time, and a call of
+//! its disk that takes long moves the time at once.
 //!
 //! A machine has successive *lives*, each with its own [`Env`]:
-//! - a kill ends the process: tasks, locks and timers are gone, and files keep all that was written;
+//! - a kill ends the process: tasks, locks and timers are gone, and files keep all that was
+//!   written;
 //! - a power cut ends the machine: files also lose what was not synced, see [`SimDisk`].
 //!
-//! Handles of an earlier life fail with an I/O error and change nothing. The trace digests all that happened; two runs of
-//! one seed must agree on it.
+//! Handles of an earlier life fail with an I/O error and change nothing. The trace digests all that
+//! happened; two runs of one seed must agree on it.
 
 mod clock;
 mod disk;
@@ -96,12 +99,14 @@ impl Sim {
         self.0.shift_wall_clock(0, micros);
     }
 
-    /// Whether the system has no thread left for another background task, until this is called again.
+    /// Whether the system has no thread left for another background task, until this is called
+    /// again.
     pub fn set_lack_of_threads(&self, lacks: bool) {
         self.0.set_lack_of_threads(0, lacks);
     }
 
-    /// Completes `future`, running steps and jobs between its polls, and moving time to the next timer when all wait.
+    /// Completes `future`, running steps and jobs between its polls, and moving time to the next
+    /// timer when all wait.
     ///
     /// # Panics
     /// When the future waits for something that nothing is going to do.
@@ -109,7 +114,8 @@ impl Sim {
         self.0.block_on(future)
     }
 
-    /// Ends the process: memory, tasks, locks and timers are gone; the disk keeps all that was written.
+    /// Ends the process: memory, tasks, locks and timers are gone; the disk keeps all that was
+    /// written.
     pub fn kill(&self) {
         self.0.kill(0);
     }

@@ -34,11 +34,11 @@ pub const LONG_THREADS_MAX: usize = 16;
 /// Long jobs waiting for a thread. At the limit [`Tasks::run_long`] refuses with [`QueueFull`].
 pub const LONG_QUEUE_MAX: usize = 1024;
 
-/// What the threads of long jobs add to their niceness: beside a worker that never rests one of
+/// The niceness that threads of long jobs add to their own: beside a worker that never rests one of
 /// them has a tenth of a core.
 pub const LONG_NICENESS: i32 = 10;
 
-/// What a background task wants after a step.
+/// The wish of a background task after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing to do until woken.
@@ -57,7 +57,7 @@ pub type Step = Box<dyn FnMut() -> Next + Send>;
 /// A part of a computation that is split.
 pub type Part<'a> = Box<dyn FnOnce() + Send + 'a>;
 
-/// What a local worker runs. Bound to its thread.
+/// The future that a local worker runs. Bound to its thread.
 pub type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Makes the future of a local worker, on the worker's thread.
@@ -118,7 +118,7 @@ pub trait Joinable: Send {
 #[derive(Clone)]
 pub struct Wake(Arc<dyn WakeTarget>);
 
-/// What a [`Wake`] wakes; its drop ends the task.
+/// The task that a [`Wake`] wakes; its drop ends the task.
 pub trait WakeTarget: Send + Sync {
     /// Makes the task run a step soon.
     fn wake(&self);

@@ -32,7 +32,7 @@ use crate::virtual_tables;
 
 /// The node, for one request.
 pub struct RequestCoordinator {
-    /// What all requests share.
+    /// The state that all requests share.
     pub services: Arc<Services>,
     /// Set when the request is traced.
     pub trace: Option<Arc<TraceSession>>,
@@ -40,13 +40,14 @@ pub struct RequestCoordinator {
     pub of_range: AtomicBool,
     /// The request was a conditional statement: set on the way.
     pub conditional: AtomicBool,
-    /// What its reads took.
+    /// Figures of the request's reads.
     pub figures: ReadFigures,
     /// Looks on at reads that writes do: EXPLAIN ANALYZE asked for it.
     pub observation: OnceLock<Observation>,
     /// The table that was read, while somebody samples.
     pub sampled: OnceLock<Arc<TableMetadata>>,
-    /// Whoever made it waits for the log in its place, where a write has to.
+    /// True: the caller waits for the commit log in the place of this request, where a write has
+    /// to.
     pub leaves_wait: bool,
     /// The write that it has left to wait for.
     pub unacknowledged: Mutex<Option<Acknowledgement>>,
@@ -90,7 +91,8 @@ impl RequestCoordinator {
         }
     }
 
-    /// What a client was told is in force when it has been told.
+    /// Puts changed roles in force before their statement is answered: a client may rely on what it
+    /// was told.
     async fn reload_roles(&self) -> Result<(), CqlError> {
         match &self.services.auth {
             Some(auth) => auth.reload().await,
@@ -114,7 +116,7 @@ impl RequestCoordinator {
         Ok(())
     }
 
-    /// What a read asks the node for.
+    /// The request to the node for a read.
     fn read_request(&self, commands: Vec<ReadCommand>) -> ReadRequest {
         let open = match is_virtual(&commands) {
             true => Some(virtual_tables::opener(&self.services)),
@@ -169,7 +171,7 @@ fn would_block(error: &CqlError) -> bool {
     matches!(error, CqlError::Read(ReadError::WouldBlock))
 }
 
-/// What a schema change's function answered when it gave no schema.
+/// The answer of a schema change's function that gave no schema.
 enum Refused {
     NothingToDo,
     Failed(CqlError),

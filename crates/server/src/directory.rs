@@ -41,7 +41,7 @@ pub struct Directories {
     pub schema: Option<Schema>,
 }
 
-/// What the command line says about directories.
+/// The options of the command line on directories.
 pub struct Told<'a> {
     /// `--data-dir`
     pub data_dir: &'a Path,

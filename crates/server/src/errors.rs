@@ -1,5 +1,5 @@
-//! What went wrong, as clients are told: [`CqlError`] to ERROR messages, and failures of the node
-//! to [`CqlError`].
+//! Errors as clients are told of them: [`CqlError`] to ERROR messages, and failures of the node to
+//! [`CqlError`].
 //!
 //! Agrees with `org.apache.cassandra.exceptions` and `ErrorMessage.java`; texts as Cassandra's
 //! where it has the case.

@@ -1,5 +1,5 @@
-//! What statements say of schema changes, what rows say that another node has written, and the
-//! cluster of other nodes, as the native protocol says it.
+//! Events of the native protocol: made of schema changes by statements, of schema rows that another
+//! node has written, and of changes in the cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

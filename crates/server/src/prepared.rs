@@ -55,7 +55,7 @@ impl Statement {
     }
 }
 
-/// What statements have that give no rows, shared by all of them.
+/// The metadata of statements that give no rows, shared by all of them.
 fn no_columns() -> Arc<response::ResultMetadata> {
     static NONE: OnceLock<Arc<response::ResultMetadata>> = OnceLock::new();
     Arc::clone(NONE.get_or_init(|| Arc::new(response::ResultMetadata::empty())))

@@ -1,5 +1,5 @@
-//! Who asks the admin port while a long replay of the commit log goes on gets an answer: from the
-//! first time that the storage tells of it.
+//! Answers of the admin port during a long replay of the commit log, from the first time that the
+//! storage tells of the replay.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use storage::commitlog::{OnReplay, ReplayProgress};
 
 use crate::ops::Ops;
 
-/// What is known of the replay. Dropping its last clone frees the port.
+/// The progress of the replay. Dropping its last clone frees the port.
 #[derive(Clone, Default)]
 pub(crate) struct ReplayWatch(Arc<Mutex<Watched>>);
 
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// What is answered to a GET.
+    /// The answer to a GET.
     async fn get(env: &Env, address: SocketAddr, path: &str) -> String {
         let mut stream = env.network.connect(address).await.expect("connected");
         let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");

@@ -50,7 +50,7 @@ impl CqlHandler {
     }
 }
 
-/// What is remembered of a connection.
+/// The state of a connection between its requests.
 pub struct Client {
     info: ConnectionInfo,
     state: RefCell<Rc<ClientState>>,
@@ -69,7 +69,7 @@ impl Client {
         Rc::clone(&self.state.borrow())
     }
 
-    /// What the user may do is what he may do now.
+    /// Works out the user's access again where the roles have changed since.
     fn follow(&self, auth: &Auth, user: &Arc<str>) {
         let current = auth.current();
         let mut seen = self.roles.borrow_mut();
@@ -444,8 +444,8 @@ fn text_of_id(services: &Services, id: &[u8]) -> String {
 }
 
 impl Running<'_> {
-    /// What a request executes, in words and without passwords, as logs may keep it: looked up
-    /// again, as it is seldom asked for.
+    /// The text of the statement that a request executes, without passwords, as logs may keep it:
+    /// looked up again, as it is seldom asked for.
     fn text_of(&self, request: &Request) -> String {
         let of_id = |id: &Bytes| text_of_id(self.services, id);
         match request {

@@ -44,7 +44,7 @@ use native::{EventHub, Server, ServerLimits, ServerOptions};
 /// past gc_grace. As in Cassandra.
 const COMPACTION_CHECK: Duration = Duration::from_secs(60);
 
-/// What a node is started with besides its configuration.
+/// The options of a start besides the configuration.
 pub struct StartOptions {
     /// Clock, disk, network, threads.
     pub env: Env,
@@ -76,7 +76,7 @@ pub struct StartOptions {
 
 /// A running node. Dropping it is like a kill of the process: nothing is flushed.
 pub struct RunningNode {
-    /// What its requests share.
+    /// The state that all requests share.
     pub services: Arc<Services>,
     server: Server,
     ops: Option<Ops>,

@@ -1,4 +1,5 @@
-//! What all requests share, on all workers: the node, prepared statements, events, limits, figures.
+//! State that all requests share, on all workers: the node, prepared statements, events, limits,
+//! figures.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,15 +15,16 @@ use crate::prepared::PreparedStatements;
 use crate::slow_log::SlowLog;
 use native::{ConnectionRegistry, EventHub};
 
-/// What all requests share.
+/// State that all requests share.
 pub struct Services {
     /// The node.
     pub node: Arc<Node>,
     /// The configuration it was started with.
     pub config: Config,
-    /// Who may do what; `None`: everybody everything.
+    /// Roles and permissions; `None`: clients need not log in and may do everything.
     pub auth: Option<Arc<Auth>>,
-    /// What a table gets that is created without `compaction`, as it is stored.
+    /// The compaction parameters, as they are stored, of a table that is created without
+    /// `compaction`.
     pub default_compaction: Arc<BTreeMap<String, String>>,
     /// Where clients are told of changes.
     pub events: Arc<EventHub>,
@@ -32,7 +34,7 @@ pub struct Services {
     pub results: Arc<ResultRoom>,
     /// Thresholds for statements.
     pub limits: cql::Limits,
-    /// What ordinary users may do.
+    /// The guardrails for users that are not superusers.
     pub guardrails: Arc<cql::guardrails::Guardrails>,
     /// Figures of requests.
     pub requests: RequestMetrics,
@@ -76,11 +78,11 @@ pub struct RequestMetrics {
     pub prepared_statements: Counter,
     /// Requests answered by an error.
     pub errors: Counter,
-    /// Of them: 0x1000.
+    /// Requests refused as UNAVAILABLE (error code 0x1000).
     pub unavailable: Counter,
-    /// Of them: 0x1100 and 0x1200.
+    /// Requests answered with WRITE_TIMEOUT or READ_TIMEOUT (error codes 0x1100 and 0x1200).
     pub timeouts: Counter,
-    /// Of them: 0x1300 and 0x1500.
+    /// Requests answered with READ_FAILURE or WRITE_FAILURE (error codes 0x1300 and 0x1500).
     pub failures: Counter,
 }
 

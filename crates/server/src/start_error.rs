@@ -13,7 +13,7 @@ use storage::StorageError;
 pub enum StartError {
     /// This address cannot be listened on: the port of clients, of other nodes or of the operator.
     Port(SocketAddr, io::Error),
-    /// What was found in the directory cannot be opened.
+    /// The content of the directory cannot be opened; why.
     Directory(String),
     /// The directory, the log, the schema or the identity.
     Node(NodeError),

@@ -26,7 +26,7 @@ use crate::{directories, index, opening, schema_tables, write};
 /// microsecond before.
 const CHANGE_STEP: i64 = 2;
 
-/// What a change did.
+/// The result of a change of the schema.
 pub struct Changed {
     /// The schema before.
     pub before: Arc<Schema>,
@@ -118,8 +118,8 @@ fn bring_about(
     Ok(Changed { before, schema, written, position, dropped })
 }
 
-/// What a change needs of the disk, opened before the change is stored. Directories of new tables
-/// stay where the change then fails.
+/// Tables that are opened before the change is stored, because opening them needs the disk and may
+/// fail. Directories of new tables stay where the change then fails.
 struct Prepared {
     /// Tables that are new.
     new: Vec<Arc<TableStore>>,

@@ -1,8 +1,10 @@
-//! A directory at rest in which one file is damaged: the server says so and names it, or every answer is right or an error. Half of the
-//! directories were left by a kill, so that their log has something to say.
+//! A directory at rest in which one file is damaged: the server says so and names it, or every
+//! answer is right or an error. Half of the directories were left by a kill, so that their log has
+//! something to say.
 //!
-//! Cassandra's formats have no checksum over the filter and the index of an SSTable: with damage there rows may not be found, here as there.
-//! `nodetool verify` has to tell, and such rounds are counted.
+//! Cassandra's formats have no checksum over the filter and the index of an SSTable: with damage
+//! there rows may not be found, here as there. `nodetool verify` has to tell, and such rounds are
+//! counted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -85,7 +87,7 @@ fn copy(from: &Path, to: &Path) -> Outcome {
     Ok(())
 }
 
-/// What was done to which file.
+/// A damage: the file, and a text for the report.
 struct Damage {
     file: PathBuf,
     text: String,
@@ -130,7 +132,7 @@ fn list(directory: &Path, files: &mut Vec<PathBuf>) -> Outcome {
     Ok(())
 }
 
-/// Who noticed the damage.
+/// The occasion on which the damage was noticed.
 enum Found {
     /// The start was refused, and the log names the file.
     AtStart,

@@ -1,4 +1,5 @@
-//! The client that changes the schema: tables made, given columns, dropped; one table filled and truncated.
+//! The client that changes the schema: tables made, given columns, dropped; one table filled and
+//! truncated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -72,7 +73,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Changes to the end, or until a statement fails: that is an error unless harm was done before.
+    /// Changes to the end, or until a statement fails: that is an error unless harm was done
+    /// before.
     pub async fn work(&mut self, session: &Session, harm: &Harm) -> Outcome {
         while !harm.ended.load(Ordering::Relaxed) {
             let change = self.any();
@@ -105,7 +107,8 @@ impl Builder {
         }
     }
 
-    /// Reads everything: it is what was acknowledged, with or without the statement that had no answer.
+    /// Reads everything: it is what was acknowledged, with or without the statement that had no
+    /// answer.
     pub async fn verify(&mut self, session: &Session) -> Outcome {
         let mut seen = State::default();
         let text = "SELECT table_name, column_name FROM system_schema.columns WHERE keyspace_name = 'observed'";

@@ -1,5 +1,6 @@
-//! A wall clock that jumps forwards and back by hours while the server works: no statement fails, each later write wins, what expires does so
-//! by the clock, and what was acknowledged is there after a kill.
+//! A wall clock that jumps forwards and back by hours while the server works: no statement fails,
+//! each later write wins, what expires does so by the clock, and what was acknowledged is there
+//! after a kill.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Clients that open connections and never log in, on a server with few file descriptors: whoever was
-//! there before writes on, through changes of the commit log's segment and through flushes, and new
-//! clients come in when the idle ones are gone.
+//! Clients that open connections and never log in, on a server with few file descriptors: whoever
+//! was there before writes on, through changes of the commit log's segment and through flushes, and
+//! new clients come in when the idle ones are gone.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,7 +1,9 @@
-//! A disk that fails while the server writes, flushes, compacts and reads. What was acknowledged is there afterwards, nothing else is; reads
-//! go on where they can; requests are answered or refused and do not hang; the process ends only where `commit_failure_policy: die` says so.
+//! A disk that fails while the server writes, flushes, compacts and reads. What was acknowledged is
+//! there afterwards, nothing else is; reads go on where they can; requests are answered or refused
+//! and do not hang; the process ends only where `commit_failure_policy: die` says so.
 //!
-//! A sync that fails takes what it should have kept with it: who believes a second one that succeeds has lost what he acknowledged.
+//! A sync that fails takes what it should have kept with it: who believes a second one that
+//! succeeds has lost what he acknowledged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +29,8 @@ const FAULT: Duration = Duration::from_millis(1500);
 /// Clients have their answers so soon after the fault; the server's own timeouts are below.
 const ANSWERED: Duration = Duration::from_secs(20);
 
-/// What fails, and whether it is the log: that follows `commit_failure_policy`.
+/// A failure of the disk. `of_log`: it strikes the commit log, which follows
+/// `commit_failure_policy`.
 struct Fault {
     name: &'static str,
     rule: Rule,

@@ -1,5 +1,6 @@
-//! Calls of the server that fail as the observer says: a library before libc (`preload.c`, built here with `cc`), and the file with the rules
-//! that both have open. What the server calls without libc (fallocate, preadv2 of cached pages) does not fail.
+//! Calls of the server that fail as the observer says: a library before libc (`preload.c`, built
+//! here with `cc`), and the file with the rules that both have open. What the server calls without
+//! libc (fallocate, preadv2 of cached pages) does not fail.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -24,7 +25,7 @@ const LOSE_AT: usize = 204;
 /// Input/output error.
 pub const EIO: i32 = 5;
 
-/// What fails.
+/// A rule for calls that fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The kind of call: open, read, write, sync, rename, unlink, mkdir.
@@ -61,7 +62,7 @@ impl Injection {
         Ok(Self { library, path, file })
     }
 
-    /// What the server is started with.
+    /// The environment variables that the server is started with.
     pub fn variables(&self) -> Vec<(&'static str, PathBuf)> {
         vec![("LD_PRELOAD", self.library.clone()), ("FAULTS_RULES", self.path.clone())]
     }
@@ -114,7 +115,8 @@ fn at(number: usize) -> u64 {
     (HEAD_SIZE + number * RULE_SIZE) as u64
 }
 
-/// Takes SSTables out of the kernel's cache, so that they are read from the disk again. Files may go meanwhile.
+/// Takes SSTables out of the kernel's cache, so that they are read from the disk again. Files may
+/// go meanwhile.
 pub fn drop_caches(directory: &Path) -> Outcome {
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
     for path in entries.flatten().map(|entry| entry.path()) {

@@ -1,4 +1,5 @@
-//! Kill -9 at random moments, under writers, a changing schema, flushes and compactions; now and then a second time while it starts.
+//! Kill -9 at random moments, under writers, a changing schema, flushes and compactions; now and
+//! then a second time while it starts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +45,8 @@ impl Observers {
         self.writers.iter().map(|writer| writer.acknowledged).sum::<u64>() + self.builder.acknowledged
     }
 
-    /// All write while `meanwhile` happens, which says so before it harms the server: an error before that is an error.
+    /// All write while `meanwhile` happens, which says so before it harms the server: an error
+    /// before that is an error.
     pub async fn work(
         &mut self,
         session: Session,
@@ -82,7 +84,8 @@ impl Observers {
         outcome.and(done)
     }
 
-    /// Each answer is what was acknowledged or an error: how many are errors. Nothing may be under way.
+    /// Each answer is what was acknowledged or an error: how many are errors. Nothing may be under
+    /// way.
     pub async fn right_or_refused(&self, session: &Session) -> Outcome<u32> {
         let mut refused = 0;
         for writer in &self.writers {
@@ -101,7 +104,8 @@ impl Observers {
     }
 }
 
-/// Settings that make files, segments and flushes many, and the log as one of its users might have it.
+/// Settings that make files, segments and flushes many, and the log as one of its users might have
+/// it.
 pub fn settings(random: &mut StdRng) -> Vec<String> {
     let mut sets = vec![
         "commitlog_segment_size=1MiB",

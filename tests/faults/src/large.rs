@@ -1,5 +1,6 @@
-//! Values up to the limit of frames, in versions 4 and 5 of the protocol: written, read, flushed, read again; what is over a limit is refused with
-//! a sentence that says both, and the connection lives on. Meanwhile small reads on other connections are timed.
+//! Values up to the limit of frames, in versions 4 and 5 of the protocol: written, read, flushed,
+//! read again; what is over a limit is refused with a sentence that says both, and the connection
+//! lives on. Meanwhile small reads on other connections are timed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::node::Node;
 use crate::report::Report;
 use crate::wire::{Answer, Wire};
 
-/// What a request has besides its value, at most.
+/// Bytes of a request besides its value, at most.
 const AROUND: usize = 1 << 10;
 /// Connections that read a small row, so that there is one on each worker.
 const PROBES: usize = 4;
@@ -21,7 +22,8 @@ const PROBE_EVERY: Duration = Duration::from_millis(2);
 /// Errors that tell the client that it is wrong.
 const INVALID: i32 = 0x2200;
 
-/// Values up to `limit_mib` MiB; those of `beside` MiB are written and read for so many seconds each beside small reads.
+/// Values up to `limit_mib` MiB; those of `beside` MiB are written and read for so many seconds
+/// each beside small reads.
 pub async fn run(
     program: &Path,
     place: &Path,

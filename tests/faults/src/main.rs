@@ -1,5 +1,6 @@
-//! An observer outside of the server. It writes through a real driver, keeps what was acknowledged, lets something go wrong, and reads
-//! everything back: nothing lost, nothing invented, nothing resurrected.
+//! An observer outside of the server. It writes through a real driver, keeps what was acknowledged,
+//! lets something go wrong, and reads everything back: nothing lost, nothing invented, nothing
+//! resurrected.
 //!
 //! - [`kill`]: kill -9 at random moments, while writing and while starting
 //! - [`bits`]: one damaged file in a directory at rest
@@ -40,7 +41,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// What a step ends with; the text says what is wrong.
+/// The result of a step; an error's text says what is wrong.
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 #[derive(Parser)]
@@ -49,7 +50,7 @@ struct Options {
     /// The server's binary; without it what HELENUS_BIN names.
     #[arg(long)]
     helenus: Option<PathBuf>,
-    /// What is random comes from it.
+    /// The seed of all random choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Work here and leave it there.

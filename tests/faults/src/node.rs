@@ -1,4 +1,5 @@
-//! The server as a child process on free ports: started, killed, stopped, asked by its own `nodetool`.
+//! The server as a child process on free ports: started, killed, stopped, asked by its own
+//! `nodetool`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -87,7 +88,8 @@ impl Node {
         Ok(())
     }
 
-    /// Waits for the line that says it is ready: how long that took. An error holds the end of the log.
+    /// Waits for the line that says it is ready: how long that took. An error holds the end of the
+    /// log.
     pub async fn ready(&mut self) -> Outcome<Duration> {
         let begun = Instant::now();
         let child = self.child.as_mut().ok_or("not started")?;
@@ -131,7 +133,7 @@ impl Node {
         if status.success() { Ok(()) } else { Err(format!("{status}: {}", self.log_end()).into()) }
     }
 
-    /// What it had in memory at most, MiB.
+    /// The most memory that the process has had so far, MiB.
     pub fn resident_most_mib(&self) -> Outcome<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id().ok_or("not started")?))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
@@ -143,7 +145,8 @@ impl Node {
         self.child.as_ref().and_then(Child::id)
     }
 
-    /// A session that tries nothing twice. A node alone agrees with itself on the schema; waiting for one that was killed would take a minute.
+    /// A session that tries nothing twice. A node alone agrees with itself on the schema; waiting
+    /// for one that was killed would take a minute.
     pub async fn session(&self) -> Outcome<Session> {
         let profile = ExecutionProfile::builder()
             .retry_policy(std::sync::Arc::new(FallthroughRetryPolicy))

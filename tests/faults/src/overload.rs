@@ -1,5 +1,6 @@
-//! More than the server can take: connections, requests, bytes, answers that nobody reads, lists without end. It stays below its memory,
-//! answers or refuses, and is well a second later. A probe asks for one row all the while.
+//! More than the server can take: connections, requests, bytes, answers that nobody reads, lists
+//! without end. It stays below its memory, answers or refuses, and is well a second later. A probe
+//! asks for one row all the while.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::node::Node;
 use crate::report::Report;
 use crate::wire::{ANSWER_MAX_TIME, Said, Wire};
 
-/// What the server may use.
+/// The memory that the server may use, MiB.
 const MEMORY_MIB: u64 = 256;
 /// A connection is tried so often: a listener's queue has an end.
 const CONNECT_TRIES: u32 = 5;
@@ -28,7 +29,7 @@ const WELL: Duration = Duration::from_millis(100);
 const WELL_AFTER: Duration = Duration::from_secs(1);
 const PROBE_EVERY: Duration = Duration::from_millis(50);
 
-/// What each connection of a load does.
+/// The behaviour of each connection of a load.
 #[derive(Clone, Copy, Debug)]
 enum Load {
     /// Writes a row, waits, writes the next.

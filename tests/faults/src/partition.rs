@@ -47,7 +47,7 @@ pub struct Row {
 pub struct Partition {
     /// The static column.
     pub fixed: Option<String>,
-    /// What has a clustering.
+    /// The rows by their clustering.
     pub rows: BTreeMap<i32, Row>,
 }
 

@@ -1,4 +1,4 @@
-//! What was right and what was wrong; the last line is `N passed, N failed`.
+//! The checks that passed and those that failed; the last line is `N passed, N failed`.
 
 use crate::Outcome;
 

@@ -1,4 +1,5 @@
-//! A device that is full: writes are refused, reads go on, nothing acknowledged is lost, and with room again all is as before.
+//! A device that is full: writes are refused, reads go on, nothing acknowledged is lost, and with
+//! room again all is as before.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! A directory that disappears while the server works, as a disk does that is unmounted, and comes back. Nothing is made anew in its place; what
-//! was acknowledged is there afterwards.
+//! A directory that disappears while the server works, as a disk does that is unmounted, and comes
+//! back. Nothing is made anew in its place; what was acknowledged is there afterwards.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

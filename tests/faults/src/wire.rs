@@ -1,4 +1,5 @@
-//! Versions 4 and 5 of the native protocol by hand: a client that asks without waiting, and need not read.
+//! Versions 4 and 5 of the native protocol by hand: a client that asks without waiting, and need
+//! not read.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const ANSWER_MAX: usize = 257 << 20;
 /// An answer that takes longer is none: longer than any timeout of the server.
 pub const ANSWER_MAX_TIME: Duration = Duration::from_secs(20);
 
-/// What came back.
+/// An answer of the server, or the end of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     /// A result of so many bytes.
@@ -64,7 +65,7 @@ struct Segments {
     decoder: SegmentDecoder,
     /// Read and not yet taken apart.
     read: BytesMut,
-    /// What segments held, in their order.
+    /// The content of segments that is not decoded yet, in their order.
     held: BytesMut,
 }
 

@@ -1,5 +1,6 @@
-//! One client: it writes one statement after the other, waits for each answer, and knows what has to be there. Of the last statement, whose
-//! answer may not have come, it does not know; what is read next decides, and then stays.
+//! One client: it writes one statement after the other, waits for each answer, and knows what has
+//! to be there. Of the last statement, whose answer may not have come, it does not know; what is
+//! read next decides, and then stays.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +13,8 @@ use scylla::value::Counter;
 use crate::Outcome;
 use crate::partition::{Action, Answer, NUMBERS, Partition, any_action, brief_answer, short_text, statement};
 
-/// A table for each way in which rows may be kept. What is deleted may go at once, so that nothing hides a resurrection.
+/// A table for each way in which rows may be kept. What is deleted may go at once, so that nothing
+/// hides a resurrection.
 const TABLES: [(&str, &str); 4] = [
     ("observed.unified", "compaction = {'class': 'UnifiedCompactionStrategy', 'min_sstable_size': '0B'}"),
     (
@@ -45,7 +47,7 @@ pub async fn create(session: &Session) -> Outcome {
     Ok(())
 }
 
-/// What those who write are told.
+/// Signals to the writers.
 #[derive(Default)]
 pub struct Harm {
     /// Something was done to the server: a statement may fail.
@@ -54,7 +56,7 @@ pub struct Harm {
     pub ended: AtomicBool,
 }
 
-/// What was asked for and has no answer yet.
+/// A statement that was sent and has no answer yet.
 #[derive(Clone, Debug)]
 enum Pending {
     /// Actions on the first or the second partition: all of them or none.
@@ -65,7 +67,7 @@ enum Pending {
     Decide,
 }
 
-/// What there is of a writer's.
+/// The rows of one writer.
 #[derive(Clone, Default)]
 struct State {
     partitions: [Partition; 2],
@@ -184,7 +186,8 @@ impl Writer {
         Ok(rows.rows::<Answer>()?.collect::<Result<_, _>>()?)
     }
 
-    /// Each answer is what was acknowledged or an error: how many are errors. Nothing may be under way.
+    /// Each answer is what was acknowledged or an error: how many are errors. Nothing may be under
+    /// way.
     pub async fn right_or_refused(&self, session: &Session) -> Outcome<u32> {
         let mut refused = 0;
         for which in 0..2 {
@@ -211,7 +214,8 @@ impl Writer {
         }
     }
 
-    /// Reads everything: it is what was acknowledged, with or without the statement that had no answer. That is decided by it.
+    /// Reads everything: it is what was acknowledged, with or without the statement that had no
+    /// answer. That is decided by it.
     pub async fn verify(&mut self, session: &Session) -> Outcome {
         let seen = [self.partition(session, 0).await?, self.partition(session, 1).await?];
         let counted = self.number::<Counter>(session, "counted").await?.map(|counter| counter.0);

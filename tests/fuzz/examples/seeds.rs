@@ -1,4 +1,5 @@
-//! Writes the seeds of all targets, and their regressions, as corpora of libFuzzer: `seeds DIRECTORY`.
+//! Writes the seeds of all targets, and their regressions, as corpora of libFuzzer: `seeds
+//! DIRECTORY`.
 
 #![allow(clippy::disallowed_methods)]
 

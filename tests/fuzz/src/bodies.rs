@@ -1,4 +1,5 @@
-//! The bodies of targets whose decoders are public. Those of private decoders stand in their crates, in modules named `fuzzing`.
+//! The bodies of targets whose decoders are public. Those of private decoders stand in their
+//! crates, in modules named `fuzzing`.
 
 pub mod hints;
 pub mod internode;
@@ -40,7 +41,8 @@ pub fn manifest(data: &[u8]) {
     let _ = storage::snapshot::time_of_manifest(data);
 }
 
-/// Names of types, as CQL and as class names: what is read prints to something that reads as the same.
+/// Names of types, as CQL and as class names: what is read prints to something that reads as the
+/// same.
 pub fn type_names(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = types::cql_name::parse(text, &|_| None);
@@ -50,8 +52,9 @@ pub fn type_names(data: &[u8]) {
     }
 }
 
-/// Values of any type: `u8` length of a type expression, the expression, `u8` length of a value, the value, another value.
-/// Files hold what was never validated: it is compared and printed all the same, and what is valid comes back from its text.
+/// Values of any type: `u8` length of a type expression, the expression, `u8` length of a value,
+/// the value, another value. Files hold what was never validated: it is compared and printed all
+/// the same, and what is valid comes back from its text.
 pub fn values(data: &[u8]) {
     let Some((length, rest)) = data.split_first() else { return };
     let (expression, rest) = rest.split_at(usize::from(*length).min(rest.len()));
@@ -71,7 +74,8 @@ pub fn values(data: &[u8]) {
     }
 }
 
-/// A transaction's log in the directory of two SSTables: what no record names stays, and an error removes nothing.
+/// A transaction's log in the directory of two SSTables: what no record names stays, and an error
+/// removes nothing.
 pub fn txn_log(data: &[u8]) {
     let sealed = sstable::txn_log::sealed(data);
     for log in [data, &sealed] {
@@ -120,7 +124,8 @@ pub fn request(data: &[u8]) {
     let _ = RequestEnvelope::decode(&header, &body);
 }
 
-/// A connection of version 5: segments, the envelopes in them, the requests in those. First byte: compressed or not.
+/// A connection of version 5: segments, the envelopes in them, the requests in those. First byte:
+/// compressed or not.
 pub fn segment(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let format = if first & 1 == 0 { SegmentFormat::Plain } else { SegmentFormat::Lz4 };

@@ -1,8 +1,9 @@
-//! Every decoder fed with any bytes. A [`Target`] is a decoder: a body that takes bytes and asserts what must hold, and seeds for it,
-//! made from the files of Cassandra in `testdata/fixtures`.
+//! Every decoder fed with any bytes. A [`Target`] is a decoder: a body that takes bytes and asserts
+//! what must hold, and seeds for it, made from the files of Cassandra in `testdata/fixtures`.
 //!
-//! `fuzz/` has a libFuzzer program for each target (`fuzz/run`), which calls [`run`]; `cargo test -p fuzzing` feeds each body its seeds, some
-//! thousands of [`mutate`]d ones and the inputs of `fuzz/regressions/<target>/`, within a limit of memory.
+//! `fuzz/` has a libFuzzer program for each target (`fuzz/run`), which calls [`run`]; `cargo test
+//! -p fuzzing` feeds each body its seeds, some thousands of [`mutate`]d ones and the inputs of
+//! `fuzz/regressions/<target>/`, within a limit of memory.
 
 #![allow(clippy::disallowed_methods)] // reads the fixtures, as any test may
 

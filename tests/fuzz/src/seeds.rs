@@ -1,4 +1,5 @@
-//! Small inputs that are read to the end, made from the fixtures each time: nothing of them is kept beside those.
+//! Small inputs that are read to the end, made from the fixtures each time: nothing of them is kept
+//! beside those.
 
 pub mod hints;
 pub mod internode;

@@ -1,5 +1,5 @@
-//! Each target's body over its seeds, over seeded mutations of them and over what once was a defect, within a limit of memory:
-//! an allocation by an untrusted length ends this process.
+//! Each target's body over its seeds, over seeded mutations of them and over what once was a
+//! defect, within a limit of memory: an allocation by an untrusted length ends this process.
 //!
 //! `HELENUS_SEEDS=a..b` takes other seeds; a failure prints the target, the seed and the input.
 

@@ -1,4 +1,5 @@
-//! Reading: by name, by slices from every position forwards and reversed, the newest N, whole partitions by pages.
+//! Reading: by name, by slices from every position forwards and reversed, the newest N, whole
+//! partitions by pages.
 
 use std::time::{Duration, Instant};
 
@@ -148,7 +149,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The last hundred names: reversed in the ascending table, a slice without start in the descending one.
+    /// The last hundred names: reversed in the ascending table, a slice without start in the
+    /// descending one.
     async fn newest(&self, report: &mut Report, width: u64) -> Outcome {
         let mut times = Vec::new();
         let want: Answer = (0..width).rev().take(CELLS as usize).map(|i| self.row(width, i)).collect();

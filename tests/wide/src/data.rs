@@ -1,8 +1,8 @@
 //! The data set: what each partition holds, from its width and an index alone.
 //!
-//! Cell `i` of a partition has the name of number `2 i` (so that odd numbers are names that are not there) in ten digits, and a
-//! value of 25 characters that depends on table, width and index. In the ascending table cell 0 comes first, in the
-//! descending table the last.
+//! Cell `i` of a partition has the name of number `2 i` (so that odd numbers are names that are not
+//! there) in ten digits, and a value of 25 characters that depends on table, width and index. In
+//! the ascending table cell 0 comes first, in the descending table the last.
 
 /// Widths of the partitions, in cells.
 pub const WIDTHS: [u64; 7] = [100, 1_200, 5_000, 10_000, 100_000, 1_000_000, 10_000_000];

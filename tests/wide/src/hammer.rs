@@ -1,7 +1,8 @@
 //! Writing until the server is killed, and reading back every row that it had acknowledged.
 //!
-//! A row is acknowledged when its answer has arrived. Rows whose answer did not arrive may be there or not. The file holds a
-//! line per acknowledged run of numbers, `first last` (both included), after a line with the run of the hammer.
+//! A row is acknowledged when its answer has arrived. Rows whose answer did not arrive may be there
+//! or not. The file holds a line per acknowledged run of numbers, `first last` (both included),
+//! after a line with the run of the hammer.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Writing: unlogged batches of one partition, many under way at once; every batch is acknowledged before the end.
+//! Writing: unlogged batches of one partition, many under way at once; every batch is acknowledged
+//! before the end.
 
 use std::sync::Arc;
 use std::time::Instant;

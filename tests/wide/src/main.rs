@@ -1,7 +1,7 @@
-//! The main job on real input: partitions of 100 to 10,000,000 cells loaded through a real driver, then queried by name, by
-//! slice from every position in both directions and by "newest N", each answer compared with the generator that made the
-//! data. `tests/wide/run` starts the server, flushes, compacts, kills and restarts around these verbs; a real Cassandra
-//! answers them too.
+//! The main job on real input: partitions of 100 to 10,000,000 cells loaded through a real driver,
+//! then queried by name, by slice from every position in both directions and by "newest N", each
+//! answer compared with the generator that made the data. `tests/wide/run` starts the server,
+//! flushes, compacts, kills and restarts around these verbs; a real Cassandra answers them too.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a client program beside the server
 
@@ -14,7 +14,7 @@ mod report;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 
-/// What a verb ends with; the message goes to standard error.
+/// The result of a verb; the message goes to standard error.
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 const USAGE: &str = "usage: wide VERB HOST:PORT ARG

@@ -1,7 +1,7 @@
 //! Roles, permissions, identities.
 //!
-//! Must agree with: Cassandra's rules `grant…`, `revoke…`, `list…`, `…RoleStatement`, `…UserStatement`,
-//! `…IdentityStatement`, `resource`, and `Permission`.
+//! Must agree with: Cassandra's rules `grant…`, `revoke…`, `list…`, `…RoleStatement`,
+//! `…UserStatement`, `…IdentityStatement`, `resource`, and `Permission`.
 
 use std::borrow::Cow;
 
@@ -154,7 +154,7 @@ pub enum Permission {
     SelectMasked,
 }
 
-/// What permissions are on.
+/// The resource that permissions are granted on.
 #[derive(Debug, Clone)]
 pub enum Resource<'a> {
     /// `ALL KEYSPACES`.

@@ -7,13 +7,13 @@ use super::{Ident, QualifiedName};
 /// `DESCRIBE … [WITH INTERNALS]`.
 #[derive(Debug, Clone)]
 pub struct Describe<'a> {
-    /// What is described.
+    /// The object that is described.
     pub target: DescribeTarget<'a>,
     /// `WITH INTERNALS`.
     pub with_internals: bool,
 }
 
-/// What is described.
+/// The object of a `DESCRIBE`.
 #[derive(Debug, Clone)]
 pub enum DescribeTarget<'a> {
     /// `CLUSTER`.

@@ -14,7 +14,7 @@ use super::{BindMarker, Ident, InValues, Operator, QualifiedName, Term, WhereCla
 pub struct Insert<'a> {
     /// The table.
     pub table: QualifiedName<'a>,
-    /// What is inserted.
+    /// The values: a list of them, or JSON.
     pub source: InsertSource<'a>,
     /// `IF NOT EXISTS`.
     pub if_not_exists: bool,
@@ -22,7 +22,7 @@ pub struct Insert<'a> {
     pub using: Using<'a>,
 }
 
-/// What an `INSERT` inserts.
+/// The values of an `INSERT`.
 #[derive(Debug, Clone)]
 pub enum InsertSource<'a> {
     /// `(a, b) VALUES (x, y)`. The two may differ in length.
@@ -79,11 +79,11 @@ pub struct Update<'a> {
 pub struct Assignment<'a> {
     /// The column.
     pub column: Ident<'a>,
-    /// What becomes of it.
+    /// The operation on the column.
     pub operation: AssignmentOperation<'a>,
 }
 
-/// What becomes of a column.
+/// An operation of `UPDATE` on one column.
 #[derive(Debug, Clone)]
 pub enum AssignmentOperation<'a> {
     /// `c = t`.
@@ -117,13 +117,13 @@ pub enum Condition<'a> {
 pub struct ColumnCondition<'a> {
     /// The column.
     pub column: Ident<'a>,
-    /// What of the column is compared.
+    /// The part of the column that is compared.
     pub part: ConditionPart<'a>,
     /// With what.
     pub test: ConditionTest<'a>,
 }
 
-/// What of a column a condition compares.
+/// The part of a column that a condition compares.
 #[derive(Debug, Clone)]
 pub enum ConditionPart<'a> {
     /// All of it.
@@ -146,7 +146,7 @@ pub enum ConditionTest<'a> {
 /// `DELETE … FROM table WHERE …`.
 #[derive(Debug, Clone)]
 pub struct Delete<'a> {
-    /// What is deleted; empty for whole rows.
+    /// The columns or parts of columns to delete; empty for whole rows.
     pub deletions: Vec<Deletion<'a>>,
     /// The table.
     pub table: QualifiedName<'a>,

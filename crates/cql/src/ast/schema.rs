@@ -1,4 +1,5 @@
-//! Statements that change the schema: keyspaces, tables, types, indexes, views, functions, triggers.
+//! Statements that change the schema: keyspaces, tables, types, indexes, views, functions,
+//! triggers.
 //!
 //! Must agree with: Cassandra's rules `create…Statement`, `alter…Statement`, `drop…Statement`,
 //! `property`, and `PropertyDefinitions`.
@@ -59,7 +60,7 @@ pub struct DropKeyspace<'a> {
 /// `DROP TABLE`, `DROP TYPE`, `DROP INDEX`, `DROP MATERIALIZED VIEW`.
 #[derive(Debug, Clone)]
 pub struct DropNamed<'a> {
-    /// What is dropped.
+    /// The name of the object to drop.
     pub name: QualifiedName<'a>,
     /// `IF EXISTS`.
     pub if_exists: bool,
@@ -131,11 +132,11 @@ pub struct AlterTable<'a> {
     pub name: QualifiedName<'a>,
     /// `IF EXISTS`.
     pub if_exists: bool,
-    /// What is altered.
+    /// The change of the table.
     pub alteration: TableAlteration<'a>,
 }
 
-/// What an `ALTER TABLE` does.
+/// The change that an `ALTER TABLE` makes.
 #[derive(Debug, Clone)]
 pub enum TableAlteration<'a> {
     /// `ALTER c TYPE t`: no longer allowed.
@@ -201,11 +202,11 @@ pub struct AlterType<'a> {
     pub name: QualifiedName<'a>,
     /// `IF EXISTS`.
     pub if_exists: bool,
-    /// What is altered.
+    /// The change of the type.
     pub alteration: TypeAlteration<'a>,
 }
 
-/// What an `ALTER TYPE` does.
+/// The change that an `ALTER TYPE` makes.
 #[derive(Debug, Clone)]
 pub enum TypeAlteration<'a> {
     /// `ALTER f TYPE t`: no longer allowed.
@@ -239,7 +240,7 @@ pub struct CreateIndex<'a> {
     pub custom: bool,
     /// The table.
     pub table: QualifiedName<'a>,
-    /// What is indexed; may be empty.
+    /// The indexed columns or parts of columns; may be empty.
     pub targets: Vec<IndexTarget<'a>>,
     /// `USING 'class'`.
     pub using: Option<Cow<'a, str>>,
@@ -348,7 +349,7 @@ pub struct CreateAggregate<'a> {
 /// `DROP FUNCTION` and `DROP AGGREGATE`.
 #[derive(Debug, Clone)]
 pub struct DropFunction<'a> {
-    /// What is dropped.
+    /// The name of the function or aggregate to drop.
     pub name: QualifiedName<'a>,
     /// `IF EXISTS`.
     pub if_exists: bool,

@@ -1,6 +1,7 @@
 //! `SELECT`: selectors, relations, ordering.
 //!
-//! Must agree with: Cassandra's `selectStatement` rule, `Selectable.Raw`, `Relation`, `Ordering.Raw`.
+//! Must agree with: Cassandra's `selectStatement` rule, `Selectable.Raw`, `Relation`,
+//! `Ordering.Raw`.
 
 use std::fmt;
 
@@ -35,7 +36,7 @@ pub struct Select<'a> {
 /// One selected thing with its alias.
 #[derive(Debug, Clone)]
 pub struct Selector<'a> {
-    /// What is selected.
+    /// The column, literal or expression that is selected.
     pub selectable: Selectable<'a>,
     /// `AS alias`.
     pub alias: Option<Ident<'a>>,
@@ -74,7 +75,8 @@ pub enum Selectable<'a> {
     List(Vec<Selectable<'a>>),
     /// `{a, b}`; `{}` too.
     Set(Vec<Selectable<'a>>),
-    /// `{a: b}`: a map or a user-defined type (then the keys are columns by form, fields by meaning).
+    /// `{a: b}`: a map or a user-defined type (then the keys are columns by form, fields by
+    /// meaning).
     MapOrUserType(Vec<(Selectable<'a>, Selectable<'a>)>),
     /// `-x`.
     Negation(Box<Selectable<'a>>),
@@ -82,7 +84,7 @@ pub enum Selectable<'a> {
     Operation(Box<Selectable<'a>>, Arithmetic, Box<Selectable<'a>>),
 }
 
-/// What of a cell is asked for besides its value.
+/// The attribute of a cell that is selected in the place of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CellAttribute {
     /// `writetime(x)`.
@@ -118,7 +120,7 @@ pub struct WhereClause<'a> {
 pub struct CustomIndexExpression<'a> {
     /// The index.
     pub index: QualifiedName<'a>,
-    /// What the index is asked.
+    /// The query, in the index's own language.
     pub value: Term<'a>,
 }
 
@@ -257,10 +259,10 @@ pub struct Ordering<'a> {
     pub descending: bool,
 }
 
-/// The name Cassandra gives to a result column without alias. Three things need the schema and are for
-/// the planner to put right: functions without keyspace are taken for native ones (`system.f`); a cast
-/// to the type its argument has already is named like the argument; the name of a user's function in
-/// the current keyspace.
+/// The name Cassandra gives to a result column without alias. Three things need the schema and are
+/// for the planner to put right: functions without keyspace are taken for native ones (`system.f`);
+/// a cast to the type its argument has already is named like the argument; the name of a user's
+/// function in the current keyspace.
 impl fmt::Display for Selectable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -122,7 +122,8 @@ pub struct BindMarker<'a> {
 /// `f(a, b)`. `token(…)` and `count(…)` are functions like any other here.
 #[derive(Debug, Clone)]
 pub struct FunctionCall<'a> {
-    /// The function; of the system if it has no keyspace and no such one is in the current keyspace.
+    /// The function; of the system if it has no keyspace and no such one is in the current
+    /// keyspace.
     pub name: QualifiedName<'a>,
     /// Its arguments.
     pub arguments: Vec<Term<'a>>,

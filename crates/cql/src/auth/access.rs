@@ -1,4 +1,5 @@
-//! What one user may do: his roles' permissions merged, found by keyspace and table without making a name.
+//! The permissions of one user: his roles' permissions merged, found by keyspace and table without
+//! making a name.
 //!
 //! Must agree with: `ClientState.ensurePermission` and `AuthenticatedUser`.
 
@@ -11,7 +12,7 @@ use super::{PermissionSet, Resource, Roles};
 use crate::ast::Permission;
 use crate::error::CqlError;
 
-/// What one user may do, as of one snapshot of the roles.
+/// The permissions of one user, as of one snapshot of the roles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Access {
     /// His role.

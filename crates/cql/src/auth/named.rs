@@ -19,7 +19,8 @@ pub(crate) fn check_applicable(statement: &Statement<'_>) -> Result<(), CqlError
     }
 }
 
-/// What a statement names, with the permissions of it that the resource can have.
+/// The resource that a GRANT or REVOKE names, with those of the named permissions that this kind of
+/// resource can have.
 pub(crate) fn applicable(
     change: &ChangePermissions<'_>,
     keyspace: Option<&str>,
@@ -52,7 +53,7 @@ pub(crate) fn permission_set(permissions: &Permissions) -> PermissionSet {
     }
 }
 
-/// What a statement names. `keyspace` is the connection's.
+/// The resource that a statement names. `keyspace` is the connection's.
 pub(crate) fn resource(named: &ast::Resource<'_>, keyspace: Option<&str>) -> Result<Resource, CqlError> {
     let text = |ident: &ast::Ident<'_>| ident.as_str().to_owned();
     Ok(match named {

@@ -79,17 +79,17 @@ impl PermissionSet {
         self.0 == 0
     }
 
-    /// Those of either.
+    /// The permissions that are in either set.
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those of both.
+    /// The permissions that are in both sets.
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Those of this one only.
+    /// The permissions that are in this set and not in `other`.
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }

@@ -1,14 +1,16 @@
-//! What permissions are on: data, roles, functions, MBeans, each a tree that permissions are inherited down.
+//! Resources that permissions are granted on: data, roles, functions, MBeans. Each kind is a tree,
+//! and permissions are inherited down the tree.
 //!
-//! Must agree with: `org.apache.cassandra.auth.{DataResource,RoleResource,FunctionResource,JMXResource}`: names are what
-//! stands in the tables, the displayed form what clients see.
+//! Must agree with:
+//! `org.apache.cassandra.auth.{DataResource,RoleResource,FunctionResource,JMXResource}`: names are
+//! what stands in the tables, the displayed form what clients see.
 
 use std::fmt;
 
 use super::PermissionSet;
 use crate::ast::Permission::{Alter, Authorize, Create, Describe, Drop, Execute, Modify, Select, SelectMasked, Unmask};
 
-/// What a permission is on.
+/// A resource that permissions are granted on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Resource {
     /// ALL KEYSPACES
@@ -27,7 +29,8 @@ pub enum Resource {
     AllFunctions,
     /// ALL FUNCTIONS IN KEYSPACE
     KeyspaceFunctions(String),
-    /// FUNCTION: keyspace, name, marshal classes of the arguments between `^`. There are none yet; a directory may name some.
+    /// FUNCTION: keyspace, name, marshal classes of the arguments between `^`. There are none yet;
+    /// a directory may name some.
     Function(String, String, String),
     /// ALL MBEANS
     AllMbeans,
@@ -68,7 +71,7 @@ impl Resource {
         }
     }
 
-    /// What it inherits permissions from.
+    /// The resource from which this one inherits permissions; None at the root of a tree.
     pub fn parent(&self) -> Option<Self> {
         Some(match self {
             Self::AllKeyspaces | Self::AllRoles | Self::AllFunctions | Self::AllMbeans => return None,

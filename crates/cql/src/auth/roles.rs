@@ -1,12 +1,13 @@
 //! The tables of `system_auth` as one value.
 //!
-//! Must agree with: `CassandraRoleManager`, `CassandraAuthorizer`, `CassandraNetworkAuthorizer`, as far as they read.
+//! Must agree with: `CassandraRoleManager`, `CassandraAuthorizer`, `CassandraNetworkAuthorizer`, as
+//! far as they read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Access, PermissionSet};
 
-/// What cassandra.yaml says about who may do what.
+/// The keys of cassandra.yaml that say how clients log in and whether permissions are checked.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AuthSettings {
     /// PasswordAuthenticator: clients log in.
@@ -37,7 +38,7 @@ pub struct Role {
 /// All roles and what they may do. A snapshot: it never changes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Roles {
-    /// What the configuration says.
+    /// The authentication keys of the configuration.
     pub settings: AuthSettings,
     /// By name.
     pub roles: BTreeMap<String, Role>,
@@ -113,12 +114,13 @@ impl Roles {
         self.can_login(role) && (self.is_super(role) || self.datacenters.get(role).is_none_or(is_local))
     }
 
-    /// What somebody who has logged in with this role may do.
+    /// The permissions of a client that has logged in with the role `user`.
     pub fn access(&self, user: &str) -> Access {
         Access::new(self, user)
     }
 
-    /// What a role was granted on a resource, itself.
+    /// The permissions on a resource that were granted to the role itself, without those that it
+    /// inherits.
     pub fn granted(&self, role: &str, resource: &str) -> PermissionSet {
         let of_role = self.permissions.get(role);
         of_role.and_then(|resources| resources.get(resource)).copied().unwrap_or_default()

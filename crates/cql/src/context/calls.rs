@@ -1,4 +1,5 @@
-//! Which functions the calls within a term were found to mean, remembered while the term is prepared.
+//! Which functions the calls within a term were found to mean, remembered while the term is
+//! prepared.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,8 +14,9 @@ use crate::functions::Function;
 /// The function that a call means; None: there is none of its name.
 pub(crate) type Found = Result<Option<Arc<Function>>, CqlError>;
 
-/// What calls within one term were found to mean: for each the types that it was tried for. Without this, `1 + 1 + … + 1` would be
-/// looked through again for every type of every operator. It holds addresses of terms, so it is emptied when the outermost one is done.
+/// The meanings of the calls within one term: for each call the types that it was tried for.
+/// Without this, `1 + 1 + … + 1` would be looked through again for every type of every operator. It
+/// holds addresses of terms, so it is emptied when the outermost one is done.
 #[derive(Default)]
 pub(crate) struct Calls {
     inner: RefCell<Known>,

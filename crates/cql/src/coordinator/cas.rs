@@ -1,6 +1,7 @@
 //! The rows of a partition that a conditional statement decides by, and the timestamp of its write.
 //!
-//! Agrees in role with the read of `org.apache.cassandra.service.StorageProxy.cas` and with the ballots of `service.paxos`.
+//! Agrees in role with the read of `org.apache.cassandra.service.StorageProxy.cas` and with the
+//! ballots of `service.paxos`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! ALTER TABLE: columns added, dropped, renamed; options.
 //!
-//! A changed table is built anew from the specs of its columns; those that stay keep their ids, so that rows in memory stay
-//! readable. A dropped column is remembered with its time: what was written to it before is ignored, also when it returns.
+//! A changed table is built anew from the specs of its columns; those that stay keep their ids, so
+//! that rows in memory stay readable. A dropped column is remembered with its time: what was
+//! written to it before is ignored, also when it returns.
 //!
 //! Must agree with: `AlterTableStatement`.
 

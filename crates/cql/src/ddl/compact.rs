@@ -1,7 +1,8 @@
 //! Tables WITH COMPACT STORAGE: what they may have, and the columns that CQL does not show.
 //!
-//! With clustering columns a table is dense: a row is one cell. Without, its columns are stored as static ones beside a hidden clustering
-//! column and a hidden value, which clients of old times used for columns without a definition.
+//! With clustering columns a table is dense: a row is one cell. Without, its columns are stored as
+//! static ones beside a hidden clustering column and a hidden value, which clients of old times
+//! used for columns without a definition.
 //!
 //! Must agree with: `CreateTableStatement.validateCompactTable` and `.fixupCompactTable`.
 

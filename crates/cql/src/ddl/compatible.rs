@@ -1,12 +1,13 @@
 //! Whether values of one type can be read as another's: what a dropped column may come back as.
 //!
-//! Must agree with: `AbstractType.isSerializationCompatibleWith`, `isValueCompatibleWith` and `isCompatibleWith` with what the types make
-//! of them.
+//! Must agree with: `AbstractType.isSerializationCompatibleWith`, `isValueCompatibleWith` and
+//! `isCompatibleWith` with what the types make of them.
 
 use types::CqlType;
 use types::cql_name::expand_user_types;
 
-/// Values of the old type are values of the new, in the same form. `old` is as it is kept of dropped columns, user types expanded.
+/// Values of the old type are values of the new, in the same form. `old` is as it is kept of
+/// dropped columns, user types expanded.
 pub(super) fn reads_as(new: &CqlType, old: &CqlType) -> bool {
     same_form(&tuples(new), old)
 }

@@ -1,8 +1,9 @@
 //! CREATE INDEX: what is checked, and the index in the schema.
 //!
-//! Indexes of legacy kind are made; those by class (storage-attached, SASI, others) are checked as far as they share the rules, then
-//! refused: nothing keeps them up yet.
-//! Must agree with: `CreateIndexStatement`, `IndexTarget`, `IndexAttributes`, `IndexMetadata`, `SecondaryIndexes`.
+//! Indexes of legacy kind are made; those by class (storage-attached, SASI, others) are checked as
+//! far as they share the rules, then refused: nothing keeps them up yet.
+//! Must agree with: `CreateIndexStatement`, `IndexTarget`, `IndexAttributes`, `IndexMetadata`,
+//! `SecondaryIndexes`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,7 +122,8 @@ pub(super) fn has_index(keyspace: &KeyspaceMetadata, name: &str) -> bool {
     keyspace.tables.values().any(|table| table.indexes.contains_key(name))
 }
 
-/// What of their columns the targets mean: just a collection's name means its values.
+/// The parts of their columns that the targets index: the name of a collection alone means its
+/// values.
 fn targets(create: &CreateIndex<'_>, table: &TableMetadata, is_custom: bool) -> Result<Vec<IndexTargetKind>, CqlError> {
     let mut kinds = Vec::with_capacity(create.targets.len());
     for target in &create.targets {

@@ -1,7 +1,8 @@
-//! CREATE TABLE: first what can be seen in the statement alone, then what needs the keyspace's types.
+//! CREATE TABLE: first what can be seen in the statement alone, then what needs the keyspace's
+//! types.
 //!
-//! The checks stand in the order in which Cassandra makes them, since a statement with two mistakes must be refused for the
-//! same one.
+//! The checks stand in the order in which Cassandra makes them, since a statement with two mistakes
+//! must be refused for the same one.
 //!
 //! Must agree with: `CreateTableStatement`, `TableMetadata.validate`.
 
@@ -49,7 +50,8 @@ pub(super) fn create(create: &CreateTable<'_>, context: &DdlContext, schema: &Sc
     Ok(Some((schema.with_keyspace(after), event)))
 }
 
-/// What can be seen without the schema: columns and primary keys once.
+/// The checks that need no schema: each column is declared once and ordered once, and there is one
+/// primary key.
 pub(super) fn check_form<'s, 'a>(create: &'s CreateTable<'a>) -> Result<&'s PrimaryKey<'a>, CqlError> {
     let name = &create.name;
     let mut names = BTreeSet::new();

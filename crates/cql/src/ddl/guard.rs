@@ -1,8 +1,10 @@
-//! What the guardrails are asked about a change of the schema: some before it is made, some of what it makes.
+//! The guardrails that a change of the schema has to pass: some are asked before it is made, some
+//! are asked about the schema that it makes.
 //!
 //! The checks themselves are in [`crate::guardrails`]. They are asked even where nothing changes.
 //!
-//! Must agree with: the order of `validate` and `apply` in `AlterSchemaStatement` and its subclasses.
+//! Must agree with: the order of `validate` and `apply` in `AlterSchemaStatement` and its
+//! subclasses.
 
 use schema::{Schema, TableMetadata, TableParams};
 
@@ -10,8 +12,8 @@ use super::{Act, DdlContext, SchemaObject, check_changeable, create_table, keysp
 use crate::ast::{QualifiedName, Statement, TableAlteration};
 use crate::error::CqlError;
 
-/// Asks the guardrails that bind the client about a statement that has turned `before` into `after`, or changed nothing; what they
-/// only warn of is handed back.
+/// Asks the guardrails that bind the client about a statement that has turned `before` into
+/// `after`, or changed nothing; what they only warn of is handed back.
 pub fn guard(
     statement: &Statement<'_>,
     context: &DdlContext,
@@ -24,7 +26,7 @@ pub fn guard(
     Ok(warnings)
 }
 
-/// What is asked before the change is tried.
+/// Asks the guardrails that look at the statement, before the change is tried.
 pub(super) fn before(
     statement: &Statement<'_>,
     context: &DdlContext,
@@ -51,7 +53,7 @@ pub(super) fn before(
     guardrails.schema.check_before(statement, params.as_ref(), table, schema, warnings)
 }
 
-/// What is asked of the change.
+/// Asks the guardrails that look at the schema which the change has made.
 pub(super) fn after(
     statement: &Statement<'_>,
     context: &DdlContext,

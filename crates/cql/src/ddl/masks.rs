@@ -1,7 +1,7 @@
 //! `MASKED WITH` of columns that are created, added or altered.
 //!
-//! A mask is prepared once, here; the schema keeps its function's name and the values of its arguments. Agrees with
-//! `org.apache.cassandra.cql3.functions.masking.ColumnMask.Raw`.
+//! A mask is prepared once, here; the schema keeps its function's name and the values of its
+//! arguments. Agrees with `org.apache.cassandra.cql3.functions.masking.ColumnMask.Raw`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::context::Preparing;
 use crate::error::CqlError;
 use crate::selection::Mask;
 
-/// What Cassandra says where masks are off, which is its default.
+/// Cassandra's refusal of masks where they are off, which is the default.
 const ARE_OFF: &str = "Cannot mask columns because dynamic data masking is not enabled. You can \
      enable it with the dynamic_data_masking_enabled property on cassandra.yaml";
 

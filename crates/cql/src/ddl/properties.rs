@@ -1,6 +1,7 @@
 //! Properties as parsed, in the form in which crate `schema` checks them.
 //!
-//! Must agree with: Cassandra's `PropertyDefinitions` and the parser's `convertPropertyMap`: every value is text.
+//! Must agree with: Cassandra's `PropertyDefinitions` and the parser's `convertPropertyMap`: every
+//! value is text.
 
 use schema::{OptionValue, Options};
 

@@ -1,11 +1,13 @@
 //! A schema from the texts of `schema.cql` files: what a snapshot, a backup or DESCRIBE wrote.
 //!
-//! Statements are executed as clients' are, with more let through: COMPACT STORAGE with its hidden columns, indexes and
-//! materialized views (as definitions: nothing is built), user types and tables of a keyspace that has no CREATE KEYSPACE. A table in the
-//! comment with which Cassandra prints what CQL cannot create is taken from there. What else stands in the text (functions, triggers,
-//! data) is passed over and reported.
+//! Statements are executed as clients' are, with more let through: COMPACT STORAGE with its hidden
+//! columns, indexes and materialized views (as definitions: nothing is built), user types and
+//! tables of a keyspace that has no CREATE KEYSPACE. A table in the comment with which Cassandra
+//! prints what CQL cannot create is taken from there. What else stands in the text (functions,
+//! triggers, data) is passed over and reported.
 //!
-//! Agrees with `org.apache.cassandra.db.SchemaCQLHelper` and `CreateTableStatement.fixupCompactTable`.
+//! Agrees with `org.apache.cassandra.db.SchemaCQLHelper` and
+//! `CreateTableStatement.fixupCompactTable`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use crate::ast::{CreateIndex, CreateView, IndexTarget, IndexTargetKind, Qualifie
 use crate::error::CqlError;
 use crate::lexer::{Kind, Lexer};
 
-/// What the texts are read with.
+/// The context in which the statements are read.
 pub struct Restoring<'a> {
     /// The keyspace of names that have none.
     pub keyspace: Option<String>,
@@ -32,7 +34,7 @@ pub struct Restoring<'a> {
     pub id_of: &'a dyn Fn(&str, &str) -> TableId,
 }
 
-/// What the texts gave.
+/// The result of reading the statements.
 #[derive(Debug)]
 pub struct Restored {
     /// The schema.
@@ -177,7 +179,8 @@ fn uncommented(text: &str) -> String {
     out + rest
 }
 
-/// The statements of a text, without their semicolons. A semicolon inside a function's `$$` body or a batch is theirs.
+/// The statements of a text, without their semicolons. A semicolon inside a function's `$$` body or
+/// a batch is theirs.
 fn statements(text: &str) -> Result<Vec<&str>, CqlError> {
     let mut lexer = Lexer::new(text);
     let (mut statements, mut start) = (Vec::new(), None);

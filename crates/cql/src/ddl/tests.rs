@@ -1,5 +1,6 @@
-//! `testdata/ddl.txt`: statements over one schema, each after `> `, with the event it gives, `nothing`, or the code and text
-//! of its error. The texts of errors in the first part are those that Cassandra 5.0.8 gave to the same statements.
+//! `testdata/ddl.txt`: statements over one schema, each after `> `, with the event it gives,
+//! `nothing`, or the code and text of its error. The texts of errors in the first part are those
+//! that Cassandra 5.0.8 gave to the same statements.
 
 use schema::{Schema, TableId, system};
 

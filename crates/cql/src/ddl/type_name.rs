@@ -1,7 +1,9 @@
-//! Types of columns and fields: from the name as written to the type, with what may not stand in what.
+//! Types of columns and fields: from the name as written to the type, with what may not stand in
+//! what.
 //!
-//! Freezing goes inwards, as in Cassandra: `frozen<list<set<int>>>` is `frozen<list<frozen<set<int>>>>`, and so it is
-//! printed in messages; what stands in a tuple is frozen.
+//! Freezing goes inwards, as in Cassandra: `frozen<list<set<int>>>` is
+//! `frozen<list<frozen<set<int>>>>`, and so it is printed in messages; what stands in a tuple is
+//! frozen.
 //!
 //! Must agree with: `CQL3Type.Raw` and its `prepare`, `VectorType`.
 
@@ -13,7 +15,8 @@ use types::CqlType;
 use crate::ast::{Ident, NativeType, QualifiedName, TypeName};
 use crate::error::CqlError;
 
-/// The most dimensions of a vector: its length in bytes must fit the counts of the formats. More are refused.
+/// The most dimensions of a vector: its length in bytes must fit the counts of the formats. More
+/// are refused.
 const VECTOR_DIMENSION_MAX: i32 = 1 << 24;
 
 /// The type with freezing written where it is meant.
@@ -96,7 +99,8 @@ pub(super) fn prepare(name: &TypeName<'_>, keyspace: &KeyspaceMetadata) -> Resul
     })
 }
 
-/// What may not stand in a collection that is not frozen, nor in any.
+/// Refuses types that may not be part of a collection: unfrozen collections and user types,
+/// counters, and durations where values are ordered (in sets and as keys of maps).
 fn check_parts(collection: &TypeName<'_>, key: Option<&TypeName<'_>>, value: &TypeName<'_>) -> Result<(), CqlError> {
     let refuse = |why: &str| Err(CqlError::invalid(format!("{why}: {collection}")));
     let unfrozen = |part: &TypeName<'_>| match part {
@@ -144,7 +148,8 @@ pub(super) fn is_reversed(name: &TypeName<'_>) -> bool {
     matches!(name, TypeName::Custom(class) if types::class_name::is_reversed(class))
 }
 
-/// The name with the keyspace before each user type: as Cassandra words it once it has looked the types up.
+/// The name with the keyspace before each user type: as Cassandra words it once it has looked the
+/// types up.
 pub(super) fn in_keyspace<'a>(name: &TypeName<'a>, keyspace: &'a str) -> TypeName<'a> {
     let boxed = |inner: &TypeName<'a>| Box::new(in_keyspace(inner, keyspace));
     match name {

@@ -1,6 +1,8 @@
-//! CREATE TYPE and ALTER TYPE. A changed type is put in place in every type and table that is made with it.
+//! CREATE TYPE and ALTER TYPE. A changed type is put in place in every type and table that is made
+//! with it.
 //!
-//! Must agree with: `CreateTypeStatement`, `AlterTypeStatement`, `KeyspaceMetadata.withUpdatedUserType`.
+//! Must agree with: `CreateTypeStatement`, `AlterTypeStatement`,
+//! `KeyspaceMetadata.withUpdatedUserType`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
-//! What a change of the schema is worth a word about, though it is made.
+//! Warnings for clients about a change of the schema that is made all the same.
 //!
-//! Must agree with: `SimpleStrategy.maybeWarnOnOptions`, `NetworkTopologyStrategy.maybeWarnOnOptions`,
-//! `AlterKeyspaceStatement.clientWarnings`. Guardrails are in [`crate::guardrails`].
+//! Must agree with: `SimpleStrategy.maybeWarnOnOptions`,
+//! `NetworkTopologyStrategy.maybeWarnOnOptions`, `AlterKeyspaceStatement.clientWarnings`.
+//! Guardrails are in [`crate::guardrails`].
 
 use schema::{KeyspaceMetadata, Schema, system};
 
@@ -10,7 +11,8 @@ use crate::ast::Statement;
 const MORE_COPIES: &str =
     "When increasing replication factor you need to run a full (-full) repair to distribute the data.";
 
-/// The warnings for a statement that has turned `before` into `after`, in a cluster of one node a datacenter.
+/// The warnings for a statement that has turned `before` into `after`, in a cluster of one node a
+/// datacenter.
 pub fn warnings(statement: &Statement<'_>, before: &Schema, after: &Schema) -> Vec<String> {
     match statement {
         Statement::CreateKeyspace(create) => {

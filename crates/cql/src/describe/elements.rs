@@ -1,6 +1,7 @@
 //! Which elements of the schema a DESCRIBE lists, and in which order.
 //!
-//! Must agree with: `DescribeStatement`'s factories and `SchemaElement.NAME_COMPARATOR`: by name without regard to case.
+//! Must agree with: `DescribeStatement`'s factories and `SchemaElement.NAME_COMPARATOR`: by name
+//! without regard to case.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Every file of `testdata/describe` that is not about functions, aggregates and views: the same statement over the same
-//! schema must give what Cassandra 5.0.8 gave. Rows about those three kinds are left out of the expected answers; table ids
-//! and the times of drops differ.
+//! Every file of `testdata/describe` that is not about functions, aggregates and views: the same
+//! statement over the same schema must give what Cassandra 5.0.8 gave. Rows about those three kinds
+//! are left out of the expected answers; table ids and the times of drops differ.
 
 // Tests may read files.
 #![allow(clippy::disallowed_methods)]

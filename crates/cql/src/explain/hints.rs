@@ -1,4 +1,5 @@
-//! Hints: what a figure means, and what may be done about it. A line each, led by the figure that it is drawn from.
+//! Hints: what a figure means, and what may be done about it. A line each, led by the figure that
+//! it is drawn from.
 
 use rows::ReadCommand;
 use rows::dead::DeadKind;

@@ -1,5 +1,5 @@
-//! The interface between EXPLAIN and the node. It stands beside [`Coordinator`], so that executing statements
-//! knows nothing of it.
+//! The interface between EXPLAIN and the node. It stands beside [`Coordinator`], so that executing
+//! statements knows nothing of it.
 
 use std::future::Future;
 
@@ -10,9 +10,10 @@ use types::DecoratedKey;
 use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::CqlError;
 
-/// A node that can say how it would carry out reads and writes, and what they took. The defaults say nothing.
+/// A node that can say how it would carry out reads and writes, and what they took. The defaults
+/// say nothing.
 pub trait Explain: Coordinator {
-    /// What [`Coordinator::read`] would take, for EXPLAIN: no data is read.
+    /// The sources that [`Coordinator::read`] would read, for EXPLAIN: no data is read.
     fn explain_read(
         &self,
         _commands: Vec<ReadCommand>,
@@ -36,7 +37,7 @@ pub trait Explain: Coordinator {
         async { Ok((read.await?, ReadReport::default())) }
     }
 
-    /// What adding increments would read, for EXPLAIN: no data is read.
+    /// The sources that adding increments would read, for EXPLAIN: no data is read.
     fn explain_increments(&self, _mutations: &[Mutation]) -> impl Future<Output = Result<ReadReport, CqlError>> {
         std::future::ready(Ok(ReadReport::default()))
     }
@@ -44,7 +45,7 @@ pub trait Explain: Coordinator {
     /// From now on reads that conditions and increments do are watched.
     fn observe_reads(&self) {}
 
-    /// What was seen of them.
+    /// The report on the reads that were watched.
     fn observed_reads(&self) -> ReadReport {
         ReadReport::default()
     }

@@ -1,4 +1,5 @@
-//! Memtables and SSTables: what becomes of each, and what reading it took; then what came of the read as a whole.
+//! Memtables and SSTables: what becomes of each, and what reading it took; then what came of the
+//! read as a whole.
 
 use rows::dead::{DeadKind, Passed};
 use rows::report::{CommandReport, Decision, ReadReport, RunReport, SourceFigures, SourceKind, SourceReport};

@@ -1,8 +1,9 @@
 //! The answer of EXPLAIN: lines of one figure each.
 //!
-//! Columns: `step text, object text, figure text, value bigint, detail text`. A program finds a figure by step, object and name; a user
-//! reads the lines from the top. Names of figures do not change their meaning; new ones may come. `detail` is words for a reader, kept short,
-//! so that the table of cqlsh has room in 120 columns, and filled up with spaces to one width.
+//! Columns: `step text, object text, figure text, value bigint, detail text`. A program finds a
+//! figure by step, object and name; a user reads the lines from the top. Names of figures do not
+//! change their meaning; new ones may come. `detail` is words for a reader, kept short, so that the
+//! table of cqlsh has room in 120 columns, and filled up with spaces to one width.
 
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ use crate::result::SchemaEvent;
 pub(super) struct SeenRead {
     /// Its commands; of increments there are none, their report says all.
     pub commands: Vec<ReadCommand>,
-    /// What the node says.
+    /// The node's report on its sources.
     pub report: ReadReport,
     /// For a write: it looks at what is there.
     pub consistency: Consistency,
@@ -28,7 +28,7 @@ pub(super) struct SeenRead {
 
 /// A write that was asked for.
 pub(super) struct SeenWrite {
-    /// What is written.
+    /// The mutations of the write.
     pub mutations: Vec<Mutation>,
     /// How.
     pub options: WriteOptions,
@@ -40,7 +40,7 @@ pub(super) struct SeenWrite {
 pub(super) struct SeenCondition {
     /// The condition held; None: it was not looked at.
     pub applied: Option<bool>,
-    /// What was written.
+    /// The update that a condition allowed; None: nothing was written.
     pub update: Option<PartitionUpdate>,
     /// At which consistency it was agreed on.
     pub serial: Consistency,
@@ -48,7 +48,7 @@ pub(super) struct SeenCondition {
     pub micros: u64,
 }
 
-/// What was asked for.
+/// The reads and writes that a statement asked its coordinator for.
 #[derive(Default)]
 pub(super) struct Seen {
     /// Reads, in order.
@@ -72,7 +72,7 @@ impl<'a, C: Explain> Watching<'a, C> {
         Self { node, analyze, seen: RefCell::default() }
     }
 
-    /// What was asked for.
+    /// The reads and writes that were asked for.
     pub fn into_seen(self) -> Seen {
         self.seen.into_inner()
     }

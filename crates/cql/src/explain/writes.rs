@@ -1,4 +1,5 @@
-//! INSERT, UPDATE, DELETE and BATCH: what is written where, what has to be read first, and how long it took.
+//! INSERT, UPDATE, DELETE and BATCH: what is written where, what has to be read first, and how long
+//! it took.
 
 use rows::dead::{DeadKind, Grace, Passed};
 use rows::{ColumnData, Mutation, PartitionHead, PartitionUpdate, Unfiltered};

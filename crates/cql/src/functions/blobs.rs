@@ -1,4 +1,5 @@
-//! `x_as_blob` and `blob_as_x`: the bytes of a value. Agrees with `org.apache.cassandra.cql3.functions.BytesConversionFcts`.
+//! `x_as_blob` and `blob_as_x`: the bytes of a value. Agrees with
+//! `org.apache.cassandra.cql3.functions.BytesConversionFcts`.
 
 use types::{CqlType, literal};
 

@@ -1,6 +1,7 @@
 //! Factories: functions that take arguments of many types are made for the types of a call.
 //!
-//! Agrees with `org.apache.cassandra.cql3.functions.{FunctionFactory,FunctionParameter}`, messages included.
+//! Agrees with `org.apache.cassandra.cql3.functions.{FunctionFactory,FunctionParameter}`, messages
+//! included.
 
 use std::fmt;
 

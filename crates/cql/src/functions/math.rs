@@ -1,4 +1,5 @@
-//! `abs`, `exp`, `log`, `log10`, `round`. Agrees with `org.apache.cassandra.cql3.functions.MathFcts`.
+//! `abs`, `exp`, `log`, `log10`, `round`. Agrees with
+//! `org.apache.cassandra.cql3.functions.MathFcts`.
 
 use types::number::{self, Function as Math};
 

@@ -27,7 +27,8 @@ fn arbitrary() -> Vec<Option<Bytes>> {
     all
 }
 
-/// Calls it with every value in its first argument, each with some of them in its second; the others take what comes next.
+/// Calls it with every value in its first argument, each with some of them in its second; the
+/// others take what comes next.
 fn call_with_anything(function: &Function, values: &[Option<Bytes>]) {
     const STEP: usize = 9;
     if matches!(function.body, Body::Aggregate(_)) {

@@ -1,6 +1,7 @@
 //! Functions of time: `now`, conversions and `floor`.
 //!
-//! Agrees with `org.apache.cassandra.cql3.functions.TimeFcts` and the floor functions of `cql3.Duration`.
+//! Agrees with `org.apache.cassandra.cql3.functions.TimeFcts` and the floor functions of
+//! `cql3.Duration`.
 
 use types::number::{millis_of, of_millis};
 use types::{CqlType, Duration, timeuuid};

@@ -1,6 +1,8 @@
-//! Similarity of vectors of floats: `similarity_cosine`, `similarity_euclidean`, `similarity_dot_product`.
+//! Similarity of vectors of floats: `similarity_cosine`, `similarity_euclidean`,
+//! `similarity_dot_product`.
 //!
-//! Agrees with `org.apache.cassandra.cql3.functions.VectorFcts`; the formulas are those of jvector's `VectorSimilarityFunction`.
+//! Agrees with `org.apache.cassandra.cql3.functions.VectorFcts`; the formulas are those of
+//! jvector's `VectorSimilarityFunction`.
 
 use types::CqlType;
 

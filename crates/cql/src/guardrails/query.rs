@@ -1,6 +1,7 @@
 //! Guardrails of reads.
 //!
-//! Must agree with: what `SelectStatement`, `ClusteringColumnRestrictions` and `PartitionKeySingleRestrictionSet` ask of `Guardrails`.
+//! Must agree with: what `SelectStatement`, `ClusteringColumnRestrictions` and
+//! `PartitionKeySingleRestrictionSet` ask of `Guardrails`.
 
 use types::Consistency;
 

@@ -1,7 +1,7 @@
 //! Guardrails of changes of the schema.
 //!
-//! Must agree with: what the statements of `org.apache.cassandra.cql3.statements.schema`, the replication strategies and `CQL3Type` ask
-//! of `Guardrails`.
+//! Must agree with: what the statements of `org.apache.cassandra.cql3.statements.schema`, the
+//! replication strategies and `CQL3Type` ask of `Guardrails`.
 
 use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata, TableParams, system};
 
@@ -23,7 +23,7 @@ const ZERO_TTL: Guard = Guard {
 const ZERO_TTL_FEATURE: &str =
     "0 default_time_to_live on a table with TimeWindowCompactionStrategy compaction strategy";
 
-/// What of changes is allowed.
+/// The limits and switches for changes of the schema.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SchemaGuards {
     /// keyspaces
@@ -94,8 +94,9 @@ impl Default for SchemaGuards {
 }
 
 impl SchemaGuards {
-    /// What is asked of a statement whatever it will change. `params`: what it sets, over the defaults. `table`: the one that it
-    /// alters, as it was.
+    /// Asks the guardrails that look at the statement alone, whatever it will change. `params`: the
+    /// parameters that the statement sets, over the defaults. `table`: the table that it alters, as
+    /// it was.
     pub(crate) fn check_before(
         &self,
         statement: &Statement<'_>,
@@ -165,8 +166,8 @@ impl SchemaGuards {
         self.check_vectors_of(&create.columns, warnings)
     }
 
-    /// Checks a change that could be made, be it none: `after` is `before` then. `table`: the one that the statement is about, as it is
-    /// afterwards.
+    /// Checks a change that could be made, be it none: `after` is `before` then. `table`: the one
+    /// that the statement is about, as it is afterwards.
     pub(crate) fn check(
         &self,
         statement: &Statement<'_>,

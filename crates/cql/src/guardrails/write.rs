@@ -1,6 +1,7 @@
 //! Guardrails of writes.
 //!
-//! Must agree with: what `ModificationStatement`, `BatchStatement`, `Lists`, `Sets`, `Maps` and `UpdateParameters` ask of `Guardrails`.
+//! Must agree with: what `ModificationStatement`, `BatchStatement`, `Lists`, `Sets`, `Maps` and
+//! `UpdateParameters` ask of `Guardrails`.
 
 use rows::{Cell, ColumnData, PartitionUpdate, Row};
 use schema::{ColumnMetadata, TableMetadata};

@@ -1,8 +1,9 @@
 //! The keywords of the grammar, found by one look into a table computed at compile time.
 //!
-//! Must agree with: the `K_` tokens of Cassandra's `Lexer.g`, its `reserved_keywords.txt`, and the rules
-//! `unreserved_keyword`, `unreserved_function_keyword`, `basic_unreserved_keyword`, `native_type`. Two words are ours: `explain` and
-//! `analyze`; they may stand for any name, so that no statement of Cassandra's means anything else.
+//! Must agree with: the `K_` tokens of Cassandra's `Lexer.g`, its `reserved_keywords.txt`, and the
+//! rules `unreserved_keyword`, `unreserved_function_keyword`, `basic_unreserved_keyword`,
+//! `native_type`. Two words are ours: `explain` and `analyze`; they may stand for any name, so that
+//! no statement of Cassandra's means anything else.
 
 use super::Kind;
 use crate::ast::NativeType;
@@ -255,7 +256,8 @@ const fn slot_of(packed: u128) -> usize {
     (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize
 }
 
-/// What the word in the first `length` bytes of `text` is: a keyword, a boolean or an identifier. In any case of letters.
+/// The kind of the word in the first `length` bytes of `text`: a keyword, a boolean or an
+/// identifier. In any case of letters.
 #[inline]
 pub(super) fn classify(text: &[u8], length: usize) -> Kind {
     if length > WORD_SIZE_MAX {
@@ -275,7 +277,8 @@ pub(super) fn classify(text: &[u8], length: usize) -> Kind {
     }
 }
 
-/// A word as a number. Setting bit 5 folds letters to lower case, leaves digits, and keeps `_` apart from both.
+/// A word as a number. Setting bit 5 folds letters to lower case, leaves digits, and keeps `_`
+/// apart from both.
 #[inline]
 fn pack(text: &[u8], length: usize) -> u128 {
     let bytes = match text.first_chunk::<WORD_SIZE_MAX>() {

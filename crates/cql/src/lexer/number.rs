@@ -1,6 +1,7 @@
 //! Tokens that begin with a digit, and those that end like them: numbers, durations, blobs, UUIDs.
 //!
-//! Must agree with: the rules `INTEGER`, `FLOAT`, `DURATION`, `HEXNUMBER`, `UUID` of Cassandra's `Lexer.g`.
+//! Must agree with: the rules `INTEGER`, `FLOAT`, `DURATION`, `HEXNUMBER`, `UUID` of Cassandra's
+//! `Lexer.g`.
 
 use super::Kind;
 
@@ -20,7 +21,8 @@ pub(super) fn scan(rest: &[u8]) -> (Kind, usize) {
     scan_negative(rest)
 }
 
-/// How many hex digits `rest` begins with. Blobs are long: whole chunks first, each without a branch a byte.
+/// How many hex digits `rest` begins with. Blobs are long: whole chunks first, each without a
+/// branch a byte.
 fn hex_digits_length(rest: &[u8]) -> usize {
     let (chunks, _) = rest.as_chunks::<16>();
     let is_hex = |chunk: &&[u8; 16]| chunk.iter().fold(true, |all, byte| all & byte.is_ascii_hexdigit());
@@ -51,7 +53,8 @@ fn scan_point(rest: &[u8], digits: usize) -> (Kind, usize) {
     (Kind::Float, length + exponent_length(&rest[length..]))
 }
 
-/// A number followed by a letter: an exponent, the units of a duration, or something that is not ours.
+/// A number followed by a letter: an exponent, the units of a duration, or something that is not
+/// ours.
 fn scan_suffix(rest: &[u8], digits: usize) -> (Kind, usize) {
     let exponent = exponent_length(&rest[digits..]);
     if exponent > 0 {

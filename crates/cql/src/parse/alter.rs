@@ -1,6 +1,7 @@
 //! `ALTER` of keyspaces, types and views.
 //!
-//! Must agree with: the rules `alterKeyspaceStatement`, `alterTypeStatement`, `alterMaterializedViewStatement`.
+//! Must agree with: the rules `alterKeyspaceStatement`, `alterTypeStatement`,
+//! `alterMaterializedViewStatement`.
 
 use super::{Parser, Result};
 use crate::ast::{AlterKeyspace, AlterType, AlterView, Statement, TypeAlteration};

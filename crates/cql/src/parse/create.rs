@@ -1,7 +1,8 @@
-//! `CREATE` of keyspaces, types, indexes, views and triggers; tables and functions have their own files.
+//! `CREATE` of keyspaces, types, indexes, views and triggers; tables and functions have their own
+//! files.
 //!
-//! Must agree with: the rules `createKeyspaceStatement`, `createTypeStatement`, `createIndexStatement`,
-//! `createMaterializedViewStatement`, `createTriggerStatement`.
+//! Must agree with: the rules `createKeyspaceStatement`, `createTypeStatement`,
+//! `createIndexStatement`, `createMaterializedViewStatement`, `createTriggerStatement`.
 
 use super::{Parser, Result, SyntaxError};
 use crate::ast::{

@@ -1,6 +1,7 @@
 //! `DELETE` and `TRUNCATE`.
 //!
-//! Must agree with: the rules `deleteStatement`, `deleteOp`, `usingClauseDelete`, `truncateStatement`.
+//! Must agree with: the rules `deleteStatement`, `deleteOp`, `usingClauseDelete`,
+//! `truncateStatement`.
 
 use super::{Parser, Result};
 use crate::ast::{Delete, Deletion, QualifiedName};

@@ -1,5 +1,5 @@
-//! `DESCRIBE`. Few of the words after it are reserved, so that most of them may also be the name of a table: what follows
-//! the word decides.
+//! `DESCRIBE`. Few of the words after it are reserved, so that most of them may also be the name of
+//! a table: what follows the word decides.
 //!
 //! Must agree with: the rule `describeStatement`.
 

@@ -1,8 +1,8 @@
-//! What is wrong with the text of a statement.
+//! Errors in the text of a statement.
 //!
-//! As Cassandra's, a message begins with `line L:C` (the line from 1, the column from 0) and ends with a
-//! piece of the statement in which the offending token stands in brackets. In between ours says what
-//! would have fitted. A few mistakes have Cassandra's own words and no place.
+//! As Cassandra's, a message begins with `line L:C` (the line from 1, the column from 0) and ends
+//! with a piece of the statement in which the offending token stands in brackets. In between ours
+//! says what would have fitted. A few mistakes have Cassandra's own words and no place.
 
 use std::fmt;
 
@@ -75,7 +75,8 @@ impl std::error::Error for SyntaxError {}
 /// A hint for those who use a reserved word as a name.
 fn reserved_note(kind: Kind, what: &str) -> &'static str {
     match kind {
-        // Where no name was asked for, and of `FROM`, the place is wrong and not the choice of name.
+        // Where no name was asked for, and of `FROM`, the place is wrong and not the choice of
+        // name.
         Kind::Keyword(keyword) if !what.contains("name") || !is_reserved(keyword) => "",
         Kind::Keyword(Keyword::From) => "",
         Kind::Keyword(_) => ", a reserved word (as a name it needs double quotes)",

@@ -1,4 +1,5 @@
-//! `EXPLAIN` and `EXPLAIN ANALYZE`: a statement on data behind two words that Cassandra does not have.
+//! `EXPLAIN` and `EXPLAIN ANALYZE`: a statement on data behind two words that Cassandra does not
+//! have.
 
 use super::{Parser, Result};
 use crate::ast::{Explain, Statement};

@@ -10,7 +10,7 @@ use super::{Parser, Result, SyntaxError};
 use crate::ast::{ClusteringOrder, Literal, Property, PropertyValue, Term};
 use crate::lexer::{Keyword, Kind};
 
-/// What may follow `WITH` of tables and views.
+/// The properties after `WITH` of tables and views.
 #[derive(Default)]
 pub(super) struct TableProperties<'a> {
     pub properties: Vec<Property<'a>>,
@@ -27,7 +27,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What follows `WITH`.
+    /// The properties after `WITH`.
     pub(super) fn properties(&mut self) -> Result<Vec<Property<'a>>> {
         let mut properties = Vec::new();
         loop {

@@ -128,7 +128,7 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// What follows `ACCESS`.
+    /// The options after `ACCESS`.
     fn access_option(&mut self) -> Result<RoleOption<'a>> {
         let datacenters = self.accept_keyword(Keyword::To)?;
         if !datacenters {

@@ -1,4 +1,5 @@
-//! `SELECT`: the clauses in their one order. What is selected is in `selectable`, what rows are asked for in `where_clause`.
+//! `SELECT`: the clauses in their one order. What is selected is in `selectable`, what rows are
+//! asked for in `where_clause`.
 //!
 //! Must agree with: the rules `selectStatement`, `orderByClause`, `groupByClause`.
 

@@ -1,6 +1,7 @@
-//! What stands between `SELECT` and `FROM`.
+//! The text between `SELECT` and `FROM`.
 //!
-//! Must agree with: the rules `selectClause`, `selectors`, `selector`, `selectionAddition` and below.
+//! Must agree with: the rules `selectClause`, `selectors`, `selector`, `selectionAddition` and
+//! below.
 
 use super::name::{is_function_name, is_name};
 use super::{Parser, Result};
@@ -155,7 +156,8 @@ impl<'a> Parser<'a> {
 
     /// A column, a function call, or one of the functions with a grammar of their own.
     fn named(&mut self, kind: Kind) -> Result<Selectable<'a>> {
-        // Most selectors are just columns: what follows them cannot be a call, a field or a comment.
+        // Most selectors are just columns: what follows them cannot be a call, a field or a
+        // comment.
         if matches!(self.lexer.next_byte(), b'(' | b'.' | b'-' | b'/') {
             let (next, then) = self.peek_two();
             match (kind, next) {

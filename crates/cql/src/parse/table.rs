@@ -1,7 +1,7 @@
 //! `CREATE TABLE` and `ALTER TABLE`.
 //!
-//! Must agree with: the rules `createTableStatement`, `tableDefinition`, `tableColumns`, `columnMask`,
-//! `alterTableStatement`.
+//! Must agree with: the rules `createTableStatement`, `tableDefinition`, `tableColumns`,
+//! `columnMask`, `alterTableStatement`.
 
 use super::{Parser, Result};
 use crate::ast::{AlterTable, ColumnDefinition, ColumnMask, CreateTable, Ident, PrimaryKey, TableAlteration};

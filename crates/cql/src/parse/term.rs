@@ -1,8 +1,9 @@
-//! Terms: what has a value without a row. No bare name stands in a term, so `1 + c` ends before `+` where a column follows:
-//! that is how an UPDATE prepends.
+//! Terms: what has a value without a row. No bare name stands in a term, so `1 + c` ends before `+`
+//! where a column follows: that is how an UPDATE prepends.
 //!
-//! Must agree with: the rules `term`, `termAddition`, `termMultiplication`, `termGroup`, `simpleTerm`,
-//! `value`, `constant`, `collectionLiteral`, `usertypeLiteral`, `tupleLiteral`, `function`, `intValue`.
+//! Must agree with: the rules `term`, `termAddition`, `termMultiplication`, `termGroup`,
+//! `simpleTerm`, `value`, `constant`, `collectionLiteral`, `usertypeLiteral`, `tupleLiteral`,
+//! `function`, `intValue`.
 
 use std::borrow::Cow;
 

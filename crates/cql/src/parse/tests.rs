@@ -1,5 +1,5 @@
-//! Each file of `testdata/parse` is a list of cases: a statement, then a line `=> ` with its tree in
-//! short or its error. `UPDATE_EXPECT=1 cargo test -p cql` writes the answers anew.
+//! Each file of `testdata/parse` is a list of cases: a statement, then a line `=> ` with its tree
+//! in short or its error. `UPDATE_EXPECT=1 cargo test -p cql` writes the answers anew.
 
 // Tests may read files and start threads.
 #![allow(clippy::disallowed_methods)]
@@ -155,7 +155,7 @@ fn mutated_statements_do_not_panic() {
     }
 }
 
-/// What stands in itself, or in a long chain, is refused before the stack ends.
+/// Terms within terms, and long chains, are refused before the stack ends.
 #[test]
 fn deep_statements_are_refused() {
     let many = 100_000;

@@ -1,4 +1,5 @@
-//! Types. `list`, `frozen` and their like are no reserved words: without `<` after them they are names of user types.
+//! Types. `list`, `frozen` and their like are no reserved words: without `<` after them they are
+//! names of user types.
 //!
 //! Must agree with: the rules `comparatorType`, `native_type`, `collection_type`, `tuple_type`,
 //! `vector_type`, `userTypeName`, `non_type_ident`.

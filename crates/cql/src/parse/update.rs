@@ -1,8 +1,9 @@
-//! `UPDATE`, and the many forms of `SET`: a value, `c = c + 1`, `c += 1`, `c = [1] + c`, an element, a field. Whether two
-//! settings of one column go together is seen here, once all are known.
+//! `UPDATE`, and the many forms of `SET`: a value, `c = c + 1`, `c += 1`, `c = [1] + c`, an
+//! element, a field. Whether two settings of one column go together is seen here, once all are
+//! known.
 //!
-//! Must agree with: the rules `updateStatement`, `columnOperation`, `normalColumnOperation` and their
-//! like, and `Operation.RawUpdate.isCompatibleWith`.
+//! Must agree with: the rules `updateStatement`, `columnOperation`, `normalColumnOperation` and
+//! their like, and `Operation.RawUpdate.isCompatibleWith`.
 
 use super::name::is_name;
 use super::{Parser, Result, SyntaxError};
@@ -60,7 +61,7 @@ impl<'a> Parser<'a> {
         Ok(AssignmentOperation::SetField(field, self.term()?))
     }
 
-    /// What follows `column =`: a value, `column ± value` or `value + column`.
+    /// The text after `column =`: a value, `column ± value` or `value + column`.
     fn assigned(&mut self, column: &Ident<'a>) -> Result<AssignmentOperation<'a>> {
         if is_name(self.token.kind) && !matches!(self.peek(), Kind::OpenParen | Kind::Dot) {
             return self.assigned_from_column(column);

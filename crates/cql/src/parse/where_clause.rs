@@ -8,7 +8,7 @@ use crate::ast::{CustomIndexExpression, Ident, InValues, Operator, QualifiedName
 use crate::lexer::{Keyword, Kind};
 
 impl<'a> Parser<'a> {
-    /// What follows `WHERE`.
+    /// The text after `WHERE`.
     pub(super) fn where_clause(&mut self) -> Result<WhereClause<'a>> {
         let mut clause = WhereClause::default();
         loop {
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
         Ok(Relation::Element { column, key, operator, value: self.term()? })
     }
 
-    /// What follows `IN`: a bind marker or values in parentheses.
+    /// The text after `IN`: a bind marker or values in parentheses.
     pub(super) fn in_values(&mut self, value: impl FnMut(&mut Self) -> Result<Term<'a>>) -> Result<InValues<'a>> {
         match self.accept_bind_marker()? {
             Some(marker) => Ok(InValues::Bind(marker)),

@@ -1,4 +1,5 @@
-//! A prepared EXPLAIN: the plan of a statement on data, and the columns of the answer. `crate::explain` carries it out.
+//! A prepared EXPLAIN: the plan of a statement on data, and the columns of the answer.
+//! `crate::explain` carries it out.
 
 use std::sync::Arc;
 

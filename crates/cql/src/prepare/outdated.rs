@@ -1,16 +1,18 @@
 //! Which changes of the schema end a prepared statement, so that clients have to prepare it again.
 //!
-//! Agrees with `QueryProcessor.StatementInvalidatingListener` and `TableMetadata.changeAffectsPreparedStatements`: a statement
-//! ends when a table that it reads or changes is dropped, or altered in its columns, masks, indexes, `default_time_to_live` or
-//! `gc_grace_seconds`. Other options do not end it. Statements without a table and TRUNCATE never end.
+//! Agrees with `QueryProcessor.StatementInvalidatingListener` and
+//! `TableMetadata.changeAffectsPreparedStatements`: a statement ends when a table that it reads or
+//! changes is dropped, or altered in its columns, masks, indexes, `default_time_to_live` or
+//! `gc_grace_seconds`. Other options do not end it. Statements without a table and TRUNCATE never
+//! end.
 
 use schema::{Schema, TableMetadata};
 
 use super::{Plan, Prepared};
 
 impl Prepared {
-    /// A table of the statement was dropped or altered since the statement was prepared: clients that hold its id may know
-    /// other columns than it has now.
+    /// A table of the statement was dropped or altered since the statement was prepared: clients
+    /// that hold its id may know other columns than it has now.
     pub fn is_outdated(&self, now: &Schema) -> bool {
         self.plan.is_outdated(now)
     }
@@ -32,8 +34,9 @@ impl Plan {
     }
 }
 
-/// A statement prepared for one form of a table may not be executed on the other. Dropped columns are compared too: a column
-/// that was added and dropped again between two executions has ended the statement, as each ALTER for itself would have.
+/// A statement prepared for one form of a table may not be executed on the other. Dropped columns
+/// are compared too: a column that was added and dropped again between two executions has ended the
+/// statement, as each ALTER for itself would have.
 fn affects_statements(before: &TableMetadata, after: &TableMetadata) -> bool {
     if std::ptr::eq(before, after) {
         return false;

@@ -1,6 +1,7 @@
 //! Sorting relations into restrictions, and refusing combinations that cannot be executed.
 //!
-//! Agrees with `org.apache.cassandra.cql3.restrictions.StatementRestrictions`, its messages included.
+//! Agrees with `org.apache.cassandra.cql3.restrictions.StatementRestrictions`, its messages
+//! included.
 
 use schema::{ColumnKind, ColumnMetadata, TableMetadata};
 

@@ -1,6 +1,7 @@
 //! Preparing one relation of a WHERE: looking up its columns and preparing its terms.
 //!
-//! Agrees with `org.apache.cassandra.cql3.{SingleColumnRelation,MultiColumnRelation,TokenRelation}`.
+//! Agrees with
+//! `org.apache.cassandra.cql3.{SingleColumnRelation,MultiColumnRelation,TokenRelation}`.
 
 use std::sync::Arc;
 
@@ -111,8 +112,8 @@ pub(super) fn prepare<'t>(
     }
 }
 
-/// `!=` on a column or an element of one is refused before anything is looked up. On token() and on columns in parentheses it is
-/// refused later, after what is wrong with those columns.
+/// `!=` on a column or an element of one is refused before anything is looked up. On token() and on
+/// columns in parentheses it is refused later, after what is wrong with those columns.
 fn refuse_unequal(relation: &Relation<'_>) -> Result<(), CqlError> {
     let quoted = |name: &ast::Ident<'_>| types::ident::maybe_quote(name.as_str());
     match relation {

@@ -1,6 +1,7 @@
 //! Evaluating the restrictions on clustering columns: the slices of rows that they select.
 //!
-//! Agrees with `org.apache.cassandra.cql3.restrictions.ClusteringColumnRestrictions.{valuesAsClustering,boundsAsClustering}`.
+//! Agrees with
+//! `org.apache.cassandra.cql3.restrictions.ClusteringColumnRestrictions.{valuesAsClustering,boundsAsClustering}`.
 
 use bytes::Bytes;
 use rows::{Bound, ClusteringValues, Slice, Slices};

@@ -54,7 +54,8 @@ impl<C: Coordinator> Asking<'_, C> {
         Ok(done())
     }
 
-    /// A password was set a moment ago: hashing takes long, and this may not be used to keep the node busy.
+    /// A password was set a moment ago: hashing takes long, and this may not be used to keep the
+    /// node busy.
     fn check_recent_password(&self, name: &str) -> Result<(), CqlError> {
         let written = self.roles.roles.get(name).and_then(|role| role.hash_written);
         let since = |written: i64| self.coordinator.now_micros().saturating_sub(written) / 1000;
@@ -89,7 +90,8 @@ impl<C: Coordinator> Asking<'_, C> {
         }
     }
 
-    /// Of himself one may change the password; of others with ALTER everything but what is a superuser's.
+    /// Of himself one may change the password; of others with ALTER everything but what is a
+    /// superuser's.
     fn may_alter_without_superuser(&self, access: &Access, name: &str, options: &Options<'_>) -> Result<(), CqlError> {
         if *access.user != *name {
             return self.needs(Permission::Alter, &Resource::Role(name.to_owned()));

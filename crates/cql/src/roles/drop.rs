@@ -1,6 +1,7 @@
 //! DROP ROLE, DROP USER.
 //!
-//! Must agree with: `DropRoleStatement`, `CassandraRoleManager.dropRole`, `CassandraAuthorizer.{revokeAllFrom,revokeAllOn}`.
+//! Must agree with: `DropRoleStatement`, `CassandraRoleManager.dropRole`,
+//! `CassandraAuthorizer.{revokeAllFrom,revokeAllOn}`.
 
 use super::{Asking, done, store, unauthorized};
 use crate::ast::{DropRole, Permission};

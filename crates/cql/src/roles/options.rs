@@ -9,11 +9,11 @@ use crate::ast::RoleOption;
 use crate::auth::Roles;
 use crate::error::CqlError;
 
-/// The most rounds of hashing (as a power of two) that a hash of the user's own may ask for: at more, one login would keep a
-/// thread busy for minutes.
+/// The most rounds of hashing (as a power of two) that a hash of the user's own may ask for: at
+/// more, one login would keep a thread busy for minutes.
 const HASH_ROUNDS_MAX: u32 = 16;
 
-/// What a statement says of a role.
+/// The options that a CREATE ROLE or ALTER ROLE gives.
 #[derive(Default)]
 pub(super) struct Options<'a> {
     pub password: Option<&'a str>,
@@ -57,7 +57,7 @@ impl<'a> Options<'a> {
             && !self.custom
     }
 
-    /// What is said can be.
+    /// Refuses options that the configured authenticator or authorizer does not have.
     pub fn validate(&self, roles: &Roles) -> Result<(), CqlError> {
         let supports = |option: &str, given: bool| match given {
             true => Err(CqlError::invalid(format!(

@@ -1,6 +1,7 @@
 //! GRANT permissions ON resource TO role, REVOKE permissions ON resource FROM role.
 //!
-//! Must agree with: `PermissionsManagementStatement`, `GrantPermissionsStatement`, `RevokePermissionsStatement`.
+//! Must agree with: `PermissionsManagementStatement`, `GrantPermissionsStatement`,
+//! `RevokePermissionsStatement`.
 
 use schema::system;
 

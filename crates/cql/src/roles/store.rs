@@ -1,9 +1,12 @@
-//! The rows of `system_auth` that statements change, written by the statements of CQL that Cassandra writes them with.
+//! The rows of `system_auth` that statements change, written by the statements of CQL that
+//! Cassandra writes them with.
 //!
-//! All that one statement changes is one write: on one node its records stand side by side in the log. The key of `network_permissions` is the
-//! resource's name (`roles/NAME`), not the role's, as there. Different from Cassandra: the row in the index of resources goes only with
-//! the last permission, so that dropping the resource finds them all.
-//! Must agree with: `CassandraRoleManager`, `CassandraAuthorizer`, `CassandraNetworkAuthorizer`, `CIDRPermissionsManager`.
+//! All that one statement changes is one write: on one node its records stand side by side in the
+//! log. The key of `network_permissions` is the resource's name (`roles/NAME`), not the role's, as
+//! there. Different from Cassandra: the row in the index of resources goes only with the last
+//! permission, so that dropping the resource finds them all.
+//! Must agree with: `CassandraRoleManager`, `CassandraAuthorizer`, `CassandraNetworkAuthorizer`,
+//! `CIDRPermissionsManager`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +24,7 @@ use crate::prepare::{Prepared, prepare};
 use crate::statements::{batch, modification};
 use crate::values::BoundValue;
 
-/// What is to be written, together.
+/// Statements on the tables of roles that are executed as one batch.
 pub(crate) struct Changes<'a, C> {
     coordinator: &'a C,
     options: &'a QueryOptions,

@@ -49,7 +49,8 @@ impl Mask {
     /// Prepares `MASKED WITH name(arguments)` for a column. `preparing` must have entered the
     /// table.
     ///
-    /// Errors: there is no such function, it is not one that masks, or it does not give values of the column's type.
+    /// Errors: there is no such function, it is not one that masks, or it does not give values of
+    /// the column's type.
     pub fn prepare(
         preparing: &mut Preparing<'_>,
         name: &ast::QualifiedName<'_>,

@@ -3,7 +3,8 @@
 //!
 //! Functions are resolved from the inside to the outside, each by the types of its arguments. Then
 //! selectors are made from the outside to the inside, each for the type that is expected of it.
-//! Agrees with `org.apache.cassandra.cql3.selection.Selectable`: its `prepare`, `getExactTypeIfKnown`, `testAssignment`.
+//! Agrees with `org.apache.cassandra.cql3.selection.Selectable`: its `prepare`,
+//! `getExactTypeIfKnown`, `testAssignment`.
 
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
-//! Preparing a select clause: selectors with their types, the names of result columns, the columns that are read.
+//! Preparing a select clause: selectors with their types, the names of result columns, the columns
+//! that are read.
 //!
-//! Agrees with `org.apache.cassandra.cql3.selection.{Selectable,Selection,RawSelector}`: `newSelectorFactory`, messages included.
+//! Agrees with `org.apache.cassandra.cql3.selection.{Selectable,Selection,RawSelector}`:
+//! `newSelectorFactory`, messages included.
 
 mod composite;
 mod parts;
@@ -43,14 +45,15 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
 pub(crate) struct Found {
     /// The columns that it looks at.
     pub requested: Vec<Column>,
-    /// The selection, or what is wrong with it: Cassandra says that after what is wrong with the WHERE.
+    /// The selection, or what is wrong with it: Cassandra says that after what is wrong with the
+    /// WHERE.
     pub selection: Result<Selection, CqlError>,
 }
 
 /// Prepares a select clause; without selectors it is `*`.
 ///
-/// Of a table with static columns Cassandra looks up functions before the WHERE, to see whether only such are selected: then a
-/// mistake in them is the error.
+/// Of a table with static columns Cassandra looks up functions before the WHERE, to see whether
+/// only such are selected: then a mistake in them is the error.
 pub(crate) fn prepare(
     preparing: &mut Preparing<'_>,
     table: &TableMetadata,
@@ -77,7 +80,7 @@ pub(crate) fn prepare(
     Ok(Found { requested, selection })
 }
 
-/// What rows are grouped by, where that is a function.
+/// The function whose results rows are grouped by.
 pub(crate) struct GroupFunction {
     /// Its selector.
     pub selector: Selector,

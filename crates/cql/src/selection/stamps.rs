@@ -1,4 +1,5 @@
-//! When cells were written and when they expire: `writetime`, `maxwritetime`, `ttl` of columns and of parts of them.
+//! When cells were written and when they expire: `writetime`, `maxwritetime`, `ttl` of columns and
+//! of parts of them.
 //!
 //! Agrees with `org.apache.cassandra.cql3.selection.ColumnTimestamps` and `WritetimeOrTTLSelector`.
 
@@ -14,7 +15,8 @@ use crate::context::Bindings;
 use crate::error::CqlError;
 use crate::values;
 
-/// What was written: a column, or a part of one with the selector of that part's whole.
+/// The cell or cells whose write time or TTL is selected: a column, or a part of one with the
+/// selector of that part's whole.
 #[derive(Clone, Debug)]
 pub(crate) enum Stamped {
     /// A column.

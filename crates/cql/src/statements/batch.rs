@@ -1,7 +1,8 @@
 //! BATCH: the updates of all statements are merged by partition, so that each partition gets one
 //! mutation.
 //!
-//! Agrees with `org.apache.cassandra.cql3.statements.{BatchStatement,BatchUpdatesCollector}`, messages included.
+//! Agrees with `org.apache.cassandra.cql3.statements.{BatchStatement,BatchUpdatesCollector}`,
+//! messages included.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

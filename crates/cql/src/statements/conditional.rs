@@ -4,7 +4,9 @@
 //! All statements are of one partition. The coordinator reads it, calls [`Request::decide`] and
 //! writes, as one step. The columns that are read are those that Cassandra reads, because a
 //! statement that was not applied answers with them.
-//! Agrees with `org.apache.cassandra.cql3.statements.{CQL3CasRequest,ModificationStatement,BatchStatement}`, messages included.
+//! Agrees with
+//! `org.apache.cassandra.cql3.statements.{CQL3CasRequest,ModificationStatement,BatchStatement}`,
+//! messages included.
 
 mod answer;
 mod request;

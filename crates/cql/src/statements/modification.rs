@@ -4,8 +4,9 @@
 //! A plan holds column ids and prepared terms, so that execution looks up no name. The usual
 //! statement, with `=` on every key column and columns of one cell, goes straight from the bound
 //! values to one row.
-//! Agrees with `org.apache.cassandra.cql3.statements.{ModificationStatement,UpdateStatement,DeleteStatement}` and
-//! `cql3.{Attributes,UpdateParameters}`.
+//! Agrees with
+//! `org.apache.cassandra.cql3.statements.{ModificationStatement,UpdateStatement,DeleteStatement}`
+//! and `cql3.{Attributes,UpdateParameters}`.
 
 mod apply;
 mod assign;

@@ -122,7 +122,7 @@ enum Partitions {
     Range(PartitionRange),
 }
 
-/// What a request reads, computed from the plan and the bound values.
+/// The partitions and rows that a request reads, computed from the plan and the bound values.
 struct Wanted {
     /// None: the restrictions exclude every partition.
     partitions: Option<Partitions>,

@@ -1,6 +1,7 @@
 //! Whether and how well a term can be given to a receiver.
 //!
-//! Agrees with `org.apache.cassandra.cql3.AssignmentTestable` and its implementations; `AbstractType.isValueCompatibleWith`.
+//! Agrees with `org.apache.cassandra.cql3.AssignmentTestable` and its implementations;
+//! `AbstractType.isValueCompatibleWith`.
 
 use types::CqlType;
 

@@ -1,6 +1,7 @@
 //! The types that names in a statement mean, and the types of terms without a receiver.
 //!
-//! Agrees with `org.apache.cassandra.cql3.CQL3Type.Raw.prepare`, `Term.Raw.getExactTypeIfKnown` and `getCompatibleTypeIfKnown`.
+//! Agrees with `org.apache.cassandra.cql3.CQL3Type.Raw.prepare`, `Term.Raw.getExactTypeIfKnown` and
+//! `getCompatibleTypeIfKnown`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The scripts of tests/answers: what Cassandra 5.0.8 was recorded to answer, asked of plans and their execution alone.
+//! The scripts of tests/answers: what Cassandra 5.0.8 was recorded to answer, asked of plans and
+//! their execution alone.
 
 use super::memory::Memory;
 use super::{run, spell};

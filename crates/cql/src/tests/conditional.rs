@@ -1,4 +1,5 @@
-//! Conditional statements: what drivers are told when they are prepared, levels, bound values, times.
+//! Conditional statements: what drivers are told when they are prepared, levels, bound values,
+//! times.
 
 use bytes::Bytes;
 use types::Consistency;

@@ -1,5 +1,5 @@
-//! A node of one in memory: every write is kept as it came, every read merges them all from the start. The naive twin
-//! that statements are tested against.
+//! A node of one in memory: every write is kept as it came, every read merges them all from the
+//! start. The naive twin that statements are tested against.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -212,7 +212,8 @@ impl Coordinator for Memory {
     where
         F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>,
     {
-        // what is not asked for is left out by the reader, which must know whether anything stays of a row
+        // what is not asked for is left out by the reader, which must know whether anything stays
+        // of a row
         let whole = ReadCommand { columns: ColumnFilter::All, ..request.command.clone() };
         let partitions = self.partitions(&whole);
         let found = CasPartition::read(

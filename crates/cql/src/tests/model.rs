@@ -1,8 +1,10 @@
-//! Random histories of statements against a twin that knows nothing of rows and merging: it remembers every write and every
-//! deletion by itself, and finds the value of each cell by asking all of them.
+//! Random histories of statements against a twin that knows nothing of rows and merging: it
+//! remembers every write and every deletion by itself, and finds the value of each cell by asking
+//! all of them.
 //!
-//! Checks planning, execution, reconciliation and paging together. The rules of the twin are those of the documentation:
-//! the later timestamp wins, at one timestamp deletions over values, expiring values over others, then the greater value.
+//! Checks planning, execution, reconciliation and paging together. The rules of the twin are those
+//! of the documentation: the later timestamp wins, at one timestamp deletions over values, expiring
+//! values over others, then the greater value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +46,7 @@ enum Place {
     Entry(i32),
 }
 
-/// What was done.
+/// A write of the history.
 #[derive(Clone, Debug)]
 enum Event {
     /// A value, for some time or for ever.

@@ -1,4 +1,5 @@
-//! Bind markers: what clients are told of them, and what null, unset and wrong values do. Batches and their warnings.
+//! Bind markers: what clients are told of them, and what null, unset and wrong values do. Batches
+//! and their warnings.
 
 use bytes::Bytes;
 use types::BatchKind;
@@ -320,7 +321,8 @@ fn rows_are_inserted_as_json() {
     assert!(shown(&node, insert, &bound("[1]")).contains("Could not decode JSON string as a map"));
 }
 
-/// Cassandra refuses such bytes as a term and shows them as a selected value; here both are refused.
+/// Cassandra refuses such bytes as a term and shows them as a selected value; here both are
+/// refused.
 #[test]
 fn ends_of_milliseconds_that_no_time_uuid_has() {
     let node = node();

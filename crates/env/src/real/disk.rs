@@ -172,7 +172,8 @@ impl ReadFile for Reader {
                 // A short count also comes when the next page is cold: the next call tells.
                 Ok(count) => filled += count,
                 Err(rustix::io::Errno::INTR) => {}
-                // Not in the cache, or a file system that cannot say (tmpfs, overlay): let the caller take the other way.
+                // Not in the cache, or a file system that cannot say (tmpfs, overlay): let the
+                // caller take the other way.
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::OPNOTSUPP) => return Ok(false),
                 Err(error) => return Err(error.into()),
             }

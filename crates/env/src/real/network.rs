@@ -1,4 +1,5 @@
-//! TCP: tokio's sockets, `SO_REUSEPORT` through socket2. Nagle's algorithm is off: responses are coalesced by us.
+//! TCP: tokio's sockets, `SO_REUSEPORT` through socket2. Nagle's algorithm is off: responses are
+//! coalesced by us.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -10,7 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::{Connecting, Detached, Listener, Network, Stream};
 
-/// Connections that wait to be accepted; the kernel refuses further ones (and bounds this by `somaxconn`).
+/// Connections that wait to be accepted; the kernel refuses further ones (and bounds this by
+/// `somaxconn`).
 const BACKLOG: i32 = 1024;
 
 pub(super) struct Tcp;

@@ -1,5 +1,5 @@
-//! Child processes. Each is the leader of a process group of its own, so that those it started end with it, and a terminal's interrupt,
-//! which is meant for the node, does not reach it.
+//! Child processes. Each is the leader of a process group of its own, so that those it started end
+//! with it, and a terminal's interrupt, which is meant for the node, does not reach it.
 
 use std::io::{self, PipeReader, Read};
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,8 @@ use crate::programs::{Ended, PROGRAM_OUTPUT_MAX, Programs};
 /// Between two looks at whether a program has ended; the first comes after a hundredth.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long the output is waited for once a program has ended: something that it left behind may hold it open.
+/// How long the output is waited for once a program has ended: something that it left behind may
+/// hold it open.
 const OUTPUT_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) struct Children;

@@ -11,7 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 pub struct Started(Child);
 
 /// Starts a program with its arguments, outside of the terminal's process group: an interrupt
-/// reaches it only through [`Started::terminate`]. Both of its outputs go to a file, from its start.
+/// reaches it only through [`Started::terminate`]. Both of its outputs go to a file, from its
+/// start.
 pub fn start_program(program: &Path, arguments: &[String], output: &Path) -> io::Result<Started> {
     let file = std::fs::File::create(output)?;
     let mut command = Command::new(program);

@@ -1,5 +1,5 @@
-//! Threads: one per background task and worker, a pool for blocking jobs and one for long ones, which grow to their limits and
-//! shrink when idle.
+//! Threads: one per background task and worker, a pool for blocking jobs and one for long ones,
+//! which grow to their limits and shrink when idle.
 //!
 //! A wake is one atomic swap, and an unpark only when the task was asleep.
 
@@ -109,7 +109,8 @@ fn run_local(make: MakeLocal) {
     let options = tokio::runtime::LocalOptions::default();
     match tokio::runtime::Builder::new_current_thread().enable_all().build_local(options) {
         Ok(runtime) => runtime.block_on(async { make().await }),
-        // What the future was going to say is dropped with it, which tells whoever waits for it.
+        // The future is dropped without having run, and its senders with it; their receivers learn
+        // from that that nothing will come.
         Err(error) => tracing::error!(%error, "a worker has no runtime"),
     }
 }
@@ -213,13 +214,13 @@ struct PoolState {
 type Spawn = Box<dyn Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync>;
 
 /// A pool of threads. The mutex guards the queue and the counts; no job runs under it. A thread is
-/// started under it, so that a start that fails leaves neither a count without a thread nor a job that
-/// nobody takes.
+/// started under it, so that a start that fails leaves neither a count without a thread nor a job
+/// that nobody takes.
 struct Pool {
     name: &'static str,
     threads_max: usize,
     queue_max: usize,
-    /// What the pool's threads add to the niceness of the process; 0: nothing.
+    /// The niceness that the pool's threads add to that of the process; 0: nothing.
     niceness: i32,
     spawn: Spawn,
     state: Mutex<PoolState>,
@@ -248,8 +249,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts one more thread. Where the system has none left, those that the pool has do its share;
-    /// `false`: the pool has none.
+    /// Starts one more thread. Where the system has none left, those that the pool has do its
+    /// share; `false`: the pool has none.
     fn grow(self: &Arc<Self>, state: &mut PoolState) -> bool {
         let name = format!("{}-{}", self.name, state.threads + 1);
         let pool = self.clone();

@@ -1,9 +1,11 @@
-//! Virtual time: one timeline that all machines of a simulation share, and the clocks of each machine on it.
+//! Virtual time: one timeline that all machines of a simulation share, and the clocks of each
+//! machine on it.
 //!
-//! The timeline stands still until the simulation moves it, and wakes the timers that it passes. A machine's monotonic clock
-//! may drift against it, and its wall clock may be shifted besides. A machine that spends time, in a step or in a call of its
-//! disk, is ahead of the timeline: its clocks show the later time, and it runs nothing more until the timeline has come there.
-//! A machine that is alone moves the timeline itself instead.
+//! The timeline stands still until the simulation moves it, and wakes the timers that it passes. A
+//! machine's monotonic clock may drift against it, and its wall clock may be shifted besides. A
+//! machine that spends time, in a step or in a call of its disk, is ahead of the timeline: its
+//! clocks show the later time, and it runs nothing more until the timeline has come there. A
+//! machine that is alone moves the timeline itself instead.
 
 use std::collections::BTreeMap;
 use std::future::Future;

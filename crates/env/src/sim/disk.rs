@@ -1,8 +1,9 @@
 //! The simulated disk: files in memory, each name and each sector either durable or pending.
 //!
-//! A power cut draws one of three fates: all pending changes are lost, all survive, or each by chance. A pending change is a
-//! 512-byte sector of a file, a file's length, or a change of one directory (a rename within a directory is one change). Pending
-//! changes survive independently of each other and of their order: what ext4 orders by its journal, this disk does not.
+//! A power cut draws one of three fates: all pending changes are lost, all survive, or each by
+//! chance. A pending change is a 512-byte sector of a file, a file's length, or a change of one
+//! directory (a rename within a directory is one change). Pending changes survive independently of
+//! each other and of their order: what ext4 orders by its journal, this disk does not.
 //!
 //! One mutex guards the whole disk: only one thread runs in a simulation.
 
@@ -97,8 +98,8 @@ impl SimDisk {
         lock(&self.shared.state).faults.push(fault);
     }
 
-    /// Lets operations take long; stalls are tried in the order in which they were added. A machine that is alone moves time by
-    /// them; one among others is kept busy.
+    /// Lets operations take long; stalls are tried in the order in which they were added. A machine
+    /// that is alone moves time by them; one among others is kept busy.
     pub fn stall(&self, stall: Stall) {
         lock(&self.shared.state).stalls.push(stall);
     }
@@ -135,8 +136,9 @@ impl SimDisk {
         })
     }
 
-    /// The power goes in the middle of a step: before the disk's next operation but `operations`. From then on everything fails, until
-    /// the test starts a new life with [`super::Sim::power_cut`].
+    /// The power goes in the middle of a step: before the disk's next operation but `operations`.
+    /// From then on everything fails, until the test starts a new life with
+    /// [`super::Sim::power_cut`].
     pub fn power_cut_after(&self, operations: u64) {
         lock(&self.shared.state).power_left = Some(operations);
     }
@@ -151,7 +153,8 @@ impl SimDisk {
         names::Handle { life: lock(&self.shared.state).life, shared: self.shared.clone() }
     }
 
-    /// Invalidates all handles, releases locks, and with `power_cut` draws the fate of what is pending.
+    /// Invalidates all handles, releases locks, and with `power_cut` draws the fate of what is
+    /// pending.
     pub(super) fn end_life(&self, power_cut: bool) {
         let mut state = lock(&self.shared.state);
         state.power_left = None;
@@ -241,7 +244,8 @@ impl State {
         for directory in self.directories.values_mut() {
             directory.power_cut(loss, random);
         }
-        // A directory is there when the names leading to it are; parents sort before their children.
+        // A directory is there when the names leading to it are; parents sort before their
+        // children.
         let mut reachable = BTreeSet::from([PathBuf::from("/")]);
         for (path, directory) in &self.directories {
             if reachable.contains(path) {

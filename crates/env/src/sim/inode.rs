@@ -1,14 +1,15 @@
 //! A simulated file's content: what a process sees, and what is on the platter.
 //!
-//! `dirty` sectors were written since the last sync: at a power cut each independently survives or not. `lost` sectors were dirty
-//! when a sync failed: Linux marks such pages clean, so no later sync writes them, and they never survive (unless written again).
+//! `dirty` sectors were written since the last sync: at a power cut each independently survives or
+//! not. `lost` sectors were dirty when a sync failed: Linux marks such pages clean, so no later
+//! sync writes them, and they never survive (unless written again).
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::random::SimRandom;
 
-/// What the device writes as one.
+/// Bytes that the device writes as one: after a power cut all of them are new, or none.
 const SECTOR: usize = 512;
 
 #[derive(Default)]
@@ -19,7 +20,7 @@ pub(super) struct Inode {
     lost: BTreeSet<usize>,
 }
 
-/// What a power cut does to unsynced changes.
+/// The fate of unsynced changes in a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
     All,

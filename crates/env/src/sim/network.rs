@@ -1,17 +1,20 @@
-//! The network between simulated machines: connections in order and without loss of bytes, as TCP gives them, over links that
-//! are none of it.
+//! The network between simulated machines: connections in order and without loss of bytes, as TCP
+//! gives them, over links that are none of it.
 //!
-//! A link is one way, from a machine to another. It has a delay drawn for each segment, may be slow, may lose segments and may be
-//! blocked. What is lost or blocked is sent again later, so the connection stalls; what is not acknowledged for
-//! [`GIVE_UP`] fails the sender's side with `TimedOut`, and nobody tells the other side. Each side has a bounded send buffer
-//! and a bounded receive buffer, so a reader that does not read stops the writer.
+//! A link is one way, from a machine to another. It has a delay drawn for each segment, may be
+//! slow, may lose segments and may be blocked. What is lost or blocked is sent again later, so the
+//! connection stalls; what is not acknowledged for [`GIVE_UP`] fails the sender's side with
+//! `TimedOut`, and nobody tells the other side. Each side has a bounded send buffer and a bounded
+//! receive buffer, so a reader that does not read stops the writer.
 //!
-//! How sockets end: dropping a stream sends what was written and then FIN, or RST when it had unread bytes. A killed process
-//! leaves that to its kernel. A machine without power says nothing: its peers find out by a timeout, or by the RST that they
-//! get when they send to it after it has its power again. A hung connection moves nothing any more and never ends by itself.
+//! How sockets end: dropping a stream sends what was written and then FIN, or RST when it had
+//! unread bytes. A killed process leaves that to its kernel. A machine without power says nothing:
+//! its peers find out by a timeout, or by the RST that they get when they send to it after it has
+//! its power again. A hung connection moves nothing any more and never ends by itself.
 //!
-//! Connections are independent of each other: what is sent later on another one may arrive earlier. Time comes from the
-//! timeline, chance from a stream of its own. Not simulated: addresses of more than one network, UDP, keepalive probes.
+//! Connections are independent of each other: what is sent later on another one may arrive earlier.
+//! Time comes from the timeline, chance from a stream of its own. Not simulated: addresses of more
+//! than one network, UDP, keepalive probes.
 
 mod deliver;
 mod dial;
@@ -41,10 +44,12 @@ use socket::Socket;
 /// Bytes that a side may have written and the other side not acknowledged; a writer waits beyond.
 pub const SEND_BUFFER_MAX: usize = 64 * 1024;
 
-/// Bytes that have arrived and are not read; the other side sends no more beyond, but for the segment under way.
+/// Bytes that have arrived and are not read; the other side sends no more beyond, but for the
+/// segment under way.
 pub const RECEIVE_BUFFER_MAX: usize = 64 * 1024;
 
-/// Connections of a listener that nobody has accepted; further ones are not answered, and their clients try again.
+/// Connections of a listener that nobody has accepted; further ones are not answered, and their
+/// clients try again.
 const BACKLOG_MAX: usize = 1024;
 
 /// How long a segment is sent again and again before its sender gives the connection up.
@@ -83,7 +88,7 @@ struct Host {
     is_on: bool,
 }
 
-/// What the judges may ask of the network.
+/// Counts of the network that a test's judges may read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkFigures {
     /// Connections that were accepted by the other machine.
@@ -116,7 +121,8 @@ struct State {
     dials: BTreeMap<u64, dial::Dial>,
     events: BTreeMap<(u64, u64), Event>,
     figures: NetworkFigures,
-    /// Wakers to call, and others to drop, when the lock is released: both may run foreign code that needs the lock.
+    /// Wakers to call, and others to drop, when the lock is released: both may run foreign code
+    /// that needs the lock.
     to_wake: Vec<Waker>,
     to_drop: Vec<Waker>,
 }
@@ -188,7 +194,7 @@ impl SimNetwork {
         result
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn figures(&self) -> NetworkFigures {
         lock(&self.state).figures
     }

@@ -1,4 +1,5 @@
-//! The programs of the simulated machine: `cp FROM TO` on its disk, with its faults and durably, and `false`. There are no others.
+//! The programs of the simulated machine: `cp FROM TO` on its disk, with its faults and durably,
+//! and `false`. There are no others.
 
 use std::io;
 use std::path::Path;

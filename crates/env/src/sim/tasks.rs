@@ -1,8 +1,8 @@
-//! A machine's tasks without threads: ready steps, jobs and local workers wait until the simulation runs them, one at a time,
-//! in an order drawn from the seed.
+//! A machine's tasks without threads: ready steps, jobs and local workers wait until the simulation
+//! runs them, one at a time, in an order drawn from the seed.
 //!
-//! The future of a local worker belongs to the simulation's thread ([`WORKERS`]), so a machine with such workers stays on the
-//! thread on which they were started.
+//! The future of a local worker belongs to the simulation's thread ([`WORKERS`]), so a machine with
+//! such workers stays on the thread on which they were started.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +26,8 @@ thread_local! {
     static WORKERS: RefCell<BTreeMap<u64, LocalFuture>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Keys of [`WORKERS`] given so far in this process. Nothing that a simulation shows depends on them.
+/// Keys of [`WORKERS`] given so far in this process. Nothing that a simulation shows depends on
+/// them.
 static WORKERS_MADE: AtomicU64 = AtomicU64::new(0);
 
 struct Background {
@@ -105,7 +106,7 @@ impl Queue {
         drop((background, jobs));
     }
 
-    /// What can run now, in an order that depends on nothing but the run so far.
+    /// The tasks that can run now, in an order that depends on nothing but the run so far.
     pub(super) fn ready(&self) -> Vec<Ready> {
         let now = self.clock.monotonic_nanos();
         let state = lock(&self.state);

@@ -1,16 +1,20 @@
-//! Several machines in one seed: each with its disk, its clocks and its lives, over one network, on one timeline.
+//! Several machines in one seed: each with its disk, its clocks and its lives, over one network, on
+//! one timeline.
 //!
-//! One scheduler, drawn from the seed, chooses what runs next among all machines. A step costs its machine some virtual time,
-//! so machines work side by side: while one is busy others go on. When nothing can run, the timeline moves to whatever comes
-//! first: a timer, a segment on the network, the end of a machine's work.
+//! One scheduler, drawn from the seed, chooses what runs next among all machines. A step costs its
+//! machine some virtual time, so machines work side by side: while one is busy others go on. When
+//! nothing can run, the timeline moves to whatever comes first: a timer, a segment on the network,
+//! the end of a machine's work.
 //!
-//! What a machine may suffer: [`World::kill`] (its process ends, its kernel closes its connections), [`World::power_cut`] (the
-//! disk loses what was not synced, and nobody tells its peers), [`World::pause`] (its process stands still while time and its
-//! kernel go on), [`World::shift_wall_clock`] and [`World::set_drift`], the faults of its [`SimDisk`], and those of the
-//! [`SimNetwork`]. After its process has ended [`World::env`] gives the next life's environment, and switches the machine on.
+//! What a machine may suffer: [`World::kill`] (its process ends, its kernel closes its
+//! connections), [`World::power_cut`] (the disk loses what was not synced, and nobody tells its
+//! peers), [`World::pause`] (its process stands still while time and its kernel go on),
+//! [`World::shift_wall_clock`] and [`World::set_drift`], the faults of its [`SimDisk`], and those
+//! of the [`SimNetwork`]. After its process has ended [`World::env`] gives the next life's
+//! environment, and switches the machine on.
 //!
-//! Not simulated: preemption inside a step, the memory model, a slow disk that keeps only one thread of a machine waiting (a
-//! stall keeps the whole machine busy).
+//! Not simulated: preemption inside a step, the memory model, a slow disk that keeps only one
+//! thread of a machine waiting (a stall keeps the whole machine busy).
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -29,7 +33,8 @@ use super::tasks::{Queue, Ready};
 use super::trace::Trace;
 use crate::{Env, Random};
 
-/// Streams of random numbers of a machine: its own, and its disk's. Machine `m` begins at `m * STREAMS_OF_MACHINE`.
+/// Streams of random numbers of a machine: its own, and its disk's. Machine `m` begins at `m *
+/// STREAMS_OF_MACHINE`.
 const STREAMS_OF_MACHINE: u64 = 16;
 const STREAM_RANDOM: u64 = 0;
 const STREAM_DISK: u64 = 1;
@@ -51,7 +56,8 @@ struct Machine {
 
 impl Machine {
     fn new(seed: u64, number: usize, clock: Arc<SimClock>, trace: &Arc<Trace>) -> Self {
-        // Separate streams, so that a fault drawn does not change the numbers that the program sees.
+        // Separate streams, so that a fault drawn does not change the numbers that the program
+        // sees.
         let stream = |own: u64| SimRandom::new(seed, number as u64 * STREAMS_OF_MACHINE + own);
         Machine {
             disk: Arc::new(SimDisk::new(stream(STREAM_DISK), clock.clone(), trace.clone())),
@@ -66,7 +72,7 @@ impl Machine {
         self.is_paused.load(Ordering::Relaxed)
     }
 
-    /// What can run on this machine at the present time.
+    /// The tasks that can run on this machine at the present time.
     fn ready(&self, now: u64) -> Vec<Ready> {
         if self.is_paused() || self.clock.busy_until() > now { Vec::new() } else { self.tasks.ready() }
     }
@@ -152,7 +158,8 @@ impl World {
         }
     }
 
-    /// Whether a machine has no thread left for another background task, until this is called again.
+    /// Whether a machine has no thread left for another background task, until this is called
+    /// again.
     pub fn set_lack_of_threads(&self, machine: usize, lacks: bool) {
         self.machine(machine).tasks.set_lack_of_threads(lacks);
     }
@@ -182,8 +189,8 @@ impl World {
         Duration::from_nanos(self.timeline.nanos())
     }
 
-    /// Runs one thing that is ready at the present time, chosen by the seed among all machines; `false` when there is none. What is due
-    /// on the network happens first.
+    /// Runs one thing that is ready at the present time, chosen by the seed among all machines;
+    /// `false` when there is none. What is due on the network happens first.
     pub fn step(&self) -> bool {
         if self.network.run_due() > 0 {
             return true;
@@ -272,15 +279,15 @@ impl World {
         }
     }
 
-    /// Ends a machine's process: memory, tasks, locks and timers are gone; the disk keeps all that was written, and the kernel
-    /// closes connections.
+    /// Ends a machine's process: memory, tasks, locks and timers are gone; the disk keeps all that
+    /// was written, and the kernel closes connections.
     pub fn kill(&self, machine: usize) {
         self.trace.record("kill", &[machine as u64]);
         self.end_life(machine, false);
     }
 
-    /// Ends a machine: as [`Self::kill`], but the disk loses or tears what was not synced, and connections end without a word. It is
-    /// off until [`Self::env`] is asked for.
+    /// Ends a machine: as [`Self::kill`], but the disk loses or tears what was not synced, and
+    /// connections end without a word. It is off until [`Self::env`] is asked for.
     pub fn power_cut(&self, machine: usize) {
         self.trace.record("power cut", &[machine as u64]);
         self.end_life(machine, true);
@@ -290,7 +297,8 @@ impl World {
         let machine = self.machine(number);
         machine.disk.end_life(power_cut);
         self.network.end_life(number, power_cut);
-        // What tasks drop at their end finds disk and network gone.
+        // Disk and network end before the tasks, so that nothing that a task does while it is
+        // dropped reaches them.
         machine.tasks.end_life();
         machine.clock.end_life();
         machine.is_paused.store(false, Ordering::Relaxed);

@@ -75,7 +75,7 @@ fn directories(env: &Env, path: &Path) -> Result<(Vec<String>, Vec<String>), Str
     Ok((dirs.into_iter().map(|entry| entry.name).collect(), files.into_iter().map(|entry| entry.name).collect()))
 }
 
-/// What kind of directory it is.
+/// The kind of a directory, by its content.
 pub(super) fn look(env: &Env, dir: &Path) -> Result<Kind, String> {
     if !env.disk.exists(dir) {
         return Ok(Kind::Empty);

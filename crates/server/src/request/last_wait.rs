@@ -18,7 +18,7 @@ use super::{count_failure, text_of_id};
 use crate::errors;
 use crate::services::Services;
 
-/// What a request executes, as far as it is found again by its id.
+/// The statement that a request executes, by the id under which it is found again.
 pub(super) enum Subject {
     Prepared([u8; 16]),
     /// So many statements, the first of them.

@@ -50,7 +50,7 @@ pub(super) fn by_position(values: &Values, prepared: &Prepared) -> Result<Vec<Bo
     Ok(values.iter().map(bound).collect())
 }
 
-/// What a trace says of parameters.
+/// Adds a request's parameters to the parameters of its trace.
 pub(super) fn describe(parameters: &QueryParameters, out: &mut Vec<(String, String)>) {
     out.push(("consistency_level".to_owned(), parameters.consistency.name().to_owned()));
     if let Some(size) = parameters.page_size {
@@ -63,7 +63,7 @@ pub(super) fn describe(parameters: &QueryParameters, out: &mut Vec<(String, Stri
 /// Bytes of a bound value that a trace shows.
 const SHOWN_SIZE_MAX: usize = 100;
 
-/// What a trace says of bound values: `bound_var_0_name`.
+/// Adds bound values to the parameters of a trace: `bound_var_0_name`.
 pub(super) fn describe_values(markers: &[ColumnSpec], values: &Values, out: &mut Vec<(String, String)>) {
     for (number, (marker, value)) in markers.iter().zip(values.iter()).enumerate() {
         let text = match value {

@@ -1,4 +1,4 @@
-//! What is kept of a request: no password in it.
+//! The text of a request that logs keep: no password is in it.
 
 use std::path::Path;
 use std::time::Duration;

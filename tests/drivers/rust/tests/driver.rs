@@ -1,5 +1,6 @@
-//! The `scylla` driver against a running server (HELENUS_TEST_HOST, HELENUS_TEST_PORT): defaults, schema, prepared
-//! statements, types, pages, batches, compression, events. Proven against Cassandra 5.0.8.
+//! The `scylla` driver against a running server (HELENUS_TEST_HOST, HELENUS_TEST_PORT): defaults,
+//! schema, prepared statements, types, pages, batches, compression, events. Proven against
+//! Cassandra 5.0.8.
 
 use std::collections::HashMap;
 
@@ -167,8 +168,8 @@ async fn compression() -> Outcome {
     Ok(())
 }
 
-/// This driver registers for events but reads the schema again only when asked to: the schema version and agreement are
-/// what it goes by.
+/// This driver registers for events but reads the schema again only when asked to: the schema
+/// version and agreement are what it goes by.
 #[tokio::test]
 async fn another_session_agrees_and_sees_the_schema() -> Outcome {
     let (session, watcher) = (connect().await, connect().await);

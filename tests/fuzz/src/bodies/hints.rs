@@ -1,4 +1,5 @@
-//! Hint files of any content: as an earlier life of the node, or another program, may have left them.
+//! Hint files of any content: as an earlier life of the node, or another program, may have left
+//! them.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Rows of `system_schema` with any content, as they come from SSTables that nobody validated.
 //!
-//! Input, row by row: `u8` table, clustering as `u8` count of (`u8` length, bytes), cells as `u8` count of (`u8` length, name,
-//! `u16` length, value). All rows are of one keyspace.
+//! Input, row by row: `u8` table, clustering as `u8` count of (`u8` length, bytes), cells as `u8`
+//! count of (`u8` length, name, `u16` length, value). All rows are of one keyspace.
 
 use bytes::Bytes;
 use schema::Schema;

@@ -1,10 +1,11 @@
-//! A whole SSTable of which one component is damaged: opened, read forwards, backwards and by key, verified.
+//! A whole SSTable of which one component is damaged: opened, read forwards, backwards and by key,
+//! verified.
 //!
-//! Input: `u8` which set of files, `u8` which of its components, `u8` flags, then the component's bytes.
-//! Flags: 1 the damage is made to fit its checksums (Statistics.db, CRC.db).
+//! Input: `u8` which set of files, `u8` which of its components, `u8` flags, then the component's
+//! bytes. Flags: 1 the damage is made to fit its checksums (Statistics.db, CRC.db).
 //!
-//! No panic, no end that does not come, and no wrong row that a checksum could have caught: where the damaged component has
-//! one, each answer is an error or that of the undamaged files.
+//! No panic, no end that does not come, and no wrong row that a checksum could have caught: where
+//! the damaged component has one, each answer is an error or that of the undamaged files.
 
 use std::sync::{Arc, LazyLock};
 
@@ -27,7 +28,7 @@ const SEALED: u8 = 1;
 const UNFILTEREDS_MAX: usize = 20_000;
 
 type Partition = (PartitionHead, Vec<Unfiltered>);
-/// What a read gave; its error as text.
+/// The partitions that a read gave; its error as text.
 type Answer = Result<Vec<Partition>, String>;
 
 /// A set of files with the answers that are right.

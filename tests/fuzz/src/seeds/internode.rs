@@ -1,4 +1,5 @@
-//! Seeds of what peers send: links and messages captured of Cassandra 5.0.8, in `crates/internode/testdata`.
+//! Seeds of what peers send: links and messages captured of Cassandra 5.0.8, in
+//! `crates/internode/testdata`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! Tuples, lists, vectors, sets, maps and values of user types of what is selected.
 //!
-//! Agrees with `BetweenParenthesesOrWithTuple`, `WithList`, `WithVector`, `WithSet` and `WithMapOrUdt` of Cassandra's `Selectable`.
+//! Agrees with `BetweenParenthesesOrWithTuple`, `WithList`, `WithVector`, `WithSet` and
+//! `WithMapOrUdt` of Cassandra's `Selectable`.
 
 use types::{CqlType, UserType};
 

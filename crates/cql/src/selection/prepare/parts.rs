@@ -1,6 +1,7 @@
 //! Parts of what is selected: fields, elements, slices; and when they were written.
 //!
-//! Agrees with `WithFieldSelection`, `WithElementSelection`, `WithSliceSelection` and `WritetimeOrTTL` of Cassandra's `Selectable`.
+//! Agrees with `WithFieldSelection`, `WithElementSelection`, `WithSliceSelection` and
+//! `WritetimeOrTTL` of Cassandra's `Selectable`.
 
 use schema::ColumnMetadata;
 use types::CqlType;
@@ -14,7 +15,7 @@ use crate::context::Receiver;
 use crate::error::CqlError;
 use crate::scalar::type_name;
 
-/// What a slice is made of.
+/// A slice of a collection: the collection and its two bounds; None: the slice is open there.
 struct Slice {
     of: Typed,
     from: Option<Selector>,

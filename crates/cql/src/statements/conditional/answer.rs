@@ -55,7 +55,8 @@ pub(super) fn of(request: &Request<'_>, seen: Option<&CasPartition>, now: u32) -
     Ok(CqlResult::Rows(ResultSet { metadata, rows: out.into(), row_count, paging_state: None }))
 }
 
-/// The rows as a SELECT would give them: a partition that has only its static row is one row without clustering.
+/// The rows as a SELECT would give them: a partition that has only its static row is one row
+/// without clustering.
 fn rows_of(partition: &CasPartition) -> Vec<Option<&Row>> {
     if partition.rows.is_empty() && partition.static_row.is_some() {
         return vec![None];

@@ -1,6 +1,7 @@
 //! Applying the operations of a statement to a row that is being written.
 //!
-//! Agrees with the `execute` methods of the `Operation` classes in `org.apache.cassandra.cql3.{Constants,Lists,Sets,Maps,UserTypes}`.
+//! Agrees with the `execute` methods of the `Operation` classes in
+//! `org.apache.cassandra.cql3.{Constants,Lists,Sets,Maps,UserTypes}`.
 
 use bytes::Bytes;
 use rows::{ColumnData, Row};
@@ -15,8 +16,8 @@ use crate::terms::Term;
 use crate::values::{self, BoundValue};
 
 impl Operation {
-    /// Writes what the operation does into `row`. `before` is the row as it is, for operations that read it
-    /// ([`Operation::requires_read`]).
+    /// Writes what the operation does into `row`. `before` is the row as it is, for operations that
+    /// read it ([`Operation::requires_read`]).
     pub fn apply(
         &self,
         row: &mut Row,
@@ -280,9 +281,10 @@ fn set_element(element: &Term, bindings: &Bindings<'_>) -> Result<Bytes, CqlErro
     }
 }
 
-/// Elements to prepend with their paths: clocks that run backwards from the reference of [`timeuuid`], so that what is
-/// prepended later sorts earlier. A time UUID is never given twice, so neither is its mirror image; the elements of one
-/// statement share it and are told apart, in their order, by its last bytes.
+/// Elements to prepend with their paths: clocks that run backwards from the reference of
+/// [`timeuuid`], so that what is prepended later sorts earlier. A time UUID is never given twice,
+/// so neither is its mirror image; the elements of one statement share it and are told apart, in
+/// their order, by its last bytes.
 fn prepended(elements: Vec<Bytes>, bindings: &Bindings<'_>) -> Vec<(Bytes, Bytes)> {
     const TICKS_PER_MILLI: i64 = 10_000;
     let uuid = bindings.sources.timeuuid();

@@ -1,6 +1,8 @@
 //! Preparing one assignment of UPDATE: from `column = …` to the operation on the column.
 //!
-//! Agrees with `org.apache.cassandra.cql3.Operation.{SetValue,SetElement,SetField,Addition,Substraction,Prepend}`, messages included.
+//! Agrees with
+//! `org.apache.cassandra.cql3.Operation.{SetValue,SetElement,SetField,Addition,Substraction,Prepend}`,
+//! messages included.
 
 use std::sync::Arc;
 
@@ -18,8 +20,8 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-/// The operation that an assignment means. `is_conditional`: the statement has an IF, so that columns other than counters may be
-/// added to what is there.
+/// The operation that an assignment means. `is_conditional`: the statement has an IF, so that
+/// columns other than counters may be added to what is there.
 pub(super) fn assign(
     preparing: &mut Preparing<'_>,
     column: &ColumnMetadata,

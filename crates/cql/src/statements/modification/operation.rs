@@ -1,6 +1,7 @@
-//! What a statement does to one column of a row. `apply` does it.
+//! Operations of a statement on one column of a row. `apply` carries them out.
 //!
-//! Agrees with the `Operation` classes in `org.apache.cassandra.cql3.{Constants,Lists,Sets,Maps,UserTypes}`.
+//! Agrees with the `Operation` classes in
+//! `org.apache.cassandra.cql3.{Constants,Lists,Sets,Maps,UserTypes}`.
 
 use schema::{ColumnId, ColumnMetadata};
 use types::CqlType;
@@ -22,7 +23,7 @@ impl From<&ColumnMetadata> for TypedColumn {
     }
 }
 
-/// What is done to a column.
+/// An operation on a column.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     /// A value for a column of one cell.
@@ -87,7 +88,8 @@ impl Operation {
         matches!(self, Self::AddValue(..) | Self::DiscardFromList(..) | Self::SetIndex(..) | Self::DeleteIndex(..))
     }
 
-    /// What reads a list before it writes, in the words of guardrails.
+    /// The name that guardrails give to an operation that reads a list before it writes; None: it
+    /// reads nothing.
     pub fn reading_list(&self) -> Option<&'static str> {
         match self {
             Self::SetIndex(..) => Some("Setting of list items by index requiring read before write"),

@@ -1,6 +1,7 @@
 //! Preparing INSERT, UPDATE and DELETE.
 //!
-//! Agrees with the `prepare` methods of `org.apache.cassandra.cql3.statements.{UpdateStatement,DeleteStatement}` and of
+//! Agrees with the `prepare` methods of
+//! `org.apache.cassandra.cql3.statements.{UpdateStatement,DeleteStatement}` and of
 //! `cql3.Operation`, messages included.
 
 use std::sync::Arc;

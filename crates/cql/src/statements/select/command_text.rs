@@ -1,6 +1,8 @@
-//! The read that a SELECT makes of a partition, or of a range of them, as CQL: how a warning of tombstones names it.
+//! The read that a SELECT makes of a partition, or of a range of them, as CQL: how a warning of
+//! tombstones names it.
 //!
-//! Agrees with `org.apache.cassandra.db.ReadCommand.toCQLString` and what it calls, down to `ALLOW FILTERING` behind every one.
+//! Agrees with `org.apache.cassandra.db.ReadCommand.toCQLString` and what it calls, down to `ALLOW
+//! FILTERING` behind every one.
 
 use rows::command::RingBound;
 use rows::{Bound, PartitionRange, PrefixKind, Slice, Slices};
@@ -178,7 +180,7 @@ fn of_slices(table: &TableMetadata, slices: &Slices) -> Vec<String> {
 /// A bound's value of a column, and whether the bound includes it.
 type Part = Option<(String, bool)>;
 
-/// What a slice says of a column: where it starts and where it ends.
+/// The bounds that a slice sets for a column: its start and its end.
 fn part(table: &TableMetadata, slice: &Slice, index: usize) -> Option<(Part, Part)> {
     let of = |bound: &Bound, included: PrefixKind| -> Part {
         Some((values(table, bound).into_iter().nth(index)?, bound.kind == included))

@@ -1,7 +1,8 @@
 //! GROUP BY: groups are made by a prefix of the primary key; of its last column a function may be
 //! taken.
 //!
-//! Agrees with `SelectStatement.RawStatement.getAggregationSpecFactory` and `db.aggregation.GroupMaker`, messages included.
+//! Agrees with `SelectStatement.RawStatement.getAggregationSpecFactory` and
+//! `db.aggregation.GroupMaker`, messages included.
 
 use bytes::Bytes;
 use rows::ClusteringValues;

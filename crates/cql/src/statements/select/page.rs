@@ -3,7 +3,8 @@
 //!
 //! The builder has no side effects: the same stream gives the same page, so that a coordinator may
 //! abandon a read and start again.
-//! Agrees with `SelectStatement.processPartition`, `selection.ResultSetBuilder` and `service.pager.AbstractQueryPager`.
+//! Agrees with `SelectStatement.processPartition`, `selection.ResultSetBuilder` and
+//! `service.pager.AbstractQueryPager`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

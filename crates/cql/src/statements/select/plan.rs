@@ -1,6 +1,7 @@
 //! Preparing a SELECT.
 //!
-//! Agrees with `org.apache.cassandra.cql3.statements.SelectStatement.RawStatement.prepare`, messages included.
+//! Agrees with `org.apache.cassandra.cql3.statements.SelectStatement.RawStatement.prepare`,
+//! messages included.
 
 use std::sync::Arc;
 
@@ -230,8 +231,8 @@ fn prepare_order(
     Ok((reversed.unwrap_or(false), post_order))
 }
 
-/// The columns of ORDER BY; true: descending. A column that is named twice stands where it was named first, in the order that was
-/// given last.
+/// The columns of ORDER BY; true: descending. A column that is named twice stands where it was
+/// named first, in the order that was given last.
 fn ordered_columns<'t>(
     table: &'t TableMetadata,
     select: &ast::Select<'_>,

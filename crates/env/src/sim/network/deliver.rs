@@ -1,4 +1,4 @@
-//! What happens to segments under way: arrival, acknowledgement, being sent again, giving up.
+//! Segments under way: arrival, acknowledgement, being sent again, giving up.
 
 use std::io;
 
@@ -104,7 +104,8 @@ impl SimNetwork {
         if socket.failure.is_some() || socket.is_hung {
             return;
         }
-        // The bytes have arrived, but their sender knows nothing of it, sends them again, and gives up in the end.
+        // The bytes have arrived, but their sender knows nothing of it, sends them again, and gives
+        // up in the end.
         if !self.passes(state, socket.peer_machine, socket.machine) {
             if now.saturating_sub(since) >= nanos(GIVE_UP) {
                 state.figures.given_up += 1;

@@ -1,7 +1,9 @@
-//! Connecting: a client asks, the other machine answers, and what is lost between them is asked again.
+//! Connecting: a client asks, the other machine answers, and what is lost between them is asked
+//! again.
 //!
-//! The accepting side has its connection when the question arrives; the client when the answer has come back. Where the answer does
-//! not come back the accepting side has a connection that nobody will ever use.
+//! The accepting side has its connection when the question arrives; the client when the answer has
+//! come back. Where the answer does not come back the accepting side has a connection that nobody
+//! will ever use.
 
 use std::future::Future;
 use std::io;

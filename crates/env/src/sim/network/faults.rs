@@ -1,4 +1,5 @@
-//! What a simulation does to its network: links, partitions, resets, hung connections, the ends of machines.
+//! Troubles of the simulated network: links, partitions, resets, hung connections, the ends of
+//! machines.
 
 use std::net::SocketAddr;
 
@@ -12,7 +13,7 @@ impl SimNetwork {
         lock(&self.state).links.insert((from, to), link);
     }
 
-    /// What links are that are not set, also after [`Self::heal`].
+    /// Sets the properties of links that have none of their own, also after [`Self::heal`].
     pub fn set_usual_link(&self, link: Link) {
         lock(&self.state).usual = link;
     }
@@ -53,7 +54,8 @@ impl SimNetwork {
         lock(&self.state).between(machine, other).len()
     }
 
-    /// Resets a connection between two machines, chosen by chance; both sides are told. False: there is none.
+    /// Resets a connection between two machines, chosen by chance; both sides are told. False:
+    /// there is none.
     pub fn reset_one(&self, machine: usize, other: usize) -> bool {
         let now = self.timeline.nanos();
         self.with(|state| {
@@ -65,8 +67,8 @@ impl SimNetwork {
         })
     }
 
-    /// Lets a connection between two machines hang, chosen by chance: nothing moves on it, and neither side is told, ever. False:
-    /// there is none.
+    /// Lets a connection between two machines hang, chosen by chance: nothing moves on it, and
+    /// neither side is told, ever. False: there is none.
     pub fn hang_one(&self, machine: usize, other: usize) -> bool {
         self.with(|state| {
             let Some(id) = self.choose(state, machine, other) else { return false };

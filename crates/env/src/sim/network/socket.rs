@@ -1,8 +1,9 @@
 //! A socket: one side of a connection, as its machine's kernel keeps it.
 //!
-//! A socket outlives its stream: after the stream is dropped it stays until what was written has arrived. Invariants:
-//! `unacknowledged` counts bytes in `outgoing` and bytes that have arrived without the acknowledgement having come back; segments
-//! arrive in the order in which they stand in `outgoing`, and at most one event [`super::Event::Arrive`] exists for a socket.
+//! A socket outlives its stream: after the stream is dropped it stays until what was written has
+//! arrived. Invariants: `unacknowledged` counts bytes in `outgoing` and bytes that have arrived
+//! without the acknowledgement having come back; segments arrive in the order in which they stand
+//! in `outgoing`, and at most one event [`super::Event::Arrive`] exists for a socket.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +14,7 @@ use bytes::Bytes;
 
 use super::{Event, RECEIVE_BUFFER_MAX, SEND_BUFFER_MAX, SimNetwork, State};
 
-/// What is sent as one.
+/// The unit of sending.
 pub(super) enum Segment {
     Data(Bytes),
     /// No more follows.
@@ -29,7 +30,7 @@ impl Segment {
     }
 }
 
-/// What the sender does about the first outgoing segment.
+/// The state of the first outgoing segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sending {
     /// There is none.
@@ -103,7 +104,8 @@ impl Socket {
 }
 
 impl SimNetwork {
-    /// Puts a segment behind those that a socket has to send. `now` is the sender's time, which may be ahead of the timeline.
+    /// Puts a segment behind those that a socket has to send. `now` is the sender's time, which may
+    /// be ahead of the timeline.
     pub(super) fn send(&self, state: &mut State, now: u64, id: u64, segment: Segment) {
         let Some(socket) = state.sockets.get(&id) else { return };
         let (from, to) = (socket.machine, socket.peer_machine);

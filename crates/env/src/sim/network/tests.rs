@@ -1,4 +1,4 @@
-//! What a connection keeps and how it ends, over links of every kind.
+//! Connections over links of every kind: which bytes arrive, and how connections end.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use super::*;
 
 const PORT: u16 = 7000;
 
-/// What a task tells the test, line by line.
+/// The lines that a task tells the test.
 type Told = Arc<Mutex<Vec<String>>>;
 
 fn target(world: &World) -> SocketAddr {
