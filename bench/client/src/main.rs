@@ -1,6 +1,7 @@
-//! The client of the side-by-side benchmark: one kind of request for some seconds against one server, and what that cost.
-//! `bench/compare` runs it against both servers in turn. A line of JSON comes out: requests per second, latencies, and the
-//! server's CPU time per request and resident memory, read from `/proc/PID` before and after.
+//! The client of the side-by-side benchmark: one kind of request for some seconds against one
+//! server, and what that cost. `bench/compare` runs it against both servers in turn. A line of JSON
+//! comes out: requests per second, latencies, and the server's CPU time per request and resident
+//! memory, read from `/proc/PID` before and after.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a client program beside the server
 

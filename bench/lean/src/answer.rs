@@ -1,5 +1,5 @@
-//! What a response says, as far as a measurement wants to know: whether it is an error, how many rows it has, where the next page begins.
-//! Native protocol specification, version 4, §4.2.5.
+//! The facts about a response that a measurement wants: whether it is an error, how many rows it
+//! has, where the next page begins.
 
 use protocol::{Opcode, ProtocolVersion};
 use stdx::Cursor;
@@ -41,7 +41,8 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// A response's opcode: nothing for those that say that all is well, the text of an error, and an error for what was not asked for.
+/// A response's opcode: nothing for those that say that all is well, the text of an error, and an
+/// error for what was not asked for.
 pub fn judge(opcode: u8, body: &[u8]) -> Result<()> {
     match opcode {
         code if code == Opcode::Result as u8 || code == Opcode::Ready as u8 => Ok(()),
@@ -55,7 +56,8 @@ pub fn judge(opcode: u8, body: &[u8]) -> Result<()> {
     }
 }
 
-/// What we speak: the frames of version 4 need no checksums, which keeps this side of the socket cheap.
+/// The version that the client speaks: frames of version 4 need no checksums, which keeps this side
+/// of the socket cheap.
 pub const VERSION: u8 = ProtocolVersion::V4 as u8;
 
 #[cfg(test)]

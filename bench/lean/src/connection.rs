@@ -25,7 +25,7 @@ const PREPARED: i32 = 4;
 pub struct Connection {
     socket: TcpStream,
     input: Vec<u8>,
-    /// What of `input` has come, and what of that has been handed out.
+    /// Bytes of `input` that have come, and bytes of these that have been handed out.
     filled: usize,
     taken: usize,
 }
@@ -101,7 +101,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The next answer that has come whole: its stream and its body. An error that the server tells is an error here.
+    /// The next answer that has come whole: its stream and its body. An error that the server tells
+    /// is an error here.
     pub fn next_answer(&mut self) -> Result<Option<(u16, &[u8])>> {
         let here = &self.input[self.taken..self.filled];
         let Some(header) = here.first_chunk::<HEADER_SIZE>() else { return Ok(None) };

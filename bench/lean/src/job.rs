@@ -1,11 +1,15 @@
-//! What is asked of the client, and what comes out.
+//! Jobs of the client, and their results.
 //!
 //! ```json
-//! {"do": "query", "statement": "CREATE TABLE ..."}                          -> {"rows": 0}
-//! {"do": "capture", "request": {...}}                                        -> {"statement": ..., "rows": 100, "body": "0000000a30...", "paging_state": null}
-//! {"do": "measure", "request": {...}, "seconds": 1, "connections": 4, "in_flight": 16} -> see `measure`
+//! {"do": "query", "statement": "CREATE TABLE ..."}
+//!     -> {"rows": 0}
+//! {"do": "capture", "request": {...}}
+//!     -> {"statement": ..., "rows": 100, "body": "0000000a30...", "paging_state": null}
+//! {"do": "measure", "request": {...}, "seconds": 1, "connections": 4, "in_flight": 16}
+//!     -> see `measure`
 //! ```
-//! A request: `{"statement": TEXT, "values": [FORM...], "index": INDEX, "rows": HOW MANY AN ANSWER HAS, "batch": N, "page_size": N}`.
+//! A request: `{"statement": TEXT, "values": [FORM...], "index": INDEX, "rows": HOW MANY AN ANSWER
+//! HAS, "batch": N, "page_size": N}`.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,6 @@
-//! A client that costs little, so that the server is what is measured: version 4 of the native protocol over blocking sockets, a thread a
-//! connection, as many requests in flight on each as wanted, one `write` for all that is due and one `read` for all that has come.
+//! A client that costs little, so that the server is what is measured: version 4 of the native
+//! protocol over blocking sockets, a thread a connection, as many requests in flight on each as
+//! wanted, one `write` for all that is due and one `read` for all that has come.
 //!
 //! - [`job`]: what is asked of it, a line of JSON each, and what comes out
 //! - [`measure`]: a job that is measured: threads, histogram, CPU time of the server

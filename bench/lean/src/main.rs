@@ -1,5 +1,6 @@
-//! `bench-lean HOST:PORT PID`: jobs on standard input, a line of JSON each; their outcomes on standard output, a line each.
-//! PID is the server's process, whose CPU time is taken before and after. See `bench_lean::job`.
+//! `bench-lean HOST:PORT PID`: jobs on standard input, a line of JSON each; their outcomes on
+//! standard output, a line each. PID is the server's process, whose CPU time is taken before and
+//! after. See `bench_lean::job`.
 
 use std::io::{BufRead, Write};
 

@@ -1,7 +1,8 @@
 //! A request over and over, on some connections with some in flight each, and what that took.
 //!
-//! Comes out: `requests`, `rows`, `seconds`, `cpu_us` (user and system time of the server), `rss_mib`, `histogram` (latencies: pairs of
-//! nanoseconds and how many), and for a job of a known number of requests `tenths`: seconds and CPU time at which each tenth was done.
+//! Comes out: `requests`, `rows`, `seconds`, `cpu_us` (user and system time of the server),
+//! `rss_mib`, `histogram` (latencies: pairs of nanoseconds and how many), and for a job of a known
+//! number of requests `tenths`: seconds and CPU time at which each tenth was done.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +49,7 @@ fn u64_max() -> u64 {
     u64::MAX
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Course<'a> {
     measure: &'a Measure,
     server: Server,
@@ -62,7 +63,7 @@ struct Course<'a> {
     tenths: Mutex<Vec<(f64, f64)>>,
 }
 
-/// What one thread has seen.
+/// The observations of one thread.
 struct Seen {
     latencies: Histogram<u64>,
     rows: u64,
@@ -171,7 +172,8 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// As many in flight as wanted, until the time or the requests are over and all answers are there.
+    /// As many in flight as wanted, until the time or the requests are over and all answers are
+    /// there.
     fn run(mut self) -> Result<Seen> {
         loop {
             self.send_what_is_due()?;

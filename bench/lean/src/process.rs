@@ -1,4 +1,5 @@
-//! What a process has used, from `/proc`: CPU time of all its threads, user and system, and resident memory.
+//! The use that a process has made of the machine, from `/proc`: CPU time of all its threads, user
+//! and system, and resident memory.
 
 use crate::Result;
 
@@ -17,7 +18,8 @@ impl Usage {
     /// Of this process, now.
     pub fn of(pid: u32) -> Result<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The name of the program may hold blanks: count from the bracket behind it. Fields 14 and 15 are utime and stime.
+        // The name of the program may hold blanks: count from the bracket behind it. Fields 14 and
+        // 15 are utime and stime.
         let fields: Vec<&str> =
             stat.rsplit_once(')').ok_or("a stat line without a name")?.1.split_whitespace().collect();
         let ticks = |at: usize| -> Result<f64> { Ok(fields.get(at).ok_or("a short stat line")?.parse()?) };

@@ -1,4 +1,5 @@
-//! A request as bytes, from a description of its values. Each request has a number, from which all of its values follow.
+//! A request as bytes, from a description of its values. Each request has a number, from which all
+//! of its values follow.
 
 use std::fmt::Write as _;
 
@@ -24,7 +25,7 @@ const PAGING_STATE: u8 = 0x08;
 pub struct Request {
     /// The text, prepared once a connection.
     pub statement: String,
-    /// What is bound, marker for marker.
+    /// The bound values, marker for marker.
     #[serde(default)]
     pub values: Vec<Form>,
     /// Which number a request has.
@@ -63,7 +64,8 @@ pub enum Index {
         from: u64,
         /// How many.
         count: u64,
-        /// Taken in steps of this, modulo `count`, with which it must have no divisor in common; 1 is in order.
+        /// Taken in steps of this, modulo `count`, with which it must have no divisor in common; 1
+        /// is in order.
         step: u64,
     },
 }
@@ -90,7 +92,8 @@ impl Index {
 pub enum Form {
     /// This text.
     Text(String),
-    /// The name of row `n`: twice the number in ten digits, so that odd numbers are names that no row has; this is added to it.
+    /// The name of row `n`: twice the number in ten digits, so that odd numbers are names that no
+    /// row has; this is added to it.
     Name(u64),
     /// A list of the names of this many rows from `n` on.
     NamesFrom(u64),
@@ -107,7 +110,8 @@ pub enum Form {
     Rest(u64),
     /// An int: the rest of `n` divided by this.
     IntRest(u64),
-    /// A UUID (version 4) that looks random: of the rest of `n` divided by this, or of `n` itself if this is 0.
+    /// A UUID (version 4) that looks random: of the rest of `n` divided by this, or of `n` itself
+    /// if this is 0.
     Uuid(u64),
     /// `n` divided by this, as text.
     QuotientText(u64),

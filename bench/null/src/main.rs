@@ -1,9 +1,11 @@
-//! `bench-null ADDRESS FILE [WORKERS]`: our connection layer with canned answers. What a request costs here is the bare cost of its bytes; what it
-//! costs more on the database is the database's own.
+//! `bench-null ADDRESS FILE [WORKERS]`: our connection layer with canned answers. What a request
+//! costs here is the bare cost of its bytes; what it costs more on the database is the database's
+//! own.
 //!
-//! FILE has a line of JSON for each statement, as `bench-lean` captures them: `{"statement": TEXT, "rows": N, "body": HEX, "paging_state": HEX or null}`.
-//! EXECUTE of such a statement is answered with exactly these rows, whatever is bound; every other request with "done, no rows".
-//! Once it listens it prints a line with its address.
+//! FILE has a line of JSON for each statement, as `bench-lean` captures them: `{"statement": TEXT,
+//! "rows": N, "body": HEX, "paging_state": HEX or null}`. EXECUTE of such a statement is answered
+//! with exactly these rows, whatever is bound; every other request with "done, no rows". Once it
+//! listens it prints a line with its address.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a program beside the server
 

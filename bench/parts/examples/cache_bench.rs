@@ -1,5 +1,6 @@
-//! What misses and scans cost: point reads with data three times the chunk cache and with all of it in, the row cache, a scan from a file that the
-//! kernel does not have. CPU time and system calls from the kernel's files; resident memory against the caches' own accounts.
+//! The cost of misses and scans: point reads with data three times the chunk cache and with all of
+//! it in, the row cache, a scan from a file that the kernel does not have. CPU time and system
+//! calls from the kernel's files; resident memory against the caches' own accounts.
 //!
 //! `cargo run --profile quick -p bench-parts --example cache_bench -- [PARTITIONS] [da|nb]`
 

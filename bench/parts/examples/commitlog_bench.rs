@@ -1,7 +1,8 @@
-//! How many records a second the commit log takes: `cargo run --release -p bench-parts --example commitlog_bench [directory]`.
+//! How many records a second the commit log takes: `cargo run --release -p bench-parts --example
+//! commitlog_bench [directory]`.
 //!
-//! First appends alone (the mutex and the copy, with the writer at work beside), then writers who each wait for durability before their
-//! next record, from 1 to 1024 at a time: group commit.
+//! First appends alone (the mutex and the copy, with the writer at work beside), then writers who
+//! each wait for durability before their next record, from 1 to 1024 at a time: group commit.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,11 +1,13 @@
-//! What a major compaction of given SSTables costs: they are linked into a table of an engine of their own and compacted there by one
-//! thread. Prints CPU seconds of the process, seconds of the clock and MB (10^6 bytes) a CPU second, of Data.db as stored and as it is
-//! before compression.
+//! The cost of a major compaction of given SSTables: they are linked into a table of an engine of
+//! their own and compacted there by one thread. Prints CPU seconds of the process, seconds of the
+//! clock and MB (10^6 bytes) a CPU second, of Data.db as stored and as it is before compression.
 //!
-//! `cargo run --profile quick -p bench-parts --example compact_files -- DIRECTORY [SCRATCH] [VERSION]`
+//! `cargo run --profile quick -p bench-parts --example compact_files -- DIRECTORY [SCRATCH]
+//! [VERSION]`
 //!
-//! DIRECTORY holds SSTables of `bench.events` as the example `write_table` writes them. SCRATCH (made anew, and left
-//! with the result for `helenus sstable verify`) must be on the same file system if links are wanted.
+//! DIRECTORY holds SSTables of `bench.events` as the example `write_table` writes them. SCRATCH
+//! (made anew, and left with the result for `helenus sstable verify`) must be on the same file
+//! system if links are wanted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
-//! What each strategy costs and gives under one load of inserts, on a simulated disk: bytes written for each byte flushed (write
-//! amplification), SSTables that are left, SSTables that a read of one partition opens, and bytes that are left for each live byte.
+//! The cost and the result of each strategy under one load of inserts, on a simulated disk: bytes
+//! written for each byte flushed (write amplification), SSTables that are left, SSTables that a
+//! read of one partition opens, and bytes that are left for each live byte.
 //!
-//! `cargo run --profile quick -p bench-parts --example compaction [ROWS]`. The simulated machine computes everything from its seed: two runs
-//! print the same numbers.
+//! `cargo run --profile quick -p bench-parts --example compaction [ROWS]`. The simulated machine
+//! computes everything from its seed: two runs print the same numbers.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Cost of reading one wide partition from cached chunks: run it under callgrind with two numbers of rounds; the
-//! difference over rounds and rows is instructions a row.
+//! Cost of reading one wide partition from cached chunks: run it under callgrind with two numbers
+//! of rounds; the difference over rounds and rows is instructions a row.
 //!
 //! `decode_partition <rounds> [rows] [full|slice|reversed|point|key] [da|oa|nb]`
 

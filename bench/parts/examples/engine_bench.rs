@@ -1,5 +1,6 @@
-//! Bare cost of the engine, without protocol and CQL: writes into memtables and log, point reads and slices from memtables and
-//! from SSTables. Prints CPU-bound rates; run it under `perf stat` or callgrind for instructions.
+//! Bare cost of the engine, without protocol and CQL: writes into memtables and log, point reads
+//! and slices from memtables and from SSTables. Prints CPU-bound rates; run it under `perf stat` or
+//! callgrind for instructions.
 //!
 //! `cargo run --release -p bench-parts --example engine_bench -- [ROWS]`
 

@@ -1,7 +1,9 @@
-//! What parsing and planning cost: statements with literals, as QUERY brings them, planned over and over.
+//! The cost of parsing and planning: statements with literals, as QUERY brings them, planned over
+//! and over.
 //!
-//! `cargo run --release -p bench-parts --example plan_cost [TIMES]` prints nanoseconds for each. Where time is noisy, count instructions:
-//! the difference of two runs under `valgrind --tool=callgrind` with different TIMES, divided by the difference of TIMES.
+//! `cargo run --release -p bench-parts --example plan_cost [TIMES]` prints nanoseconds for each.
+//! Where time is noisy, count instructions: the difference of two runs under `valgrind
+//! --tool=callgrind` with different TIMES, divided by the difference of TIMES.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a program that measures
 

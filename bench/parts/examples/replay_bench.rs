@@ -1,7 +1,9 @@
-//! What it costs to open an engine on a commit log that nobody flushed: writes rows until the log has so many bytes, drops the engine as the
-//! death of the process would, and opens it again, a few times.
+//! The cost of opening an engine on a commit log that nobody flushed: writes rows until the log has
+//! so many bytes, drops the engine as the death of the process would, and opens it again, a few
+//! times.
 //!
-//! `cargo run --profile quick -p bench-parts --example replay_bench -- [MEBIBYTES [VALUE_BYTES [ROWS_A_PARTITION]]]`
+//! `cargo run --profile quick -p bench-parts --example replay_bench -- [MEBIBYTES [VALUE_BYTES
+//! [ROWS_A_PARTITION]]]`
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,9 +1,12 @@
-//! What reads of parts of a partition cost the engine, without protocol and CQL, by the partition's width and by where its rows are.
+//! The cost of reads of parts of a partition in the engine, without protocol and CQL, by the
+//! partition's width and by where its rows are.
 //!
-//! `cargo run --release -p bench-parts --example slices -- [widths [version [column_index_size [only]]]]`, for instance `1000,100000,10000000 da 4096`;
-//! `only`: the queries whose names contain it. CPU microseconds of this thread for each query, chunks warm. Each query runs inline
-//! first and again in the background where it must, as in the server; `again` says how many in a hundred did. What comes is checked:
-//! with a width of 100000000 that is the test of a partition beyond 2 GB.
+//! `cargo run --release -p bench-parts --example slices -- [widths [version [column_index_size
+//! [only]]]]`, for instance `1000,100000,10000000 da 4096`; `only`: the queries whose names contain
+//! it. CPU microseconds of this thread for each query, chunks warm. Each query runs inline first
+//! and again in the background where it must, as in the server; `again` says how many in a hundred
+//! did. What comes is checked: with a width of 100000000 that is the test of a partition beyond 2
+//! GB.
 
 // It measures itself.
 #![allow(clippy::disallowed_methods)]

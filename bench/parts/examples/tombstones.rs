@@ -1,8 +1,9 @@
-//! What tombstones cost: N of them in one partition, taken in, read through, and read past.
+//! The cost of tombstones: N of them in one partition, taken in, read through, and read past.
 //!
-//! For each kind and order: the time that the first and the last tenth of the deletions take to be taken in; then the time per tombstone
-//! of a read that returns the one live row behind them all, forward and reversed, from the memtable, from an SSTable, and from both
-//! (every second tombstone in each); and the time of a slice that holds ten of them.
+//! For each kind and order: the time that the first and the last tenth of the deletions take to be
+//! taken in; then the time per tombstone of a read that returns the one live row behind them all,
+//! forward and reversed, from the memtable, from an SSTable, and from both (every second tombstone
+//! in each); and the time of a slice that holds ten of them.
 //!
 //! `cargo run --release -p bench-parts --example tombstones -- [KIND|all] [ORDER|all] [N]...`
 //!

@@ -1,9 +1,10 @@
-//! Writes one SSTable of `bench.events`, for comparisons: the same files go to Helenus and to Cassandra.
+//! Writes one SSTable of `bench.events`, for comparisons: the same files go to Helenus and to
+//! Cassandra.
 //!
 //! `write_table <directory> <version> <id> <rows> [part] [rows a partition]`
 //!
-//! Partitions of 50 rows, or as many as said. Each part has the same partitions; of its rows every fourth overwrites one of the part before.
-//! Prints the CREATE TABLE that fits.
+//! Partitions of 50 rows, or as many as said. Each part has the same partitions; of its rows every
+//! fourth overwrites one of the part before. Prints the CREATE TABLE that fits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The engine that the programs in `examples/` measure: tables of keyspace `bench` in a directory of
-//! its own.
+//! The engine that the programs in `examples/` measure: tables of keyspace `bench` in a directory
+//! of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who may connect: the interface through which a connection asks for a login to be judged.
+//! The interface through which a connection asks for a login to be judged.
 //!
 //! The judge itself stands in `server::auth`.
 //! Agrees with `org.apache.cassandra.auth.IAuthenticator` as far as the wire shows it.

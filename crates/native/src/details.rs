@@ -1,5 +1,5 @@
-//! What is known of a client's connection, for `system_views.clients` and `nodetool clientstats`;
-//! and the protocol's types as `transport` asks for them.
+//! The facts about a client's connection that `system_views.clients` and `nodetool clientstats`
+//! show; and the protocol's types as `transport` asks for them.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +44,7 @@ impl Stage {
     }
 }
 
-/// What STARTUP, login and USE say.
+/// The facts that STARTUP, the login and USE tell of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct ClientDetails {
     /// Once STARTUP has been read.
@@ -57,7 +57,7 @@ pub struct ClientDetails {
     pub driver_version: Option<Arc<str>>,
     /// The connection's keyspace.
     pub keyspace: Option<Arc<str>>,
-    /// Who logged in.
+    /// The role that the client logged in with; None: it has not logged in.
     pub user: Option<Arc<str>>,
 }
 

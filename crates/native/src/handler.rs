@@ -1,4 +1,4 @@
-//! What a worker hands a decoded request to.
+//! The handler: a worker hands it each decoded request that needs the database.
 //!
 //! The connection answers OPTIONS, STARTUP, AUTH_RESPONSE and REGISTER itself; QUERY, PREPARE,
 //! EXECUTE and BATCH go to the handler. Each worker has a handler of its own, made on its thread:
@@ -14,25 +14,25 @@ use protocol::{ProtocolVersion, RequestEnvelope, ResponseEnvelope};
 
 use crate::ConnectionStats;
 
-/// What is known of a connection when it becomes ready.
+/// The facts about a connection when it becomes ready.
 #[derive(Clone, Debug)]
 pub struct ConnectionInfo {
     /// The client's address.
     pub peer: SocketAddr,
     /// The version of all further envelopes.
     pub version: ProtocolVersion,
-    /// Who logged in; `None` if nobody has to.
+    /// The role that the client logged in with; `None` if nobody has to log in.
     pub user: Option<Arc<str>>,
-    /// What `system_views.clients` shows; the handler keeps the keyspace in it up to date.
+    /// The row of `system_views.clients`; the handler keeps the keyspace in it up to date.
     pub stats: Arc<ConnectionStats>,
 }
 
-/// What became of a request.
+/// The result of handling a request: its answer, or the last wait before it.
 pub type Handled<L> = transport::Handled<ResponseEnvelope, L>;
 
 /// Executes requests.
 pub trait RequestHandler: 'static {
-    /// What a connection needs to remember between requests: keyspace, user, version.
+    /// The state that a connection keeps between requests: keyspace, user, version.
     type Client: 'static;
 
     /// See [`Handled::Last`]. Ends by itself, in bounded time.

@@ -1,7 +1,8 @@
 //! The native protocol's own bounds. All others are `transport::limits`.
 
-/// What a statement that is not prepared takes once it is parsed: so many times its text, up to
-/// [`PARSED_MAX`]. A longer text is taken for a long value rather than for many short ones.
+/// A statement that is not prepared counts with this multiple of its text, for the tree that it is
+/// parsed to, up to [`PARSED_MAX`]. A longer text is taken for a long value rather than for many
+/// short ones.
 pub(crate) const PARSED_TIMES: usize = 16;
 
 /// See [`PARSED_TIMES`].

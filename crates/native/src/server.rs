@@ -15,7 +15,7 @@ use crate::handler::RequestHandler;
 use crate::session::{NativeService, Shared};
 use crate::{EventHub, Server};
 
-/// What a native transport is started with.
+/// The options that a native transport is started with.
 pub struct ServerOptions {
     /// Where to listen; port 0 takes any free one.
     pub address: SocketAddr,
@@ -25,13 +25,14 @@ pub struct ServerOptions {
     pub pin: bool,
     /// Limits of connections and requests.
     pub limits: ServerLimits,
-    /// Who may connect.
+    /// The judge of logins.
     pub authenticator: Arc<dyn Authenticator>,
     /// How connections are encrypted, if they are.
     pub tls: Option<Tls>,
     /// Where events come from.
     pub events: Arc<EventHub>,
-    /// What large results may take. Those that stand in out buffers count until they are written.
+    /// The memory that large results may take together. Results in out buffers count until they are
+    /// written.
     pub results: Arc<Share>,
     /// `CQL_VERSION` of SUPPORTED.
     pub cql_version: String,

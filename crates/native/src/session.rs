@@ -34,7 +34,7 @@ mod handshake;
 
 use handshake::Login;
 
-/// What the sessions of all workers share.
+/// The state that the sessions of all workers share.
 pub(crate) struct Shared {
     pub limits: ServerLimits,
     pub authenticator: Arc<dyn Authenticator>,
@@ -78,7 +78,7 @@ pub(crate) struct NativeSession<H: RequestHandler, M> {
     make: M,
     opened: Opened<Native>,
     framing: Framing,
-    /// What bodies are compressed with, in versions 3 and 4.
+    /// The compression of bodies in versions 3 and 4; None: they are not compressed.
     compression: Option<Compression>,
     /// The handler's side of the connection, once it is ready.
     client: Option<Rc<H::Client>>,
@@ -228,7 +228,8 @@ where
         self.framing.pass_over(header, buffer);
     }
 
-    /// What a body claims is believed as far as the decoder will take it.
+    /// Bytes of a body once it is decompressed, as the body claims; a claim beyond the size that
+    /// the decoder takes is not counted, because such a body is refused.
     #[inline]
     fn decoded_size(&self, header: &Header, body: &Bytes) -> usize {
         let is_compressed = header.flags & flags::COMPRESSED != 0 && !header.version.has_segments();

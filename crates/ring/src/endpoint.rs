@@ -15,7 +15,7 @@ impl EndpointId {
     }
 }
 
-/// What an endpoint is doing to the ring (`nodetool status` shows the first letter).
+/// The part that an endpoint takes in the ring (`nodetool status` shows the first letter).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// The endpoint owns its tokens.
@@ -43,7 +43,8 @@ impl State {
 /// A node as the others know it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
-    /// Address and storage port by which other nodes reach it (`broadcast_address`). Names it in the ring.
+    /// Address and storage port by which other nodes reach it (`broadcast_address`). Names it in
+    /// the ring.
     pub address: SocketAddr,
     /// Address and port that drivers are told (`broadcast_rpc_address`).
     pub native: SocketAddr,
@@ -57,7 +58,7 @@ pub struct Endpoint {
     pub tokens: Vec<Token>,
     /// Whether requests may be sent to it: what the failure detector says.
     pub is_up: bool,
-    /// What it is doing to the ring.
+    /// The part that the endpoint takes in the ring.
     pub state: State,
 }
 

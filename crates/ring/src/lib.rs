@@ -1,19 +1,20 @@
-//! The ring: who the nodes are, which tokens they own, which of them hold a partition, and which of those
-//! a request needs.
+//! The ring: who the nodes are, which tokens they own, which of them hold a partition, and which of
+//! those a request needs.
 //!
-//! Pure: everything here is computed from values that the caller gives. Knows no socket, no clock, no
-//! thread, no schema and no storage. [`Ring`] is an immutable snapshot; whoever changes the ring (a node that
-//! joins, a keyspace with another replication, a neighbour that is down) makes a new one and publishes it as
-//! an `Arc`. A request takes one snapshot and keeps to it.
+//! Pure: everything here is computed from values that the caller gives. Knows no socket, no clock,
+//! no thread, no schema and no storage. [`Ring`] is an immutable snapshot; whoever changes the ring
+//! (a node that joins, a keyspace with another replication, a neighbour that is down) makes a new
+//! one and publishes it as an `Arc`. A request takes one snapshot and keeps to it.
 //!
 //! - [`Endpoint`]: a node as the others know it
 //! - [`Replication`]: how a keyspace is replicated, parsed once from its options
 //! - [`Placement`]: which endpoints hold which range, for one replication
-//! - [`ReplicaPlan`]: live, pending and down replicas of a request, and how many of them it waits for
+//! - [`ReplicaPlan`]: live, pending and down replicas of a request, and how many of them it waits
+//!   for
 //! - [`ownership`]: which part of the data an endpoint has
 //!
-//! Must agree with `org.apache.cassandra.locator` (`TokenMetadata`, the strategies, `ReplicaPlans`) and
-//! `db.ConsistencyLevel` of Cassandra 5.0.8: a ring of both kinds of nodes places data alike.
+//! Must agree with `org.apache.cassandra.locator` (`TokenMetadata`, the strategies, `ReplicaPlans`)
+//! and `db.ConsistencyLevel` of Cassandra 5.0.8: a ring of both kinds of nodes places data alike.
 //! `testdata/placement.txt` holds what its strategies answer for drawn rings.
 
 pub mod endpoint;

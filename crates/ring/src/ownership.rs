@@ -1,7 +1,7 @@
 //! Which part of the data an endpoint has, as `nodetool status` and `ring` show it.
 //!
-//! Agrees with `Murmur3Partitioner.describeOwnership` and `StorageService.effectiveOwnership`, except that
-//! nothing is rounded on the way.
+//! Agrees with `Murmur3Partitioner.describeOwnership` and `StorageService.effectiveOwnership`,
+//! except that nothing is rounded on the way.
 
 use types::Token;
 
@@ -11,7 +11,8 @@ use crate::snapshot::Ring;
 /// Size of the ring: tokens there are.
 const RING: f64 = 18_446_744_073_709_551_616.0;
 
-/// The part of the ring from a token (excluded) to another (included); the whole ring where they are the same.
+/// The part of the ring from a token (excluded) to another (included); the whole ring where they
+/// are the same.
 pub fn part(start: Token, end: Token) -> f64 {
     match end.0.wrapping_sub(start.0) as u64 {
         0 => 1.0,
@@ -20,7 +21,8 @@ pub fn part(start: Token, end: Token) -> f64 {
 }
 
 impl Ring {
-    /// The part of the ring that each endpoint's tokens stand for, by the position of the endpoint. The sum is 1.
+    /// The part of the ring that each endpoint's tokens stand for, by the position of the endpoint.
+    /// The sum is 1.
     pub fn ownership(&self) -> Vec<f64> {
         let mut owned = vec![0.0; self.endpoints().len()];
         let last = self.owners().last().map(|(token, _)| *token);
@@ -31,7 +33,8 @@ impl Ring {
         owned
     }
 
-    /// The part of a keyspace's partitions that each endpoint has a copy of. The sum is the number of copies.
+    /// The part of a keyspace's partitions that each endpoint has a copy of. The sum is the number
+    /// of copies.
     pub fn effective_ownership(&self, placement: &Placement) -> Vec<f64> {
         let mut owned = vec![0.0; self.endpoints().len()];
         for (start, end, replicas) in placement.ranges() {

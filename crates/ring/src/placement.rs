@@ -1,8 +1,9 @@
 //! Which endpoints hold which range of the ring, for one replication.
 //!
-//! A strategy is a function from the ring's tokens and a range to the endpoints that hold it, in the order in
-//! which they are met; the first is the primary replica. One file a strategy. The answers for all ranges are
-//! computed when a snapshot is made, so that a request only looks its range up.
+//! A strategy is a function from the ring's tokens and a range to the endpoints that hold it, in
+//! the order in which they are met; the first is the primary replica. One file a strategy. The
+//! answers for all ranges are computed when a snapshot is made, so that a request only looks its
+//! range up.
 
 mod network_topology;
 mod simple;
@@ -22,12 +23,12 @@ pub(crate) type Tokens = [(Token, EndpointId)];
 /// Which endpoints hold which range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placement {
-    /// What the placement follows from.
+    /// The replication from which the placement was computed.
     pub replication: Replication,
     /// The last tokens of the ranges, ascending.
     ends: Vec<Token>,
-    /// The endpoints that hold the range that ends at the token of the same position. One element where all
-    /// ranges have the same; empty where the ring has no tokens.
+    /// The endpoints that hold the range that ends at the token of the same position. One element
+    /// where all ranges have the same; empty where the ring has no tokens.
     natural: Vec<Natural>,
     /// Endpoints that are about to hold a range; empty where nobody joins or leaves.
     pending: Vec<Natural>,
@@ -82,8 +83,8 @@ impl Placement {
         }
     }
 
-    /// The ranges in the order of the ring, each from a token (excluded) to a token (included), with the endpoints
-    /// that hold it. The first wraps around the end of the ring.
+    /// The ranges in the order of the ring, each from a token (excluded) to a token (included),
+    /// with the endpoints that hold it. The first wraps around the end of the ring.
     pub fn ranges(&self) -> impl Iterator<Item = (Token, Token, &[EndpointId])> {
         let last = self.ends.last().copied();
         let starts = last.into_iter().chain(self.ends.iter().copied());
@@ -123,8 +124,8 @@ fn clockwise(tokens: &Tokens, token: Token) -> impl Iterator<Item = EndpointId> 
     after.iter().chain(before).map(|(_, owner)| *owner)
 }
 
-/// Endpoints that will hold a range when everybody who leaves has left, and do not now; and those who join, each as
-/// if it were the only one (`TokenMetadata.calculatePendingRanges`).
+/// Endpoints that will hold a range when everybody who leaves has left, and do not now; and those
+/// who join, each as if it were the only one (`TokenMetadata.calculatePendingRanges`).
 fn pending(endpoints: &[Endpoint], now: &[Natural], natural: impl Fn(&Tokens) -> Vec<Natural>) -> Vec<Natural> {
     let stays = |endpoint: &Endpoint| matches!(endpoint.state, State::Normal | State::Moving);
     let after_leaving = natural(&tokens_of(endpoints, stays));

@@ -1,6 +1,7 @@
 //! The plan of a request: which replicas there are, and how many of them it waits for.
 //!
-//! A plan says nothing of whom a request is sent to first: that is the snitch's and the coordinator's.
+//! A plan says nothing of whom a request is sent to first: that is the snitch's and the
+//! coordinator's.
 //! Agrees with `org.apache.cassandra.locator.ReplicaPlans` (`forWrite`, `forRead`, `forRangeRead`).
 
 use smallvec::SmallVec;
@@ -17,13 +18,13 @@ pub type Replicas = SmallVec<[EndpointId; 6]>;
 /// The replicas of one request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplicaPlan {
-    /// What the client asked for.
+    /// The level that the client asked for.
     pub level: Consistency,
     /// How many replicas must answer.
     pub block_for: u32,
     /// Replicas that are up. Of a write also those that are about to be replicas.
     pub live: Replicas,
-    /// Those that are about to be replicas, up or down; empty in the plan of a read.
+    /// Endpoints that are about to be replicas, up or down; empty in the plan of a read.
     pub pending: Replicas,
     /// Replicas that are down: a write leaves them a hint.
     pub down: Replicas,
@@ -40,8 +41,9 @@ impl Ring {
         self.plan(placement, level, placement.natural(token), &[])
     }
 
-    /// The plans of a read of the range from `start` (excluded) to `end` (included): one for each part that has
-    /// replicas of its own, in the order of the ring. Start and end being the same means the whole ring.
+    /// The plans of a read of the range from `start` (excluded) to `end` (included): one for each
+    /// part that has replicas of its own, in the order of the ring. Start and end being the same
+    /// means the whole ring.
     pub fn plan_range(
         &self,
         placement: &Placement,

@@ -1,8 +1,9 @@
 //! How a keyspace is replicated, parsed once from the options that `system_schema.keyspaces` holds.
 //!
-//! The options are checked and expanded (`replication_factor` of NetworkTopologyStrategy stands for every data
-//! centre that is not named) when a statement makes them, in `schema::replication`. Here they are read as they
-//! are stored. Transient replication (`3/1`) is refused by name: its replicas would be taken for full ones.
+//! The options are checked and expanded (`replication_factor` of NetworkTopologyStrategy stands for
+//! every data centre that is not named) when a statement makes them, in `schema::replication`. Here
+//! they are read as they are stored. Transient replication (`3/1`) is refused by name: its replicas
+//! would be taken for full ones.
 //! Agrees with `org.apache.cassandra.locator.ReplicationFactor`, `SimpleStrategy`,
 //! `NetworkTopologyStrategy` and `LocalStrategy`.
 

@@ -1,7 +1,8 @@
 //! The ring at one moment: its endpoints, their tokens, and where each keyspace lies.
 //!
-//! Immutable. Who changes something makes a new one of the parts that stay ([`Ring::with_endpoints`],
-//! [`Ring::with_keyspaces`]). Placements of keyspaces with the same replication are shared.
+//! Immutable. Who changes something makes a new one of the parts that stay
+//! ([`Ring::with_endpoints`], [`Ring::with_keyspaces`]). Placements of keyspaces with the same
+//! replication are shared.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring of these endpoints, of which the one at position `local` is this node, without keyspaces.
+    /// A ring of these endpoints, of which the one at position `local` is this node, without
+    /// keyspaces.
     pub fn new(endpoints: Vec<Endpoint>, local: EndpointId) -> Self {
         assert!(local.index() < endpoints.len(), "this node is one of the ring");
         let tokens = tokens_of(&endpoints, Endpoint::owns_tokens);

@@ -51,8 +51,9 @@ fn placed(ring: &Ring, replication: Replication) -> Placement {
     Placement::new(replication, ring.endpoints(), ring.local_id())
 }
 
-/// `testdata/placement.txt`: drawn rings, and the replicas that the strategy classes of Cassandra 5.0.8 compute for each of
-/// their tokens, for one before the first, one behind the last and one between.
+/// `testdata/placement.txt`: drawn rings, and the replicas that the strategy classes of Cassandra
+/// 5.0.8 compute for each of their tokens, for one before the first, one behind the last and one
+/// between.
 #[test]
 fn replicas_are_where_cassandra_has_them() {
     let (mut nodes, mut ring, mut placement, mut checked) = (Vec::new(), None, None, 0);
@@ -138,7 +139,8 @@ fn levels_count_replicas_where_they_are() {
     }
 }
 
-/// Who joins gets writes and is waited for besides; who leaves is a replica until it has left, and who follows it is pending.
+/// A joining endpoint gets writes, and a write waits for it besides the others; a leaving endpoint
+/// is a replica until it has left, and the endpoint that follows it is pending.
 #[test]
 fn joining_and_leaving_endpoints_are_pending() {
     let simple = || Replication::Simple { factor: 2 };

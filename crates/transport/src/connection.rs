@@ -85,7 +85,7 @@ enum Room {
     Awaited,
 }
 
-/// What waits for room.
+/// A message that waits for room.
 enum Held<S: Session> {
     /// A request, and the size of its body.
     Request(Box<S::Request>, usize),

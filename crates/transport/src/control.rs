@@ -1,4 +1,4 @@
-//! What a connection's task shares with its worker and with its session.
+//! The state that a connection's task shares with its worker and with its session.
 //!
 //! The worker's ticker looks for timeouts here, its event task brings events, and a drain ends the
 //! connection. The session says through [`Link`] that its handshake is done and which events it
@@ -181,7 +181,7 @@ impl<P: Protocol> Control<P> {
     }
 }
 
-/// What a session tells its connection.
+/// The way from a session to its connection.
 pub struct Link<P: Protocol>(Rc<Control<P>>);
 
 impl<P: Protocol> Link<P> {

@@ -28,7 +28,7 @@ pub(crate) struct Subscription<P: Protocol> {
     overflowed: Arc<AtomicBool>,
 }
 
-/// What a worker gets.
+/// A message of the hub to a worker.
 pub(crate) enum Published<P: Protocol> {
     Event(Arc<P::Event>),
     /// Events before this point are lost.

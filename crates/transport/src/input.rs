@@ -11,8 +11,8 @@ use crate::limits::{FIRST_READ_SIZE, IDLE_READ_SIZE, READ_SIZE};
 #[derive(Debug)]
 pub(crate) struct Input {
     pub buffer: BytesMut,
-    /// What the next read takes at most, unless a larger message is on its way. Grows with the
-    /// reads that fill the buffer, and shrinks when the connection is idle.
+    /// Most bytes of the next read, unless a larger message is on its way. Grows with the reads
+    /// that fill the buffer, and shrinks when the connection is idle.
     read_size: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a connection is: listeners, buffers, turns, limits, requests in flight, TLS.
+//! Connections of any protocol: listeners, buffers, turns, limits, requests in flight, TLS.
 //!
 //! A protocol brings a [`Service`], of which each worker has one, and a [`Session`] for each
 //! connection: framing, handshake, what becomes of a request. This crate does the rest, for any

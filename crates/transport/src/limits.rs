@@ -71,18 +71,18 @@ impl Default for ServerLimits {
 /// smaller ones are counted once they are here.
 pub const LARGE_BODY: usize = 64 << 10;
 
-/// What one read of a socket takes at most, unless a larger message is on its way.
+/// Most bytes of one read of a socket, unless a larger message is on its way.
 pub(crate) const READ_SIZE: usize = 16 << 10;
 
-/// What the first read takes at most: a client that sends a request at a time does not need more. A
-/// read that fills the buffer makes the next one four times as large, up to [`READ_SIZE`].
+/// Most bytes of the first read: a client that sends a request at a time does not need more. A read
+/// that fills the buffer makes the next one four times as large, up to [`READ_SIZE`].
 pub(crate) const FIRST_READ_SIZE: usize = 1 << 10;
 
-/// What a read takes at most while a connection is idle, so that many idle ones cost little.
+/// Most bytes of a read while a connection is idle, so that many idle connections cost little.
 pub(crate) const IDLE_READ_SIZE: usize = 512;
 
-/// What a request that waits is counted with besides its body and its future: its plan, and what it
-/// has read.
+/// Bytes that a waiting request counts with besides its body and its future: for its plan, and for
+/// the rows that it has read.
 pub(crate) const WAITING_SIZE: usize = 4 << 10;
 
 /// Boxes of futures that one connection keeps for reuse.
@@ -104,11 +104,11 @@ pub(crate) const OUT_SLICE_SIZE: usize = 256 << 10;
 /// The size of a slice when results have taken half of what they may.
 pub(crate) const OUT_SLICE_SIZE_SCARCE: usize = 16 << 10;
 
-/// What one connection writes before others have their turn. The kernel copies that in a fraction
-/// of a millisecond.
+/// Bytes that one connection writes before others have their turn. The kernel copies them in a
+/// fraction of a millisecond.
 pub(crate) const TURN_WRITE_MAX: usize = 1 << 20;
 
-/// What one connection reads before others have their turn.
+/// Bytes that one connection reads before others have their turn.
 pub(crate) const TURN_READ_MAX: usize = 1 << 20;
 
 /// How long one connection executes requests before others have their turn.
@@ -135,7 +135,7 @@ pub(crate) const SHRINK_AFTER: Duration = Duration::from_secs(10);
 /// Connections over the limit that are being told so. Further ones are closed without a word.
 pub(crate) const REFUSALS_MAX: usize = 64;
 
-/// What is still read from a connection after its last response, so that closing it does not
+/// Bytes that are still read from a connection after its last response, so that closing it does not
 /// destroy that response.
 pub(crate) const LINGER_SIZE_MAX: usize = 1 << 20;
 

@@ -29,7 +29,7 @@ use large::LargeResponses;
 #[derive(Debug)]
 pub struct Output {
     buffer: BytesMut,
-    /// What all large results may take.
+    /// The memory that all large results may take together.
     results: Arc<Share>,
     /// The share of this buffer, once it has grown beyond [`OUT_UNCOUNTED`].
     taken: Option<Taken>,
@@ -41,7 +41,7 @@ pub struct Output {
     large: LargeResponses,
 }
 
-/// What became of a flush.
+/// The result of a flush.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flushed {
     /// Everything is written.

@@ -22,7 +22,7 @@ use crate::stats::{ConnectionRegistry, WorkerStats};
 use crate::worker;
 use crate::worker_core::WorkerCore;
 
-/// What a server is started with.
+/// The options that a server is started with.
 pub struct ServerOptions<P: Protocol> {
     /// Where to listen; port 0 takes any free one.
     pub address: SocketAddr,
@@ -36,7 +36,8 @@ pub struct ServerOptions<P: Protocol> {
     pub tls: Option<Tls>,
     /// Where events come from.
     pub events: Arc<EventHub<P>>,
-    /// What large results may take. Those that stand in out buffers count until they are written.
+    /// The memory that large results may take together. Results in out buffers count until they are
+    /// written.
     pub results: Arc<Share>,
 }
 
@@ -285,7 +286,7 @@ impl<P: Protocol> Drop for Server<P> {
     }
 }
 
-/// What a worker's thread starts with.
+/// The things that a worker's thread starts with.
 struct Seat<P: Protocol> {
     number: usize,
     pin: bool,

@@ -1,4 +1,4 @@
-//! What a protocol brings to its connections.
+//! The interface of a protocol to its connections.
 //!
 //! [`Protocol`] names the types that its workers and connections share; [`Service`] is a worker's
 //! part of the protocol and opens a [`Session`] for each connection. A session is bytes and values:
@@ -37,11 +37,11 @@ pub struct Opened<P: Protocol> {
     pub peer: SocketAddr,
     /// The connection's entry in the registry.
     pub stats: Arc<ConnectionStats<P::Details>>,
-    /// What the session tells its connection.
+    /// The way from the session to its connection.
     pub link: Link<P>,
 }
 
-/// What became of a request.
+/// The result of handling a request.
 #[derive(Debug)]
 pub enum Handled<R, L> {
     /// It is answered.
@@ -52,7 +52,7 @@ pub enum Handled<R, L> {
     Last(L),
 }
 
-/// What stands at the start of the read buffer.
+/// The message, or the part of one, at the start of the read buffer.
 #[derive(Debug)]
 pub enum Found<H> {
     /// Not enough for anything: more has to be read.
@@ -69,7 +69,7 @@ pub enum Found<H> {
     Broken,
 }
 
-/// What a message is.
+/// The meaning of a message.
 #[derive(Debug)]
 pub enum Received<R> {
     /// A request, to be executed.
@@ -110,7 +110,7 @@ pub enum Refusal<'a> {
 pub trait Session: 'static {
     /// The protocol.
     type Protocol: Protocol;
-    /// What stands before a body and says how long it is.
+    /// The part of a message before its body; it says how long the body is.
     type Header: Copy;
     /// By what the other side finds the request that an answer belongs to.
     type Id: Copy + Unpin;

@@ -1,4 +1,5 @@
-//! What all workers of a server share, and how a connection comes from one worker to another.
+//! The state that all workers of a server share, and how a connection comes from one worker to
+//! another.
 //!
 //! Requests write only one thing in it: the count of bytes in flight, and only requests that wait.
 
@@ -17,7 +18,7 @@ use crate::limits::{ARRIVALS_MAX, ServerLimits};
 use crate::protocol::Protocol;
 use crate::stats::ConnectionRegistry;
 
-/// What the workers are to do. Set by `ServerHandle`, followed by every worker.
+/// The phase of the server: set by `ServerHandle`, followed by every worker.
 ///
 /// ```text
 /// Serving <--> Closed      nodetool disablebinary, enablebinary

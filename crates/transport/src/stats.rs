@@ -1,4 +1,4 @@
-//! What is known of connections and workers, for whoever lists or counts them.
+//! Figures of connections and workers, for programs that list or count them.
 //!
 //! A [`Counter`] has one writer, the connection's worker, which stores without a locked
 //! instruction; anyone may read it. The registry is locked when a connection comes or goes and when

@@ -1,5 +1,5 @@
-//! What a worker's connections share, whatever their protocol is: who they are, and what is brought
-//! to all of them (timeouts, events, a drain).
+//! The state that a worker's connections share, whatever their protocol is: their entries, and the
+//! news for all of them (timeouts, events, a drain).
 //!
 //! What must hold: a connection stands in `connections`, in the registry and in the count of its
 //! inlet from its [`Entry`]'s making to its drop.

@@ -1,7 +1,7 @@
 //! Evaluating the restrictions on clustering columns: the slices of rows that they select.
 //!
-//! Agrees with
-//! `org.apache.cassandra.cql3.restrictions.ClusteringColumnRestrictions.{valuesAsClustering,boundsAsClustering}`.
+//! Agrees with `valuesAsClustering` and `boundsAsClustering` of
+//! `org.apache.cassandra.cql3.restrictions.ClusteringColumnRestrictions`.
 
 use bytes::Bytes;
 use rows::{Bound, ClusteringValues, Slice, Slices};

@@ -18,7 +18,7 @@ use protocol::response::{ColumnSpec, ResultMetadata, Rows};
 use protocol::{ErrorMessage, Request, RequestEnvelope, Response, ResponseEnvelope};
 use types::CqlType;
 
-/// What the tests look at from outside.
+/// Counts of the handler's work that the tests look at.
 #[derive(Default)]
 pub struct Seen {
     pub running: AtomicUsize,

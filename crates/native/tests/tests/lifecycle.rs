@@ -79,8 +79,8 @@ fn half_closed_connections_get_their_answers() {
     drop(server);
 }
 
-/// Who has closed its side may still read answers, but not for ever: reads for a client that is
-/// gone would go on for nobody.
+/// A client that has closed its side may still read answers, but not without end: otherwise reads
+/// for a client that is gone would go on.
 #[test]
 fn requests_of_a_client_that_is_gone_are_dropped() {
     let (server, seen) = start(options());

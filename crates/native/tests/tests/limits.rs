@@ -1,4 +1,4 @@
-//! What happens at each limit.
+//! The behaviour at each limit.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -48,8 +48,8 @@ fn requests_in_flight_per_connection() {
     assert_eq!(seen.running_max.load(Ordering::SeqCst), 4);
 }
 
-/// What finishes together and has no room together is answered one after the other, though nothing
-/// else happens on the connection.
+/// Responses that become ready together and have no room together are sent one after the other,
+/// though nothing else happens on the connection.
 #[test]
 fn responses_that_find_no_room_follow_by_themselves() {
     let limits = ServerLimits { out_size_max: 16, ..ServerLimits::default() };

@@ -148,7 +148,8 @@ fn a_panic_fails_its_request_only() {
     eventually(|| seen.disconnected.load(Ordering::SeqCst) == 1);
 }
 
-/// What is left of a request when only its last wait is: those come in order, behind nobody else.
+/// Requests of which only the last wait is left are answered in their order, and no other request
+/// waits behind them.
 #[test]
 fn last_waits_end_in_order() {
     let (server, seen) = start(options());

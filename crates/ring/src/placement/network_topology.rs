@@ -1,10 +1,11 @@
-//! NetworkTopologyStrategy: so many endpoints in each data centre, in different racks while there are some.
+//! NetworkTopologyStrategy: so many endpoints in each data centre, in different racks while there
+//! are some.
 //!
 //! One walk around the ring serves all data centres. In each of them
 //! 1. an endpoint of a rack that has no replica yet is taken;
-//! 2. an endpoint of a rack that has one is taken only if racks are fewer than copies, and only as often as
-//!    copies exceed racks. So every rack gets one, and repeats are the first that are met, even before
-//!    a new rack;
+//! 2. an endpoint of a rack that has one is taken only if racks are fewer than copies, and only as
+//!    often as copies exceed racks. So every rack gets one, and repeats are the first that are met,
+//!    even before a new rack;
 //! 3. a data centre with fewer endpoints than copies gives all it has.
 //!
 //! Agrees with `org.apache.cassandra.locator.NetworkTopologyStrategy.calculateNaturalReplicas`.

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! "hlncache" | u8 version 1 | u8 kind: 1 chunks, 2 keys, 3 rows
-//! chunks: { table id, 16 bytes; uvint length, name of the SSTable; uvint count; count × uvint distance from the chunk before }
+//! chunks: { table id, 16 bytes; uvint length, name of the SSTable; uvint count;
+//!           count × uvint distance from the chunk before }
 //! keys:   { table id; uvint length, name; uvint count; count × { uvint length, partition key } }
 //! rows:   { table id; uvint 0; uvint count; count × { uvint length, partition key } }
 //! u32 CRC-32 of all that

@@ -3,10 +3,12 @@
 //!
 //! ```text
 //! segment := header section* zeros
-//! header  := i32 version, i64 segment id, u16 length, JSON parameters ("{}" = plain), u32 CRC of these
+//! header  := i32 version, i64 segment id, u16 length, JSON parameters ("{}" = plain),
+//!            u32 CRC of these
 //!            (CRC over version, low and high half of the id, the length as 4 bytes, JSON)
 //! section := marker entry*
-//! marker  := i32 offset of the next marker, u32 CRC over low and high half of the id and this marker's own offset
+//! marker  := i32 offset of the next marker, u32 CRC over low and high half of the id and this
+//!            marker's own offset
 //! entry   := i32 size, u32 CRC of the size, mutation, u32 CRC of the size and the mutation
 //! ```
 //!

@@ -10,9 +10,11 @@
 //!    and taken away at its own timestamp, so that one written since stays. For a static column the
 //!    rows are those of the whole partition.
 //!
-//! The view of the hidden table is loaded before that of the base is, for each batch: who wrote the
-//! entry wrote the row before. Agrees with
-//! `org.apache.cassandra.index.internal.{CassandraIndexSearcher,composites.CompositesSearcher,keys.KeysSearcher}`.
+//! The view of the hidden table is loaded before that of the base is, for each batch: a writer
+//! applies the row before its entry.
+//!
+//! Agrees with `CassandraIndexSearcher`, `composites.CompositesSearcher` and `keys.KeysSearcher` of
+//! `org.apache.cassandra.index.internal`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

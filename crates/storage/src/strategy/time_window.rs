@@ -9,8 +9,8 @@
 //!    tombstone options is given.
 //!
 //! `unsafe_aggressive_sstable_expiration` needs a system property in Cassandra, without which it
-//! has no effect; here there is none. Agrees with
-//! `org.apache.cassandra.db.compaction.{TimeWindowCompactionStrategy,TimeWindowCompactionStrategyOptions}`.
+//! has no effect; here there is none. Agrees with `TimeWindowCompactionStrategy` and
+//! `TimeWindowCompactionStrategyOptions` of `org.apache.cassandra.db.compaction`.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ struct Large {
     behind: Vec<BytesMut>,
 }
 
-/// Those that are not in the out buffer yet, in their order.
+/// Large responses that are not in the out buffer yet, in their order.
 #[derive(Debug, Default)]
 pub(super) struct LargeResponses {
     queue: VecDeque<Large>,

@@ -1,8 +1,7 @@
 //! Preparing one assignment of UPDATE: from `column = …` to the operation on the column.
 //!
-//! Agrees with
-//! `org.apache.cassandra.cql3.Operation.{SetValue,SetElement,SetField,Addition,Substraction,Prepend}`,
-//! messages included.
+//! Agrees with the classes `SetValue`, `SetElement`, `SetField`, `Addition`, `Substraction` and
+//! `Prepend` in `org.apache.cassandra.cql3.Operation`, messages included.
 
 use std::sync::Arc;
 
