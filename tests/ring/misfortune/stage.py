@@ -25,7 +25,7 @@ def start_one(node):
 class Stage:
     """A ring in namespaces, or, where this machine does not permit them, on 127.0.X.X without cuts."""
 
-    def __init__(self, kinds, place, mode, first):
+    def __init__(self, kinds, place, mode, first, settings):
         # the session by which the schema is changed, and how often it was
         self.session, self.altered = None, 0
         self.place, self.taken, self.late, self.injections = place, set(), [], {}
@@ -34,7 +34,7 @@ class Stage:
         except RuntimeError as error:
             self.wires, self.without = None, str(error)
         where = {"network": NETWORK, "subnet": self.wires.subnet, "first": 1} if self.wires else {"first": first}
-        self.ring = lab.Lab(kinds, mode=mode, keep=str(place), settings=SETTINGS, **where)
+        self.ring = lab.Lab(kinds, mode=mode, keep=str(place), settings={**SETTINGS, **settings}, **where)
         self.nodes = self.ring.nodes
         library = injection.build(place)
         for place_of, node in enumerate(self.nodes, 1):
