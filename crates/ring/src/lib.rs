@@ -11,12 +11,14 @@
 //! - [`Placement`]: which endpoints hold which range, for one replication
 //! - [`ReplicaPlan`]: live, pending and down replicas of a request, and how many of them it waits
 //!   for
+//! - [`CasPlan`]: the replicas that decide a conditional statement, and how many are a majority
 //! - [`ownership`]: which part of the data an endpoint has
 //!
 //! Must agree with `org.apache.cassandra.locator` (`TokenMetadata`, the strategies, `ReplicaPlans`)
 //! and `db.ConsistencyLevel` of Cassandra 5.0.8: a ring of both kinds of nodes places data alike.
 //! `testdata/placement.txt` holds what its strategies answer for drawn rings.
 
+pub mod cas;
 pub mod endpoint;
 pub mod level;
 pub mod ownership;
@@ -25,6 +27,7 @@ pub mod plan;
 pub mod replication;
 pub mod snapshot;
 
+pub use cas::CasPlan;
 pub use endpoint::{Endpoint, EndpointId, State};
 pub use level::{Shortage, quorum};
 pub use placement::Placement;

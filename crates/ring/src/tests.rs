@@ -155,6 +155,50 @@ fn joining_and_leaving_endpoints_are_pending() {
     assert_eq!(described(leaving, simple(), Consistency::One), "2 of [2, 3, 4] pending [4] down []");
 }
 
+/// The plan of a conditional statement at token 150.
+fn decided(nodes: Vec<Endpoint>, replication: Replication, level: Consistency) -> String {
+    let ring = Ring::new(nodes, EndpointId(0));
+    match ring.plan_cas(&placed(&ring, replication), Token(150), level) {
+        Ok(plan) => format!("{} of {:?}", plan.required, numbers(&ring, &plan.live)),
+        Err(Shortage { required, alive }) => format!("{required} needed, {alive} alive"),
+    }
+}
+
+/// A majority of all replicas decides, of the local data centre where the level says so; one that
+/// is about to be a replica counts, and two at a time are refused.
+#[test]
+fn a_majority_decides_conditional_statements() {
+    use Consistency::{LocalSerial, Serial};
+    let both = || network(&[("dc1", 3), ("dc2", 3)]);
+    let simple = |factor| Replication::Simple { factor };
+    let with = |down: &[u8], states: &[(u8, State)]| {
+        let mut nodes = two_centers();
+        for node in &mut nodes {
+            node.is_up = !down.contains(&node.host_id[0]);
+            if let Some((_, state)) = states.iter().find(|(number, _)| *number == node.host_id[0]) {
+                node.state = *state;
+            }
+        }
+        nodes
+    };
+    let cases = [
+        (with(&[], &[]), both(), Serial, "4 of [2, 3, 4, 5, 6, 1]"),
+        (with(&[], &[]), both(), LocalSerial, "2 of [2, 3, 1]"),
+        (with(&[4, 5], &[]), both(), Serial, "4 of [2, 3, 6, 1]"),
+        (with(&[4, 5, 6], &[]), both(), Serial, "4 needed, 3 alive"),
+        (with(&[4, 5, 6], &[]), both(), LocalSerial, "2 of [2, 3, 1]"),
+        (with(&[2, 3], &[]), both(), LocalSerial, "2 needed, 1 alive"),
+        (with(&[], &[]), network(&[("dc2", 2)]), LocalSerial, "1 needed, 0 alive"),
+        (with(&[], &[]), simple(1), Serial, "1 of [2]"),
+        (with(&[], &[(2, State::Joining)]), simple(2), Serial, "2 of [3, 4, 2]"),
+        (with(&[2], &[(2, State::Joining)]), simple(2), Serial, "2 of [3, 4]"),
+        (with(&[], &[(2, State::Leaving), (3, State::Leaving)]), simple(2), Serial, "5 needed, 4 alive"),
+    ];
+    for (nodes, replication, level, expected) in cases {
+        assert_eq!(decided(nodes, replication.clone(), level), expected, "{replication:?} {level}");
+    }
+}
+
 #[test]
 fn a_range_is_planned_in_parts() {
     let ring = Ring::new(two_centers(), EndpointId(0));

@@ -10,6 +10,8 @@ use types::DecoratedKey;
 
 use crate::{DeletionTime, Row, Slice};
 
+mod retimed;
+
 /// Changes to one partition of one table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PartitionUpdate {
