@@ -43,7 +43,7 @@ mod testing;
 
 pub use clock::{TimeUuids, WriteClock};
 pub use coordinator::acknowledgement::Acknowledgement;
-pub use coordinator::error::{FailedAnswers, FailedRead, FailedWrite, RequestError};
+pub use coordinator::error::{FailedAnswers, FailedCas, FailedRead, FailedWrite, RequestError};
 pub use error::NodeError;
 pub use identity::{Identity, IdentityOptions};
 pub use joined::{Places, RingEvent};

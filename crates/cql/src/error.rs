@@ -27,6 +27,10 @@ pub enum CqlError {
     Truncate(String),
     /// 1100.
     WriteTimeout { consistency: Consistency, received: i32, block_for: i32, kind: WriteKind },
+    /// 1100 of a conditional statement in a ring, which `contentions` others have overtaken.
+    CasTimeout { consistency: Consistency, received: i32, block_for: i32, kind: WriteKind, contentions: u32 },
+    /// 1700.
+    CasUnknown { consistency: Consistency, received: i32, block_for: i32 },
     /// 1200.
     ReadTimeout { consistency: Consistency, received: i32, block_for: i32, data_present: bool },
     /// 1300.
@@ -84,7 +88,8 @@ impl CqlError {
             Self::Overloaded(_) => 0x1001,
             Self::Bootstrapping(_) => 0x1002,
             Self::Truncate(_) => 0x1003,
-            Self::WriteTimeout { .. } => 0x1100,
+            Self::WriteTimeout { .. } | Self::CasTimeout { .. } => 0x1100,
+            Self::CasUnknown { .. } => 0x1700,
             Self::ReadTimeout { .. } => 0x1200,
             Self::ReadFailure { .. } => 0x1300,
             Self::FunctionFailure { .. } => 0x1400,
@@ -130,6 +135,14 @@ impl fmt::Display for CqlError {
             }
             Self::WriteTimeout { received, .. } => {
                 write!(f, "Operation timed out - received only {received} responses.")
+            }
+            Self::CasTimeout { received, block_for, contentions, .. } => write!(
+                f,
+                "CAS operation timed out: received {received} of {block_for} required responses after {contentions} \
+                 contention retries"
+            ),
+            Self::CasUnknown { received, .. } => {
+                write!(f, "CAS operation result is unknown - proposal accepted by {received} but not a quorum.")
             }
             Self::ReadTimeout { received, data_present, .. } => {
                 let but = if *data_present { "" } else { " (no data received)" };

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use cluster::coordinator::cas::{Cas, CasError};
+use cluster::coordinator::cas::{Cas, CasError, Round};
 use cluster::replica::read::Open;
 use cluster::schema_agreement::AGREEMENT_WAIT;
 use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
@@ -129,15 +129,20 @@ impl RequestCoordinator {
         ReadRequest { commands, trace, open, results: Some(Arc::clone(&self.services.results)) }
     }
 
-    /// Reads for a statement that holds the lock of the partition.
-    async fn read_locked<T, F>(&self, command: ReadCommand, level: Consistency, build: F) -> Result<T, CqlError>
+    /// Reads for a conditional statement that decides by it.
+    async fn read_to_decide<T, F>(&self, command: ReadCommand, round: Round, build: F) -> Result<T, CqlError>
     where
         T: Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
     {
         let table = command.table.id;
-        let request = self.read_request(vec![command]);
-        let read = self.services.node.read_now(request, level, &self.figures, would_block, build).await;
+        let mut request = self.read_request(vec![command]);
+        if round.timestamp.is_some() {
+            // whoever looks on at reads would see those of this node alone, and a statement that
+            // replicas agree on does not decide by one of them
+            request.open = None;
+        }
+        let read = self.services.node.read_now(request, round.read_at, &self.figures, would_block, build).await;
         read.map_err(|error| self.failed_read(Some(table), error))
     }
 
@@ -272,22 +277,27 @@ impl Coordinator for RequestCoordinator {
         let PartitionRange::Key(key) = command.range.clone() else {
             return Err(CqlError::Server("a conditional statement is of one partition".to_owned()));
         };
-        let (table, command) = (Arc::clone(&command.table), command.clone());
-        let decide = async || -> Result<Option<Mutation>, CqlError> {
+        let table = Arc::clone(&command.table);
+        let request = Arc::new(request.clone());
+        let decide = async |round: Round| -> Result<Option<Mutation>, CqlError> {
             self.trace(|| "Reading existing values for CAS precondition".to_owned());
-            let build = move |stream: &mut dyn PartitionStream| CasPartition::read(stream, &request);
-            let found = self.read_locked(command, serial, build).await?;
-            let timestamp = found.timestamp(self.now_micros());
+            let asked = Arc::clone(&request);
+            let build = move |stream: &mut dyn PartitionStream| CasPartition::read(stream, &asked);
+            let found = self.read_to_decide(request.command.clone(), round, build).await?;
+            let timestamp = round.timestamp.unwrap_or_else(|| found.timestamp(self.now_micros()));
             let Some(update) = decide(found, timestamp)? else {
                 self.trace(|| "CAS precondition does not match current values".to_owned());
                 return Ok(None);
             };
-            self.trace(|| "CAS precondition is met".to_owned());
             let mutation = (!update.is_empty()).then(|| Mutation::of(update));
-            self.describe(mutation.as_slice());
+            if round.timestamp.is_none() {
+                self.trace(|| "CAS precondition is met".to_owned());
+                self.describe(mutation.as_slice());
+            }
             Ok(mutation)
         };
-        let cas = Cas { table: &table, key: &key, serial, commit };
+        let trace = self.trace.as_deref().map(|trace| trace as &dyn TraceSink);
+        let cas = Cas { table: &table, key: &key, serial, commit, trace };
         // boxed: by value it would make the future of every request larger, which is moved several
         // times
         let done = Box::pin(self.services.node.compare_and_set(cas, decide));

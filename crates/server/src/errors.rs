@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 
 use cluster::coordinator::answers::Answers;
-use cluster::{FailedAnswers, FailedRead, FailedWrite, ReadOutcome, RequestError, WriteError};
+use cluster::{FailedAnswers, FailedCas, FailedRead, FailedWrite, ReadOutcome, RequestError, WriteError};
 use cql::CqlError;
 use protocol::{ErrorKind, ErrorMessage};
 use rows::ReadError;
@@ -40,6 +40,16 @@ pub fn message(error: &CqlError) -> ErrorMessage {
             write_type: *kind,
             contentions: (*kind == WriteKind::Cas).then_some(0),
         },
+        CqlError::CasTimeout { consistency, received, block_for, kind, contentions } => ErrorKind::WriteTimeout {
+            consistency: *consistency,
+            received: *received,
+            block_for: *block_for,
+            write_type: *kind,
+            contentions: (*kind == WriteKind::Cas).then_some(u16::try_from(*contentions).unwrap_or(u16::MAX)),
+        },
+        CqlError::CasUnknown { consistency, received, block_for } => {
+            ErrorKind::CasWriteUnknown { consistency: *consistency, received: *received, block_for: *block_for }
+        }
         CqlError::ReadTimeout { consistency, received, block_for, data_present } => ErrorKind::ReadTimeout {
             consistency: *consistency,
             received: *received,
@@ -88,11 +98,24 @@ pub(crate) fn of_request(error: RequestError) -> CqlError {
         RequestError::Unplaced { keyspace, error } => {
             CqlError::Server(format!("keyspace {keyspace} cannot be placed on the ring: {error}"))
         }
-        RequestError::NeedsPaxos { keyspace } => CqlError::Invalid(format!(
-            "conditional statements (IF) and reads at SERIAL are not done yet where other nodes have copies of the partition \
-             (keyspace {keyspace})"
-        )),
+        RequestError::Cas(failed) => of_cas(failed),
         RequestError::Write(failed) => of_write(failed.cause, failed.answers),
+    }
+}
+
+/// A conditional statement without an outcome.
+fn of_cas(failed: FailedCas) -> CqlError {
+    match failed {
+        FailedCas::TimedOut { level, kind, received, block_for, contentions } => CqlError::CasTimeout {
+            consistency: level,
+            received: count(received),
+            block_for: count(block_for),
+            kind,
+            contentions,
+        },
+        FailedCas::Unknown { level, accepted, required } => {
+            CqlError::CasUnknown { consistency: level, received: count(accepted), block_for: count(required) }
+        }
     }
 }
 

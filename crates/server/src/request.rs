@@ -431,7 +431,7 @@ fn count_failure(figures: &RequestMetrics, error: &CqlError) {
     figures.errors.add(1);
     let counter = match error {
         CqlError::Unavailable { .. } => &figures.unavailable,
-        CqlError::WriteTimeout { .. } | CqlError::ReadTimeout { .. } => &figures.timeouts,
+        CqlError::WriteTimeout { .. } | CqlError::CasTimeout { .. } | CqlError::ReadTimeout { .. } => &figures.timeouts,
         CqlError::WriteFailure { .. } | CqlError::ReadFailure { .. } => &figures.failures,
         _ => return,
     };

@@ -5,7 +5,8 @@
 //! What clients do: writes and deletions of versioned keys with their own timestamps, conditional
 //! writes and serial reads of contended keys, increments of counters, logged batches over two
 //! tables. In the ring each key has three copies, clients connect to any node, and read and write
-//! at QUORUM; nothing is conditional there yet. What must hold is what the judges say.
+//! at QUORUM; conditional writes and serial reads are agreed on by Paxos. What must hold is what
+//! the judges say.
 //!
 //! Not checked here: schema changes under faults, the admin port (its server needs a runtime of the
 //! real machine). In the ring clocks are wrong by a few hundred milliseconds at most: a node whose

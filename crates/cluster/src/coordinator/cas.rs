@@ -1,39 +1,68 @@
-//! Conditional statements: a partition's lock is held from the read to the write.
+//! Conditional statements and reads at SERIAL: of one partition they happen one after the other.
 //!
-//! Only of partitions that this node alone has: what Paxos agrees on among several replicas, a lock
-//! decides here. A partition that other nodes have copies of is refused, reads at SERIAL too.
+//! - On a node alone a lock decides ([`alone`]): it is held from the read to the write.
+//! - In a ring the replicas of the partition agree by Paxos ([`among`]), whoever is the coordinator
+//!   and however many copies there are. The lock is held there too: statements of one coordinator
+//!   wait for each other instead of competing for the replicas' promises.
 //!
-//! The lock is released as soon as memtables have the write. The next statement of the partition
-//! reads that write; what it writes stands behind it in the log. A statement that writes nothing
-//! (its condition does not hold, or it is a read at SERIAL) waits until the log is durable up to
-//! what it has read: otherwise a power cut could take back what its client was told. Agrees in role
-//! with `org.apache.cassandra.service.paxos`.
+//! What is written has the time of the ballot that decided it, on a node alone a time that is later
+//! than everything that was read.
+//!
+//! Agrees in role with `org.apache.cassandra.service.paxos` and `StorageProxy.cas`.
+
+mod agreement;
+mod alone;
+mod among;
+mod ballots;
+mod begin;
+mod commit;
+mod contention;
+mod prepare;
+mod propose;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
+use ring::Replication;
 use rows::Mutation;
+use rows::command::TraceSink;
 use schema::TableMetadata;
-use types::{Consistency, DecoratedKey, Token, WriteKind};
+use types::{Consistency, DecoratedKey};
 
 use super::error::RequestError;
 use super::plan::placement;
+use super::write::among::Others;
 use crate::node::Node;
-use crate::replica::apply::{WriteError, within};
+use crate::replica::apply::within;
 use crate::sampling::Sampler;
 use crate::stripes::{Held, Stripes};
+use agreement::Agreement;
 
 /// A conditional write of one partition.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Cas<'a> {
     /// The table.
-    pub table: &'a TableMetadata,
+    pub table: &'a Arc<TableMetadata>,
     /// The partition.
     pub key: &'a DecoratedKey,
     /// SERIAL or LOCAL_SERIAL: how many replicas must agree.
     pub serial: Consistency,
     /// How many replicas must have what is written.
     pub commit: Consistency,
+    /// Told of each step; None: the request is not traced.
+    pub trace: Option<&'a dyn TraceSink>,
+}
+
+/// The circumstances of one decision. A statement that has to begin again decides again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Round {
+    /// The level at which the partition is to be read.
+    pub read_at: Consistency,
+    /// The time of the ballot, microseconds. None: what is written is to be later than now and than
+    /// everything that was read.
+    pub timestamp: Option<i64>,
 }
 
 /// Why a conditional write was not carried out.
@@ -54,61 +83,57 @@ impl<E> From<RequestError> for CasError<E> {
 impl Node {
     /// Has `decide` read a partition and say what to write, and writes it: of several on a
     /// partition each sees what the one before it wrote. What was read or written is durable when
-    /// this returns.
+    /// this returns. `decide` is called again where another statement came first.
     pub async fn compare_and_set<E>(
         &self,
         cas: Cas<'_>,
-        decide: impl AsyncFnOnce() -> Result<Option<Mutation>, E>,
+        mut decide: impl AsyncFnMut(Round) -> Result<Option<Mutation>, E>,
     ) -> Result<(), CasError<E>> {
-        let Cas { table, key, serial, commit } = cas;
-        self.check_is_alone(&table.keyspace, key.token)?;
-        let agreed = self.plan_partition(&table.keyspace, key.token, serial, WriteKind::Cas)?;
-        let committed = self.plan_partition(&table.keyspace, key.token, commit, WriteKind::Cas)?;
-        let Some(held) = self.lock_partition(table, key).await else {
-            return Err(RequestError::of_write(WriteError::TimedOut, agreed).into());
+        match self.deciding_among(cas.table)? {
+            None => self.decide_alone(cas, decide).await,
+            Some(others) => {
+                let begun = self.env.now();
+                let Some(_held) = self.lock_partition(cas.table, cas.key).await else {
+                    return Err(self.contended(others, cas, begun).into());
+                };
+                let mut agreement = Agreement::new(self, others, cas, begun);
+                let decided = agreement.compare_and_set(cas.commit, &mut decide).await;
+                agreement.record_contention();
+                decided
+            }
+        }
+    }
+
+    /// Lets every conditional write of a partition that has begun come to its end, and keeps those
+    /// that have been overtaken from coming back: the read that follows sees what was decided.
+    pub(super) async fn settle_partition(&self, others: Others<'_>, cas: Cas<'_>) -> Result<(), RequestError> {
+        let begun = self.env.now();
+        let Some(_held) = self.lock_partition(cas.table, cas.key).await else {
+            return Err(self.contended(others, cas, begun));
         };
-        match decide().await.map_err(CasError::Decide)? {
-            None => {
-                drop(held);
-                let waited = self.wait_for_what_was_read(table, key).await;
-                waited.map_err(|cause| RequestError::of_write(cause, agreed))?;
-            }
-            Some(mutation) => {
-                let mutations = [mutation];
-                let applied = self.replica.apply(&mutations, held);
-                if let Some(wait) = self.send(committed, self.timeouts().write, applied).await? {
-                    wait.await?;
-                }
-            }
-        }
-        Ok(())
+        let mut agreement = Agreement::new(self, others, cas, begun);
+        let settled = agreement.settle(cas.commit).await;
+        agreement.record_contention();
+        settled
     }
 
-    /// Refuses a partition that other nodes have copies of, or are about to: a lock of this node
-    /// does not hold there, and the others would not get what is written.
-    pub(super) fn check_is_alone(&self, keyspace: &str, token: Token) -> Result<(), RequestError> {
-        let ring = self.ring.load();
-        let Some(placement) = placement(&ring, keyspace)? else { return Ok(()) };
-        let mut replicas = placement.natural(token).iter().chain(placement.pending(token));
-        match replicas.all(|id| *id == ring.local_id()) {
-            true => Ok(()),
-            false => Err(RequestError::NeedsPaxos { keyspace: keyspace.to_owned() }),
-        }
+    fn contended(&self, others: Others<'_>, cas: Cas<'_>, begun: env::Instant) -> RequestError {
+        let mut agreement = Agreement::new(self, others, cas, begun);
+        agreement.contentions = 1;
+        agreement.out_of_time()
     }
 
-    /// Waits until everything that a read of this partition has just seen is durable.
-    pub(super) async fn wait_for_what_was_read(
-        &self,
-        table: &TableMetadata,
-        key: &DecoratedKey,
-    ) -> Result<(), WriteError> {
-        let Some(position) = self.replica.position_of(table, key) else { return Ok(()) };
-        let Some(logged) = self.replica.logged(position)? else { return Ok(()) };
-        within(&self.env, self.timeouts().write, logged).await.unwrap_or(Err(WriteError::TimedOut))
+    /// The others that have a say in a conditional statement; None: this node decides by itself,
+    /// because it is alone or the table is of this node only.
+    pub(super) fn deciding_among(&self, table: &TableMetadata) -> Result<Option<Others<'_>>, RequestError> {
+        let Some(others) = self.others() else { return Ok(None) };
+        let placement = placement(&others.ring, &table.keyspace)?;
+        let is_shared = placement.is_some_and(|placement| placement.replication != Replication::Local);
+        Ok(is_shared.then_some(others))
     }
 
-    /// Waits until no other conditional write of the partition is under way. None: too long
-    /// (`cas_contention_timeout`).
+    /// Waits until no other conditional statement of the partition is under way on this node. None:
+    /// too long (`cas_contention_timeout`).
     async fn lock_partition(&self, table: &TableMetadata, key: &DecoratedKey) -> Option<Held> {
         let mut lock = pin!(self.partition_locks.lock(vec![Stripes::of((table.id, &key.key))]));
         let mut waits = false;
@@ -119,7 +144,19 @@ impl Node {
             }
             polled
         });
-        within(&self.env, self.timeouts().cas_contention, lock).await
+        within(&self.env, self.cas_contention(), lock).await
+    }
+
+    fn cas_contention(&self) -> Duration {
+        self.timeouts().cas_contention
+    }
+}
+
+/// The level of ordinary reads and writes that belongs to a serial one.
+pub(super) fn quorum_of(serial: Consistency) -> Consistency {
+    match serial {
+        Consistency::LocalSerial => Consistency::LocalQuorum,
+        _ => Consistency::Quorum,
     }
 }
 

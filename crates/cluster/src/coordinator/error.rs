@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use ring::{ReplicationError, Shortage};
-use types::{Consistency, ReplicaFailure};
+use types::{Consistency, ReplicaFailure, WriteKind};
 
 use crate::coordinator::answers::Answers;
 use crate::replica::apply::WriteError;
@@ -26,12 +26,9 @@ pub enum RequestError {
         /// What is wrong with its replication.
         error: ReplicationError,
     },
-    /// A conditional statement, or a read at SERIAL, of a partition that other nodes have copies
-    /// of: they would have to agree by Paxos, which this node does not speak yet. Nothing was sent.
-    NeedsPaxos {
-        /// The keyspace.
-        keyspace: String,
-    },
+    /// A conditional statement, or a read at SERIAL, did not come to an agreement of its replicas
+    /// that its client could be told.
+    Cas(FailedCas),
     /// A write was sent and not acknowledged by as many as its level needs. Boxed, so that results
     /// stay small.
     Write(Box<FailedWrite>),
@@ -44,6 +41,35 @@ pub struct FailedWrite {
     pub cause: WriteError,
     /// The answers that came, and those that did not.
     pub answers: Answers,
+}
+
+/// The end of a conditional statement without an outcome.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailedCas {
+    /// Its time is over.
+    TimedOut {
+        /// The serial level, or the commit level where the statement was decided.
+        level: Consistency,
+        /// [`WriteKind::Cas`]: nothing is known to be decided. [`WriteKind::Simple`]: the statement
+        /// is decided, and too few replicas are known to have its change.
+        kind: WriteKind,
+        /// Answers that came.
+        received: u32,
+        /// Answers that were waited for.
+        block_for: u32,
+        /// How often another statement's ballot was later.
+        contentions: u32,
+    },
+    /// Some replicas have accepted the statement's change and a majority has not: a later statement
+    /// may find it and finish it.
+    Unknown {
+        /// The serial level.
+        level: Consistency,
+        /// Replicas that have accepted.
+        accepted: u32,
+        /// Replicas that are a majority.
+        required: u32,
+    },
 }
 
 impl RequestError {

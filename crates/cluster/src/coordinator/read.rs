@@ -1,7 +1,9 @@
 //! Reads: planned by the ring, answered by replicas. Where this node alone is asked it reads what
 //! it has; otherwise [`super::among`] asks the others, too.
 //!
-//! A read at SERIAL or LOCAL_SERIAL also waits until what it has seen is durable ([`super::cas`]).
+//! A read at SERIAL or LOCAL_SERIAL first lets the conditional statements of its partition come to
+//! their end, and reads at QUORUM or LOCAL_QUORUM then. On a node alone it waits until what it has
+//! seen is durable instead ([`super::cas`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +13,8 @@ use schema::TableMetadata;
 use types::{Consistency, DecoratedKey};
 
 use super::among::Among;
-use super::error::FailedRead;
+use super::cas::{Cas, quorum_of};
+use super::error::{FailedAnswers, FailedCas, FailedRead, RequestError};
 use crate::node::Node;
 use crate::replica::read::{ReadFigures, ReadRequest, is_of_range};
 
@@ -34,15 +37,20 @@ impl Node {
         if !level.is_serial() {
             return self.read_now(request, level, figures, is_blocked, build).await;
         }
-        let partition = request.commands.first().and_then(partition_of);
-        if let Some((table, key)) = &partition {
-            self.check_is_alone(&table.keyspace, key.token).map_err(FailedRead::Refused)?;
+        let Some((table, key)) = request.commands.first().and_then(partition_of) else {
+            return self.read_now(request, level, figures, is_blocked, build).await;
+        };
+        if let Some(others) = self.deciding_among(&table).map_err(FailedRead::Refused)? {
+            let quorum = quorum_of(level);
+            let trace = request.trace.clone();
+            let cas = Cas { table: &table, key: &key, serial: level, commit: quorum, trace: trace.as_deref() };
+            // boxed, as below
+            Box::pin(self.settle_partition(others, cas)).await.map_err(of_unsettled)?;
+            return self.read_now(request, quorum, figures, is_blocked, build).await;
         }
         let built = self.read_now(request, level, figures, is_blocked, build).await?;
-        if let Some((table, key)) = partition {
-            let waited = self.wait_for_what_was_read(&table, &key).await;
-            waited.map_err(|cause| FailedRead::Serial { cause, level, endpoint: self.identity.broadcast })?;
-        }
+        let waited = self.wait_for_what_was_read(&table, &key).await;
+        waited.map_err(|cause| FailedRead::Serial { cause, level, endpoint: self.identity.broadcast })?;
         Ok(built)
     }
 
@@ -89,6 +97,22 @@ impl Node {
     pub(crate) fn read_limit(&self, commands: &[ReadCommand]) -> Duration {
         let timeouts = self.timeouts();
         if is_of_range(commands) { timeouts.range } else { timeouts.read }
+    }
+}
+
+/// A read at SERIAL whose partition could not be settled, as clients are told of it: a read does not
+/// time out as a write. Agrees with `StorageProxy.legacyReadWithPaxos`.
+fn of_unsettled<E>(error: RequestError) -> FailedRead<E> {
+    match error {
+        RequestError::Cas(FailedCas::TimedOut { level, block_for, .. }) => FailedRead::of_answers(FailedAnswers {
+            level,
+            block_for,
+            received: 0,
+            data_present: false,
+            failures: Vec::new(),
+            timed_out: true,
+        }),
+        other => FailedRead::Refused(other),
     }
 }
 

@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(full(40, 3).retimed(1000), full(1000, 999));
     }
 
-    /// What has no timestamp gets none: an update without changes stays one.
+    /// A field without a timestamp gets none: an update without changes stays one.
     #[test]
     fn what_is_not_there_stays_away() {
         let empty = PartitionUpdate::new(table(), DecoratedKey::new(Bytes::from_static(b"k")));

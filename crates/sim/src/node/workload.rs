@@ -63,11 +63,6 @@ impl Seen {
         if self.servers == 1 { ONE } else { QUORUM }
     }
 
-    /// Whether clients use conditional statements.
-    fn has_conditions(&self) -> bool {
-        self.servers == 1
-    }
-
     pub fn counters(&self) -> Vec<(u64, Counted)> {
         lock(&self.counters).iter().map(|(key, counted)| (*key, *counted)).collect()
     }
@@ -182,7 +177,6 @@ impl Worker {
                 0 | 1 => drop(self.operate(own, Action::Write(self.last)).await),
                 2 => drop(self.operate(own, Action::Delete(self.last)).await),
                 3 | 4 => drop(self.operate(other, Action::Read).await),
-                5..=8 if !self.seen.has_conditions() => drop(self.operate(other, Action::Read).await),
                 5 => drop(self.operate(contended, Action::Read).await),
                 6..=8 => self.compare_and_set(contended).await,
                 9 => self.count().await,
@@ -275,7 +269,8 @@ impl Worker {
     }
 }
 
-/// A versioned key's timestamps are its versions.
+/// A versioned key's timestamps are its versions. A contended key is decided at SERIAL, and written
+/// at the level of everything else.
 fn statement(key: u64, action: Action, is_versioned: bool, level: u16) -> (String, u16) {
     match action {
         Action::Read if is_versioned => (format!("SELECT v FROM sim.versioned WHERE k = {key}"), level),
@@ -287,10 +282,10 @@ fn statement(key: u64, action: Action, is_versioned: bool, level: u16) -> (Strin
             (format!("DELETE FROM sim.versioned USING TIMESTAMP {version} WHERE k = {key}"), level)
         }
         Action::CompareAndSet { from: None, to } => {
-            (format!("INSERT INTO sim.contended (k, v) VALUES ({key}, {to}) IF NOT EXISTS"), ONE)
+            (format!("INSERT INTO sim.contended (k, v) VALUES ({key}, {to}) IF NOT EXISTS"), level)
         }
         Action::CompareAndSet { from: Some(from), to } => {
-            (format!("UPDATE sim.contended SET v = {to} WHERE k = {key} IF v = {from}"), ONE)
+            (format!("UPDATE sim.contended SET v = {to} WHERE k = {key} IF v = {from}"), level)
         }
     }
 }

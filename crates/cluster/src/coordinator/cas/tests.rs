@@ -1,10 +1,19 @@
-//! How long the lock of a partition is held.
+//! Conditional statements of a node alone, and among the nodes of a ring: what was decided is seen
+//! by whoever comes next, whichever nodes have died meanwhile.
 
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use internode::payload::paxos::{Ballot, BallotFlag, Commit};
+use rows::live::TombstoneLimits;
+use rows::{ColumnData, LiveRows, PartitionStream, ReadError};
+use types::WriteKind;
+
 use super::*;
+use crate::coordinator::error::{FailedCas, FailedRead};
+use crate::replica::read::{ReadFigures, ReadRequest};
 use crate::testing::{SimNode, SimRing, WINDOW, poll};
 
 /// The job that copies a large value has not run when the request's time is over: the next
@@ -15,9 +24,10 @@ fn a_large_write_holds_the_lock_until_its_job_has_ended() {
     let write = [machine.role(1, 2 << 20)];
     let update = &write[0].updates[0];
     let node = &machine.node;
-    let cas = Cas { table: &update.table, key: &update.key, serial: Consistency::Serial, commit: Consistency::One };
+    let (serial, commit) = (Consistency::Serial, Consistency::One);
+    let cas = Cas { table: &update.table, key: &update.key, serial, commit, trace: None };
     {
-        let decide = async || Ok::<_, ()>(Some(write[0].clone()));
+        let decide = async |_| Ok::<_, ()>(Some(write[0].clone()));
         let mut written = pin!(node.compare_and_set(cas, decide));
         assert!(poll(written.as_mut()).is_pending());
         // the request ends here, as it does when its connection is reset or its time is over
@@ -32,29 +42,245 @@ fn a_large_write_holds_the_lock_until_its_job_has_ended() {
     assert!(matches!(poll(next.as_mut()), Poll::Ready(Some(_))));
 }
 
-/// A lock of this node alone does not decide where others have copies: refused before anything is
-/// read or written, whoever is the coordinator.
-#[test]
-fn what_other_nodes_have_copies_of_is_refused() {
-    let ring = SimRing::new(3, &["dc1", "dc1"]);
-    ring.create_keyspace("two", "SimpleStrategy", &[("replication_factor", "2")]);
-    ring.create_keyspace("one", "SimpleStrategy", &[("replication_factor", "1")]);
-    let decided = |through: usize, keyspace: &str, k: i32| {
-        let row = ring.row(keyspace, k, 1, 1, 1);
-        let update = &row.updates[0];
-        let (serial, commit) = (Consistency::Serial, Consistency::One);
-        let cas = Cas { table: &update.table, key: &update.key, serial, commit };
-        let decide = async || Ok::<_, ()>(Some(row.clone()));
-        ring.world.block_on(ring.node(through).compare_and_set(cas, decide)).map_err(|error| format!("{error:?}"))
-    };
-    for through in [0, 1] {
-        let refused = decided(through, "two", 1).expect_err("two nodes have it");
-        assert!(refused.contains("NeedsPaxos"), "{refused}");
-        assert_eq!(ring.stored(through, "two", 1), []);
+/// A statement of these tests: of row 1 of a partition of `t`.
+struct Statement {
+    through: usize,
+    k: i32,
+    serial: Consistency,
+    commit: Consistency,
+}
+
+fn statement(through: usize, k: i32) -> Statement {
+    Statement { through, k, serial: Consistency::Serial, commit: Consistency::Quorum }
+}
+
+/// The value of the one row of a partition; None: there is no row.
+fn value(stream: &mut dyn PartitionStream, command: &rows::ReadCommand) -> Result<Option<i32>, ReadError> {
+    let mut live = LiveRows::new(stream, Arc::clone(&command.table), command.now, TombstoneLimits::NONE);
+    if live.next_partition()?.is_none() {
+        return Ok(None);
     }
-    // of one copy its own node alone decides
-    let taken: Vec<bool> = [0, 1].map(|through| decided(through, "one", 1).is_ok()).into();
-    assert_eq!(taken.iter().filter(|taken| **taken).count(), 1);
-    let holder = taken.iter().position(|taken| *taken).expect("one of them");
-    assert_eq!(ring.stored(holder, "one", 1), [(1, 1)]);
+    let row = live.next_row()?;
+    let cell = row.as_ref().and_then(|row| match row.columns.first() {
+        Some(ColumnData::Simple(cell)) => Some(cell.value.clone()),
+        _ => None,
+    });
+    Ok(cell.map(|bytes| i32::from_be_bytes(bytes[..].try_into().expect("an int"))))
+}
+
+impl Statement {
+    /// Sets the row to what `decide` makes of its value; None: it is left as it is.
+    async fn run(
+        &self,
+        ring: &SimRing,
+        decide: impl Fn(Option<i32>) -> Option<i32>,
+    ) -> Result<(), CasError<FailedRead<ReadError>>> {
+        let node = ring.node(self.through);
+        let command = ring.select_key("ks", self.k);
+        let row = ring.row("ks", self.k, 1, 0, 1);
+        let (table, key) = (&row.updates[0].table, &row.updates[0].key);
+        let read_and_decide = async |round: Round| {
+            let asked = command.clone();
+            let build = move |stream: &mut dyn PartitionStream| value(stream, &asked);
+            let request = ReadRequest { commands: vec![command.clone()], trace: None, open: None, results: None };
+            let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
+            let found = node.read_now(request, round.read_at, &ReadFigures::default(), is_blocked, build).await?;
+            let timestamp = round.timestamp.expect("nodes of a ring agree on ballots");
+            Ok(decide(found).map(|to| ring.row("ks", self.k, 1, to, timestamp)))
+        };
+        let cas = Cas { table, key, serial: self.serial, commit: self.commit, trace: None };
+        node.compare_and_set(cas, read_and_decide).await
+    }
+
+    fn set(&self, ring: &SimRing, to: i32) -> Result<(), CasError<FailedRead<ReadError>>> {
+        ring.world.block_on(self.run(ring, |_| Some(to)))
+    }
+}
+
+fn ring_of(seed: u64, centers: &[&str]) -> SimRing {
+    let ring = SimRing::new(seed, centers);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+    ring
+}
+
+const THREE: [&str; 3] = ["dc1", "dc1", "dc1"];
+
+/// The value that a read at SERIAL gives.
+fn serial_value(ring: &SimRing, through: usize, k: i32) -> Option<i32> {
+    let rows = ring.read(through, vec![ring.select_key("ks", k)], Consistency::Serial).expect("read");
+    rows.first().map(|(_, _, value)| *value)
+}
+
+/// A change that a node proposes with a ballot of some time before now, `back` microseconds ago.
+fn proposed(ring: &SimRing, k: i32, to: i32, back: i64) -> Commit {
+    let micros = ring.world.env(0).clock.now_micros() - back;
+    let ballot = Ballot::new(micros, BallotFlag::Global, 7);
+    Commit { ballot, update: ring.row("ks", k, 1, to, micros).updates.remove(0) }
+}
+
+/// Has a change accepted by some replicas, whose coordinator then is gone.
+fn accept(ring: &SimRing, machines: &[usize], proposal: &Commit) {
+    let (table, key) = (&proposal.update.table, &proposal.update.key);
+    for machine in machines {
+        let replica = &ring.node(*machine).replica;
+        let promised = ring.world.block_on(replica.paxos_prepare(table, key, proposal.ballot)).expect("prepared");
+        assert!(promised.promised, "nothing is in its way");
+        assert_eq!(ring.world.block_on(replica.paxos_propose(proposal)).expect("proposed"), None);
+    }
+}
+
+/// Each with partitions of its own, on one ring: making a ring takes most of the time.
+#[test]
+fn three_nodes_agree() {
+    let ring = ring_of(3, &THREE);
+    contended_increments_all_count_once(&ring, 1);
+    what_a_majority_accepted_is_finished(&ring, 2);
+    replicas_that_lack_the_latest_commit_get_it(&ring, 3);
+    silence_is_a_timeout(&ring, 4);
+}
+
+/// Of increments through all nodes at once none is lost and none counts twice.
+fn contended_increments_all_count_once(ring: &SimRing, k: i32) {
+    let increments = (0..12).map(|number| {
+        let statement = statement(number % 3, k);
+        async move { statement.run(ring, |found| Some(found.unwrap_or(0) + 1)).await }
+    });
+    let outcomes = ring.world.block_on(join_all(increments));
+    let done = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let unknown = outcomes.len() - done;
+    let counted = serial_value(ring, 0, k).unwrap_or(0) as usize;
+    assert!((done..=done + unknown).contains(&counted), "{counted} counted, {outcomes:?}");
+    assert!(done >= 6, "most come through within their time: {outcomes:?}");
+}
+
+/// What a majority has accepted is decided: it is finished by whoever comes next, also where its
+/// coordinator has died before telling anybody.
+fn what_a_majority_accepted_is_finished(ring: &SimRing, k: i32) {
+    accept(ring, &[0, 1], &proposed(ring, k, 41, 2000));
+    assert_eq!(ring.stored(0, "ks", k), [], "accepted, not committed");
+    assert_eq!(serial_value(ring, 2, k), Some(41));
+    let seen = ring.world.block_on(async {
+        let seen = std::cell::Cell::new(None);
+        let see = |found| {
+            seen.set(found);
+            None
+        };
+        statement(1, k).run(ring, see).await.expect("decided");
+        seen.get()
+    });
+    assert_eq!(seen, Some(41));
+    assert_eq!((0..3).map(|machine| ring.stored(machine, "ks", k).len()).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+/// The same with nodes that go and come back.
+#[test]
+fn nodes_that_die_change_nothing() {
+    let mut ring = ring_of(5, &THREE);
+    what_a_minority_accepted_is_finished_or_never(&mut ring, 1);
+    a_replica_that_was_down_gets_what_was_decided(&mut ring, 2);
+    too_few_replicas_refuse(&mut ring, 3);
+}
+
+/// What fewer than a majority have accepted is finished, or never: a read that has not shown it is
+/// a promise that it does not come back.
+fn what_a_minority_accepted_is_finished_or_never(ring: &mut SimRing, k: i32) {
+    accept(ring, &[0], &proposed(ring, k, 41, 2000));
+    ring.kill(0);
+    ring.agree();
+    assert_eq!(serial_value(ring, 1, k), None, "nobody that is up has it");
+    ring.start(0);
+    ring.agree();
+    for through in [0, 1, 2] {
+        assert_eq!(serial_value(ring, through, k), None, "through {through}");
+    }
+}
+
+/// A commit that only one replica knows is told to the others before something else is decided.
+fn replicas_that_lack_the_latest_commit_get_it(ring: &SimRing, k: i32) {
+    let commit = proposed(ring, k, 41, 2000);
+    accept(ring, &[0, 1, 2], &commit);
+    ring.world.block_on(ring.node(0).replica.paxos_commit(&commit)).expect("committed");
+    assert_eq!(ring.stored(1, "ks", k), []);
+    // whichever majority answers first, it has an accepted proposal or the commit
+    statement(1, k).set(ring, 42).expect("decided");
+    assert_eq!(serial_value(ring, 2, k), Some(42));
+    ring.world.run_for(Duration::from_secs(1));
+    assert_eq!((0..3).map(|machine| ring.stored(machine, "ks", k)).collect::<Vec<_>>(), [[(1, 42)]; 3]);
+}
+
+/// Too few replicas: refused before anything is asked, of the serial level and of the commit level.
+fn too_few_replicas_refuse(ring: &mut SimRing, k: i32) {
+    ring.kill(2);
+    ring.agree();
+    let all = Statement { commit: Consistency::All, ..statement(0, k) };
+    let refused =
+        |required, alive, level| RequestError::Unavailable { level, shortage: ring::Shortage { required, alive } };
+    let is_refused = |outcome: Result<(), CasError<FailedRead<ReadError>>>, wanted: RequestError| {
+        assert!(matches!(&outcome, Err(CasError::Request(error)) if *error == wanted), "{outcome:?}");
+    };
+    is_refused(all.set(ring, 1), refused(3, 2, Consistency::All));
+    assert_eq!(serial_value(ring, 0, k), None, "nothing was proposed");
+    ring.kill(1);
+    ring.agree();
+    let any = Statement { commit: Consistency::Any, ..statement(0, k) };
+    is_refused(any.set(ring, 1), refused(2, 1, Consistency::Serial));
+}
+
+/// A replica that is down while something is decided gets a hint with it.
+fn a_replica_that_was_down_gets_what_was_decided(ring: &mut SimRing, k: i32) {
+    ring.kill(2);
+    ring.agree();
+    statement(0, k).set(ring, 5).expect("two are a majority");
+    ring.start(2);
+    ring.agree();
+    let got_it = ring.world.run_until(Duration::from_secs(60), || ring.stored(2, "ks", k) == [(1, 5)]);
+    assert!(got_it, "the hint arrives");
+}
+
+/// LOCAL_SERIAL asks the replicas of its data centre alone, SERIAL those of all.
+#[test]
+fn local_serial_is_of_one_data_center() {
+    let mut ring = SimRing::new(9, &["dc1", "dc1", "dc2", "dc2"]);
+    ring.create_keyspace("ks", "NetworkTopologyStrategy", &[("dc1", "2"), ("dc2", "2")]);
+    [2, 3].into_iter().for_each(|machine| ring.kill(machine));
+    ring.agree();
+    let local = Statement { serial: Consistency::LocalSerial, commit: Consistency::LocalQuorum, ..statement(1, 1) };
+    local.set(&ring, 5).expect("the data centre has a majority");
+    let refused = statement(1, 1).set(&ring, 6);
+    let shortage = ring::Shortage { required: 3, alive: 2 };
+    let level = Consistency::Serial;
+    assert!(
+        matches!(&refused, Err(CasError::Request(error)) if *error == RequestError::Unavailable { level, shortage }),
+        "{refused:?}"
+    );
+    assert_eq!(ring.stored(0, "ks", 1), [(1, 5)]);
+}
+
+/// Where a majority does not answer in time the statement's client is told that of a write type CAS;
+/// nothing was decided.
+fn silence_is_a_timeout(ring: &SimRing, k: i32) {
+    ring.world.network().partition(&[0]);
+    let outcome = statement(0, k).set(ring, 5);
+    let Err(CasError::Request(RequestError::Cas(FailedCas::TimedOut { level, kind, received, block_for, .. }))) =
+        outcome
+    else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!((level, kind, received, block_for), (Consistency::Serial, WriteKind::Cas, 1, 2));
+    ring.world.network().heal();
+    assert_eq!(serial_value(ring, 1, k), None);
+}
+
+/// One copy in a ring: whoever coordinates, its one replica decides.
+#[test]
+fn one_copy_is_decided_by_its_replica() {
+    let ring = SimRing::new(11, &["dc1", "dc1"]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "1")]);
+    for (through, to) in [(0, 1), (1, 2)] {
+        let one = Statement { commit: Consistency::One, ..statement(through, 1) };
+        one.set(&ring, to).expect("decided");
+        assert_eq!(serial_value(&ring, 1 - through, 1), Some(to));
+    }
+    let copies = (0..2).filter(|machine| ring.stored(*machine, "ks", 1) == [(1, 2)]).count();
+    assert_eq!(copies, 1);
 }

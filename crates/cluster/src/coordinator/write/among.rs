@@ -44,7 +44,7 @@ pub(crate) struct Planned {
     /// The mutation and its live replicas.
     pub sent: Arc<Sent>,
     /// Replicas that are down.
-    down: Vec<EndpointId>,
+    pub down: Vec<EndpointId>,
     /// The mutation as it is sent.
     pub payload: bytes::Bytes,
 }
@@ -112,12 +112,17 @@ impl Node {
     fn encode(&self, mutation: &Mutation) -> Result<bytes::Bytes, WriteError> {
         let mut payload = Vec::new();
         encode_mutation(&mut payload, mutation);
-        let options = &self.engine.options.commitlog;
-        let size_max = options.mutation_size_max.min(options.segment_size / 2) as usize;
+        let size_max = self.mutation_size_max();
         match payload.len() > size_max {
             true => Err(StorageError::MutationTooLarge { size: payload.len(), size_max }.into()),
             false => Ok(payload.into()),
         }
+    }
+
+    /// The size of the largest mutation that nodes with the options of this one take, bytes.
+    pub(in crate::coordinator) fn mutation_size_max(&self) -> usize {
+        let options = &self.engine.options.commitlog;
+        options.mutation_size_max.min(options.segment_size / 2) as usize
     }
 
     /// Sends mutations to their peers, applies those that are of this node, and gives the wait.

@@ -1,0 +1,116 @@
+//! One conditional statement on its way to an agreement: what all of its steps share.
+//!
+//! A step is a file beside this one. Replicas are asked side by side: this node by a call, the
+//! others by messages.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use env::Instant;
+use futures_util::stream::FuturesUnordered;
+use membership::Request;
+use ring::{EndpointId, Replicas};
+use schema::{TableId, TableMetadata};
+use storage::StorageError;
+use types::WriteKind;
+
+use super::Cas;
+use crate::coordinator::answers::Answers;
+use crate::coordinator::error::RequestError;
+use crate::coordinator::plan::placement;
+use crate::coordinator::write::among::Others;
+use crate::node::Node;
+
+/// The replicas that are asked in a round.
+pub(super) struct Participants {
+    /// Those that are up.
+    pub live: Replicas,
+    /// How many are a majority of all.
+    pub required: u32,
+}
+
+/// The answers to come of a round; None: the replica has failed.
+pub(super) type Asking<'a, T> = FuturesUnordered<Pin<Box<dyn Future<Output = (EndpointId, Option<T>)> + 'a>>>;
+
+/// One statement on its way to an agreement.
+pub(super) struct Agreement<'n> {
+    pub node: &'n Node,
+    pub others: Others<'n>,
+    pub cas: Cas<'n>,
+    /// When the statement began: its time runs from there.
+    pub begun: Instant,
+    /// How often it was overtaken.
+    pub contentions: u32,
+    /// The next ballot is not before this time, microseconds.
+    pub floor: i64,
+}
+
+impl<'n> Agreement<'n> {
+    /// Of a statement that has asked nobody yet.
+    pub fn new(node: &'n Node, others: Others<'n>, cas: Cas<'n>, begun: Instant) -> Self {
+        Self { node, others, cas, begun, contentions: 0, floor: i64::MIN }
+    }
+
+    /// The replicas that decide, as the ring is now. Refused where too few are up.
+    pub fn participants(&mut self) -> Result<Participants, RequestError> {
+        self.others.ring = self.node.ring();
+        let Cas { table, key, serial, .. } = self.cas;
+        let Some(placement) = placement(&self.others.ring, &table.keyspace)? else {
+            let unknown = StorageError::UnknownTable { table: table.keyspace.clone() };
+            return Err(RequestError::of_write(unknown.into(), Answers::of_one(serial, WriteKind::Cas)));
+        };
+        let plan = self.others.ring.plan_cas(placement, key.token, serial);
+        let plan = plan.map_err(|shortage| RequestError::Unavailable { level: serial, shortage })?;
+        Ok(Participants { live: plan.live, required: plan.required })
+    }
+
+    /// Answers that the serial level needs.
+    pub fn block_for(&self) -> u32 {
+        let Cas { table, key, serial, .. } = self.cas;
+        let placement = self.others.ring.placement(&table.keyspace);
+        let plan = placement.map(|placement| self.others.ring.plan_cas(placement, key.token, serial));
+        match plan {
+            Some(Ok(plan)) => plan.required,
+            Some(Err(shortage)) => shortage.required,
+            None => 1,
+        }
+    }
+
+    /// Asks the replicas of a round: this node by a call, the others by a message.
+    pub fn ask_all<'a, T: 'a, H: Future<Output = Option<T>> + 'a>(
+        &'a self,
+        among: &Participants,
+        request: &Request,
+        here: impl Fn() -> H,
+        decode: impl Fn(&Bytes) -> Option<T> + Copy + 'a,
+    ) -> Asking<'a, T> {
+        let ask = |replica: &EndpointId| -> Pin<Box<dyn Future<Output = (EndpointId, Option<T>)> + 'a>> {
+            let replica = *replica;
+            if replica == self.others.ring.local_id() {
+                let here = here();
+                return Box::pin(async move { (replica, here.await) });
+            }
+            let address = self.others.ring.endpoint(replica).address;
+            let answer = self.others.messenger.request(address, request.clone());
+            Box::pin(async move {
+                let told = answer.await.ok();
+                (replica, told.and_then(|envelope| decode(&envelope.payload)))
+            })
+        };
+        among.live.iter().map(ask).collect()
+    }
+
+    /// The table of an answer, if it is the statement's.
+    pub fn table_of(&self, id: TableId) -> Option<Arc<TableMetadata>> {
+        (id == self.cas.table.id).then(|| Arc::clone(self.cas.table))
+    }
+
+    /// Tells of a step.
+    pub fn trace(&self, line: impl FnOnce() -> String) {
+        if let Some(trace) = self.cas.trace {
+            trace.event(line());
+        }
+    }
+}

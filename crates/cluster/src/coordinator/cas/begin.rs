@@ -1,0 +1,86 @@
+//! The begin of a round: a ballot that a majority has promised, after which nothing that was begun
+//! before can still be decided.
+//!
+//! 1. A majority promises the ballot ([`super::prepare`]). Where another one is later, the
+//!    statement makes way and tries again.
+//! 2. A proposal that one of them has accepted and none knows to be committed may have been
+//!    decided: it is proposed again with this ballot and committed; then a new ballot is tried.
+//! 3. Those that lack the latest commit are told of it, so that a majority has it before something
+//!    else is decided. When all of them have taken it the promises hold; else a new ballot is tried.
+//!
+//! Agrees with `StorageProxy.beginAndRepairPaxos`, which prepares again after step 3.
+
+use std::time::Duration;
+
+use internode::payload::paxos::{Ballot, Commit};
+use types::{Consistency, WriteKind};
+
+use super::agreement::{Agreement, Participants};
+use super::prepare::Next;
+use crate::coordinator::error::{FailedCas, RequestError};
+
+/// Replicas forget a partition's ballots after so long, or after its table's gc_grace if that is
+/// longer (`SystemKeyspace.legacyPaxosTtlSec`).
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3 * 60 * 60);
+
+impl Agreement<'_> {
+    /// Begins a round: the replicas, and the ballot that a majority has promised. Proposals that
+    /// are found are committed at `finish_at`.
+    pub async fn begin(&mut self, finish_at: Consistency) -> Result<(Participants, Ballot), RequestError> {
+        while self.may_try() {
+            let among = self.participants()?;
+            let ballot = self.node.next_ballot(self.floor, self.cas.serial);
+            let promises = self.prepare(&among, ballot).await?;
+            self.floor = promises.latest().latest(ballot).micros().saturating_add(1);
+            match promises.next(self.forgotten_before()) {
+                Next::Go => return Ok((among, ballot)),
+                Next::MakeWay => {
+                    self.trace(|| OVERTAKEN.to_owned());
+                    self.make_way().await;
+                }
+                Next::Finish(found) => self.finish(&among, ballot, found, finish_at).await?,
+                Next::Refresh(commit, lacking) => {
+                    if self.refresh(&commit, &lacking).await {
+                        return Ok((among, ballot));
+                    }
+                }
+            }
+        }
+        Err(self.out_of_time())
+    }
+
+    /// Brings a proposal of another statement to its end.
+    async fn finish(
+        &mut self,
+        among: &Participants,
+        ballot: Ballot,
+        found: Commit,
+        level: Consistency,
+    ) -> Result<(), RequestError> {
+        self.trace(|| format!("Finishing incomplete paxos round {}", found.ballot));
+        let proposal = Commit { ballot, update: found.update.retimed(ballot.micros()) };
+        if !self.propose(among, &proposal, false).await? {
+            self.trace(|| OVERTAKEN.to_owned());
+            self.make_way().await;
+            return Ok(());
+        }
+        // this statement has written nothing yet, whatever became of the other one
+        self.commit(&proposal, level, false).await.map_err(|error| match error {
+            RequestError::Cas(FailedCas::TimedOut { level, received, block_for, contentions, .. }) => {
+                let kind = WriteKind::Cas;
+                RequestError::Cas(FailedCas::TimedOut { level, kind, received, block_for, contentions })
+            }
+            other => other,
+        })
+    }
+
+    /// The time, in microseconds, before which replicas may have forgotten commits.
+    fn forgotten_before(&self) -> i64 {
+        let grace = u64::try_from(self.cas.table.params.gc_grace_seconds).unwrap_or(0);
+        let kept = FORGOTTEN_AFTER.max(Duration::from_secs(grace));
+        let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
+        self.node.env.clock.now_micros().saturating_sub(kept)
+    }
+}
+
+const OVERTAKEN: &str = "Some replicas have already promised a higher ballot than ours; aborting";

@@ -1,0 +1,124 @@
+//! The last step: all replicas are told what was decided, and as many as the commit level asks for
+//! have it before the client is told.
+//!
+//! Replicas that are down, fail or do not answer get a hint with the change: it has the time of its
+//! ballot, so coming late or twice it changes nothing. Agrees with `StorageProxy.commitPaxos`.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use internode::Verb;
+use internode::payload::paxos::Commit;
+use membership::{Asker, Request};
+use ring::EndpointId;
+use types::{Consistency, FailureReason, WriteKind};
+
+use super::agreement::Agreement;
+use crate::coordinator::answers::Progress;
+use crate::coordinator::error::{FailedCas, FailedWrite, RequestError};
+use crate::coordinator::sent::Sent;
+use crate::replica::apply::{WriteError, within};
+
+/// The longest time that replicas get to take a commit that they lack. Whoever takes longer is left
+/// behind: the statement tries again with others.
+const REFRESH_MAX: Duration = Duration::from_millis(200);
+
+impl Agreement<'_> {
+    /// Tells all replicas of a commit. `is_own`: of this statement, not one that it found; then
+    /// replicas that are down get a hint.
+    pub async fn commit(&self, commit: &Commit, level: Consistency, is_own: bool) -> Result<(), RequestError> {
+        let mutations = Arc::from([commit.mutation()]);
+        let planned = self.node.plan_among(&self.others.ring, mutations, level, WriteKind::Simple);
+        let planned = planned.map_err(|error| self.uncommitted(error, level))?;
+        let Some(planned) = planned.into_iter().next() else { return Ok(()) };
+        if is_own {
+            planned.down.iter().for_each(|replica| planned.sent.hint(*replica));
+        }
+        let sent = planned.sent;
+        let limit = self.node.timeouts().write;
+        let request = Request::new(Verb::PaxosCommitReq, commit.encode(), limit);
+        let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
+        for peer in sent.peers() {
+            let address = self.others.ring.endpoint(peer).address;
+            self.others.messenger.ask(address, &[], request.clone(), &asker);
+        }
+        let answered = async {
+            if level != Consistency::Any {
+                answered(&sent).await;
+            }
+        };
+        // the others may be enough, but what this node has is to be complete as well
+        let done = within(&self.node.env, limit, join(self.commit_here(commit, &sent), answered)).await;
+        let answers = sent.answers();
+        match answers.progress() {
+            _ if level == Consistency::Any => Ok(()),
+            Progress::Enough => Ok(()),
+            _ => {
+                let is_late = done.is_none() || answers.are_late();
+                let cause = if is_late { WriteError::TimedOut } else { WriteError::Peers };
+                Err(self.uncommitted(RequestError::of_write(cause, answers), level))
+            }
+        }
+    }
+
+    async fn commit_here(&self, commit: &Commit, sent: &Sent) {
+        if !sent.is_here() {
+            return;
+        }
+        let committed = self.node.replica.paxos_commit(commit).await;
+        sent.answer_here(committed.map_err(|error| {
+            tracing::warn!(%error, "what was decided is not written on this node");
+            FailureReason::Unknown
+        }));
+    }
+
+    /// Tells some replicas of the latest commit; whether all of them have taken it.
+    pub async fn refresh(&self, commit: &Commit, lacking: &[EndpointId]) -> bool {
+        self.trace(|| "Repairing replicas that missed the most recent commit".to_owned());
+        let limit = self.rest().min(REFRESH_MAX);
+        let request = Request::new(Verb::PaxosCommitReq, commit.encode(), limit);
+        let tell = |replica: &EndpointId| {
+            let (replica, request) = (*replica, request.clone());
+            async move {
+                match replica == self.others.ring.local_id() {
+                    true => self.node.replica.paxos_commit(commit).await.is_ok(),
+                    false => {
+                        let address = self.others.ring.endpoint(replica).address;
+                        self.others.messenger.request(address, request).await.is_ok()
+                    }
+                }
+            }
+        };
+        let told = within(&self.node.env, limit, join_all(lacking.iter().map(tell))).await;
+        told.is_some_and(|told| told.into_iter().all(|has_it| has_it))
+    }
+
+    /// A decided change that too few are known to have: its client cannot be told that it failed.
+    fn uncommitted(&self, error: RequestError, level: Consistency) -> RequestError {
+        let contentions = self.contentions;
+        let timed_out = |received, block_for| {
+            let kind = WriteKind::Simple;
+            RequestError::Cas(FailedCas::TimedOut { level, kind, received, block_for, contentions })
+        };
+        match error {
+            RequestError::Unavailable { shortage, .. } => timed_out(shortage.alive, shortage.required),
+            RequestError::Write(failed) if failed.cause == WriteError::TimedOut => {
+                let FailedWrite { answers, .. } = *failed;
+                timed_out(answers.received, answers.block_for)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Waits until the answers decide.
+async fn answered(sent: &Sent) {
+    poll_fn(|context| match sent.progress(context) {
+        Progress::Waiting => Poll::Pending,
+        Progress::Enough | Progress::TooFew => Poll::Ready(()),
+    })
+    .await;
+}
