@@ -166,7 +166,13 @@ class Worker(threading.Thread):
                 found = self.serial_read(key)
             self.registers[key] = now = found
         self.registers[key] = None
-        applied = self.session.execute("UPDATE load.registers SET v = %s WHERE worker = %s AND key = %s IF v = %s", (now + 1, self.number, key, now)).one()
+        text = "UPDATE load.registers SET v = %s WHERE worker = %s AND key = %s IF v = %s"
+        try:
+            applied = self.session.execute(text, (now + 1, self.number, key, now)).one()
+        except FAILURES:
+            # it may have been applied: the next turn reads the register, and goes on from what it finds
+            self.retried += 1
+            return
         if not applied[0]:
             self.wrong.append(f"register {self.number}/{key}: IF v = {now} did not hold: {applied}")
             return

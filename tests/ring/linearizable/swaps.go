@@ -53,6 +53,23 @@ var swapModel = porcupine.Model{
 	},
 }
 
+// pruneSwaps leaves out changes without an answer whose value nobody has met. Such a change may stand behind everything else, so what
+// remains is linearizable if and only if the whole is; while it is there, the search tries it at every place.
+func pruneSwaps(all []porcupine.Operation) []porcupine.Operation {
+	met := map[int]bool{absent: true}
+	for _, one := range all {
+		met[one.Input.(swapInput).old] = true
+		met[one.Output.(swapOutput).found] = true
+	}
+	kept := make([]porcupine.Operation, 0, len(all))
+	for _, one := range all {
+		if !one.Output.(swapOutput).isUnknown || met[one.Input.(swapInput).new] {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}
+
 func decodeSwap(line record) (input, output any, err error) {
 	if line.Op == "read" {
 		var rows []int
